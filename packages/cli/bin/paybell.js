@@ -1,0 +1,33 @@
+#!/usr/bin/env node
+// Plain JavaScript, so that an old Node reads it and says one clear line instead of a syntax error.
+import { existsSync } from "node:fs";
+
+const source = new URL("../src/main.ts", import.meta.url);
+const built = new URL("../dist/main.js", import.meta.url);
+const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
+const runs = (wantedMajor, wantedMinor) => major > wantedMajor || (major === wantedMajor && minor >= wantedMinor);
+
+// In the repository the sources run by type stripping, found by the condition `paybell-source`.
+if (existsSync(source)) {
+  if (!runs(22, 18)) {
+    process.stderr.write(
+      `paybell needs Node 22.18 or newer and found ${process.versions.node}. Run it as "npm start" or "npm run paybell -- …": these use the Node that "npm ci" installed.\n`,
+    );
+    process.exit(1);
+  }
+  if (process.execArgv.includes("--conditions=paybell-source")) await import(source.href);
+  else {
+    const { spawn } = await import("node:child_process");
+    const child = spawn(
+      process.execPath,
+      ["--conditions=paybell-source", ...process.execArgv, new URL(import.meta.url).pathname, ...process.argv.slice(2)],
+      { stdio: "inherit" },
+    );
+    // The terminal sends Ctrl-C to the whole group: the child drains and ends, and this process ends with it.
+    for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => signal !== "SIGINT" && child.kill(signal));
+    child.on("exit", (code, signal) => process.exit(signal === null ? code : 1));
+  }
+} else if (!runs(20, 19)) {
+  process.stderr.write(`paybell needs Node 20.19 or newer and found ${process.versions.node}.\n`);
+  process.exit(1);
+} else await import(built.href);

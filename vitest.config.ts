@@ -1,0 +1,14 @@
+import { defineConfig } from "vitest/config";
+
+export default defineConfig({
+  // Packages find each other's sources, not dist/: the same condition that `npm start` runs with.
+  resolve: { conditions: ["paybell-source"] },
+  ssr: { resolve: { conditions: ["paybell-source"], externalConditions: ["paybell-source"] } },
+  test: {
+    include: ["packages/*/src/**/*.test.ts", "packages/*/test/**/*.test.ts", "test/**/*.test.ts", "scripts/**/*.test.ts"],
+    pool: "forks",
+    execArgv: ["--conditions=paybell-source"],
+    testTimeout: 30_000,
+    hookTimeout: 60_000,
+  },
+});
