@@ -1,0 +1,45 @@
+/** RFC 8785 recurses; a bound makes hostile nesting a TypeError instead of an exhausted stack. */
+const nestingMax = 500;
+
+/**
+ * The canonical JSON of a value: RFC 8785 (JSON Canonicalization Scheme).
+ * Object keys in UTF-16 order, no whitespace, numbers and strings as ECMAScript writes them.
+ * A property whose value is undefined is left out, as JSON.stringify does.
+ *
+ * @throws TypeError for what JSON cannot carry: a lone surrogate, NaN, an infinity, a bigint, a function, a symbol,
+ * undefined where a value must stand; and for nesting deeper than 500.
+ */
+export function canonicalJson(value: unknown): string {
+  return write(value, 0);
+}
+
+function write(value: unknown, depth: number): string {
+  if (typeof value === "string") return writeString(value);
+  if (typeof value === "number") return writeNumber(value);
+  if (value === null || typeof value === "boolean") return String(value);
+  if (typeof value !== "object") throw new TypeError(`JSON has no ${typeof value}`);
+  if (depth === nestingMax) throw new TypeError(`JSON nested deeper than ${nestingMax}`);
+  if (Array.isArray(value)) return `[${value.map((item) => write(item, depth + 1)).join(",")}]`;
+  return writeObject(value as Record<string, unknown>, depth + 1);
+}
+
+function writeObject(object: Record<string, unknown>, depth: number): string {
+  let text = "";
+  // The default order of sort() is by UTF-16 code units: what RFC 8785, section 3.2.3 asks for.
+  for (const key of Object.keys(object).sort()) {
+    const value = object[key];
+    if (value === undefined) continue;
+    text += `${text === "" ? "" : ","}${writeString(key)}:${write(value, depth)}`;
+  }
+  return `{${text}}`;
+}
+
+function writeString(text: string): string {
+  if (!text.isWellFormed()) throw new TypeError("JSON text with a lone surrogate has no canonical form");
+  return JSON.stringify(text);
+}
+
+function writeNumber(number: number): string {
+  if (!Number.isFinite(number)) throw new TypeError("JSON has no NaN and no infinity");
+  return JSON.stringify(number);
+}

@@ -1,0 +1,53 @@
+/** Every command the service processes: section 1. */
+export const commands = [
+  "SALE",
+  "VOID",
+  "PREAUTH",
+  "PREAUTH_COMPLETE",
+  "SETTLEMENT",
+  "LOGON",
+  "REVERSAL",
+  "BATCH_UPLOAD",
+] as const;
+export type Command = (typeof commands)[number];
+
+/** Commands whose completion is notified: section 1, rule 1. */
+export const notifiedCommands = [
+  "SALE",
+  "VOID",
+  "PREAUTH",
+  "PREAUTH_COMPLETE",
+  "SETTLEMENT",
+] as const satisfies readonly Command[];
+export type NotifiedCommand = (typeof notifiedCommands)[number];
+
+/** Commands that are never notified: section 1, rule 2. */
+export const systemCommands = ["LOGON", "REVERSAL", "BATCH_UPLOAD"] as const satisfies readonly Command[];
+export type SystemCommand = (typeof systemCommands)[number];
+
+export const transactionTypes = ["SALE", "VOID", "SETTLE", "CANCEL"] as const;
+export type TransactionType = (typeof transactionTypes)[number];
+
+/** Section 3. */
+export const statuses = ["INIT", "SUCCESS", "ERROR"] as const;
+export type Status = (typeof statuses)[number];
+
+export const cardSchemes = ["VISA", "JCB", "MASTER", "AMEX", "UPI"] as const;
+export type CardScheme = (typeof cardSchemes)[number];
+
+/** Section 2.2, field 22. */
+export const paymentTypes = ["card", "card_api", "qrmo", "qrmo_api", "card_mobile"] as const;
+export type PaymentType = (typeof paymentTypes)[number];
+export const defaultPaymentType: PaymentType = "card";
+
+/** Section 2.4, and the two codes of section 2.2, field 26. */
+export const swipeTypes = [
+  { code: "F", meaning: "Fallback: used when the card chip is damaged" },
+  { code: "C", meaning: "Chip: card chip read" },
+  { code: "CTL", meaning: "Contactless: NFC" },
+  { code: "M", meaning: "Manual: card data entered on the device" },
+  { code: "S", meaning: "Swipe: magnetic stripe" },
+  { code: "CL", meaning: "Contact" },
+  { code: "CLS", meaning: "Contactless" },
+] as const;
+export type SwipeType = (typeof swipeTypes)[number]["code"];

@@ -1,0 +1,82 @@
+import { createHmac, type KeyObject, timingSafeEqual } from "node:crypto";
+import { decodeStrictly } from "./encoding.ts";
+import { keyBytes, secretKey } from "./keys.ts";
+
+/** The headers of a notification beside those of section 4.1. The first three are Standard Webhooks v1. */
+export const headerNames = {
+  id: "webhook-id",
+  timestamp: "webhook-timestamp",
+  signature: "webhook-signature",
+  attempt: "paybell-attempt",
+  contract: "paybell-contract",
+  key: "paybell-key",
+  command: "paybell-command",
+  originalTransaction: "paybell-original-transaction",
+  outOfOrder: "paybell-out-of-order",
+} as const;
+export type HeaderName = (typeof headerNames)[keyof typeof headerNames];
+
+/** The value of paybell-contract: the version of the notification contract. */
+export const contractVersion = "1";
+
+const secretPrefix = "whsec_";
+
+/**
+ * The key of the headers' signature from `whsec_` and the base64 of 32 bytes.
+ *
+ * @throws TypeError naming the expected shape, never the value.
+ */
+export function webhookKey(secret: string): KeyObject {
+  const raw =
+    typeof secret === "string" && secret.startsWith(secretPrefix)
+      ? decodeStrictly(secret.slice(secretPrefix.length), "base64")
+      : undefined;
+  if (raw === undefined)
+    throw new TypeError(`a webhook secret must be ${secretPrefix} and base64 of ${keyBytes} bytes`);
+  return secretKey("a webhook secret", raw);
+}
+
+/** `id.timestamp.body` is unambiguous only when neither of the first two can hold a dot. */
+const idShape = /^[^.\s]{1,256}$/;
+const timestampShape = /^[0-9]{1,12}$/;
+
+function mac(id: string, timestamp: string, body: string | Buffer, key: KeyObject): Buffer {
+  return createHmac("sha256", key).update(`${id}.${timestamp}.`, "utf8").update(body).digest();
+}
+
+/**
+ * One entry of the header webhook-signature: Standard Webhooks v1, `v1,<base64>`. During a rotation the header holds one
+ * entry for each key, parted by a space.
+ *
+ * @param timestampS seconds since 1970, the value of webhook-timestamp
+ * @param body the body exactly as it is sent
+ * @throws TypeError when the id holds a dot or white space, or the timestamp is no whole number of seconds.
+ */
+export function webhookSignature(id: string, timestampS: number, body: string | Buffer, key: KeyObject): string {
+  const timestamp = String(timestampS);
+  if (!idShape.test(id)) throw new TypeError("a webhook id must not be empty nor hold a dot or white space");
+  if (!timestampShape.test(timestamp)) throw new TypeError("a webhook timestamp must be whole seconds since 1970");
+  return `v1,${mac(id, timestamp, body, key).toString("base64")}`;
+}
+
+/**
+ * Whether one entry of the header is the signature under one of the keys, in constant time. Entries of other versions
+ * are passed over; the timestamp's age is the caller's to judge.
+ */
+export function webhookSignatureMatches(
+  header: string,
+  id: string,
+  timestamp: string,
+  body: string | Buffer,
+  keys: readonly KeyObject[],
+): boolean {
+  if (typeof header !== "string" || !idShape.test(id) || !timestampShape.test(timestamp)) return false;
+  const offered = header.split(" ").flatMap((entry) => {
+    const bytes = entry.startsWith("v1,") ? decodeStrictly(entry.slice(3), "base64") : undefined;
+    return bytes?.length === 32 ? [bytes] : [];
+  });
+  return keys.some((key) => {
+    const expected = mac(id, timestamp, body, key);
+    return offered.some((bytes) => timingSafeEqual(bytes, expected));
+  });
+}

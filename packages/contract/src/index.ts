@@ -1,0 +1,34 @@
+export { aids, cardSchemeFor, contradicts } from "./aids.ts";
+export { canonicalJson } from "./canonical.ts";
+export * from "./codes.ts";
+export { currencies, currencyDecimals } from "./currencies.ts";
+export { type Encoding, encodings } from "./encoding.ts";
+export { NotAuthentic, type NotAuthenticReason } from "./errors.ts";
+export * from "./fields.ts";
+export * from "./headers.ts";
+export { type OpenedIpn, type Opening, openAndVerify } from "./opening.ts";
+export { type ResponseCode, responseCodes, responseMeaning } from "./response-codes.ts";
+export { ipnJsonSchema } from "./schema.ts";
+export {
+  type Cipher,
+  ciphers,
+  defaultSealing,
+  open,
+  type Sealing,
+  type SealingKey,
+  seal,
+  sealingKey,
+} from "./sealing.ts";
+export {
+  cardSigningOrder,
+  defaultSigning,
+  hmacKey,
+  type Signing,
+  settlementSigningOrder,
+  sign,
+  signatureMatches,
+  signedFields,
+  signedString,
+  signingProblems,
+} from "./signing.ts";
+export { fromWire, toWire, type WireIpn, type WireNames, wireNames } from "./wire.ts";

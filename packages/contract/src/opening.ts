@@ -1,0 +1,67 @@
+import type { KeyObject } from "node:crypto";
+import { NotAuthentic, type NotAuthenticReason } from "./errors.ts";
+import { decrypt, keysFor, type Sealing, type SealingKey, takeApart } from "./sealing.ts";
+import { type Signing, signatureMatches, signedString } from "./signing.ts";
+import { parseStrictly } from "./strict-json.ts";
+import { readWire, type WireIpn } from "./wire.ts";
+
+/** An IPN whose seal and signature were both checked. */
+export interface OpenedIpn extends WireIpn {
+  /** The public id of the encryption key that opened it. */
+  readonly keyId: string;
+  /** The text whose signature was found right: section 5.1. */
+  readonly signedText: string;
+}
+
+export interface Opening {
+  readonly sealing: Sealing;
+  readonly signing: Signing;
+  /** The current version first, then those still accepted during a rotation. */
+  readonly encryptionKeys: readonly SealingKey[];
+  readonly signingKeys: readonly KeyObject[];
+}
+
+/**
+ * Opens and verifies a POSTed body, `{"data": "…"}`: sections 2.1 and 5.
+ *
+ * @throws NotAuthentic for whatever is not sealed and signed as agreed, always alike.
+ */
+export function openAndVerify(body: string, how: Opening): OpenedIpn {
+  const opened = tryToOpen(body, how);
+  if (typeof opened === "string") throw new NotAuthentic(opened);
+  return opened;
+}
+
+function tryToOpen(body: string, how: Opening): OpenedIpn | NotAuthenticReason {
+  const data = envelopeData(body);
+  if (data === undefined) return "envelope";
+  const sealed = takeApart(data, how.sealing);
+  if (typeof sealed === "string") return sealed;
+  const keys = keysFor(sealed, how.encryptionKeys);
+  let reason: NotAuthenticReason = keys.length === 0 ? "unknown_key" : "decryption";
+  for (const key of keys) {
+    const opened = decrypt(sealed, key);
+    // AES-CBC opens under one wrong key in 256: only the signature says which key was right.
+    const verified = "text" in opened ? verify(opened.text, key.id, how) : opened.refused;
+    if (typeof verified !== "string") return verified;
+    if (verified !== "decryption") reason = verified;
+  }
+  return reason;
+}
+
+function verify(text: string, keyId: string, how: Opening): OpenedIpn | NotAuthenticReason {
+  const read = readWire(text);
+  if (typeof read === "string") return read;
+  const { kind, wire, ipn } = read;
+  const signedText = signedString(kind, wire, how.signing);
+  const matches = how.signingKeys.some((key) => signatureMatches(signedText, ipn.signature, key));
+  return matches ? { kind, wire, ipn, keyId, signedText } : "signature";
+}
+
+/** Exactly one field, `data`, a string: section 2.1. */
+function envelopeData(body: string): string | undefined {
+  const parsed = parseStrictly(body);
+  if ("refused" in parsed || typeof parsed.value !== "object" || parsed.value === null) return undefined;
+  const { data, ...others } = parsed.value as Record<string, unknown>;
+  return typeof data === "string" && Object.keys(others).length === 0 ? data : undefined;
+}

@@ -1,0 +1,147 @@
+import { createHmac, type KeyObject, timingSafeEqual } from "node:crypto";
+import { canonicalJson } from "./canonical.ts";
+import { type Field, type IpnKind, ipnFields } from "./fields.ts";
+import { secretKey } from "./keys.ts";
+
+/**
+ * What is signed, as agreed with a partner: section 5, rule 4.
+ * `fields`: the important fields, in the specification's order or in an agreed one, by the tables' names.
+ * `whole`: the RFC 8785 form of the IPN as it stands on the wire, less its signature.
+ */
+export type Signing =
+  | { readonly mode: "fields"; readonly card?: readonly string[]; readonly settlement?: readonly string[] }
+  | { readonly mode: "whole" };
+
+export const defaultSigning: Signing = { mode: "fields" };
+
+/** Section 5.1: isoResponseCode stands at positions 4 and 6. */
+export const cardSigningOrder = [
+  "aid",
+  "amount",
+  "approveCode",
+  "isoResponseCode",
+  "merchantTransId",
+  "isoResponseCode",
+  "cardScheme",
+  "tid",
+  "mid",
+  "traceNo",
+  "batchNo",
+] as const;
+
+/** Section 5.1. */
+export const settlementSigningOrder = [
+  "batchNo",
+  "quantity",
+  "saleQuantity",
+  "saleTotalAmount",
+  "voidQuantity",
+  "voidTotalAmount",
+  "totalAmount",
+  "tid",
+  "mid",
+] as const;
+
+const mustSign = {
+  card: ["id", "transaction_type", "status", "amount"],
+  settlement: ["id", "transaction_type", "status", "totalAmount"],
+} as const satisfies Record<IpnKind, readonly string[]>;
+
+/** extraData is free text of the partner's; settlementList has no key=value form; the signature cannot sign itself. */
+const neverSigned: ReadonlySet<string> = new Set(["extraData", "settlementList", "signature"]);
+
+/** Whole sentences, one for each thing wrong with an agreed signing; empty when it can be used. */
+export function signingProblems(signing: Signing): string[] {
+  if (signing.mode === "whole") return [];
+  if (signing.mode !== "fields") return ['signing.mode must be "fields" or "whole"'];
+  return [...listProblems("card", signing.card), ...listProblems("settlement", signing.settlement)];
+}
+
+function listProblems(kind: IpnKind, list: readonly string[] | undefined): string[] {
+  if (list === undefined) return [];
+  if (!Array.isArray(list)) return [`signing.${kind} must be a list of field names`];
+  const known = new Set(ipnFields(kind).map((field) => field.name));
+  const unusable = list.flatMap((name: string) => {
+    if (neverSigned.has(name)) return [`signing.${kind} must not hold ${name}`];
+    if (!known.has(name))
+      return [`signing.${kind} holds ${JSON.stringify(name)}, which is no field of the ${kind} IPN`];
+    return [];
+  });
+  const missing = mustSign[kind].filter((name) => !list.includes(name));
+  return [...unusable, ...missing.map((name) => `signing.${kind} must hold ${name}`)];
+}
+
+/** The fields a signature covers, by the tables' names, in the order of the signed string. */
+export function signedFields(kind: IpnKind, signing: Signing): readonly string[] {
+  if (signing.mode === "whole") {
+    return ipnFields(kind)
+      .map((field) => field.name)
+      .filter((name) => name !== "signature");
+  }
+  if (kind === "card") return signing.card ?? cardSigningOrder;
+  return signing.settlement ?? settlementSigningOrder;
+}
+
+interface SignedField {
+  /** `name=` with the `&` that parts it from the one before. */
+  readonly lead: string;
+  readonly name: string;
+  readonly alias: string | undefined;
+}
+
+/** Partners' settings live long and sign often: each is compiled once. */
+const compiled: Record<IpnKind, WeakMap<Signing, readonly SignedField[]>> = {
+  card: new WeakMap(),
+  settlement: new WeakMap(),
+};
+
+function compile(kind: IpnKind, signing: Signing): readonly SignedField[] {
+  const table = new Map<string, Field>(ipnFields(kind).map((field) => [field.name, field]));
+  const list = signedFields(kind, signing).map((name, at) => {
+    const field = table.get(name);
+    if (field === undefined || field.type === "list") throw new TypeError(`${name} cannot be signed as key=value`);
+    return { lead: `${at === 0 ? "" : "&"}${name}=`, name, alias: field.alias };
+  });
+  compiled[kind].set(signing, list);
+  return list;
+}
+
+/**
+ * The text that is signed: section 5.1. Values are taken as they are sent; empty, null and missing ones keep their key.
+ * The IPN may carry the tables' names or the sample's; `fields` signs under the tables' names whichever it carries.
+ *
+ * @throws TypeError when a signed field is neither a string nor absent.
+ */
+export function signedString(kind: IpnKind, wire: Readonly<Record<string, unknown>>, signing: Signing): string {
+  if (signing.mode === "whole") return canonicalJson({ ...wire, signature: undefined });
+  const fields = compiled[kind].get(signing) ?? compile(kind, signing);
+  let text = "";
+  for (const field of fields) {
+    const value = wire[field.name] ?? (field.alias === undefined ? undefined : wire[field.alias]) ?? "";
+    if (typeof value !== "string") throw new TypeError(`${field.name} must be a string to be signed`);
+    text += field.lead + value;
+  }
+  return text;
+}
+
+/** HMAC-SHA256 of the text's UTF-8 bytes, in lower-case hexadecimal: section 5, rule 4. */
+export function sign(text: string, key: KeyObject): string {
+  return createHmac("sha256", key).update(text, "utf8").digest("hex");
+}
+
+const signatureShape = /^[0-9a-fA-F]{64}$/;
+
+/** Whether the signature is that of the text. Either case of hexadecimal, in constant time; any other shape is false. */
+export function signatureMatches(text: string, signature: string, key: KeyObject): boolean {
+  if (typeof signature !== "string" || !signatureShape.test(signature)) return false;
+  return timingSafeEqual(createHmac("sha256", key).update(text, "utf8").digest(), Buffer.from(signature, "hex"));
+}
+
+/**
+ * The signing key from its 32 bytes. Keep the result: a KeyObject spares the work of a raw key at every signature.
+ *
+ * @throws TypeError naming the expected length, never the value.
+ */
+export function hmacKey(raw: Buffer): KeyObject {
+  return secretKey("a signing key", raw);
+}
