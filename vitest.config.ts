@@ -5,7 +5,13 @@ export default defineConfig({
   resolve: { conditions: ["paybell-source"] },
   ssr: { resolve: { conditions: ["paybell-source"], externalConditions: ["paybell-source"] } },
   test: {
-    include: ["packages/*/src/**/*.test.ts", "packages/*/test/**/*.test.ts", "test/**/*.test.ts", "scripts/**/*.test.ts"],
+    include: [
+      "packages/*/src/**/*.test.ts",
+      "packages/*/test/**/*.test.ts",
+      "test/**/*.test.ts",
+      "scripts/**/*.test.ts",
+    ],
+    exclude: ["**/node_modules/**", "scripts/fixtures/**"],
     pool: "forks",
     execArgv: ["--conditions=paybell-source"],
     testTimeout: 30_000,

@@ -24,7 +24,8 @@ if (existsSync(source)) {
       { stdio: "inherit" },
     );
     // The terminal sends Ctrl-C to the whole group: the child drains and ends, and this process ends with it.
-    for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => signal !== "SIGINT" && child.kill(signal));
+    for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"])
+      process.on(signal, () => signal !== "SIGINT" && child.kill(signal));
     child.on("exit", (code, signal) => process.exit(signal === null ? code : 1));
   }
 } else if (!runs(20, 19)) {

@@ -1,0 +1,70 @@
+/**
+ * What a place may take from another.
+ *
+ * - `any`: everything.
+ * - `type`: types alone.
+ * - `interface`: types, and constants whose value is written out: nothing of it runs.
+ * - `dynamic`: through `import()` alone, so that it need not be installed.
+ */
+export type Allowance = "any" | "type" | "interface" | "dynamic";
+
+const COMMON = { contract: "any", "server/*": "any" } as const;
+
+/**
+ * Who may import whom: dependencies point inward. `server/*` are the files that lie directly in packages/server/src
+ * (errors, config, ids, clock …). A place may always import itself. What is not written here is forbidden.
+ */
+export const LAYOUT: Readonly<Record<string, Readonly<Record<string, Allowance>> | "everything">> = {
+  contract: {},
+  partner: { contract: "any" },
+  cli: { contract: "any", partner: "any", server: "dynamic" },
+  console: { contract: "any" },
+  "server/*": { contract: "any" },
+  "server/commands": COMMON,
+  "server/ipn": COMMON,
+  "server/partners": COMMON,
+  "server/acquirer": { ...COMMON, "server/commands": "type" },
+  "server/ledger": {
+    ...COMMON,
+    "server/commands": "any",
+    "server/ipn": "any",
+    "server/acquirer": "any",
+    "server/partners": "any",
+  },
+  "server/delivery": { ...COMMON, "server/partners": "any", "server/ipn": "any" },
+  "server/store": {
+    ...COMMON,
+    "server/ipn": "any",
+    "server/ledger": "interface",
+    "server/delivery": "interface",
+    "server/partners": "interface",
+  },
+  "server/http": {
+    ...COMMON,
+    "server/ledger": "any",
+    "server/delivery": "any",
+    "server/partners": "any",
+    "server/commands": "any",
+    "server/ipn": "any",
+  },
+  "server/postgres": { "server/*": "any" },
+  "server/sandbox": "everything",
+  "server/app.ts": "everything",
+  "server/index.ts": "everything",
+};
+
+/** Places that stand on `node:` modules and their own project alone. */
+export const WITHOUT_THIRD_PARTY: ReadonlySet<string> = new Set(["contract", "partner"]);
+
+/** The only places that speak SQL. */
+export const WITH_SQL: ReadonlySet<string> = new Set(["server/store", "server/postgres"]);
+
+/** The place a file belongs to, or undefined when it lies outside of packages/<name>/src. */
+export function placeOf(path: string): string | undefined {
+  const [, name, rest] = /^packages\/([^/]+)\/src\/(.+)$/.exec(path) ?? [];
+  if (name === undefined || rest === undefined) return undefined;
+  if (name !== "server") return name;
+  const [folder] = rest.split("/");
+  if (rest.includes("/")) return `server/${folder}`;
+  return rest === "app.ts" || rest === "index.ts" ? `server/${rest}` : "server/*";
+}

@@ -1,0 +1,34 @@
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
+
+// What nobody writes by hand.
+const FOLDERS_NOT_OURS = new Set(["node_modules", "dist", ".git", ".paybell", "coverage"]);
+// The fixtures break the rules on purpose. They are named by their whole path, so that no other folder can hide.
+const PATHS_NOT_OURS = new Set(["scripts/fixtures", "bench/results"]);
+
+/** Every file and folder of the project below `root`, as paths from `root` with `/`, in a stable order. */
+export function listTree(root: string): { files: string[]; folders: string[] } {
+  const files: string[] = [];
+  const folders: string[] = [];
+  const waiting = [""];
+  for (let folder = waiting.pop(); folder !== undefined; folder = waiting.pop()) {
+    for (const entry of readdirSync(join(root, folder), { withFileTypes: true })) {
+      const path = folder === "" ? entry.name : `${folder}/${entry.name}`;
+      if (entry.isDirectory()) {
+        if (FOLDERS_NOT_OURS.has(entry.name) || PATHS_NOT_OURS.has(path)) continue;
+        folders.push(path);
+        waiting.push(path);
+      } else if (entry.isFile()) files.push(path);
+    }
+  }
+  return { files: files.sort(), folders: folders.sort() };
+}
+
+export function isTypeScript(path: string): boolean {
+  return /\.tsx?$/.test(path);
+}
+
+/** Tests are free to import what they need, and may be longer. */
+export function isTest(path: string): boolean {
+  return /\.test\.tsx?$/.test(path);
+}
