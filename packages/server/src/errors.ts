@@ -1,0 +1,255 @@
+/**
+ * Every error that leaves Paybell: its HTTP status, what it means, and what the reader can do about it. Callers branch on
+ * `code`; codes are never renamed. The reference page is generated from this table.
+ */
+interface ErrorKind {
+  readonly status: 400 | 401 | 403 | 404 | 409 | 410 | 413 | 415 | 429 | 500 | 503;
+  readonly title: string;
+  readonly remedy: string;
+}
+
+export const errors = {
+  // 400: the body as a whole
+  invalid_json: {
+    status: 400,
+    title: "The body is not JSON",
+    remedy: "Send one JSON object, UTF-8, each key once, with Content-Type: application/json.",
+  },
+  invalid_request: {
+    status: 400,
+    title: "Several fields are wrong",
+    remedy: "Correct every field that `errors` names; each has its own code.",
+  },
+  // 400: one field
+  unknown_field: {
+    status: 400,
+    title: "A field is not known here",
+    remedy: "Leave the field out, or check its spelling against the reference.",
+  },
+  missing_field: { status: 400, title: "A required field is missing", remedy: "Send the field." },
+  wrong_type: { status: 400, title: "A field has the wrong JSON type", remedy: "Send the type that the reference names." },
+  invalid_value: {
+    status: 400,
+    title: "A value is not allowed here",
+    remedy: "Send one of the values, or the form, that the reference names.",
+  },
+  too_long: { status: 400, title: "A value is too long", remedy: "Shorten it to the length that the reference names." },
+  invalid_amount: {
+    status: 400,
+    title: "The amount is not valid",
+    remedy:
+      'Send a text such as "150000" or "12.50": above zero, no leading zeros, no sign, at most the decimals of its currency and 12 digits in its smallest unit.',
+  },
+  invalid_currency: {
+    status: 400,
+    title: "The currency is not known",
+    remedy: "Send an ISO 4217 code in capitals, such as VND or USD.",
+  },
+  invalid_req_id: {
+    status: 400,
+    title: "The reqId is not a UUID v4",
+    remedy: "Generate one UUID version 4 for each new transaction.",
+  },
+  invalid_callback_url: {
+    status: 400,
+    title: "The callback URL is not usable",
+    remedy: "Send an absolute https:// URL without user name, password or fragment.",
+  },
+  insecure_callback_url: {
+    status: 400,
+    title: "The callback URL is not HTTPS",
+    remedy: "Use https://; plain http:// is for the sandbox alone.",
+  },
+  address_not_whitelisted: {
+    status: 400,
+    title: "The callback's address is not on the partner's list",
+    remedy: "Use a host whose addresses are among the partner's callbackAddresses, or have the operator extend the list.",
+  },
+  delimiter_in_signed_field: {
+    status: 400,
+    title: "A signed field holds & or a control character",
+    remedy: "Remove the character: signed values are joined with & and nothing escapes it.",
+  },
+  invalid_text: {
+    status: 400,
+    title: "A text holds NUL or half of a surrogate pair",
+    remedy: "Send well-formed Unicode text without NUL.",
+  },
+  card_number_in_clear: {
+    status: 400,
+    title: "A full card number",
+    remedy: "Never send a full card number: mask it, showing at most the first six or eight and the last four digits.",
+  },
+  invalid_card_number: {
+    status: 400,
+    title: "The card number is not masked as it must be",
+    remedy: "Show at most the first six or eight and the last four digits, and * or X for the others.",
+  },
+  aid_required: {
+    status: 400,
+    title: "The AID is missing",
+    remedy: "Send card.aid for a chip or contactless card with paymentType card.",
+  },
+  scheme_contradicts_aid: {
+    status: 400,
+    title: "The card scheme contradicts the AID",
+    remedy: "Send the scheme to which the AID belongs, or leave card.scheme out.",
+  },
+  invalid_cursor: {
+    status: 400,
+    title: "The cursor is not one of ours",
+    remedy: "Send `next` of an earlier page as it was, or leave `after` out to begin at the start.",
+  },
+  unknown_test_card: {
+    status: 400,
+    title: "The simulator does not know this card token",
+    remedy: "Use one of the test cards of the reference, such as tok_approve.",
+  },
+  unknown_partner: { status: 400, title: "No such partner", remedy: "Send the id of a registered partner." },
+  invalid_signing: {
+    status: 400,
+    title: "The agreed list of signed fields is not allowed",
+    remedy: "List known fields only; id, transaction_type, status and amount or totalAmount among them, extraData not.",
+  },
+  // 401, 403
+  unauthorized: {
+    status: 401,
+    title: "No key, or a wrong one",
+    remedy: "Send Authorization: Bearer with the partner's API key, or the operator token for /operator.",
+  },
+  address_not_allowed: {
+    status: 403,
+    title: "Not from this address",
+    remedy: "Call from an address among the partner's callingAddresses, or have the operator extend the list.",
+  },
+  host_not_allowed: {
+    status: 403,
+    title: "The sandbox answers local callers only",
+    remedy: "Call it as localhost, 127.0.0.1 or [::1] with its port.",
+  },
+  partner_disabled: {
+    status: 403,
+    title: "The partner is disabled",
+    remedy: "Ask the operator of this service.",
+  },
+  // 404
+  not_found: { status: 404, title: "Not found", remedy: "Check the id and the path." },
+  // 409
+  req_id_reused: {
+    status: 409,
+    title: "This reqId belongs to another request",
+    remedy: "Repeat a request with exactly the same body, or generate a new reqId.",
+  },
+  terminal_mid_mismatch: {
+    status: 409,
+    title: "The terminal belongs to another merchant",
+    remedy: "Send the mid under which this tid is known, or have the operator change the terminal.",
+  },
+  terminal_not_registered: {
+    status: 409,
+    title: "The terminal is not registered",
+    remedy: "Have the operator register the terminal first: this partner accepts registered terminals only.",
+  },
+  batch_currency: {
+    status: 409,
+    title: "The open batch has another currency",
+    remedy: "Settle the terminal's open batch first, or use another terminal.",
+  },
+  owned_by_switch: {
+    status: 409,
+    title: "The transaction was reported by a switch",
+    remedy: "Void, complete or reverse it in the system that processed it.",
+  },
+  no_callback_url: {
+    status: 409,
+    title: "There is no callback URL to notify",
+    remedy: "Send callBackUrl with the command, or have one registered for the partner.",
+  },
+  command_not_available: {
+    status: 409,
+    title: "This service does not process this command",
+    remedy: "Have the operator's switch report it as a completion.",
+  },
+  notification_pending: {
+    status: 409,
+    title: "The notification is still on its way",
+    remedy: "Wait for it to be accepted or parked; only then can it be sent once more.",
+  },
+  cursor_from_another_history: {
+    status: 409,
+    title: "The cursor belongs to another database",
+    remedy: "The service was restored from a backup: begin again without `after`, and deduplicate by id.",
+  },
+  // 410
+  cursor_expired: {
+    status: 410,
+    title: "The cursor is older than what is kept",
+    remedy: "Begin again without `after`, and reconcile what lies between by your settlement reports.",
+  },
+  // 413, 415
+  body_too_large: {
+    status: 413,
+    title: "The body is too large",
+    remedy: "A command has at most 64 KiB with at most 4 KiB of extraData; a report at most 1,000 items and 8 MiB.",
+  },
+  unsupported_media_type: {
+    status: 415,
+    title: "The body is not announced as JSON",
+    remedy: "Send Content-Type: application/json.",
+  },
+  // 429, 500, 503
+  too_many_requests: { status: 429, title: "Too many requests", remedy: "Wait as long as Retry-After says." },
+  internal: {
+    status: 500,
+    title: "Something broke on our side",
+    remedy: "Repeat the request with the same reqId; quote `instance` to the operator if it goes on.",
+  },
+  unavailable: {
+    status: 503,
+    title: "This cannot be made durable now",
+    remedy: "Nothing was accepted. Repeat the same request after Retry-After seconds.",
+  },
+} as const satisfies Record<string, ErrorKind>;
+
+export type ErrorCode = keyof typeof errors;
+
+/** One bad field of a request: where it is, which rule it broke, and in words what was found. Never holds the value of a secret. */
+export interface FieldProblem {
+  /** A path such as `card.number` or `completions[3].amount`. */
+  readonly field: string;
+  readonly code: ErrorCode;
+  readonly message: string;
+}
+
+interface Details {
+  readonly fields?: readonly FieldProblem[];
+  readonly retryAfterS?: number;
+  readonly cause?: unknown;
+}
+
+/** An error with a stable code, fit to be shown to the caller. Everything else that is thrown is a bug and shows as `internal`. */
+export class PaybellError extends Error {
+  override readonly name = "PaybellError";
+  readonly code: ErrorCode;
+  readonly fields: readonly FieldProblem[];
+  readonly retryAfterS: number | undefined;
+
+  constructor(code: ErrorCode, message: string = errors[code].title, details: Details = {}) {
+    super(message, details.cause === undefined ? undefined : { cause: details.cause });
+    this.code = code;
+    this.fields = details.fields ?? [];
+    this.retryAfterS = details.retryAfterS;
+  }
+
+  get status(): number {
+    return errors[this.code].status;
+  }
+}
+
+/** One error for all the bad fields of a request: their own code when they share one, `invalid_request` otherwise. */
+export function badFields(fields: readonly [FieldProblem, ...FieldProblem[]]): PaybellError {
+  const [first] = fields;
+  const code = fields.every((problem) => problem.code === first.code) ? first.code : "invalid_request";
+  const message = fields.length === 1 ? first.message : `${fields.length} fields are wrong.`;
+  return new PaybellError(code, message, { fields });
+}

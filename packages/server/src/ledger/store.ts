@@ -1,0 +1,109 @@
+import type { Command } from "@paybell/contract";
+import type { ChainId, PartnerId, TransactionId } from "../ids.ts";
+import type { Instance } from "../instance.ts";
+import type { IpnFacts } from "../ipn/facts.ts";
+import type { NewNotification } from "./notifier.ts";
+import type { SystemFacts, Transaction } from "./transaction.ts";
+
+/** What the ledger needs kept. Every method is durable when it resolves, and safe to repeat when it rejected. */
+export interface LedgerStore {
+  /**
+   * Makes a command's INIT durable under its terminal's row lock, with the terminal's next numbers, before the acquirer is
+   * asked. Concurrent calls share one commit.
+   */
+  begin(init: Init): Promise<Begun>;
+  /**
+   * The one transaction "result + IPN + pending delivery". Applies only while the row is INIT under the same instance and
+   * epoch; otherwise another instance took the command over and the answer is late.
+   */
+  complete(completion: Completion): Promise<"completed" | "late">;
+  /** The same for a command that a switch already completed: the transaction comes into being with its result. */
+  report(report: Report): Promise<Reported>;
+  find(partnerId: PartnerId, id: TransactionId): Promise<Transaction | undefined>;
+  findByReqId(partnerId: PartnerId, reqId: string): Promise<Transaction | undefined>;
+  /** The transactions that these external ids name, as far as they were reported. */
+  findReported(partnerId: PartnerId, externalIds: readonly string[]): Promise<ReadonlyMap<string, ReportedOriginal>>;
+  /** Takes over, for `instance`, commands still INIT whose own instance's lease has run out: they are in doubt. */
+  takeOver(instance: Instance, rowsMax: number): Promise<readonly Transaction[]>;
+}
+
+/** A command about to be processed. */
+export interface Init {
+  readonly partnerId: PartnerId;
+  readonly id: TransactionId;
+  readonly instance: Instance;
+  readonly command: Command;
+  readonly reqId: string;
+  /** SHA-256 of the request's RFC 8785 form: what "the same body" means. */
+  readonly bodyHash: Buffer;
+  readonly originalId: TransactionId | null;
+  readonly chainId: ChainId;
+  readonly tid: string;
+  readonly mid: string;
+  /** Whether a terminal that is not known yet comes into being with this command. */
+  readonly openTerminals: boolean;
+  readonly takes: { readonly invoiceNo: boolean; readonly batchNo: boolean };
+  readonly amountMinor: bigint | null;
+  readonly currency: string | null;
+  /** Makes the facts from what the terminal gives: its numbers, and the merchant registered for it. */
+  facts(terminal: TerminalTurn): IpnFacts | SystemFacts;
+}
+
+/** What a terminal gives to one command. */
+export interface TerminalTurn {
+  /** Six digits, 000001 to 999999. */
+  readonly traceNo: string;
+  /** Six digits, or empty for a command that takes none. */
+  readonly invoiceNo: string;
+  readonly batchNo: string;
+  /** Empty where nothing was registered. */
+  readonly merchantId: string;
+  readonly merchantName: string;
+  readonly merchantAddress: string;
+  readonly deviceId: string;
+  readonly appName: string;
+}
+
+export type Begun =
+  | { readonly outcome: "begun"; readonly facts: IpnFacts | SystemFacts; readonly createdAtMs: number }
+  /** The reqId was used before: with the same body it is a repeat, with another one it is refused. */
+  | { readonly outcome: "repeated"; readonly sameBody: boolean; readonly id: TransactionId }
+  | { readonly outcome: "mid_mismatch" }
+  | { readonly outcome: "terminal_unknown" }
+  | { readonly outcome: "batch_currency"; readonly openCurrency: string };
+
+export interface Completion {
+  readonly partnerId: PartnerId;
+  readonly id: TransactionId;
+  readonly instance: Instance;
+  readonly state: "SUCCESS" | "ERROR";
+  readonly facts: IpnFacts | SystemFacts;
+  readonly notification: NewNotification | null;
+}
+
+export interface Report {
+  readonly partnerId: PartnerId;
+  readonly id: TransactionId;
+  readonly externalId: string;
+  readonly originalExternalId: string | null;
+  readonly originalId: TransactionId | null;
+  readonly chainId: ChainId;
+  readonly command: Command;
+  readonly state: "SUCCESS" | "ERROR";
+  readonly reqId: string | null;
+  readonly facts: IpnFacts | SystemFacts;
+  readonly notification: NewNotification | null;
+}
+
+export type Reported =
+  | { readonly outcome: "accepted"; readonly id: TransactionId }
+  | { readonly outcome: "duplicate"; readonly id: TransactionId }
+  /** The id that the switch gave names another transaction. */
+  | { readonly outcome: "id_taken" };
+
+export interface ReportedOriginal {
+  readonly id: TransactionId;
+  readonly chainId: ChainId;
+  readonly command: Command;
+}
+

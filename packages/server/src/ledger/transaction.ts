@@ -1,0 +1,34 @@
+import type { Command } from "@paybell/contract";
+import type { ChainId, NotificationId, PartnerId, TransactionId } from "../ids.ts";
+import type { CardFacts, SettlementFacts } from "../ipn/facts.ts";
+
+/** INIT: the acquirer may be asked, the outcome is not known. The others are final. */
+export type TransactionState = "INIT" | "SUCCESS" | "ERROR";
+
+/** A transaction as the ledger holds it. */
+export interface Transaction {
+  readonly partnerId: PartnerId;
+  readonly id: TransactionId;
+  /** Who processed it: this service, or the operator's switch, which only reported it. */
+  readonly origin: "command" | "switch";
+  readonly command: Command;
+  readonly state: TransactionState;
+  /** Lower case; null when a switch reported none. */
+  readonly reqId: string | null;
+  readonly externalId: string | null;
+  readonly originalId: TransactionId | null;
+  readonly originalExternalId: string | null;
+  readonly chainId: ChainId;
+  readonly facts: CardFacts | SettlementFacts | SystemFacts;
+  readonly notification: { readonly id: NotificationId; readonly state: NotificationState } | null;
+  readonly createdAtMs: number;
+  readonly completedAtMs: number | null;
+}
+
+/** Of a system command (Logon, Reversal, Batch Upload), for which no IPN is sent. */
+export interface SystemFacts {
+  readonly kind: "system";
+  readonly fields: Readonly<Record<string, string>>;
+}
+
+export type NotificationState = "pending" | "accepted" | "parked";

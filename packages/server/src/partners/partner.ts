@@ -1,0 +1,68 @@
+import type { KeyObject } from "node:crypto";
+import type { NotifiedCommand, Sealing, SealingKey, Signing, TransactionType, WireNames } from "@paybell/contract";
+import type { PartnerId } from "../ids.ts";
+
+/** What a partner agreed with the operator. Every part but the addresses has a default; see `defaultSettings`. */
+export interface PartnerSettings {
+  readonly name: string;
+  /** Priority 2 of the specification, section 4.1: used when a command brings no callBackUrl of its own. */
+  readonly callBackUrl: string | null;
+  /** CIDRs that a callback's address must be in. */
+  readonly callbackAddresses: readonly string[];
+  /** CIDRs that the partner calls us from. */
+  readonly callingAddresses: readonly string[];
+  readonly cipher: Sealing["cipher"];
+  readonly encoding: Sealing["encoding"];
+  readonly signing: Signing;
+  readonly wireNames: WireNames;
+  readonly transactionTypes: TransactionTypes;
+  /** `contact` sends C as CL and CTL as CLS. */
+  readonly swipeTypes: "code" | "contact";
+  /** Of a settlement's totalAmount: Sales plus Voids, or Sales less Voids. */
+  readonly settlementTotal: "sum" | "net";
+  readonly transactionTime: "table" | "iso8601";
+  /** IANA name, such as Asia/Ho_Chi_Minh. */
+  readonly timeZone: string;
+  readonly ordering: "chain" | "none";
+  /** Seconds to wait after each failed attempt; their sum is how long a notification is tried before it is parked. */
+  readonly retry: readonly number[];
+  readonly maxInFlight: number;
+  /** POSTs a second, all instances together; null: as many as the slots allow. */
+  readonly maxPerSecond: number | null;
+  /** `open`: a terminal is known from its first command on. */
+  readonly terminals: "open" | "registered";
+}
+
+/** Which transaction_type each command's IPN carries; VOID_PREAUTH is the Void of a PreAuth. */
+export type TransactionTypes = Readonly<Record<NotifiedCommand | "VOID_PREAUTH", TransactionType>>;
+
+export type PartnerState = "active" | "paused" | "disabled";
+
+/** A partner as it stands, with the keys ready to use. A snapshot: never changed, replaced when something changes. */
+export interface Partner {
+  readonly id: PartnerId;
+  readonly state: PartnerState;
+  readonly settings: PartnerSettings;
+  readonly keys: PartnerKeys;
+}
+
+export interface PartnerKeys {
+  /** The version that seals now. */
+  readonly encryption: SealingKey;
+  /** The version that signs now. */
+  readonly signing: { readonly id: string; readonly key: KeyObject };
+  /** Every secret that stands now, the newest first: each signs the headers while a rotation lasts. */
+  readonly webhook: readonly { readonly id: string; readonly key: KeyObject }[];
+}
+
+export type KeyKind = "apiKey" | "encryptionKey" | "signingKey" | "webhookSecret";
+
+/** Reads partners as they stand at most five seconds ago. */
+export interface PartnerDirectory {
+  /** Undefined when there is none. Rejects with `unavailable` when no fresh enough state can be had. */
+  find(id: PartnerId): Promise<Partner | undefined>;
+  /** The same without waiting: undefined when it is not at hand, or too old to be trusted. */
+  peek(id: PartnerId): Partner | undefined;
+  /** The partner whose API key this is; undefined for an unknown or expired key. */
+  findByApiKey(apiKey: string): Promise<Partner | undefined>;
+}

@@ -1,0 +1,70 @@
+import { chown, mkdtemp, open, readdir, readFile, rename, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { type Binaries, majorOf } from "./binaries.ts";
+import type { Place } from "./place.ts";
+import { dataRefused, otherMajorVersion, refusalError } from "./refusal.ts";
+import { runTool } from "./tool.ts";
+
+/** The database user and the database: the only ones of the cluster. */
+export const databaseName = "paybell";
+
+const draftPrefix = "postgres.init-";
+
+/**
+ * Makes the data directory when there is none. It is made in a folder beside and renamed when complete and on disk, so
+ * that a crash in the middle leaves no half cluster; what such a crash left is removed.
+ */
+export async function ensureCluster(place: Place, binaries: Binaries, durable: boolean): Promise<void> {
+  const entries = await readdir(place.dataDirectory).catch(absentAsEmpty);
+  if (entries.includes("PG_VERSION")) return requireSameMajor(place, binaries);
+  if (entries.length > 0) throw dataRefused(place.dataDirectory, "it holds files, but PG_VERSION is missing");
+  for (const name of await readdir(place.base)) {
+    if (name.startsWith(draftPrefix)) await rm(join(place.base, name), { recursive: true, force: true });
+  }
+  await makeCluster(place, binaries, durable);
+}
+
+async function makeCluster(place: Place, binaries: Binaries, durable: boolean): Promise<void> {
+  const draft = await mkdtemp(join(place.base, draftPrefix));
+  try {
+    if (place.account !== undefined) await chown(draft, place.account.uid, place.account.gid);
+    const result = await runTool(
+      join(binaries.native, "bin", "initdb"),
+      initdbArguments(draft, durable),
+      place.account,
+    );
+    if (result.exitCode !== 0) throw refusalError({ output: result.output, dataDirectory: place.base });
+    await rename(draft, place.dataDirectory);
+    await syncDirectory(place.base);
+  } catch (error) {
+    await rm(draft, { recursive: true, force: true });
+    throw error;
+  }
+}
+
+function initdbArguments(directory: string, durable: boolean): string[] {
+  return [
+    ...["-D", directory, "-U", databaseName, "--encoding=UTF8", "--no-instructions"],
+    // Order by code point and Unicode's letters, the same on every system: no index breaks when the system's libc changes.
+    ...["--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"],
+    // Whoever reaches the socket is trusted: its folder has mode 0700. There is no TCP.
+    ...["--auth-local=trust", "--auth-host=reject"],
+    // initdb writes without fsync and syncs everything once, at its end.
+    ...(durable ? [] : ["--no-sync"]),
+  ];
+}
+
+async function requireSameMajor(place: Place, binaries: Binaries): Promise<void> {
+  const found = (await readFile(join(place.dataDirectory, "PG_VERSION"), "utf8")).trim();
+  if (found !== majorOf(binaries)) throw otherMajorVersion(place.dataDirectory, found, majorOf(binaries));
+}
+
+async function syncDirectory(path: string): Promise<void> {
+  const directory = await open(path, "r");
+  await directory.sync().finally(() => directory.close());
+}
+
+function absentAsEmpty(error: unknown): string[] {
+  if (error instanceof Error && "code" in error && error.code === "ENOENT") return [];
+  throw error;
+}

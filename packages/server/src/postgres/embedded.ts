@@ -1,0 +1,110 @@
+import { mkdir, realpath } from "node:fs/promises";
+import { join } from "node:path";
+import { installedBinaries, usableBinaries } from "./binaries.ts";
+import { ensureCluster } from "./cluster.ts";
+import { connectionString, ensureDatabase } from "./database.ts";
+import { choosePlace, recordPlace } from "./place.ts";
+import { adoptPostmaster, launchPostmaster, type Postmaster } from "./postmaster.ts";
+import { serverLog } from "./server-log.ts";
+import { takeServiceLock } from "./service-lock.ts";
+import { defaultSettings } from "./settings.ts";
+import { startErrorOf } from "./start-error.ts";
+import { stopPostmaster } from "./stop.ts";
+
+/** The PostgreSQL that Paybell brings along, running. */
+export interface EmbeddedPostgres {
+  /** `postgres://paybell@/paybell?host=…`: a unix socket in a folder of mode 0700. There is no TCP and no password. */
+  readonly connectionString: string;
+  readonly socketDirectory: string;
+  readonly port: number;
+  /** The server's own, such as `18.4`. */
+  readonly version: string;
+  readonly pid: number;
+  /** Resolves when the server ended without being asked to, with the last lines of its log. Pending for ever otherwise. */
+  readonly died: Promise<string>;
+  /** Ends it with a fast shutdown: what is committed stays, open transactions are rolled back. May be called again. */
+  stop(): Promise<void>;
+}
+
+export interface EmbeddedPostgresOptions {
+  /** The service's folder (`.paybell`): data in `postgres/`, the server's log in `postgres.log`. Made when missing. */
+  readonly home: string;
+  /** What the operator should read: one line each, no secrets. */
+  readonly log: (line: string) => void;
+  /** PostgreSQL settings over the defaults (settings.ts), by their names there. */
+  readonly settings?: Readonly<Record<string, string>>;
+  /** Where data and binaries go when PostgreSQL's user cannot enter theirs, as root only. Default `/var/lib/paybell`. */
+  readonly systemDirectory?: string;
+  /** How long a fast shutdown may take before it becomes an immediate one. Default 30,000. */
+  readonly stopTimeoutMs?: number;
+}
+
+/**
+ * Starts PostgreSQL on this home, or adopts the one that a killed service left running there. The home belongs to this
+ * process until {@link EmbeddedPostgres.stop}; a second service on it is refused.
+ *
+ * @throws PostgresStartError with a code and a remedy for each thing that an operator can mend
+ */
+export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
+  const { log } = options;
+  try {
+    const home = await openHome(options.home);
+    const lock = await takeServiceLock(home);
+    try {
+      const postmaster = await runPostmaster(home, options);
+      return supervise(postmaster, join(home, "postgres.log"), options, () => lock.release());
+    } catch (error) {
+      await lock.release();
+      throw error;
+    }
+  } catch (error) {
+    throw startErrorOf(error, options.home);
+  }
+
+  async function runPostmaster(
+    home: string,
+    { settings, systemDirectory = "/var/lib/paybell" }: EmbeddedPostgresOptions,
+  ) {
+    const place = await choosePlace(home, systemDirectory, log);
+    const orphan = await adoptPostmaster(place, log);
+    if (orphan !== undefined) return orphan;
+    const all = { ...defaultSettings, ...settings };
+    const copyTo = place.account === undefined ? home : systemDirectory;
+    const binaries = await usableBinaries(await installedBinaries(), place.account, copyTo);
+    await ensureCluster(place, binaries, all["fsync"] !== "off");
+    await recordPlace(place);
+    return launchPostmaster({ place, binaries, settings: all, logPath: join(home, "postgres.log"), log });
+  }
+}
+
+async function openHome(home: string): Promise<string> {
+  // As root, PostgreSQL's own user passes through the home to its data there, without seeing what else is in it.
+  await mkdir(home, { recursive: true, mode: process.getuid?.() === 0 ? 0o711 : 0o700 });
+  return realpath(home);
+}
+
+async function supervise(
+  postmaster: Postmaster,
+  logPath: string,
+  options: EmbeddedPostgresOptions,
+  release: () => Promise<void>,
+): Promise<EmbeddedPostgres> {
+  let stopping: Promise<void> | undefined;
+  const stop = () => {
+    stopping ??= stopPostmaster(postmaster, options.log, options.stopTimeoutMs).finally(release);
+    return stopping;
+  };
+  const died = new Promise<string>((resolve) => {
+    void postmaster.gone.then(async () => {
+      if (stopping === undefined) resolve(await serverLog(logPath).tail());
+    });
+  });
+  try {
+    await ensureDatabase(postmaster.socketDirectory, postmaster.port);
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+  const { socketDirectory, port, version, pid } = postmaster;
+  return { connectionString: connectionString(socketDirectory, port), socketDirectory, port, version, pid, died, stop };
+}

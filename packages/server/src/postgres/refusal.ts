@@ -1,0 +1,102 @@
+import { diskFull, homeNotPermitted, PostgresStartError } from "./start-error.ts";
+
+/** What a tool or the server said before it gave up. */
+export interface Refusal {
+  readonly output: string;
+  readonly dataDirectory: string;
+  readonly socketDirectory?: string;
+}
+
+type Reading = readonly [pattern: RegExp, error: (refusal: Refusal) => PostgresStartError];
+
+const readings: readonly Reading[] = [
+  [
+    /No space left on device|Disk quota exceeded/,
+    ({ dataDirectory, output }) => diskFull(dataDirectory, lastLines(output)),
+  ],
+  [/could not look up effective user ID (\d+)/, unknownUser],
+  [/error while loading shared libraries|Library not loaded|GLIBC_|Exec format error|spawn .* ENOENT/, unusable],
+  [/could not (create|map|resize|open) .*shared memory|Cannot allocate memory|could not create semaphores/, memory],
+  [/database files are incompatible with server|initialized by PostgreSQL version/, otherMajor],
+  [/Unix-domain socket path ".*" is too long|could not create .*socket|could not bind Unix address/, socketUnusable],
+  [/lock file ".*\.s\.PGSQL\.\d+\.lock" already exists|Is another postmaster .*running/, socketTaken],
+  [
+    /(Permission denied|Operation not permitted|Read-only file system|wrong ownership|invalid permissions)/,
+    ({ dataDirectory, output }) => homeNotPermitted(dataDirectory, lastLines(output)),
+  ],
+];
+
+/** Reads PostgreSQL's last words; what it cannot read is `data_refused`, with the words themselves. */
+export function refusalError(refusal: Refusal): PostgresStartError {
+  for (const [pattern, error] of readings) if (pattern.test(refusal.output)) return error(refusal);
+  return dataRefused(refusal.dataDirectory, refusal.output);
+}
+
+export function dataRefused(dataDirectory: string, words: string): PostgresStartError {
+  return new PostgresStartError(
+    "data_refused",
+    `PostgreSQL refuses to start on ${dataDirectory}: ${lastLines(words)}`,
+    `Nothing was changed. Keep a copy of ${dataDirectory}, then restore it from a backup; to begin with an empty ledger, move it away.`,
+  );
+}
+
+export function otherMajorVersion(dataDirectory: string, found: string, ours: string): PostgresStartError {
+  return new PostgresStartError(
+    "other_major_version",
+    `${dataDirectory} was made by PostgreSQL ${found}, and this Paybell brings PostgreSQL ${ours}.`,
+    `Run the Paybell that made it, dump the database there (pg_dump) and load it here, or move the folder away to begin with an empty ledger.`,
+  );
+}
+
+function otherMajor({ dataDirectory, output }: Refusal): PostgresStartError {
+  const versions = /initialized by PostgreSQL version (\S+?),.*version (\S+?)\.?$/m.exec(output);
+  return otherMajorVersion(dataDirectory, versions?.[1] ?? "of another version", versions?.[2] ?? "of its own");
+}
+
+function unknownUser({ output }: Refusal): PostgresStartError {
+  const uid = /effective user ID (\d+)/.exec(output)?.[1] ?? "";
+  return new PostgresStartError(
+    "account_unusable",
+    `PostgreSQL cannot make its database as user ${uid}, because the system knows no user of that number.`,
+    `Run as a user that /etc/passwd lists, or add a line for ${uid} to it.`,
+    lastLines(output),
+  );
+}
+
+function unusable({ output }: Refusal): PostgresStartError {
+  return new PostgresStartError(
+    "binaries_unusable",
+    `The installed PostgreSQL binaries do not run on this system: ${lastLines(output)}`,
+    "They need glibc and this processor; on another system (Alpine's musl) set DATABASE_URL to a PostgreSQL of your own.",
+  );
+}
+
+function memory({ output }: Refusal): PostgresStartError {
+  return new PostgresStartError(
+    "shared_memory",
+    `The system gives PostgreSQL too little shared memory: ${lastLines(output)}`,
+    "Give the machine or container more memory (docker run --shm-size=256m), or lower shared_buffers.",
+  );
+}
+
+function socketUnusable({ socketDirectory, output }: Refusal): PostgresStartError {
+  return new PostgresStartError(
+    "socket_unusable",
+    `PostgreSQL cannot make its socket in ${socketDirectory ?? "its folder"}: ${lastLines(output)}`,
+    "Set PAYBELL_HOME to a folder on a local disk with a short path.",
+  );
+}
+
+function socketTaken({ socketDirectory, output }: Refusal): PostgresStartError {
+  const pid = /PID (\d+)/.exec(output)?.[1];
+  return new PostgresStartError(
+    "socket_taken",
+    `Another PostgreSQL${pid === undefined ? "" : ` (process ${pid})`} holds the socket in ${socketDirectory ?? "its folder"} or the same data.`,
+    "Stop that process, or choose another folder with PAYBELL_HOME.",
+    lastLines(output),
+  );
+}
+
+function lastLines(output: string): string {
+  return output.trim().split("\n").slice(-4).join(" | ");
+}

@@ -1,0 +1,47 @@
+import type { Postmaster } from "./postmaster.ts";
+import { cleanSocketDirectory } from "./socket-directory.ts";
+
+const stopTimeoutDefaultMs = 30_000;
+/** An immediate shutdown kills what does not obey within 5 s (PostgreSQL's own bound). */
+const quitTimeoutMs = 10_000;
+
+/** Fast shutdown (SIGINT), then after the bound an immediate one (SIGQUIT), whose next start replays the log. */
+export async function stopPostmaster(
+  postmaster: Postmaster,
+  log: (line: string) => void,
+  stopTimeoutMs = stopTimeoutDefaultMs,
+): Promise<void> {
+  signal(postmaster.pid, "SIGINT");
+  if (!(await goneWithin(postmaster, stopTimeoutMs))) {
+    log(
+      `PostgreSQL did not stop within ${stopTimeoutMs / 1000} s; it is stopped at once and will recover at its next start.`,
+    );
+    signal(postmaster.pid, "SIGQUIT");
+    if (!(await goneWithin(postmaster, quitTimeoutMs))) {
+      log(
+        `PostgreSQL (process ${postmaster.pid}) does not end; the next start adopts it, or: kill -9 ${postmaster.pid}`,
+      );
+      return;
+    }
+  }
+  await cleanSocketDirectory(postmaster.socketDirectory);
+}
+
+function goneWithin(postmaster: Postmaster, boundMs: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    // Not unref'd: it alone keeps this process alive until the server is gone.
+    const bound = setTimeout(() => resolve(false), boundMs);
+    void postmaster.gone.then(() => {
+      clearTimeout(bound);
+      resolve(true);
+    });
+  });
+}
+
+function signal(pid: number, name: NodeJS.Signals): void {
+  try {
+    process.kill(pid, name);
+  } catch (error) {
+    if (!(error instanceof Error && "code" in error && error.code === "ESRCH")) throw error;
+  }
+}

@@ -1,0 +1,69 @@
+import { Client, type ClientConfig, Pool, type PoolConfig, types } from "pg";
+
+/**
+ * The connections to PostgreSQL, by what they are for. The engine's statements touch a few rows by key, whatever the
+ * statistics say: these connections know no plan that reads a whole table.
+ * Measured: with statistics taken while `pending` was empty, PostgreSQL chose a sequential scan inside a nested loop, and a
+ * DELETE of 500 rows took 30 s on a backlog of a million.
+ */
+export interface Database {
+  /** Questions of people and of administration. */
+  readonly pool: Pool;
+  /** The hot statements: begin, completions, outcomes, claims. */
+  readonly engine: Pool;
+  /** One connection of its own, for LISTEN and the lease: never in a queue behind other work. */
+  connectDirectly(): Promise<Client>;
+  close(): Promise<void>;
+}
+
+const byKeyOnly = ["enable_seqscan", "enable_hashjoin", "enable_mergejoin", "enable_bitmapscan", "enable_material"];
+
+// int8 as a number: our counts stay far below 2^53. xid8 stays text, it is only ever handed back.
+const readInt8 = (text: string) => Number(text);
+const parsers: ClientConfig["types"] = {
+  getTypeParser: ((oid: number, format?: "text" | "binary") =>
+    oid === types.builtins.INT8 && format !== "binary"
+      ? readInt8
+      : types.getTypeParser(oid, format as "text")) as typeof types.getTypeParser,
+};
+
+export interface DatabaseOptions {
+  readonly connectionsMax: number;
+  /** Told of connections that broke while nobody used them; they are replaced. */
+  readonly onIdleError: (error: Error) => void;
+}
+
+export function openDatabase(connectionString: string, options: DatabaseOptions): Database {
+  const common: PoolConfig = {
+    connectionString,
+    types: parsers,
+    connectionTimeoutMillis: 5_000,
+    keepAlive: true,
+    application_name: "paybell",
+  };
+  // A third for people, the rest for the engine: a heavy search cannot take the engine's connections.
+  const forPeople = Math.max(2, Math.floor(options.connectionsMax / 3));
+  const pool = new Pool({ ...common, max: forPeople, statement_timeout: 30_000 });
+  const engine = new Pool({
+    ...common,
+    max: Math.max(4, options.connectionsMax - forPeople),
+    statement_timeout: 30_000,
+    pipeline: true,
+    options: byKeyOnly.map((setting) => `-c ${setting}=off`).join(" "),
+  } as PoolConfig);
+  pool.on("error", options.onIdleError);
+  engine.on("error", options.onIdleError);
+  return {
+    pool,
+    engine,
+    async connectDirectly() {
+      const client = new Client({ ...common, statement_timeout: 5_000 } as ClientConfig);
+      client.on("error", options.onIdleError);
+      await client.connect();
+      return client;
+    },
+    async close() {
+      await Promise.all([pool.end(), engine.end()]);
+    },
+  };
+}

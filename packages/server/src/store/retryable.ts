@@ -1,0 +1,35 @@
+import { DatabaseError } from "pg";
+
+/**
+ * What an error of the database says about repeating the work. The one place that decides it.
+ *
+ * - `conflict`: deadlock, serialization, lock timeout: the same batch again.
+ * - `data`: a row cannot be stored: the batch is halved until the bad row stands alone.
+ * - `connection`: the database went away, so that a COMMIT may or may not have happened: again, which is idempotent.
+ * - `bug`: anything else; never repeated.
+ */
+export type Trouble = "conflict" | "data" | "connection" | "bug";
+
+const conflicts = new Set(["40001", "40P01", "55P03", "40003"]);
+// Data exceptions, integrity constraints, program limits.
+const dataClasses = new Set(["22", "23", "54"]);
+// Connection exceptions, insufficient resources, operator intervention, system errors.
+const connectionClasses = new Set(["08", "53", "57", "58"]);
+const socketCodes = new Set(["ECONNRESET", "ECONNREFUSED", "EPIPE", "ENOENT", "ETIMEDOUT", "EHOSTUNREACH", "ENOTFOUND"]);
+
+export function troubleOf(error: unknown): Trouble {
+  if (error instanceof DatabaseError && error.code !== undefined) {
+    if (conflicts.has(error.code)) return "conflict";
+    if (dataClasses.has(error.code.slice(0, 2))) return "data";
+    // A read-only server is a former primary: wait for the new one.
+    if (connectionClasses.has(error.code.slice(0, 2)) || error.code === "25006") return "connection";
+    return "bug";
+  }
+  if (!(error instanceof Error)) return "bug";
+  if (socketCodes.has((error as NodeJS.ErrnoException).code ?? "")) return "connection";
+  // The driver's own words, which carry no code.
+  if (/connection (terminated|ended)|timeout exceeded when trying to connect|not queryable|client was closed/i.test(error.message)) {
+    return "connection";
+  }
+  return "bug";
+}
