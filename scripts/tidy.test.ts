@@ -1,0 +1,79 @@
+import { cpSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, onTestFinished, test } from "vitest";
+import { passes, type Report, describe as text } from "./sources/finding.ts";
+import { checkTidiness, RULES } from "./tidy/check.ts";
+
+const repository = join(import.meta.dirname, "..");
+
+/** The fixture in a folder of its own, with files that are too long and files that are just not. */
+function checkFixture(): Report {
+  const root = mkdtempSync(join(tmpdir(), "paybell-tidy-"));
+  onTestFinished(() => rmSync(root, { recursive: true }));
+  cpSync(join(import.meta.dirname, "fixtures/tidy"), root, { recursive: true });
+  const write = (name: string, codeLines: number) =>
+    writeFileSync(
+      join(root, "packages/server/src", name),
+      `/*\n * A comment is no code.\n */\n${"// Nor is this.\n\nvoid 0;\n".repeat(codeLines)}`,
+    );
+  write("long.ts", 401);
+  write("just.ts", 400);
+  write("long.test.ts", 601);
+  write("just.test.ts", 600);
+  return checkTidiness(root);
+}
+
+test("refuses exactly what the fixture does wrong, each rule at least once", () => {
+  const report = checkFixture();
+  const server = "packages/server/src";
+
+  expect(report.findings.map(({ file, line }) => `${file}:${line}`).sort()).toEqual(
+    [
+      ".npmrc:3",
+      ".npmrc:4",
+      "README.md:10",
+      "README.md:16",
+      "README.md:6",
+      "README.md:7",
+      "package-lock.json:4",
+      `${server}/broad.ts:1`,
+      `${server}/long.test.ts:1`,
+      `${server}/long.ts:1`,
+      `${server}/skipped.test.ts:13`,
+      `${server}/skipped.test.ts:3`,
+      `${server}/skipped.test.ts:4`,
+      `${server}/skipped.test.ts:6`,
+      `${server}/utils:1`,
+      `${server}/wide.ts:2`,
+      `${server}/words.ts:1`,
+      `${server}/words.ts:2`,
+      `${server}/words.ts:3`,
+      `${server}/words.ts:5`,
+      `${server}/words.ts:8`,
+    ].sort(),
+  );
+  expect(new Set(report.findings.map(({ rule }) => rule))).toEqual(new Set(RULES.map(({ rule }) => rule)));
+  expect(passes(report)).toBe(false);
+});
+
+test("says where, what is forbidden, by which rule, and what to do", () => {
+  expect(text(checkFixture())).toContain(
+    "packages/server/src/words.ts:2: a number stands behind `||`. " +
+      "Rule: no `||` default on a number: it replaces 0 too. Use `??`.",
+  );
+});
+
+test("fails when it read nothing", () => {
+  const empty = mkdtempSync(join(tmpdir(), "paybell-tidy-"));
+  onTestFinished(() => rmSync(empty, { recursive: true }));
+
+  expect(passes(checkTidiness(empty))).toBe(false);
+});
+
+test("reads this repository's own sources and settings", () => {
+  const { read } = checkTidiness(repository);
+
+  expect(read["sources"]).toBeGreaterThan(10);
+  expect(read["texts"]).toBeGreaterThan(5);
+});

@@ -1,0 +1,31 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { isTypeScript, listTree } from "../sources/files.ts";
+import type { Report } from "../sources/finding.ts";
+import { withSources } from "../sources/program.ts";
+import { LINK_RULES } from "./links.ts";
+import { REGISTRY_RULES } from "./registry.ts";
+import type { Rule } from "./rule.ts";
+import { SIZE_RULES } from "./size.ts";
+import { SKIP_RULES } from "./skipped.ts";
+import { WORD_RULES } from "./words.ts";
+
+export const RULES: readonly Rule[] = [...SIZE_RULES, ...WORD_RULES, ...SKIP_RULES, ...REGISTRY_RULES, ...LINK_RULES];
+
+const TEXTS = /\.(?:md|sql|json|jsonc|ya?ml|sh|js|mjs|cjs|css|html)$|(?:^|\/)(?:\.npmrc|\.ci\/run)$/;
+
+/** Holds every file below `root` against the rules of style. */
+export function checkTidiness(root: string): Report {
+  const { files, folders } = listTree(root);
+  const texts = files
+    .filter((path) => TEXTS.test(path))
+    .map((path) => ({ path, text: readFileSync(join(root, path), "utf8") }));
+  return withSources(root, files.filter(isTypeScript), (sources) => {
+    const project = { files, folders, sources, texts };
+    const findings = RULES.flatMap(({ rule, remedy, check }) =>
+      check(project).map((place) => ({ ...place, rule, remedy })),
+    );
+    const documents = texts.filter(({ path }) => path.endsWith(".md")).length;
+    return { name: "tidy", read: { sources: sources.length, texts: texts.length, documents }, findings };
+  });
+}

@@ -1,0 +1,61 @@
+import {
+  isBinaryExpression,
+  isIdentifier,
+  isNumericLiteral,
+  isPrefixUnaryExpression,
+  isPropertyAccessExpression,
+  type Node,
+  SyntaxKind,
+} from "typescript/unstable/ast";
+import { lineOf, nodesOf, type Source } from "../sources/program.ts";
+import { linesMatching, type Place, type Rule } from "./rule.ts";
+
+const NAMELESS_FOLDERS = new Set(["util", "utils", "common", "helper", "helpers", "lib", "libs", "misc", "shared"]);
+// The third word is also ISO 4217's "no currency": it counts as a mark in a comment alone.
+const MARK = /\b(?:TO(?:DO)|FIX(?:ME))\b|(?:\/\/|^\s*\*).*\bX{3}\b/;
+
+export const WORD_RULES: readonly Rule[] = [
+  {
+    rule: "a folder is a noun of the domain",
+    remedy: "Name the folder for what it holds, or put each file where it is used",
+    check: ({ folders }) =>
+      folders
+        .filter((folder) => NAMELESS_FOLDERS.has(folder.split("/").at(-1) ?? ""))
+        .map((folder) => ({ file: folder, line: 1, forbidden: "this folder's name says nothing" })),
+  },
+  {
+    rule: "what is committed is finished",
+    remedy: "Do it now, or say in the documents what is not there",
+    check: ({ sources, texts }) =>
+      [...sources, ...texts].flatMap((text) => linesMatching(text, MARK, () => "this line puts something off")),
+  },
+  {
+    rule: "nothing writes to the console",
+    remedy: "Write to the logger or the stream that was handed over",
+    check: ({ sources }) => places(sources, isConsole, "the console is used"),
+  },
+  {
+    rule: "no `||` default on a number: it replaces 0 too",
+    remedy: "Use `??`",
+    check: ({ sources }) => places(sources, isNumericOrDefault, "a number stands behind `||`"),
+  },
+];
+
+function places(sources: readonly Source[], breaks: (node: Node) => boolean, forbidden: string): Place[] {
+  return sources.flatMap((source) =>
+    [...nodesOf(source.tree)]
+      .filter(breaks)
+      .map((node) => ({ file: source.path, line: lineOf(source, node), forbidden })),
+  );
+}
+
+function isConsole(node: Node): boolean {
+  return isPropertyAccessExpression(node) && isIdentifier(node.expression) && node.expression.text === "console";
+}
+
+function isNumericOrDefault(node: Node): boolean {
+  if (!isBinaryExpression(node)) return false;
+  const { kind } = node.operatorToken;
+  if (kind !== SyntaxKind.BarBarToken && kind !== SyntaxKind.BarBarEqualsToken) return false;
+  return isNumericLiteral(node.right) || (isPrefixUnaryExpression(node.right) && isNumericLiteral(node.right.operand));
+}
