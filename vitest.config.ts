@@ -16,5 +16,6 @@ export default defineConfig({
     execArgv: ["--conditions=paybell-source"],
     testTimeout: 30_000,
     hookTimeout: 60_000,
+    globalSetup: ["test/support/global-setup.ts"],
   },
 });

@@ -90,8 +90,15 @@ async function supervise(
   release: () => Promise<void>,
 ): Promise<EmbeddedPostgres> {
   let stopping: Promise<void> | undefined;
+  const stopOnce = async () => {
+    try {
+      await stopPostmaster(postmaster, options.log, options.stopTimeoutMs);
+    } finally {
+      await release();
+    }
+  };
   const stop = () => {
-    stopping ??= stopPostmaster(postmaster, options.log, options.stopTimeoutMs).finally(release);
+    stopping ??= stopOnce();
     return stopping;
   };
   const died = new Promise<string>((resolve) => {

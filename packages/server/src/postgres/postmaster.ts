@@ -19,6 +19,8 @@ export interface Postmaster {
   readonly socketDirectory: string;
   readonly port: number;
   readonly version: string;
+  /** Sends it a signal, unless it is gone: its number may be another program's then. */
+  signal(name: "SIGINT" | "SIGQUIT"): Promise<void>;
   /** Resolves when the process is gone, for whatever reason. */
   readonly gone: Promise<void>;
 }
@@ -48,11 +50,11 @@ export async function adoptPostmaster(place: Place, log: (line: string) => void)
   }
   const deadlineMs = performance.now() + (found.status === "ready" ? adoptTimeoutMs : startTimeoutMs);
   while (await isAlive(orphan)) {
-    const { socketDirectory, port } = (await readPostmasterFile(dataDirectory)) ?? found;
-    const version = await serverVersion(socketDirectory, port, dataDirectory);
+    const { socketDirectory, port, status } = (await readPostmasterFile(dataDirectory)) ?? found;
+    const version = status === "ready" ? await serverVersion(socketDirectory, port, dataDirectory) : undefined;
     if (version !== undefined) {
       log(`Adopted PostgreSQL ${version} (process ${orphan.pid}), left running by a service that was killed.`);
-      return { pid: orphan.pid, socketDirectory, port, version, gone: untilGone(orphan) };
+      return { pid: orphan.pid, socketDirectory, port, version, signal: signalTo(orphan), gone: untilGone(orphan) };
     }
     if (performance.now() > deadlineMs) throw unresponsive(orphan.pid, dataDirectory);
     await pause(pollMs);
@@ -131,7 +133,8 @@ async function launchOnce(options: {
     const note = await readPostmasterFile(place.dataDirectory);
     if (note !== undefined && note.pid === child.pid && note.status === "ready") {
       const version = await serverVersion(socketDirectory, socketPort, place.dataDirectory);
-      if (version !== undefined) return { pid: note.pid, socketDirectory, port: socketPort, version, gone };
+      const signal = async (name: NodeJS.Signals) => void child.kill(name);
+      if (version !== undefined) return { pid: note.pid, socketDirectory, port: socketPort, version, signal, gone };
     }
     const nowMs = performance.now();
     if (nowMs > nextProgressMs) {
@@ -147,6 +150,12 @@ async function launchOnce(options: {
     await pause(pollMs);
   }
   return failure === undefined ? await serverLog(options.logPath).tail(output.sizeBytes) : failure.message;
+}
+
+function signalTo(orphan: ProcessIdentity): Postmaster["signal"] {
+  return async (name) => {
+    if (await isAlive(orphan)) process.kill(orphan.pid, name);
+  };
 }
 
 /** An adopted server is not our child, so nobody tells us of its end: it is looked after, cheaply. */

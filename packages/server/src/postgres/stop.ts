@@ -11,12 +11,12 @@ export async function stopPostmaster(
   log: (line: string) => void,
   stopTimeoutMs = stopTimeoutDefaultMs,
 ): Promise<void> {
-  signal(postmaster.pid, "SIGINT");
+  await postmaster.signal("SIGINT");
   if (!(await goneWithin(postmaster, stopTimeoutMs))) {
     log(
       `PostgreSQL did not stop within ${stopTimeoutMs / 1000} s; it is stopped at once and will recover at its next start.`,
     );
-    signal(postmaster.pid, "SIGQUIT");
+    await postmaster.signal("SIGQUIT");
     if (!(await goneWithin(postmaster, quitTimeoutMs))) {
       log(
         `PostgreSQL (process ${postmaster.pid}) does not end; the next start adopts it, or: kill -9 ${postmaster.pid}`,
@@ -36,12 +36,4 @@ function goneWithin(postmaster: Postmaster, boundMs: number): Promise<boolean> {
       resolve(true);
     });
   });
-}
-
-function signal(pid: number, name: NodeJS.Signals): void {
-  try {
-    process.kill(pid, name);
-  } catch (error) {
-    if (!(error instanceof Error && "code" in error && error.code === "ESRCH")) throw error;
-  }
 }
