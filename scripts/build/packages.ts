@@ -1,0 +1,33 @@
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+
+/** Each package after those it needs. */
+const ORDER = ["contract", "partner", "server", "cli"] as const;
+
+export interface Package {
+  /** The folder's name below packages/. */
+  readonly folder: string;
+  readonly directory: string;
+  readonly manifest: Manifest;
+}
+
+interface Manifest {
+  readonly name: string;
+  readonly version: string;
+  readonly engines: { readonly node: string };
+  readonly files: readonly string[];
+  readonly bin?: Readonly<Record<string, string>>;
+  readonly exports: Readonly<Record<string, Readonly<Record<string, string>> | string>>;
+  readonly dependencies?: Readonly<Record<string, string>>;
+}
+
+/** The packages that have an entry, each after those it needs. */
+export function listPackages(root: string): Package[] {
+  return ORDER.map((folder) => ({ folder, directory: join(root, "packages", folder) }))
+    .filter(({ directory }) => existsSync(join(directory, "src/index.ts")))
+    .map((one) => ({ ...one, manifest: readManifest(one.directory) }));
+}
+
+function readManifest(directory: string): Manifest {
+  return JSON.parse(readFileSync(join(directory, "package.json"), "utf8")) as Manifest;
+}

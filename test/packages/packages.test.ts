@@ -1,0 +1,112 @@
+import { cpSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { listPackages } from "../../scripts/build/packages.ts";
+import { findNodes, type NodeFound, runsOn } from "./nodes.ts";
+import { installAll, type Packed, packAll, repository, run } from "./project.ts";
+
+const nodes = await findNodes(process.env["PATH"] ?? "");
+const packages = listPackages(repository);
+const directory = mkdtempSync(join(tmpdir(), "paybell-packed-"));
+let packed: Packed[] = [];
+let project = "";
+
+beforeAll(async () => {
+  packed = await packAll(directory);
+  project = await installAll(packed);
+  cpSync(join(import.meta.dirname, "consumers"), project, { recursive: true });
+  await compileConsumers();
+}, 120_000);
+
+afterAll(() => {
+  rmSync(directory, { recursive: true, force: true });
+  if (project !== "") rmSync(project, { recursive: true, force: true });
+});
+
+test("ships what the package needs and nothing else", () => {
+  expect(packed.length).toBeGreaterThan(0);
+  for (const { package: one, files } of packed) {
+    const strangers = files.filter(
+      (file) => !/^(?:package\.json|README\.md|LICENSE|dist\/|bin\/|vectors\/)/.test(file),
+    );
+    expect(strangers, one.manifest.name).toEqual([]);
+    expect(
+      files.filter((file) => /\.test\.|(?<!\.d)\.ts$|tsbuildinfo|fixtures/.test(file)),
+      one.manifest.name,
+    ).toEqual([]);
+    expect(files, one.manifest.name).toContain("dist/index.js");
+    const withoutTypes = files.filter((file) => file.startsWith("dist/") && file.endsWith(".js"));
+    expect(files, one.manifest.name).toEqual(
+      expect.arrayContaining(withoutTypes.map((file) => file.replace(/\.js$/, ".d.ts"))),
+    );
+  }
+});
+
+describe.each(nodes)("on Node $version", (node) => {
+  test.each(packages.filter(({ manifest }) => runsOn(manifest.engines.node, node)))(
+    "$manifest.name gives the same names by import and by require as its source",
+    async ({ manifest }) => {
+      const source = Object.keys((await import(manifest.name)) as object).sort();
+      const print = "process.stdout.write(JSON.stringify(Object.keys(all).sort()))";
+
+      const imported = await runScript(node, "names.mjs", `import * as all from "${manifest.name}";\n${print}`);
+      const required = await runScript(node, "names.cjs", `const all = require("${manifest.name}");\n${print}`);
+
+      expect(JSON.parse(imported)).toEqual(source);
+      expect(JSON.parse(required)).toEqual(source);
+      expect(source.length).toBeGreaterThan(0);
+    },
+  );
+
+  test("compiled against the shipped types, the contract signs and seals for both module systems", async () => {
+    for (const file of ["out/contract.mjs", "out/contract.cjs"]) {
+      const { stdout } = await run(node.path, [file], { cwd: project });
+      expect(JSON.parse(stdout), file).toEqual({
+        text: expect.stringContaining("&cardScheme=&tid=&mid=000000000000001&"),
+        verified: true,
+        keyId: "key-1",
+      });
+    }
+  });
+
+  test.each(packages.filter(({ manifest }) => manifest.bin !== undefined))(
+    "$manifest.name installs a command that runs",
+    async ({ manifest }) => {
+      for (const [name, file] of Object.entries(manifest.bin ?? {})) {
+        const command = join(project, "node_modules", manifest.name, file);
+        const { stdout } = await run(node.path, [command, "--help"], { cwd: project });
+        expect(stdout).toContain(name);
+      }
+    },
+  );
+});
+
+async function runScript(node: NodeFound, name: string, text: string): Promise<string> {
+  writeFileSync(join(project, name), text);
+  const { stdout } = await run(node.path, [name], { cwd: project });
+  return stdout;
+}
+
+/** A user's own strict settings, which look into the shipped .d.ts files too. */
+async function compileConsumers(): Promise<void> {
+  const compilerOptions = {
+    target: "es2023",
+    module: "nodenext",
+    strict: true,
+    skipLibCheck: false,
+    types: ["node"],
+    typeRoots: [join(repository, "node_modules/@types")],
+    outDir: "out",
+    rootDir: ".",
+  };
+  writeFileSync(
+    join(project, "tsconfig.json"),
+    JSON.stringify({ compilerOptions, include: ["*.mts", "*.cts"], exclude: ["out"] }),
+  );
+  await run(process.execPath, [join(repository, "node_modules/typescript/bin/tsc"), "-p", project]).catch(
+    (error: Error & { stdout?: string }) => {
+      throw new Error(`a consumer does not compile:\n${error.stdout}`, { cause: error });
+    },
+  );
+}

@@ -1,0 +1,78 @@
+import { execFile } from "node:child_process";
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { emitPackages } from "../../scripts/build/emit.ts";
+import { listPackages, type Package } from "../../scripts/build/packages.ts";
+
+export const repository = join(import.meta.dirname, "../..");
+export const run = promisify(execFile);
+
+export interface Packed {
+  readonly package: Package;
+  readonly tarball: string;
+  /** The paths inside the tarball. */
+  readonly files: readonly string[];
+}
+
+/** Builds and packs every package that has an entry, without touching the repository's own dist/ folders. */
+export async function packAll(directory: string): Promise<Packed[]> {
+  const packages = listPackages(repository);
+  const staged = ({ folder }: Package) => join(directory, folder);
+  for (const one of packages) {
+    for (const name of ["package.json", ...one.manifest.files].filter((file) => file !== "dist")) {
+      const source = join(one.directory, name);
+      if (existsSync(source)) cpSync(source, join(staged(one), name), { recursive: true });
+    }
+  }
+  await emitPackages(repository, packages, staged);
+  const packed: Packed[] = [];
+  for (const one of packages) {
+    const args = ["pack", "--json", "--offline", "--ignore-scripts", "--pack-destination", directory];
+    await run("npm", args, { cwd: staged(one) });
+    const name = `${one.manifest.name.replace("@", "").replace("/", "-")}-${one.manifest.version}.tgz`;
+    const tarball = join(directory, name);
+    const { stdout } = await run("tar", ["-tzf", tarball]);
+    const files = stdout
+      .trim()
+      .split("\n")
+      .map((path) => path.replace(/^package\//, ""));
+    packed.push({ package: one, tarball, files });
+  }
+  return packed;
+}
+
+/**
+ * An empty project with the packed packages installed, outside of the repository.
+ *
+ * Contract and partner come by `npm install`, from their tarballs alone and without a network. The others have
+ * dependencies, which stand in for a download as links into the repository's own node_modules.
+ */
+export async function installAll(packed: readonly Packed[]): Promise<string> {
+  const project = mkdtempSync(join(tmpdir(), "paybell-consumer-"));
+  writeFileSync(join(project, "package.json"), JSON.stringify({ name: "consumer", private: true, type: "commonjs" }));
+  const [alone, withDependencies] = [packed.filter(standsAlone), packed.filter((one) => !standsAlone(one))];
+  const args = ["install", "--offline", "--ignore-scripts", "--no-audit", "--no-fund", "--no-package-lock"];
+  await run("npm", [...args, ...alone.map(({ tarball }) => tarball)], { cwd: project });
+  const modules = join(project, "node_modules");
+  for (const one of withDependencies) {
+    const directory = join(modules, one.package.manifest.name);
+    mkdirSync(directory, { recursive: true });
+    await run("tar", ["-xzf", one.tarball, "-C", directory, "--strip-components=1"]);
+  }
+  if (withDependencies.length > 0) linkOthers(modules);
+  return project;
+}
+
+function standsAlone(one: Packed): boolean {
+  return Object.keys(one.package.manifest.dependencies ?? {}).every((name) => name.startsWith("@paybell/"));
+}
+
+function linkOthers(modules: string): void {
+  const installed = join(repository, "node_modules");
+  for (const name of readdirSync(installed)) {
+    if (name.startsWith(".") || name === "paybell" || name === "@paybell" || existsSync(join(modules, name))) continue;
+    symlinkSync(join(installed, name), join(modules, name));
+  }
+}
