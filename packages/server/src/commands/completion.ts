@@ -1,0 +1,121 @@
+import {
+  type CardIpn,
+  type Command,
+  commands,
+  type Field,
+  type IpnKind,
+  ipnFields,
+  type SettlementEntry,
+  type SettlementIpn,
+  settlementListFields,
+} from "@paybell/contract";
+import { type CompletionField, extraDataBytesMax, type ListField, type TextField } from "./field.ts";
+
+/** Entries that a settlement may list: as many as a batch holds. */
+export const settlementListItemsMax = 50_000;
+
+/** In characters. What is not here has `textLengthMax`. */
+const lengthMax: Readonly<Record<string, number>> = {
+  amount: 32,
+  appName: 128,
+  billId: 128,
+  callbackUrl: 2048,
+  cardHolder: 128,
+  cardNumber: 32,
+  extraData: extraDataBytesMax,
+  isoResponseCode: 4,
+  merchantAddress: 512,
+  merchantName: 256,
+  merchantTransId: 128,
+  reqId: 36,
+};
+const textLengthMax = 64;
+
+const ownFields = [
+  { type: "string", name: "partnerId", required: true, maxLength: 36, meaning: "The partner to notify" },
+  {
+    type: "string",
+    name: "externalId",
+    required: true,
+    maxLength: 128,
+    meaning: "The switch's own id of the transaction; the same one again, for the same partner, is a duplicate",
+  },
+  {
+    type: "string",
+    name: "command",
+    required: true,
+    maxLength: 16,
+    meaning: "What was completed; a system command is recorded and not notified",
+    values: commands,
+  },
+  {
+    type: "string",
+    name: "originalExternalId",
+    required: false,
+    maxLength: 128,
+    meaning: "The externalId of the transaction that this one voids or completes",
+  },
+  {
+    type: "string",
+    name: "callBackUrl",
+    required: false,
+    maxLength: 2048,
+    meaning: "Receives this transaction's IPN in place of the registered URL; HTTPS, within the partner's addresses",
+  },
+] as const satisfies readonly TextField[];
+
+/** Which table of the specification a reported command's fields are those of. System commands use the card's. */
+export function completionKind(command: Command): IpnKind {
+  return command === "SETTLEMENT" ? "settlement" : "card";
+}
+
+/** Every field a reported completion may have: our own, then those of its table, in its order, less the signature. */
+export const completionFields: Readonly<Record<IpnKind, readonly CompletionField[]>> = {
+  card: [...ownFields, ...tableFields("card")],
+  settlement: [...ownFields, ...tableFields("settlement")],
+};
+
+function tableFields(kind: IpnKind): CompletionField[] {
+  return ipnFields(kind)
+    .filter((field) => field.name !== "signature")
+    .map((field) => (field.type === "list" ? listField(field) : textField(field)));
+}
+
+function textField(field: Field): TextField {
+  return {
+    type: "string",
+    name: field.name,
+    required: field.name === "status" || field.name === "isoResponseCode",
+    maxLength: lengthMax[field.name] ?? textLengthMax,
+    ...(field.name === "extraData" && { maxBytes: extraDataBytesMax }),
+    meaning: field.meaning,
+    ...(field.values && { values: field.name === "status" ? ["SUCCESS", "ERROR"] : field.values }),
+  };
+}
+
+function listField(field: Field): ListField {
+  return {
+    type: "list",
+    name: field.name,
+    required: false,
+    maxItems: settlementListItemsMax,
+    meaning: field.meaning,
+    fields: settlementListFields.map((entry) => ({ ...textField(entry), required: true })),
+  };
+}
+
+type TableFields = Omit<CardIpn & SettlementIpn, "settlementList" | "signature" | "status">;
+
+/**
+ * A command that the operator's switch completed and reports. Every field of its table may be given by its name there; an
+ * absent one is unknown, and so is an empty one. Values go out as given.
+ */
+export type CompletionRequest = {
+  readonly partnerId: string;
+  readonly externalId: string;
+  readonly command: Command;
+  readonly originalExternalId?: string | undefined;
+  readonly callBackUrl?: string | undefined;
+  readonly status: string;
+  readonly settlementList?: readonly SettlementEntry[] | undefined;
+} & { readonly [Name in keyof TableFields]?: string | undefined };

@@ -1,0 +1,88 @@
+import {
+  type CardIpn,
+  cardIpnFields,
+  type NotifiedCommand,
+  type SettlementIpn,
+  settlementIpnFields,
+  type TransactionType,
+  type UnsignedIpn,
+} from "@paybell/contract";
+import type { CardFacts, IpnFacts, SettlementFacts } from "./facts.ts";
+import { utcTimestamp, zoneFormat } from "./time.ts";
+import { type SettlementTotal, totalAmount } from "./total.ts";
+
+/** What of a partner's settings shapes an IPN's values. Names on the wire, signature and seal come after. */
+export interface RenderSettings {
+  readonly transactionTypes: Readonly<Record<NotifiedCommand | "VOID_PREAUTH", TransactionType>>;
+  /** `contact` sends C as CL and CTL as CLS. */
+  readonly swipeTypes: "code" | "contact";
+  readonly settlementTotal: SettlementTotal;
+  /** `iso8601` sends transaction_time as in the specification's sample. */
+  readonly transactionTime: "table" | "iso8601";
+  /** IANA name. */
+  readonly timeZone: string;
+}
+
+/** Where this attempt goes. */
+export interface RenderedFor {
+  /** The URL of the attempt: a settlement IPN names it, section 2.3 field 2. */
+  readonly callbackUrl: string;
+}
+
+/** Every field of the table, in its order, unknown ones empty, without signature. */
+export type RenderedIpn =
+  | { readonly kind: "card"; readonly ipn: UnsignedIpn<CardIpn> }
+  | { readonly kind: "settlement"; readonly ipn: UnsignedIpn<SettlementIpn> };
+
+/** An IPN's content as a partner agreed to receive it now, from its facts as they were at commit. */
+export function renderIpn(facts: CardFacts, settings: RenderSettings, at: RenderedFor): RenderedIpn & { kind: "card" };
+export function renderIpn(facts: IpnFacts, settings: RenderSettings, at: RenderedFor): RenderedIpn;
+export function renderIpn(facts: IpnFacts, settings: RenderSettings, at: RenderedFor): RenderedIpn {
+  if (facts.kind === "card") return { kind: "card", ipn: renderCard(facts, settings) };
+  return { kind: "settlement", ipn: renderSettlement(facts, settings, at) };
+}
+
+const contactTypes: Readonly<Record<string, string>> = { C: "CL", CTL: "CLS" };
+
+function renderCard(facts: CardFacts, settings: RenderSettings): UnsignedIpn<CardIpn> {
+  const { fields } = facts;
+  const ipn: Record<string, string> = {};
+  for (const { name } of cardIpnFields) if (name !== "signature") ipn[name] = fields[name] ?? "";
+  const rendered = ipn as UnsignedIpn<CardIpn>;
+  rendered.transDateTime = renderTime(rendered.transDateTime, "table", settings.timeZone);
+  if (settings.swipeTypes === "contact") rendered.swipeType = contactTypes[rendered.swipeType] ?? rendered.swipeType;
+  if (rendered.transaction_type === "") rendered.transaction_type = cardTransactionType(facts, settings);
+  return rendered;
+}
+
+function cardTransactionType(facts: CardFacts, settings: RenderSettings): TransactionType {
+  return settings.transactionTypes[facts.voidsPreAuth === true ? "VOID_PREAUTH" : facts.command];
+}
+
+function renderSettlement(
+  facts: SettlementFacts,
+  settings: RenderSettings,
+  at: RenderedFor,
+): UnsignedIpn<SettlementIpn> {
+  const { fields } = facts;
+  const ipn: Record<string, unknown> = {};
+  for (const { name, type } of settlementIpnFields) {
+    if (name !== "signature") ipn[name] = type === "list" ? facts.settlementList : (fields[name] ?? "");
+  }
+  const rendered = ipn as UnsignedIpn<SettlementIpn>;
+  rendered.transaction_time = renderTime(rendered.transaction_time, settings.transactionTime, settings.timeZone);
+  if (rendered.callbackUrl === "") rendered.callbackUrl = at.callbackUrl;
+  if (rendered.transaction_type === "") rendered.transaction_type = settings.transactionTypes.SETTLEMENT;
+  if (rendered.totalAmount === "") {
+    rendered.totalAmount = totalAmount(rendered.saleTotalAmount, rendered.voidTotalAmount, settings.settlementTotal);
+  }
+  return rendered;
+}
+
+/** What is no instant, such as the 14 digits that a switch reported, goes out as it is. */
+function renderTime(value: string, format: RenderSettings["transactionTime"], timeZone: string): string {
+  if (!value.includes("T")) return value;
+  const atMs = Date.parse(value);
+  if (Number.isNaN(atMs)) return value;
+  return format === "iso8601" ? utcTimestamp(atMs) : zoneFormat(timeZone)(atMs);
+}
