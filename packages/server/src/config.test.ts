@@ -1,0 +1,130 @@
+import { inspect } from "node:util";
+import { describe, expect, test } from "vitest";
+import { settings } from "./config/settings.ts";
+import { ConfigError, readConfig, type SettingKey } from "./config.ts";
+
+const masterKey = Buffer.alloc(32, 7).toString("base64");
+const operatorToken = "operator-token-operator-token-123";
+const alertSecret = `whsec_${Buffer.alloc(32, 9).toString("base64")}`;
+
+function problemsOf(env: NodeJS.ProcessEnv, required: readonly SettingKey[] = []): readonly string[] {
+  try {
+    readConfig(env, required);
+    return [];
+  } catch (error) {
+    if (error instanceof ConfigError) return error.problems;
+    throw error;
+  }
+}
+
+describe("readConfig", () => {
+  test("an empty environment gives every default", () => {
+    const config = readConfig({});
+    for (const [key, setting] of Object.entries(settings)) expect(config).toHaveProperty(key, setting.default);
+    expect(config.port).toBe(7420);
+    expect(config.masterKey).toBeNull();
+  });
+
+  test("reads each kind of value", () => {
+    const config = readConfig({
+      PAYBELL_PORT: "8080",
+      PAYBELL_MASTER_KEY: masterKey,
+      PAYBELL_OPERATOR_TOKEN: `${operatorToken}, ${operatorToken}x`,
+      PAYBELL_TRUSTED_PROXIES: "10.0.0.0/8,::1",
+      PAYBELL_LOG_LEVEL: "debug",
+      PAYBELL_RETRY_SECONDS: "1,2,3",
+      DATABASE_URL: "postgres://paybell@db/paybell",
+    });
+    expect(config.port).toBe(8080);
+    expect(config.masterKey).toEqual(Buffer.alloc(32, 7));
+    expect(config.operatorTokens).toEqual([operatorToken, `${operatorToken}x`]);
+    expect(config.trustedProxies).toEqual(["10.0.0.0/8", "::1"]);
+    expect(config.logLevel).toBe("debug");
+    expect(config.retrySeconds).toEqual([1, 2, 3]);
+    expect(config.databaseUrl).toBe("postgres://paybell@db/paybell");
+  });
+
+  test("a variable that is set to nothing counts as not set", () => {
+    expect(readConfig({ PAYBELL_PORT: "", PAYBELL_ALERT_URL: " " }).port).toBe(7420);
+  });
+
+  test.each([
+    ["PAYBELL_PORT", "0", 'PAYBELL_PORT must be a whole number from 1 to 65535, found "0"'],
+    ["PAYBELL_PORT", "7420x", 'PAYBELL_PORT must be a whole number from 1 to 65535, found "7420x"'],
+    ["PAYBELL_PORT", "1e3", 'PAYBELL_PORT must be a whole number from 1 to 65535, found "1e3"'],
+    [
+      "PAYBELL_TRUSTED_PROXIES",
+      "10.0.0.0/33",
+      'PAYBELL_TRUSTED_PROXIES must be IP addresses or CIDR ranges, parted by commas, found "10.0.0.0/33"',
+    ],
+    [
+      "PAYBELL_LOG_LEVEL",
+      "loud",
+      'PAYBELL_LOG_LEVEL must be one of fatal, error, warn, info, debug, trace, silent, found "loud"',
+    ],
+  ])("%s=%s is refused in words", (name, value, problem) => {
+    expect(problemsOf({ [name]: value })).toEqual([problem]);
+  });
+
+  test("all problems are told at once", () => {
+    const problems = problemsOf({ PAYBELL_PORT: "no", PAYBELL_SLOTS_MAX: "no", PAYBELL_PROT: "1" });
+    expect(problems).toHaveLength(3);
+  });
+
+  test.each([
+    ["DATABASE_URL", "mysql://user:hunter2@db/x"],
+    ["PAYBELL_MASTER_KEY", "hunter2"],
+    ["PAYBELL_OPERATOR_TOKEN", "hunter2"],
+    ["PAYBELL_ALERT_SECRET", "hunter2"],
+    ["PAYBELL_ALERT_URL", "ftp://hunter2"],
+  ])("the refused value of the secret %s is not shown", (name, value) => {
+    const [problem = ""] = problemsOf({ [name]: value });
+    expect(problem).toMatch(new RegExp(`^${name} must be .*, found something else$`));
+    expect(problem).not.toContain("hunter2");
+  });
+
+  test("an unknown PAYBELL_ name is an error that suggests the nearest known one", () => {
+    expect(problemsOf({ PAYBELL_PROT: "1" })).toEqual(["PAYBELL_PROT is not a setting; did you mean PAYBELL_PORT?"]);
+    expect(problemsOf({ PAYBELL_OPERATOR_TOKENS: "x" })).toEqual([
+      "PAYBELL_OPERATOR_TOKENS is not a setting; did you mean PAYBELL_OPERATOR_TOKEN?",
+    ]);
+    expect(problemsOf({ PAYBELL_QQQQQQQQQQQQQ: "1" })).toEqual(["PAYBELL_QQQQQQQQQQQQQ is not a setting"]);
+  });
+
+  test("a required setting that is missing is named with its meaning", () => {
+    const [problem] = problemsOf({}, ["masterKey"]);
+    expect(problem).toMatch(/^PAYBELL_MASTER_KEY is required: .*openssl rand/);
+    expect(problemsOf({ PAYBELL_MASTER_KEY: masterKey }, ["masterKey"])).toEqual([]);
+  });
+
+  test("settings that contradict each other are refused", () => {
+    expect(problemsOf({ PAYBELL_HISTORY_DAYS: "10" })[0]).toMatch(
+      /^PAYBELL_HISTORY_DAYS must be at least 11: .*found 10$/,
+    );
+    expect(problemsOf({ PAYBELL_LEDGER_DAYS: "89" })[0]).toMatch(/^PAYBELL_LEDGER_DAYS must be at least/);
+    expect(problemsOf({ PAYBELL_CONNECT_TIMEOUT_MS: "20000" })[0]).toMatch(
+      /^PAYBELL_CONNECT_TIMEOUT_MS must be at most/,
+    );
+    expect(problemsOf({ PAYBELL_ALERT_URL: "https://ops.example/alerts" })[0]).toMatch(
+      /^PAYBELL_ALERT_SECRET is required/,
+    );
+    expect(problemsOf({ PAYBELL_ALERT_URL: "https://ops.example/alerts", PAYBELL_ALERT_SECRET: alertSecret })).toEqual(
+      [],
+    );
+  });
+
+  test("printed or serialised, a configuration shows no secret", () => {
+    const config = readConfig({
+      PAYBELL_MASTER_KEY: masterKey,
+      PAYBELL_OPERATOR_TOKEN: operatorToken,
+      DATABASE_URL: "postgres://paybell:hunter2@db/paybell",
+    });
+    for (const shown of [JSON.stringify(config), inspect(config), JSON.stringify({ config })]) {
+      expect(shown).toContain("set");
+      expect(shown).toContain("7420");
+      expect(shown).not.toContain(operatorToken);
+      expect(shown).not.toContain("hunter2");
+      expect(shown).not.toContain(masterKey);
+    }
+  });
+});

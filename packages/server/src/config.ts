@@ -1,0 +1,103 @@
+import { nearest } from "./config/nearest.ts";
+import { type Setting, settings } from "./config/settings.ts";
+
+type ValueOf<It> = It extends Setting<infer Value, infer Default> ? Value | Default : never;
+export type SettingKey = keyof typeof settings;
+
+/** What the service was told at its start, read once and passed in. Printed or logged, its secrets show as "set". */
+export type Config = { readonly [Key in SettingKey]: ValueOf<(typeof settings)[Key]> };
+
+/** Every setting that is wrong, one line each; no line holds the value of a secret. */
+export class ConfigError extends Error {
+  override readonly name = "ConfigError";
+  readonly problems: readonly string[];
+
+  constructor(problems: readonly string[]) {
+    super(problems.join("\n"));
+    this.problems = problems;
+  }
+}
+
+/**
+ * Reads every setting from the environment. A variable that is set to nothing counts as not set.
+ *
+ * @param required settings without which this command does not start, such as `masterKey` for `paybell serve`
+ * @throws ConfigError naming every problem at once.
+ */
+export function readConfig(env: NodeJS.ProcessEnv, required: readonly SettingKey[] = []): Config {
+  const problems = unknownNames(env);
+  const entries = Object.entries(settings).map(([key, setting]) => [key, readSetting(setting, env, problems)] as const);
+  // The list is the type: each key holds what its own kind read, or its default.
+  const config = hideSecrets(Object.fromEntries(entries) as Config);
+  for (const key of required) {
+    if (isUnset(env[settings[key].name])) problems.push(`${settings[key].name} is required: ${settings[key].meaning}`);
+  }
+  problems.push(...contradictions(config));
+  if (problems.length > 0) throw new ConfigError(problems);
+  return config;
+}
+
+function isUnset(value: string | undefined): value is undefined | "" {
+  return value === undefined || value.trim() === "";
+}
+
+function readSetting(setting: Setting<unknown, unknown>, env: NodeJS.ProcessEnv, problems: string[]): unknown {
+  const value = env[setting.name];
+  if (isUnset(value)) return setting.default;
+  const read = setting.kind.read(value.trim());
+  if (read !== undefined) return read;
+  const found = setting.secret === true ? "found something else" : `found ${JSON.stringify(value)}`;
+  problems.push(`${setting.name} must be ${setting.kind.description}, ${found}`);
+  return setting.default;
+}
+
+function unknownNames(env: NodeJS.ProcessEnv): string[] {
+  const known = Object.values(settings).map((setting) => setting.name);
+  return Object.keys(env)
+    .filter((name) => name.startsWith("PAYBELL_") && !known.includes(name))
+    .map((name) => {
+      const suggestion = nearest(name, known);
+      return suggestion === undefined
+        ? `${name} is not a setting`
+        : `${name} is not a setting; did you mean ${suggestion}?`;
+    });
+}
+
+function contradictions(config: Config): string[] {
+  const scheduleDays = config.retrySeconds.reduce((sum, seconds) => sum + seconds, 0) / 86_400;
+  const historyDaysMin = Math.ceil(scheduleDays + 7);
+  const problems: string[] = [];
+  if (config.historyDays < historyDaysMin) {
+    problems.push(
+      `PAYBELL_HISTORY_DAYS must be at least ${historyDaysMin}: the length of PAYBELL_RETRY_SECONDS and 7 days, found ${config.historyDays}`,
+    );
+  }
+  if (config.ledgerDays < config.historyDays) {
+    problems.push(
+      `PAYBELL_LEDGER_DAYS must be at least PAYBELL_HISTORY_DAYS (${config.historyDays}), found ${config.ledgerDays}`,
+    );
+  }
+  if (config.connectTimeoutMs > config.attemptTimeoutMs) {
+    problems.push(
+      `PAYBELL_CONNECT_TIMEOUT_MS must be at most PAYBELL_ATTEMPT_TIMEOUT_MS (${config.attemptTimeoutMs}), found ${config.connectTimeoutMs}`,
+    );
+  }
+  if (config.alertUrl !== null && config.alertSecret === null) {
+    problems.push("PAYBELL_ALERT_SECRET is required with PAYBELL_ALERT_URL: alerts are signed");
+  }
+  return problems;
+}
+
+function hideSecrets(config: Config): Config {
+  const shown = () =>
+    Object.fromEntries(
+      Object.entries(config).map(([key, value]) => {
+        const hidden = settings[key as SettingKey].secret === true && value !== null;
+        return [key, hidden ? "set" : value];
+      }),
+    );
+  return Object.defineProperties(config, {
+    toJSON: { value: shown },
+    [Symbol.for("nodejs.util.inspect.custom")]: { value: shown },
+  });
+}

@@ -1,0 +1,74 @@
+import { webhookKey } from "@paybell/contract";
+import ipaddr from "ipaddr.js";
+
+/** A shape of setting: what the documentation calls it, and how its text becomes a value. */
+export interface Kind<Value> {
+  /** As in "must be …". */
+  readonly description: string;
+  /** Undefined when the text is not of this kind. */
+  read(text: string): Value | undefined;
+}
+
+export const text: Kind<string> = { description: "a text", read: (value) => value };
+
+export function wholeNumber(min: number, max: number): Kind<number> {
+  return {
+    description: `a whole number from ${min} to ${max}`,
+    read(value) {
+      if (!/^[0-9]{1,15}$/.test(value)) return undefined;
+      const number = Number(value);
+      return number >= min && number <= max ? number : undefined;
+    },
+  };
+}
+
+export function oneOf<const Values extends readonly string[]>(values: Values): Kind<Values[number]> {
+  return { description: `one of ${values.join(", ")}`, read: (value) => values.find((known) => known === value) };
+}
+
+export function listOf<Item>(item: Kind<Item>, items: string, itemsMax = 1_000): Kind<readonly Item[]> {
+  return {
+    description: `${items}, parted by commas`,
+    read(value) {
+      const read = value.split(",").map((part) => item.read(part.trim()));
+      return read.length <= itemsMax && read.every((one) => one !== undefined) ? read : undefined;
+    },
+  };
+}
+
+export function url(...protocols: readonly string[]): Kind<string> {
+  return {
+    description: `a URL that begins with ${protocols.map((protocol) => `${protocol}//`).join(" or ")}`,
+    read: (value) => (URL.canParse(value) && protocols.includes(new URL(value).protocol) ? value : undefined),
+  };
+}
+
+export const addressRange: Kind<string> = {
+  description: "an IP address or a CIDR range",
+  read: (value) => (ipaddr.isValid(value) || ipaddr.isValidCIDR(value) ? value : undefined),
+};
+
+export const key32: Kind<Buffer> = {
+  description: "the base64 of 32 bytes",
+  read(value) {
+    const bytes = Buffer.from(value, "base64");
+    return bytes.length === 32 && bytes.toString("base64") === value ? bytes : undefined;
+  },
+};
+
+export const token: Kind<string> = {
+  description: "a text of at least 32 letters, digits, or - . _ ~ + / =",
+  read: (value) => (/^[A-Za-z0-9\-._~+/=]{32,}$/.test(value) ? value : undefined),
+};
+
+export const webhookSecret: Kind<string> = {
+  description: "whsec_ and the base64 of 32 bytes",
+  read(value) {
+    try {
+      webhookKey(value);
+      return value;
+    } catch {
+      return undefined;
+    }
+  },
+};

@@ -1,0 +1,180 @@
+import { addressRange, type Kind, key32, listOf, oneOf, text, token, url, webhookSecret, wholeNumber } from "./kind.ts";
+
+/** One setting of the service, read from one environment variable. */
+export interface Setting<Value, Default = Value> {
+  readonly name: string;
+  readonly kind: Kind<Value>;
+  /** What holds when the variable is not set, or empty. */
+  readonly default: Default;
+  readonly unit?: string;
+  readonly meaning: string;
+  /** Its value is never shown, neither in an error nor in a log. */
+  readonly secret?: true;
+}
+
+const day = 86_400;
+
+/** Every setting there is. `Config`, the errors at start and the reference page are made from this list. */
+export const settings = {
+  home: setting({
+    name: "PAYBELL_HOME",
+    kind: text,
+    default: ".paybell",
+    meaning: "Folder of the embedded PostgreSQL and of the sandbox's credentials.",
+  }),
+  host: setting({
+    name: "PAYBELL_HOST",
+    kind: text,
+    default: "0.0.0.0",
+    meaning:
+      "Address on which `paybell serve` listens; `::` listens on IPv6 too. The sandbox listens " +
+      "on 127.0.0.1 and ::1 only.",
+  }),
+  port: setting({
+    name: "PAYBELL_PORT",
+    kind: wholeNumber(1, 65_535),
+    default: 7420,
+    meaning: "Port on which the service listens.",
+  }),
+  databaseUrl: optional({
+    name: "DATABASE_URL",
+    kind: url("postgres:", "postgresql:"),
+    meaning: "PostgreSQL, version 15 or later. Not set: the embedded one in PAYBELL_HOME.",
+    secret: true,
+  }),
+  databaseConnections: setting({
+    name: "PAYBELL_DATABASE_CONNECTIONS",
+    kind: wholeNumber(4, 1_000),
+    default: 16,
+    unit: "connections",
+    meaning: "Connections to PostgreSQL that this instance opens at most.",
+  }),
+  masterKey: optional({
+    name: "PAYBELL_MASTER_KEY",
+    kind: key32,
+    meaning:
+      "Key under which the partners' keys are stored. `paybell serve` requires it; `openssl " +
+      "rand -base64 32` makes one.",
+    secret: true,
+  }),
+  operatorTokens: setting({
+    name: "PAYBELL_OPERATOR_TOKEN",
+    kind: listOf(token, "tokens, each a text of at least 32 letters, digits, or - . _ ~ + / ="),
+    default: [],
+    meaning:
+      "Bearer token of the operator API. Two of them during a rotation. Not set: the operator " + "API answers 401.",
+    secret: true,
+  }),
+  trustedProxies: setting({
+    name: "PAYBELL_TRUSTED_PROXIES",
+    kind: listOf(addressRange, "IP addresses or CIDR ranges"),
+    default: [],
+    meaning:
+      "Proxies whose X-Forwarded-For names the caller. Not set: the caller is who connects, whatever a header says.",
+  }),
+  egressAddresses: setting({
+    name: "PAYBELL_EGRESS_ADDRESSES",
+    kind: listOf(addressRange, "IP addresses or CIDR ranges"),
+    default: [],
+    meaning: "Addresses from which callbacks leave, published to partners for their whitelists.",
+  }),
+  callbackCaFile: optional({
+    name: "PAYBELL_CALLBACK_CA_FILE",
+    kind: text,
+    meaning: "PEM file of certificate authorities that callbacks may use beside the well-known ones.",
+  }),
+  alertUrl: optional({
+    name: "PAYBELL_ALERT_URL",
+    kind: url("https:", "http:"),
+    meaning: "URL to which alerts are POSTed. Not set: alerts are events and metrics only.",
+    secret: true,
+  }),
+  alertSecret: optional({
+    name: "PAYBELL_ALERT_SECRET",
+    kind: webhookSecret,
+    meaning: "Secret with which alerts are signed (Standard Webhooks); required with PAYBELL_ALERT_URL.",
+    secret: true,
+  }),
+  logLevel: setting({
+    name: "PAYBELL_LOG_LEVEL",
+    kind: oneOf(["fatal", "error", "warn", "info", "debug", "trace", "silent"]),
+    default: "info",
+    meaning: "The least severe log lines that are written; `debug` writes a line for each request.",
+  }),
+  slotsMax: setting({
+    name: "PAYBELL_SLOTS_MAX",
+    kind: wholeNumber(1, 65_536),
+    default: 512,
+    unit: "POSTs",
+    meaning: "Callbacks in flight at once, of all partners together.",
+  }),
+  bytesInFlightMax: setting({
+    name: "PAYBELL_BYTES_IN_FLIGHT_MAX",
+    kind: wholeNumber(8 * 1024 * 1024, 16 * 1024 * 1024 * 1024),
+    default: 64 * 1024 * 1024,
+    unit: "bytes",
+    meaning: "Content of the callbacks in flight, all together.",
+  }),
+  acquirerTimeoutMs: setting({
+    name: "PAYBELL_ACQUIRER_TIMEOUT_MS",
+    kind: wholeNumber(100, 600_000),
+    default: 30_000,
+    unit: "milliseconds",
+    meaning: "How long the acquirer may take to answer before the command ends as ERROR 68 and is reversed.",
+  }),
+  attemptTimeoutMs: setting({
+    name: "PAYBELL_ATTEMPT_TIMEOUT_MS",
+    kind: wholeNumber(100, 600_000),
+    default: 15_000,
+    unit: "milliseconds",
+    meaning: "How long one callback may take in all.",
+  }),
+  connectTimeoutMs: setting({
+    name: "PAYBELL_CONNECT_TIMEOUT_MS",
+    kind: wholeNumber(50, 600_000),
+    default: 5_000,
+    unit: "milliseconds",
+    meaning: "How much of that connecting may take, TLS included.",
+  }),
+  drainTimeoutMs: setting({
+    name: "PAYBELL_DRAIN_TIMEOUT_MS",
+    kind: wholeNumber(0, 600_000),
+    default: 25_000,
+    unit: "milliseconds",
+    meaning:
+      "How long a stop waits for what is under way. What is not finished then is taken over by " +
+      "another instance, or at the next start.",
+  }),
+  historyDays: setting({
+    name: "PAYBELL_HISTORY_DAYS",
+    kind: wholeNumber(8, 36_500),
+    default: 90,
+    unit: "days",
+    meaning:
+      "How long notifications and their attempts are kept. What is pending or parked is kept " + "whatever its age.",
+  }),
+  ledgerDays: setting({
+    name: "PAYBELL_LEDGER_DAYS",
+    kind: wholeNumber(8, 36_500),
+    default: 400,
+    unit: "days",
+    meaning: "How long transactions, and with them the reqIds that make a command idempotent, are kept.",
+  }),
+  retrySeconds: setting({
+    name: "PAYBELL_RETRY_SECONDS",
+    kind: listOf(wholeNumber(1, 30 * day), `at most 64 whole numbers from 1 to ${30 * day}`, 64),
+    default: [5, 30, 120, 600, 1_800, 3_600, 7_200, 14_400, 28_800, 43_200, day, day],
+    unit: "seconds",
+    meaning:
+      "Waits after each failed attempt, for partners with no schedule of their own. After " +
+      "their sum a notification is parked.",
+  }),
+};
+
+function setting<Value>(it: Setting<Value>): Setting<Value> {
+  return it;
+}
+
+function optional<Value>(it: Omit<Setting<Value>, "default">): Setting<Value, null> {
+  return { ...it, default: null };
+}
