@@ -59,12 +59,15 @@ export const WITHOUT_THIRD_PARTY: ReadonlySet<string> = new Set(["contract", "pa
 /** The only places that speak SQL. */
 export const WITH_SQL: ReadonlySet<string> = new Set(["server/store", "server/postgres"]);
 
+/** Folders that hold the parts of a file beside them, and may no more than that file. */
+const PARTS_OF_A_FILE: ReadonlySet<string> = new Set(["config"]);
+
 /** The place a file belongs to, or undefined when it lies outside of packages/<name>/src. */
 export function placeOf(path: string): string | undefined {
   const [, name, rest] = /^packages\/([^/]+)\/src\/(.+)$/.exec(path) ?? [];
   if (name === undefined || rest === undefined) return undefined;
   if (name !== "server") return name;
-  const [folder] = rest.split("/");
-  if (rest.includes("/")) return `server/${folder}`;
+  const [folder = ""] = rest.split("/");
+  if (rest.includes("/")) return PARTS_OF_A_FILE.has(folder) ? "server/*" : `server/${folder}`;
   return rest === "app.ts" || rest === "index.ts" ? `server/${rest}` : "server/*";
 }

@@ -20,7 +20,7 @@ export async function findNodes(path: string): Promise<NodeFound[]> {
 }
 
 /** Node 20.19 and later: from there on `require` takes an ES module. */
-export function isPromised(version: string): boolean {
+function isPromised(version: string): boolean {
   const [major = 0, minor = 0] = version.split(".").map(Number);
   return major > 22 || (major === 22 && minor >= 12) || (major === 20 && minor >= 19);
 }

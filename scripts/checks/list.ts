@@ -1,0 +1,17 @@
+import type { Check } from "./run.ts";
+
+const node = process.execPath;
+
+/** What needs no test to run. The slowest come first, so that they do not run alone at the end. */
+export const STATIC_CHECKS: readonly Check[] = [
+  { name: "types", command: "tsc", args: ["-p", "."] },
+  { name: "format and lint", command: "biome", args: ["ci", "--colors=off", "."] },
+  { name: "dead code and dependencies", command: "knip", args: ["--no-progress", "--no-config-hints"] },
+  { name: "who imports whom", command: node, args: ["scripts/imports.ts"] },
+  { name: "style", command: node, args: ["scripts/tidy.ts"] },
+  {
+    name: "generated documents are up to date",
+    command: node,
+    args: ["--conditions=paybell-source", "scripts/generate.ts", "--check"],
+  },
+];
