@@ -20,7 +20,9 @@ export interface TestDatabase {
   drop(): Promise<void>;
 }
 
-/** A database of one's own, with the schema migrated and nothing in it: a clone of the template, about 20 ms (measured). */
+/**
+ * A database of one's own, with the schema migrated and nothing in it: a clone of the template, about 20 ms (measured).
+ */
 export async function createDatabase(): Promise<TestDatabase> {
   const serverUrl = inject("databaseServerUrl");
   const name = `test_${randomBytes(8).toString("hex")}`;
@@ -56,7 +58,8 @@ async function connectionsLeft(client: Client, name: string): Promise<string[]> 
   const deadlineMs = performance.now() + disconnectTimeoutMs;
   for (;;) {
     const { rows } = await client.query<{ application_name: string; state: string; query: string }>(
-      "SELECT application_name, state, left(query, 120) AS query FROM pg_stat_activity WHERE datname = $1 AND backend_type = 'client backend'",
+      `SELECT application_name, state, left(query, 120) AS query FROM pg_stat_activity
+       WHERE datname = $1 AND backend_type = 'client backend'`,
       [name],
     );
     if (rows.length === 0) return [];

@@ -8,7 +8,8 @@ import { databaseUrl, templateDatabase, withAdmin } from "./database.ts";
 import { removeLeftovers, testHomePrefix } from "./leftovers.ts";
 
 /**
- * Nothing of a test run needs to survive a power cut. The folder is temporary, so these settings can never meet real data.
+ * Nothing of a test run needs to survive a power cut. The folder is temporary, so these settings can never meet real
+ * data.
  */
 const testSettings = {
   fsync: "off",
@@ -21,8 +22,8 @@ const testSettings = {
 };
 
 /**
- * One PostgreSQL for the whole run, with a migrated template database: about 1 s (measured), once, before the first test.
- * Each test file then clones the template (database.ts).
+ * One PostgreSQL for the whole run, with a migrated template database: about 1 s (measured), once, before the first
+ * test. Each test file then clones the template (database.ts).
  */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   await removeLeftovers();

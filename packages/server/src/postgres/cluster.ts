@@ -45,7 +45,8 @@ async function makeCluster(place: Place, binaries: Binaries, durable: boolean): 
 function initdbArguments(directory: string, durable: boolean): string[] {
   return [
     ...["-D", directory, "-U", databaseName, "--encoding=UTF8", "--no-instructions"],
-    // Order by code point and Unicode's letters, the same on every system: no index breaks when the system's libc changes.
+    // Order by code point and Unicode's letters, the same on every system: no index breaks when the system's libc
+    // changes.
     ...["--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"],
     // Whoever reaches the socket is trusted: its folder has mode 0700. There is no TCP.
     ...["--auth-local=trust", "--auth-host=reject"],

@@ -20,7 +20,9 @@ export interface EmbeddedPostgres {
   /** The server's own, such as `18.4`. */
   readonly version: string;
   readonly pid: number;
-  /** Resolves when the server ended without being asked to, with the last lines of its log. Pending for ever otherwise. */
+  /**
+   * Resolves when the server ended without being asked to, with the last lines of its log. Pending for ever otherwise.
+   */
   readonly died: Promise<string>;
   /** Ends it with a fast shutdown: what is committed stays, open transactions are rolled back. May be called again. */
   stop(): Promise<void>;
@@ -33,7 +35,9 @@ export interface EmbeddedPostgresOptions {
   readonly log: (line: string) => void;
   /** PostgreSQL settings over the defaults (settings.ts), by their names there. */
   readonly settings?: Readonly<Record<string, string>>;
-  /** Where data and binaries go when PostgreSQL's user cannot enter theirs, as root only. Default `/var/lib/paybell`. */
+  /**
+   * Where data and binaries go when PostgreSQL's user cannot enter theirs, as root only. Default `/var/lib/paybell`.
+   */
   readonly systemDirectory?: string;
   /** How long a fast shutdown may take before it becomes an immediate one. Default 30,000. */
   readonly stopTimeoutMs?: number;

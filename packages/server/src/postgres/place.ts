@@ -16,8 +16,9 @@ export interface Place {
 const locationFile = "postgres-location";
 
 /**
- * As an ordinary user everything stays in the home. As root PostgreSQL runs as another user; where that one cannot enter
- * the home (below /root, mode 0700), the data stand in `<systemDirectory>/<hash of the home>` and the home says so.
+ * As an ordinary user everything stays in the home. As root PostgreSQL runs as another user; where that one cannot
+ * enter the home (below /root, mode 0700), the data stand in `<systemDirectory>/<hash of the home>` and the home says
+ * so.
  */
 export async function choosePlace(home: string, systemDirectory: string, log: (line: string) => void): Promise<Place> {
   const recorded = await recordedBase(home);
@@ -29,9 +30,8 @@ export async function choosePlace(home: string, systemDirectory: string, log: (l
   const base = join(systemDirectory, createHash("sha256").update(home).digest("hex").slice(0, 16));
   // Others may pass through to what they own, and list nothing.
   await mkdir(base, { recursive: true, mode: 0o755 });
-  log(
-    `PostgreSQL does not run as root, and its user cannot enter ${home}: its data stand in ${base}; keep and back up both.`,
-  );
+  const why = `PostgreSQL does not run as root, and its user cannot enter ${home}`;
+  log(`${why}: its data stand in ${base}; keep and back up both.`);
   const dataDirectory = join(base, "postgres");
   return { home, base, dataDirectory, account: await postgresAccount(dataDirectory) };
 }

@@ -25,19 +25,25 @@ export interface Postmaster {
   readonly gone: Promise<void>;
 }
 
-/** How long a start may take: after a crash at full load the log of 2 GB is replayed first, and interrupting only repeats it. */
+/**
+ * How long a start may take: after a crash at full load the log of 2 GB is replayed first, and interrupting only
+ * repeats it.
+ */
 const startTimeoutMs = 10 * 60_000;
 const progressEveryMs = 10_000;
 const pollMs = 5;
 const watchEveryMs = 250;
 /** A server that is ready and answers nobody for so long is stuck. */
 const adoptTimeoutMs = 15_000;
-/** After a `kill -9` of the server its own processes need a moment to notice, and PostgreSQL refuses to start beside them. */
+/**
+ * After a `kill -9` of the server its own processes need a moment to notice, and PostgreSQL refuses to start beside
+ * them.
+ */
 const leftoversTimeoutMs = 10_000;
 
 /**
- * Adopts the server that an earlier service left running when it was killed. Undefined when there is none: no file, a dead
- * process, or a number that another program wears by now.
+ * Adopts the server that an earlier service left running when it was killed. Undefined when there is none: no file, a
+ * dead process, or a number that another program wears by now.
  */
 export async function adoptPostmaster(place: Place, log: (line: string) => void): Promise<Postmaster | undefined> {
   const { dataDirectory } = place;

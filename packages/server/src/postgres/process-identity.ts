@@ -31,7 +31,8 @@ export async function commandLine(pid: number): Promise<string | undefined> {
 
 async function startOnLinux(pid: number): Promise<string | undefined> {
   const stat = await readFile(`/proc/${pid}/stat`, "utf8").catch(() => "");
-  // The program's name may hold spaces and parentheses; the fields begin behind its last one. First the state, 20th the start.
+  // The program's name may hold spaces and parentheses; the fields begin behind its last one. First the state, 20th the
+  // start.
   const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
   const [state, ticks] = [fields[0], fields[19]];
   if (ticks === undefined || state === "Z" || state === "X") return undefined;

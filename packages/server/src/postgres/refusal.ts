@@ -36,7 +36,8 @@ export function dataRefused(dataDirectory: string, words: string): PostgresStart
   return new PostgresStartError(
     "data_refused",
     `PostgreSQL refuses to start on ${dataDirectory}: ${lastLines(words)}`,
-    `Nothing was changed. Keep a copy of ${dataDirectory}, then restore it from a backup; to begin with an empty ledger, move it away.`,
+    `Nothing was changed. Keep a copy of ${dataDirectory}, then restore it from a backup; ` +
+      "to begin with an empty ledger, move it away.",
   );
 }
 
@@ -44,7 +45,8 @@ export function otherMajorVersion(dataDirectory: string, found: string, ours: st
   return new PostgresStartError(
     "other_major_version",
     `${dataDirectory} was made by PostgreSQL ${found}, and this Paybell brings PostgreSQL ${ours}.`,
-    `Run the Paybell that made it, dump the database there (pg_dump) and load it here, or move the folder away to begin with an empty ledger.`,
+    "Run the Paybell that made it, dump the database there (pg_dump) and load it here; " +
+      "to begin with an empty ledger, move the folder away.",
   );
 }
 
@@ -67,7 +69,7 @@ function unusable({ output }: Refusal): PostgresStartError {
   return new PostgresStartError(
     "binaries_unusable",
     `The installed PostgreSQL binaries do not run on this system: ${lastLines(output)}`,
-    "They need glibc and this processor; on another system (Alpine's musl) set DATABASE_URL to a PostgreSQL of your own.",
+    "They need glibc and this processor; elsewhere (Alpine's musl) set DATABASE_URL to a PostgreSQL of your own.",
   );
 }
 
@@ -87,11 +89,11 @@ function socketUnusable({ socketDirectory, output }: Refusal): PostgresStartErro
   );
 }
 
-function socketTaken({ socketDirectory, output }: Refusal): PostgresStartError {
+function socketTaken({ dataDirectory, output }: Refusal): PostgresStartError {
   const pid = /PID (\d+)/.exec(output)?.[1];
   return new PostgresStartError(
     "socket_taken",
-    `Another PostgreSQL${pid === undefined ? "" : ` (process ${pid})`} holds the socket in ${socketDirectory ?? "its folder"} or the same data.`,
+    `Another PostgreSQL${pid === undefined ? "" : ` (process ${pid})`} holds ${dataDirectory} or its socket.`,
     "Stop that process, or choose another folder with PAYBELL_HOME.",
     lastLines(output),
   );

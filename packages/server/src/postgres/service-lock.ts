@@ -15,8 +15,9 @@ const tiePauseMs = 20;
  * Takes the home for this process; a second service on it gets `home_in_use`, naming the first.
  *
  * One file for each claimant, named by its process: write one's own, then look for others'. Two that claim at the same
- * moment see each other, whichever order the disk chose, so both can never hold the home; the older process tries again.
- * A single file would have to be deleted to be taken over from the dead, and the deletion can hit a living one's.
+ * moment see each other, whichever order the disk chose, so both can never hold the home; the older process tries
+ * again. A single file would have to be deleted to be taken over from the dead, and the deletion can hit a living
+ * one's.
  */
 export async function takeServiceLock(home: string, self?: ProcessIdentity): Promise<ServiceLock> {
   const claimant = self ?? (await identify(process.pid));
@@ -80,7 +81,8 @@ function inUse(home: string, pid: number): PostgresStartError {
   return new PostgresStartError(
     "home_in_use",
     `Another Paybell (process ${pid}) is using ${home}.`,
-    `Stop process ${pid} first, or give this one a home of its own with PAYBELL_HOME; several instances share one PostgreSQL through DATABASE_URL.`,
+    `Stop process ${pid} first, or give this one a home of its own with PAYBELL_HOME; ` +
+      "several instances share one PostgreSQL through DATABASE_URL.",
   );
 }
 

@@ -23,7 +23,8 @@ export const defaultSettings: Readonly<Record<string, string>> = {
   min_wal_size: "256MB",
   checkpoint_timeout: "15min",
 
-  // Pending rows live for milliseconds: dead rows come as fast as completions do, so vacuum often and without long pauses.
+  // Pending rows live for milliseconds: dead rows come as fast as completions do, so vacuum often and without long
+  // pauses.
   autovacuum_naptime: "10s",
   autovacuum_vacuum_scale_factor: "0.05",
   autovacuum_vacuum_insert_scale_factor: "0.1",

@@ -46,7 +46,9 @@ export function homeNotPermitted(path: string, cause?: unknown): PostgresStartEr
   );
 }
 
-/** The system's own errors, told as ours; anything unknown stays as it is, so that a bug is not dressed up as a remedy. */
+/**
+ * The system's own errors, told as ours; anything unknown stays as it is, so that a bug is not dressed up as a remedy.
+ */
 export function startErrorOf(error: unknown, path: string): unknown {
   if (error instanceof PostgresStartError) return error;
   const code = error instanceof Error && "code" in error ? error.code : undefined;

@@ -13,9 +13,8 @@ export async function stopPostmaster(
 ): Promise<void> {
   await postmaster.signal("SIGINT");
   if (!(await goneWithin(postmaster, stopTimeoutMs))) {
-    log(
-      `PostgreSQL did not stop within ${stopTimeoutMs / 1000} s; it is stopped at once and will recover at its next start.`,
-    );
+    const bound = `within ${stopTimeoutMs / 1000} s`;
+    log(`PostgreSQL did not stop ${bound}: it is stopped at once and recovers at its next start.`);
     await postmaster.signal("SIGQUIT");
     if (!(await goneWithin(postmaster, quitTimeoutMs))) {
       log(

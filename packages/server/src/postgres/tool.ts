@@ -2,8 +2,8 @@ import { spawn } from "node:child_process";
 import type { Account } from "./account.ts";
 
 /**
- * The whole environment of PostgreSQL and its tools. Ours holds the master key and DATABASE_URL: none of it is passed on.
- * TZ saves initdb the search through every time zone file.
+ * The whole environment of PostgreSQL and its tools. Ours holds the master key and DATABASE_URL: none of it is passed
+ * on. TZ saves initdb the search through every time zone file.
  */
 export function cleanEnvironment(): Record<string, string> {
   return { PATH: process.env["PATH"] ?? "/usr/local/bin:/usr/bin:/bin", LANG: "C", TZ: "UTC" };

@@ -1,0 +1,16 @@
+import { join } from "node:path";
+import { defineConfig } from "vitest/config";
+
+// Run by ../leaks.test.ts alone: each file here but the clean one has to fail.
+export default defineConfig({
+  root: import.meta.dirname,
+  test: {
+    include: ["*.fixture.ts"],
+    pool: "forks",
+    // They do nothing but wait for what never closes: all at once.
+    maxWorkers: 6,
+    setupFiles: [join(import.meta.dirname, "../leaks.ts")],
+    // A leaked handle would otherwise hold the worker at its end.
+    teardownTimeout: 1_000,
+  },
+});

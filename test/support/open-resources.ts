@@ -1,0 +1,88 @@
+import { createHook } from "node:async_hooks";
+
+/** What can keep a process alive when nobody closes it, by Node's own names. */
+const kinds: Readonly<Record<string, string>> = {
+  TCPWRAP: "TCP socket",
+  TCPSERVERWRAP: "TCP server",
+  PIPEWRAP: "unix socket or pipe",
+  PIPESERVERWRAP: "unix socket server",
+  UDPWRAP: "UDP socket",
+  PROCESSWRAP: "child process",
+  WORKER: "worker thread",
+  FSEVENTWRAP: "file watch",
+  Timeout: "timer",
+};
+
+interface Resource {
+  hasRef?(): boolean;
+  getsockname?(into: { address?: string; port?: number }): number;
+}
+
+interface Opened {
+  readonly kind: string;
+  readonly resource: Resource;
+  readonly at: Error;
+}
+
+export interface OpenResources {
+  /** One line for each that still keeps the process alive: what it is, and where it was opened. */
+  list(): string[];
+}
+
+const framesMax = 40;
+
+/**
+ * Watches from now on what is opened. What is open yet unref'd (an idle keep-alive socket, a periodic check that ends
+ * with the process) is no leak.
+ */
+export function watchOpenResources(): OpenResources {
+  const opened = new Map<number, Opened>();
+  createHook({
+    // Promises are most of what a test makes, and none of them keeps a process alive.
+    trackPromises: false,
+    init(id, type, _trigger, resource) {
+      const kind = kinds[type];
+      if (kind !== undefined) opened.set(id, { kind, resource, at: stackHere() });
+    },
+    destroy(id) {
+      opened.delete(id);
+    },
+  }).enable();
+  return { list: () => [...opened.values()].filter(isLeft).map(describe) };
+}
+
+function stackHere(): Error {
+  const limit = Error.stackTraceLimit;
+  Error.stackTraceLimit = framesMax;
+  const here = new Error();
+  Error.stackTraceLimit = limit;
+  return here;
+}
+
+function isLeft({ resource, at }: Opened): boolean {
+  return resource.hasRef?.() === true && !isOfTheRunner(frames(at)[0]);
+}
+
+/** The runner's own: the time-out of the running hook, its channel to the main process. */
+function isOfTheRunner(frame = ""): boolean {
+  return /node_modules\/(vitest|@vitest|vite|tinypool|birpc)\//.test(frame);
+}
+
+function describe({ kind, resource, at }: Opened): string {
+  const trace = frames(at);
+  // A server opens its socket a turn after listen(), when nobody's code is on the stack: then its address has to do.
+  const where = trace.find((frame) => !frame.includes("node_modules")) ?? trace[0] ?? "by Node itself";
+  return `${kind}${addressOf(resource)}, opened ${where}`;
+}
+
+function addressOf(resource: Resource): string {
+  const name: { address?: string; port?: number } = {};
+  const known = resource.getsockname?.(name) === 0 && name.port !== undefined;
+  return known ? ` ${name.address}:${name.port}` : "";
+}
+
+/** Without Node's own and this file's. */
+function frames(error: Error): string[] {
+  const lines = (error.stack ?? "").split("\n").map((line) => line.trim());
+  return lines.filter((line) => line.startsWith("at ") && !/node:|<anonymous>|open-resources\.ts/.test(line));
+}
