@@ -8,13 +8,15 @@ export interface DeliveryStore {
   claim(instance: Instance, limits: ClaimLimits): Promise<readonly Claimed[]>;
   /** Records one attempt and what follows from it. Concurrent calls share one commit. */
   record(outcome: Outcome): Promise<Recorded>;
-  /** Gives back what was taken and never sent: due again at once, the attempt not counted. */
-  giveBack(instance: Instance, taken: readonly { partnerId: PartnerId; id: NotificationId; claimNo: number }[]): Promise<void>;
+  /** Gives back what was taken and never sent: due again after `delayMs`, no attempt counted. */
+  giveBack(instance: Instance, taken: readonly Taken[], delayMs: number): Promise<void>;
   /** Makes due again what belongs to instances whose lease has run out. Resolves to how many rows. */
   releaseDead(rowsMax: number): Promise<number>;
   /** Tells every instance that something is due. */
   announceDue(): Promise<void>;
 }
+
+export type Taken = Pick<Claimed, "partnerId" | "id" | "claimNo">;
 
 export interface ClaimLimits {
   readonly rowsMax: number;
@@ -88,6 +90,7 @@ export interface Outcome {
   readonly id: NotificationId;
   readonly claimNo: number;
   readonly instance: Instance;
+  /** Real POSTs, this one included. */
   readonly attemptsMade: number;
   readonly attempt: Attempt;
   readonly next: { readonly kind: "accepted" } | { readonly kind: "retry"; readonly delayMs: number } | { readonly kind: "parked" };

@@ -5,20 +5,13 @@ import type { IpnFacts } from "../ipn/facts.ts";
 import type { NewNotification } from "./notifier.ts";
 import type { SystemFacts, Transaction } from "./transaction.ts";
 
-/** What the ledger needs kept. Every method is durable when it resolves, and safe to repeat when it rejected. */
-export interface LedgerStore {
+/** The ledger's rows. Every method is durable when it resolves, and safe to repeat when it rejected. */
+export interface TransactionStore {
   /**
    * Makes a command's INIT durable under its terminal's row lock, with the terminal's next numbers, before the acquirer is
    * asked. Concurrent calls share one commit.
    */
   begin(init: Init): Promise<Begun>;
-  /**
-   * The one transaction "result + IPN + pending delivery". Applies only while the row is INIT under the same instance and
-   * epoch; otherwise another instance took the command over and the answer is late.
-   */
-  complete(completion: Completion): Promise<"completed" | "late">;
-  /** The same for a command that a switch already completed: the transaction comes into being with its result. */
-  report(report: Report): Promise<Reported>;
   find(partnerId: PartnerId, id: TransactionId): Promise<Transaction | undefined>;
   findByReqId(partnerId: PartnerId, reqId: string): Promise<Transaction | undefined>;
   /** The transactions that these external ids name, as far as they were reported. */
@@ -26,6 +19,19 @@ export interface LedgerStore {
   /** Takes over, for `instance`, commands still INIT whose own instance's lease has run out: they are in doubt. */
   takeOver(instance: Instance, rowsMax: number): Promise<readonly Transaction[]>;
 }
+
+/** The one door through which money, its IPN and the pending delivery become durable: all of them or none. */
+export interface CompletionStore {
+  /**
+   * Completes a command. Applies only while the row is INIT under the same instance and epoch; otherwise another instance
+   * took the command over and the answer is late.
+   */
+  complete(completion: Completion): Promise<Completed>;
+  /** The same for a command that a switch already completed: the transaction comes into being with its result. */
+  report(report: Report): Promise<Reported>;
+}
+
+export type Completed = { readonly outcome: "completed"; readonly atMs: number } | { readonly outcome: "late" };
 
 /** A command about to be processed. */
 export interface Init {
@@ -69,8 +75,7 @@ export type Begun =
   /** The reqId was used before: with the same body it is a repeat, with another one it is refused. */
   | { readonly outcome: "repeated"; readonly sameBody: boolean; readonly id: TransactionId }
   | { readonly outcome: "mid_mismatch" }
-  | { readonly outcome: "terminal_unknown" }
-  | { readonly outcome: "batch_currency"; readonly openCurrency: string };
+  | { readonly outcome: "terminal_unknown" };
 
 export interface Completion {
   readonly partnerId: PartnerId;
@@ -96,7 +101,7 @@ export interface Report {
 }
 
 export type Reported =
-  | { readonly outcome: "accepted"; readonly id: TransactionId }
+  | { readonly outcome: "accepted"; readonly id: TransactionId; readonly atMs: number }
   | { readonly outcome: "duplicate"; readonly id: TransactionId }
   /** The id that the switch gave names another transaction. */
   | { readonly outcome: "id_taken" };
@@ -106,4 +111,3 @@ export interface ReportedOriginal {
   readonly chainId: ChainId;
   readonly command: Command;
 }
-

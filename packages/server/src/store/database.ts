@@ -47,17 +47,19 @@ export function openDatabase(connectionString: string, options: DatabaseOptions)
   const engine = new Pool({
     ...common,
     max: Math.max(4, options.connectionsMax - forPeople),
-    statement_timeout: 30_000,
+    statement_timeout: 10_000,
+    // The server's own time-out does not help when the server has stopped answering.
+    query_timeout: 15_000,
     pipeline: true,
     options: byKeyOnly.map((setting) => `-c ${setting}=off`).join(" "),
-  } as PoolConfig);
+  });
   pool.on("error", options.onIdleError);
   engine.on("error", options.onIdleError);
   return {
     pool,
     engine,
     async connectDirectly() {
-      const client = new Client({ ...common, statement_timeout: 5_000 } as ClientConfig);
+      const client = new Client({ ...common, statement_timeout: 5_000 });
       client.on("error", options.onIdleError);
       await client.connect();
       return client;

@@ -15,7 +15,15 @@ const conflicts = new Set(["40001", "40P01", "55P03", "40003"]);
 const dataClasses = new Set(["22", "23", "54"]);
 // Connection exceptions, insufficient resources, operator intervention, system errors.
 const connectionClasses = new Set(["08", "53", "57", "58"]);
-const socketCodes = new Set(["ECONNRESET", "ECONNREFUSED", "EPIPE", "ENOENT", "ETIMEDOUT", "EHOSTUNREACH", "ENOTFOUND"]);
+const socketCodes = new Set([
+  "ECONNRESET",
+  "ECONNREFUSED",
+  "EPIPE",
+  "ENOENT",
+  "ETIMEDOUT",
+  "EHOSTUNREACH",
+  "ENOTFOUND",
+]);
 
 export function troubleOf(error: unknown): Trouble {
   if (error instanceof DatabaseError && error.code !== undefined) {
@@ -28,7 +36,11 @@ export function troubleOf(error: unknown): Trouble {
   if (!(error instanceof Error)) return "bug";
   if (socketCodes.has((error as NodeJS.ErrnoException).code ?? "")) return "connection";
   // The driver's own words, which carry no code.
-  if (/connection (terminated|ended)|timeout exceeded when trying to connect|not queryable|client was closed/i.test(error.message)) {
+  if (
+    /connection (terminated|ended)|timeout exceeded when trying to connect|not queryable|client was closed/i.test(
+      error.message,
+    )
+  ) {
     return "connection";
   }
   return "bug";

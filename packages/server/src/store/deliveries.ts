@@ -1,0 +1,286 @@
+import type { NotifiedCommand } from "@paybell/contract";
+import type { Pool } from "pg";
+import type { Claimed, ClaimLimits, DeliveryStore, Outcome, Recorded, Taken } from "../delivery/store.ts";
+import type { ChainId, NotificationId, PartnerId, TransactionId } from "../ids.ts";
+import type { Instance } from "../instance.ts";
+import { GroupCommit, type GroupCommitOptions } from "./group-commit.ts";
+import { troubleOf } from "./retryable.ts";
+
+// Each partner with free work is found by one step along the index, and gives its share; the walk begins behind the partner
+// that was served last.
+const claimDue = {
+  name: "claim_due",
+  text: `
+    WITH RECURSIVE waiting AS (
+      (SELECT p.partner_id FROM pending p WHERE p.instance_id IS NULL ORDER BY p.partner_id, p.due_at LIMIT 1)
+      UNION ALL
+      SELECT next.partner_id FROM waiting w CROSS JOIN LATERAL (
+        SELECT p.partner_id FROM pending p WHERE p.instance_id IS NULL AND p.partner_id > w.partner_id
+        ORDER BY p.partner_id, p.due_at LIMIT 1) AS next),
+    due AS MATERIALIZED (
+      SELECT d.partner_id, d.id FROM (
+        SELECT w.partner_id FROM waiting w JOIN partners a ON a.id = w.partner_id AND a.state = 'active'
+        WHERE w.partner_id <> ALL ($5::uuid[])
+        ORDER BY w.partner_id <= $6::uuid, w.partner_id) AS w
+      CROSS JOIN LATERAL (
+        SELECT p.partner_id, p.id FROM pending p
+        WHERE p.instance_id IS NULL AND p.partner_id = w.partner_id AND p.due_at <= now()
+        ORDER BY p.due_at LIMIT $4
+        FOR UPDATE SKIP LOCKED) AS d
+      LIMIT $3),
+    taken AS (
+      UPDATE pending p SET instance_id = $1, epoch = $2, claim_no = p.claim_no + 1
+      FROM due WHERE p.partner_id = due.partner_id AND p.id = due.id
+      RETURNING p.partner_id, p.id, p.claim_no, p.attempts_made, p.to_registered, p.schedule_start)
+    SELECT taken.*, n.transaction_id, n.chain_id, n.command, n.callback_url, n.content::text,
+      coalesce(n.original_id, (
+        SELECT o.id FROM transactions o
+        WHERE o.partner_id = n.partner_id AND o.external_id = n.original_external_id AND o.origin = 'switch')) AS original_id
+    FROM taken JOIN notifications n ON n.partner_id = taken.partner_id AND n.id = taken.id`,
+};
+
+const insertAttempts = {
+  name: "insert_attempts",
+  text: `
+    INSERT INTO attempts (partner_id, id, claim_no, attempt_no, instance_id, started_at, duration_ms, url, address, http_status,
+      reason, detail, answer, key_id)
+    SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::integer[], $4::integer[], $5::uuid[], $6::timestamptz[], $7::integer[],
+      $8::text[], $9::text[], $10::integer[], $11::text[], $12::text[], $13::bytea[], $14::text[])
+    ON CONFLICT DO NOTHING`,
+};
+
+// Whoever owns the row by now: the partner has it.
+const deleteAccepted = {
+  name: "delete_accepted",
+  text: `
+    DELETE FROM pending p USING unnest($1::uuid[], $2::uuid[]) AS i (partner_id, id)
+    WHERE p.partner_id = i.partner_id AND p.id = i.id`,
+};
+
+const postpone = {
+  name: "postpone",
+  text: `
+    UPDATE pending p SET due_at = now() + i.delay_ms * interval '1 millisecond', attempts_made = i.attempts_made,
+      instance_id = NULL, epoch = NULL
+    FROM unnest($1::uuid[], $2::uuid[], $3::integer[], $4::integer[], $5::double precision[])
+      AS i (partner_id, id, claim_no, attempts_made, delay_ms)
+    WHERE p.partner_id = i.partner_id AND p.id = i.id AND p.claim_no = i.claim_no AND p.instance_id IS NOT NULL
+    RETURNING p.partner_id, p.id`,
+};
+
+const park = {
+  name: "park",
+  text: `
+    WITH gone AS (
+      DELETE FROM pending p
+      USING unnest($1::uuid[], $2::uuid[], $3::integer[], $4::integer[], $5::text[])
+        AS i (partner_id, id, claim_no, attempts_made, reason)
+      WHERE p.partner_id = i.partner_id AND p.id = i.id AND p.claim_no = i.claim_no
+      RETURNING p.partner_id, p.id, p.chain_id, p.claim_no, p.bytes, i.attempts_made, i.reason)
+    INSERT INTO parked (partner_id, id, chain_id, claim_no, attempts_made, bytes, reason)
+    SELECT partner_id, id, chain_id, claim_no, attempts_made, bytes, reason FROM gone
+    ON CONFLICT (partner_id, id) DO NOTHING
+    RETURNING partner_id, id`,
+};
+
+const giveBack = {
+  name: "give_back",
+  text: `
+    UPDATE pending p SET instance_id = NULL, epoch = NULL, due_at = now() + $5 * interval '1 millisecond'
+    FROM unnest($2::uuid[], $3::uuid[], $4::integer[]) AS i (partner_id, id, claim_no)
+    WHERE p.partner_id = i.partner_id AND p.id = i.id AND p.claim_no = i.claim_no AND p.instance_id = $1`,
+};
+
+// One step along the index for each instance that holds rows, then only the rows of those without a lease.
+const releaseDead = {
+  name: "release_dead",
+  text: `
+    WITH RECURSIVE holder AS (
+      (SELECT p.instance_id FROM pending p WHERE p.instance_id IS NOT NULL ORDER BY p.instance_id LIMIT 1)
+      UNION ALL
+      SELECT next.instance_id FROM holder h CROSS JOIN LATERAL (
+        SELECT p.instance_id FROM pending p WHERE p.instance_id IS NOT NULL AND p.instance_id > h.instance_id
+        ORDER BY p.instance_id LIMIT 1) AS next),
+    dead AS MATERIALIZED (
+      SELECT p.partner_id, p.id FROM holder h
+      CROSS JOIN LATERAL (
+        SELECT p.partner_id, p.id FROM pending p
+        WHERE p.instance_id = h.instance_id AND p.epoch IS DISTINCT FROM (
+          SELECT i.epoch FROM instances i WHERE i.id = h.instance_id AND i.expires_at > now())
+        LIMIT $1 FOR UPDATE SKIP LOCKED) AS p
+      LIMIT $1)
+    UPDATE pending p SET instance_id = NULL, epoch = NULL, due_at = now()
+    FROM dead WHERE p.partner_id = dead.partner_id AND p.id = dead.id`,
+};
+
+interface ClaimedRow {
+  readonly partner_id: PartnerId;
+  readonly id: NotificationId;
+  readonly claim_no: number;
+  readonly attempts_made: number;
+  readonly to_registered: boolean;
+  readonly schedule_start: Date;
+  readonly transaction_id: TransactionId | null;
+  readonly original_id: TransactionId | null;
+  readonly chain_id: ChainId;
+  readonly command: NotifiedCommand;
+  readonly callback_url: string | null;
+  readonly content: string;
+}
+
+/** Pending deliveries in PostgreSQL. Outcomes are group-committed. */
+export class PostgresDeliveries implements DeliveryStore {
+  readonly #engine: Pool;
+  readonly #outcomes: GroupCommit<Outcome, Recorded>;
+  #servedLast = "ffffffff-ffff-ffff-ffff-ffffffffffff";
+
+  constructor(engine: Pool, observe: Pick<GroupCommitOptions<Outcome, Recorded>, "onFlush"> = {}) {
+    this.#engine = engine;
+    this.#outcomes = new GroupCommit<Outcome, Recorded>({
+      name: "record",
+      key: keyOf,
+      bytes: (outcome) => 512 + (outcome.attempt.answer?.length ?? 0),
+      commit: (outcomes) => this.#commit(outcomes),
+      giveUpAfterMs: Number.POSITIVE_INFINITY,
+      ...observe,
+    });
+  }
+
+  async claim(instance: Instance, limits: ClaimLimits): Promise<readonly Claimed[]> {
+    const { rows } = await this.#engine.query<ClaimedRow>({
+      ...claimDue,
+      values: [instance.id, instance.epoch, limits.rowsMax, limits.rowsPerPartnerMax, limits.without, this.#servedLast],
+    });
+    const last = rows.at(-1);
+    if (last) this.#servedLast = last.partner_id;
+    return rows.map((row) => ({
+      partnerId: row.partner_id,
+      id: row.id,
+      transactionId: row.transaction_id,
+      originalId: row.original_id,
+      chainId: row.chain_id,
+      command: row.command,
+      content: row.content,
+      callBackUrl: row.callback_url,
+      toRegistered: row.to_registered,
+      claimNo: row.claim_no,
+      attemptsMade: row.attempts_made,
+      scheduleStartMs: row.schedule_start.getTime(),
+      outOfOrder: false,
+    }));
+  }
+
+  record(outcome: Outcome): Promise<Recorded> {
+    return this.#outcomes.add(outcome);
+  }
+
+  async giveBack(instance: Instance, taken: readonly Taken[], delayMs: number): Promise<void> {
+    await this.#engine.query({
+      ...giveBack,
+      values: [
+        instance.id,
+        taken.map((row) => row.partnerId),
+        taken.map((row) => row.id),
+        taken.map((row) => row.claimNo),
+        delayMs,
+      ],
+    });
+  }
+
+  async releaseDead(rowsMax: number): Promise<number> {
+    const { rowCount } = await this.#engine.query({ ...releaseDead, values: [rowsMax] });
+    return rowCount ?? 0;
+  }
+
+  async announceDue(): Promise<void> {
+    await this.#engine.query({ name: "announce_due", text: "SELECT pg_notify('paybell_due', '')" });
+  }
+
+  async #commit(outcomes: readonly Outcome[]): Promise<ReadonlyMap<string, Recorded>> {
+    try {
+      return await this.#write(outcomes, true);
+    } catch (error) {
+      // The attempt's day of history may be gone. What followed from the attempt counts, not the note of it.
+      if (outcomes.length > 1 || troubleOf(error) !== "data") throw error;
+      return this.#write(outcomes, false);
+    }
+  }
+
+  async #write(outcomes: readonly Outcome[], withAttempts: boolean): Promise<ReadonlyMap<string, Recorded>> {
+    const accepted = outcomes.filter((outcome) => outcome.next.kind === "accepted");
+    const retried = outcomes.filter((outcome) => outcome.next.kind === "retry");
+    const parked = outcomes.filter((outcome) => outcome.next.kind === "parked");
+    const client = await this.#engine.connect();
+    try {
+      const sent = [
+        client.query("BEGIN"),
+        withAttempts ? client.query({ ...insertAttempts, values: attemptColumns(outcomes) }) : undefined,
+        accepted.length > 0 ? client.query({ ...deleteAccepted, values: keyColumns(accepted) }) : undefined,
+        retried.length > 0
+          ? client.query({
+              ...postpone,
+              values: [
+                ...keyColumns(retried),
+                retried.map((outcome) => outcome.claimNo),
+                retried.map((outcome) => outcome.attemptsMade),
+                retried.map((outcome) => (outcome.next.kind === "retry" ? outcome.next.delayMs : 0)),
+              ],
+            })
+          : undefined,
+        parked.length > 0
+          ? client.query({
+              ...park,
+              values: [
+                ...keyColumns(parked),
+                parked.map((outcome) => outcome.claimNo),
+                parked.map((outcome) => outcome.attemptsMade),
+                parked.map((outcome) => outcome.attempt.reason ?? "internal"),
+              ],
+            })
+          : undefined,
+        client.query("COMMIT"),
+      ] as const;
+      const [, , , postponedRows, parkedRows, committed] = await Promise.all(sent);
+      if (committed.command !== "COMMIT") throw new Error("The transaction was rolled back.");
+      client.release();
+      const changed = new Set(
+        [...(postponedRows?.rows ?? []), ...(parkedRows?.rows ?? [])].map((row) => `${row.partner_id} ${row.id}`),
+      );
+      return new Map(
+        outcomes.map((outcome) => {
+          const applied = outcome.next.kind === "accepted" || changed.has(`${outcome.partnerId} ${outcome.id}`);
+          return [keyOf(outcome), applied ? "applied" : "overtaken"];
+        }),
+      );
+    } catch (error) {
+      client.release(true);
+      throw error;
+    }
+  }
+}
+
+function keyOf(outcome: Outcome): string {
+  return `${outcome.partnerId} ${outcome.id} ${outcome.claimNo}`;
+}
+
+function keyColumns(outcomes: readonly Outcome[]): [PartnerId[], NotificationId[]] {
+  return [outcomes.map((outcome) => outcome.partnerId), outcomes.map((outcome) => outcome.id)];
+}
+
+function attemptColumns(outcomes: readonly Outcome[]): unknown[] {
+  return [
+    ...keyColumns(outcomes),
+    outcomes.map((outcome) => outcome.claimNo),
+    outcomes.map((outcome) => outcome.attemptsMade),
+    outcomes.map((outcome) => outcome.instance.id),
+    outcomes.map((outcome) => new Date(outcome.attempt.startedAtMs)),
+    outcomes.map((outcome) => Math.round(outcome.attempt.durationMs)),
+    outcomes.map((outcome) => outcome.attempt.url),
+    outcomes.map((outcome) => outcome.attempt.address),
+    outcomes.map((outcome) => outcome.attempt.httpStatus),
+    outcomes.map((outcome) => outcome.attempt.reason),
+    outcomes.map((outcome) => outcome.attempt.detail),
+    outcomes.map((outcome) => outcome.attempt.answer),
+    outcomes.map((outcome) => outcome.attempt.keyId),
+  ];
+}

@@ -1,0 +1,103 @@
+import { createHash } from "node:crypto";
+import type { Pool } from "pg";
+import { type ChainId, lowestId, newId, type PartnerId, type TransactionId } from "../ids.ts";
+import type { Instance } from "../instance.ts";
+import type { CardFacts } from "../ipn/facts.ts";
+import type { NewNotification } from "../ledger/notifier.ts";
+import type { Init, Report } from "../ledger/store.ts";
+
+const dayMs = 86_400_000;
+
+/** History of yesterday, today and tomorrow, in one piece. */
+export async function createHistory(pool: Pool): Promise<void> {
+  const today = Math.floor(Date.now() / dayMs) * dayMs;
+  for (const table of ["notifications", "attempts"]) {
+    await pool.query(
+      `CREATE TABLE ${table}_now PARTITION OF ${table}
+       FOR VALUES FROM ('${lowestId(today - dayMs)}') TO ('${lowestId(today + 2 * dayMs)}')`,
+    );
+  }
+}
+
+/** A partner's row with nothing agreed: enough for the rows that refer to it. */
+export async function insertPartner(pool: Pool): Promise<PartnerId> {
+  const id = newId<"partner">();
+  await pool.query("INSERT INTO partners (id, state, settings) VALUES ($1, 'active', '{}')", [id]);
+  return id;
+}
+
+export async function insertInstance(pool: Pool, leaseMs = 60_000): Promise<Instance> {
+  const instance = { id: newId<"instance">(), epoch: 1 };
+  await pool.query(
+    "INSERT INTO instances (id, epoch, expires_at, host) VALUES ($1, 1, now() + $2 * interval '1 millisecond', 'test')",
+    [instance.id, leaseMs],
+  );
+  return instance;
+}
+
+export function sampleFacts(fields: Readonly<Record<string, string>> = {}): CardFacts {
+  return { kind: "card", command: "SALE", fields: { amount: "150000", currency: "VND", status: "SUCCESS", ...fields } };
+}
+
+export function sampleInit(partnerId: PartnerId, instance: Instance, change: Partial<Init> = {}): Init {
+  const id = newId<"transaction">();
+  const reqId = change.reqId ?? newId();
+  return {
+    partnerId,
+    id,
+    instance,
+    command: "SALE",
+    reqId,
+    bodyHash: createHash("sha256").update(reqId).digest(),
+    originalId: null,
+    chainId: id as string as ChainId,
+    tid: "T0000001",
+    mid: "M00000000000001",
+    openTerminals: true,
+    takes: { invoiceNo: true, batchNo: true },
+    amountMinor: 150_000n,
+    currency: "VND",
+    facts: (terminal) =>
+      sampleFacts({ traceNo: terminal.traceNo, invoiceNo: terminal.invoiceNo, batchNo: terminal.batchNo }),
+    ...change,
+  };
+}
+
+export function sampleNotification(
+  partnerId: PartnerId,
+  transactionId: TransactionId,
+  lease: Instance | null,
+): NewNotification {
+  const facts = sampleFacts();
+  return {
+    partnerId,
+    id: newId<"notification">(),
+    transactionId,
+    originalId: null,
+    originalExternalId: null,
+    chainId: transactionId as string as ChainId,
+    command: "SALE",
+    callBackUrl: null,
+    facts,
+    content: JSON.stringify(facts),
+    lease,
+  };
+}
+
+export function sampleReport(partnerId: PartnerId, lease: Instance | null, change: Partial<Report> = {}): Report {
+  const id = change.id ?? newId<"transaction">();
+  return {
+    partnerId,
+    id,
+    externalId: `X-${id}`,
+    originalExternalId: null,
+    originalId: null,
+    chainId: id as string as ChainId,
+    command: "SALE",
+    state: "SUCCESS",
+    reqId: null,
+    facts: sampleFacts(),
+    notification: sampleNotification(partnerId, id, lease),
+    ...change,
+  };
+}

@@ -1,0 +1,62 @@
+import type { Client } from "pg";
+
+export interface ListenerOptions {
+  connect(): Promise<Client>;
+  /** Told of each notification, and, with every channel, after each reconnect: what came in between is lost. */
+  readonly onNotify: (channel: string, payload: string) => void;
+  readonly onTrouble: (error: unknown) => void;
+  readonly channels: readonly string[];
+}
+
+/** One connection of its own for LISTEN and the lease; it connects again by itself. */
+export class Listener {
+  readonly #options: ListenerOptions;
+  #client: Client | undefined;
+  #connecting: Promise<Client> | undefined;
+  #retry: NodeJS.Timeout | undefined;
+  #stopped = false;
+
+  constructor(options: ListenerOptions) {
+    this.#options = options;
+  }
+
+  /** The connection, made anew when it was lost. */
+  connection(): Promise<Client> {
+    if (this.#client) return Promise.resolve(this.#client);
+    this.#connecting ??= this.#connect().finally(() => {
+      this.#connecting = undefined;
+    });
+    return this.#connecting;
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    clearTimeout(this.#retry);
+    const client = this.#client ?? (await this.#connecting?.catch(() => undefined));
+    this.#client = undefined;
+    await client?.end();
+  }
+
+  async #connect(): Promise<Client> {
+    if (this.#stopped) throw new Error("The connection was given up.");
+    const client = await this.#options.connect();
+    client.on("notification", ({ channel, payload }) => this.#options.onNotify(channel, payload ?? ""));
+    client.on("end", () => this.#lost(client));
+    for (const channel of this.#options.channels) await client.query(`LISTEN ${channel}`);
+    this.#client = client;
+    for (const channel of this.#options.channels) this.#options.onNotify(channel, "");
+    return client;
+  }
+
+  #lost(client: Client): void {
+    if (this.#client === client) this.#client = undefined;
+    if (this.#stopped) return;
+    clearTimeout(this.#retry);
+    this.#retry = setTimeout(() => {
+      this.connection().catch((error: unknown) => {
+        this.#options.onTrouble(error);
+        this.#lost(client);
+      });
+    }, 500);
+  }
+}
