@@ -19,7 +19,8 @@ export async function ensureCluster(place: Place, binaries: Binaries, durable: b
   if (entries.includes("PG_VERSION")) return requireSameMajor(place, binaries);
   if (entries.length > 0) throw dataRefused(place.dataDirectory, "it holds files, but PG_VERSION is missing");
   for (const name of await readdir(place.base)) {
-    if (name.startsWith(draftPrefix)) await rm(join(place.base, name), { recursive: true, force: true });
+    // The initdb of a killed service may still be writing there; what it puts back is removed at the next start.
+    if (name.startsWith(draftPrefix)) await removeTree(join(place.base, name)).catch(() => undefined);
   }
   await makeCluster(place, binaries, durable);
 }
@@ -37,7 +38,7 @@ async function makeCluster(place: Place, binaries: Binaries, durable: boolean): 
     await rename(draft, place.dataDirectory);
     await syncDirectory(place.base);
   } catch (error) {
-    await rm(draft, { recursive: true, force: true });
+    await removeTree(draft);
     throw error;
   }
 }
@@ -58,6 +59,10 @@ function initdbArguments(directory: string, durable: boolean): string[] {
 async function requireSameMajor(place: Place, binaries: Binaries): Promise<void> {
   const found = (await readFile(join(place.dataDirectory, "PG_VERSION"), "utf8")).trim();
   if (found !== majorOf(binaries)) throw otherMajorVersion(place.dataDirectory, found, majorOf(binaries));
+}
+
+function removeTree(path: string): Promise<void> {
+  return rm(path, { recursive: true, force: true, maxRetries: 5, retryDelay: 50 });
 }
 
 async function syncDirectory(path: string): Promise<void> {

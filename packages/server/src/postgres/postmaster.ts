@@ -1,4 +1,5 @@
 import { spawn } from "node:child_process";
+import { statfs } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import type { Binaries } from "./binaries.ts";
@@ -10,7 +11,7 @@ import { refusalError } from "./refusal.ts";
 import { openServerLog, serverLog } from "./server-log.ts";
 import { ownSettings, settingArguments } from "./settings.ts";
 import { cleanSocketDirectory, makeSocketDirectory, socketPort } from "./socket-directory.ts";
-import { PostgresStartError } from "./start-error.ts";
+import { diskFull, PostgresStartError } from "./start-error.ts";
 import { cleanEnvironment } from "./tool.ts";
 
 /** A running server, ours by birth or by adoption. */
@@ -32,6 +33,8 @@ export interface Postmaster {
 const startTimeoutMs = 10 * 60_000;
 const progressEveryMs = 10_000;
 const pollMs = 5;
+/** PostgreSQL's smallest need: one segment of its write-ahead log. */
+const fullDiskBytes = 16 * 1024 * 1024;
 const watchEveryMs = 250;
 /** A server that is ready and answers nobody for so long is stuck. */
 const adoptTimeoutMs = 15_000;
@@ -84,7 +87,7 @@ export async function launchPostmaster(options: {
       if (typeof outcome !== "string") return outcome;
       const leftovers = /pre-existing shared memory block .* is still in use/.test(outcome);
       if (!leftovers || performance.now() > deadlineMs) {
-        throw refusalError({ output: outcome, dataDirectory: options.place.dataDirectory, socketDirectory });
+        throw await refusal(outcome, options.place, socketDirectory);
       }
       await pause(pollMs * 10);
     }
@@ -156,6 +159,13 @@ async function launchOnce(options: {
     await pause(pollMs);
   }
   return failure === undefined ? await serverLog(options.logPath).tail(output.sizeBytes) : failure.message;
+}
+
+async function refusal(output: string, place: Place, socketDirectory: string): Promise<PostgresStartError> {
+  const { bavail, bsize } = await statfs(place.base);
+  // On a full disk PostgreSQL cannot even write down why it ended.
+  if (bavail * bsize < fullDiskBytes) return diskFull(place.base, output);
+  return refusalError({ output, dataDirectory: place.dataDirectory, socketDirectory });
 }
 
 function signalTo(orphan: ProcessIdentity): Postmaster["signal"] {

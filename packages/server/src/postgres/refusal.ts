@@ -16,6 +16,10 @@ const readings: readonly Reading[] = [
   ],
   [/could not look up effective user ID (\d+)/, unknownUser],
   [/error while loading shared libraries|Library not loaded|GLIBC_|Exec format error|spawn .* ENOENT/, unusable],
+  [
+    /unrecognized configuration parameter|(invalid value|requires a .* value) for parameter|is outside the valid range/,
+    settingsRefused,
+  ],
   [/could not (create|map|resize|open) .*shared memory|Cannot allocate memory|could not create semaphores/, memory],
   [/database files are incompatible with server|initialized by PostgreSQL version/, otherMajor],
   [/Unix-domain socket path ".*" is too long|could not create .*socket|could not bind Unix address/, socketUnusable],
@@ -78,6 +82,14 @@ function memory({ output }: Refusal): PostgresStartError {
     "shared_memory",
     `The system gives PostgreSQL too little shared memory: ${lastLines(output)}`,
     "Give the machine or container more memory (docker run --shm-size=256m), or lower shared_buffers.",
+  );
+}
+
+function settingsRefused({ output }: Refusal): PostgresStartError {
+  return new PostgresStartError(
+    "settings_refused",
+    `PostgreSQL does not accept its settings: ${lastLines(output)}`,
+    "Correct the setting that the line names.",
   );
 }
 

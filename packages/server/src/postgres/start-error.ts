@@ -12,6 +12,7 @@ export type PostgresStartCode =
   | "socket_unusable"
   | "socket_taken"
   | "shared_memory"
+  | "settings_refused"
   | "orphan_unresponsive"
   | "start_timeout";
 
