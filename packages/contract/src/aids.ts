@@ -25,7 +25,7 @@ export function cardSchemeFor(aid: string): CardScheme | "" {
   return schemeByRid.get(aid.slice(0, ridHexDigits).toUpperCase()) ?? "";
 }
 
-/** Whether the AID is known to belong to another scheme than the one named. An unknown AID or scheme contradicts nothing. */
+/** Whether the AID is known to belong to another scheme than the one named. An unknown AID contradicts nothing. */
 export function contradicts(aid: string, scheme: string): boolean {
   const known = cardSchemeFor(aid);
   return known !== "" && scheme !== "" && known !== scheme.toUpperCase();

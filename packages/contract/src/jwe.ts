@@ -15,7 +15,7 @@ export interface JweParts {
   readonly tag: Buffer;
 }
 
-/** The parts of a compact JWE sealed as we seal, or why it is refused. The header chooses a key of ours, nothing else. */
+/** The parts of a compact JWE sealed as we seal, or why it is refused. Its header chooses a key of ours, no more. */
 export function jweParts(data: string): JweParts | "encoding" | "jwe_header" {
   const [header = "", encryptedKey, iv64 = "", ciphertext64 = "", tag64 = "", ...rest] = data.split(".", 6);
   const iv = decodeStrictly(iv64, "base64url");

@@ -1,9 +1,10 @@
 import { isUtf8 } from "node:buffer";
-import { createCipheriv, createDecipheriv, type KeyObject, randomBytes } from "node:crypto";
+import { createCipheriv, createDecipheriv, type KeyObject } from "node:crypto";
 import { decodeStrictly, type Encoding } from "./encoding.ts";
 import { NotAuthentic, type NotAuthenticReason } from "./errors.ts";
 import { jweHeader, jweParts } from "./jwe.ts";
 import { secretKey } from "./keys.ts";
+import { pooledRandom } from "./pooled-random.ts";
 
 export const ciphers = ["aes-256-gcm", "aes-256-cbc", "jwe"] as const;
 /** The specification says AES-256 and no more; these are the modes a partner can have. Never ECB. */
@@ -34,6 +35,7 @@ const gcmIvBytes = 12;
 const gcmTagBytes = 16;
 const cbcIvBytes = 16;
 const blockBytes = 16;
+const freshBytes = pooledRandom();
 const gcm = { authTagLength: gcmTagBytes } as const;
 
 /**
@@ -47,7 +49,7 @@ export function seal(
   plain: string,
   sealing: Sealing,
   key: SealingKey,
-  random: (bytes: number) => Buffer = randomBytes,
+  random: (bytes: number) => Buffer = freshBytes,
 ): string {
   if (sealing.cipher === "jwe") return sealJwe(plain, key, random(gcmIvBytes));
   if (sealing.cipher === "aes-256-cbc") {

@@ -131,7 +131,7 @@ export function sign(text: string, key: KeyObject): string {
 
 const signatureShape = /^[0-9a-fA-F]{64}$/;
 
-/** Whether the signature is that of the text. Either case of hexadecimal, in constant time; any other shape is false. */
+/** Whether the signature is the text's: either case of hexadecimal, in constant time; any other shape is false. */
 export function signatureMatches(text: string, signature: string, key: KeyObject): boolean {
   if (typeof signature !== "string" || !signatureShape.test(signature)) return false;
   return timingSafeEqual(createHmac("sha256", key).update(text, "utf8").digest(), Buffer.from(signature, "hex"));

@@ -1,0 +1,26 @@
+import { mkdirSync, writeFileSync } from "node:fs";
+import { headerVectors } from "./vectors/headers.ts";
+import { writtenKeys } from "./vectors/material.ts";
+import { refusedVectors } from "./vectors/refused.ts";
+import { sealingVectors } from "./vectors/sealing.ts";
+import { signingVectors } from "./vectors/signing.ts";
+
+export const vectorsFolder: URL = new URL("../vectors/", import.meta.url);
+
+/** Every vector file: its name and its text. */
+export function vectorFiles(): ReadonlyMap<string, string> {
+  return new Map(
+    Object.entries({
+      "signing.json": { ...writtenKeys, vectors: signingVectors() },
+      "sealing.json": { ...writtenKeys, vectors: sealingVectors() },
+      "refused.json": { ...writtenKeys, vectors: refusedVectors() },
+      "headers.json": { vectors: headerVectors() },
+    }).map(([name, content]) => [name, `${JSON.stringify(content, undefined, 2)}\n`]),
+  );
+}
+
+// `node packages/contract/scripts/vectors.ts` writes the files anew.
+if (import.meta.main) {
+  mkdirSync(vectorsFolder, { recursive: true });
+  for (const [name, text] of vectorFiles()) writeFileSync(new URL(name, vectorsFolder), text);
+}

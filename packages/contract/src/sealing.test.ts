@@ -1,0 +1,125 @@
+import { randomBytes } from "node:crypto";
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { encodings } from "./encoding.ts";
+import { NotAuthentic } from "./errors.ts";
+import { ciphers, open, type Sealing, seal, sealingKey } from "./sealing.ts";
+
+const [first, second, third] = ["k1", "k2", "k3"].map((id) => sealingKey(id, randomBytes(32))) as [Key, Key, Key];
+type Key = ReturnType<typeof sealingKey>;
+
+const anySealing: fc.Arbitrary<Sealing> = fc.record({
+  cipher: fc.constantFrom(...ciphers),
+  encoding: fc.constantFrom(...encodings),
+});
+const text = fc.string({ unit: "binary", maxLength: 200 });
+
+describe("a sealed text", () => {
+  test("opens to the same text in every cipher and encoding", () => {
+    fc.assert(
+      fc.property(text, anySealing, (plain, sealing) => {
+        expect(open(seal(plain, sealing, first), sealing, [first])).toEqual({ text: plain, keyId: "k1" });
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  test("opens with whichever of the keys it was sealed with", () => {
+    fc.assert(
+      fc.property(anySealing, fc.constantFrom(first, second, third), (sealing, key) => {
+        const plain = JSON.stringify({ id: key.id, filler: "x".repeat(40) });
+        expect(open(seal(plain, sealing, key), sealing, [first, second, third])).toEqual({
+          text: plain,
+          keyId: key.id,
+        });
+      }),
+    );
+  });
+
+  test("is another one each time", () => {
+    fc.assert(
+      fc.property(text, anySealing, (plain, sealing) => {
+        expect(new Set(Array.from({ length: 20 }, () => seal(plain, sealing, first))).size).toBe(20);
+      }),
+    );
+  });
+
+  test("with one changed, missing or added character is not authentic when the cipher authenticates", () => {
+    const authenticated = anySealing.filter(({ cipher }) => cipher !== "aes-256-cbc");
+    fc.assert(
+      fc.property(
+        text,
+        authenticated,
+        fc.nat(),
+        fc.string({ unit: "binary", maxLength: 2 }),
+        (plain, sealing, where, by) => {
+          const data = seal(plain, sealing, first);
+          const at = where % data.length;
+          const changed = `${data.slice(0, at)}${by}${data.slice(at + 1)}`;
+          // Hexadecimal means the same in either case.
+          fc.pre(sealing.encoding === "hex" ? changed.toLowerCase() !== data : changed !== data);
+          expect(() => open(changed, sealing, [first])).toThrow(NotAuthentic);
+        },
+      ),
+      { numRuns: 500 },
+    );
+  });
+
+  test("is not authentic under another key", () => {
+    // Long enough that a wrong key's plain text, were its CBC padding right by chance, is not UTF-8.
+    const plain = "a text of several blocks, so that chance has no chance".repeat(4);
+    fc.assert(
+      fc.property(anySealing, (sealing) => {
+        expect(() => open(seal(plain, sealing, first), sealing, [second, third])).toThrow(NotAuthentic);
+        expect(() => open(seal(plain, sealing, first), sealing, [])).toThrow(NotAuthentic);
+      }),
+    );
+  });
+
+  test("is not authentic under another cipher", () => {
+    for (const cipher of ciphers) {
+      for (const other of ciphers.filter((one) => one !== cipher)) {
+        const data = seal("text", { cipher, encoding: "base64url" }, first);
+        expect(() => open(data, { cipher: other, encoding: "base64url" }, [first])).toThrow(NotAuthentic);
+      }
+    }
+  });
+
+  test("is lower-case when hexadecimal, and opened in either case", () => {
+    for (const cipher of ["aes-256-gcm", "aes-256-cbc"] as const) {
+      const data = seal("text", { cipher, encoding: "hex" }, first);
+      expect(data).toMatch(/^[0-9a-f]+$/);
+      expect(open(data.toUpperCase(), { cipher, encoding: "hex" }, [first]).text).toBe("text");
+    }
+  });
+
+  test("named by its JWE kid is not tried with a key of another id", () => {
+    const jwe: Sealing = { cipher: "jwe", encoding: "base64" };
+    const renamed = { id: "other", key: first.key };
+    const refusal = () => open(seal("text", jwe, first), jwe, [renamed]);
+    expect(refusal).toThrow(expect.objectContaining({ reason: "unknown_key" }));
+  });
+});
+
+test("garbage of any kind is not authentic", () => {
+  const garbage = fc.oneof(
+    fc.string({ unit: "binary" }),
+    fc.base64String(),
+    fc.uint8Array({ maxLength: 100 }).map((bytes) => Buffer.from(bytes).toString("hex")),
+    fc.array(fc.base64String(), { maxLength: 6 }).map((parts) => parts.join(".").replaceAll("=", "")),
+    fc.anything() as fc.Arbitrary<string>,
+  );
+  fc.assert(
+    fc.property(garbage, anySealing, (data, sealing) => {
+      // A CBC block of garbage opens once in 256 times: the signature refuses it, not the cipher.
+      fc.pre(sealing.cipher !== "aes-256-cbc" || typeof data !== "string" || data.length < 32);
+      expect(() => open(data, sealing, [first, second])).toThrow(NotAuthentic);
+    }),
+    { numRuns: 1000 },
+  );
+});
+
+test.each([0, 16, 31, 33])("an encryption key of %d bytes is refused without being shown", (length) => {
+  const raw = Buffer.alloc(length, "s");
+  expect(() => sealingKey("k", raw)).toThrow(new TypeError(`an encryption key must have 32 bytes, not ${length}`));
+});
