@@ -1,0 +1,108 @@
+import { emitWarning } from "node:process";
+import type { RequestHeaders } from "./headers.ts";
+import type { ReceivedIpn, Receiver } from "./receiver.ts";
+import { IpnRefused } from "./refused.ts";
+
+/**
+ * What you do with an authentic IPN. The service is answered 2xx only after it returned, or its promise was fulfilled;
+ * when it throws, 500 makes the service deliver again later. Delivery is at least once: deduplicate by `ipn.id`.
+ */
+export type OnIpn = (received: ReceivedIpn) => unknown;
+
+export interface HandlerOptions {
+  /**
+   * Told of every POST that was not answered 2xx: why an IPN was refused, that a framework had read the body before us,
+   * what your own function threw. Default: process.emitWarning, which Node writes to stderr.
+   */
+  readonly log?: (message: string, error: unknown) => void;
+}
+
+/** A request, whatever server it came through. */
+export interface Exchange {
+  readonly method: string;
+  readonly headers: RequestHeaders;
+  /** Reads at most bodyBytesMax. Rejects when the sender went away. */
+  readonly readBody: () => Promise<BodyRead>;
+  /** What to tell the developer when something had read the body before us. */
+  readonly alreadyReadRemedy: string;
+}
+
+export type BodyRead = { readonly body: Uint8Array | string } | { readonly failed: "too_large" | "already_read" };
+
+export interface Answer {
+  readonly status: 204 | 400 | 405 | 413 | 500;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+}
+
+const accepted: Answer = { status: 204, headers: {}, body: "" };
+const notAuthentic = problem(400, "not_authentic");
+const methodNotAllowed = problem(405, "method_not_allowed", { allow: "POST" });
+const tooLarge = problem(413, "too_large");
+const bodyAlreadyRead = problem(500, "body_already_read");
+const notProcessed = problem(500, "not_processed");
+
+function problem(status: Answer["status"], error: string, headers: Record<string, string> = {}): Answer {
+  return { status, headers: { "content-type": "application/json", ...headers }, body: JSON.stringify({ error }) };
+}
+
+type Log = NonNullable<HandlerOptions["log"]>;
+
+/** One delivery, from the request to its answer. Rejects only when the sender went away before the end of the body. */
+export async function answer(
+  exchange: Exchange,
+  receiver: Receiver,
+  onIpn: OnIpn,
+  { log = warn }: HandlerOptions,
+): Promise<Answer> {
+  if (exchange.method !== "POST") return methodNotAllowed;
+  const read = await exchange.readBody();
+  if ("body" in read) return process(read.body, exchange.headers, receiver, onIpn, log);
+  if (read.failed === "too_large") return refuse(new IpnRefused("too_large"), log);
+  const message = `IPN not received: something read the body before the handler did. ${exchange.alreadyReadRemedy}`;
+  tell(log, message, new Error(message));
+  return bodyAlreadyRead;
+}
+
+async function process(
+  body: Uint8Array | string,
+  headers: RequestHeaders,
+  receiver: Receiver,
+  onIpn: OnIpn,
+  log: Log,
+): Promise<Answer> {
+  let received: ReceivedIpn;
+  try {
+    received = receiver.open(body, headers);
+  } catch (error) {
+    if (error instanceof IpnRefused) return refuse(error, log);
+    tell(log, "IPN not processed: opening it failed.", error);
+    return notProcessed;
+  }
+  try {
+    await onIpn(received);
+    return accepted;
+  } catch (error) {
+    tell(log, `IPN ${received.ipn.id} not processed: your function threw; it will be delivered again.`, error);
+    return notProcessed;
+  }
+}
+
+function refuse(refused: IpnRefused, log: Log): Answer {
+  tell(log, `IPN refused (${refused.reason}): ${refused.hint}`, refused);
+  // The length is no secret to its sender, and an honest one must learn that it is the length.
+  return refused.reason === "too_large" ? tooLarge : notAuthentic;
+}
+
+/** A log that throws must not turn an answer into a hanging request. */
+function tell(log: Log, message: string, error: unknown): void {
+  try {
+    log(message, error);
+  } catch {
+    // Nothing is left to tell it to.
+  }
+}
+
+function warn(message: string): void {
+  emitWarning(message, { type: "PaybellWarning" });
+}

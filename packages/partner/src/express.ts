@@ -1,0 +1,44 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { answer, type BodyRead, type HandlerOptions, type OnIpn } from "./exchange.ts";
+import { answerThrough } from "./node-answer.ts";
+import { readStream } from "./read-stream.ts";
+import type { Receiver } from "./receiver.ts";
+
+export type { HandlerOptions, OnIpn } from "./exchange.ts";
+
+/** What Express (4 and 5) passes; other frameworks of its kind pass the same. */
+export interface ExpressRequest extends IncomingMessage {
+  body?: unknown;
+  /** Some platforms keep the bytes here while they parse. */
+  rawBody?: unknown;
+}
+
+/**
+ * A handler for `app.post("/ipn", …)`, or `app.all` to answer other methods with 405. It reads the body itself: put it
+ * before `express.json()`, or put `express.raw({ type: "*\/*", limit: "16mb" })` before it.
+ */
+export function expressHandler(
+  receiver: Receiver,
+  onIpn: OnIpn,
+  options: HandlerOptions = {},
+): (request: ExpressRequest, response: ServerResponse) => void {
+  return (request, response) => {
+    const exchange = {
+      method: request.method ?? "",
+      headers: request.headers,
+      readBody: () => readBody(request),
+      alreadyReadRemedy:
+        "Put the handler before express.json() and other body parsers, or before the handler " +
+        'express.raw({ type: "*/*", limit: "16mb" }).',
+    };
+    answerThrough(response, answer(exchange, receiver, onIpn, options));
+  };
+}
+
+/** Bytes or text that a raw parser left are as good as the stream; an object is not, whatever it was parsed from. */
+async function readBody(request: ExpressRequest): Promise<BodyRead> {
+  for (const body of [request.rawBody, request.body]) {
+    if (body instanceof Uint8Array || typeof body === "string") return { body };
+  }
+  return readStream(request);
+}

@@ -1,0 +1,67 @@
+import type { IncomingHttpHeaders } from "node:http";
+import { Readable } from "node:stream";
+import { answer, type BodyRead, type HandlerOptions, type OnIpn } from "./exchange.ts";
+import { readStream } from "./read-stream.ts";
+import type { Receiver } from "./receiver.ts";
+
+export type { HandlerOptions, OnIpn } from "./exchange.ts";
+
+export interface FastifyPluginOptions extends HandlerOptions {
+  /** Under the plugin's prefix; default "/ipn". */
+  readonly path?: string;
+}
+
+/** As much of a Fastify instance as the plugin uses. */
+export interface FastifyLike {
+  removeAllContentTypeParsers(): void;
+  addContentTypeParser(
+    contentType: string,
+    parser: (request: FastifyRequestLike, payload: Readable) => Promise<unknown>,
+  ): unknown;
+  all(path: string, handler: (request: FastifyRequestLike, reply: FastifyReplyLike) => Promise<unknown>): unknown;
+}
+
+export interface FastifyRequestLike {
+  readonly method: string;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: unknown;
+}
+
+export interface FastifyReplyLike {
+  code(status: number): unknown;
+  headers(values: Record<string, string>): unknown;
+  send(payload?: string): unknown;
+}
+
+/**
+ * A plugin for `app.register(…)`. Its body parser holds for its own route only, and Fastify's bodyLimit does not apply
+ * to that: the plugin has its own bound, so that a settlement of several megabytes passes.
+ */
+export function fastifyPlugin(
+  receiver: Receiver,
+  onIpn: OnIpn,
+  { path = "/ipn", ...options }: FastifyPluginOptions = {},
+): (app: FastifyLike) => Promise<void> {
+  return async (app) => {
+    app.removeAllContentTypeParsers();
+    app.addContentTypeParser("*", async (_request, payload) => payload);
+    app.all(path, async (request, reply) => {
+      const exchange = {
+        method: request.method,
+        headers: request.headers,
+        readBody: () => readBody(request.body),
+        alreadyReadRemedy: "A preParsing hook read it: register the plugin outside of that hook's reach.",
+      };
+      const { status, headers, body } = await answer(exchange, receiver, onIpn, options);
+      reply.code(status);
+      reply.headers({ ...headers });
+      return reply.send(body === "" ? undefined : body);
+    });
+  };
+}
+
+async function readBody(body: unknown): Promise<BodyRead> {
+  // Fastify calls no parser for a request without a body.
+  if (body === undefined || body === null) return { body: "" };
+  return body instanceof Readable ? readStream(body) : { failed: "already_read" };
+}

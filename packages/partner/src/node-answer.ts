@@ -1,0 +1,15 @@
+import type { ServerResponse } from "node:http";
+import type { Answer } from "./exchange.ts";
+
+/** Sends the answer, or ends the connection when the sender went away and there is none. */
+export function answerThrough(response: ServerResponse, answered: Promise<Answer>): void {
+  answered.then(
+    ({ status, headers, body }) => {
+      // Something else, such as a framework's own time-out, may have answered in the meantime.
+      if (response.headersSent) return;
+      response.writeHead(status, body === "" ? headers : { ...headers, "content-length": Buffer.byteLength(body) });
+      response.end(body);
+    },
+    () => response.destroy(),
+  );
+}

@@ -1,0 +1,29 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { answer, type HandlerOptions, type OnIpn } from "./exchange.ts";
+import { answerThrough } from "./node-answer.ts";
+import { readStream } from "./read-stream.ts";
+import type { Receiver } from "./receiver.ts";
+
+export type { HandlerOptions, OnIpn } from "./exchange.ts";
+
+/**
+ * A request listener for node:http and node:https; it answers whatever path it is given.
+ *
+ * 204 accepted · 400 not authentic · 405 not POST · 413 longer than any IPN · 500 your function threw, or something had
+ * read the body before.
+ */
+export function nodeHandler(
+  receiver: Receiver,
+  onIpn: OnIpn,
+  options: HandlerOptions = {},
+): (request: IncomingMessage, response: ServerResponse) => void {
+  return (request, response) => {
+    const exchange = {
+      method: request.method ?? "",
+      headers: request.headers,
+      readBody: () => readStream(request),
+      alreadyReadRemedy: "Call the handler before anything else reads the request.",
+    };
+    answerThrough(response, answer(exchange, receiver, onIpn, options));
+  };
+}

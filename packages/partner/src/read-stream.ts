@@ -1,0 +1,29 @@
+import type { Readable } from "node:stream";
+import type { BodyRead } from "./exchange.ts";
+import { bodyBytesMax } from "./options.ts";
+
+/**
+ * Reads a request's body to its end, or to the bound. What comes after the bound is thrown away, so that the sender
+ * gets to read the answer; after as much again the connection is cut.
+ */
+export function readStream(stream: Readable): Promise<BodyRead> {
+  if (stream.readableDidRead || stream.readableEnded) return Promise.resolve({ failed: "already_read" });
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    let byteCount = 0;
+    stream.on("data", (chunk: Buffer) => {
+      byteCount += chunk.length;
+      if (byteCount <= bodyBytesMax) chunks.push(chunk);
+      else if (byteCount <= 2 * bodyBytesMax) tooLarge();
+      else stream.destroy();
+    });
+    stream.on("end", () => resolve({ body: chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks) }));
+    stream.on("error", reject);
+    stream.on("close", () => reject(new Error("The sender went away before the end of the body.")));
+
+    function tooLarge(): void {
+      chunks.length = 0;
+      resolve({ failed: "too_large" });
+    }
+  });
+}
