@@ -69,7 +69,8 @@ function contradictions(config: Config): string[] {
   const problems: string[] = [];
   if (config.historyDays < historyDaysMin) {
     problems.push(
-      `PAYBELL_HISTORY_DAYS must be at least ${historyDaysMin}: the length of PAYBELL_RETRY_SECONDS and 7 days, found ${config.historyDays}`,
+      `PAYBELL_HISTORY_DAYS must be at least ${historyDaysMin} (the length of PAYBELL_RETRY_SECONDS, and 7 days), ` +
+        `found ${config.historyDays}`,
     );
   }
   if (config.ledgerDays < config.historyDays) {
@@ -79,7 +80,8 @@ function contradictions(config: Config): string[] {
   }
   if (config.connectTimeoutMs > config.attemptTimeoutMs) {
     problems.push(
-      `PAYBELL_CONNECT_TIMEOUT_MS must be at most PAYBELL_ATTEMPT_TIMEOUT_MS (${config.attemptTimeoutMs}), found ${config.connectTimeoutMs}`,
+      `PAYBELL_CONNECT_TIMEOUT_MS must be at most PAYBELL_ATTEMPT_TIMEOUT_MS (${config.attemptTimeoutMs}), ` +
+        `found ${config.connectTimeoutMs}`,
     );
   }
   if (config.alertUrl !== null && config.alertSecret === null) {

@@ -3,13 +3,18 @@
  * `code`; codes are never renamed. The reference page is generated from this table.
  */
 interface ErrorKind {
-  readonly status: 400 | 401 | 403 | 404 | 409 | 410 | 413 | 415 | 429 | 500 | 503;
+  readonly status: 400 | 401 | 403 | 404 | 405 | 408 | 409 | 410 | 413 | 415 | 429 | 431 | 500 | 503;
   readonly title: string;
   readonly remedy: string;
 }
 
 export const errors = {
-  // 400: the body as a whole
+  // 400: the message as a whole
+  invalid_http: {
+    status: 400,
+    title: "The message is not HTTP",
+    remedy: "Send an HTTP/1.1 request; with https:// in the address, through the proxy that ends TLS.",
+  },
   invalid_json: {
     status: 400,
     title: "The body is not JSON",
@@ -27,7 +32,11 @@ export const errors = {
     remedy: "Leave the field out, or check its spelling against the reference.",
   },
   missing_field: { status: 400, title: "A required field is missing", remedy: "Send the field." },
-  wrong_type: { status: 400, title: "A field has the wrong JSON type", remedy: "Send the type that the reference names." },
+  wrong_type: {
+    status: 400,
+    title: "A field has the wrong JSON type",
+    remedy: "Send the type that the reference names.",
+  },
   invalid_value: {
     status: 400,
     title: "A value is not allowed here",
@@ -63,7 +72,8 @@ export const errors = {
   address_not_whitelisted: {
     status: 400,
     title: "The callback's address is not on the partner's list",
-    remedy: "Use a host whose addresses are among the partner's callbackAddresses, or have the operator extend the list.",
+    remedy:
+      "Use a host whose addresses are among the partner's callbackAddresses, or have the operator extend the list.",
   },
   delimiter_in_signed_field: {
     status: 400,
@@ -134,6 +144,17 @@ export const errors = {
   },
   // 404
   not_found: { status: 404, title: "Not found", remedy: "Check the id and the path." },
+  // 405, 408
+  method_not_allowed: {
+    status: 405,
+    title: "This path does not know this method",
+    remedy: "Use one of the methods that the header Allow names.",
+  },
+  request_timeout: {
+    status: 408,
+    title: "The request did not arrive in time",
+    remedy: "Send the whole request within 30 seconds.",
+  },
   // 409
   req_id_reused: {
     status: 409,
@@ -197,8 +218,13 @@ export const errors = {
     title: "The body is not announced as JSON",
     remedy: "Send Content-Type: application/json.",
   },
-  // 429, 500, 503
+  // 429, 431, 500, 503
   too_many_requests: { status: 429, title: "Too many requests", remedy: "Wait as long as Retry-After says." },
+  headers_too_large: {
+    status: 431,
+    title: "The headers are too large",
+    remedy: "Send at most 16 KiB of headers.",
+  },
   internal: {
     status: 500,
     title: "Something broke on our side",

@@ -1,0 +1,22 @@
+import type { IncomingMessage } from "node:http";
+import { isIP } from "node:net";
+import { AddressList } from "../partners/addresses.ts";
+
+/** Who calls, as an address; undefined when a trusted proxy did not say. */
+export type CallerAddress = (request: IncomingMessage) => string | undefined;
+
+/**
+ * Without trusted proxies, the caller is who connects. A trusted proxy's X-Forwarded-For is read from its end, where the
+ * proxies write: the first address that is no trusted proxy is the caller. What stands before it, anybody may have written.
+ */
+export function callerAddress(trustedProxies: readonly string[]): CallerAddress {
+  const trusted = new AddressList(trustedProxies);
+  return (request) => {
+    const peer = request.socket.remoteAddress;
+    if (peer === undefined || trustedProxies.length === 0 || !trusted.contains(peer)) return peer;
+    const header = request.headers["x-forwarded-for"];
+    const hops = (Array.isArray(header) ? header.join(",") : (header ?? "")).split(",").map((hop) => hop.trim());
+    const caller = hops.findLast((hop) => !trusted.contains(hop));
+    return caller !== undefined && isIP(caller) !== 0 ? caller : undefined;
+  };
+}

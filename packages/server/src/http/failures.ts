@@ -1,0 +1,82 @@
+import type { Duplex } from "node:stream";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { type ErrorCode, errors, PaybellError } from "../errors.ts";
+import { newId } from "../ids.ts";
+import type { Log } from "../log.ts";
+import { problemHeaders, problemOf } from "./problem.ts";
+
+/** What the framework refuses by itself, in our words. Its own never leave. */
+const frameworkErrors: Readonly<Record<string, ErrorCode>> = {
+  FST_ERR_CTP_BODY_TOO_LARGE: "body_too_large",
+  FST_ERR_CTP_INVALID_MEDIA_TYPE: "unsupported_media_type",
+  FST_ERR_CTP_INVALID_CONTENT_LENGTH: "invalid_http",
+  FST_ERR_BAD_URL: "not_found",
+  FST_ERR_MAX_PARAM_LENGTH: "not_found",
+};
+
+/** Every failure leaves as a problem: what is not ours to explain as `internal`, with an id to quote that the log has too. */
+export function handleFailures(app: FastifyInstance, log: Log): void {
+  app.setErrorHandler((error, request, reply) => {
+    sendProblem(reply, request, explain(error), error, log);
+  });
+  const routes: { method: string; pattern: RegExp }[] = [];
+  app.addHook("onRoute", ({ method, url }) => {
+    const pattern = new RegExp(`^${url.replaceAll(/[.*+?^${}()|[\]\\]/g, "\\$&").replaceAll(/:[^/]+/g, "[^/]+")}$`);
+    for (const one of [method].flat()) routes.push({ method: one, pattern });
+  });
+  app.setNotFoundHandler((request, reply) => {
+    const [path = ""] = request.url.split("?");
+    const allowed = routes.filter(({ pattern }) => pattern.test(path)).map(({ method }) => method);
+    if (allowed.length === 0) throw new PaybellError("not_found", "There is nothing at this path.");
+    reply.header("allow", [...new Set(allowed)].join(", "));
+    throw new PaybellError("method_not_allowed", `${request.method} is not among ${[...new Set(allowed)].join(", ")}.`);
+  });
+}
+
+function explain(error: unknown): PaybellError {
+  if (error instanceof PaybellError) return error;
+  const code = typeof error === "object" && error !== null && "code" in error ? error.code : undefined;
+  const known = typeof code === "string" ? frameworkErrors[code] : undefined;
+  return known === undefined
+    ? new PaybellError("internal", "The request could not be processed.", { cause: error })
+    : new PaybellError(known);
+}
+
+function sendProblem(
+  reply: FastifyReply,
+  request: FastifyRequest,
+  shown: PaybellError,
+  error: unknown,
+  log: Log,
+): void {
+  const where = { requestId: request.id, method: request.method, route: request.routeOptions.url };
+  if (shown.status >= 500) log.error({ ...where, code: shown.code, err: error }, "request failed");
+  else log.debug({ ...where, code: shown.code, fields: shown.fields.map(({ field }) => field) }, "request refused");
+  reply
+    .code(shown.status)
+    .headers(problemHeaders(shown))
+    .send(JSON.stringify(problemOf(shown, request.id)));
+}
+
+const parserErrors: Readonly<Record<string, ErrorCode>> = {
+  HPE_HEADER_OVERFLOW: "headers_too_large",
+  ERR_HTTP_REQUEST_TIMEOUT: "request_timeout",
+};
+
+/** The same for what never became a request: bytes that are not HTTP, or that come too slowly. */
+export function refuseBadHttp(error: { code?: string }, socket: Duplex): void {
+  if (error.code === "ECONNRESET" || socket.destroyed || !socket.writable) {
+    socket.destroy();
+    return;
+  }
+  const shown = new PaybellError(parserErrors[error.code ?? ""] ?? "invalid_http");
+  const body = JSON.stringify(problemOf(shown, newId()));
+  const headers = { ...problemHeaders(shown), "content-length": String(Buffer.byteLength(body)), connection: "close" };
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
+  socket.end(`HTTP/1.1 ${shown.status} ${reasonPhrase(shown.status)}\r\n${lines.join("")}\r\n${body}`);
+}
+
+function reasonPhrase(status: number): string {
+  if (status === errors.headers_too_large.status) return "Request Header Fields Too Large";
+  return status === errors.request_timeout.status ? "Request Timeout" : "Bad Request";
+}

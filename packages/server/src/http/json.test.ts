@@ -1,0 +1,74 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { PaybellError } from "../errors.ts";
+import { readJson } from "./json.ts";
+
+function refusal(body: string | Buffer): string {
+  try {
+    readJson(Buffer.from(body));
+    return "";
+  } catch (error) {
+    if (error instanceof PaybellError && error.code === "invalid_json") return error.message;
+    throw error;
+  }
+}
+
+describe("readJson", () => {
+  test("reads every JSON value, compact or indented, as JSON.parse does", () => {
+    fc.assert(
+      fc.property(fc.jsonValue({ maxDepth: 8 }), fc.constantFrom(0, 1, 2), (value, indent) => {
+        const text = JSON.stringify(value, null, indent);
+        expect(readJson(Buffer.from(text))).toEqual(JSON.parse(text));
+      }),
+    );
+  });
+
+  test("a key that stands twice in one object is refused by its name, wherever and however it is written", () => {
+    const key = fc.string({ maxLength: 8 });
+    const depth = fc.integer({ min: 0, max: 5 });
+    fc.assert(
+      fc.property(key, fc.jsonValue(), fc.jsonValue(), depth, fc.boolean(), (name, one, other, levels, escaped) => {
+        const plain = JSON.stringify(name);
+        const second = escaped ? `"${escapeAll(name)}"` : plain;
+        const twice = `{"a" : [1], ${plain}:${JSON.stringify(one)},${second} :${JSON.stringify(other)}}`;
+        const text = `${'{"x":['.repeat(levels)}${twice}${"]}".repeat(levels)}`;
+        expect(refusal(text)).toBe(`The key ${JSON.stringify(name)} stands twice in one object.`);
+      }),
+      { examples: [["a", 1, 1, 0, false]] },
+    );
+  });
+
+  test("the same key in different objects is none twice", () => {
+    expect(refusal('{"a":{"a":[{"a":1},{"a":2}]},"b":"\\"a\\":1,\\"a\\":2"}')).toBe("");
+  });
+
+  test("__proto__ is a key like any other", () => {
+    expect(Object.keys(readJson(Buffer.from('{"__proto__":1}')) as object)).toEqual(["__proto__"]);
+    expect(refusal('{"__proto__":1,"__proto__":2}')).toContain("__proto__");
+  });
+
+  test.each([
+    ["nothing", ""],
+    ["a comma too much", '{"a":1,}'],
+    ["two values", "{} {}"],
+    ["a comment", "{} // all"],
+    ["a byte order mark", "\ufeff{}"],
+    ["NaN", "[NaN]"],
+  ])("%s is refused without quoting the body", (_, body) => {
+    expect(refusal(body)).toBe("The body is not well-formed JSON.");
+  });
+
+  test("bytes that are no UTF-8 are refused", () => {
+    expect(refusal(Buffer.from([0x22, 0xc3, 0x28, 0x22]))).toBe("The body is not UTF-8.");
+  });
+
+  test("a body nested without end is refused, not overflowed by", () => {
+    expect(refusal("[".repeat(30_000) + "]".repeat(30_000))).toMatch(/nested deeper than 32/);
+  });
+});
+
+function escapeAll(text: string): string {
+  return Array.from({ length: text.length }, (_, at) => `\\u${text.charCodeAt(at).toString(16).padStart(4, "0")}`).join(
+    "",
+  );
+}

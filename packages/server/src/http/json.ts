@@ -1,0 +1,98 @@
+import { isUtf8 } from "node:buffer";
+import { PaybellError } from "../errors.ts";
+
+/** Deeper than any request; a bound, because the walk below recurses. */
+const nestingMax = 32;
+const quote = 0x22;
+const backslash = 0x5c;
+const colon = 0x3a;
+
+/**
+ * The value of a JSON body, read strictly: UTF-8, and no key twice in one object. Of two equal keys, one reader keeps the
+ * first and another the last, so that they would see two different commands.
+ *
+ * @throws PaybellError `invalid_json`.
+ */
+export function readJson(bytes: Buffer): unknown {
+  if (!isUtf8(bytes)) throw new PaybellError("invalid_json", "The body is not UTF-8.");
+  const text = bytes.toString("utf8");
+  const value = parse(text);
+  // JSON.parse keeps one of two equal keys: then the text holds more keys than the value. Measured on a Sale: 2 µs.
+  if (keysWritten(text) !== keysKept(value, 0)) {
+    const key = JSON.stringify(keyStandingTwice(text));
+    throw new PaybellError("invalid_json", `The key ${key} stands twice in one object.`);
+  }
+  return value;
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    // The parser's own message quotes the body, and so perhaps a card.
+    throw new PaybellError("invalid_json", "The body is not well-formed JSON.");
+  }
+}
+
+function keysKept(value: unknown, depth: number): number {
+  if (typeof value !== "object" || value === null) return 0;
+  if (depth === nestingMax)
+    throw new PaybellError("invalid_json", `The body is nested deeper than ${nestingMax} levels.`);
+  const list = Array.isArray(value);
+  const items: unknown[] = list ? value : Object.values(value);
+  let keys = list ? 0 : items.length;
+  for (const item of items) if (typeof item === "object") keys += keysKept(item, depth + 1);
+  return keys;
+}
+
+function keysWritten(text: string): number {
+  let keys = 0;
+  let start = text.indexOf('"');
+  while (start !== -1) {
+    const after = endOfString(text, start);
+    if (isFollowedByColon(text, after)) keys += 1;
+    start = text.indexOf('"', after);
+  }
+  return keys;
+}
+
+/** The text is well-formed: every string has its end. */
+function endOfString(text: string, start: number): number {
+  let end = text.indexOf('"', start + 1);
+  while (isEscaped(text, end)) end = text.indexOf('"', end + 1);
+  return end + 1;
+}
+
+function isEscaped(text: string, at: number): boolean {
+  let backslashes = 0;
+  while (text.charCodeAt(at - 1 - backslashes) === backslash) backslashes += 1;
+  return backslashes % 2 === 1;
+}
+
+function isFollowedByColon(text: string, at: number): boolean {
+  let next = at;
+  while (text.charCodeAt(next) <= 0x20) next += 1;
+  return text.charCodeAt(next) === colon;
+}
+
+/** Only for the error: the first key that stands twice, cut to what a message bears. */
+function keyStandingTwice(text: string): string {
+  const seen: Set<string>[] = [];
+  let at = 0;
+  while (at < text.length) {
+    if (text.charCodeAt(at) === quote) {
+      const after = endOfString(text, at);
+      if (isFollowedByColon(text, after)) {
+        const key = String(JSON.parse(text.slice(at, after)));
+        if (seen.at(-1)?.has(key) === true) return key.slice(0, 100);
+        seen.at(-1)?.add(key);
+      }
+      at = after;
+      continue;
+    }
+    if (text[at] === "{" || text[at] === "[") seen.push(new Set());
+    if (text[at] === "}" || text[at] === "]") seen.pop();
+    at += 1;
+  }
+  return "";
+}

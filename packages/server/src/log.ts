@@ -1,0 +1,104 @@
+import { type Logger, pino } from "pino";
+
+export type Log = Logger;
+
+/** Values under these names never reach a log, however deep they lie. Lower case, without separators. */
+const secretNames = new Set([
+  "authorization",
+  "apikey",
+  "token",
+  "operatortoken",
+  "operatortokens",
+  "key",
+  "keys",
+  "masterkey",
+  "encryptionkey",
+  "signingkey",
+  "webhooksecret",
+  "alertsecret",
+  "secret",
+  "secrets",
+  "password",
+  "cookie",
+  "databaseurl",
+  "connectionstring",
+  "card",
+  "cardnumber",
+  "cardholder",
+  "cardtoken",
+  "expdate",
+  "data",
+  "extradata",
+  "facts",
+  "body",
+]);
+
+/** What a secret looks like when it stands in the middle of a text, such as another library's error message. */
+const secretShapes =
+  /whsec_[\w+/=-]{16,}|\bpb_[\w-]{16,}|(?<=\bBearer )[^\s"\\]+|(?<=:\/\/[^:/@\s"]{0,64}:)[^@\s"]+(?=@)/g;
+
+const removed = "[removed]";
+/** Deeper than anything that is logged on purpose. */
+const depthMax = 6;
+
+/**
+ * The log: one JSON object a line. Secrets and card data are removed by name at every depth, and by shape from texts.
+ *
+ * @param stream where the lines go
+ */
+export function createLog(level: string, stream: { write(line: string): void }): Log {
+  const log = pino(
+    {
+      level,
+      base: null,
+      timestamp: pino.stdTimeFunctions.isoTime,
+      formatters: { level: (label) => ({ level: label }), log: withoutSecrets },
+      serializers: { err: describeError },
+      hooks: { streamWrite: (line) => line.replace(secretShapes, removed) },
+    },
+    stream,
+  );
+  // The bindings of a child pass by every formatter: pino takes its own one off after the first logger.
+  const child = log.child;
+  log.child = function (this: Log, bindings, options) {
+    return child.call(this, withoutSecrets(bindings), options) as never;
+  };
+  return log;
+}
+
+function withoutSecrets(object: Record<string, unknown>): Record<string, unknown> {
+  return Object.fromEntries(
+    Object.entries(object).map(([name, value]) => [name, isSecret(name) ? removed : shown(value, 1)]),
+  );
+}
+
+function isSecret(name: string): boolean {
+  return secretNames.has(name.replaceAll(/[-_]/g, "").toLowerCase());
+}
+
+function shown(value: unknown, depth: number): unknown {
+  if (typeof value === "bigint") return String(value);
+  if (typeof value !== "object" || value === null) return value;
+  if (value instanceof Error) return describeError(value);
+  if (value instanceof Date) return value.toISOString();
+  if (depth === depthMax) return "[deep]";
+  if (Array.isArray(value)) return value.map((item: unknown) => shown(item, depth + 1));
+  if (Object.getPrototypeOf(value) !== Object.prototype) return `[${value.constructor?.name ?? "object"}]`;
+  return Object.fromEntries(
+    Object.entries(value).map(([name, item]) => [name, isSecret(name) ? removed : shown(item, depth + 1)]),
+  );
+}
+
+/** An error without its other properties: a database's error carries the row that it refused. */
+function describeError(error: unknown): unknown {
+  if (!(error instanceof Error)) return shown(error, 1);
+  const { name, message, stack, cause } = error;
+  const code = "code" in error ? error.code : undefined;
+  return {
+    type: name,
+    message,
+    ...((typeof code === "string" || typeof code === "number") && { code }),
+    stack,
+    ...(cause !== undefined && { cause: describeError(cause) }),
+  };
+}

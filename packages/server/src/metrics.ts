@@ -1,0 +1,99 @@
+import { monitorEventLoopDelay } from "node:perf_hooks";
+import { Counter, Gauge, Histogram, Registry } from "prom-client";
+
+/** What the service counts, in a registry of its own. Passed into the parts as one object. */
+export type Metrics = ReturnType<typeof createMetrics>;
+
+const fastSeconds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 30];
+const flushSeconds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5];
+const batchRows = [1, 2, 5, 10, 25, 50, 100, 250, 500];
+
+/** @returns the metrics, and `close`, which ends the measuring of the event loop. */
+export function createMetrics() {
+  const registry = new Registry();
+  const registers = [registry];
+  const counter = <Label extends string = never>(name: string, help: string, ...labelNames: Label[]) =>
+    new Counter<Label>({ name: `paybell_${name}`, help, labelNames, registers });
+  const gauge = (name: string, help: string) => new Gauge({ name: `paybell_${name}`, help, registers });
+  const histogram = <Label extends string = never>(
+    name: string,
+    help: string,
+    buckets: readonly number[],
+    ...labelNames: Label[]
+  ) => new Histogram<Label>({ name: `paybell_${name}`, help, buckets: [...buckets], labelNames, registers });
+  return {
+    registry,
+    close: observeProcess(registry),
+
+    commands: counter("commands_total", "Commands processed, by their outcome", "command", "outcome"),
+    commandSeconds: histogram("command_seconds", "From a command to its answer", fastSeconds, "command"),
+    reports: counter("reports_total", "Completions that a switch reported", "command", "result"),
+
+    notificationsCreated: counter("notifications_created_total", "Notifications created", "command"),
+    notificationsAccepted: counter("notifications_accepted_total", "Notifications that a partner accepted", "command"),
+    notificationsParked: counter("notifications_parked_total", "Notifications given up for now", "reason"),
+    attemptsFailed: counter("attempts_failed_total", "Attempts that failed", "reason"),
+    attemptSeconds: histogram("attempt_seconds", "How long one attempt took", fastSeconds, "outcome"),
+    deliverySeconds: histogram(
+      "delivery_seconds",
+      "From a notification's creation to its acceptance",
+      [...fastSeconds, 60, 300, 3_600, 86_400],
+      "command",
+    ),
+
+    pending: gauge("notifications_pending", "Notifications not yet accepted nor parked, of all instances"),
+    oldestPendingSeconds: gauge("oldest_pending_seconds", "Age of the oldest pending notification"),
+    slotsInUse: gauge("slots_in_use", "POSTs in flight on this instance"),
+    bytesInFlight: gauge("bytes_in_flight", "Content in flight on this instance"),
+    leaseRemainingSeconds: gauge("lease_remaining_seconds", "For how long this instance's lease still stands"),
+    partitionsAhead: gauge("partitions_ahead", "Days for which history partitions stand ready"),
+
+    groupCommitRows: histogram("group_commit_rows", "Rows of one group commit", batchRows, "batch"),
+    groupCommitSeconds: histogram("group_commit_seconds", "How long one group commit took", flushSeconds, "batch"),
+
+    lateAnswers: counter("late_answers_total", "Answers of the acquirer that came after the time-out", "approved"),
+    alerts: counter("alerts_total", "Events that alert the operator", "kind"),
+
+    requests: counter("http_requests_total", "HTTP requests answered", "method", "route", "status"),
+    requestSeconds: histogram("http_request_seconds", "From an HTTP request to its answer", fastSeconds, "route"),
+  };
+}
+
+/** The process and its event loop, read when the metrics are. */
+function observeProcess(registry: Registry): () => void {
+  const delay = monitorEventLoopDelay({ resolution: 20 });
+  delay.enable();
+  const gauge = (name: string, help: string, read: () => number) =>
+    new Gauge({
+      name,
+      help,
+      registers: [registry],
+      collect() {
+        this.set(read());
+      },
+    });
+  const secondsAt = (percentile: number) => {
+    const nanoseconds = delay.percentile(percentile);
+    return Number.isFinite(nanoseconds) ? nanoseconds / 1e9 : 0;
+  };
+  gauge("paybell_event_loop_delay_p50_seconds", "Delay of the event loop, median since the last reading", () =>
+    secondsAt(50),
+  );
+  gauge(
+    "paybell_event_loop_delay_p99_seconds",
+    "Delay of the event loop, 99th percentile since the last reading",
+    () => {
+      const seconds = secondsAt(99);
+      delay.reset();
+      return seconds;
+    },
+  );
+  gauge("process_resident_memory_bytes", "Memory of this process", () => process.memoryUsage.rss());
+  gauge("process_cpu_seconds_total", "Processor time of this process", () => {
+    const { user, system } = process.cpuUsage();
+    return (user + system) / 1e6;
+  });
+  return () => {
+    delay.disable();
+  };
+}
