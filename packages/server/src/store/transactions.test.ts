@@ -1,0 +1,128 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { createDatabase, type TestDatabase } from "../../../../test/support/database.ts";
+import { newId, type PartnerId } from "../ids.ts";
+import type { Instance } from "../instance.ts";
+import type { Begun, Init } from "../ledger/store.ts";
+import { type Database, openDatabase } from "./database.ts";
+import { insertInstance, insertPartner, sampleInit } from "./fixtures.ts";
+import { PostgresTransactions } from "./transactions.ts";
+
+let database: TestDatabase;
+let connections: Database;
+let transactions: PostgresTransactions;
+let partnerId: PartnerId;
+let instance: Instance;
+
+beforeAll(async () => {
+  database = await createDatabase();
+  connections = openDatabase(database.url, { connectionsMax: 12, onIdleError: () => {} });
+  transactions = new PostgresTransactions(connections);
+  partnerId = await insertPartner(connections.pool);
+  instance = await insertInstance(connections.pool);
+});
+
+afterAll(async () => {
+  await connections.close();
+  await database.drop();
+});
+
+const init = (change: Partial<Init> = {}) => sampleInit(partnerId, instance, change);
+
+function turn(begun: Begun) {
+  if (begun.outcome !== "begun") throw new Error(begun.outcome);
+  const { fields } = begun.facts;
+  return { traceNo: fields["traceNo"], invoiceNo: fields["invoiceNo"], batchNo: fields["batchNo"] };
+}
+
+test("a terminal gives its numbers one after the other, from 000001, also to commands that arrive together", async () => {
+  const begun = await Promise.all(Array.from({ length: 50 }, () => transactions.begin(init({ tid: "T-COUNT" }))));
+  const traces = begun.map((one) => turn(one).traceNo).sort();
+  expect(traces).toEqual(Array.from({ length: 50 }, (_, i) => String(i + 1).padStart(6, "0")));
+  expect(new Set(begun.map((one) => turn(one).batchNo))).toEqual(new Set(["000001"]));
+});
+
+test("a command that takes no invoice number leaves the terminal's where it was", async () => {
+  const logon = { command: "LOGON", takes: { invoiceNo: false, batchNo: false } } as const;
+  const [first, second, third] = [
+    await transactions.begin(init({ tid: "T-INVOICE" })),
+    await transactions.begin(init({ tid: "T-INVOICE", ...logon })),
+    await transactions.begin(init({ tid: "T-INVOICE" })),
+  ];
+  expect(turn(first)).toMatchObject({ traceNo: "000001", invoiceNo: "000001" });
+  expect(turn(second)).toMatchObject({ traceNo: "000002", invoiceNo: "" });
+  expect(turn(third)).toMatchObject({ traceNo: "000003", invoiceNo: "000002" });
+});
+
+test("after 999999 a counter begins again with 000001, also in the middle of a batch", async () => {
+  await transactions.begin(init({ tid: "T-WRAP" }));
+  await connections.pool.query("UPDATE terminals SET trace_no = 999998, invoice_no = 999999 WHERE tid = 'T-WRAP'");
+  const begun = await Promise.all(Array.from({ length: 3 }, () => transactions.begin(init({ tid: "T-WRAP" }))));
+  expect(begun.map((one) => turn(one).traceNo).sort()).toEqual(["000001", "000002", "999999"]);
+  expect(begun.map((one) => turn(one).invoiceNo).sort()).toEqual(["000001", "000002", "000003"]);
+});
+
+test("another mid on a known tid is refused and takes no number, also beside good ones in one batch", async () => {
+  const [good, bad] = await Promise.all([
+    transactions.begin(init({ tid: "T-MID", mid: "M1" })),
+    transactions.begin(init({ tid: "T-MID", mid: "M2" })),
+  ]);
+  expect([good.outcome, bad.outcome].sort()).toEqual(["begun", "mid_mismatch"]);
+  const { rows } = await connections.pool.query("SELECT trace_no FROM terminals WHERE tid = 'T-MID'");
+  expect(rows).toEqual([{ trace_no: 1 }]);
+});
+
+test("a terminal that nobody registered is refused where only registered ones are", async () => {
+  expect(await transactions.begin(init({ tid: "T-NEW", openTerminals: false }))).toEqual({
+    outcome: "terminal_unknown",
+  });
+  const { rows } = await connections.pool.query("SELECT FROM terminals WHERE tid = 'T-NEW'");
+  expect(rows).toHaveLength(0);
+});
+
+test("the same reqId again tells the first transaction, and whether the body was the same", async () => {
+  const first = init({ tid: "T-AGAIN" });
+  await transactions.begin(first);
+  const { reqId, bodyHash } = first;
+  expect(await transactions.begin(init({ tid: "T-AGAIN", reqId, bodyHash }))).toEqual({
+    outcome: "repeated",
+    sameBody: true,
+    id: first.id,
+  });
+  expect(await transactions.begin(init({ tid: "T-AGAIN", reqId, bodyHash: Buffer.alloc(32) }))).toMatchObject({
+    outcome: "repeated",
+    sameBody: false,
+  });
+  const { rows } = await connections.pool.query("SELECT trace_no FROM terminals WHERE tid = 'T-AGAIN'");
+  expect(rows).toEqual([{ trace_no: 1 }]);
+});
+
+test("one reqId sent many times at once, through two instances, begins once", async () => {
+  const other = new PostgresTransactions(connections);
+  const reqId = newId();
+  const begun = await Promise.all(
+    Array.from({ length: 20 }, (_, i) =>
+      (i % 2 === 0 ? transactions : other).begin(init({ tid: `T-RACE${i}`, reqId })),
+    ),
+  );
+  expect(begun.filter((one) => one.outcome === "begun")).toHaveLength(1);
+  expect(begun.filter((one) => one.outcome === "repeated")).toHaveLength(19);
+});
+
+test("a command whose instance lost its lease is taken over once; a living instance's is not touched", async () => {
+  const dead = await insertInstance(connections.pool, -1_000);
+  const lost = sampleInit(partnerId, dead, { tid: "T-DEAD" });
+  const living = init({ tid: "T-LIVE" });
+  await transactions.begin(lost);
+  await transactions.begin(living);
+  const taken = await transactions.takeOver(instance, 100);
+  expect(taken.map((one) => one.id)).toEqual([lost.id]);
+  expect(await transactions.takeOver(instance, 100)).toEqual([]);
+});
+
+test("a transaction is found by its reqId in any case of letters, and by nobody else's partner id", async () => {
+  const one = init({ tid: "T-FIND" });
+  await transactions.begin(one);
+  expect((await transactions.findByReqId(partnerId, one.reqId.toUpperCase()))?.id).toBe(one.id);
+  expect(await transactions.findByReqId(newId(), one.reqId)).toBeUndefined();
+  expect(await transactions.find(newId(), one.id)).toBeUndefined();
+});
