@@ -12,6 +12,8 @@ export type Parsed = { readonly value: unknown } | { readonly refused: "not_json
  * to the reader that keeps the last; a lone surrogate has no UTF-8 form, so that two texts would share a signature.
  */
 export function parseStrictly(text: string): Parsed {
+  // A caller without types may hand over anything, and JSON.parse reads 0 as "0".
+  if (typeof text !== "string") return { refused: "not_json" };
   let value: unknown;
   try {
     value = JSON.parse(text);

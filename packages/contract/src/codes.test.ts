@@ -1,0 +1,101 @@
+import { describe, expect, test } from "vitest";
+import { aids, cardSchemeFor, contradicts } from "./aids.ts";
+import {
+  cardSchemes,
+  commands,
+  notifiedCommands,
+  paymentTypes,
+  statuses,
+  swipeTypes,
+  systemCommands,
+} from "./codes.ts";
+import { currencies, currencyDecimals } from "./currencies.ts";
+import { cardIpnFields } from "./fields.ts";
+import { responseCodes, responseMeaning } from "./response-codes.ts";
+
+describe("the code tables", () => {
+  test("part the commands into those that are notified and those that never are", () => {
+    expect([...notifiedCommands, ...systemCommands]).toEqual(commands);
+  });
+
+  test("are the values that the field table lists", () => {
+    const values = Object.fromEntries(
+      cardIpnFields.map((field) => [field.name, "values" in field ? field.values : []]),
+    );
+    expect(values["cardScheme"]).toEqual(cardSchemes);
+    expect(values["paymentType"]).toEqual(paymentTypes);
+    expect(values["status"]).toEqual(statuses);
+    expect(values["swipeType"]).toEqual(swipeTypes.map(({ code }) => code));
+  });
+});
+
+describe("an AID", () => {
+  test("of the table has the table's scheme", () => {
+    for (const { aid, scheme } of aids) expect(cardSchemeFor(aid)).toBe(scheme);
+  });
+
+  test("outside the table has its RID's scheme, in either case", () => {
+    expect(cardSchemeFor("a0000000032010")).toBe("VISA");
+    expect(cardSchemeFor("A0000000041010")).toBe("MASTER");
+    expect(cardSchemeFor("A000000333010103")).toBe("UPI");
+  });
+
+  test.each(["", "A0000", "A0000001523010", "visa"])(
+    "that we do not know, %j, has no scheme and contradicts none",
+    (aid) => {
+      expect(cardSchemeFor(aid)).toBe("");
+      expect(contradicts(aid, "VISA")).toBe(false);
+    },
+  );
+
+  test("contradicts every scheme but its own", () => {
+    expect(cardSchemes.filter((scheme) => contradicts("A0000000031010", scheme))).toEqual([
+      "JCB",
+      "MASTER",
+      "AMEX",
+      "UPI",
+    ]);
+    expect(contradicts("A0000000031010", "Visa")).toBe(false);
+    expect(contradicts("A0000000031010", "")).toBe(false);
+  });
+});
+
+describe("a response code", () => {
+  test("has two digits, one meaning and its place in order", () => {
+    const codes = responseCodes.map(({ code }) => code);
+    expect(codes).toEqual([...new Set(codes)].sort());
+    for (const { code, meaning } of responseCodes) {
+      expect(code).toMatch(/^[0-9]{2}$/);
+      expect(responseMeaning(code)).toBe(meaning);
+    }
+  });
+
+  test("outside the table is an error all the same", () => {
+    expect(responseMeaning("ZZ")).toBe("Error with a code that ISO 8583 does not list");
+  });
+});
+
+describe("a currency", () => {
+  test.each([
+    ["VND", 0],
+    ["JPY", 0],
+    ["USD", 2],
+    ["EUR", 2],
+    ["XCG", 2],
+    ["KWD", 3],
+    ["TND", 3],
+    ["CLF", 4],
+  ])("%s has %d decimals", (code, decimals) => expect(currencyDecimals(code)).toBe(decimals));
+
+  test.each(["", "usd", "XAU", "XXX", "HRK", "BGN", "ANG", "toString"])(
+    "%j is none that a terminal can take",
+    (code) => {
+      expect(currencyDecimals(code)).toBeUndefined();
+    },
+  );
+
+  test("is among the 165 current codes of ISO 4217 that have a minor unit", () => {
+    expect(currencies.size).toBe(165);
+    for (const code of currencies.keys()) expect(code).toMatch(/^[A-Z]{3}$/);
+  });
+});

@@ -1,0 +1,76 @@
+import { createSecretKey, randomBytes } from "node:crypto";
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { webhookKey, webhookSignature, webhookSignatureMatches } from "./headers.ts";
+
+const key = webhookKey(`whsec_${randomBytes(32).toString("base64")}`);
+const other = webhookKey(`whsec_${randomBytes(32).toString("base64")}`);
+const id = "018f3b1e-7c1a-7d2e-9b1a-3f6d2c5e8a03";
+const body = '{"data":"AAAA"}';
+
+describe("the header's signature", () => {
+  test("is that of the Standard Webhooks documentation's example", () => {
+    const example = createSecretKey(Buffer.from("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "base64"));
+    const signature = webhookSignature("msg_p5jXN8AQM9LWM0D4loKWxJek", 1614265330, '{"test": 2432232314}', example);
+    expect(signature).toBe("v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=");
+  });
+
+  test("is accepted for the text or the bytes it was made over", () => {
+    fc.assert(
+      fc.property(fc.string({ unit: "binary" }), fc.nat(), (text, timestampS) => {
+        const signature = webhookSignature(id, timestampS, Buffer.from(text), key);
+        expect(signature).toBe(webhookSignature(id, timestampS, text, key));
+        expect(webhookSignatureMatches(signature, id, String(timestampS), text, [key])).toBe(true);
+      }),
+    );
+  });
+
+  test("fails for another id, time, body or key", () => {
+    const signature = webhookSignature(id, 1717140600, body, key);
+    expect(webhookSignatureMatches(signature, `${id}0`, "1717140600", body, [key])).toBe(false);
+    expect(webhookSignatureMatches(signature, id, "1717140601", body, [key])).toBe(false);
+    expect(webhookSignatureMatches(signature, id, "1717140600", `${body} `, [key])).toBe(false);
+    expect(webhookSignatureMatches(signature, id, "1717140600", body, [other])).toBe(false);
+    expect(webhookSignatureMatches(signature, id, "1717140600", body, [])).toBe(false);
+  });
+
+  test("may stand among others, and be made with either key of a rotation", () => {
+    const [one, two] = [webhookSignature(id, 1, body, key), webhookSignature(id, 1, body, other)];
+    const unknown = `v1a,${"A".repeat(86)}== v2,abc v1, v1,AAAA`;
+    expect(webhookSignatureMatches(`${unknown} ${one} ${two}`, id, "1", body, [key])).toBe(true);
+    expect(webhookSignatureMatches(two, id, "1", body, [key, other])).toBe(true);
+    expect(webhookSignatureMatches(unknown, id, "1", body, [key, other])).toBe(false);
+  });
+
+  test("does not cover another split of id, time and body", () => {
+    const signature = webhookSignature("a", 1, "2.text", key);
+    expect(webhookSignatureMatches(signature, "a.1", "2", "text", [key])).toBe(false);
+    expect(() => webhookSignature("a.1", 2, "text", key)).toThrow(TypeError);
+  });
+
+  test("is false, never an exception, for any other header", () => {
+    fc.assert(
+      fc.property(fc.oneof(fc.string(), fc.constant(undefined)), fc.string(), fc.string(), (header, anyId, time) => {
+        expect(webhookSignatureMatches(header as string, anyId, time, body, [key])).toBe(false);
+      }),
+    );
+  });
+
+  test.each([-1, 1.5, Number.NaN, 1e21])("is not made for the time %d", (timestampS) => {
+    expect(() => webhookSignature(id, timestampS, body, key)).toThrow("whole seconds");
+  });
+});
+
+test.each([
+  "",
+  "whsec_",
+  "secret-value",
+  `whsec_${Buffer.alloc(24, "s").toString("base64")}`,
+  `whsec_${Buffer.alloc(32, "s").toString("hex")}`,
+  Buffer.alloc(32, "s").toString("base64"),
+  `whsec_${Buffer.alloc(32, "s").toString("base64")}\n`,
+])("a webhook secret of another shape is refused without being shown (%#)", (secret) => {
+  expect(() => webhookKey(secret)).toThrow(
+    /^a webhook secret must (have 32 bytes, not \d+|be whsec_ and base64 of 32 bytes)$/,
+  );
+});

@@ -1,0 +1,150 @@
+import { randomBytes } from "node:crypto";
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { encodings } from "./encoding.ts";
+import { NotAuthentic } from "./errors.ts";
+import type { IpnKind } from "./fields.ts";
+import { type Opening, openAndVerify } from "./opening.ts";
+import { ciphers, defaultSealing, type Sealing, seal, sealingKey } from "./sealing.ts";
+import { defaultSigning, hmacKey, type Signing, sign, signedString } from "./signing.ts";
+import { toWire, type WireNames, wireNames } from "./wire.ts";
+
+const [oldKey, key] = [sealingKey("old", randomBytes(32)), sealingKey("new", randomBytes(32))];
+const [oldSigner, signer] = [hmacKey(randomBytes(32)), hmacKey(randomBytes(32))];
+
+const agreed: Signing = {
+  mode: "fields",
+  card: ["id", "transaction_type", "status", "amount"],
+  settlement: ["id", "transaction_type", "status", "totalAmount"],
+};
+const sealings: fc.Arbitrary<Sealing> = fc.record({
+  cipher: fc.constantFrom(...ciphers),
+  encoding: fc.constantFrom(...encodings),
+});
+const signings = fc.constantFrom<Signing>(defaultSigning, agreed, { mode: "whole" });
+
+function opening(change: Partial<Opening> = {}): Opening {
+  return { sealing: defaultSealing, signing: defaultSigning, encryptionKeys: [key], signingKeys: [signer], ...change };
+}
+
+function signed(kind: IpnKind, signing: Signing = defaultSigning, names: WireNames = "table", by = signer) {
+  const type = kind === "card" ? "SALE" : "SETTLE";
+  const values = { id: "tx-1", amount: "12.50", totalAmount: "12.50", status: "SUCCESS", deviceId: "d-1" };
+  const wire = toWire(kind, { ...values, transaction_type: type }, names);
+  return { ...wire, signature: sign(signedString(kind, wire, signing), by) };
+}
+
+function posted(content: unknown, sealing = defaultSealing, by = key): string {
+  return JSON.stringify({ data: seal(JSON.stringify(content), sealing, by) });
+}
+
+describe("a notification", () => {
+  test("opens and verifies in every cipher, encoding, signing and set of names", () => {
+    const kinds = fc.constantFrom<IpnKind>("card", "settlement");
+    fc.assert(
+      fc.property(kinds, sealings, signings, fc.constantFrom(...wireNames), (kind, sealing, signing, names) => {
+        const wire = signed(kind, signing, names);
+        const opened = openAndVerify(posted(wire, sealing), opening({ sealing, signing }));
+        expect(opened).toMatchObject({ kind, wire, keyId: "new", ipn: { id: "tx-1", deviceId: "d-1" } });
+        expect(opened.signedText).toBe(signedString(kind, wire, signing));
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  test("opens with old and new keys while both are accepted, and with neither once they are not", () => {
+    fc.assert(
+      fc.property(
+        sealings,
+        fc.constantFrom(key, oldKey),
+        fc.constantFrom(signer, oldSigner),
+        (sealing, by, signedBy) => {
+          const body = posted(signed("card", defaultSigning, "table", signedBy), sealing, by);
+          const both = opening({ sealing, encryptionKeys: [key, oldKey], signingKeys: [signer, oldSigner] });
+          expect(openAndVerify(body, both).keyId).toBe(by.id);
+          expect(() => openAndVerify(body, { ...both, encryptionKeys: [] })).toThrow(NotAuthentic);
+          expect(() => openAndVerify(body, { ...both, signingKeys: [] })).toThrow(NotAuthentic);
+        },
+      ),
+    );
+  });
+
+  test("opens under AES-CBC though another key seems to fit first", () => {
+    const sealing: Sealing = { cipher: "aes-256-cbc", encoding: "base64" };
+    const fitsBoth = () => {
+      const body = posted(signed("card"), sealing);
+      const refusal = refusalOf(() => openAndVerify(body, opening({ sealing, encryptionKeys: [oldKey] })));
+      return refusal.reason === "decryption" ? undefined : body;
+    };
+    // The wrong key leaves right padding in one of 256 messages: 20,000 without one would be a wonder.
+    let body: string | undefined;
+    for (let tries = 0; tries < 20_000 && body === undefined; tries += 1) body = fitsBoth();
+    const opened = openAndVerify(body ?? "", opening({ sealing, encryptionKeys: [oldKey, key] }));
+    expect(opened.keyId).toBe("new");
+  });
+
+  test("may be written with white space and escapes", () => {
+    const { data } = JSON.parse(posted(signed("card")));
+    const escaped = [...data].map((one: string) => `\\u${one.charCodeAt(0).toString(16).padStart(4, "0")}`).join("");
+    for (const body of [`{ "data" : "${data}" }\n`, `{"d\\u0061ta":"${escaped}"}`]) {
+      expect(openAndVerify(body, opening()).ipn.id).toBe("tx-1");
+    }
+  });
+
+  test("has its signature accepted in upper case", () => {
+    const wire = signed("card");
+    const body = posted({ ...wire, signature: wire.signature.toUpperCase() });
+    expect(openAndVerify(body, opening()).ipn.id).toBe("tx-1");
+  });
+
+  test.each([
+    '{"data":"}',
+    '{"data":"AAAA","data":"AAAA"}',
+    '{"data":"AAAA","x":"1"}',
+    '{"data":{}}',
+    '{"x":"1"}',
+    '["data"]',
+    "null",
+    "",
+  ])("is not authentic as %s", (body) => {
+    expect(() => openAndVerify(body, opening())).toThrow(NotAuthentic);
+  });
+});
+
+describe("garbage", () => {
+  const json = fc.json({ maxDepth: 3 });
+  const sealedJson = fc.tuple(json, sealings);
+
+  test("of any kind, at any depth, ends in one refusal with one face", () => {
+    const faces = new Set<string>();
+    const body = fc.oneof(
+      fc.string({ unit: "binary" }),
+      json,
+      fc.anything() as fc.Arbitrary<string>,
+      fc.string().map((data) => JSON.stringify({ data })),
+      fc.base64String().map((data) => JSON.stringify({ data })),
+      sealedJson.map(([text, sealing]) => JSON.stringify({ data: seal(text, sealing, key) })),
+      fc.dictionary(fc.constantFrom(...Object.keys(signed("card"))), fc.string()).map((part) => {
+        return posted({ ...signed("card"), aid: "changed", ...part, mid: "changed" });
+      }),
+    );
+    fc.assert(
+      fc.property(body, sealings, signings, (text, sealing, signing) => {
+        const refusal = refusalOf(() => openAndVerify(text, opening({ sealing, signing })));
+        faces.add(JSON.stringify([String(refusal), refusal.stack, Object.keys(refusal), { ...refusal }]));
+      }),
+      { numRuns: 2000 },
+    );
+    expect(faces.size).toBe(1);
+  });
+});
+
+function refusalOf(act: () => unknown): NotAuthentic {
+  try {
+    act();
+  } catch (error) {
+    if (error instanceof NotAuthentic) return error;
+    throw error;
+  }
+  throw new Error("nothing was refused");
+}
