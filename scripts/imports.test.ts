@@ -65,6 +65,7 @@ test.each([
   "insert into attempts (id) values ($1)",
   "  update partners set name = $1",
   "LISTEN paybell_due",
+  'NOTIFY "due"',
   "CREATE TABLE x (id int)",
 ])("takes %j for SQL", (sql) => {
   expect(looksLikeSql(sql)).toBe(true);
@@ -75,6 +76,7 @@ test.each([
   "The update sets the new name",
   "please listen to the receiver",
   "DELETE",
+  "NOTIFY failed",
   "create a table of the fields",
   "UPDATE",
 ])("does not take %j for SQL", (prose) => {

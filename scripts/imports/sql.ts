@@ -9,7 +9,8 @@ const STATEMENTS = [
   "MERGE\\s+INTO\\s",
   "TRUNCATE\\s+(?:TABLE\\s+)?\\w",
   "(?:CREATE|ALTER|DROP)\\s+(?:UNIQUE\\s+)?(?:TABLE|INDEX|SCHEMA|FUNCTION|TRIGGER|TYPE|VIEW|DATABASE|ROLE)\\s",
-  "(?:LISTEN|UNLISTEN|NOTIFY)\\s+\\w+\\s*;?\\s*$",
+  // A channel has an underscore or quotes: "NOTIFY failed" in a log is prose.
+  '(?:LISTEN|UNLISTEN|NOTIFY)\\s+(?:\\w+_\\w+|"\\w+"|\\$1)',
   "SELECT\\s+(?:pg_\\w+|now|\\$?\\d+)\\b",
 ].join("|");
 
