@@ -1,0 +1,145 @@
+import { once } from "node:events";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { createServer } from "node:https";
+import type { AddressInfo } from "node:net";
+import { headerNames } from "@paybell/contract";
+import {
+  IpnRefused,
+  type ReceivedIpn,
+  type Receiver,
+  type ReceiverOptions,
+  type RefusedReason,
+  receiver,
+} from "@paybell/partner";
+import { nodeHandler } from "@paybell/partner/node";
+import { loopbackCertificate } from "./certificate.ts";
+
+export interface ReceiverStart {
+  /** Where the certificate is kept: the sandbox's home folder. */
+  readonly home: string;
+  readonly keys: ReceiverOptions;
+  /** Default: any free one. Pass the port of the last start: what is still pending goes to the URL it was made for. */
+  readonly port?: number;
+  /** An authentic IPN, before it is answered 204; when it throws, the answer is 500. */
+  readonly onIpn: (received: ReceivedIpn, path: string) => void;
+  readonly onRefused: (refused: RefusedDelivery) => void;
+  /** A delivery to /ipn/flaky or /ipn/down that was answered 503, as the path asks for. */
+  readonly onFailed?: (failed: FailedDelivery) => void;
+}
+
+export interface RefusedDelivery {
+  /** `error`: ours to mend, not the sender's. */
+  readonly reason: RefusedReason | "error";
+  readonly hint: string;
+  readonly path: string;
+}
+
+export interface FailedDelivery {
+  readonly status: 503;
+  readonly notificationId: string;
+  readonly attempt: string;
+  readonly path: string;
+}
+
+export interface SandboxReceiver {
+  /** Where it takes IPNs: https://127.0.0.1:<port>/ipn. */
+  readonly url: string;
+  /** What the service must trust to call it, in PEM. */
+  readonly ca: string;
+  /** Uses other keys from the next delivery on: after a rotation, or another cipher. */
+  changeKeys(keys: ReceiverOptions): void;
+  /** Cuts what is open: stop the service first. */
+  close(): Promise<void>;
+}
+
+/** Failures that /ipn/flaky answers before it accepts a notification. */
+const flakyFailures = 2;
+/** Notifications that /ipn/flaky counts at a time; the oldest is forgotten first, and then fails anew. */
+const flakyCountsMax = 1_000;
+
+/**
+ * The sandbox partner's HTTPS server on 127.0.0.1: /ipn accepts what is authentic, /ipn/flaky fails twice for each
+ * notification and then does, /ipn/down always answers 503.
+ */
+export async function startReceiver(start: ReceiverStart): Promise<SandboxReceiver> {
+  let current = receiver(start.keys);
+  // Keys may change while the server stands; each delivery is opened with those of its moment.
+  const partner: Receiver = { open: (rawBody, headers) => current.open(rawBody, headers) };
+  const failures = new Map<string, number>();
+
+  function accept(request: IncomingMessage, response: ServerResponse, path: string): void {
+    nodeHandler(partner, (received) => start.onIpn(received, path), {
+      log: (message, error) => start.onRefused({ ...describe(message, error), path }),
+    })(request, response);
+  }
+
+  function fail(request: IncomingMessage, response: ServerResponse, path: string): void {
+    const notificationId = String(request.headers[headerNames.id] ?? "");
+    const attempt = String(request.headers[headerNames.attempt] ?? "");
+    // Answered once all was sent, as a service behind it would; a half-read body would cost the sender its connection.
+    request.on("end", () => {
+      answer(response, 503, "down_on_purpose");
+      start.onFailed?.({ status: 503, notificationId, attempt, path });
+    });
+    request.resume();
+  }
+
+  function flaky(request: IncomingMessage, response: ServerResponse, path: string): void {
+    const serve = failsOnceMore(String(request.headers[headerNames.id] ?? "")) ? fail : accept;
+    serve(request, response, path);
+  }
+
+  function failsOnceMore(notificationId: string): boolean {
+    const failed = failures.get(notificationId) ?? 0;
+    failures.delete(notificationId);
+    if (failed >= flakyFailures) return false;
+    failures.set(notificationId, failed + 1);
+    const [oldest] = failures.keys();
+    if (failures.size > flakyCountsMax && oldest !== undefined) failures.delete(oldest);
+    return true;
+  }
+
+  const paths = new Map([
+    ["/ipn", accept],
+    ["/ipn/flaky", flaky],
+    ["/ipn/down", fail],
+  ]);
+
+  const { key, cert, ca } = await loopbackCertificate(start.home);
+  const server = createServer({ key, cert }, (request, response) => {
+    const [path = ""] = (request.url ?? "").split("?", 1);
+    const serve = paths.get(path);
+    if (serve !== undefined) {
+      serve(request, response, path);
+      return;
+    }
+    request.resume();
+    answer(response, 404, "not_found");
+  });
+  server.listen(start.port ?? 0, "127.0.0.1");
+  await once(server, "listening");
+
+  return {
+    url: `https://127.0.0.1:${(server.address() as AddressInfo).port}/ipn`,
+    ca,
+    changeKeys(keys) {
+      current = receiver(keys);
+    },
+    async close() {
+      const closed = once(server, "close");
+      server.close();
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+}
+
+function describe(message: string, error: unknown): Pick<RefusedDelivery, "reason" | "hint"> {
+  if (error instanceof IpnRefused) return { reason: error.reason, hint: error.hint };
+  return { reason: "error", hint: error instanceof Error ? `${message} ${error.message}` : message };
+}
+
+function answer(response: ServerResponse, status: 404 | 503, error: string): void {
+  response.writeHead(status, { "content-type": "application/json" });
+  response.end(JSON.stringify({ error }));
+}
