@@ -13,7 +13,8 @@ function otherwiseWritten(value: unknown): string {
 }
 
 function escaped(key: string): string {
-  return `"${[...Array(key.length).keys()].map((at) => `\\u${key.charCodeAt(at).toString(16).padStart(4, "0")}`).join("")}"`;
+  const units = Array.from({ length: key.length }, (_, at) => key.charCodeAt(at).toString(16).padStart(4, "0"));
+  return `"${units.map((unit) => `\\u${unit}`).join("")}"`;
 }
 
 describe("strict JSON", () => {

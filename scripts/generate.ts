@@ -1,0 +1,51 @@
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { codesReference } from "./generate/codes.ts";
+import type { GeneratedFile, Generator } from "./generate/document.ts";
+import { fieldsReference } from "./generate/fields.ts";
+import { signingReference } from "./generate/signing.ts";
+
+/** Everything in the repository that the code writes. Add a generator here: it is then written and checked. */
+export const generators: readonly Generator[] = [fieldsReference, codesReference, signingReference];
+
+export function generate(): Promise<GeneratedFile[]> {
+  return Promise.all(generators.map(async (generator) => generator()));
+}
+
+/** The paths of the files below `root` that are missing or hold something else. */
+export function outdated(root: string, files: readonly GeneratedFile[]): string[] {
+  return files.filter(({ path, text }) => readOrEmpty(join(root, path)) !== text).map(({ path }) => path);
+}
+
+export function write(root: string, files: readonly GeneratedFile[]): void {
+  for (const { path, text } of files) {
+    mkdirSync(dirname(join(root, path)), { recursive: true });
+    writeFileSync(join(root, path), text);
+  }
+}
+
+function readOrEmpty(path: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch (error) {
+    if (error instanceof Error && "code" in error && error.code === "ENOENT") return "";
+    throw error;
+  }
+}
+
+// `node --conditions=paybell-source scripts/generate.ts` writes the files; with --check it only compares them.
+if (import.meta.main) {
+  const root = join(import.meta.dirname, "..");
+  const files = await generate();
+  const stale = outdated(root, files);
+  if (!process.argv.includes("--check")) {
+    write(root, files);
+    process.stdout.write(`generate: ${files.length} files, ${stale.length} changed\n`);
+  } else if (stale.length > 0) {
+    const command = "node --conditions=paybell-source scripts/generate.ts";
+    process.stderr.write(`generate: not what the code writes: ${stale.join(", ")}. Run ${command}\n`);
+    process.exitCode = 1;
+  } else {
+    process.stdout.write(`generate: ${files.length} files are what the code writes\n`);
+  }
+}

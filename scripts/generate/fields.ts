@@ -1,0 +1,70 @@
+import {
+  cardIpnFields,
+  envelopeFields,
+  type Field,
+  type FieldFormat,
+  settlementIpnFields,
+  settlementListFields,
+  toWire,
+} from "@paybell/contract";
+import { code, type GeneratedFile, markdown, table } from "./document.ts";
+
+const formats: Readonly<Record<FieldFormat, string>> = {
+  uuid: "UUID v4",
+  yyyymmddhhmmss: "yyyymmddhhmmss",
+  "yyyymmddhhmmss-or-iso8601": "yyyymmddhhmmss, or yyyy-mm-ddThh:mm:ssZ",
+  amount: "decimal, in the currency's major unit",
+  count: "whole number",
+};
+
+function values({ values, format }: Field): string {
+  if (values !== undefined) return values.map(code).join(", ");
+  return format === undefined ? "" : formats[format];
+}
+
+function fieldTable(fields: readonly Field[]): string {
+  return table(
+    ["No", "Field", "Also accepted as", "Type", "Values", "Meaning"],
+    fields.map((field) => [
+      String(field.no),
+      code(field.name),
+      field.alias === undefined ? "" : code(field.alias),
+      field.type === "list" ? "list of objects" : "string",
+      values(field),
+      field.meaning,
+    ]),
+  );
+}
+
+/** Every field of the envelope and of both IPNs. */
+export function fieldsReference(): GeneratedFile {
+  const described = new Set<string>(
+    settlementIpnFields.flatMap((field) => ["alias" in field ? field.alias : field.name]),
+  );
+  const undescribed = Object.keys(toWire("settlement", {}, "sample")).filter((name) => !described.has(name));
+  return {
+    path: "docs/reference/fields.md",
+    text: markdown(
+      "Fields",
+      "Every scalar is a JSON string; `settlementList` is the only list. Every field of a table is always present: " +
+        "an empty string where the value is unknown.",
+      "A receiver accepts a field under either of its names. A field under both of them, or a JSON key twice, is " +
+        "not authentic. What is sent is set per partner by `wireNames`: `table`, the names of the tables, or `sample`, " +
+        "the second names of the two bodies.",
+      "## Envelope",
+      "What is POSTed: section 2.1 of the specification.",
+      fieldTable(envelopeFields),
+      "## Card transaction IPN",
+      "For Sale, Void, PreAuth and PreAuth-Complete: section 2.2 of the specification. Number 32, `settlementList`, " +
+        "stands in the settlement IPN only.",
+      fieldTable(cardIpnFields),
+      "## Settlement IPN",
+      "For Settlement: section 2.3 of the specification.",
+      fieldTable(settlementIpnFields),
+      `With \`wireNames: "sample"\` it has ${undescribed.map(code).join(" and ")} as well, as empty strings.`,
+      "## An entry of settlementList",
+      "Rows 19.1 and 19.2 of section 2.3. The second name is that of section 2.2; it is accepted, and never sent.",
+      fieldTable(settlementListFields),
+    ),
+  };
+}

@@ -1,0 +1,96 @@
+import { Buffer } from "node:buffer";
+import {
+  cardSigningOrder,
+  ciphers,
+  defaultSigning,
+  encodings,
+  hmacKey,
+  type IpnKind,
+  type Signing,
+  settlementSigningOrder,
+  sign,
+  signedString,
+  toWire,
+} from "@paybell/contract";
+import { code, codeBlock, type GeneratedFile, markdown, table } from "./document.ts";
+
+/** Bytes that count up from 0: nobody can take them for a key in use. */
+const exampleKey = Buffer.from(Array.from({ length: 32 }, (_, at) => at));
+
+const examples: Readonly<Record<IpnKind, Readonly<Record<string, unknown>>>> = {
+  card: {
+    aid: "A0000000031010",
+    amount: "150000",
+    approveCode: "831000",
+    batchNo: "000001",
+    cardScheme: "VISA",
+    isoResponseCode: "00",
+    merchantTransId: "ORDER-42",
+    mid: "MID000000000001",
+    traceNo: "000123",
+  },
+  settlement: {
+    batchNo: "000001",
+    mid: "MID000000000001",
+    quantity: "1",
+    saleQuantity: "2",
+    saleTotalAmount: "300000",
+    totalAmount: "450000",
+    voidQuantity: "1",
+    voidTotalAmount: "150000",
+  },
+};
+
+function example(kind: IpnKind, signing: Signing): string {
+  const text = signedString(kind, toWire(kind, examples[kind], "table"), signing);
+  return codeBlock("text", `signed string: ${text}\nsignature:     ${sign(text, hmacKey(exampleKey))}`);
+}
+
+function orderTable(order: readonly string[]): string {
+  return table(
+    ["Position", "Field"],
+    order.map((name, at) => [String(at + 1), code(name)]),
+  );
+}
+
+/** What is signed and how, with examples that the code computes. */
+export function signingReference(): GeneratedFile {
+  return {
+    path: "docs/reference/signing.md",
+    text: markdown(
+      "Signing and sealing",
+      "Sections 5 and 5.1 of the specification. `signature` is the HMAC-SHA256 of the signed string's UTF-8 bytes, in " +
+        "lower-case hexadecimal; it is never part of that string. Verify in constant time and accept either case.",
+      `The examples use the key \`${exampleKey.toString("hex")}\` (hexadecimal) and a terminal without \`tid\`: an ` +
+        "empty value keeps its key.",
+      "## Card transaction IPN",
+      "`isoResponseCode` stands twice.",
+      orderTable(cardSigningOrder),
+      example("card", defaultSigning),
+      "## Settlement IPN",
+      orderTable(settlementSigningOrder),
+      example("settlement", defaultSigning),
+      "## Other agreements",
+      '`signing: {"mode": "fields", "card": […], "settlement": […]}` replaces either order by an agreed list of the ' +
+        "tables' names. It must hold `id`, `transaction_type`, `status` and `amount` (settlement: `totalAmount`); " +
+        "it may not hold `extraData`, `settlementList` or `signature`.",
+      '`signing: {"mode": "whole"}` signs the RFC 8785 canonical JSON of the whole object as it stands on the wire, ' +
+        "less `signature`. The card IPN above, every other field empty:",
+      example("card", { mode: "whole" }),
+      "## Sealing",
+      table(
+        ["cipher", "data"],
+        ciphers.map((cipher) => [code(cipher), sealedForms[cipher]]),
+      ),
+      `\`encoding\` is ${encodings.map(code).join(", ")}; the first is the default. A fresh random IV each time.`,
+      "Vectors to hold an implementation against, in any language: " +
+        "[packages/contract/vectors](../../packages/contract/vectors/README.md).",
+    ),
+  };
+}
+
+const sealedForms: Readonly<Record<(typeof ciphers)[number], string>> = {
+  "aes-256-gcm": "encode(iv[12] ‖ ciphertext ‖ tag[16]); the default",
+  "aes-256-cbc": "encode(iv[16] ‖ ciphertext), PKCS#7 padding",
+  jwe: "RFC 7516 compact, `alg: dir`, `enc: A256GCM`, `kid` the key's id; no `zip`",
+};
