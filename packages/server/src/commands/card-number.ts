@@ -1,0 +1,105 @@
+import type { FieldProblem } from "../errors.ts";
+import { broken } from "./rules.ts";
+
+const digitsMin = 13;
+const digitsMax = 19;
+
+/** Prefixes of the card schemes, as ranges of their first digits, with the lengths their numbers have. */
+export const cardNumberRanges = [
+  { from: "4", to: "4", lengths: [13, 16, 19] },
+  { from: "51", to: "55", lengths: [16] },
+  { from: "2221", to: "2720", lengths: [16] },
+  { from: "34", to: "34", lengths: [15] },
+  { from: "37", to: "37", lengths: [15] },
+  { from: "3528", to: "3589", lengths: [16, 17, 18, 19] },
+  { from: "62", to: "62", lengths: [16, 17, 18, 19] },
+  { from: "81", to: "81", lengths: [16, 17, 18, 19] },
+  { from: "60", to: "60", lengths: [16, 17, 18, 19] },
+  { from: "64", to: "65", lengths: [16, 17, 18, 19] },
+  { from: "30", to: "30", lengths: [14] },
+  { from: "36", to: "36", lengths: [14] },
+  { from: "38", to: "38", lengths: [14] },
+  { from: "9704", to: "9704", lengths: [16, 19] },
+] as const;
+
+/** Digits in groups that only spaces, dashes or invisible characters part. */
+const runPattern = /\d+(?:[\p{Zs}\t\p{Pd}\u00ad\u200b-\u200d\u2060\u2212\ufeff]+\d+)*/gu;
+/** With its dashes or without, standing alone: by chance, one in 150 holds what would pass as a card number. */
+const uuidShaped =
+  /(?<![0-9a-z])(?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{12}[1-8][0-9a-f]{3}[89ab][0-9a-f]{15})(?![0-9a-z])/gi;
+/** How deep JSON text may lie in strings of JSON text before we stop looking. */
+const jsonDepthMax = 8;
+
+/**
+ * A full card number anywhere in the text, in the strings of JSON text too, however escaped.
+ * A group of digits counts as a whole: a number is one group, or several that follow each other, and never a part of one,
+ * because a part of some longer reference would match by chance far more often than it would be a card.
+ */
+export function holdsCardNumber(text: string): boolean {
+  if (text.length < digitsMin) return false;
+  return groupsHoldCardNumber(text) || jsonHoldsCardNumber(text, jsonDepthMax);
+}
+
+/** The guard for one field. The message never repeats the value. */
+export function cardNumberProblem(field: string, text: string): FieldProblem | undefined {
+  if (!holdsCardNumber(text)) return undefined;
+  return broken(field, "card_number_in_clear", "holds what looks like a full card number");
+}
+
+function groupsHoldCardNumber(text: string): boolean {
+  for (const [run] of text.replace(uuidShaped, "|").matchAll(runPattern)) {
+    if (run.length >= digitsMin && runHoldsCardNumber(run.match(/\d+/g) ?? [])) return true;
+  }
+  return false;
+}
+
+function runHoldsCardNumber(groups: readonly string[]): boolean {
+  for (let first = 0; first < groups.length; first += 1) {
+    let digits = "";
+    for (let next = first; next < groups.length && digits.length < digitsMax; next += 1) {
+      digits += groups[next];
+      if (isCardNumber(digits)) return true;
+    }
+  }
+  return false;
+}
+
+function isCardNumber(digits: string): boolean {
+  if (digits.length < digitsMin || digits.length > digitsMax) return false;
+  return cardNumberRanges.some((range) => inRange(digits, range)) && passesLuhn(digits);
+}
+
+function inRange(digits: string, range: (typeof cardNumberRanges)[number]): boolean {
+  const prefix = digits.slice(0, range.from.length);
+  const lengths: readonly number[] = range.lengths;
+  return prefix >= range.from && prefix <= range.to && lengths.includes(digits.length);
+}
+
+function passesLuhn(digits: string): boolean {
+  let sum = 0;
+  for (let place = 0; place < digits.length; place += 1) {
+    const digit = digits.charCodeAt(digits.length - 1 - place) - 48;
+    const doubled = place % 2 === 1 ? digit * 2 : digit;
+    sum += doubled > 9 ? doubled - 9 : doubled;
+  }
+  return sum % 10 === 0;
+}
+
+/** Raw text shows digits as they are; only an escape or an exponent can hide them. */
+function jsonHoldsCardNumber(text: string, depth: number): boolean {
+  if (depth === 0 || !/[\\eE]/.test(text) || !/^\s*[[{"\d]/.test(text)) return false;
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return false;
+  }
+  return valueHoldsCardNumber(value, depth - 1);
+}
+
+function valueHoldsCardNumber(value: unknown, depth: number): boolean {
+  if (typeof value === "string") return groupsHoldCardNumber(value) || jsonHoldsCardNumber(value, depth);
+  if (typeof value === "number") return Number.isInteger(value) && isCardNumber(value.toString());
+  if (typeof value !== "object" || value === null) return false;
+  return Object.entries(value).some(([key, inner]) => groupsHoldCardNumber(key) || valueHoldsCardNumber(inner, depth));
+}

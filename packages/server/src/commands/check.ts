@@ -1,0 +1,116 @@
+import { currencyDecimals, defaultPaymentType } from "@paybell/contract";
+import type { FieldProblem } from "../errors.ts";
+import { isUuidV4 } from "../ids.ts";
+import { callBackUrlProblem } from "./callback-url.ts";
+import { cardProblems } from "./card.ts";
+import { cardNumberProblem } from "./card-number.ts";
+import { completionKind } from "./completion.ts";
+import { delimiterProblem } from "./delimiter.ts";
+import type { TextField } from "./field.ts";
+import { type CommandRequest, type ReversalRequest, reqIdField, requestFields, type SaleRequest } from "./request.ts";
+import { amountRule, broken, bytesProblem, type CheckContext, currencyRule, paymentTypeRule } from "./rules.ts";
+import { textProblem } from "./text.ts";
+
+export { completionProblems, completionWarnings } from "./check-completion.ts";
+export type { CheckContext } from "./rules.ts";
+
+/** Everything wrong with a command beyond its shape, all at once; empty when it can be processed. Never repeats a value. */
+export function requestProblems(request: CommandRequest, context: CheckContext): FieldProblem[] {
+  return [
+    ...textsOf(request).flatMap((text) => textProblems(text, request, context)),
+    ...ruleProblems(request, context),
+  ];
+}
+
+interface Text {
+  /** A path such as `card.number`. */
+  readonly path: string;
+  readonly field: TextField;
+  readonly value: string;
+}
+
+type Values = Readonly<Record<string, unknown>>;
+
+function textsOf(request: CommandRequest): Text[] {
+  const values: Values = { ...request };
+  return [reqIdField, ...requestFields[request.command]].flatMap((field) => {
+    if (field.type === "string") return [textOf(field.name, field, values)];
+    const inner = (values[field.name] ?? {}) as Values;
+    return field.fields.map((part) => textOf(`${field.name}.${part.name}`, part, inner));
+  });
+}
+
+function textOf(path: string, field: TextField, values: Values): Text {
+  const value = values[field.name];
+  return { path, field, value: typeof value === "string" ? value : "" };
+}
+
+/** UUIDs, and judged as such: by chance, one may look like a card number. */
+const uuidFields: ReadonlySet<string> = new Set(["reqId", "transactionId", "originalReqId"]);
+
+function textProblems({ path, field, value }: Text, request: CommandRequest, context: CheckContext): FieldProblem[] {
+  if (value === "") return field.required ? [broken(path, "missing_field", "is required")] : [];
+  const unsendable = textProblem(path, value);
+  if (unsendable !== undefined) return [unsendable];
+  const exempt = uuidFields.has(path) || (path === "deviceId" && context.registeredDeviceIds.has(value));
+  return found([
+    bytesProblem(path, field, value),
+    delimiterProblem(path, value, completionKind(request.command), context.signing),
+    exempt ? undefined : cardNumberProblem(path, value),
+  ]);
+}
+
+function ruleProblems(request: CommandRequest, context: CheckContext): FieldProblem[] {
+  const { reqId } = request;
+  const callBackUrl = ("callBackUrl" in request ? request.callBackUrl : undefined) ?? "";
+  return found([
+    reqId === "" || isUuidV4(reqId) ? undefined : broken("reqId", "invalid_req_id", "is no UUID v4"),
+    callBackUrl === "" ? undefined : callBackUrlProblem(callBackUrl, context.sandbox),
+    ...commandProblems(request),
+  ]);
+}
+
+function commandProblems(request: CommandRequest): (FieldProblem | undefined)[] {
+  switch (request.command) {
+    case "SALE":
+    case "PREAUTH":
+      return saleProblems(request);
+    case "PREAUTH_COMPLETE":
+      return [request.amount === "" ? undefined : amountRule(request.amount, undefined)];
+    case "REVERSAL":
+      return reversalProblems(request);
+    case "VOID":
+    case "SETTLEMENT":
+    case "LOGON":
+    case "BATCH_UPLOAD":
+      return [];
+  }
+}
+
+function saleProblems(request: SaleRequest): (FieldProblem | undefined)[] {
+  const { amount, currency, paymentType = "", card } = request;
+  const decimals = currencyDecimals(currency);
+  return [
+    amount === "" ? undefined : amountRule(amount, decimals),
+    currencyRule(currency, decimals),
+    paymentTypeRule(paymentType),
+    ...cardProblems(card, paymentType === "" ? defaultPaymentType : paymentType),
+  ];
+}
+
+function reversalProblems(request: ReversalRequest): (FieldProblem | undefined)[] {
+  const { transactionId = "", originalReqId = "" } = request;
+  const neither = transactionId === "" && originalReqId === "";
+  const both = transactionId !== "" && originalReqId !== "";
+  return [
+    neither ? broken("transactionId", "missing_field", "is required, or originalReqId in its place") : undefined,
+    both ? broken("originalReqId", "invalid_value", "is not sent together with transactionId") : undefined,
+    originalReqId === "" || isUuidV4(originalReqId)
+      ? undefined
+      : broken("originalReqId", "invalid_req_id", "is no UUID v4"),
+  ];
+}
+
+function found(problems: readonly (FieldProblem | undefined)[]): FieldProblem[] {
+  return problems.filter((problem) => problem !== undefined);
+}

@@ -1,0 +1,44 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { utcTimestamp, zoneFormat } from "./time.ts";
+
+const at = (iso: string) => Date.parse(iso);
+
+describe("a time in a partner's zone", () => {
+  test.each([
+    ["UTC", "2026-01-02T03:04:05.999Z", "20260102030405"],
+    ["Asia/Ho_Chi_Minh", "2026-01-02T03:04:05Z", "20260102100405"],
+    ["Asia/Ho_Chi_Minh", "2026-12-31T17:00:00Z", "20270101000000"],
+    ["Asia/Kathmandu", "2026-01-02T18:15:00Z", "20260103000000"],
+    ["America/New_York", "2026-01-01T04:59:59Z", "20251231235959"],
+    ["UTC", "2026-01-01T00:00:00Z", "20260101000000"],
+  ])("%s at %s is %s", (zone, instant, digits) => {
+    expect(zoneFormat(zone)(at(instant))).toBe(digits);
+  });
+
+  test("jumps and falls back with daylight saving, to the second", () => {
+    const berlin = zoneFormat("Europe/Berlin");
+    expect(berlin(at("2026-03-29T00:59:59Z"))).toBe("20260329015959");
+    expect(berlin(at("2026-03-29T01:00:00Z"))).toBe("20260329030000");
+    expect(berlin(at("2026-10-25T00:59:59Z"))).toBe("20261025025959");
+    expect(berlin(at("2026-10-25T01:00:00Z"))).toBe("20261025020000");
+  });
+
+  test("is refused for a zone that does not exist", () => {
+    expect(() => zoneFormat("Mars/Olympus")).toThrow(RangeError);
+  });
+
+  test("agrees with the calendar of UTC whatever was asked before", () => {
+    const utc = zoneFormat("UTC");
+    const instants = fc.date({ min: new Date("1970-01-01Z"), max: new Date("2199-12-31Z"), noInvalidDate: true });
+    fc.assert(
+      fc.property(instants, (instant) => {
+        expect(utc(instant.getTime())).toBe(instant.toISOString().replace(/\D/g, "").slice(0, 14));
+      }),
+    );
+  });
+});
+
+test("a UTC timestamp has no fraction, as in the specification's sample", () => {
+  expect(utcTimestamp(at("2026-01-02T03:04:05.678Z"))).toBe("2026-01-02T03:04:05Z");
+});
