@@ -28,7 +28,7 @@ export function isTypeScript(path: string): boolean {
   return /\.tsx?$/.test(path);
 }
 
-/** Tests are free to import what they need, and may be longer. */
+/** Tests, and what only they use, are free to import what they need, may be longer, and are not shipped. */
 export function isTest(path: string): boolean {
-  return /\.test\.tsx?$/.test(path);
+  return /\.(?:test|fixture)\.tsx?$|\/testing\/|\/conformance\.ts$/.test(path);
 }

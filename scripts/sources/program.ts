@@ -29,7 +29,10 @@ export function withSources<Result>(
   use: (sources: readonly Source[]) => Result,
 ): Result {
   const config = join(root, "tsconfig.checks.json");
-  const settings = { compilerOptions: { noLib: true, noResolve: true, types: [], jsx: "preserve" }, files: paths };
+  const settings = {
+    compilerOptions: { noLib: true, noResolve: true, types: [], jsx: "preserve", allowJs: true },
+    files: paths,
+  };
   const api = new API({
     cwd: root,
     fs: {

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { listPackages, type Package } from "../../scripts/build/packages.ts";
 import { findNodes, type NodeFound, runsOn } from "./nodes.ts";
-import { installAll, type Packed, packAll, repository, run } from "./project.ts";
+import { importedPackages, installAll, type Packed, packAll, repository, run } from "./project.ts";
 
 const nodes = await findNodes(process.env["PATH"] ?? "");
 const packages = listPackages(repository);
@@ -41,6 +41,17 @@ test("ships what the package needs and nothing else", () => {
       expect.arrayContaining(withoutTypes.map((file) => file.replace(/\.js$/, ".d.ts"))),
     );
   }
+});
+
+test("ships no code that imports what the package does not depend on", () => {
+  for (const one of packed) {
+    const { name, dependencies = {}, optionalDependencies = {} } = one.package.manifest;
+    const declared = Object.keys({ ...dependencies, ...optionalDependencies });
+    const strangers = [...importedPackages(directory, one)].filter((imported) => !declared.includes(imported));
+    expect(strangers, name).toEqual([]);
+  }
+  const partner = packed.find(({ package: one }) => one.folder === "partner");
+  expect(partner && [...importedPackages(directory, partner)]).toEqual(["@paybell/contract"]);
 });
 
 describe.each(nodes)("on Node $version", (node) => {

@@ -1,10 +1,13 @@
 import { execFile } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { isBuiltin } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { emitPackages } from "../../scripts/build/emit.ts";
 import { listPackages, type Package } from "../../scripts/build/packages.ts";
+import { readImports } from "../../scripts/imports/statements.ts";
+import { withSources } from "../../scripts/sources/program.ts";
 
 export const repository = join(import.meta.dirname, "../..");
 export const run = promisify(execFile);
@@ -63,6 +66,16 @@ export async function installAll(packed: readonly Packed[]): Promise<string> {
   }
   if (withDependencies.length > 0) linkOthers(modules);
   return project;
+}
+
+/** Every package that the emitted code of `one` imports, Node's own modules left out. */
+export function importedPackages(directory: string, one: Packed): Set<string> {
+  const files = one.files.filter((path) => path.startsWith("dist/") && path.endsWith(".js"));
+  const specifiers = withSources(join(directory, one.package.folder), files, (sources) =>
+    sources.flatMap(readImports).flatMap(({ specifier }) => specifier ?? []),
+  );
+  const others = specifiers.filter((specifier) => !specifier.startsWith(".") && !isBuiltin(specifier));
+  return new Set(others.map((specifier) => specifier.split("/", specifier.startsWith("@") ? 2 : 1).join("/")));
 }
 
 function standsAlone(one: Packed): boolean {
