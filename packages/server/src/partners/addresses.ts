@@ -1,0 +1,139 @@
+import { isIP } from "node:net";
+import ipaddr from "ipaddr.js";
+
+type Ip = ipaddr.IPv4 | ipaddr.IPv6;
+
+interface Block {
+  readonly text: string;
+  readonly network: Ip;
+  readonly bits: number;
+}
+
+interface SpecialBlock extends Block {
+  readonly what: string;
+}
+
+function special(what: string, ...blocks: string[]): SpecialBlock[] {
+  return blocks.map((text) => ({ what, ...requireBlock(text) }));
+}
+
+const loopback = special("a loopback address", "127.0.0.0/8", "::1/128");
+
+/** Never called, whatever a list says: none of them is a partner, and the metadata services hand out the machine's own credentials. */
+const never = [
+  ...special("an unspecified address", "0.0.0.0/8", "::/128"),
+  ...special("a link-local address", "169.254.0.0/16", "fe80::/10"),
+  ...special("a multicast address", "224.0.0.0/4", "ff00::/8"),
+  ...special("the broadcast address", "255.255.255.255/32"),
+  ...special("a cloud's metadata service", "100.100.100.200/32", "168.63.129.16/32", "fd00:ec2::254/128"),
+];
+
+/** Called only where a list names a block inside of them: 0.0.0.0/0 means the internet, not the operator's own network. */
+const onlyWhenNamed = [
+  ...special("a private address", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7", "fec0::/10"),
+  ...special("a shared (carrier-grade NAT) address", "100.64.0.0/10"),
+  ...special("a reserved address", "192.0.0.0/24", "198.18.0.0/15", "240.0.0.0/4"),
+];
+
+/** CIDR blocks. A bare address is the block of that address alone. */
+export class AddressList {
+  readonly #blocks: readonly Block[];
+
+  /** @throws TypeError naming the first text that is no CIDR. */
+  constructor(blocks: readonly string[]) {
+    this.#blocks = blocks.map(requireBlock);
+  }
+
+  /** Whether the address (as a socket or a resolver gives it) is in one of the blocks. False for what is no address. */
+  contains(address: string): boolean {
+    const ip = parseAddress(address);
+    return ip !== undefined && (this.#holds(ip) || this.#holds(carried(ip)));
+  }
+
+  /**
+   * Why a callback must not go to this address: which address, outside which list. Undefined when it may.
+   * An IPv6 form that carries an IPv4 address (mapped, NAT64, 6to4, Teredo) is judged by both.
+   */
+  refusal(address: string, loopbackAllowed: boolean): string | undefined {
+    const ip = parseAddress(address);
+    if (ip === undefined) return `${shown(address)} is not an IP address`;
+    const inner = carried(ip);
+    const refused = this.#refusedKind(ip, loopbackAllowed) ?? (inner && this.#refusedKind(inner, loopbackAllowed));
+    if (refused !== undefined) return `${address} is ${refused}`;
+    if (this.#holds(ip) || this.#holds(inner)) return undefined;
+    return `${address} is outside callbackAddresses (${this.#shown()})`;
+  }
+
+  #refusedKind(ip: Ip, loopbackAllowed: boolean): string | undefined {
+    const kind = find(never, ip) ?? (loopbackAllowed ? undefined : find(loopback, ip));
+    if (kind !== undefined) return `${kind.what}, which is never called`;
+    const guarded = find(onlyWhenNamed, ip);
+    if (guarded === undefined || this.#blocks.some((block) => block.bits >= guarded.bits && matches(block, ip))) return;
+    return `${guarded.what}: callbackAddresses must name a block within ${guarded.text} for it, and has ${this.#shown()}`;
+  }
+
+  #holds(ip: Ip | undefined): boolean {
+    return ip !== undefined && this.#blocks.some((block) => matches(block, ip));
+  }
+
+  #shown(): string {
+    const shownMax = 8;
+    const names = this.#blocks.slice(0, shownMax).map((block) => block.text);
+    const more = this.#blocks.length - names.length;
+    return names.join(", ") + (more > 0 ? ` and ${more} more` : "");
+  }
+}
+
+/** Reads a CIDR, or a bare address; undefined when it is neither. IPv4-mapped IPv6 is not taken: its IPv4 form says the same. */
+export function parseBlock(text: string): Block | undefined {
+  const [address = "", bitsText, ...rest] = text.split("/");
+  const family = isIP(address);
+  if (family === 0 || rest.length > 0 || address.includes("%")) return;
+  if (bitsText !== undefined && !/^(0|[1-9][0-9]{0,2})$/.test(bitsText)) return;
+  const bitsMax = family === 4 ? 32 : 128;
+  const bits = bitsText === undefined ? bitsMax : Number(bitsText);
+  const network = ipaddr.parse(address);
+  if (bits > bitsMax || (network instanceof ipaddr.IPv6 && network.isIPv4MappedAddress())) return;
+  return { text, network, bits };
+}
+
+function requireBlock(text: string): Block {
+  const block = parseBlock(text);
+  if (block === undefined) throw new TypeError(`${shown(text)} is not a CIDR such as 203.0.113.0/24 or 2001:db8::/32`);
+  return block;
+}
+
+function parseAddress(text: string): Ip | undefined {
+  const [address = ""] = text.split("%");
+  return isIP(address) === 0 ? undefined : ipaddr.process(address);
+}
+
+/** The IPv4 address inside of an IPv6 one, to which a gateway on the way would deliver. */
+function carried(ip: Ip): Ip | undefined {
+  if (!(ip instanceof ipaddr.IPv6)) return;
+  const bytes = ip.toByteArray();
+  const at = (offset: number, flip = 0) => new ipaddr.IPv4(bytes.slice(offset, offset + 4).map((byte) => byte ^ flip));
+  if (nat64.some((block) => matches(block, ip))) return at(12);
+  if (matches(sixToFour, ip)) return at(2);
+  if (matches(teredo, ip)) return at(12, 0xff);
+  return matches(compatible, ip) && !matches(ownLow, ip) ? at(12) : undefined;
+}
+
+const nat64 = ["64:ff9b::/96", "64:ff9b:1::/48"].map(requireBlock);
+const sixToFour = requireBlock("2002::/16");
+const teredo = requireBlock("2001::/32");
+const compatible = requireBlock("::/96");
+/** `::` and `::1` are addresses of their own. */
+const ownLow = requireBlock("::/127");
+
+function find(blocks: readonly SpecialBlock[], ip: Ip): SpecialBlock | undefined {
+  return blocks.find((block) => matches(block, ip));
+}
+
+function matches(block: Block, ip: Ip): boolean {
+  return block.network.kind() === ip.kind() && ip.match(block.network, block.bits);
+}
+
+function shown(text: string): string {
+  return JSON.stringify(text.length > 60 ? `${text.slice(0, 60)}…` : text);
+}

@@ -1,0 +1,45 @@
+import type { FieldProblem } from "../errors.ts";
+import { AddressList } from "./addresses.ts";
+
+const charactersMax = 2_048;
+
+export interface CallbackUrlRules {
+  /** The sandbox alone allows http:// and loopback callbacks. */
+  readonly sandbox: boolean;
+}
+
+/**
+ * What is wrong with a callback URL (section 4.1); undefined when it can be called. With `addresses`, a URL whose host
+ * is a literal address is judged by them at once; names are judged when they are looked up.
+ */
+export function callbackUrlProblem(
+  field: string,
+  url: string,
+  rules: CallbackUrlRules,
+  addresses?: readonly string[],
+): FieldProblem | undefined {
+  const invalid = (why: string): FieldProblem => ({ field, code: "invalid_callback_url", message: `${field} ${why}.` });
+  if (url.length > charactersMax)
+    return { field, code: "too_long", message: `${field} has over ${charactersMax} characters.` };
+  const parsed = URL.canParse(url) ? new URL(url) : undefined;
+  if (parsed === undefined || !/^https?:\/\//i.test(url)) return invalid("is not an absolute https:// URL");
+  if (parsed.username !== "" || parsed.password !== "") return invalid("must not hold a user name or password");
+  // Not parsed.hash: it is empty for a bare # as well.
+  if (url.includes("#")) return invalid("must not hold a fragment");
+  if (/[\s\p{Cc}\\]/u.test(url)) return invalid("holds white space, a control character or a backslash");
+  if (parsed.protocol === "http:" && !rules.sandbox) {
+    return { field, code: "insecure_callback_url", message: `${field} must begin with https://.` };
+  }
+  const literal = literalAddress(parsed.hostname);
+  const refusal = literal && addresses && new AddressList(addresses).refusal(literal, rules.sandbox);
+  return refusal ? { field, code: "address_not_whitelisted", message: `${field}: ${refusal}.` } : undefined;
+}
+
+/**
+ * The address that a URL's host is, or undefined for a name. URL has normalised every spelling of an IPv4 address by
+ * then: 2130706433, 0x7f.1 and 0177.1 are all 127.0.0.1.
+ */
+export function literalAddress(hostname: string): string | undefined {
+  if (hostname.startsWith("[")) return hostname.slice(1, -1);
+  return /^[0-9]+(\.[0-9]+){3}$/.test(hostname) ? hostname : undefined;
+}

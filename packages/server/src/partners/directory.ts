@@ -1,0 +1,202 @@
+import type { Clock } from "../clock.ts";
+import { PaybellError } from "../errors.ts";
+import type { PartnerId } from "../ids.ts";
+import { ApiKeyOwners } from "./api-key-owners.ts";
+import type { MasterKey } from "./master-key.ts";
+import type { Partner, PartnerDirectory, PartnerKeys } from "./partner.ts";
+import { apiKeyHash, isApiKey, keyObject } from "./secrets.ts";
+import { completeSettings, type DefaultSettings } from "./settings.ts";
+import type { LoadedPartner, PartnerStates } from "./store.ts";
+
+export interface DirectoryOptions {
+  readonly store: PartnerStates;
+  readonly masterKey: MasterKey;
+  readonly defaults: DefaultSettings;
+  readonly clock: Clock;
+  /** A refresh failed: snapshots grow old, and are refused when they are too old. */
+  readonly onError: (error: unknown) => void;
+}
+
+/** Older snapshots are refused: a rotated key or a paused partner must be seen in time by every instance. */
+export const ageMaxMs = 5_000;
+const refreshEveryMs = 2_000;
+const evictAfterMs = 60_000;
+
+interface Entry {
+  readonly fingerprint: string;
+  readonly partner: Partner;
+  /** Hexadecimal hashes of the API keys that stand. */
+  readonly apiKeys: ReadonlySet<string>;
+  readonly keyObjects: ReadonlyMap<string, PartnerKeys["signing"]>;
+  /** Monotonic: before the query was sent that last confirmed it. */
+  confirmedMs: number;
+  usedMs: number;
+}
+
+interface Waiter {
+  readonly id: PartnerId;
+  resolve(partner: Partner | undefined): void;
+  reject(error: unknown): void;
+}
+
+/** Partners as they stand, at most five seconds old by the monotonic clock. One query keeps all that are in use fresh. */
+export class CachedPartners implements PartnerDirectory {
+  readonly #options: DirectoryOptions;
+  readonly #entries = new Map<PartnerId, Entry>();
+  readonly #owners: ApiKeyOwners;
+  #waiting: Waiter[] = [];
+  #refreshing: Promise<void> | undefined;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(options: DirectoryOptions) {
+    this.#options = options;
+    this.#owners = new ApiKeyOwners(options.store, options.clock);
+  }
+
+  /** Keeps what is in use fresh until `stop`. */
+  start(): void {
+    this.#timer ??= setInterval(() => void this.#refresh().catch(this.#options.onError), refreshEveryMs).unref();
+  }
+
+  stop(): void {
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+  }
+
+  peek(id: PartnerId): Partner | undefined {
+    const entry = this.#entries.get(id);
+    if (entry === undefined) return;
+    const nowMs = this.#options.clock.monotonicMs();
+    entry.usedMs = nowMs;
+    return nowMs - entry.confirmedMs <= ageMaxMs ? entry.partner : undefined;
+  }
+
+  async find(id: PartnerId): Promise<Partner | undefined> {
+    return this.peek(id) ?? (await this.#load(id));
+  }
+
+  async findByApiKey(apiKey: string): Promise<Partner | undefined> {
+    if (!isApiKey(apiKey)) return undefined;
+    const hash = apiKeyHash(apiKey);
+    const owner = this.#owners.peek(hash) ?? (await withinAge(this.#owners.find(hash)));
+    if (owner === undefined) return undefined;
+    const partner = await this.find(owner);
+    return this.#entries.get(owner)?.apiKeys.has(hash.toString("hex")) ? partner : undefined;
+  }
+
+  /** Something about this partner changed: resolves when the change is seen here. Until then the last snapshot stands. */
+  async invalidate(id: PartnerId): Promise<void> {
+    if (this.#entries.has(id) || this.#refreshing !== undefined) await this.#load(id);
+  }
+
+  /** Waits for a refresh that begins after this call. */
+  #load(id: PartnerId): Promise<Partner | undefined> {
+    const loaded = new Promise<Partner | undefined>((resolve, reject) => this.#waiting.push({ id, resolve, reject }));
+    // One at a time: who comes while one is under way shares the next. Failures reach the waiters.
+    if (this.#refreshing === undefined) this.#refresh().catch(() => undefined);
+    return withinAge(loaded);
+  }
+
+  #refresh(): Promise<void> {
+    this.#refreshing ??= this.#refreshOnce().finally(() => {
+      this.#refreshing = undefined;
+      if (this.#waiting.length > 0) this.#refresh().catch(() => undefined);
+    });
+    return this.#refreshing;
+  }
+
+  async #refreshOnce(): Promise<void> {
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    try {
+      const unreadable = await this.#read(waiting.map((waiter) => waiter.id));
+      for (const waiter of waiting) {
+        if (unreadable.has(waiter.id)) waiter.reject(unreadable.get(waiter.id));
+        else waiter.resolve(this.#entries.get(waiter.id)?.partner);
+      }
+    } catch (error) {
+      for (const waiter of waiting)
+        waiter.reject(new PaybellError("unavailable", undefined, { retryAfterS: 2, cause: error }));
+      throw error;
+    }
+  }
+
+  /** Resolves to the partners whose keys cannot be opened, and why: the others must not suffer from them. */
+  async #read(wanted: readonly PartnerId[]): Promise<ReadonlyMap<PartnerId, unknown>> {
+    const unreadable = new Map<PartnerId, unknown>();
+    const sentMs = this.#options.clock.monotonicMs();
+    for (const [id, entry] of this.#entries) if (sentMs - entry.usedMs > evictAfterMs) this.#entries.delete(id);
+    const ids = [...new Set([...this.#entries.keys(), ...wanted])];
+    if (ids.length === 0) return unreadable;
+    const fingerprints = await this.#options.store.fingerprints(ids);
+    const changed: PartnerId[] = [];
+    for (const id of ids) {
+      const entry = this.#entries.get(id);
+      const fingerprint = fingerprints.get(id);
+      if (fingerprint === undefined) this.#entries.delete(id);
+      else if (entry?.fingerprint === fingerprint) entry.confirmedMs = sentMs;
+      else changed.push(id);
+    }
+    if (changed.length === 0) return unreadable;
+    for (const loaded of await this.#options.store.load(changed)) {
+      try {
+        this.#entries.set(loaded.id, this.#entry(loaded, sentMs));
+      } catch (error) {
+        this.#entries.delete(loaded.id);
+        unreadable.set(loaded.id, error);
+        this.#options.onError(error);
+      }
+    }
+    return unreadable;
+  }
+
+  #entry(loaded: LoadedPartner, sentMs: number): Entry {
+    const before = this.#entries.get(loaded.id);
+    const keyObjects = new Map<string, PartnerKeys["signing"]>();
+    for (const { id, kind, material } of loaded.keys) {
+      if (kind === "apiKey") continue;
+      const open = () => this.#options.masterKey.open(material, { partnerId: loaded.id, keyId: id, kind });
+      keyObjects.set(id, before?.keyObjects.get(id) ?? keyObject(kind, id, open()));
+    }
+    const { id, state } = loaded;
+    const settings = completeSettings(loaded.settings, this.#options.defaults);
+    return {
+      fingerprint: loaded.fingerprint,
+      partner: { id, state, settings, keys: currentKeys(loaded, keyObjects) },
+      apiKeys: new Set(
+        loaded.keys.flatMap(({ kind, material }) => (kind === "apiKey" ? [material.toString("hex")] : [])),
+      ),
+      keyObjects,
+      confirmedMs: sentMs,
+      usedMs: before?.usedMs ?? sentMs,
+    };
+  }
+}
+
+/** The versions that stand come the newest first: that one seals and signs, every webhook secret signs the headers. */
+function currentKeys(loaded: LoadedPartner, keyObjects: ReadonlyMap<string, PartnerKeys["signing"]>): PartnerKeys {
+  const ofKind = (kind: string) =>
+    loaded.keys.flatMap((key) => {
+      const made = key.kind === kind ? keyObjects.get(key.id) : undefined;
+      return made === undefined ? [] : [made];
+    });
+  const [encryption] = ofKind("encryptionKey");
+  const [signing] = ofKind("signingKey");
+  if (encryption === undefined || signing === undefined) {
+    throw new Error(`The partner ${loaded.id} has no encryption or signing key that stands now.`);
+  }
+  return { encryption, signing, webhook: ofKind("webhookSecret") };
+}
+
+/** What takes longer would be too old when it comes. */
+async function withinAge<Result>(result: Promise<Result>): Promise<Result> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new PaybellError("unavailable", undefined, { retryAfterS: 2 })), ageMaxMs);
+  });
+  try {
+    return await Promise.race([result, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

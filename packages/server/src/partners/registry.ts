@@ -1,0 +1,226 @@
+import { badFields, type FieldProblem, PaybellError } from "../errors.ts";
+import { type KeyId, newId, type PartnerId } from "../ids.ts";
+import type { CallbackUrlRules } from "./callback-url.ts";
+import type { MasterKey } from "./master-key.ts";
+import type { KeyKind, PartnerSettings, PartnerState } from "./partner.ts";
+import { apiKeyHash, newSecret } from "./secrets.ts";
+import { completeSettings, type DefaultSettings, type PartnerInput, settingsProblems } from "./settings.ts";
+import type { NewKey, PartnerStore, StoredPartner, TerminalStore } from "./store.ts";
+import { completeTerminal, type Terminal, type TerminalInput, terminalProblems } from "./terminal.ts";
+
+/** Shown once. Keys as base64 of 32 bytes, webhookSecret as whsec_ and base64, apiKey as pb_ and base64url. */
+export interface NewSecrets {
+  readonly apiKey: string;
+  readonly encryptionKey: string;
+  readonly signingKey: string;
+  readonly webhookSecret: string;
+}
+
+/** One version of a key; times are ISO 8601. */
+export interface KeyVersion {
+  readonly id: KeyId;
+  readonly kind: KeyKind;
+  readonly activeFrom: string;
+  readonly expiresAt: string | null;
+  /** How often an encryption key may have sealed: counted in blocks, before use. */
+  readonly seals?: number;
+  readonly createdAt: string;
+}
+
+export interface PartnerRecord {
+  readonly id: PartnerId;
+  readonly state: PartnerState;
+  readonly settings: PartnerSettings;
+  readonly keys: readonly KeyVersion[];
+  readonly createdAt: string;
+  readonly updatedAt: string;
+}
+
+export interface RotatedKey {
+  readonly id: KeyId;
+  readonly kind: KeyKind;
+  /** Shown once. */
+  readonly secret: string;
+  /** ISO 8601: from then on the new version seals and signs. */
+  readonly activeFrom: string;
+  /** ISO 8601: from then on the old version is refused, or no longer used. */
+  readonly expiresOld: string;
+}
+
+export interface Page<Item> {
+  readonly items: readonly Item[];
+  /** `after` of the next page; null after the last. */
+  readonly next: string | null;
+}
+
+export interface RegistryParts {
+  readonly partners: PartnerStore;
+  readonly terminals: TerminalStore;
+  readonly masterKey: MasterKey;
+  readonly defaults: DefaultSettings;
+  readonly rules: CallbackUrlRules;
+  /** Told after each change of a partner; what it returns is awaited, its failure harms nothing. */
+  changed(id: PartnerId): Promise<void>;
+}
+
+export const overlapHoursMax = 720;
+const keyKinds = ["apiKey", "encryptionKey", "signingKey", "webhookSecret"] as const satisfies readonly KeyKind[];
+
+/** Registers and changes partners, their keys and terminals. Every refusal is a PaybellError. */
+export class PartnerRegistry {
+  readonly #parts: RegistryParts;
+
+  constructor(parts: RegistryParts) {
+    this.#parts = parts;
+  }
+
+  /** Registers a partner with four new keys. Bad settings are refused, every one named. */
+  async register(input: PartnerInput): Promise<{ partner: PartnerRecord; secrets: NewSecrets }> {
+    refuse(settingsProblems(input, this.#parts.rules));
+    const id = newId<"partner">();
+    const made = keyKinds.map((kind) => this.#newKey(id, kind));
+    const settings = completeSettings(input, this.#parts.defaults);
+    const stored = await this.#parts.partners.insert({ id, settings, keys: made.map((key) => key.stored) });
+    const secrets = Object.fromEntries(made.map((key) => [key.stored.kind, key.text]));
+    return { partner: this.#record(stored), secrets: secrets as unknown as NewSecrets };
+  }
+
+  /** Changes the settings that `patch` names. A field of transactionTypes that it does not name stays. */
+  async change(id: PartnerId, patch: Partial<PartnerInput>): Promise<PartnerRecord> {
+    return await this.#change(id, (standing) => {
+      const merged = {
+        ...standing,
+        ...Object.fromEntries(Object.entries(patch).filter(([, value]) => value !== undefined)),
+      };
+      refuse(settingsProblems(merged, this.#parts.rules));
+      const transactionTypes = { ...standing.transactionTypes, ...patch.transactionTypes };
+      return { settings: completeSettings({ ...merged, transactionTypes }, this.#parts.defaults) };
+    });
+  }
+
+  async setState(id: PartnerId, state: PartnerState): Promise<PartnerRecord> {
+    return await this.#change(id, () => ({ state }));
+  }
+
+  async find(id: PartnerId): Promise<PartnerRecord | undefined> {
+    const stored = await this.#parts.partners.find(id);
+    return stored && this.#record(stored);
+  }
+
+  /** In the order of registration. */
+  async list(page: { readonly after?: string; readonly limit: number }): Promise<Page<PartnerRecord>> {
+    const rows = await this.#parts.partners.list(page.after as PartnerId | undefined, page.limit + 1);
+    return pageOf(
+      rows.map((row) => this.#record(row)),
+      page.limit,
+      (partner) => partner.id,
+    );
+  }
+
+  /**
+   * A new version of a key. Encryption and signing: the old version goes on until the overlap ends, because the partner
+   * has to install the new one first; with an overlap of 0 the new one is used at once. Webhook secret: both sign until
+   * then. API key: both are valid until then.
+   */
+  async rotate(id: PartnerId, kind: KeyKind, overlapHours: number): Promise<RotatedKey> {
+    refuse(rotationProblems(kind, overlapHours));
+    const key = this.#newKey(id, kind);
+    const activeAtOnce = kind === "webhookSecret" || kind === "apiKey";
+    const rotation = await this.#parts.partners.rotate(id, key.stored, overlapHours * 3_600, activeAtOnce);
+    if (rotation === undefined) throw new PaybellError("not_found");
+    await this.#tell(id);
+    return {
+      id: key.stored.id,
+      kind,
+      secret: key.text,
+      activeFrom: rotation.activeFrom.toISOString(),
+      expiresOld: rotation.expiresOld.toISOString(),
+    };
+  }
+
+  /** Registers a terminal or changes it; what `input` leaves out becomes empty. */
+  async putTerminal(id: PartnerId, tid: string, input: TerminalInput): Promise<Terminal> {
+    const partner = await this.#require(id);
+    const terminal = completeTerminal(tid, input);
+    refuse(terminalProblems(terminal, partner.settings.signing));
+    return await this.#parts.terminals.put(id, terminal);
+  }
+
+  /** In the order of tid. */
+  async terminals(id: PartnerId, page: { readonly after?: string; readonly limit: number }): Promise<Page<Terminal>> {
+    await this.#require(id);
+    const rows = await this.#parts.terminals.list(id, page.after, page.limit + 1);
+    return pageOf(rows, page.limit, (terminal) => terminal.tid);
+  }
+
+  async #require(id: PartnerId): Promise<StoredPartner> {
+    const stored = await this.#parts.partners.find(id);
+    if (stored === undefined) throw new PaybellError("not_found");
+    return stored;
+  }
+
+  async #change(
+    id: PartnerId,
+    next: (standing: PartnerSettings) => { readonly state?: PartnerState; readonly settings?: PartnerSettings },
+  ): Promise<PartnerRecord> {
+    const { partners, defaults } = this.#parts;
+    const stored = await partners.change(id, (row) => next(completeSettings(row.settings, defaults)));
+    if (stored === undefined) throw new PaybellError("not_found");
+    await this.#tell(id);
+    return this.#record(stored);
+  }
+
+  async #tell(id: PartnerId): Promise<void> {
+    // The change is durable; every cache sees it within five seconds in any case.
+    await this.#parts.changed(id).catch(() => undefined);
+  }
+
+  #newKey(partnerId: PartnerId, kind: KeyKind): { stored: NewKey; text: string } {
+    const id = newId<"key">();
+    const { raw, text } = newSecret(kind);
+    const material =
+      kind === "apiKey" ? apiKeyHash(text) : this.#parts.masterKey.seal(raw, { partnerId, keyId: id, kind });
+    return { stored: { id, kind, material }, text };
+  }
+
+  #record(stored: StoredPartner): PartnerRecord {
+    return {
+      id: stored.id,
+      state: stored.state,
+      settings: completeSettings(stored.settings, this.#parts.defaults),
+      keys: stored.keys.map((key) => ({
+        id: key.id,
+        kind: key.kind,
+        activeFrom: key.activeFrom.toISOString(),
+        expiresAt: key.expiresAt?.toISOString() ?? null,
+        ...(key.kind === "encryptionKey" ? { seals: key.seals } : {}),
+        createdAt: key.createdAt.toISOString(),
+      })),
+      createdAt: stored.createdAt.toISOString(),
+      updatedAt: stored.updatedAt.toISOString(),
+    };
+  }
+}
+
+function refuse(problems: readonly FieldProblem[]): void {
+  const [first, ...rest] = problems;
+  if (first !== undefined) throw badFields([first, ...rest]);
+}
+
+function rotationProblems(kind: string, overlapHours: number): FieldProblem[] {
+  const problems: FieldProblem[] = [];
+  if (!(keyKinds as readonly string[]).includes(kind)) {
+    problems.push({ field: "key", code: "invalid_value", message: `key must be one of ${keyKinds.join(", ")}.` });
+  }
+  if (!(overlapHours >= 0 && overlapHours <= overlapHoursMax)) {
+    const message = `overlapHours must be a number from 0 to ${overlapHoursMax}.`;
+    problems.push({ field: "overlapHours", code: "invalid_value", message });
+  }
+  return problems;
+}
+
+function pageOf<Item>(rows: readonly Item[], limit: number, cursorOf: (item: Item) => string): Page<Item> {
+  const items = rows.slice(0, limit);
+  const last = items.at(-1);
+  return { items, next: rows.length > limit && last !== undefined ? cursorOf(last) : null };
+}

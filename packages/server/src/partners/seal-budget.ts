@@ -1,0 +1,99 @@
+import type { PartnerId } from "../ids.ts";
+import type { SealCounts } from "./store.ts";
+
+/** Seals taken from the database at a time: one statement for ten thousand IPNs, and at most as many lost in a crash. */
+export const sealsReserved = 10_000;
+/** A random 96-bit IV is safe with one AES-GCM key for 2^32 seals (NIST SP 800-38D, 8.3). */
+export const sealsMax = 2 ** 32;
+export const sealsAlert = 2 ** 31;
+/** Reserve again when this much is left, so that no IPN waits for it. */
+const refillBelow = sealsReserved / 5;
+const keysRememberedMax = 10_000;
+
+/** A key version has sealed as often as it may: its encryption key must be rotated. */
+export class KeyExhausted extends Error {
+  override readonly name = "KeyExhausted";
+  readonly code = "key_exhausted";
+
+  constructor(keyId: string) {
+    super(`The encryption key version ${keyId} has sealed as often as AES-GCM allows (2^32): rotate encryptionKey.`);
+  }
+}
+
+interface Reserve {
+  left: number;
+  exhausted: boolean;
+  alerted: boolean;
+  refilling: Promise<void> | undefined;
+}
+
+export type SealAlert = (alert: { partnerId: PartnerId; keyId: string; seals: number }) => void;
+
+/**
+ * Counts seals per version of an AES key. A block is added to the database's count before any of it is used: a crash
+ * wastes what was left of it, and never counts too little.
+ */
+export class SealBudget {
+  readonly #counts: SealCounts;
+  readonly #alert: SealAlert;
+  readonly #reserves = new Map<string, Reserve>();
+
+  /** @param alert called once in this process for each key version that has reached 2^31 seals */
+  constructor(counts: SealCounts, alert: SealAlert) {
+    this.#counts = counts;
+    this.#alert = alert;
+  }
+
+  /**
+   * Takes one seal, which may be used when this returns, or when what it returned resolves.
+   *
+   * @throws KeyExhausted, thrown or rejected, at 2^32 seals; a rejection of the database's own is worth a retry.
+   */
+  take(partnerId: PartnerId, keyId: string): undefined | Promise<void> {
+    const reserve = this.#reserves.get(keyId) ?? this.#remember(keyId);
+    if (reserve.left === 0) return this.#takeLater(reserve, partnerId, keyId);
+    reserve.left -= 1;
+    if (reserve.left < refillBelow && !reserve.exhausted && reserve.refilling === undefined) {
+      // A refill ahead may fail: the one that is waited for tries again and tells.
+      this.#refill(reserve, partnerId, keyId).catch(() => undefined);
+    }
+    return undefined;
+  }
+
+  async #takeLater(reserve: Reserve, partnerId: PartnerId, keyId: string): Promise<void> {
+    while (reserve.left === 0) {
+      if (reserve.exhausted) throw new KeyExhausted(keyId);
+      await this.#refill(reserve, partnerId, keyId);
+    }
+    reserve.left -= 1;
+  }
+
+  #refill(reserve: Reserve, partnerId: PartnerId, keyId: string): Promise<void> {
+    reserve.refilling ??= this.#reserve(reserve, partnerId, keyId).finally(() => {
+      reserve.refilling = undefined;
+    });
+    return reserve.refilling;
+  }
+
+  async #reserve(reserve: Reserve, partnerId: PartnerId, keyId: string): Promise<void> {
+    const seals = await this.#counts.addSeals(partnerId, keyId, sealsReserved);
+    if (seals === undefined) throw new Error(`There is no key version ${keyId} to count seals for.`);
+    if (seals > sealsMax) {
+      reserve.exhausted = true;
+      return;
+    }
+    reserve.left += sealsReserved;
+    if (seals < sealsAlert || reserve.alerted) return;
+    reserve.alerted = true;
+    this.#alert({ partnerId, keyId, seals });
+  }
+
+  #remember(keyId: string): Reserve {
+    const reserve: Reserve = { left: 0, exhausted: false, alerted: false, refilling: undefined };
+    this.#reserves.set(keyId, reserve);
+    const [oldest] = this.#reserves.keys();
+    // What the oldest had left is lost to it: counted, never used.
+    if (this.#reserves.size > keysRememberedMax && oldest !== undefined) this.#reserves.delete(oldest);
+    return reserve;
+  }
+}

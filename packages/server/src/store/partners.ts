@@ -1,0 +1,225 @@
+import type { Pool, PoolClient } from "pg";
+import type { KeyId, PartnerId } from "../ids.ts";
+import type { KeyKind, PartnerSettings, PartnerState } from "../partners/partner.ts";
+import type {
+  LoadedPartner,
+  NewKey,
+  NewPartner,
+  PartnerStore,
+  Rotation,
+  StoredKey,
+  StoredPartner,
+} from "../partners/store.ts";
+
+// Of a row's own changes xmin tells, of time passing the list of the versions that stand. Counting seals changes neither.
+const standing = "k.active_from <= now() AND (k.expires_at IS NULL OR k.expires_at > now())";
+const fingerprint = `
+  p.xmin::text || coalesce((
+    SELECT string_agg(k.id::text, ',' ORDER BY k.id) FROM partner_keys k WHERE k.partner_id = p.id AND ${standing}), '')`;
+
+const fingerprints = {
+  name: "partner_fingerprints",
+  text: `SELECT p.id, ${fingerprint} AS fingerprint FROM partners p WHERE p.id = ANY ($1::uuid[])`,
+};
+
+const load = {
+  name: "load_partners",
+  text: `
+    SELECT p.id, p.state, p.settings, ${fingerprint} AS fingerprint, coalesce((
+      SELECT json_agg(json_build_object('id', k.id, 'kind', k.kind, 'material', encode(k.material, 'base64'))
+        ORDER BY k.active_from DESC, k.id DESC)
+      FROM partner_keys k WHERE k.partner_id = p.id AND ${standing}), '[]') AS keys
+    FROM partners p WHERE p.id = ANY ($1::uuid[])`,
+};
+
+const partnersByApiKey = {
+  name: "partners_by_api_key",
+  text: "SELECT encode(material, 'hex') AS hash, partner_id FROM partner_keys WHERE kind = 'apiKey' AND material = ANY ($1::bytea[])",
+};
+
+const addSeals = {
+  name: "add_seals",
+  text: "UPDATE partner_keys SET seals = seals + $3 WHERE partner_id = $1 AND id = $2 RETURNING seals",
+};
+
+const insertKeys = `
+  INSERT INTO partner_keys (partner_id, id, kind, material)
+  SELECT $1, * FROM unnest($2::uuid[], $3::text[], $4::bytea[])`;
+
+const shown = `
+  p.id, p.state, p.settings, p.created_at, p.updated_at, (
+    SELECT json_agg(json_build_object('id', k.id, 'kind', k.kind, 'seals', k.seals, 'activeFrom', k.active_from,
+      'expiresAt', k.expires_at, 'createdAt', k.created_at) ORDER BY k.id)
+    FROM partner_keys k WHERE k.partner_id = p.id) AS keys`;
+
+interface PartnerRow {
+  readonly id: PartnerId;
+  readonly state: PartnerState;
+  readonly settings: PartnerSettings;
+  readonly created_at: Date;
+  readonly updated_at: Date;
+  readonly keys: readonly {
+    readonly id: KeyId;
+    readonly kind: KeyKind;
+    readonly seals: number;
+    readonly activeFrom: string;
+    readonly expiresAt: string | null;
+    readonly createdAt: string;
+  }[];
+}
+
+/** Partners and their key versions in PostgreSQL. */
+export class PostgresPartners implements PartnerStore {
+  readonly #pool: Pool;
+
+  constructor(pool: Pool) {
+    this.#pool = pool;
+  }
+
+  async insert(partner: NewPartner): Promise<StoredPartner> {
+    return await this.#transaction(async (client) => {
+      await client.query("INSERT INTO partners (id, state, settings) VALUES ($1, 'active', $2)", [
+        partner.id,
+        partner.settings,
+      ]);
+      await client.query(insertKeys, [partner.id, ...keyColumns(partner.keys)]);
+      return await findOne(client, partner.id);
+    });
+  }
+
+  async change(
+    id: PartnerId,
+    next: (standing: StoredPartner) => { readonly state?: PartnerState; readonly settings?: PartnerSettings },
+  ): Promise<StoredPartner | undefined> {
+    return await this.#transaction(async (client) => {
+      const [row] = await findRows(client, id, "FOR UPDATE");
+      if (row === undefined) return undefined;
+      const changed = next(row);
+      await client.query(
+        "UPDATE partners SET state = $2, settings = $3, updated_at = clock_timestamp() WHERE id = $1",
+        [id, changed.state ?? row.state, changed.settings ?? row.settings],
+      );
+      return await findOne(client, id);
+    });
+  }
+
+  async find(id: PartnerId): Promise<StoredPartner | undefined> {
+    const [row] = await findRows(this.#pool, id, "");
+    return row;
+  }
+
+  async list(after: PartnerId | undefined, limit: number): Promise<readonly StoredPartner[]> {
+    const { rows } = await this.#pool.query<PartnerRow>(
+      `SELECT ${shown} FROM partners p WHERE $1::uuid IS NULL OR p.id > $1 ORDER BY p.id LIMIT $2`,
+      [after ?? null, limit],
+    );
+    return rows.map(readPartner);
+  }
+
+  async rotate(id: PartnerId, key: NewKey, overlapS: number, activeAtOnce: boolean): Promise<Rotation | undefined> {
+    return await this.#transaction(async (client) => {
+      const touched = await client.query("UPDATE partners SET updated_at = clock_timestamp() WHERE id = $1", [id]);
+      if (touched.rowCount === 0) return undefined;
+      await client.query(
+        `UPDATE partner_keys SET expires_at = least(expires_at, now() + $3 * interval '1 second')
+         WHERE partner_id = $1 AND kind = $2`,
+        [id, key.kind, overlapS],
+      );
+      const { rows } = await client.query<{ active_from: Date; expires_old: Date }>(
+        `INSERT INTO partner_keys (partner_id, id, kind, material, active_from)
+         VALUES ($1, $2, $3, $4, now() + $5 * interval '1 second')
+         RETURNING active_from, now() + $6 * interval '1 second' AS expires_old`,
+        [id, key.id, key.kind, key.material, activeAtOnce ? 0 : overlapS, overlapS],
+      );
+      const [row] = rows;
+      return row && { activeFrom: row.active_from, expiresOld: row.expires_old };
+    });
+  }
+
+  async fingerprints(ids: readonly PartnerId[]): Promise<ReadonlyMap<PartnerId, string>> {
+    const { rows } = await this.#pool.query<{ id: PartnerId; fingerprint: string }>(fingerprints, [ids]);
+    return new Map(rows.map((row) => [row.id, row.fingerprint]));
+  }
+
+  async load(ids: readonly PartnerId[]): Promise<readonly LoadedPartner[]> {
+    type Row = Omit<LoadedPartner, "keys"> & { keys: { id: KeyId; kind: KeyKind; material: string }[] };
+    const { rows } = await this.#pool.query<Row>(load, [ids]);
+    return rows.map((row) => ({
+      ...row,
+      keys: row.keys.map((key) => ({ ...key, material: Buffer.from(key.material, "base64") })),
+    }));
+  }
+
+  async partnersByApiKey(hashes: readonly Buffer[]): Promise<ReadonlyMap<string, PartnerId>> {
+    const { rows } = await this.#pool.query<{ hash: string; partner_id: PartnerId }>(partnersByApiKey, [hashes]);
+    return new Map(rows.map((row) => [row.hash, row.partner_id]));
+  }
+
+  async addSeals(partnerId: PartnerId, keyId: string, count: number): Promise<number | undefined> {
+    const { rows } = await this.#pool.query<{ seals: string | number }>(addSeals, [partnerId, keyId, count]);
+    return rows[0] && Number(rows[0].seals);
+  }
+
+  async keepMasterKeyCheck(check: Buffer): Promise<Buffer> {
+    await this.#pool.query("INSERT INTO master_key_check (sealed) VALUES ($1) ON CONFLICT DO NOTHING", [check]);
+    return (await this.masterKeyCheck()) ?? check;
+  }
+
+  async masterKeyCheck(): Promise<Buffer | undefined> {
+    const { rows } = await this.#pool.query<{ sealed: Buffer }>("SELECT sealed FROM master_key_check");
+    return rows[0]?.sealed;
+  }
+
+  async #transaction<Result>(work: (client: PoolClient) => Promise<Result>): Promise<Result> {
+    const client = await this.#pool.connect();
+    try {
+      await client.query("BEGIN");
+      const result = await work(client);
+      await client.query("COMMIT");
+      client.release();
+      return result;
+    } catch (error) {
+      // A connection whose ROLLBACK fails as well is not used again.
+      await client.query("ROLLBACK").then(
+        () => client.release(),
+        (rollbackError: Error) => client.release(rollbackError),
+      );
+      throw error;
+    }
+  }
+}
+
+async function findRows(client: Pool | PoolClient, id: PartnerId, lock: "" | "FOR UPDATE"): Promise<StoredPartner[]> {
+  const { rows } = await client.query<PartnerRow>(`SELECT ${shown} FROM partners p WHERE p.id = $1 ${lock}`, [id]);
+  return rows.map(readPartner);
+}
+
+async function findOne(client: PoolClient, id: PartnerId): Promise<StoredPartner> {
+  const [row] = await findRows(client, id, "");
+  if (row === undefined) throw new Error(`The partner ${id} went away inside of the transaction that holds it.`);
+  return row;
+}
+
+function readPartner(row: PartnerRow): StoredPartner {
+  return {
+    id: row.id,
+    state: row.state,
+    settings: row.settings,
+    createdAt: row.created_at,
+    updatedAt: row.updated_at,
+    keys: (row.keys ?? []).map(
+      (key): StoredKey => ({
+        id: key.id,
+        kind: key.kind,
+        seals: key.seals,
+        activeFrom: new Date(key.activeFrom),
+        expiresAt: key.expiresAt === null ? null : new Date(key.expiresAt),
+        createdAt: new Date(key.createdAt),
+      }),
+    ),
+  };
+}
+
+function keyColumns(keys: readonly NewKey[]): [KeyId[], KeyKind[], Buffer[]] {
+  return [keys.map((key) => key.id), keys.map((key) => key.kind), keys.map((key) => key.material)];
+}
