@@ -46,6 +46,8 @@ export interface Init {
   readonly chainId: ChainId;
   readonly tid: string;
   readonly mid: string;
+  /** The one that the command brought; null: the registered one. */
+  readonly callBackUrl: string | null;
   /** Whether a terminal that is not known yet comes into being with this command. */
   readonly openTerminals: boolean;
   readonly takes: { readonly invoiceNo: boolean; readonly batchNo: boolean };
@@ -93,6 +95,7 @@ export interface Report {
   readonly originalExternalId: string | null;
   readonly originalId: TransactionId | null;
   readonly chainId: ChainId;
+  readonly callBackUrl: string | null;
   readonly command: Command;
   readonly state: "SUCCESS" | "ERROR";
   readonly reqId: string | null;

@@ -19,6 +19,8 @@ export interface Transaction {
   readonly originalId: TransactionId | null;
   readonly originalExternalId: string | null;
   readonly chainId: ChainId;
+  /** The one that the command brought; null: the registered one. */
+  readonly callBackUrl: string | null;
   readonly facts: CardFacts | SettlementFacts | SystemFacts;
   readonly notification: { readonly id: NotificationId; readonly state: NotificationState } | null;
   readonly createdAtMs: number;

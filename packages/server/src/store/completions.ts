@@ -28,13 +28,13 @@ const insertReports = {
   name: "insert_reports",
   text: `
     INSERT INTO transactions (partner_id, id, origin, command, state, req_id, external_id, original_id, original_external_id,
-      chain_id, facts, notification_id, completed_at)
+      chain_id, callback_url, facts, notification_id, completed_at)
     SELECT i.partner_id, i.id, 'switch', i.command, i.state, i.req_id, i.external_id, i.original_id, i.original_external_id,
-      i.chain_id, i.facts, i.notification_id, now()
+      i.chain_id, i.callback_url, i.facts, i.notification_id, now()
     FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[], $7::uuid[], $8::text[], $9::uuid[],
-      $10::json[], $11::uuid[])
-      AS i (partner_id, id, command, state, req_id, external_id, original_id, original_external_id, chain_id, facts,
-        notification_id)
+      $10::text[], $11::json[], $12::uuid[])
+      AS i (partner_id, id, command, state, req_id, external_id, original_id, original_external_id, chain_id, callback_url,
+        facts, notification_id)
     ON CONFLICT DO NOTHING
     RETURNING id, created_at AS at`,
 };
@@ -172,6 +172,7 @@ export class PostgresCompletions implements CompletionStore {
           reports.map((report) => report.originalId),
           reports.map((report) => report.originalExternalId),
           reports.map((report) => report.chainId),
+          reports.map((report) => report.callBackUrl),
           reports.map((report) => report.notification?.content ?? JSON.stringify(report.facts)),
           reports.map((report) => report.notification?.id ?? null),
         ],

@@ -18,14 +18,14 @@ const usedReqIds = {
 const insertInits = {
   name: "insert_inits",
   text: `
-    INSERT INTO transactions (partner_id, id, origin, command, state, req_id, body_hash, original_id, chain_id, tid, batch_no,
-      amount_minor, currency, facts, instance_id, epoch)
-    SELECT i.partner_id, i.id, 'command', i.command, 'INIT', i.req_id, i.body_hash, i.original_id, i.chain_id, i.tid, i.batch_no,
-      i.amount_minor, i.currency, i.facts, i.instance_id, i.epoch
+    INSERT INTO transactions (partner_id, id, origin, command, state, req_id, body_hash, original_id, chain_id, callback_url, tid,
+      batch_no, amount_minor, currency, facts, instance_id, epoch)
+    SELECT i.partner_id, i.id, 'command', i.command, 'INIT', i.req_id, i.body_hash, i.original_id, i.chain_id,
+      i.callback_url, i.tid, i.batch_no, i.amount_minor, i.currency, i.facts, i.instance_id, i.epoch
     FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::bytea[], $6::uuid[], $7::uuid[], $8::text[], $9::text[],
-      $10::bigint[], $11::text[], $12::json[], $13::uuid[], $14::integer[])
-      AS i (partner_id, id, command, req_id, body_hash, original_id, chain_id, tid, batch_no, amount_minor, currency, facts,
-        instance_id, epoch)
+      $10::text[], $11::bigint[], $12::text[], $13::json[], $14::uuid[], $15::integer[])
+      AS i (partner_id, id, command, req_id, body_hash, original_id, chain_id, callback_url, tid, batch_no, amount_minor,
+        currency, facts, instance_id, epoch)
     ON CONFLICT DO NOTHING
     RETURNING id, created_at`,
 };
@@ -88,6 +88,7 @@ export interface TransactionRow {
   readonly original_id: TransactionId | null;
   readonly original_external_id: string | null;
   readonly chain_id: ChainId;
+  readonly callback_url: string | null;
   readonly facts: Transaction["facts"];
   readonly notification_id: NotificationId | null;
   readonly notification_state: NotificationState | null;
@@ -222,6 +223,7 @@ async function insertFresh(client: PoolClient, inits: readonly Init[], results: 
       ready.map(({ init }) => init.bodyHash),
       ready.map(({ init }) => init.originalId),
       ready.map(({ init }) => init.chainId),
+      ready.map(({ init }) => init.callBackUrl),
       ready.map(({ init }) => init.tid),
       ready.map(({ init, turn }) => (init.takes.batchNo ? turn.batchNo : null)),
       ready.map(({ init }) => init.amountMinor),
@@ -260,6 +262,7 @@ export function toTransaction(row: TransactionRow): Transaction {
     originalId: row.original_id,
     originalExternalId: row.original_external_id,
     chainId: row.chain_id,
+    callBackUrl: row.callback_url,
     facts: row.facts,
     notification:
       row.notification_id && row.notification_state ? { id: row.notification_id, state: row.notification_state } : null,

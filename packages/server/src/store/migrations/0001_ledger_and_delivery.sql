@@ -35,8 +35,6 @@ CREATE TABLE terminals (
   trace_no          integer NOT NULL DEFAULT 0,
   invoice_no        integer NOT NULL DEFAULT 0,
   batch_no          integer NOT NULL DEFAULT 1,
-  -- The currency of the open batch, once a command is in it.
-  batch_currency    text,
   created_at        timestamptz NOT NULL DEFAULT now(),
   PRIMARY KEY (partner_id, tid)
 ) WITH (fillfactor = 50);
@@ -53,6 +51,8 @@ CREATE TABLE transactions (
   original_id           uuid,
   original_external_id  text,
   chain_id              uuid NOT NULL,
+  -- The one that the command brought.
+  callback_url          text,
   tid                   text,
   batch_no              text,
   amount_minor          bigint,

@@ -1,0 +1,217 @@
+import { completionProblems, completionWarnings } from "../commands/check.ts";
+import { reportedFacts } from "../commands/reported-facts.ts";
+import type { CompletionRequest } from "../commands/request.ts";
+import { badFields, PaybellError } from "../errors.ts";
+import type { EventSink } from "../events.ts";
+import { type ChainId, newId, type PartnerId, readId, type TransactionId } from "../ids.ts";
+import type { Metrics } from "../metrics.ts";
+import { callbackUrlProblem } from "../partners/callback-url.ts";
+import type { Partner, PartnerDirectory } from "../partners/partner.ts";
+import type { NewNotification, Notifier, Slot } from "./notifier.ts";
+import type { CompletionStore, Report, Reported, ReportedOriginal, TransactionStore } from "./store.ts";
+
+export interface ReportsParts {
+  readonly transactions: TransactionStore;
+  readonly completions: CompletionStore;
+  readonly directory: PartnerDirectory;
+  readonly notifier: Notifier;
+  readonly events: EventSink;
+  readonly metrics: Pick<Metrics, "reports" | "notificationsCreated">;
+  readonly sandbox: boolean;
+  isRegisteredDevice(partnerId: PartnerId, deviceId: string): Promise<boolean>;
+}
+
+export interface ReportResult {
+  readonly externalId: string;
+  readonly result: "accepted" | "duplicate" | "refused";
+  readonly transactionId?: TransactionId;
+  readonly problem?: PaybellError;
+}
+
+type Originals = ReadonlyMap<string, ReportedOriginal>;
+
+interface Sound {
+  readonly completion: CompletionRequest;
+  readonly partner: Partner;
+  readonly id: TransactionId;
+}
+type Judged = Sound | { readonly completion: CompletionRequest; readonly problem: PaybellError };
+
+/** Takes in commands that the operator's switch completed. Each stands alone: a bad one refuses nobody else. */
+export class Reports {
+  readonly #parts: ReportsParts;
+
+  constructor(parts: ReportsParts) {
+    this.#parts = parts;
+  }
+
+  /**
+   * @returns one result each, in their order
+   * @throws PaybellError `unavailable` when nothing at all could be made durable; what was not is `refused` otherwise
+   */
+  async report(completions: readonly CompletionRequest[]): Promise<readonly ReportResult[]> {
+    const judged = await Promise.all(completions.map((completion) => this.#judge(completion)));
+    const originals = await this.#originals(judged);
+    const results = await Promise.all(judged.map((one) => this.#accept(one, originals)));
+    const unavailable = results.filter((result) => result.problem?.code === "unavailable");
+    if (unavailable.length > 0 && unavailable.length === results.length) throw unavailable[0]?.problem;
+    for (const [index, { result }] of results.entries()) {
+      this.#parts.metrics.reports.inc({ command: completions[index]?.command ?? "", result });
+    }
+    return results;
+  }
+
+  async #judge(completion: CompletionRequest): Promise<Judged> {
+    try {
+      const partner = await this.#partnerOf(completion);
+      await this.#requireValid(completion, partner);
+      const given = completion.id ? readId<"transaction">(completion.id) : undefined;
+      return { completion, partner, id: given ?? newId<"transaction">() };
+    } catch (error) {
+      if (!(error instanceof PaybellError)) throw error;
+      return { completion, problem: error };
+    }
+  }
+
+  async #accept(judged: Judged, originals: Originals): Promise<ReportResult> {
+    const { externalId } = judged.completion;
+    if ("problem" in judged) return { externalId, result: "refused", problem: judged.problem };
+    try {
+      const reported = await this.#write(judged, originals);
+      if (reported.outcome === "id_taken") {
+        throw badFields([{ field: "id", code: "invalid_value", message: "id names another transaction." }]);
+      }
+      return { externalId, result: reported.outcome, transactionId: reported.id };
+    } catch (error) {
+      if (!(error instanceof PaybellError)) throw error;
+      return { externalId, result: "refused", problem: error };
+    }
+  }
+
+  async #partnerOf(completion: CompletionRequest): Promise<Partner> {
+    const id = readId<"partner">(completion.partnerId);
+    const partner = id && (await this.#parts.directory.find(id));
+    if (!partner) {
+      throw badFields([{ field: "partnerId", code: "unknown_partner", message: "No partner has this partnerId." }]);
+    }
+    if (partner.state === "disabled") throw new PaybellError("partner_disabled");
+    return partner;
+  }
+
+  async #requireValid(completion: CompletionRequest, partner: Partner): Promise<void> {
+    const context = { sandbox: this.#parts.sandbox, registeredDeviceIds: new Set<string>() };
+    let problems = completionProblems(completion, context);
+    const { deviceId, callBackUrl } = completion;
+    const looksLikeCard = problems.some(({ field, code }) => field === "deviceId" && code === "card_number_in_clear");
+    if (deviceId && looksLikeCard && (await this.#parts.isRegisteredDevice(partner.id, deviceId))) {
+      problems = completionProblems(completion, { ...context, registeredDeviceIds: new Set([deviceId]) });
+    }
+    if (callBackUrl) {
+      const { callbackAddresses } = partner.settings;
+      const problem = callbackUrlProblem(
+        "callBackUrl",
+        callBackUrl,
+        { sandbox: this.#parts.sandbox },
+        callbackAddresses,
+      );
+      if (problem) problems.push(problem);
+    }
+    const [first, ...others] = problems;
+    if (first) throw badFields([first, ...others]);
+  }
+
+  async #write(sound: Sound, originals: Originals): Promise<Reported> {
+    const { partner, completion } = sound;
+    const report = toReport(sound, originals);
+    const { notification: draft } = report;
+    const follows = report.originalExternalId !== null;
+    const slot = draft ? this.#parts.notifier.reserve(partner.id, draft.content.length, follows) : undefined;
+    const notification = draft && { ...draft, lease: slot?.instance ?? null };
+    const reported = await this.#parts.completions.report({ ...report, notification }).catch((error: unknown) => {
+      slot?.release();
+      throw error;
+    });
+    if (reported.outcome !== "accepted") {
+      slot?.release();
+      return reported;
+    }
+    if (notification) this.#passOn(notification, slot, reported.atMs);
+    const warnings = completionWarnings(completion, partner.settings);
+    if (warnings.length > 0) {
+      this.#parts.events.record({
+        kind: "odd_value_sent",
+        partnerId: partner.id,
+        subjectId: report.id,
+        detail: { fields: warnings },
+      });
+    }
+    return reported;
+  }
+
+  #passOn(notification: NewNotification, slot: Slot | undefined, atMs: number): void {
+    this.#parts.metrics.notificationsCreated.inc({ command: notification.command });
+    if (slot) slot.send(notification, atMs);
+    else this.#parts.notifier.bornDue(notification.partnerId);
+  }
+
+  /** The originals that are known, by partner and external id: reported before, or in this same call. */
+  async #originals(judged: readonly Judged[]): Promise<Originals> {
+    const sound = judged.filter((one): one is Sound => !("problem" in one));
+    const wanted = new Map<PartnerId, Set<string>>();
+    for (const { partner, completion } of sound) {
+      if (!completion.originalExternalId) continue;
+      const ids = wanted.get(partner.id) ?? new Set();
+      wanted.set(partner.id, ids.add(completion.originalExternalId));
+    }
+    const found = new Map<string, ReportedOriginal>();
+    for (const [partnerId, externalIds] of wanted) {
+      const originals = await this.#parts.transactions.findReported(partnerId, [...externalIds]);
+      for (const [externalId, original] of originals) found.set(`${partnerId} ${externalId}`, original);
+    }
+    // In their order, so that a Void in one call with its Complete and its PreAuth belongs to the chain of all three.
+    for (const { partner, completion, id } of sound) {
+      const key = `${partner.id} ${completion.externalId}`;
+      if (!wanted.get(partner.id)?.has(completion.externalId) || found.has(key)) continue;
+      const original = found.get(`${partner.id} ${completion.originalExternalId}`);
+      found.set(key, { id, chainId: original?.chainId ?? (id as string as ChainId), command: completion.command });
+    }
+    return found;
+  }
+}
+
+function toReport({ partner, completion, id }: Sound, originals: Originals): Report {
+  const originalExternalId = completion.originalExternalId || null;
+  const original = originalExternalId === null ? undefined : originals.get(`${partner.id} ${originalExternalId}`);
+  const chainId = original?.chainId ?? (id as string as ChainId);
+  const voidsPreAuth = completion.command === "VOID" && original?.command === "PREAUTH";
+  const facts = reportedFacts(completion, { id, voidsPreAuth });
+  const originalId = original?.id ?? null;
+  const report = {
+    partnerId: partner.id,
+    id,
+    externalId: completion.externalId,
+    originalExternalId,
+    originalId,
+    chainId,
+    callBackUrl: completion.callBackUrl || null,
+    command: completion.command,
+    state: completion.status === "SUCCESS" ? ("SUCCESS" as const) : ("ERROR" as const),
+    reqId: completion.reqId ? completion.reqId.toLowerCase() : null,
+    facts,
+  };
+  if (facts.kind === "system") return { ...report, notification: null };
+  const notification = {
+    partnerId: partner.id,
+    id: newId<"notification">(),
+    transactionId: id,
+    originalId,
+    originalExternalId: originalId === null ? originalExternalId : null,
+    chainId,
+    command: facts.command,
+    callBackUrl: report.callBackUrl,
+    facts,
+    content: JSON.stringify(facts),
+    lease: null,
+  };
+  return { ...report, notification };
+}
