@@ -27,7 +27,6 @@ test("refuses what the fixture does wrong, also where that shows only across fil
   expect([...rules].sort()).toEqual([
     "lint/nursery/noFloatingPromises",
     "lint/nursery/noMisusedPromises",
-    "lint/nursery/useAwaitThenable",
     "lint/nursery/useExhaustiveSwitchCases",
     "lint/style/noNonNullAssertion",
     "lint/style/useThrowOnlyError",
