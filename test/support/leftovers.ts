@@ -2,6 +2,7 @@ import { readdir, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { startEmbeddedPostgres } from "../../packages/server/src/postgres/embedded.ts";
+import { readPostmasterFile } from "../../packages/server/src/postgres/postmaster-file.ts";
 import { livingHolders } from "../../packages/server/src/postgres/service-lock.ts";
 
 export const testHomePrefix = "paybell-test-";
@@ -12,18 +13,20 @@ const startingMs = 60_000;
 /** Ends what an earlier run left when it was killed: its server goes on without it, and its folder stays. */
 export async function removeLeftovers(): Promise<void> {
   for (const name of await readdir(tmpdir())) {
-    if (!name.startsWith(testHomePrefix)) continue;
-    const folder = join(tmpdir(), name);
-    const home = join(folder, "home");
-    const changedMs = (await stat(folder).catch(() => undefined))?.mtimeMs ?? Date.now();
-    if (Date.now() - changedMs < startingMs || (await livingHolders(home)).length > 0) continue;
-    // Adopts the orphan if there is one. Whoever else removes the same leftovers at this moment holds the lock.
-    const orphan = await startEmbeddedPostgres({
-      home,
-      log: () => undefined,
-      systemDirectory: join(folder, "system"),
-    }).catch(() => undefined);
-    await orphan?.stop();
-    if (orphan !== undefined) await rm(folder, { recursive: true, force: true });
+    if (name.startsWith(testHomePrefix)) await removeIfLeft(join(tmpdir(), name));
   }
+}
+
+async function removeIfLeft(folder: string): Promise<void> {
+  const home = join(folder, "home");
+  const changedMs = (await stat(folder).catch(() => undefined))?.mtimeMs ?? Date.now();
+  if (Date.now() - changedMs < startingMs || (await livingHolders(home)).length > 0) return;
+  if ((await readPostmasterFile(join(home, "postgres"))) !== undefined) {
+    // Adopted, to be stopped. Where another run removes the same leftovers, it holds the home, and does this.
+    const options = { home, log: () => undefined, systemDirectory: join(folder, "system") };
+    const orphan = await startEmbeddedPostgres(options).catch(() => undefined);
+    if (orphan === undefined) return;
+    await orphan.stop();
+  }
+  await rm(folder, { recursive: true, force: true }).catch(() => undefined);
 }

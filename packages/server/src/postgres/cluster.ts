@@ -2,7 +2,7 @@ import { chown, mkdtemp, open, readdir, readFile, rename, rm } from "node:fs/pro
 import { join } from "node:path";
 import { type Binaries, majorOf } from "./binaries.ts";
 import type { Place } from "./place.ts";
-import { dataRefused, otherMajorVersion, refusalError } from "./refusal.ts";
+import { dataRefused, explainRefusal, otherMajorVersion } from "./refusal.ts";
 import { runTool } from "./tool.ts";
 
 /** The database user and the database: the only ones of the cluster. */
@@ -34,7 +34,7 @@ async function makeCluster(place: Place, binaries: Binaries, durable: boolean): 
       initdbArguments(draft, durable),
       place.account,
     );
-    if (result.exitCode !== 0) throw refusalError({ output: result.output, dataDirectory: place.base });
+    if (result.exitCode !== 0) throw await explainRefusal({ output: result.output, dataDirectory: place.base });
     await rename(draft, place.dataDirectory);
     await syncDirectory(place.base);
   } catch (error) {
@@ -46,6 +46,8 @@ async function makeCluster(place: Place, binaries: Binaries, durable: boolean): 
 function initdbArguments(directory: string, durable: boolean): string[] {
   return [
     ...["-D", directory, "-U", databaseName, "--encoding=UTF8", "--no-instructions"],
+    // We remove what it leaves, after a look at the disk that it filled.
+    "--no-clean",
     // Order by code point and Unicode's letters, the same on every system: no index breaks when the system's libc
     // changes.
     ...["--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"],

@@ -24,7 +24,8 @@ test("it is PostgreSQL 18, with a UTF-8 database whose order is that of code poi
   expect(postgres.version).toMatch(/^18\./);
   const rows = await queryOnce(
     postgres.connectionString,
-    "SELECT current_database() AS name, current_user AS user, 'Z' < 'a' AS bytes, lower('ĐÀ') AS lower, getdatabaseencoding() AS encoding",
+    `SELECT current_database() AS name, current_user AS user, 'Z' < 'a' AS bytes, lower('ĐÀ') AS lower,
+     getdatabaseencoding() AS encoding`,
   );
   expect(rows).toEqual([{ name: "paybell", user: "paybell", bytes: true, lower: "đà", encoding: "UTF8" }]);
 });

@@ -1,5 +1,4 @@
 import { spawn } from "node:child_process";
-import { statfs } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import type { Binaries } from "./binaries.ts";
@@ -7,11 +6,11 @@ import { serverVersion } from "./database.ts";
 import type { Place } from "./place.ts";
 import { disownPostmasterFile, isPostmasterOf, readPostmasterFile } from "./postmaster-file.ts";
 import { identify, isAlive, type ProcessIdentity } from "./process-identity.ts";
-import { refusalError } from "./refusal.ts";
+import { explainRefusal } from "./refusal.ts";
 import { openServerLog, serverLog } from "./server-log.ts";
 import { ownSettings, settingArguments } from "./settings.ts";
 import { cleanSocketDirectory, makeSocketDirectory, socketPort } from "./socket-directory.ts";
-import { diskFull, PostgresStartError } from "./start-error.ts";
+import { PostgresStartError } from "./start-error.ts";
 import { cleanEnvironment } from "./tool.ts";
 
 /** A running server, ours by birth or by adoption. */
@@ -33,8 +32,6 @@ export interface Postmaster {
 const startTimeoutMs = 10 * 60_000;
 const progressEveryMs = 10_000;
 const pollMs = 5;
-/** PostgreSQL's smallest need: one segment of its write-ahead log. */
-const fullDiskBytes = 16 * 1024 * 1024;
 const watchEveryMs = 250;
 /** A server that is ready and answers nobody for so long is stuck. */
 const adoptTimeoutMs = 15_000;
@@ -87,7 +84,7 @@ export async function launchPostmaster(options: {
       if (typeof outcome !== "string") return outcome;
       const leftovers = /pre-existing shared memory block .* is still in use/.test(outcome);
       if (!leftovers || performance.now() > deadlineMs) {
-        throw await refusal(outcome, options.place, socketDirectory);
+        throw await explainRefusal({ output: outcome, dataDirectory: options.place.dataDirectory, socketDirectory });
       }
       await pause(pollMs * 10);
     }
@@ -159,13 +156,6 @@ async function launchOnce(options: {
     await pause(pollMs);
   }
   return failure === undefined ? await serverLog(options.logPath).tail(output.sizeBytes) : failure.message;
-}
-
-async function refusal(output: string, place: Place, socketDirectory: string): Promise<PostgresStartError> {
-  const { bavail, bsize } = await statfs(place.base);
-  // On a full disk PostgreSQL cannot even write down why it ended.
-  if (bavail * bsize < fullDiskBytes) return diskFull(place.base, output);
-  return refusalError({ output, dataDirectory: place.dataDirectory, socketDirectory });
 }
 
 function signalTo(orphan: ProcessIdentity): Postmaster["signal"] {

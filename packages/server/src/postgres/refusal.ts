@@ -1,3 +1,4 @@
+import { statfs } from "node:fs/promises";
 import { diskFull, homeNotPermitted, PostgresStartError } from "./start-error.ts";
 
 /** What a tool or the server said before it gave up. */
@@ -29,6 +30,16 @@ const readings: readonly Reading[] = [
     ({ dataDirectory, output }) => homeNotPermitted(dataDirectory, lastLines(output)),
   ],
 ];
+
+/** PostgreSQL's smallest need: one segment of its write-ahead log. */
+const fullDiskBytes = 16 * 1024 * 1024;
+
+/** As {@link refusalError}, yet looks at the disk first: on a full one PostgreSQL cannot even write why it ended. */
+export async function explainRefusal(refusal: Refusal): Promise<PostgresStartError> {
+  const { bavail, bsize } = await statfs(refusal.dataDirectory);
+  if (bavail * bsize < fullDiskBytes) return diskFull(refusal.dataDirectory, lastLines(refusal.output));
+  return refusalError(refusal);
+}
 
 /** Reads PostgreSQL's last words; what it cannot read is `data_refused`, with the words themselves. */
 export function refusalError(refusal: Refusal): PostgresStartError {

@@ -1,0 +1,105 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { readdir, readFile, stat, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { startEmbeddedPostgres } from "./embedded.ts";
+import { identify, isAlive } from "./process-identity.ts";
+import { queryOnce, temporaryFolder } from "./testing/homes.ts";
+import { spawnService } from "./testing/service-process.ts";
+
+const folder = await temporaryFolder();
+const systemDirectory = join(folder, "system");
+const home = join(folder, "home");
+
+test("a PostgreSQL whose service was killed is adopted by the next start, and stopped by it", async () => {
+  const service = spawnService({ home, systemDirectory });
+  const orphan = await service.report;
+  await queryOnce(orphan.connectionString, "CREATE TABLE kept AS SELECT 42 AS answer");
+  await service.kill();
+  const identity = await identify(orphan.pid);
+  const lines: string[] = [];
+  const postgres = await startEmbeddedPostgres({ home, systemDirectory, log: (line) => lines.push(line) });
+  expect(postgres.pid).toBe(orphan.pid);
+  expect(postgres.connectionString).toBe(orphan.connectionString);
+  expect(lines.join()).toContain(`process ${orphan.pid}`);
+  expect(await queryOnce(postgres.connectionString, "SELECT answer FROM kept")).toEqual([{ answer: 42 }]);
+  await postgres.stop();
+  expect(identity !== undefined && (await isAlive(identity))).toBe(false);
+  await expect(stat(postgres.socketDirectory)).rejects.toMatchObject({ code: "ENOENT" });
+});
+
+test("the death of an adopted server is told like that of a child", async () => {
+  const service = spawnService({ home, systemDirectory });
+  await service.report;
+  await service.kill();
+  const postgres = await startEmbeddedPostgres({ home, systemDirectory, log: () => undefined });
+  process.kill(postgres.pid, "SIGQUIT");
+  expect(await postgres.died).toContain("received immediate shutdown request");
+  await postgres.stop();
+});
+
+test("a home too long for a socket gets a short folder, found again at the adoption", async () => {
+  const long = join(folder, "l".repeat(100));
+  const service = spawnService({ home: long, systemDirectory });
+  const orphan = await service.report;
+  await service.kill();
+  expect(orphan.socketDirectory.startsWith(long)).toBe(false);
+  const { mode } = await stat(orphan.socketDirectory);
+  expect((mode & 0o777).toString(8)).toBe("700");
+  const postgres = await startEmbeddedPostgres({ home: long, systemDirectory, log: () => undefined });
+  expect(postgres).toMatchObject({ pid: orphan.pid, socketDirectory: orphan.socketDirectory });
+  await postgres.stop();
+  await expect(stat(orphan.socketDirectory)).rejects.toMatchObject({ code: "ENOENT" });
+});
+
+test("a stale postmaster.pid whose number another program wears stops no start, and harms no program", async () => {
+  const { uid, gid } = await stat(join(home, "postgres"));
+  const other = spawn("sleep", ["600"], process.getuid?.() === 0 ? { uid, gid } : {});
+  await once(other, "spawn");
+  const file = join(home, "postgres", "postmaster.pid");
+  const note = [
+    String(other.pid),
+    join(home, "postgres"),
+    "1700000000",
+    "5432",
+    join(home, "x"),
+    "",
+    "1 1",
+    "ready",
+    "",
+  ];
+  await writeFile(file, note.join("\n"));
+  const postgres = await startEmbeddedPostgres({ home, systemDirectory, log: () => undefined });
+  expect(postgres.pid).not.toBe(other.pid);
+  await postgres.stop();
+  expect(other.exitCode).toBeNull();
+  other.kill();
+  await once(other, "exit");
+
+  // The same file, and nobody wears the number any more.
+  await writeFile(file, note.join("\n"));
+  const again = await startEmbeddedPostgres({ home, systemDirectory, log: () => undefined });
+  await again.stop();
+});
+
+test("a service killed while the data directory is made leaves nothing half-made", async () => {
+  const fresh = join(folder, "fresh");
+  const service = spawnService({ home: fresh, systemDirectory });
+  // The draft's first file: initdb is at work.
+  await expect
+    .poll(
+      async () => {
+        const names = await readdir(fresh).catch(() => []);
+        const draft = names.find((name) => name.startsWith("postgres.init-"));
+        return draft === undefined ? "" : readFile(join(fresh, draft, "PG_VERSION"), "utf8").catch(() => "");
+      },
+      { interval: 2, timeout: 20_000 },
+    )
+    .toBe("18\n");
+  await service.kill();
+  expect(await readdir(fresh)).not.toContain("postgres");
+  const postgres = await startEmbeddedPostgres({ home: fresh, systemDirectory, log: () => undefined });
+  expect(await queryOnce(postgres.connectionString, "SELECT 1 AS one")).toEqual([{ one: 1 }]);
+  await postgres.stop();
+});

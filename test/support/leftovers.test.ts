@@ -1,0 +1,32 @@
+import { chmod, mkdtemp, stat, utimes } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { identify } from "../../packages/server/src/postgres/process-identity.ts";
+import { spawnService } from "../../packages/server/src/postgres/testing/service-process.ts";
+import { removeLeftovers, testHomePrefix } from "./leftovers.ts";
+
+async function folderOfARun(): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), testHomePrefix));
+  await chmod(folder, 0o711);
+  return folder;
+}
+
+test("the server and the folder of a killed run are removed, those of a living run stay", async () => {
+  const [dead, living] = await Promise.all([folderOfARun(), folderOfARun()]);
+  const killed = spawnService({ home: join(dead, "home") });
+  const running = spawnService({ home: join(living, "home") });
+  const [orphan, server] = await Promise.all([killed.report, running.report]);
+  await killed.kill();
+  const longAgo = new Date(Date.now() - 3_600_000);
+  await Promise.all([dead, living].map((folder) => utimes(folder, longAgo, longAgo)));
+
+  await removeLeftovers();
+  expect(await identify(orphan.pid)).toBeUndefined();
+  await expect(stat(dead)).rejects.toMatchObject({ code: "ENOENT" });
+  expect(await identify(server.pid)).toBeDefined();
+
+  await running.stop();
+  await removeLeftovers();
+  await expect(stat(living)).rejects.toMatchObject({ code: "ENOENT" });
+});
