@@ -49,7 +49,7 @@ export function fieldsReference(): GeneratedFile {
       "Every scalar is a JSON string; `settlementList` is the only list. Every field of a table is always present: " +
         "an empty string where the value is unknown.",
       "A receiver accepts a field under either of its names. A field under both of them, or a JSON key twice, is " +
-        "not authentic. What is sent is set per partner by `wireNames`: `table`, the names of the tables, or `sample`, " +
+        "not authentic. What is sent is set per partner by `wireNames`: `table`, the tables' names, or `sample`, " +
         "the second names of the two bodies.",
       "## Envelope",
       "What is POSTed: section 2.1 of the specification.",

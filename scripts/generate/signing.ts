@@ -59,10 +59,10 @@ export function signingReference(): GeneratedFile {
     path: "docs/reference/signing.md",
     text: markdown(
       "Signing and sealing",
-      "Sections 5 and 5.1 of the specification. `signature` is the HMAC-SHA256 of the signed string's UTF-8 bytes, in " +
-        "lower-case hexadecimal; it is never part of that string. Verify in constant time and accept either case.",
-      `The examples use the key \`${exampleKey.toString("hex")}\` (hexadecimal) and a terminal without \`tid\`: an ` +
-        "empty value keeps its key.",
+      "Sections 5 and 5.1 of the specification. `signature` is the HMAC-SHA256 of the signed string's UTF-8 bytes, " +
+        "in lower-case hexadecimal; it is never part of that string. Verify in constant time and accept either case.",
+      `The examples use the key \`${exampleKey.toString("hex")}\` (hexadecimal) and a terminal without \`tid\`: ` +
+        "an empty value keeps its key.",
       "## Card transaction IPN",
       "`isoResponseCode` stands twice.",
       orderTable(cardSigningOrder),

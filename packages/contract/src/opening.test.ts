@@ -83,6 +83,16 @@ describe("a notification", () => {
     expect(opened.keyId).toBe("new");
   });
 
+  test("may carry a settlement of 50,000 transactions", () => {
+    const settlementList = Array.from({ length: 50_000 }, (_, at) => ({ reqId: `req-${at}`, refNo: `ref "${at}":` }));
+    const values = { transaction_type: "SETTLE", settlementList };
+    for (const signing of [defaultSigning, { mode: "whole" }] as const) {
+      const wire = toWire("settlement", values, "table");
+      const body = posted({ ...wire, signature: sign(signedString("settlement", wire, signing), signer) });
+      expect(openAndVerify(body, opening({ signing })).ipn).toMatchObject({ settlementList });
+    }
+  });
+
   test("may be written with white space and escapes", () => {
     const { data } = JSON.parse(posted(signed("card")));
     const escaped = [...data].map((one: string) => `\\u${one.charCodeAt(0).toString(16).padStart(4, "0")}`).join("");

@@ -65,12 +65,12 @@ export function seal(
 }
 
 function sealJwe(plain: string, key: SealingKey, iv: Buffer): string {
-  const header = jweHeader(key.id);
-  const cipher = createCipheriv("aes-256-gcm", key.key, iv, gcm).setAAD(Buffer.from(header, "latin1"));
+  const header = jweHeader(key);
+  const cipher = createCipheriv("aes-256-gcm", key.key, iv, gcm).setAAD(header.authenticated);
   const ciphertext = cipher.update(plain, "utf8");
   cipher.final();
   const tag = cipher.getAuthTag();
-  return `${header}..${iv.toString("base64url")}.${ciphertext.toString("base64url")}.${tag.toString("base64url")}`;
+  return `${header.text}..${iv.toString("base64url")}.${ciphertext.toString("base64url")}.${tag.toString("base64url")}`;
 }
 
 /**
