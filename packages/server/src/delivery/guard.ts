@@ -1,0 +1,65 @@
+import { AddressList } from "../partners/addresses.ts";
+import { literalAddress } from "../partners/callback-url.ts";
+
+/** A callback's address is not one that this partner may be called at. The message says which address, and which list. */
+export class AddressRefused extends Error {
+  override readonly name = "AddressRefused";
+}
+
+export interface GuardRules {
+  /** The sandbox alone calls loopback addresses, and they must be listed there as well. */
+  readonly loopbackAllowed: boolean;
+}
+
+/**
+ * Which addresses a partner's callbacks may go to: section 5, rule 2. It judges three times: a host that is a literal
+ * address before anything is connected (a resolver is never asked for those), every address that a name resolves to,
+ * and the address a socket really is connected to, before its first byte.
+ */
+export class AddressGuard {
+  readonly #list: AddressList;
+  readonly #rules: GuardRules;
+
+  constructor(callbackAddresses: readonly string[], rules: GuardRules) {
+    this.#list = new AddressList(callbackAddresses);
+    this.#rules = rules;
+  }
+
+  /** Why this address must not be called; undefined when it may. */
+  refusal(address: string): string | undefined {
+    return this.#list.refusal(address, this.#rules.loopbackAllowed);
+  }
+
+  /** @throws AddressRefused */
+  requireAllowed(address: string | undefined): void {
+    if (address === undefined) throw new AddressRefused("The connection has no address to judge.");
+    const refusal = this.refusal(address);
+    if (refusal !== undefined) throw new AddressRefused(`${refusal}.`);
+  }
+
+  /**
+   * Of the addresses that a name resolved to, those that may be called. Only they are connected to, so a mixed answer
+   * does no harm.
+   *
+   * @throws AddressRefused when there is none, saying why of each
+   */
+  allowedOf(hostname: string, addresses: readonly string[]): readonly string[] {
+    const allowed = addresses.filter((address) => this.refusal(address) === undefined);
+    if (allowed.length > 0) return allowed;
+    const shownMax = 4;
+    const reasons = addresses.slice(0, shownMax).map((address) => this.refusal(address));
+    const more = addresses.length > shownMax ? ` and ${addresses.length - shownMax} more` : "";
+    throw new AddressRefused(`${hostname}: ${reasons.join("; ")}${more}.`);
+  }
+
+  /**
+   * The literal address that a URL's hostname is, judged; undefined for a name.
+   *
+   * @throws AddressRefused
+   */
+  literal(hostname: string): string | undefined {
+    const address = literalAddress(hostname);
+    if (address !== undefined) this.requireAllowed(address);
+    return address;
+  }
+}

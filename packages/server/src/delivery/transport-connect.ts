@@ -1,0 +1,160 @@
+import { connect as connectTcp, isIP, type Socket } from "node:net";
+import { connect as connectTls, type SecureContext, type TLSSocket } from "node:tls";
+import { type AddressGuard, AddressRefused } from "./guard.ts";
+import { codeOf, describe, TransportFailure } from "./transport-failure.ts";
+import type { Resolve } from "./transport-resolve.ts";
+
+/** How connections to one endpoint of one partner are made. */
+export interface ConnectRules {
+  readonly guard: AddressGuard;
+  readonly resolve: Resolve;
+  readonly secureContext: SecureContext;
+  /** For name look-up, TCP and TLS together. */
+  readonly connectTimeoutMs: number;
+}
+
+export interface Target {
+  /** Without brackets. */
+  readonly hostname: string;
+  readonly port: number;
+  readonly secure: boolean;
+}
+
+/** TLS sessions to resume: kept per endpoint, so that no partner's session is offered to another. */
+export interface SessionMemory {
+  session: Buffer | undefined;
+}
+
+/** A connection being made. `abandon` ends it, whatever its stage. */
+export interface Connecting {
+  readonly connected: Promise<Socket>;
+  abandon(): void;
+}
+
+const attemptOneAddressMs = 500;
+
+/**
+ * Connects where the guard allows, and nowhere else: `connected` rejects with a TransportFailure that says what went
+ * wrong. Certificates are always verified.
+ */
+export function connect(target: Target, rules: ConnectRules, memory: SessionMemory): Connecting {
+  const state: { stage: string; socket: Socket | undefined; over: boolean } = {
+    stage: "",
+    socket: undefined,
+    over: false,
+  };
+  const { promise, resolve, reject } = Promise.withResolvers<Socket>();
+  const end = (failure: TransportFailure) => {
+    state.over = true;
+    clearTimeout(timer);
+    state.socket?.destroy();
+    reject(failure);
+  };
+  const timer = setTimeout(
+    () => end(timeoutFailure(target, state.stage, rules.connectTimeoutMs)),
+    rules.connectTimeoutMs,
+  );
+
+  async function run(): Promise<void> {
+    state.stage = "dns";
+    const addresses = await addressesOf(target.hostname, rules);
+    if (state.over) return;
+    state.stage = "tcp";
+    const tcp = await openTcp(target, addresses, (socket) => {
+      state.socket = socket;
+    });
+    rules.guard.requireAllowed(tcp.remoteAddress);
+    if (!target.secure) return finish(tcp);
+    state.stage = "tls";
+    finish(
+      await openTls(tcp, target, rules.secureContext, memory, (socket) => {
+        state.socket = socket;
+      }),
+    );
+  }
+
+  function finish(socket: Socket): void {
+    clearTimeout(timer);
+    socket.setNoDelay(true);
+    socket.setKeepAlive(true, 30_000);
+    resolve(socket);
+  }
+
+  run().catch((error: unknown) => end(connectFailure(target, state.stage, error)));
+  return { connected: promise, abandon: () => end(new TransportFailure("timeout", "The attempt's time was over.")) };
+}
+
+async function addressesOf(hostname: string, rules: ConnectRules): Promise<readonly string[]> {
+  if (isIP(hostname) === 0) return rules.guard.allowedOf(hostname, await rules.resolve(hostname));
+  rules.guard.requireAllowed(hostname);
+  return [hostname];
+}
+
+function openTcp(target: Target, addresses: readonly string[], made: (socket: Socket) => void): Promise<Socket> {
+  return new Promise((resolve, reject) => {
+    const list = addresses.map((address) => ({ address, family: isIP(address) }));
+    const [only] = addresses;
+    const socket = connectTcp({
+      host: list.length === 1 && only !== undefined ? only : target.hostname,
+      port: target.port,
+      // Judged already: the socket tries these and asks nobody.
+      lookup: (_hostname, _options, callback) => callback(null, list),
+      autoSelectFamily: true,
+      autoSelectFamilyAttemptTimeout: attemptOneAddressMs,
+    });
+    made(socket);
+    socket.once("error", reject);
+    socket.once("connect", () => {
+      socket.off("error", reject);
+      resolve(socket);
+    });
+  });
+}
+
+function openTls(
+  tcp: Socket,
+  target: Target,
+  secureContext: SecureContext,
+  memory: SessionMemory,
+  made: (socket: Socket) => void,
+): Promise<TLSSocket> {
+  return new Promise((resolve, reject) => {
+    const socket = connectTls({
+      socket: tcp,
+      host: target.hostname,
+      // RFC 6066: no address is a server name.
+      ...(isIP(target.hostname) === 0 ? { servername: target.hostname } : {}),
+      secureContext,
+      rejectUnauthorized: true,
+      ALPNProtocols: ["http/1.1"],
+      ...(memory.session === undefined ? {} : { session: memory.session }),
+    });
+    made(socket);
+    const ended = () => reject(new Error("the connection was closed during the TLS handshake"));
+    socket.on("session", (session) => {
+      memory.session = session;
+    });
+    socket.once("error", reject);
+    socket.once("close", ended);
+    socket.once("secureConnect", () => {
+      socket.off("error", reject);
+      socket.off("close", ended);
+      resolve(socket);
+    });
+  });
+}
+
+function timeoutFailure(target: Target, stage: string, timeoutMs: number): TransportFailure {
+  const within = `within ${timeoutMs / 1_000} s`;
+  if (stage === "dns") return new TransportFailure("dns", `${target.hostname} was not resolved ${within}.`);
+  const what = stage === "tls" ? "The TLS handshake was not complete" : "There was no TCP connection";
+  return new TransportFailure("connect_timeout", `${what} ${within}.`);
+}
+
+function connectFailure(target: Target, stage: string, error: unknown): TransportFailure {
+  if (error instanceof AddressRefused) return new TransportFailure("address_refused", error.message);
+  if (stage === "dns") return new TransportFailure("dns", `${target.hostname} cannot be resolved: ${describe(error)}.`);
+  if (stage === "tls") return new TransportFailure("tls", `${describe(error)}.`);
+  if (codeOf(error) === "ETIMEDOUT") return new TransportFailure("connect_timeout", `${describe(error)}.`);
+  return new TransportFailure("connect", `${describe(error)}.`);
+}

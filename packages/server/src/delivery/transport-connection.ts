@@ -1,0 +1,63 @@
+import type { Socket } from "node:net";
+import { Client } from "undici";
+import { type Connecting, type ConnectRules, connect, type SessionMemory } from "./transport-connect.ts";
+
+/**
+ * Idle connections are kept this long unless the partner's Keep-Alive header says otherwise. A partner that closes its own
+ * earlier costs one repetition on a new connection, inside the attempt.
+ */
+const keepAliveMs = 30_000;
+const keepAliveMaxMs = 60_000;
+const headBytesMax = 16 * 1_024;
+
+/** One connection at a time to one origin of one partner, for one request at a time. It connects again when it was closed. */
+export class Connection {
+  readonly client: Client;
+  /** The address connected to, or last connected to. */
+  address: string | null = null;
+  /** Answers that came over the socket as it stands. */
+  answers = 0;
+  #connecting: Connecting | undefined;
+
+  constructor(origin: string, rules: ConnectRules, memory: SessionMemory) {
+    this.client = new Client(origin, {
+      connect: (target, callback) => {
+        const port = Number(target.port || (target.protocol === "https:" ? 443 : 80));
+        const connecting = connect(
+          { hostname: target.hostname, port, secure: target.protocol === "https:" },
+          rules,
+          memory,
+        );
+        this.#connecting = connecting;
+        connecting.connected.then(
+          (socket) => {
+            this.#took(socket);
+            callback(null, socket);
+          },
+          (failure: Error) => callback(failure, null),
+        );
+      },
+      pipelining: 1,
+      allowH2: false,
+      // The attempt has one deadline for everything; these would only bound the pauses in between.
+      headersTimeout: 0,
+      bodyTimeout: 0,
+      keepAliveTimeout: keepAliveMs,
+      keepAliveMaxTimeout: keepAliveMaxMs,
+      maxHeaderSize: headBytesMax,
+    });
+  }
+
+  #took(socket: Socket): void {
+    this.#connecting = undefined;
+    this.address = socket.remoteAddress ?? null;
+    this.answers = 0;
+  }
+
+  /** Ends it at once; a request on it fails. */
+  destroy(): void {
+    this.#connecting?.abandon();
+    // It resolves when the socket is closed, and never rejects.
+    void this.client.destroy();
+  }
+}

@@ -1,0 +1,64 @@
+import type { ConnectRules, SessionMemory } from "./transport-connect.ts";
+import { Connection } from "./transport-connection.ts";
+
+/** The connections to one origin of one partner, never shared with another. Used last, used again first: the rest grow idle. */
+export class Endpoint {
+  readonly version: string;
+  readonly #origin: string;
+  readonly #rules: ConnectRules;
+  readonly #memory: SessionMemory = { session: undefined };
+  readonly #idle: Connection[] = [];
+  #busy = 0;
+  #closed = false;
+  usedMs = 0;
+
+  constructor(origin: string, version: string, rules: ConnectRules) {
+    this.#origin = origin;
+    this.version = version;
+    this.#rules = rules;
+  }
+
+  get idle(): number {
+    return this.#idle.length;
+  }
+
+  get busy(): number {
+    return this.#busy;
+  }
+
+  /** A connection for one request, to be given back or dropped. How many there are is bounded by the slots of its callers. */
+  take(): Connection {
+    this.#busy += 1;
+    return this.#idle.pop() ?? new Connection(this.#origin, this.#rules, this.#memory);
+  }
+
+  /** As `take`, certainly without a socket that was used before. */
+  takeNew(): Connection {
+    this.#busy += 1;
+    return new Connection(this.#origin, this.#rules, this.#memory);
+  }
+
+  /** The request is answered to its end. False when the endpoint was closed and the connection with it. */
+  giveBack(connection: Connection): boolean {
+    this.#busy -= 1;
+    if (this.#closed) connection.destroy();
+    else this.#idle.push(connection);
+    return !this.#closed;
+  }
+
+  drop(connection: Connection): void {
+    this.#busy -= 1;
+    connection.destroy();
+  }
+
+  /** Ends the connection that was idle longest. */
+  shed(): void {
+    this.#idle.shift()?.destroy();
+  }
+
+  /** Ends what is idle now, and what is busy when it has its answer. */
+  close(): void {
+    this.#closed = true;
+    for (const connection of this.#idle.splice(0)) connection.destroy();
+  }
+}

@@ -1,0 +1,63 @@
+import { errors } from "undici";
+import type { FailureReason } from "./store.ts";
+
+/** Why a POST got no answer, in a stable word and in words for the operator. */
+export class TransportFailure extends Error {
+  override readonly name = "TransportFailure";
+  readonly reason: FailureReason;
+
+  constructor(reason: FailureReason, detail: string) {
+    super(detail);
+    this.reason = reason;
+  }
+}
+
+interface CodedError {
+  readonly code?: unknown;
+  readonly message: string;
+}
+
+/** The code and words of an error, the words cut: a TLS error can quote a whole certificate. */
+export function describe(error: unknown): string {
+  const { code, message } = codedError(error);
+  const cut = message.length > 300 ? `${message.slice(0, 300)}…` : message;
+  return typeof code === "string" && !cut.includes(code) ? `${cut} (${code})` : cut;
+}
+
+export function codeOf(error: unknown): string {
+  const { code } = codedError(error);
+  return typeof code === "string" ? code : "";
+}
+
+/** Of an attempt at several addresses, the first failure speaks for all. */
+function codedError(error: unknown): CodedError {
+  if (error instanceof AggregateError && error.errors[0] instanceof Error) return error.errors[0];
+  return error instanceof Error ? error : { message: String(error) };
+}
+
+const resetCodes = new Set(["ECONNRESET", "EPIPE", "ECONNABORTED", "UND_ERR_SOCKET"]);
+
+/** The connection ended under the request: on one that was used before, the partner may just have closed it as idle. */
+export function isReset(error: unknown): boolean {
+  return resetCodes.has(codeOf(error)) && !isBadAnswer(error);
+}
+
+/** undici's own word for an answer that cannot be one, such as 101 to a POST. */
+function isBadAnswer(error: unknown): boolean {
+  return error instanceof Error && /^bad (response|upgrade)$/.test(error.message);
+}
+
+const notHttp = [errors.HTTPParserError, errors.HeadersOverflowError, errors.ResponseContentLengthMismatchError];
+
+/** What an error after the connection stood means for the attempt. */
+export function exchangeFailure(error: unknown): TransportFailure {
+  if (error instanceof TransportFailure) return error;
+  if (isReset(error)) {
+    return new TransportFailure("reset", `The connection ended before the answer was complete: ${describe(error)}.`);
+  }
+  if (isBadAnswer(error) || notHttp.some((kind) => error instanceof kind)) {
+    return new TransportFailure("bad_response", `The answer is not HTTP/1.1: ${describe(error)}.`);
+  }
+  if (codeOf(error).startsWith("ERR_SSL")) return new TransportFailure("tls", `${describe(error)}.`);
+  return new TransportFailure("internal", describe(error));
+}

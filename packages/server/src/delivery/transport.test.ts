@@ -1,0 +1,467 @@
+import { once } from "node:events";
+import { createServer as createHttpServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { systemClock } from "../clock.ts";
+import { partnerSnapshot } from "../partners/partner.fixture.ts";
+import type { Partner } from "../partners/partner.ts";
+import { answer, httpsPeer, makeAuthority, tcpPeer, tlsPeer } from "./transport.fixture.ts";
+import { type Answered, type PostResult, Transport, type TransportOptions, type Unanswered } from "./transport.ts";
+
+let authority: Awaited<ReturnType<typeof makeAuthority>>;
+let certificate: { key: string; cert: string };
+
+beforeAll(async () => {
+  authority = await makeAuthority("Paybell test authority");
+  certificate = await authority.issue("callback.test");
+});
+
+function makeTransport(options: Partial<TransportOptions> = {}): Transport {
+  const transport = new Transport({
+    clock: systemClock,
+    resolve: () => Promise.resolve(["127.0.0.1"]),
+    sandbox: true,
+    extraCas: [authority.cert],
+    connectTimeoutMs: 5_000,
+    ...options,
+  });
+  onTestFinished(() => transport.close());
+  return transport;
+}
+
+interface Sent {
+  readonly transport?: Transport;
+  readonly partner?: Partner;
+  readonly deadlineMs?: number;
+  readonly path?: string;
+}
+
+const somebody = partnerSnapshot();
+
+function post(port: number, sent: Sent = {}): Promise<PostResult> {
+  return (sent.transport ?? makeTransport()).post({
+    partner: sent.partner ?? somebody,
+    url: `https://callback.test:${port}${sent.path ?? "/ipn"}`,
+    headers: { "content-type": "application/json" },
+    body: '{"data":"sealed"}',
+    deadlineMs: sent.deadlineMs ?? 5_000,
+  });
+}
+
+async function postUnanswered(port: number, sent: Sent = {}): Promise<Unanswered> {
+  const result = await post(port, sent);
+  if ("httpStatus" in result) throw new Error(`unexpectedly answered: ${result.httpStatus}`);
+  return result;
+}
+
+async function postAnswered(port: number, sent: Sent = {}): Promise<Answered> {
+  const result = await post(port, sent);
+  if (!("httpStatus" in result)) throw new Error(`unexpectedly ${result.reason}: ${result.detail}`);
+  return result;
+}
+
+describe("an answer", () => {
+  test("is taken by its status line, with the address it came from", async () => {
+    const peer = await httpsPeer(certificate, (_request, response) => response.writeHead(202).end("welcome"));
+    expect(await post(peer.port)).toEqual({ httpStatus: 202, address: "127.0.0.1", answer: null });
+  });
+
+  test("arrives with the body and headers as sent", async () => {
+    const received = Promise.withResolvers<{ text: string; header: string | undefined; url: string | undefined }>();
+    const peer = await tlsPeer(certificate, (socket) => {
+      socket.once("data", () => undefined);
+      socket.write(answer("200 OK"));
+    });
+    peer.server.once("secureConnection", (socket) => {
+      socket.once("data", (chunk: Buffer) => {
+        const text = chunk.toString();
+        received.resolve({ text, header: /content-type: (.*)\r\n/.exec(text)?.[1], url: text.split(" ")[1] });
+      });
+    });
+    await postAnswered(peer.port, { path: "/a/b?c=d" });
+    const { text, header, url } = await received.promise;
+    expect(text.startsWith("POST ")).toBe(true);
+    expect(header).toBe("application/json");
+    expect(url).toBe("/a/b?c=d");
+    expect(text).toContain(`host: callback.test:${peer.port}\r\n`);
+  });
+
+  test("that is not 2xx leaves its first 4 KiB, as bytes", async () => {
+    const body = Buffer.alloc(10_000, 0xc3);
+    const peer = await httpsPeer(certificate, (_request, response) => response.writeHead(500).end(body));
+    const result = await postAnswered(peer.port);
+    expect(result.httpStatus).toBe(500);
+    expect(result.answer).toEqual(body.subarray(0, 4_096));
+  });
+
+  test("of 100 MB is cut: 2xx is accepted, anything else keeps its 4 KiB", async () => {
+    const size = 100 * 1_024 * 1_024;
+    let status = 200;
+    const closed = Promise.withResolvers<number>();
+    const peer = await httpsPeer(certificate, (_request, response) => {
+      response.writeHead(status, { "content-length": size });
+      const chunk = Buffer.alloc(64 * 1_024, "x");
+      let written = 0;
+      const more = () => {
+        while (written < size && response.write(chunk)) written += chunk.length;
+      };
+      response.on("drain", more).on("close", () => closed.resolve(written));
+      more();
+    });
+    expect((await postAnswered(peer.port)).httpStatus).toBe(200);
+    expect(await closed.promise).toBeLessThan(size / 2);
+    status = 503;
+    expect((await postAnswered(peer.port)).answer).toHaveLength(4_096);
+  });
+
+  test("whose body never ends is taken a second after its head", async () => {
+    const peer = await tlsPeer(certificate, (socket) => {
+      socket.write("HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\nand then");
+    });
+    expect((await postAnswered(peer.port)).httpStatus).toBe(200);
+  });
+
+  test("that breaks off in its body stands by its status line", async () => {
+    const peer = await tlsPeer(certificate, (socket) => {
+      socket.end("HTTP/1.1 500 Oh\r\ncontent-length: 1000\r\n\r\nbroken");
+    });
+    expect(await postAnswered(peer.port)).toMatchObject({ httpStatus: 500, answer: Buffer.from("broken") });
+  });
+
+  test("may be announced by early hints", async () => {
+    const peer = await httpsPeer(certificate, (_request, response) => {
+      response.writeEarlyHints({ link: "</style.css>; rel=preload" });
+      response.writeHead(204).end();
+    });
+    expect((await postAnswered(peer.port)).httpStatus).toBe(204);
+  });
+
+  test("that redirects is not followed", async () => {
+    const target = await httpsPeer(certificate, (_request, response) => response.end());
+    const peer = await httpsPeer(certificate, (_request, response) => {
+      response.writeHead(307, { location: `https://callback.test:${target.port}/ipn` }).end();
+    });
+    expect((await postAnswered(peer.port)).httpStatus).toBe(307);
+    expect(target.connections).toBe(0);
+  });
+
+  test.each([
+    [429, "120", 120_000],
+    [503, "1", 1_000],
+    [503, "soon", undefined],
+    [500, "120", undefined],
+  ])("%i with Retry-After %s asks to wait %s ms", async (status, retryAfter, expected) => {
+    const peer = await httpsPeer(certificate, (_request, response) => {
+      response.writeHead(status, { "retry-after": retryAfter }).end();
+    });
+    expect((await postAnswered(peer.port)).retryAfterMs).toBe(expected);
+  });
+});
+
+describe("a failure says what it was:", () => {
+  test("no answer at all", async () => {
+    const peer = await tlsPeer(certificate, () => undefined);
+    expect(await postUnanswered(peer.port, { deadlineMs: 200 })).toEqual({
+      reason: "timeout",
+      detail: "There was no answer within 0.2 s.",
+      address: "127.0.0.1",
+    });
+  });
+
+  test("an answer that trickles in, whatever its pace", async () => {
+    const peer = await tlsPeer(certificate, (socket) => {
+      const letters = [..."HTTP/1.1 200 OK\r\nx-slow: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"];
+      const timer = setInterval(() => socket.write(letters.shift() ?? "a"), 10);
+      socket.on("close", () => clearInterval(timer));
+    });
+    expect(await postUnanswered(peer.port, { deadlineMs: 400 })).toMatchObject({
+      reason: "timeout",
+      detail: "The answer began, and its head was not complete within 0.4 s.",
+    });
+  });
+
+  test("a reset", async () => {
+    const peer = await tlsPeer(certificate, (socket) => socket.destroy());
+    expect(await postUnanswered(peer.port)).toMatchObject({ reason: "reset", address: "127.0.0.1" });
+    expect(peer.connections).toBe(1);
+  });
+
+  test.each([
+    "SSH-2.0-OpenSSH_9.6\r\n",
+    "HTTP/1.1 abc\r\n\r\n",
+    "HTTP/1.1 101 Switching\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n",
+  ])("no HTTP but %j", async (garbage) => {
+    const peer = await tlsPeer(certificate, (socket) => socket.write(garbage));
+    expect(await postUnanswered(peer.port)).toMatchObject({ reason: "bad_response" });
+  });
+
+  test("a head without end", async () => {
+    const peer = await tlsPeer(certificate, (socket) => {
+      socket.write(`HTTP/1.1 200 OK\r\n${"x-more: and more\r\n".repeat(2_000)}`);
+    });
+    expect(await postUnanswered(peer.port)).toMatchObject({ reason: "bad_response" });
+  });
+
+  test.each([
+    ["expired", async () => authority.issue("callback.test", new Date(Date.now() - 1_000)), /expired/],
+    ["another host's", async () => authority.issue("other.test"), /altnames/],
+    ["of an unknown authority", async () => (await makeAuthority("Nobody")).issue("callback.test"), /certificate/],
+  ])("a certificate that is %s, before any byte was sent", async (_what, issue, detail) => {
+    const peer = await tlsPeer(await issue(), () => undefined);
+    const result = await postUnanswered(peer.port);
+    expect(result).toMatchObject({ reason: "tls", detail: expect.stringMatching(detail) });
+    expect(peer.bytes).toBe(0);
+  });
+
+  test("plain HTTP where TLS was expected", async () => {
+    const peer = await tcpPeer((socket) => socket.end(answer("400 Bad Request")));
+    expect(await postUnanswered(peer.port)).toMatchObject({ reason: "tls" });
+  });
+
+  test("a connection closed in the TLS handshake", async () => {
+    const peer = await tcpPeer((socket) => socket.destroy());
+    expect(await postUnanswered(peer.port)).toMatchObject({ reason: "tls" });
+  });
+
+  test("a TLS handshake that never ends", async () => {
+    const peer = await tcpPeer(() => undefined);
+    expect(await postUnanswered(peer.port, { transport: makeTransport({ connectTimeoutMs: 150 }) })).toEqual({
+      reason: "connect_timeout",
+      detail: "The TLS handshake was not complete within 0.15 s.",
+      address: null,
+    });
+  });
+
+  test("an attempt whose time is over while it connects", async () => {
+    const peer = await tcpPeer(() => undefined);
+    expect(await postUnanswered(peer.port, { deadlineMs: 150 })).toMatchObject({ reason: "connect_timeout" });
+  });
+
+  test("nobody listening", async () => {
+    const peer = await tcpPeer(() => undefined);
+    await peer.close();
+    expect(await postUnanswered(peer.port)).toMatchObject({
+      reason: "connect",
+      detail: expect.stringContaining("ECONNREFUSED"),
+      address: null,
+    });
+  });
+
+  test("a name that does not exist", async () => {
+    const missing = Object.assign(new Error("queryA ENOTFOUND callback.test"), { code: "ENOTFOUND" });
+    const transport = makeTransport({ resolve: () => Promise.reject(missing) });
+    expect(await postUnanswered(1, { transport })).toMatchObject({
+      reason: "dns",
+      detail: "callback.test cannot be resolved: queryA ENOTFOUND callback.test.",
+    });
+  });
+
+  test("a name server that never answers", async () => {
+    const transport = makeTransport({ resolve: () => new Promise(() => undefined), connectTimeoutMs: 100 });
+    expect(await postUnanswered(1, { transport })).toMatchObject({
+      reason: "dns",
+      detail: "callback.test was not resolved within 0.1 s.",
+    });
+  });
+
+  test("a header that cannot be sent", async () => {
+    const result = await makeTransport().post({
+      partner: somebody,
+      url: "https://callback.test:1/ipn",
+      headers: { "x-bad": "a\r\nb" },
+      body: "",
+      deadlineMs: 1_000,
+    });
+    expect(result).toMatchObject({ reason: "internal" });
+  });
+});
+
+describe("connections", () => {
+  test("are used again", async () => {
+    const peer = await httpsPeer(certificate, (_request, response) => response.end("thanks"));
+    const transport = makeTransport();
+    for (let i = 0; i < 5; i += 1) await postAnswered(peer.port, { transport });
+    expect(peer.connections).toBe(1);
+  });
+
+  test("are never shared between partners", async () => {
+    const peer = await httpsPeer(certificate, (_request, response) => response.end());
+    const transport = makeTransport();
+    await postAnswered(peer.port, { transport });
+    await postAnswered(peer.port, { transport, partner: partnerSnapshot() });
+    expect(peer.connections).toBe(2);
+  });
+
+  test("go when the registration changes, and stay when a snapshot is only newer", async () => {
+    const peer = await httpsPeer(certificate, (_request, response) => response.end());
+    const transport = makeTransport();
+    const closed = Promise.withResolvers<void>();
+    peer.server.once("connection", (socket) => socket.once("close", () => closed.resolve()));
+    await postAnswered(peer.port, { transport });
+    await postAnswered(peer.port, { transport, partner: { ...somebody } });
+    expect(peer.connections).toBe(1);
+    const settings = { ...somebody.settings, callbackAddresses: ["127.0.0.0/8"] };
+    await postAnswered(peer.port, { transport, partner: { ...somebody, settings } });
+    await closed.promise;
+    expect(peer.connections).toBe(2);
+  });
+
+  test("of one partner can be ended", async () => {
+    const peer = await httpsPeer(certificate, (_request, response) => response.end());
+    const transport = makeTransport();
+    const closed = Promise.withResolvers<void>();
+    peer.server.once("connection", (socket) => socket.once("close", () => closed.resolve()));
+    await postAnswered(peer.port, { transport });
+    transport.closePartner(somebody.id);
+    await closed.promise;
+  });
+
+  test("have their answer first when they are ended under way", async () => {
+    const asked = Promise.withResolvers<() => void>();
+    const peer = await httpsPeer(certificate, (_request, response) => asked.resolve(() => response.end()));
+    const transport = makeTransport();
+    const result = postAnswered(peer.port, { transport });
+    const reply = await asked.promise;
+    transport.closePartner(somebody.id);
+    reply();
+    expect((await result).httpStatus).toBe(200);
+  });
+
+  test("beyond the bound of idle ones are ended, the longest unused first", async () => {
+    const closed = Promise.withResolvers<void>();
+    const first = await httpsPeer(certificate, (_request, response) => response.end());
+    const second = await httpsPeer(certificate, (_request, response) => response.end());
+    first.server.once("connection", (socket) => socket.once("close", () => closed.resolve()));
+    const transport = makeTransport({ idleConnectionsMax: 1 });
+    await postAnswered(first.port, { transport });
+    await postAnswered(second.port, { transport });
+    await closed.promise;
+    await postAnswered(second.port, { transport });
+    expect(second.connections).toBe(1);
+  });
+
+  test("to endpoints beyond their bound are ended, the longest unused first", async () => {
+    const closed = Promise.withResolvers<void>();
+    const first = await httpsPeer(certificate, (_request, response) => response.end());
+    const second = await httpsPeer(certificate, (_request, response) => response.end());
+    first.server.once("connection", (socket) => socket.once("close", () => closed.resolve()));
+    const transport = makeTransport({ endpointsMax: 1 });
+    await postAnswered(first.port, { transport });
+    await postAnswered(second.port, { transport });
+    await closed.promise;
+  });
+
+  test("that were closed as idle under a request are replaced once, inside the attempt", async () => {
+    const peer = await tlsPeer(certificate, (socket, connection) => {
+      if (connection === 1 && socket.bytesWritten > 0) socket.destroy();
+      else socket.write(answer("200 OK"));
+    });
+    const transport = makeTransport();
+    await postAnswered(peer.port, { transport });
+    expect((await postAnswered(peer.port, { transport })).httpStatus).toBe(200);
+    expect(peer.connections).toBe(2);
+  });
+
+  test("that end again on the new connection are the partner's failure", async () => {
+    const peer = await tlsPeer(certificate, (socket) => {
+      if (peer.connections === 1 && socket.bytesWritten === 0) socket.write(answer("200 OK"));
+      else socket.destroy();
+    });
+    const transport = makeTransport();
+    await postAnswered(peer.port, { transport });
+    expect(await postUnanswered(peer.port, { transport })).toMatchObject({ reason: "reset" });
+    expect(peer.connections).toBe(2);
+  });
+
+  test("that break after the first byte of an answer are not tried again", async () => {
+    const peer = await tlsPeer(certificate, (socket) => {
+      if (socket.bytesWritten === 0) socket.write(answer("200 OK"));
+      else socket.end("HTTP/1.1 2");
+    });
+    const transport = makeTransport();
+    await postAnswered(peer.port, { transport });
+    expect((await postUnanswered(peer.port, { transport })).reason).toMatch(/reset|bad_response/);
+    expect(peer.connections).toBe(1);
+  });
+
+  test("that the partner closes after each answer are simply made again", async () => {
+    const peer = await httpsPeer(certificate, (_request, response) => {
+      response.setHeader("connection", "close").end();
+    });
+    const transport = makeTransport();
+    for (let i = 0; i < 3; i += 1) await postAnswered(peer.port, { transport });
+    expect(peer.connections).toBe(3);
+  });
+
+  test("are as many as there are requests at once", async () => {
+    const open: (() => void)[] = [];
+    const peer = await httpsPeer(certificate, (_request, response) => {
+      open.push(() => response.end());
+      if (open.length === 8) for (const reply of open) reply();
+    });
+    const transport = makeTransport();
+    const results = await Promise.all(Array.from({ length: 8 }, () => postAnswered(peer.port, { transport })));
+    expect(results.map((result) => result.httpStatus)).toEqual(Array(8).fill(200));
+    expect(peer.connections).toBe(8);
+  });
+});
+
+describe("the address guard", () => {
+  test.each([
+    "127.0.0.1",
+    "127.1",
+    "2130706433",
+    "0x7f.1",
+    "0x7f000001",
+    "0177.0.0.1",
+    "127.0.0.1.",
+    "[::ffff:127.0.0.1]",
+    "[::ffff:7f00:1]",
+    "[64:ff9b::7f00:1]",
+    "%31%32%37.0.0.1",
+    "１２７.0.0.1",
+    "localhost",
+  ])("connects to nobody at %s outside the sandbox, even when it is listed", async (host) => {
+    const peer = await tcpPeer(() => undefined);
+    const transport = makeTransport({ sandbox: false });
+    const partner = partnerSnapshot({ callbackAddresses: ["127.0.0.0/8", "::1/128", "::/0", "0.0.0.0/0"] });
+    const url = `https://${host}:${peer.port}/ipn`;
+    const result = await transport.post({ partner, url, headers: {}, body: "x", deadlineMs: 2_000 });
+    expect(result).toMatchObject({ reason: "address_refused", address: null });
+    expect(peer.connections).toBe(0);
+  });
+
+  test("says which address is outside of which list", async () => {
+    const partner = partnerSnapshot({ callbackAddresses: ["203.0.113.0/24"] });
+    const transport = makeTransport({ resolve: () => Promise.resolve(["198.51.100.7", "10.0.0.5"]) });
+    expect(await postUnanswered(443, { transport, partner })).toEqual({
+      reason: "address_refused",
+      detail:
+        "callback.test: 198.51.100.7 is outside callbackAddresses (203.0.113.0/24); 10.0.0.5 is a private address: callbackAddresses must name a block within 10.0.0.0/8 for it, and has 203.0.113.0/24.",
+      address: null,
+    });
+  });
+
+  test("connects to the listed ones of a name's addresses", async () => {
+    const peer = await httpsPeer(certificate, (_request, response) => response.end());
+    const transport = makeTransport({ resolve: () => Promise.resolve(["198.51.100.7", "127.0.0.1", "::1"]) });
+    expect((await postAnswered(peer.port, { transport })).address).toBe("127.0.0.1");
+  });
+
+  test("lets http:// through in the sandbox alone", async () => {
+    const server = createHttpServer((request, response) => request.resume().on("end", () => response.end()));
+    server.listen(0, "127.0.0.1");
+    await once(server, "listening");
+    onTestFinished(() => void server.close());
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/ipn`;
+    const request = { partner: somebody, url, headers: {}, body: "x", deadlineMs: 2_000 };
+    const sandbox = makeTransport();
+    expect(await sandbox.post(request)).toMatchObject({ httpStatus: 200 });
+    sandbox.close();
+    expect(await makeTransport({ sandbox: false }).post(request)).toEqual({
+      reason: "tls",
+      detail: "The callback URL is not https://.",
+      address: null,
+    });
+  });
+});

@@ -1,0 +1,232 @@
+import { createSecureContext, getCACertificates, type SecureContext } from "node:tls";
+import type { Clock } from "../clock.ts";
+import type { PartnerId } from "../ids.ts";
+import type { Partner } from "../partners/partner.ts";
+import { AddressGuard } from "./guard.ts";
+import { mayAskToWait, readRetryAfterMs } from "./schedule.ts";
+import type { FailureReason } from "./store.ts";
+import type { ConnectRules } from "./transport-connect.ts";
+import type { Connection } from "./transport-connection.ts";
+import { Endpoint } from "./transport-endpoint.ts";
+import { type Answer, Exchange } from "./transport-exchange.ts";
+import { exchangeFailure, isReset, TransportFailure } from "./transport-failure.ts";
+import type { Resolve } from "./transport-resolve.ts";
+
+export interface TransportOptions {
+  readonly clock: Clock;
+  readonly resolve: Resolve;
+  /** The sandbox alone calls http:// and loopback addresses. */
+  readonly sandbox: boolean;
+  /** PEM certificates that are trusted beside the well-known authorities. */
+  readonly extraCas?: readonly string[];
+  /** For name look-up, TCP and TLS together. */
+  readonly connectTimeoutMs: number;
+  readonly idleConnectionsMax?: number;
+  readonly endpointsMax?: number;
+}
+
+export interface Post {
+  readonly partner: Partner;
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string | Buffer;
+  /** For everything: connecting, sending, a repetition, the answer. Milliseconds from now. */
+  readonly deadlineMs: number;
+}
+
+/** An answer, whatever its status. */
+export interface Answered {
+  readonly httpStatus: number;
+  readonly address: string | null;
+  /** The first 4 KiB of an answer that is not 2xx. */
+  readonly answer: Buffer | null;
+  /** What a 429 or 503 asked to wait. */
+  readonly retryAfterMs?: number;
+}
+
+/** No answer. */
+export interface Unanswered {
+  readonly reason: FailureReason;
+  readonly detail: string;
+  /** The address that was connected to; null when it came to no connection. */
+  readonly address: string | null;
+}
+
+export type PostResult = Answered | Unanswered;
+
+const idleConnectionsDefault = 2_048;
+const endpointsDefault = 4_096;
+const evictAfterMs = 60_000;
+const sweepEveryMs = 10_000;
+
+/** POSTs to partners' callback URLs: section 4.1. */
+export class Transport {
+  readonly #options: TransportOptions;
+  readonly #secureContext: SecureContext;
+  /** By partner and origin, the longest unused first. */
+  readonly #endpoints = new Map<string, Endpoint>();
+  readonly #versions = new WeakMap<Partner, string>();
+  readonly #sweeper: NodeJS.Timeout;
+  #idle = 0;
+
+  constructor(options: TransportOptions) {
+    this.#options = options;
+    this.#secureContext = createSecureContext({
+      minVersion: "TLSv1.2",
+      ...(options.extraCas === undefined ? {} : { ca: [...getCACertificates("default"), ...options.extraCas] }),
+    });
+    this.#sweeper = setInterval(() => this.#sweep(), sweepEveryMs).unref();
+  }
+
+  /** One attempt. It never rejects: what went wrong is a result, to be recorded. */
+  post(post: Post): Promise<PostResult> {
+    const url = URL.canParse(post.url) ? new URL(post.url) : undefined;
+    if (url === undefined) return Promise.resolve(refused("internal", "The callback URL cannot be read."));
+    if (url.protocol !== "https:" && !(url.protocol === "http:" && this.#options.sandbox)) {
+      return Promise.resolve(refused("tls", "The callback URL is not https://."));
+    }
+    return this.#run(post, url);
+  }
+
+  /** Ends the connections of a partner whose registration changed; what is under way has its answer first. */
+  closePartner(id: PartnerId): void {
+    for (const [key, endpoint] of this.#endpoints) if (key.startsWith(id)) this.#remove(key, endpoint);
+  }
+
+  /** Ends every idle connection, and each busy one when it has its answer. */
+  close(): void {
+    clearInterval(this.#sweeper);
+    for (const [key, endpoint] of this.#endpoints) this.#remove(key, endpoint);
+  }
+
+  #run(post: Post, url: URL): Promise<PostResult> {
+    return new Promise((resolve) => {
+      const endpoint = this.#endpoint(post.partner, url.origin);
+      const request = {
+        path: url.pathname + url.search,
+        method: "POST" as const,
+        headers: post.headers,
+        body: post.body,
+      };
+      let connection: Connection;
+      let exchange: Exchange;
+      const end = (result: PostResult) => {
+        clearTimeout(timer);
+        resolve(result);
+      };
+      const fail = (failure: TransportFailure) => {
+        endpoint.drop(connection);
+        end({ reason: failure.reason, detail: failure.message, address: connection.address });
+      };
+      const answered = (answer: Answer, reusable: boolean) => {
+        if (reusable) this.#giveBack(endpoint, connection);
+        else endpoint.drop(connection);
+        end(this.#result(answer, connection.address));
+      };
+      const failed = (error: Error) => {
+        // Closed as idle while the request was on its way. Once, and on a new connection: a second such end is the partner's.
+        if (!(exchange.reused && !exchange.answerBegan && isReset(error))) return fail(exchangeFailure(error));
+        endpoint.drop(connection);
+        send(endpoint.takeNew());
+      };
+      const send = (over: Connection) => {
+        connection = over;
+        exchange = new Exchange(over, answered, failed);
+        over.client.dispatch(request, exchange);
+      };
+      const timer = setTimeout(() => {
+        exchange.abandon();
+        fail(deadlineFailure(exchange, post.deadlineMs));
+      }, post.deadlineMs);
+      send(this.#take(endpoint));
+    });
+  }
+
+  #result(answer: Answer, address: string | null): Answered {
+    const { httpStatus, retryAfter, body } = answer;
+    const asked = mayAskToWait(httpStatus) && retryAfter !== undefined;
+    const retryAfterMs = asked ? readRetryAfterMs(retryAfter, this.#options.clock.nowMs()) : undefined;
+    return { httpStatus, address, answer: body, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) };
+  }
+
+  #take(endpoint: Endpoint): Connection {
+    if (endpoint.idle > 0) this.#idle -= 1;
+    return endpoint.take();
+  }
+
+  #giveBack(endpoint: Endpoint, connection: Connection): void {
+    if (!endpoint.giveBack(connection)) return;
+    this.#idle += 1;
+    if (this.#idle > (this.#options.idleConnectionsMax ?? idleConnectionsDefault)) this.#shed();
+  }
+
+  #shed(): void {
+    for (const endpoint of this.#endpoints.values()) {
+      if (endpoint.idle === 0) continue;
+      endpoint.shed();
+      this.#idle -= 1;
+      return;
+    }
+  }
+
+  #endpoint(partner: Partner, origin: string): Endpoint {
+    const key = `${partner.id} ${origin}`;
+    const version = this.#version(partner);
+    const known = this.#endpoints.get(key);
+    const endpoint = known?.version === version ? known : new Endpoint(origin, version, this.#rules(partner));
+    if (known !== undefined && known !== endpoint) this.#remove(key, known);
+    endpoint.usedMs = this.#options.clock.monotonicMs();
+    this.#endpoints.delete(key);
+    this.#endpoints.set(key, endpoint);
+    if (this.#endpoints.size > (this.#options.endpointsMax ?? endpointsDefault)) this.#removeLongestUnused();
+    return endpoint;
+  }
+
+  /** What of the registration decides where connections may go. */
+  #version(partner: Partner): string {
+    const known = this.#versions.get(partner);
+    if (known !== undefined) return known;
+    const version = partner.settings.callbackAddresses.join(" ");
+    this.#versions.set(partner, version);
+    return version;
+  }
+
+  #rules(partner: Partner): ConnectRules {
+    const { resolve, connectTimeoutMs, sandbox } = this.#options;
+    const guard = new AddressGuard(partner.settings.callbackAddresses, { loopbackAllowed: sandbox });
+    return { guard, resolve, connectTimeoutMs, secureContext: this.#secureContext };
+  }
+
+  #removeLongestUnused(): void {
+    for (const [key, endpoint] of this.#endpoints) {
+      if (endpoint.busy > 0) continue;
+      this.#remove(key, endpoint);
+      return;
+    }
+  }
+
+  #remove(key: string, endpoint: Endpoint): void {
+    this.#idle -= endpoint.idle;
+    this.#endpoints.delete(key);
+    endpoint.close();
+  }
+
+  #sweep(): void {
+    const nowMs = this.#options.clock.monotonicMs();
+    for (const [key, endpoint] of this.#endpoints) {
+      if (nowMs - endpoint.usedMs <= evictAfterMs) return;
+      if (endpoint.busy === 0) this.#remove(key, endpoint);
+    }
+  }
+}
+
+function deadlineFailure(exchange: Exchange, deadlineMs: number): TransportFailure {
+  const within = `within ${deadlineMs / 1_000} s`;
+  if (!exchange.sent) return new TransportFailure("connect_timeout", `There was no connection ${within}.`);
+  if (!exchange.answerBegan) return new TransportFailure("timeout", `There was no answer ${within}.`);
+  return new TransportFailure("timeout", `The answer began, and its head was not complete ${within}.`);
+}
+
+function refused(reason: FailureReason, detail: string): Unanswered {
+  return { reason, detail, address: null };
+}
