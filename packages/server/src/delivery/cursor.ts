@@ -1,0 +1,79 @@
+import { createHash } from "node:crypto";
+import { PaybellError } from "../errors.ts";
+
+/** A place in commit order: everything up to it was seen. */
+export interface Position {
+  /** The 64-bit transaction id (`xid8`) under which a notification was committed. */
+  readonly xid: bigint;
+  /** The notification's id, which orders those of one transaction. */
+  readonly id: string;
+}
+
+/** Which history a cursor counts in: a restored backup or a promoted replica goes on with another timeline. */
+export interface Cluster {
+  readonly systemIdentifier: bigint;
+  readonly timeline: number;
+}
+
+export interface Cursor {
+  readonly position: Position;
+  /** Everything made before was seen: when history is dropped beyond this moment, something may have been missed. */
+  readonly asOfMs: number;
+}
+
+export interface CursorContext {
+  readonly cluster: Cluster;
+  /** Since when history is whole. */
+  readonly keptFromMs: number;
+}
+
+// version[1] systemIdentifier[8] timeline[4] asOfMs[6] xid[8] id[16] check[5]: 48 bytes, 64 characters without padding.
+const version = 1;
+const checkAt = 43;
+const cursorBytes = 48;
+const form = /^[A-Za-z0-9_-]{64}$/;
+
+/** Sorts before every notification of its transaction. */
+export const firstId = "00000000-0000-0000-0000-000000000000";
+
+export function writeCursor(cursor: Cursor, cluster: Cluster): string {
+  const bytes = Buffer.alloc(cursorBytes);
+  bytes.writeUInt8(version, 0);
+  bytes.writeBigUInt64BE(cluster.systemIdentifier, 1);
+  bytes.writeUInt32BE(cluster.timeline, 9);
+  bytes.writeUIntBE(Math.max(0, Math.trunc(cursor.asOfMs)), 13, 6);
+  bytes.writeBigUInt64BE(cursor.position.xid, 19);
+  bytes.write(cursor.position.id.replaceAll("-", ""), 27, "hex");
+  checkOf(bytes).copy(bytes, checkAt);
+  return bytes.toString("base64url");
+}
+
+/**
+ * @throws PaybellError `invalid_cursor` when it is not one that we wrote, `cursor_from_another_history` when it counts in
+ * another database, `cursor_expired` when what comes after it is no longer kept whole.
+ */
+export function readCursor(text: string, { cluster, keptFromMs }: CursorContext): Cursor {
+  if (!form.test(text)) throw new PaybellError("invalid_cursor");
+  const bytes = Buffer.from(text, "base64url");
+  if (bytes.readUInt8(0) !== version || !checkOf(bytes).equals(bytes.subarray(checkAt))) {
+    throw new PaybellError("invalid_cursor");
+  }
+  if (bytes.readBigUInt64BE(1) !== cluster.systemIdentifier || bytes.readUInt32BE(9) !== cluster.timeline) {
+    throw new PaybellError("cursor_from_another_history");
+  }
+  const asOfMs = bytes.readUIntBE(13, 6);
+  if (asOfMs < keptFromMs) throw new PaybellError("cursor_expired");
+  return { position: { xid: bytes.readBigUInt64BE(19), id: uuidText(bytes.toString("hex", 27, checkAt)) }, asOfMs };
+}
+
+/** Against slips only (a character lost in copying): who makes up a cursor reads nothing but their own notifications. */
+function checkOf(bytes: Buffer): Buffer {
+  return createHash("sha256")
+    .update(bytes.subarray(0, checkAt))
+    .digest()
+    .subarray(0, cursorBytes - checkAt);
+}
+
+function uuidText(hex: string): string {
+  return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join("-");
+}

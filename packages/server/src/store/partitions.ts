@@ -1,0 +1,178 @@
+import type { Pool, PoolClient } from "pg";
+import type { Clock } from "../clock.ts";
+import { dayMs, dayOf, dayOfPartition, historyTables, idsOfDay, partitionName } from "./partition-days.ts";
+import { type DropResult, dropDay, longestScheduleS, pruneEvents } from "./partitions-drop.ts";
+
+export interface PartitionsOptions {
+  readonly pool: Pool;
+  readonly clock: Pick<Clock, "nowMs">;
+  /** Whole days that history is kept. */
+  readonly historyDays: number;
+  /** How long the creation of a day may wait for another statement's lock. */
+  readonly createLockTimeoutMs?: number;
+  /** The same for dropping one. Short, because every statement on history waits behind it meanwhile. */
+  readonly dropLockTimeoutMs?: number;
+}
+
+/** What was done, and what has to wait for the next time. */
+export interface Maintained {
+  readonly created: number;
+  readonly dropped: number;
+  /** Days past retention that could not be dropped yet, and why. */
+  readonly waiting: readonly { readonly day: string; readonly why: string }[];
+  /** Days that could not be made: tried again the next time. */
+  readonly troubles: readonly unknown[];
+  readonly daysAhead: number;
+}
+
+/** History would be dropped while it may still be needed to deliver. */
+export class RetentionTooShort extends Error {
+  override readonly name = "RetentionTooShort";
+  readonly code = "retention_too_short";
+  readonly remedy: string;
+
+  constructor(historyDays: number, scheduleS: number, neededDays: number) {
+    super(
+      `History is kept for ${historyDays} days, but a partner's retry schedule lasts ${Math.ceil(scheduleS / 86_400)} days.`,
+    );
+    this.remedy = `Set PAYBELL_HISTORY_DAYS to at least ${neededDays}: the longest schedule and ${marginDays} days.`;
+  }
+}
+
+const daysAheadWanted = 14;
+const marginDays = 7;
+// Any number will do, as long as every version of the service uses the same one.
+const partitionLock = 7_420_002;
+
+/** Keeps the days of history: makes them ahead of time, and drops them when their time is over. */
+export class Partitions {
+  readonly #options: Required<PartitionsOptions>;
+
+  constructor(options: PartitionsOptions) {
+    this.#options = { createLockTimeoutMs: 5_000, dropLockTimeoutMs: 500, ...options };
+  }
+
+  /**
+   * To be called at the start and every hour; several instances may do it at once.
+   *
+   * @throws RetentionTooShort before anything is dropped; whatever the database says when there is no partition for today.
+   */
+  async maintain(): Promise<Maintained> {
+    const todayMs = dayOf(this.#options.clock.nowMs());
+    const wanted = Array.from({ length: daysAheadWanted + 2 }, (_, index) => todayMs + (index - 1) * dayMs);
+    const { created, troubles } = await this.#create(wanted);
+    const daysAhead = await this.partitionsAhead();
+    if (daysAhead < 0) throw troubles[0] ?? new Error("There is no partition for today.");
+    const { dropped, waiting } = await this.#dropExpired(todayMs);
+    return { created, dropped, waiting, troubles, daysAhead };
+  }
+
+  /** Days after today for which history has a place already; -1 when today itself has none. Below 3 is a warning. */
+  async partitionsAhead(): Promise<number> {
+    const standing = await this.#standing();
+    const todayMs = dayOf(this.#options.clock.nowMs());
+    let days = 0;
+    while (standing.has(todayMs + days * dayMs)) days += 1;
+    return days - 1;
+  }
+
+  /** Makes the days of these moments, if they are not there: for a notification that outlived its day. */
+  async ensureDays(momentsMs: readonly number[]): Promise<void> {
+    const { troubles } = await this.#create(momentsMs.map(dayOf));
+    if (troubles.length > 0) throw troubles[0];
+  }
+
+  async #create(daysMs: readonly number[]): Promise<{ created: number; troubles: unknown[] }> {
+    const standing = await this.#standing();
+    const missing = [...new Set(daysMs)].filter((day) => !standing.has(day));
+    const troubles: unknown[] = [];
+    let created = 0;
+    for (const day of missing) {
+      try {
+        if (await this.#inTransaction(this.#options.createLockTimeoutMs, (client) => createDay(client, day)))
+          created += 1;
+      } catch (error) {
+        troubles.push(error);
+      }
+    }
+    return { created, troubles };
+  }
+
+  async #dropExpired(todayMs: number): Promise<Pick<Maintained, "dropped" | "waiting">> {
+    const { pool, historyDays } = this.#options;
+    const scheduleS = await longestScheduleS(pool);
+    const neededDays = Math.ceil(scheduleS / 86_400) + marginDays;
+    if (historyDays < neededDays) throw new RetentionTooShort(historyDays, scheduleS, neededDays);
+    const keptFromMs = todayMs - historyDays * dayMs;
+    const expired = [...(await this.#daysOfAny())].filter((day) => day < keptFromMs).sort((a, b) => a - b);
+    const waiting: { day: string; why: string }[] = [];
+    for (const day of expired) {
+      const result = await this.#drop(day, scheduleS);
+      if (result !== "dropped") waiting.push({ day: new Date(day).toISOString().slice(0, 10), why: result });
+    }
+    await pruneEvents(pool, keptFromMs);
+    return { dropped: expired.length - waiting.length, waiting };
+  }
+
+  #drop(day: number, scheduleS: number): Promise<DropResult> {
+    const { pool, dropLockTimeoutMs } = this.#options;
+    return dropDay({
+      pool,
+      day,
+      scheduleS,
+      finally: (work) => this.#inTransaction(dropLockTimeoutMs, work),
+    });
+  }
+
+  /** One instance at a time: PostgreSQL would refuse the second of two that make or drop the same day. */
+  async #inTransaction<Result>(lockTimeoutMs: number, work: (client: PoolClient) => Promise<Result>): Promise<Result> {
+    const client = await this.#options.pool.connect();
+    try {
+      await client.query("BEGIN");
+      await client.query("SELECT pg_advisory_xact_lock($1)", [partitionLock]);
+      await client.query("SELECT set_config('lock_timeout', $1, true)", [String(lockTimeoutMs)]);
+      const result = await work(client);
+      await client.query("COMMIT");
+      client.release();
+      return result;
+    } catch (error) {
+      client.release(true);
+      throw error;
+    }
+  }
+
+  /** Days that every table of history has. */
+  async #standing(): Promise<Set<number>> {
+    const [first, ...others] = await Promise.all(historyTables.map((table) => daysOfTable(this.#options.pool, table)));
+    return new Set([...(first ?? [])].filter((day) => others.every((days) => days.has(day))));
+  }
+
+  async #daysOfAny(): Promise<Set<number>> {
+    const days = await Promise.all(historyTables.map((table) => daysOfTable(this.#options.pool, table)));
+    return new Set(days.flatMap((some) => [...some]));
+  }
+}
+
+async function daysOfTable(database: Pool | PoolClient, table: string): Promise<Set<number>> {
+  const { rows } = await database.query<{ name: string }>(
+    `SELECT c.relname AS name FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
+     WHERE i.inhparent = $1::regclass AND NOT i.inhdetachpending`,
+    [table],
+  );
+  return new Set(rows.flatMap(({ name }) => dayOfPartition(name) ?? []));
+}
+
+/** CREATE, then ATTACH: unlike CREATE … PARTITION OF, this never locks out those who read and write the parent. */
+async function createDay(client: PoolClient, day: number): Promise<boolean> {
+  const [from, to] = idsOfDay(day);
+  let created = false;
+  for (const table of historyTables) {
+    // Another instance may have made it while we waited for the lock.
+    if ((await daysOfTable(client, table)).has(day)) continue;
+    const name = partitionName(table, day);
+    await client.query(`CREATE TABLE ${name} (LIKE ${table} INCLUDING ALL)`);
+    await client.query(`ALTER TABLE ${table} ATTACH PARTITION ${name} FOR VALUES FROM ('${from}') TO ('${to}')`);
+    created = true;
+  }
+  return created;
+}
