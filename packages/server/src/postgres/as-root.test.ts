@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { installedBinaries, usableBinaries } from "./binaries.ts";
 import { startEmbeddedPostgres } from "./embedded.ts";
-import { isRoot, queryOnce, temporaryFolder } from "./testing/homes.ts";
+import { isRoot, queryOnce, temporaryFolder, withoutSync } from "./testing/homes.ts";
 
 const folder = await temporaryFolder();
 
@@ -14,6 +14,7 @@ describe.runIf(isRoot)("as root", () => {
     const postgres = await startEmbeddedPostgres({
       home,
       log: () => undefined,
+      settings: withoutSync,
       systemDirectory: join(folder, "unused"),
     });
     const status = await readFile(`/proc/${postgres.pid}/status`, "utf8");
@@ -29,7 +30,8 @@ describe.runIf(isRoot)("as root", () => {
     const [home, systemDirectory] = [join(folder, "closed"), join(folder, "system")];
     await mkdir(home, { mode: 0o700 });
     const lines: string[] = [];
-    const start = () => startEmbeddedPostgres({ home, systemDirectory, log: (line) => lines.push(line) });
+    const start = () =>
+      startEmbeddedPostgres({ home, systemDirectory, log: (line) => lines.push(line), settings: withoutSync });
     const first = await start();
     await queryOnce(first.connectionString, "CREATE TABLE kept AS SELECT 42 AS answer");
     await first.stop();
@@ -47,7 +49,7 @@ describe.runIf(isRoot)("as root", () => {
 
   test("data in a home that was closed later are not left behind for an empty database", async () => {
     const home = join(folder, "closed-later");
-    const options = { home, log: () => undefined, systemDirectory: join(folder, "system-2") };
+    const options = { home, log: () => undefined, settings: withoutSync, systemDirectory: join(folder, "system-2") };
     await (await startEmbeddedPostgres(options)).stop();
     await chmod(home, 0o700);
     await expect(startEmbeddedPostgres(options)).rejects.toMatchObject({ code: "home_not_permitted" });

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { startEmbeddedPostgres } from "./embedded.ts";
 import { identify, isAlive } from "./process-identity.ts";
-import { queryOnce, temporaryFolder } from "./testing/homes.ts";
+import { queryOnce, temporaryFolder, withoutSync } from "./testing/homes.ts";
 import { spawnService } from "./testing/service-process.ts";
 
 const folder = await temporaryFolder();
@@ -19,7 +19,12 @@ test("a PostgreSQL whose service was killed is adopted by the next start, and st
   await service.kill();
   const identity = await identify(orphan.pid);
   const lines: string[] = [];
-  const postgres = await startEmbeddedPostgres({ home, systemDirectory, log: (line) => lines.push(line) });
+  const postgres = await startEmbeddedPostgres({
+    home,
+    systemDirectory,
+    log: (line) => lines.push(line),
+    settings: withoutSync,
+  });
   expect(postgres.pid).toBe(orphan.pid);
   expect(postgres.connectionString).toBe(orphan.connectionString);
   expect(lines.join()).toContain(`process ${orphan.pid}`);
@@ -33,7 +38,7 @@ test("the death of an adopted server is told like that of a child", async () => 
   const service = spawnService({ home, systemDirectory });
   await service.report;
   await service.kill();
-  const postgres = await startEmbeddedPostgres({ home, systemDirectory, log: () => undefined });
+  const postgres = await startEmbeddedPostgres({ home, systemDirectory, log: () => undefined, settings: withoutSync });
   process.kill(postgres.pid, "SIGQUIT");
   expect(await postgres.died).toContain("received immediate shutdown request");
   await postgres.stop();
@@ -47,7 +52,12 @@ test("a home too long for a socket gets a short folder, found again at the adopt
   expect(orphan.socketDirectory.startsWith(long)).toBe(false);
   const { mode } = await stat(orphan.socketDirectory);
   expect((mode & 0o777).toString(8)).toBe("700");
-  const postgres = await startEmbeddedPostgres({ home: long, systemDirectory, log: () => undefined });
+  const postgres = await startEmbeddedPostgres({
+    home: long,
+    systemDirectory,
+    log: () => undefined,
+    settings: withoutSync,
+  });
   expect(postgres).toMatchObject({ pid: orphan.pid, socketDirectory: orphan.socketDirectory });
   await postgres.stop();
   await expect(stat(orphan.socketDirectory)).rejects.toMatchObject({ code: "ENOENT" });
@@ -70,7 +80,7 @@ test("a stale postmaster.pid whose number another program wears stops no start, 
     "",
   ];
   await writeFile(file, note.join("\n"));
-  const postgres = await startEmbeddedPostgres({ home, systemDirectory, log: () => undefined });
+  const postgres = await startEmbeddedPostgres({ home, systemDirectory, log: () => undefined, settings: withoutSync });
   expect(postgres.pid).not.toBe(other.pid);
   await postgres.stop();
   expect(other.exitCode).toBeNull();
@@ -79,7 +89,7 @@ test("a stale postmaster.pid whose number another program wears stops no start, 
 
   // The same file, and nobody wears the number any more.
   await writeFile(file, note.join("\n"));
-  const again = await startEmbeddedPostgres({ home, systemDirectory, log: () => undefined });
+  const again = await startEmbeddedPostgres({ home, systemDirectory, log: () => undefined, settings: withoutSync });
   await again.stop();
 });
 
@@ -99,7 +109,12 @@ test("a service killed while the data directory is made leaves nothing half-made
     .toBe("18\n");
   await service.kill();
   expect(await readdir(fresh)).not.toContain("postgres");
-  const postgres = await startEmbeddedPostgres({ home: fresh, systemDirectory, log: () => undefined });
+  const postgres = await startEmbeddedPostgres({
+    home: fresh,
+    systemDirectory,
+    log: () => undefined,
+    settings: withoutSync,
+  });
   expect(await queryOnce(postgres.connectionString, "SELECT 1 AS one")).toEqual([{ one: 1 }]);
   await postgres.stop();
 });

@@ -6,11 +6,11 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { startEmbeddedPostgres } from "./embedded.ts";
 import { refusalError } from "./refusal.ts";
 import { socketDirectoryOf } from "./socket-directory.ts";
-import { isRoot, queryOnce, temporaryFolder } from "./testing/homes.ts";
+import { isRoot, queryOnce, temporaryFolder, withoutSync } from "./testing/homes.ts";
 
 const folder = await temporaryFolder();
 const systemDirectory = join(folder, "system");
-const quiet = { log: () => undefined, systemDirectory };
+const quiet = { log: () => undefined, settings: withoutSync, systemDirectory };
 const home = join(folder, "home");
 const run = promisify(execFile);
 

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { startEmbeddedPostgres } from "./embedded.ts";
 import { identify, type ProcessIdentity } from "./process-identity.ts";
 import { takeServiceLock } from "./service-lock.ts";
-import { temporaryFolder } from "./testing/homes.ts";
+import { temporaryFolder, withoutSync } from "./testing/homes.ts";
 import { spawnService } from "./testing/service-process.ts";
 
 const folder = await temporaryFolder();
@@ -43,7 +43,9 @@ test("a second service on one home is told who has it, and the first goes on", a
   const systemDirectory = join(folder, "system");
   const first = spawnService({ home, systemDirectory });
   const { pid } = await first.report;
-  await expect(startEmbeddedPostgres({ home, systemDirectory, log: () => undefined })).rejects.toMatchObject({
+  await expect(
+    startEmbeddedPostgres({ home, systemDirectory, log: () => undefined, settings: withoutSync }),
+  ).rejects.toMatchObject({
     name: "PostgresStartError",
     code: "home_in_use",
     message: expect.stringContaining(`process ${first.pid}`),
@@ -51,7 +53,7 @@ test("a second service on one home is told who has it, and the first goes on", a
   });
   expect(await identify(pid)).toBeDefined();
   await first.stop();
-  const next = await startEmbeddedPostgres({ home, systemDirectory, log: () => undefined });
+  const next = await startEmbeddedPostgres({ home, systemDirectory, log: () => undefined, settings: withoutSync });
   await next.stop();
 });
 

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { Client } from "pg";
 import { expect, test } from "vitest";
 import { startEmbeddedPostgres } from "./embedded.ts";
-import { temporaryFolder } from "./testing/homes.ts";
+import { temporaryFolder, withoutSync } from "./testing/homes.ts";
 
 const folder = await temporaryFolder();
 
@@ -12,6 +12,7 @@ test("a fast shutdown that hangs becomes an immediate one, and says so", async (
     home: join(folder, "home"),
     systemDirectory: join(folder, "system"),
     log: (line) => lines.push(line),
+    settings: withoutSync,
     stopTimeoutMs: 200,
   });
   const client = new Client({ connectionString: postgres.connectionString });

@@ -9,6 +9,7 @@ const [home = "", systemDirectory] = process.argv.slice(2);
 try {
   const postgres = await startEmbeddedPostgres({
     home,
+    settings: { fsync: "off" },
     log: (line) => process.stderr.write(`${line}\n`),
     ...(systemDirectory === undefined ? {} : { systemDirectory }),
   });
