@@ -1,0 +1,85 @@
+import { isAbsolute, relative } from "node:path";
+import { indent } from "./story-fields.ts";
+import { type Look, paint } from "./story-look.ts";
+import { columnsOf, milliseconds, wrap } from "./story-text.ts";
+
+export interface BannerFacts {
+  /** The service's address, such as http://localhost:7420. */
+  readonly baseUrl: string;
+  /** The sandbox partner's, such as https://127.0.0.1:7421/ipn. */
+  readonly receiverUrl: string;
+  /** sandbox.json, absolute. */
+  readonly credentialsPath: string;
+  /** Where the service was started: the paths are shown from there. */
+  readonly workingDirectory: string;
+  /** Milliseconds the start took. */
+  readonly readyAfterMs: number;
+}
+
+/**
+ * What stands in the terminal once the sandbox is ready. Never a secret: the command reads the API key when it runs.
+ */
+export function bannerLines(facts: BannerFacts, look: Look): string[] {
+  const credentials = pathFrom(facts.workingDirectory, facts.credentialsPath);
+  const rows = [
+    ["Service", facts.baseUrl],
+    ["Docs", `${facts.baseUrl}/docs`],
+    ["Receiver", facts.receiverUrl, "the sandbox partner: its IPNs go here"],
+    ["Credentials", credentials, "its keys, and the operator's token"],
+  ];
+  const valueColumns = Math.max(...rows.map(([, value = ""]) => columnsOf(value)));
+  const where = isAbsolute(credentials) ? "into another terminal" : "into another terminal in this folder";
+  return [
+    "",
+    indent +
+      paint(look, "strong", "Paybell sandbox") +
+      paint(look, "faint", `  ready in ${milliseconds(facts.readyAfterMs)}`),
+    "",
+    ...rows.map(([name = "", value = "", hint = ""]) => {
+      const line = `${indent}${paint(look, "faint", name.padEnd(13))}${paint(look, "link", value)}`;
+      const fits = indent.length + 13 + valueColumns + 2 + hint.length <= look.columns;
+      return hint === "" || !fits
+        ? line
+        : line + " ".repeat(valueColumns - columnsOf(value) + 2) + paint(look, "faint", hint);
+    }),
+    "",
+    ...wrap(`To make a Sale, paste this ${where}:`, look.columns - indent.length).map((line) => indent + line),
+    "",
+    ...saleCommandLines(facts.baseUrl, credentials),
+    "",
+    ...wrap("Its IPN appears here. Ctrl-C stops.", look.columns - indent.length).map((line) => indent + line),
+    "",
+  ];
+}
+
+/**
+ * A Sale as a curl command, for any POSIX shell: a new reqId each time it is pasted, the API key read from sandbox.json
+ * by node, which is there for certain, as jq is not. Never wrapped to the terminal: a copied line break would end the
+ * command.
+ */
+export function saleCommandLines(baseUrl: string, credentials: string): string[] {
+  const file = isAbsolute(credentials) ? credentials : `./${credentials}`;
+  const readKey = quote(`require(${JSON.stringify(file)}).apiKey`);
+  return [
+    `curl -sS ${baseUrl}/v1/commands -w '\\n' \\`,
+    // The same as an Authorization header, and short enough for 80 columns.
+    `  --oauth2-bearer "$(node -p ${readKey})" \\`,
+    "  -H 'Content-Type: application/json' \\",
+    `  -d '{"command": "SALE", "reqId": "'$(node -p 'crypto.randomUUID()')'",`,
+    `       "amount": "150000", "currency": "VND", "merchantTransId": "order-1",`,
+    `       "tid": "T0000001", "mid": "M00000001",`,
+    `       "card": {"token": "tok_approve", "number": "411111******1111",`,
+    `                "swipeType": "C", "aid": "A0000000031010"}}'`,
+  ];
+}
+
+/** From the folder where the shell stands; absolute when it lies elsewhere. */
+function pathFrom(folder: string, path: string): string {
+  const shorter = relative(folder, path);
+  return shorter.startsWith("..") || isAbsolute(shorter) ? path : shorter;
+}
+
+/** One word for a POSIX shell, whatever is in it. */
+function quote(word: string): string {
+  return `'${word.replaceAll("'", "'\\''")}'`;
+}

@@ -1,0 +1,103 @@
+/** A value as it may stand in a terminal: what could steer the terminal, or hide, is shown as its code instead. */
+export function printable(value: string): string {
+  return value.replaceAll(/[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Cn}\u2028\u2029]/gu, (character) => {
+    return `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`;
+  });
+}
+
+const combining = /\p{M}/u;
+/** The code points that terminals draw two columns wide: East Asian Wide and Fullwidth, and the emoji. */
+const wideRanges = [
+  [0x1100, 0x115f],
+  [0x2e80, 0x303e],
+  [0x3041, 0xa4cf],
+  [0xac00, 0xd7a3],
+  [0xf900, 0xfaff],
+  [0xfe30, 0xfe6f],
+  [0xff00, 0xff60],
+  [0xffe0, 0xffe6],
+  [0x1f300, 0x1faff],
+  [0x20000, 0x3fffd],
+] as const;
+
+/** Columns that a printable text takes in a terminal. */
+export function columnsOf(text: string): number {
+  let columns = 0;
+  for (const character of text) columns += columnsOfOne(character);
+  return columns;
+}
+
+function columnsOfOne(character: string): number {
+  if (combining.test(character)) return 0;
+  const code = character.codePointAt(0) ?? 0;
+  return wideRanges.some(([first, last]) => code >= first && code <= last) ? 2 : 1;
+}
+
+/** The text in at most so many columns; an ellipsis stands for what is cut. */
+export function cut(text: string, columnsMax: number): string {
+  if (columnsOf(text) <= columnsMax) return text;
+  let kept = "";
+  let columns = 1;
+  for (const character of text) {
+    columns += columnsOfOne(character);
+    if (columns > columnsMax) break;
+    kept += character;
+  }
+  return `${kept}…`;
+}
+
+export function padEnd(text: string, columns: number): string {
+  return text + " ".repeat(Math.max(0, columns - columnsOf(text)));
+}
+
+export function padStart(text: string, columns: number): string {
+  return " ".repeat(Math.max(0, columns - columnsOf(text))) + text;
+}
+
+/** Pieces in lines of at most so many columns; a piece is never broken, and cut only when it alone is longer. */
+export function arrange<Piece extends { readonly text: string }>(
+  pieces: readonly Piece[],
+  joint: string,
+  columnsMax: number,
+): Piece[][] {
+  const lines: Piece[][] = [];
+  let room = 0;
+  for (const piece of pieces) {
+    const text = cut(piece.text, columnsMax);
+    const columns = columnsOf(text);
+    const line = lines.at(-1);
+    if (line !== undefined && columnsOf(joint) + columns <= room) {
+      line.push({ ...piece, text });
+      room -= columnsOf(joint) + columns;
+    } else {
+      lines.push([{ ...piece, text }]);
+      room = columnsMax - columns;
+    }
+  }
+  return lines;
+}
+
+/** Texts joined into lines of at most so many columns. */
+export function flow(texts: readonly string[], joint: string, columnsMax: number): string[] {
+  const lines = arrange(
+    texts.map((text) => ({ text })),
+    joint,
+    columnsMax,
+  );
+  return lines.map((line) => line.map(({ text }) => text).join(joint));
+}
+
+/** Words into lines of at most so many columns. */
+export function wrap(sentence: string, columnsMax: number): string[] {
+  return flow(sentence.split(" "), " ", columnsMax);
+}
+
+export function milliseconds(ms: number): string {
+  if (ms < 1_000) return `${Math.round(ms)} ms`;
+  if (ms < 60_000) return `${(ms / 1_000).toFixed(1).replace(/\.0$/, "")} s`;
+  return ms < 3_600_000 ? `${Math.round(ms / 60_000)} min` : `${Math.round(ms / 3_600_000)} h`;
+}
+
+export function count(number: number, one: string, many = `${one}s`): string {
+  return `${number.toLocaleString("en-US")} ${number === 1 ? one : many}`;
+}
