@@ -1,0 +1,133 @@
+import { ciphers, encodings, openAndVerify, webhookSignatureMatches } from "@paybell/contract";
+import { describe, expect, test } from "vitest";
+import { type NotificationId, newId, type TransactionId } from "../ids.ts";
+import type { IpnFacts } from "../ipn/facts.ts";
+import { partnerSnapshot } from "../partners/partner.fixture.ts";
+import type { Partner } from "../partners/partner.ts";
+import { type EnvelopeFor, makeEnvelope } from "./envelope.ts";
+
+const sale: IpnFacts = {
+  kind: "card",
+  command: "SALE",
+  fields: {
+    id: "t-1",
+    amount: "150000",
+    currency: "VND",
+    status: "SUCCESS",
+    isoResponseCode: "00",
+    extraData: '{"ghế":"số 7"}',
+  },
+};
+const settlement: IpnFacts = {
+  kind: "settlement",
+  command: "SETTLEMENT",
+  fields: { id: "s-1", saleTotalAmount: "10", voidTotalAmount: "2", status: "SUCCESS" },
+  settlementList: [{ reqId: "r", refNo: "1" }],
+  currency: "USD",
+};
+
+function attempt(given: Partial<EnvelopeFor> = {}): EnvelopeFor {
+  return {
+    notificationId: newId() as NotificationId,
+    command: "SALE",
+    originalId: null,
+    attemptNo: 1,
+    callbackUrl: "https://callback.test/ipn",
+    outOfOrder: false,
+    nowMs: 1_750_000_000_999,
+    ...given,
+  };
+}
+
+function opened(partner: Partner, body: string) {
+  const { settings, keys } = partner;
+  return openAndVerify(body, {
+    sealing: settings,
+    signing: settings.signing,
+    encryptionKeys: [keys.encryption],
+    signingKeys: [keys.signing.key],
+  });
+}
+
+describe("an envelope", () => {
+  test.each(ciphers.flatMap((cipher) => encodings.map((encoding) => [cipher, encoding] as const)))(
+    "sealed with %s in %s opens to the IPN that it was",
+    (cipher, encoding) => {
+      const partner = partnerSnapshot({ cipher, encoding });
+      const { body, keyId } = makeEnvelope(JSON.stringify(sale), partner, attempt());
+      const { ipn, kind } = opened(partner, body);
+      expect(kind).toBe("card");
+      expect(ipn).toMatchObject({ ...sale.fields, transaction_type: "SALE" });
+      expect(keyId).toBe(partner.keys.encryption.id);
+    },
+  );
+
+  test.each(["table", "sample"] as const)("with %s names is signed as it stands on the wire", (wireNames) => {
+    for (const signing of [{ mode: "fields" }, { mode: "whole" }] as const) {
+      const partner = partnerSnapshot({ wireNames, signing });
+      const { body } = makeEnvelope(JSON.stringify(settlement), partner, attempt({ command: "SETTLEMENT" }));
+      const { ipn, wire } = opened(partner, body);
+      expect(ipn).toMatchObject({
+        callbackUrl: "https://callback.test/ipn",
+        settlementList: settlement.settlementList,
+      });
+      expect("deviceID" in wire).toBe(wireNames === "sample");
+    }
+  });
+
+  test("is another one each time, under the same id", () => {
+    const partner = partnerSnapshot();
+    const at = attempt();
+    const [first, second] = [
+      makeEnvelope(JSON.stringify(sale), partner, at),
+      makeEnvelope(JSON.stringify(sale), partner, at),
+    ];
+    expect(first.body).not.toBe(second.body);
+    expect(first.headers["webhook-id"]).toBe(second.headers["webhook-id"]);
+  });
+
+  test("carries the headers of the contract", () => {
+    const partner = partnerSnapshot();
+    const originalId = newId() as TransactionId;
+    const at = attempt({ attemptNo: 3, command: "VOID", originalId, outOfOrder: true });
+    const { headers, body } = makeEnvelope(JSON.stringify(sale), partner, at);
+    expect(headers).toEqual({
+      accept: "application/json",
+      "content-type": "application/json",
+      "user-agent": "Paybell",
+      "paybell-contract": "1",
+      "paybell-key": partner.keys.encryption.id,
+      "webhook-id": at.notificationId,
+      "webhook-timestamp": "1750000000",
+      "webhook-signature": expect.stringMatching(/^v1,[A-Za-z0-9+/]{43}=$/),
+      "paybell-attempt": "3",
+      "paybell-command": "VOID",
+      "paybell-original-transaction": originalId,
+      "paybell-out-of-order": "1",
+    });
+    const signature = headers["webhook-signature"] ?? "";
+    const keys = partner.keys.webhook.map((secret) => secret.key);
+    expect(webhookSignatureMatches(signature, at.notificationId, "1750000000", body, keys)).toBe(true);
+    expect(webhookSignatureMatches(signature, at.notificationId, "1750000000", `${body} `, keys)).toBe(false);
+  });
+
+  test("names no key in a header when it is a JWE, which names it itself", () => {
+    const partner = partnerSnapshot({ cipher: "jwe" });
+    const { headers, body } = makeEnvelope(JSON.stringify(sale), partner, attempt());
+    expect(headers).not.toHaveProperty("paybell-key");
+    expect(opened(partner, body).keyId).toBe(partner.keys.encryption.id);
+  });
+
+  test("is signed with both webhook secrets while a rotation lasts", () => {
+    const one = partnerSnapshot();
+    const [older, newer] = [one.keys.webhook, partnerSnapshot().keys.webhook];
+    const partner = { ...one, keys: { ...one.keys, webhook: [...newer, ...older] } };
+    const at = attempt();
+    const { headers, body } = makeEnvelope(JSON.stringify(sale), partner, at);
+    const signature = headers["webhook-signature"] ?? "";
+    for (const [secret] of [older, newer]) {
+      const keys = secret ? [secret.key] : [];
+      expect(webhookSignatureMatches(signature, at.notificationId, "1750000000", body, keys)).toBe(true);
+    }
+  });
+});
