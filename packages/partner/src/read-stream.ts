@@ -8,6 +8,7 @@ import { bodyBytesMax } from "./options.ts";
  */
 export function readStream(stream: Readable): Promise<BodyRead> {
   if (stream.readableDidRead || stream.readableEnded) return Promise.resolve({ failed: "already_read" });
+  if (stream.destroyed) return Promise.reject(new Error("The sender went away before the body was read."));
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let byteCount = 0;

@@ -21,13 +21,6 @@ export interface BannerFacts {
  */
 export function bannerLines(facts: BannerFacts, look: Look): string[] {
   const credentials = pathFrom(facts.workingDirectory, facts.credentialsPath);
-  const rows = [
-    ["Service", facts.baseUrl],
-    ["Docs", `${facts.baseUrl}/docs`],
-    ["Receiver", facts.receiverUrl, "the sandbox partner: its IPNs go here"],
-    ["Credentials", credentials, "its keys, and the operator's token"],
-  ];
-  const valueColumns = Math.max(...rows.map(([, value = ""]) => columnsOf(value)));
   const where = isAbsolute(credentials) ? "into another terminal" : "into another terminal in this folder";
   return [
     "",
@@ -35,13 +28,7 @@ export function bannerLines(facts: BannerFacts, look: Look): string[] {
       paint(look, "strong", "Paybell sandbox") +
       paint(look, "faint", `  ready in ${milliseconds(facts.readyAfterMs)}`),
     "",
-    ...rows.map(([name = "", value = "", hint = ""]) => {
-      const line = `${indent}${paint(look, "faint", name.padEnd(13))}${paint(look, "link", value)}`;
-      const fits = indent.length + 13 + valueColumns + 2 + hint.length <= look.columns;
-      return hint === "" || !fits
-        ? line
-        : line + " ".repeat(valueColumns - columnsOf(value) + 2) + paint(look, "faint", hint);
-    }),
+    ...placeLines(facts, credentials, look),
     "",
     ...wrap(`To make a Sale, paste this ${where}:`, look.columns - indent.length).map((line) => indent + line),
     "",
@@ -50,6 +37,24 @@ export function bannerLines(facts: BannerFacts, look: Look): string[] {
     ...wrap("Its IPN appears here. Ctrl-C stops.", look.columns - indent.length).map((line) => indent + line),
     "",
   ];
+}
+
+const nameColumns = 13;
+
+function placeLines({ baseUrl, receiverUrl }: BannerFacts, credentials: string, look: Look): string[] {
+  const places = [
+    { name: "Service", place: baseUrl, hint: "" },
+    { name: "Docs", place: `${baseUrl}/docs`, hint: "" },
+    { name: "Receiver", place: receiverUrl, hint: "the sandbox partner: its IPNs go here" },
+    { name: "Credentials", place: credentials, hint: "its keys, and the operator's token" },
+  ];
+  const placeColumns = Math.max(...places.map(({ place }) => columnsOf(place))) + 2;
+  return places.map(({ name, place, hint }) => {
+    const line = indent + paint(look, "faint", name.padEnd(nameColumns)) + paint(look, "link", place);
+    const hintFits = indent.length + nameColumns + placeColumns + hint.length <= look.columns;
+    if (hint === "" || !hintFits) return line;
+    return line + " ".repeat(placeColumns - columnsOf(place)) + paint(look, "faint", hint);
+  });
 }
 
 /**

@@ -1,0 +1,51 @@
+import { once } from "node:events";
+import { Readable } from "node:stream";
+import { describe, expect, it } from "vitest";
+import { bodyBytesMax } from "./options.ts";
+import { readStream } from "./read-stream.ts";
+
+const open = () => new Readable({ read: () => undefined });
+
+describe("reading a body", () => {
+  it("gives every byte, in one chunk or many, and none of an empty one", async () => {
+    expect(await readStream(Readable.from([Buffer.from("ab")]))).toEqual({ body: Buffer.from("ab") });
+    expect(await readStream(Readable.from([Buffer.from("a"), Buffer.from("b")]))).toEqual({ body: Buffer.from("ab") });
+    expect(await readStream(Readable.from([]))).toEqual({ body: Buffer.alloc(0) });
+  });
+
+  it("reads up to the bound, and not one byte more", async () => {
+    const most = Buffer.alloc(bodyBytesMax);
+    expect(await readStream(Readable.from([most]))).toEqual({ body: most });
+    expect(await readStream(Readable.from([most, Buffer.alloc(1)]))).toEqual({ failed: "too_large" });
+  });
+
+  it("throws away what comes after the bound, then cuts the connection", async () => {
+    const stream = open();
+    const chunk = Buffer.alloc(bodyBytesMax);
+    stream.push(chunk);
+    stream.push(chunk);
+    expect(await readStream(stream)).toEqual({ failed: "too_large" });
+    expect(stream.destroyed).toBe(false);
+    const closed = once(stream, "close");
+    stream.push(Buffer.alloc(1));
+    await closed;
+    expect(stream.destroyed).toBe(true);
+  });
+
+  it("tells a stream that was read before", async () => {
+    const stream = Readable.from([Buffer.from("ab")]);
+    for await (const _ of stream);
+    expect(await readStream(stream)).toEqual({ failed: "already_read" });
+  });
+
+  it("rejects when the sender goes away, before the first byte or within the body", async () => {
+    const before = open().destroy();
+    await once(before, "close");
+    await expect(readStream(before)).rejects.toThrow(/went away/);
+    const within = open();
+    within.push("a");
+    const read = readStream(within);
+    within.once("data", () => within.destroy());
+    await expect(read).rejects.toThrow(/went away/);
+  });
+});
