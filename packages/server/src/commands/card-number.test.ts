@@ -1,0 +1,173 @@
+import { randomUUID } from "node:crypto";
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { cardNumberProblem, cardNumberRanges, holdsCardNumber } from "./card-number.ts";
+
+function checkDigit(digits: string): string {
+  for (let check = 0; check <= 9; check += 1) if (luhnSum(`${digits}${check}`) % 10 === 0) return check.toString();
+  throw new Error("one of ten digits always fits");
+}
+
+/** The textbook way, not that of the code under test. */
+function luhnSum(digits: string): number {
+  return [...digits]
+    .reverse()
+    .flatMap((digit, place) => [...(Number(digit) * (place % 2 === 0 ? 1 : 2)).toString()])
+    .reduce((sum, digit) => sum + Number(digit), 0);
+}
+
+/** As checkDigit, for 14 digits, a hundred times as fast. */
+function quickCheckDigit(digits: string): string {
+  let sum = 0;
+  for (let at = 0; at < 14; at += 1) {
+    const digit = digits.charCodeAt(at) - 48;
+    sum += at % 2 === 0 ? digit : digit < 5 ? digit * 2 : digit * 2 - 9;
+  }
+  return ((10 - (sum % 10)) % 10).toString();
+}
+
+function countHits(count: number, make: () => string): number {
+  let hits = 0;
+  for (let drawn = 0; drawn < count; drawn += 1) if (holdsCardNumber(make())) hits += 1;
+  return hits;
+}
+
+const below = (limit: number) => Math.floor(Math.random() * limit);
+const digitsOf = (length: number) => Array.from({ length }, () => below(10)).join("");
+
+describe("the guard lets pass", () => {
+  test("a million random UUIDs, with dashes, without, and among others", () => {
+    expect(countHits(400_000, () => randomUUID())).toBe(0);
+    expect(countHits(400_000, () => randomUUID().replaceAll("-", ""))).toBe(0);
+    expect(countHits(100_000, () => JSON.stringify({ reqId: randomUUID(), orders: [randomUUID()] }))).toBe(0);
+    expect(countHits(100_000, () => `${randomUUID()} ${randomUUID().toUpperCase()}`)).toBe(0);
+  });
+
+  test("a million timestamps: every year of them", () => {
+    const moment = () => new Date(below(Date.UTC(2099, 11, 31))).toISOString();
+    const compact = (iso: string) => iso.slice(0, 4) + iso.slice(5, 7) + iso.slice(8, 10) + iso.slice(11, 13);
+    const digits = (iso: string) => compact(iso) + iso.slice(14, 16) + iso.slice(17, 19);
+    expect(digits("2026-11-21T01:02:03.456Z")).toBe("20261121010203");
+    expect(countHits(500_000, () => digits(moment()))).toBe(0);
+    expect(countHits(250_000, () => digits(moment()) + below(1_000).toString().padStart(3, "0"))).toBe(0);
+    expect(countHits(250_000, () => moment().replace("T", " "))).toBe(0);
+  });
+
+  test("a million epoch milliseconds, until the year 2096 makes them begin with 4", () => {
+    const limit = 4e12;
+    expect(countHits(1_000_000, () => below(limit).toString())).toBe(0);
+  });
+
+  test("a million IMEIs of the bodies that give them out, though each passes Luhn", () => {
+    // 15 digits are a card number only as 34… and 37…, and no reporting body has those.
+    const bodies = ["01", "30", "33", "35", "44", "45", "49", "50", "51", "52", "53", "54", "86", "91", "98", "99"];
+    const imei = () => {
+      const digits = `${bodies[below(bodies.length)]}${below(1e12).toString().padStart(12, "0")}`;
+      return digits + quickCheckDigit(digits);
+    };
+    const digits = digitsOf(14);
+    expect(quickCheckDigit(digits)).toBe(checkDigit(digits));
+    expect(countHits(1_000_000, imei)).toBe(0);
+  });
+
+  test.each([
+    ["a masked number", "411111******1111"],
+    ["a masked number in groups", "4111 11** **** 1111"],
+    ["digits that fail Luhn", "4111111111111112"],
+    ["a length its scheme does not have", "41111111111111"],
+    ["a prefix no scheme has", "1111111111111117"],
+    ["a card number within a longer run of digits", "00004111111111111111000"],
+    ["12 digits of a retrieval reference", "411111111111"],
+    ["digits that anything but spaces and dashes parts", "4111.1111.1111.1111"],
+    ["nothing", ""],
+  ])("%s", (_, text) => {
+    expect(holdsCardNumber(text)).toBe(false);
+  });
+});
+
+const cardNumbers = fc
+  .constantFrom(...cardNumberRanges.flatMap((range) => range.lengths.map((length) => ({ ...range, length }))))
+  .chain(({ from, to, length }) =>
+    fc.tuple(
+      fc.integer({ min: Number(from), max: Number(to) }),
+      fc.array(fc.integer({ min: 0, max: 9 }), {
+        minLength: length - from.length - 1,
+        maxLength: length - from.length - 1,
+      }),
+    ),
+  )
+  .map(([prefix, rest]) => `${prefix}${rest.join("")}`)
+  .map((digits) => digits + checkDigit(digits));
+
+const separators = fc.constantFrom(" ", "-", "  ", " - ", "\u00a0", "\u2009", "\u2011", "\u2013", "\u200b", "\t");
+
+const grouped = fc
+  .tuple(cardNumbers, fc.integer({ min: 2, max: 6 }), separators)
+  .map(([number, size, separator]) => number.replace(new RegExp(`(\\d{${size}})(?=\\d)`, "g"), `$1${separator}`));
+
+const anyForm = fc.oneof(cardNumbers, grouped);
+
+describe("the guard finds", () => {
+  test.each(cardNumberRanges.flatMap(({ from, to, lengths }) => lengths.map((length) => [from, to, length] as const)))(
+    "numbers from %s to %s of %i digits",
+    (from, to, length) => {
+      for (const prefix of [from, to]) {
+        for (let drawn = 0; drawn < 200; drawn += 1) {
+          const digits = `${prefix}${digitsOf(length - prefix.length - 1)}`;
+          expect(holdsCardNumber(digits + checkDigit(digits))).toBe(true);
+        }
+      }
+    },
+  );
+
+  test("every card number, with spaces and dashes of any kind", () => {
+    fc.assert(
+      fc.property(anyForm, (text) => holdsCardNumber(text)),
+      { numRuns: 2_000 },
+    );
+  });
+
+  test("one within other text, whatever surrounds it but digits", () => {
+    const text = fc.string().map((around) => around.replaceAll(/\d/g, "x"));
+    fc.assert(fc.property(text, anyForm, text, (before, number, after) => holdsCardNumber(before + number + after)));
+  });
+
+  test("one beside other groups of digits: an expiry, a code, an order", () => {
+    const group = fc.integer({ min: 0, max: 9_999_999 }).map(String);
+    fc.assert(fc.property(group, cardNumbers, group, (one, number, two) => holdsCardNumber(`${one} ${number} ${two}`)));
+  });
+
+  test("one in JSON text: as text, as a number, as a key, escaped, and in JSON text within JSON text", () => {
+    const escaped = (text: string) =>
+      [...text].map((character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`).join("");
+    fc.assert(
+      fc.property(anyForm, (number) => {
+        const plain = JSON.stringify({ note: { card: [number] } });
+        expect(holdsCardNumber(plain)).toBe(true);
+        expect(holdsCardNumber(JSON.stringify({ [number]: 1 }))).toBe(true);
+        expect(holdsCardNumber(`{"card":"${escaped(number)}"}`)).toBe(true);
+        expect(holdsCardNumber(`{"${escaped(number)}":""}`)).toBe(true);
+        expect(holdsCardNumber(JSON.stringify({ inner: `{"card":"${escaped(number)}"}` }))).toBe(true);
+        expect(holdsCardNumber(JSON.stringify(JSON.stringify(plain)))).toBe(true);
+      }),
+    );
+    expect(holdsCardNumber('{"card":4111111111111111}')).toBe(true);
+    expect(holdsCardNumber('{"card":4.111111111111111e15}')).toBe(true);
+  });
+
+  test("one beside a UUID, which hides nothing but itself", () => {
+    fc.assert(fc.property(fc.uuid(), cardNumbers, (uuid, number) => holdsCardNumber(`${uuid} ${number}`)));
+  });
+
+  test("the end of text made to be slow to read, at once", () => {
+    const slow = `${"1 ".repeat(2_000)}4111111111111111`;
+    expect(holdsCardNumber(slow)).toBe(true);
+    expect(holdsCardNumber("[".repeat(2_000) + "\\".repeat(2_000))).toBe(false);
+  });
+});
+
+test("what the guard says never repeats the number", () => {
+  const problem = cardNumberProblem("extraData", "card 4111 1111 1111 1111");
+  expect(problem).toMatchObject({ field: "extraData", code: "card_number_in_clear" });
+  expect(JSON.stringify(problem)).not.toMatch(/\d/);
+});

@@ -1,0 +1,194 @@
+import { cardIpnFields, defaultSigning, settlementIpnFields } from "@paybell/contract";
+import { describe, expect, test } from "vitest";
+import { completionProblems, completionWarnings } from "./check.ts";
+import type { CompletionRequest } from "./completion.ts";
+
+const context = { sandbox: false, registeredDeviceIds: new Set<string>() };
+
+const sale: CompletionRequest = {
+  partnerId: "01980000-0000-7000-8000-000000000009",
+  externalId: "SW-1",
+  command: "SALE",
+  originalExternalId: "SW-0",
+  callBackUrl: "https://partner.example/ipn",
+  aid: "A0000000031010",
+  amount: "150000",
+  appName: "Shop",
+  approveCode: "A1B2C3",
+  batchNo: "000007",
+  billId: "B-1",
+  cardHolder: "NGUYEN VAN A",
+  cardNumber: "411111******1111",
+  cardScheme: "Visa",
+  currency: "VND",
+  deviceId: "D-1",
+  expDate: "12/27",
+  extraData: '{"a":1}',
+  id: "01980000-0000-7000-8000-000000000001",
+  invoiceNo: "000003",
+  isoResponseCode: "00",
+  merchantAddress: "1 Le Loi",
+  merchantId: "M1",
+  merchantName: "Shop & Sons",
+  merchantTransId: "MT-1",
+  mid: "M1",
+  paymentType: "card",
+  refId: "123456789012",
+  reqId: "8f14e45f-ceea-467f-a8a6-3c7a0e2ab111",
+  status: "SUCCESS",
+  swipeType: "C",
+  tc: "TC1",
+  tid: "T1",
+  traceNo: "000042",
+  transDateTime: "20261121010203",
+  transaction_type: "SALE",
+};
+
+const settlement: CompletionRequest = {
+  partnerId: sale.partnerId,
+  externalId: "SW-2",
+  command: "SETTLEMENT",
+  batchNo: "000007",
+  callbackUrl: "https://partner.example/ipn",
+  deviceId: "D-1",
+  extraData: "",
+  id: "01980000-0000-7000-8000-000000000002",
+  merchantTransId: "MT-2",
+  mid: "M1",
+  quantity: "1",
+  reqId: "",
+  saleQuantity: "2",
+  saleTotalAmount: "30.00",
+  status: "SUCCESS",
+  tid: "T1",
+  totalAmount: "as the switch has it",
+  transaction_time: "2026-11-21T01:02:03Z",
+  transaction_type: "SETTLE",
+  voidQuantity: "1",
+  voidTotalAmount: "10.00",
+  settlementList: [
+    { reqId: "8f14e45f-ceea-467f-a8a6-3c7a0e2ab111", refNo: "123456789012" },
+    { reqId: "8f14e45f-ceea-467f-a8a6-3c7a0e2ab112", refNo: "123456789012" },
+  ],
+};
+
+function found(completion: CompletionRequest, change: Partial<typeof context> = {}): string[] {
+  return completionProblems(completion, { ...context, ...change }).map(({ field, code }) => `${field} ${code}`);
+}
+const saleWith = (change: Partial<CompletionRequest>) => found({ ...sale, ...change });
+const settlementWith = (change: Partial<CompletionRequest>) => found({ ...settlement, ...change });
+
+describe("a report", () => {
+  test("with every field of its table has no problem", () => {
+    expect(found(sale)).toEqual([]);
+    expect(found(settlement)).toEqual([]);
+    expect(Object.keys(sale)).toEqual(
+      expect.arrayContaining(cardIpnFields.map(({ name }) => name as string).filter((name) => name !== "signature")),
+    );
+    expect(Object.keys(settlement)).toEqual(
+      expect.arrayContaining(
+        settlementIpnFields.map(({ name }) => name as string).filter((name) => name !== "signature"),
+      ),
+    );
+  });
+
+  test("needs no more than partner, ids, command and result", () => {
+    const { partnerId, externalId } = sale;
+    expect(found({ partnerId, externalId, command: "SALE", status: "SUCCESS", isoResponseCode: "00" })).toEqual([]);
+    expect(found({ partnerId, externalId, command: "VOID", status: "ERROR", isoResponseCode: "51" })).toEqual([]);
+    expect(found({ partnerId, externalId, command: "SETTLEMENT", status: "SUCCESS" })).toEqual([]);
+    expect(found({ partnerId, externalId, command: "LOGON", status: "SUCCESS", isoResponseCode: "00" })).toEqual([]);
+  });
+
+  test.each([
+    ["SUCCESS", "00", []],
+    ["ERROR", "51", []],
+    ["ERROR", "Z3", []],
+    ["SUCCESS", "51", ["status invalid_value"]],
+    ["ERROR", "00", ["status invalid_value"]],
+    ["INIT", "00", ["status invalid_value"]],
+    ["success", "00", ["status invalid_value"]],
+    ["", "00", ["status missing_field"]],
+    ["SUCCESS", "", ["isoResponseCode missing_field"]],
+  ])("of status %j with code %j: %j", (status, isoResponseCode, problems) => {
+    expect(saleWith({ status, isoResponseCode })).toEqual(problems);
+  });
+
+  test("has no field of the other table", () => {
+    expect(saleWith({ saleTotalAmount: "1" })).toEqual(["saleTotalAmount unknown_field"]);
+    expect(saleWith({ settlementList: [] })).toEqual(["settlementList unknown_field"]);
+    expect(settlementWith({ isoResponseCode: "00" })).toEqual(["isoResponseCode unknown_field"]);
+    expect(settlementWith({ cardNumber: "" })).toEqual(["cardNumber unknown_field"]);
+  });
+
+  test("may have & and control characters, of which the operator is told, but no NUL and no half of a pair", () => {
+    const odd = { ...sale, merchantTransId: "a&b", tid: "T\n1", billId: "c&d" };
+    expect(found(odd)).toEqual([]);
+    const warnings = completionWarnings(odd, { signing: defaultSigning });
+    expect(warnings.map(({ field, code }) => `${field} ${code}`).sort()).toEqual([
+      "merchantTransId delimiter_in_signed_field",
+      "tid delimiter_in_signed_field",
+    ]);
+    expect(completionWarnings(odd, { signing: { mode: "whole" } })).toEqual([]);
+    expect(saleWith({ merchantName: "a\0" })).toEqual(["merchantName invalid_text"]);
+    expect(saleWith({ externalId: "\ud800" })).toEqual(["externalId invalid_text"]);
+    expect(settlementWith({ settlementList: [{ reqId: "", refNo: "\0" }] })).toEqual([
+      "settlementList[0].refNo invalid_text",
+    ]);
+  });
+
+  test("has no full card number anywhere, but for a registered device", () => {
+    for (const name of ["externalId", "cardNumber", "extraData", "merchantTransId", "tc", "refId"] as const) {
+      const problems = completionProblems({ ...sale, [name]: "4111111111111111" }, context);
+      expect(problems.map(({ field, code }) => `${field} ${code}`)).toContain(`${name} card_number_in_clear`);
+      expect(JSON.stringify(problems)).not.toContain("4111");
+    }
+    expect(settlementWith({ settlementList: [{ reqId: "", refNo: "4111111111111111" }] })).toEqual([
+      "settlementList[0].refNo card_number_in_clear",
+    ]);
+    const device = "378282246310005";
+    expect(saleWith({ deviceId: device })).toEqual(["deviceId card_number_in_clear"]);
+    expect(found({ ...sale, deviceId: device }, { registeredDeviceIds: new Set([device]) })).toEqual([]);
+  });
+
+  test.each<[Partial<CompletionRequest>, string[]]>([
+    [{ partnerId: "1" }, ["partnerId unknown_partner"]],
+    [{ externalId: "" }, ["externalId missing_field"]],
+    [{ id: "17" }, ["id invalid_value"]],
+    [{ reqId: "17" }, ["reqId invalid_req_id"]],
+    [{ reqId: "" }, []],
+    [{ callBackUrl: "http://partner.example/" }, ["callBackUrl insecure_callback_url"]],
+    [{ amount: "1,000" }, ["amount invalid_amount"]],
+    [{ amount: "1.50" }, ["amount invalid_amount"]],
+    [{ amount: "1.50", currency: "" }, []],
+    [{ currency: "704" }, ["currency invalid_currency"]],
+    [{ cardNumber: "4111111111111*" }, ["cardNumber invalid_card_number"]],
+    [{ cardScheme: "NAPAS" }, ["cardScheme invalid_value"]],
+    [{ swipeType: "X" }, ["swipeType invalid_value"]],
+    [{ paymentType: "cash" }, ["paymentType invalid_value"]],
+    [{ transaction_type: "REFUND" }, ["transaction_type invalid_value"]],
+    [{ transaction_type: "CANCEL" }, []],
+    [{ transaction_type: "" }, []],
+    [{ transDateTime: "20260230000000" }, ["transDateTime invalid_value"]],
+    [{ transDateTime: "2026-11-21T08:02:03+07:00" }, []],
+    [{ transDateTime: "" }, []],
+    [{ extraData: "ở".repeat(1_400) }, ["extraData too_long"]],
+  ])("of a Sale with %j: %j", (change, problems) => {
+    expect(saleWith(change)).toEqual(problems);
+  });
+
+  test.each<[Partial<CompletionRequest>, string[]]>([
+    [{ transaction_type: "CANCEL" }, ["transaction_type invalid_value"]],
+    [{ transaction_time: "yesterday" }, ["transaction_time invalid_value"]],
+    [{ status: "DONE" }, ["status invalid_value"]],
+    [{ saleTotalAmount: "1.000,00", quantity: "-1" }, []],
+    [{ settlementList: [] }, []],
+  ])("of a Settlement with %j: %j", (change, problems) => {
+    expect(settlementWith(change)).toEqual(problems);
+  });
+
+  test("of a list that is bad throughout says so a hundred times, not fifty thousand", () => {
+    const settlementList = Array.from({ length: 5_000 }, () => ({ reqId: "", refNo: "\0" }));
+    expect(settlementWith({ settlementList })).toHaveLength(100);
+  });
+});

@@ -1,0 +1,81 @@
+import { defaultSigning } from "@paybell/contract";
+import { describe, expect, test } from "vitest";
+import { type Answer, judge } from "./outcome.ts";
+
+const approvals = new Set(["00", "08", "10", "11", "16"]);
+const bare: Answer = { responseCode: "00", approveCode: "A1B2C3", refId: "123456789012", tc: "TC" };
+
+function answered(change: Partial<Answer>) {
+  return judge({ kind: "answered", answer: { ...bare, ...change }, approvals }, defaultSigning);
+}
+
+describe("an answer", () => {
+  test("of 00 is success, and its texts are the acquirer's", () => {
+    expect(answered({})).toEqual({
+      state: "SUCCESS",
+      isoResponseCode: "00",
+      reverse: false,
+      answer: { approveCode: "A1B2C3", refId: "123456789012", tc: "TC" },
+      warnings: [],
+    });
+  });
+
+  test.each(["01", "05", "51", "91", "96", "Z3"])(
+    "of %s is a failure without refId, and nothing is reversed",
+    (code) => {
+      expect(answered({ responseCode: code })).toMatchObject({
+        state: "ERROR",
+        isoResponseCode: code,
+        reverse: false,
+        answer: { refId: "" },
+      });
+    },
+  );
+
+  test.each(["08", "10", "11", "16"])("of %s is an approval that is not 00: a failure, and reversed", (code) => {
+    const verdict = answered({ responseCode: code });
+    expect(verdict).toMatchObject({ state: "ERROR", isoResponseCode: code, reverse: true, answer: { refId: "" } });
+  });
+
+  test.each(["", "0", "000", "0 ", "\0\0", "é1"])(
+    "of no code at all (%j) may be an approval: 96, and reversed",
+    (code) => {
+      const verdict = answered({ responseCode: code });
+      expect(verdict).toMatchObject({ state: "ERROR", isoResponseCode: "96", reverse: true });
+      expect(verdict.warnings).toMatchObject([{ field: "isoResponseCode" }]);
+    },
+  );
+
+  test("with texts that cannot be sent is sent with U+FFFD in their place, and told", () => {
+    const verdict = answered({ approveCode: "A\0", refId: "\ud800", tc: "\udc00" });
+    expect(verdict.state).toBe("SUCCESS");
+    expect(verdict.answer).toEqual({ approveCode: "A\ufffd", refId: "\ufffd", tc: "\ufffd" });
+    expect(verdict.warnings.map(({ field, code }) => `${field} ${code}`)).toEqual([
+      "approveCode invalid_text",
+      "refId invalid_text",
+      "tc invalid_text",
+    ]);
+  });
+
+  test("with a delimiter in a signed text is sent as it is, and told", () => {
+    const verdict = answered({ approveCode: "A&B", refId: "1&2" });
+    expect(verdict.answer).toMatchObject({ approveCode: "A&B", refId: "1&2" });
+    expect(verdict.warnings).toMatchObject([{ field: "approveCode", code: "delimiter_in_signed_field" }]);
+  });
+});
+
+describe("no answer", () => {
+  test.each([
+    ["no_answer", "68", true],
+    ["not_sent", "91", false],
+    ["in_doubt", "96", true],
+  ] as const)("%s is ERROR %s, reversed: %s", (kind, isoResponseCode, reverse) => {
+    expect(judge({ kind }, defaultSigning)).toEqual({
+      state: "ERROR",
+      isoResponseCode,
+      reverse,
+      answer: { approveCode: "", refId: "", tc: "" },
+      warnings: [],
+    });
+  });
+});

@@ -1,0 +1,174 @@
+import { cardIpnFields, defaultSigning } from "@paybell/contract";
+import { describe, expect, test } from "vitest";
+import type { Outcome } from "./outcome.ts";
+import type { CardRequest, SaleRequest } from "./request.ts";
+import { beginSale, completeSale, type TerminalGives } from "./sale.ts";
+
+const card: CardRequest = {
+  token: "tok_secret",
+  number: "411111******1111",
+  scheme: "VISA",
+  aid: "A0000000031010",
+  swipeType: "C",
+  holder: "NGUYEN VAN A",
+  expiry: "12/27",
+  tc: "CARDTC",
+};
+const request: SaleRequest = {
+  command: "SALE",
+  reqId: "8F14E45F-ceea-467f-a8a6-3c7a0e2ab111",
+  amount: "12.5",
+  currency: "USD",
+  tid: "T1",
+  mid: "M1",
+  merchantTransId: "MT-1",
+  billId: "B-1",
+  extraData: '{"a":1}',
+  paymentType: "card_mobile",
+  deviceId: "D-request",
+  appName: "App of the request",
+  card,
+};
+const terminal: TerminalGives = {
+  traceNo: "000042",
+  invoiceNo: "000003",
+  batchNo: "000007",
+  merchantId: "MID-registered",
+  merchantName: "Shop Ltd",
+  merchantAddress: "1 Le Loi",
+  deviceId: "D-registered",
+  appName: "App registered",
+};
+const nothingRegistered = { merchantId: "", merchantName: "", merchantAddress: "", deviceId: "", appName: "" };
+const start = { id: "01980000-0000-7000-8000-000000000001", atMs: Date.parse("2026-11-21T01:02:03.456Z") };
+
+const begun = beginSale(request, terminal, start);
+const approvals = new Set(["00", "10"]);
+const complete = (outcome: Outcome) => completeSale(begun, outcome, defaultSigning);
+const answer = { responseCode: "00", approveCode: "A1B2C3", refId: "123456789012", tc: "HOSTTC" };
+
+describe("a Sale at INIT", () => {
+  test("has every field of the IPN that is known before the acquirer is asked", () => {
+    expect(begun).toEqual({
+      kind: "card",
+      command: "SALE",
+      fields: {
+        aid: "A0000000031010",
+        amount: "12.5",
+        appName: "App of the request",
+        approveCode: "",
+        batchNo: "000007",
+        billId: "B-1",
+        cardHolder: "NGUYEN VAN A",
+        cardNumber: "411111******1111",
+        cardScheme: "VISA",
+        currency: "USD",
+        deviceId: "D-request",
+        expDate: "12/27",
+        extraData: '{"a":1}',
+        id: start.id,
+        invoiceNo: "000003",
+        isoResponseCode: "",
+        merchantAddress: "1 Le Loi",
+        merchantId: "MID-registered",
+        merchantName: "Shop Ltd",
+        merchantTransId: "MT-1",
+        mid: "M1",
+        paymentType: "card_mobile",
+        refId: "",
+        reqId: "8F14E45F-ceea-467f-a8a6-3c7a0e2ab111",
+        status: "INIT",
+        swipeType: "C",
+        tc: "CARDTC",
+        tid: "T1",
+        traceNo: "000042",
+        transDateTime: "2026-11-21T01:02:03.456Z",
+      },
+    });
+  });
+
+  test("leaves out nothing of the table but the transaction_type, which the partner's settings make, and the signature", () => {
+    const made = new Set(["transaction_type", "signature"]);
+    const names = cardIpnFields.map(({ name }) => name as string).filter((name) => !made.has(name));
+    expect(Object.keys(begun.fields).sort()).toEqual(names.sort());
+  });
+
+  test("takes from the terminal what the request does not bring, and mid for merchantId where none is registered", () => {
+    const bare = { ...request, deviceId: undefined, appName: "" };
+    expect(beginSale(bare, terminal, start).fields).toMatchObject({
+      deviceId: "D-registered",
+      appName: "App registered",
+    });
+    expect(beginSale(bare, { ...terminal, ...nothingRegistered }, start).fields).toMatchObject({
+      deviceId: "",
+      appName: "",
+      merchantId: "M1",
+      merchantName: "",
+    });
+  });
+
+  test("has the scheme of its AID, or of its RID, where the request names none, and card as the default paymentType", () => {
+    const of = (aid: string | undefined) =>
+      beginSale({ ...request, paymentType: undefined, card: { ...card, scheme: undefined, aid } }, terminal, start)
+        .fields;
+    expect(of("A0000000031010")).toMatchObject({ cardScheme: "VISA", paymentType: "card" });
+    expect(of("A0000000041010")).toMatchObject({ cardScheme: "MASTER" });
+    expect(of("A000000999101010")).toMatchObject({ cardScheme: "" });
+    expect(of(undefined)).toMatchObject({ cardScheme: "", aid: "" });
+  });
+
+  test("never holds the card's token", () => {
+    expect(JSON.stringify(begun)).not.toContain("tok_secret");
+  });
+});
+
+describe("a Sale once its outcome is known", () => {
+  test("is SUCCESS for 00, with the acquirer's codes", () => {
+    const completed = complete({ kind: "answered", answer, approvals });
+    expect(completed).toMatchObject({ state: "SUCCESS", reverse: false, warnings: [] });
+    expect(completed.facts).toEqual({
+      ...begun,
+      fields: {
+        ...begun.fields,
+        status: "SUCCESS",
+        isoResponseCode: "00",
+        approveCode: "A1B2C3",
+        refId: "123456789012",
+        tc: "HOSTTC",
+      },
+    });
+  });
+
+  test("keeps the card's TC where the acquirer sends none", () => {
+    const completed = complete({ kind: "answered", answer: { ...answer, tc: "" }, approvals });
+    expect(completed.facts.fields["tc"]).toBe("CARDTC");
+  });
+
+  test("is ERROR for a decline, with its code and without refId", () => {
+    const completed = complete({ kind: "answered", answer: { ...answer, responseCode: "51" }, approvals });
+    expect(completed).toMatchObject({ state: "ERROR", reverse: false });
+    expect(completed.facts.fields).toMatchObject({ status: "ERROR", isoResponseCode: "51", refId: "" });
+  });
+
+  test.each([
+    [{ kind: "answered", answer: { ...answer, responseCode: "10" }, approvals }, "10", true],
+    [{ kind: "no_answer" }, "68", true],
+    [{ kind: "not_sent" }, "91", false],
+    [{ kind: "in_doubt" }, "96", true],
+  ] as const)("%j is ERROR %s, reversed: %s", (outcome, code, reverse) => {
+    const completed = complete(outcome);
+    expect(completed).toMatchObject({ state: "ERROR", reverse });
+    expect(completed.facts.fields).toMatchObject({
+      status: "ERROR",
+      isoResponseCode: code,
+      refId: "",
+      traceNo: "000042",
+    });
+  });
+
+  test("of a PreAuth is judged alike", () => {
+    const preAuth = beginSale({ ...request, command: "PREAUTH" }, { ...terminal, batchNo: "" }, start);
+    const completed = completeSale(preAuth, { kind: "answered", answer, approvals }, defaultSigning);
+    expect(completed.facts).toMatchObject({ command: "PREAUTH", fields: { status: "SUCCESS", batchNo: "" } });
+  });
+});
