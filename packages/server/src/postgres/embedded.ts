@@ -1,10 +1,12 @@
 import { mkdir, realpath } from "node:fs/promises";
 import { join } from "node:path";
+import { adoptPostmaster } from "./adoption.ts";
 import { installedBinaries, usableBinaries } from "./binaries.ts";
 import { ensureCluster } from "./cluster.ts";
 import { connectionString, ensureDatabase } from "./database.ts";
+import { launchPostmaster } from "./launch.ts";
 import { choosePlace, recordPlace } from "./place.ts";
-import { adoptPostmaster, launchPostmaster, type Postmaster } from "./postmaster.ts";
+import type { Postmaster } from "./postmaster.ts";
 import { serverLog } from "./server-log.ts";
 import { takeServiceLock } from "./service-lock.ts";
 import { defaultSettings } from "./settings.ts";

@@ -1,0 +1,64 @@
+import { setTimeout as pause } from "node:timers/promises";
+import { serverVersion } from "./database.ts";
+import type { Place } from "./place.ts";
+import { type Postmaster, pollMs, startTimeoutMs } from "./postmaster.ts";
+import { disownPostmasterFile, isPostmasterOf, readPostmasterFile } from "./postmaster-file.ts";
+import { identify, isAlive, type ProcessIdentity } from "./process-identity.ts";
+import { PostgresStartError } from "./start-error.ts";
+
+const watchEveryMs = 250;
+/** A server that is ready and answers nobody for so long is stuck. */
+const adoptTimeoutMs = 15_000;
+
+/**
+ * Adopts the server that an earlier service left running when it was killed. Undefined when there is none: no file, a
+ * dead process, or a number that another program wears by now.
+ */
+export async function adoptPostmaster(place: Place, log: (line: string) => void): Promise<Postmaster | undefined> {
+  const { dataDirectory } = place;
+  const found = await readPostmasterFile(dataDirectory);
+  const orphan = found === undefined ? undefined : await identify(found.pid);
+  if (found === undefined || orphan === undefined) return undefined;
+  if (!(await isPostmasterOf(orphan.pid, dataDirectory))) {
+    await disownPostmasterFile(dataDirectory);
+    return undefined;
+  }
+  const deadlineMs = performance.now() + (found.status === "ready" ? adoptTimeoutMs : startTimeoutMs);
+  while (await isAlive(orphan)) {
+    const { socketDirectory, port, status } = (await readPostmasterFile(dataDirectory)) ?? found;
+    const version = status === "ready" ? await serverVersion(socketDirectory, port, dataDirectory) : undefined;
+    if (version !== undefined) {
+      log(`Adopted PostgreSQL ${version} (process ${orphan.pid}), left running by a service that was killed.`);
+      return { pid: orphan.pid, socketDirectory, port, version, signal: signalTo(orphan), gone: untilGone(orphan) };
+    }
+    if (performance.now() > deadlineMs) throw unresponsive(orphan.pid, dataDirectory);
+    await pause(pollMs);
+  }
+  return undefined;
+}
+
+function signalTo(orphan: ProcessIdentity): Postmaster["signal"] {
+  return async (name) => {
+    if (await isAlive(orphan)) process.kill(orphan.pid, name);
+  };
+}
+
+/** An adopted server is not our child, so nobody tells us of its end: it is looked after, cheaply. */
+function untilGone(orphan: ProcessIdentity): Promise<void> {
+  return new Promise((resolve) => {
+    const watch = setInterval(async () => {
+      if (await isAlive(orphan)) return;
+      clearInterval(watch);
+      resolve();
+    }, watchEveryMs);
+    watch.unref();
+  });
+}
+
+function unresponsive(pid: number, dataDirectory: string): PostgresStartError {
+  return new PostgresStartError(
+    "orphan_unresponsive",
+    `PostgreSQL (process ${pid}) is running on ${dataDirectory} and answers nobody.`,
+    `End it with: kill -QUIT ${pid}; then start again. What was committed stays.`,
+  );
+}
