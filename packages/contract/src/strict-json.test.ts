@@ -78,6 +78,17 @@ describe("strict JSON", () => {
     expect(parseStrictly('"\\ud83d\\ude00"')).toEqual({ value: "😀" });
   });
 
+  test.each([
+    '{"":1,"":1}',
+    '{"a":"","a":""}',
+    String.raw`{"a":"\"\"\"\"","a":"1"}`,
+    String.raw`{"a":"1","a":"\\"}`,
+    String.raw`{"x":"\n\n\n\n\n\n\n\n","a":1,"a":1}`,
+    '[{"a":{}},{"a":{},"a":[]}]',
+  ])("with a key twice in few characters is refused: %s", (text) => {
+    expect(parseStrictly(text)).toEqual({ refused: "duplicate_key" });
+  });
+
   test("is not nested without a bound", () => {
     expect(parseStrictly("[".repeat(60) + "]".repeat(60))).toHaveProperty("value");
     expect(parseStrictly("[".repeat(100_000) + "]".repeat(100_000))).toEqual({ refused: "not_json" });
