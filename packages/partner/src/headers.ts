@@ -1,21 +1,25 @@
-import { type headerNames, type NotifiedCommand, notifiedCommands } from "@paybell/contract";
+import { headerNames, type NotifiedCommand, notifiedCommands } from "@paybell/contract";
 
 /** The headers of a request: those of fetch, of node:http, or a plain object with names in any case. */
 export type RequestHeaders = Headers | Readonly<Record<string, string | readonly string[] | undefined>>;
 
 type HeaderName = (typeof headerNames)[keyof typeof headerNames];
 
-/** The value of a header; one that was sent several times is joined with ", ", as HTTP joins it. */
-export function readHeader(headers: RequestHeaders, name: HeaderName): string | undefined {
-  if (headers instanceof Headers) return headers.get(name) ?? undefined;
-  const value = headers[name] ?? otherCase(headers, name);
-  return typeof value === "object" ? value.join(", ") : value;
+/** Looks a header up; one that was sent several times is joined with ", ", as HTTP joins it. */
+export type HeaderReader = (name: HeaderName) => string | undefined;
+
+export function headerReader(headers: RequestHeaders): HeaderReader {
+  if (headers instanceof Headers) return (name) => headers.get(name) ?? undefined;
+  // node:http and fetch pass the names in lower case; function platforms may pass them as they were sent.
+  const named = headers[headerNames.id] === undefined ? inLowerCase(headers) : headers;
+  return (name) => {
+    const value = named[name];
+    return typeof value === "object" ? value.join(", ") : value;
+  };
 }
 
-/** Function platforms pass the names as they were sent; node:http and fetch pass them in lower case. */
-function otherCase(headers: Exclude<RequestHeaders, Headers>, name: string): string | readonly string[] | undefined {
-  const found = Object.keys(headers).find((key) => key.toLowerCase() === name);
-  return found === undefined ? undefined : headers[found];
+function inLowerCase(headers: Exclude<RequestHeaders, Headers>): Exclude<RequestHeaders, Headers> {
+  return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
 }
 
 export function readAttempt(value: string | undefined): number | undefined {

@@ -9,7 +9,7 @@ import {
   type SettlementIpn,
   webhookSignatureMatches,
 } from "@paybell/contract";
-import { quoted, type RequestHeaders, readAttempt, readCommand, readHeader } from "./headers.ts";
+import { type HeaderReader, headerReader, quoted, type RequestHeaders, readAttempt, readCommand } from "./headers.ts";
 import { encryptionKeys, refuseSharedKeys, signingKeys, webhookKeys } from "./keys.ts";
 import { bodyBytesMax, type ReceiverOptions, readSettings } from "./options.ts";
 import { IpnRefused } from "./refused.ts";
@@ -61,19 +61,19 @@ export function receiver(options: ReceiverOptions): Receiver {
   function open(rawBody: Uint8Array | string, headers: RequestHeaders): ReceivedIpn {
     const body = bufferOf(rawBody);
     if (body.length > bodyBytesMax) throw new IpnRefused("too_large");
-    const notificationId = verifyHeaders(body, headers);
-    const text = body.toString("utf8");
-    return describe(openBody(text, headers), notificationId, headers);
+    const header = headerReader(headers);
+    const notificationId = verifyHeaders(body, header);
+    return describe(openBody(body.toString("utf8"), header), notificationId, header);
   }
 
   /**
    * Before anything is decrypted: whoever does not hold the webhook secret gets no further than a constant-time
    * compare.
    */
-  function verifyHeaders(body: Buffer, headers: RequestHeaders): string | undefined {
-    const id = readHeader(headers, headerNames.id);
-    const timestamp = readHeader(headers, headerNames.timestamp);
-    const signature = readHeader(headers, headerNames.signature);
+  function verifyHeaders(body: Buffer, header: HeaderReader): string | undefined {
+    const id = header(headerNames.id);
+    const timestamp = header(headerNames.timestamp);
+    const signature = header(headerNames.signature);
     if (id === undefined || timestamp === undefined || signature === undefined) {
       const noneIsThere = id === undefined && timestamp === undefined && signature === undefined;
       if (settings.allowMissingHeaders && noneIsThere) return undefined;
@@ -91,12 +91,12 @@ export function receiver(options: ReceiverOptions): Receiver {
     return `${lies}; ${settings.freshnessSeconds} s are allowed.`;
   }
 
-  function openBody(text: string, headers: RequestHeaders): OpenedIpn {
+  function openBody(text: string, header: HeaderReader): OpenedIpn {
     try {
       return openAndVerify(text, { ...how, encryptionKeys: keysFor(text) });
     } catch (error) {
       if (!(error instanceof NotAuthentic)) throw error;
-      throw new IpnRefused(error.reason, keyFinding(error.reason, text, headers));
+      throw new IpnRefused(error.reason, keyFinding(error.reason, text, header));
     }
   }
 
@@ -107,23 +107,23 @@ export function receiver(options: ReceiverOptions): Receiver {
     return encryption.map((version) => (version.id === "" ? { id: named, key: version.key } : version));
   }
 
-  function keyFinding(reason: string, text: string, headers: RequestHeaders): string {
+  function keyFinding(reason: string, text: string, header: HeaderReader): string {
     if (reason !== "decryption" && reason !== "unknown_key") return "";
-    const named = settings.cipher === "jwe" ? jweKeyId(text) : readHeader(headers, headerNames.key);
+    const named = settings.cipher === "jwe" ? jweKeyId(text) : header(headerNames.key);
     return named === undefined || named === "" ? "" : `The message names the key version ${quoted(named)}.`;
   }
 
   return { open };
 }
 
-function describe(opened: OpenedIpn, notificationId: string | undefined, headers: RequestHeaders): ReceivedIpn {
+function describe(opened: OpenedIpn, notificationId: string | undefined, header: HeaderReader): ReceivedIpn {
   const delivery: Delivery = {
     notificationId,
-    attempt: readAttempt(readHeader(headers, headerNames.attempt)),
-    command: readCommand(readHeader(headers, headerNames.command), opened.kind),
-    originalTransactionId: readHeader(headers, headerNames.originalTransaction),
-    outOfOrder: readHeader(headers, headerNames.outOfOrder) === "1",
-    keyId: opened.keyId === "" ? (readHeader(headers, headerNames.key) ?? "") : opened.keyId,
+    attempt: readAttempt(header(headerNames.attempt)),
+    command: readCommand(header(headerNames.command), opened.kind),
+    originalTransactionId: header(headerNames.originalTransaction),
+    outOfOrder: header(headerNames.outOfOrder) === "1",
+    keyId: opened.keyId === "" ? (header(headerNames.key) ?? "") : opened.keyId,
   };
   return { ...delivery, kind: opened.kind, ipn: opened.ipn } as ReceivedIpn;
 }
