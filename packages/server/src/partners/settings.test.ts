@@ -1,0 +1,111 @@
+import { describe, expect, test } from "vitest";
+import { completeSettings, defaultSettings, type PartnerInput, settingsProblems } from "./settings.ts";
+
+const production = { sandbox: false };
+const least: PartnerInput = { name: "A partner", callbackAddresses: ["203.0.113.0/24"], callingAddresses: [] };
+
+function problemsOf(input: Readonly<Record<string, unknown>>): [string, string][] {
+  return settingsProblems({ ...least, ...input }, production).map(({ field, code }) => [field, code]);
+}
+
+describe("settings", () => {
+  test("need a name and both address lists; everything else has a default", () => {
+    expect(settingsProblems(least, production)).toEqual([]);
+    expect(completeSettings(least)).toEqual({ ...defaultSettings, ...least });
+    expect(settingsProblems({}, production).map(({ field, code }) => [field, code])).toEqual([
+      ["name", "missing_field"],
+      ["callbackAddresses", "missing_field"],
+      ["callingAddresses", "missing_field"],
+    ]);
+  });
+
+  test("merge the map of transaction types with the specification's", () => {
+    expect(completeSettings({ ...least, transactionTypes: { PREAUTH_COMPLETE: "SETTLE" } }).transactionTypes).toEqual({
+      SALE: "SALE",
+      PREAUTH: "SALE",
+      PREAUTH_COMPLETE: "SETTLE",
+      VOID: "VOID",
+      VOID_PREAUTH: "CANCEL",
+      SETTLEMENT: "SETTLE",
+    });
+  });
+
+  test("complete are accepted as they are", () => {
+    expect(settingsProblems(completeSettings(least), production)).toEqual([]);
+  });
+
+  test.each([
+    ["name", "", "name", "invalid_value"],
+    ["name", "a".repeat(201), "name", "too_long"],
+    ["name", "a\u0000b", "name", "invalid_value"],
+    ["name", 7, "name", "wrong_type"],
+    ["callBackUrl", "http://partner.example/", "callBackUrl", "insecure_callback_url"],
+    ["callBackUrl", "https://198.51.100.1/", "callBackUrl", "address_not_whitelisted"],
+    ["callBackUrl", 7, "callBackUrl", "wrong_type"],
+    ["callbackAddresses", [], "callbackAddresses", "invalid_value"],
+    ["callbackAddresses", "10.0.0.0/8", "callbackAddresses", "wrong_type"],
+    ["callbackAddresses", ["10.0.0.0/8", "10.0.0.0/99"], "callbackAddresses[1]", "invalid_value"],
+    ["callingAddresses", [7], "callingAddresses[0]", "wrong_type"],
+    ["callingAddresses", Array(257).fill("10.0.0.1"), "callingAddresses", "too_long"],
+    ["cipher", "aes-256-ecb", "cipher", "invalid_value"],
+    ["encoding", "utf8", "encoding", "invalid_value"],
+    ["signing", "whole", "signing", "wrong_type"],
+    ["signing", { mode: "none" }, "signing", "invalid_signing"],
+    ["signing", { mode: "fields", card: "id" }, "signing.card", "wrong_type"],
+    ["signing", { mode: "fields", cards: [] }, "signing.cards", "unknown_field"],
+    ["signing", { mode: "whole", card: ["id"] }, "signing.card", "invalid_value"],
+    [
+      "signing",
+      { mode: "fields", card: ["id", "transaction_type", "status", "amount", "extraData"] },
+      "signing",
+      "invalid_signing",
+    ],
+    ["wireNames", "camel", "wireNames", "invalid_value"],
+    ["transactionTypes", { SALE: "REFUND" }, "transactionTypes.SALE", "invalid_value"],
+    ["transactionTypes", { LOGON: "SALE" }, "transactionTypes.LOGON", "unknown_field"],
+    ["transactionTypes", [], "transactionTypes", "wrong_type"],
+    ["swipeTypes", "CL", "swipeTypes", "invalid_value"],
+    ["settlementTotal", "gross", "settlementTotal", "invalid_value"],
+    ["transactionTime", "unix", "transactionTime", "invalid_value"],
+    ["timeZone", "Mars/Olympus", "timeZone", "invalid_value"],
+    ["timeZone", "+07:00", "timeZone", "invalid_value"],
+    ["timeZone", null, "timeZone", "wrong_type"],
+    ["ordering", "strict", "ordering", "invalid_value"],
+    ["retry", [], "retry", "invalid_value"],
+    ["retry", Array(31).fill(1), "retry", "invalid_value"],
+    ["retry", [5, 0], "retry[1]", "invalid_value"],
+    ["retry", [5, 86_401], "retry[1]", "invalid_value"],
+    ["retry", [1.5], "retry[0]", "invalid_value"],
+    ["retry", ["5"], "retry[0]", "wrong_type"],
+    ["maxInFlight", 0, "maxInFlight", "invalid_value"],
+    ["maxInFlight", 513, "maxInFlight", "invalid_value"],
+    ["maxPerSecond", 0, "maxPerSecond", "invalid_value"],
+    ["maxPerSecond", "10", "maxPerSecond", "wrong_type"],
+    ["terminals", "closed", "terminals", "invalid_value"],
+    ["colour", "red", "colour", "unknown_field"],
+    ["toString", 1, "toString", "unknown_field"],
+  ])("with %s %j: %s is %s", (name, value, field, code) => {
+    expect(problemsOf({ [name]: value })).toContainEqual([field, code]);
+  });
+
+  test("name every problem at once", () => {
+    expect(problemsOf({ name: "", cipher: "rot13", retry: [0], timeZone: "here" })).toEqual([
+      ["name", "invalid_value"],
+      ["cipher", "invalid_value"],
+      ["retry[0]", "invalid_value"],
+      ["timeZone", "invalid_value"],
+    ]);
+  });
+
+  test.each([
+    { signing: { mode: "fields", card: ["id", "transaction_type", "status", "amount", "tid"] } },
+    { signing: { mode: "whole" } },
+    { timeZone: "Asia/Ho_Chi_Minh" },
+    { retry: [1] },
+    { maxPerSecond: null },
+    { callBackUrl: null },
+    { callBackUrl: "https://203.0.113.9/ipn" },
+  ])("may be %j", (input) => {
+    expect(problemsOf(input)).toEqual([]);
+  });
+});

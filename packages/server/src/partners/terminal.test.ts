@@ -1,0 +1,39 @@
+import { expect, test } from "vitest";
+import { completeTerminal, terminalProblems } from "./terminal.ts";
+
+const fields = { mode: "fields" } as const;
+
+function problemsOf(input: Record<string, string>, signing: Parameters<typeof terminalProblems>[1] = fields) {
+  const terminal = completeTerminal(input["tid"] ?? "T1", { mid: "M1", ...input });
+  return terminalProblems(terminal, signing).map(({ field, code }) => [field, code]);
+}
+
+test("a terminal needs its tid and its mid", () => {
+  expect(problemsOf({})).toEqual([]);
+  expect(problemsOf({ tid: "", mid: "" })).toEqual([
+    ["tid", "missing_field"],
+    ["mid", "missing_field"],
+  ]);
+});
+
+test("what is signed holds no delimiter; what is not may", () => {
+  expect(problemsOf({ tid: "T&1", mid: "M\n1", merchantName: "Salt & Pepper" })).toEqual([
+    ["tid", "delimiter_in_signed_field"],
+    ["mid", "delimiter_in_signed_field"],
+  ]);
+  const agreed = ["id", "transaction_type", "status", "amount", "merchantName"];
+  expect(problemsOf({ merchantName: "Salt & Pepper" }, { mode: "fields", card: agreed })).toEqual([
+    ["merchantName", "delimiter_in_signed_field"],
+  ]);
+  expect(problemsOf({ tid: "T&1" }, { mode: "whole" })).toEqual([]);
+});
+
+test("texts are bounded and well-formed, every problem named at once", () => {
+  expect(problemsOf({ mid: "1".repeat(21), merchantAddress: "a\u0000", appName: "\ud800" }, { mode: "whole" })).toEqual(
+    [
+      ["mid", "too_long"],
+      ["merchantAddress", "invalid_text"],
+      ["appName", "invalid_text"],
+    ],
+  );
+});

@@ -1,0 +1,352 @@
+import { Pool } from "pg";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { createDatabase, type TestDatabase } from "../../../../test/support/database.ts";
+import { systemClock } from "../clock.ts";
+import type { PaybellError } from "../errors.ts";
+import { type KeyId, newId, type PartnerId } from "../ids.ts";
+import { CachedPartners } from "../partners/directory.ts";
+import { MasterKey, MasterKeyMismatch, requireFittingMasterKey } from "../partners/master-key.ts";
+import type { KeyKind } from "../partners/partner.ts";
+import { PartnerRegistry } from "../partners/registry.ts";
+import { SealBudget, sealsReserved } from "../partners/seal-budget.ts";
+import { defaultSettings, type PartnerInput } from "../partners/settings.ts";
+import { PostgresPartners } from "./partners.ts";
+import { PostgresTerminals } from "./terminals.ts";
+
+let database: TestDatabase;
+let pool: Pool;
+let partners: PostgresPartners;
+const masterKey = MasterKey.generate();
+const input: PartnerInput = {
+  name: "A partner",
+  callbackAddresses: ["203.0.113.0/24"],
+  callingAddresses: ["10.0.0.1"],
+};
+
+beforeAll(async () => {
+  database = await createDatabase();
+  pool = new Pool({ connectionString: database.url, max: 4 });
+  partners = new PostgresPartners(pool);
+});
+
+afterAll(async () => {
+  await pool.end();
+  await database.drop();
+});
+
+function service() {
+  const directory = new CachedPartners({
+    store: partners,
+    masterKey,
+    defaults: defaultSettings,
+    clock: systemClock,
+    onError: (error) => {
+      throw error;
+    },
+  });
+  onTestFinished(() => directory.stop());
+  const registry = new PartnerRegistry({
+    partners,
+    terminals: new PostgresTerminals(pool),
+    masterKey,
+    defaults: defaultSettings,
+    rules: { sandbox: false },
+    changed: (id) => directory.invalidate(id),
+  });
+  return { directory, registry };
+}
+
+/** Moves every time of a partner's keys back, as if this long had passed. */
+async function passHours(id: PartnerId, hours: number): Promise<void> {
+  await pool.query(
+    `UPDATE partner_keys SET active_from = active_from - $2 * interval '1 hour', expires_at = expires_at - $2 * interval '1 hour'
+     WHERE partner_id = $1`,
+    [id, hours],
+  );
+}
+
+async function currentKeys(directory: CachedPartners, id: PartnerId) {
+  await directory.invalidate(id);
+  const partner = await directory.find(id);
+  if (partner === undefined) throw new Error("the partner is gone");
+  const { encryption, signing, webhook } = partner.keys;
+  return { encryptionKey: encryption.id, signingKey: signing.id, webhookSecret: webhook.map((secret) => secret.id) };
+}
+
+async function refusalOf(work: Promise<unknown>): Promise<PaybellError> {
+  return await work.then(
+    () => Promise.reject(new Error("it was not refused")),
+    (error: PaybellError) => error,
+  );
+}
+
+describe("a partner", () => {
+  test("is registered with its defaults and four keys, and found by them", async () => {
+    const { registry, directory } = service();
+    const { partner, secrets } = await registry.register(input);
+    expect(partner).toMatchObject({ state: "active", settings: { ...defaultSettings, ...input } });
+    expect(partner.keys.map((key) => key.kind).sort()).toEqual([
+      "apiKey",
+      "encryptionKey",
+      "signingKey",
+      "webhookSecret",
+    ]);
+    expect(await registry.find(partner.id)).toEqual(partner);
+    const found = await directory.findByApiKey(secrets.apiKey);
+    expect(found).toMatchObject({ id: partner.id, settings: partner.settings });
+    expect(found?.keys.encryption.key.export().toString("base64")).toBe(secrets.encryptionKey);
+    expect(found?.keys.signing.key.export().toString("base64")).toBe(secrets.signingKey);
+    expect(`whsec_${found?.keys.webhook[0]?.key.export().toString("base64")}`).toBe(secrets.webhookSecret);
+  });
+
+  test("leaves no secret in the clear in any table", async () => {
+    const { secrets } = await service().registry.register(input);
+    const { rows } = await pool.query<{ dump: string }>(
+      "SELECT string_agg(k::text, '') || (SELECT string_agg(p::text, '') FROM partners p) AS dump FROM partner_keys k",
+    );
+    const dump = rows[0]?.dump ?? "";
+    expect(dump.length).toBeGreaterThan(100);
+    for (const secret of Object.values(secrets)) {
+      const raw = Buffer.from(secret.replace("whsec_", ""), "base64");
+      expect(dump).not.toContain(secret);
+      expect(dump).not.toContain(raw.toString("hex"));
+    }
+  });
+
+  test("with bad settings is refused, every problem named", async () => {
+    const refused = await refusalOf(service().registry.register({ ...input, name: "", timeZone: "here" }));
+    expect(refused).toMatchObject({ code: "invalid_value", status: 400 });
+    expect(refused.fields.map(({ field }) => field)).toEqual(["name", "timeZone"]);
+  });
+
+  test("changes in what a patch names and stays in the rest", async () => {
+    const { registry, directory } = service();
+    const { partner } = await registry.register({ ...input, transactionTypes: { VOID: "CANCEL" } });
+    await directory.find(partner.id);
+    const changed = await registry.change(partner.id, {
+      timeZone: "Asia/Ho_Chi_Minh",
+      transactionTypes: { PREAUTH: "VOID" },
+    });
+    expect(changed.settings).toEqual({
+      ...partner.settings,
+      timeZone: "Asia/Ho_Chi_Minh",
+      transactionTypes: { ...partner.settings.transactionTypes, PREAUTH: "VOID" },
+    });
+    expect(directory.peek(partner.id)?.settings.timeZone).toBe("Asia/Ho_Chi_Minh");
+    const refused = await refusalOf(registry.change(partner.id, { callBackUrl: "https://198.51.100.1/" }));
+    expect(refused.code).toBe("address_not_whitelisted");
+    expect((await registry.find(partner.id))?.settings).toEqual(changed.settings);
+  });
+
+  test("loses no change when two come at once", async () => {
+    const { registry } = service();
+    const { partner } = await registry.register(input);
+    await Promise.all([
+      registry.change(partner.id, { maxInFlight: 7 }),
+      registry.change(partner.id, { maxPerSecond: 9 }),
+      registry.setState(partner.id, "paused"),
+    ]);
+    expect(await registry.find(partner.id)).toMatchObject({
+      state: "paused",
+      settings: { maxInFlight: 7, maxPerSecond: 9 },
+    });
+  });
+
+  test("that is paused, resumed or disabled is seen so at once where it was changed", async () => {
+    const { registry, directory } = service();
+    const { partner } = await registry.register(input);
+    await directory.find(partner.id);
+    for (const state of ["paused", "active", "disabled"] as const) {
+      expect((await registry.setState(partner.id, state)).state).toBe(state);
+      expect(directory.peek(partner.id)?.state).toBe(state);
+    }
+  });
+
+  test("is listed once, page by page", async () => {
+    const { registry } = service();
+    const registered: PartnerId[] = [];
+    for (let i = 0; i < 5; i += 1) registered.push((await registry.register(input)).partner.id);
+    const listed: PartnerId[] = [];
+    let after: string | null = null;
+    do {
+      const page: Awaited<ReturnType<PartnerRegistry["list"]>> = await registry.list({
+        ...(after ? { after } : {}),
+        limit: 2,
+      });
+      listed.push(...page.items.map((partner) => partner.id));
+      after = page.next;
+    } while (after !== null);
+    expect(listed.slice(-5)).toEqual(registered);
+    expect(new Set(listed).size).toBe(listed.length);
+  });
+
+  test("that nobody knows is not found by any method", async () => {
+    const { registry } = service();
+    const id: PartnerId = newId();
+    expect(await registry.find(id)).toBeUndefined();
+    const all = [
+      registry.change(id, { name: "x" }),
+      registry.setState(id, "paused"),
+      registry.rotate(id, "apiKey", 1),
+      registry.putTerminal(id, "T1", { mid: "M1" }),
+      registry.terminals(id, { limit: 1 }),
+    ];
+    const refusals = await Promise.all(all.map(refusalOf));
+    expect(refusals.map((refusal) => refusal.code)).toEqual(all.map(() => "not_found"));
+  });
+});
+
+describe("a rotation", () => {
+  test.each(["encryptionKey", "signingKey"] as const)(
+    "of the %s leaves the old version in use until the overlap ends",
+    async (kind) => {
+      const { registry, directory } = service();
+      const { partner } = await registry.register(input);
+      const before = (await currentKeys(directory, partner.id))[kind];
+      const rotated = await registry.rotate(partner.id, kind, 24);
+      expect(rotated.activeFrom).toBe(rotated.expiresOld);
+      expect(Date.parse(rotated.activeFrom) - Date.now()).toBeGreaterThan(23 * 3_600_000);
+      expect((await currentKeys(directory, partner.id))[kind]).toBe(before);
+      await passHours(partner.id, 25);
+      expect((await currentKeys(directory, partner.id))[kind]).toBe(rotated.id);
+    },
+  );
+
+  test("without overlap takes over at once", async () => {
+    const { registry, directory } = service();
+    const { partner, secrets } = await registry.register(input);
+    const rotated: Record<string, KeyId> = {};
+    for (const kind of ["encryptionKey", "signingKey", "webhookSecret", "apiKey"] as const) {
+      rotated[kind] = (await registry.rotate(partner.id, kind, 0)).id;
+    }
+    expect(await currentKeys(directory, partner.id)).toEqual({
+      encryptionKey: rotated["encryptionKey"],
+      signingKey: rotated["signingKey"],
+      webhookSecret: [rotated["webhookSecret"]],
+    });
+    expect(await directory.findByApiKey(secrets.apiKey)).toBeUndefined();
+  });
+
+  test("of the webhook secret signs with both, the newest first, until the overlap ends", async () => {
+    const { registry, directory } = service();
+    const { partner } = await registry.register(input);
+    const [old] = (await currentKeys(directory, partner.id)).webhookSecret;
+    const { id } = await registry.rotate(partner.id, "webhookSecret", 1);
+    expect((await currentKeys(directory, partner.id)).webhookSecret).toEqual([id, old]);
+    await passHours(partner.id, 2);
+    expect((await currentKeys(directory, partner.id)).webhookSecret).toEqual([id]);
+  });
+
+  test("of the API key keeps both valid until the overlap ends", async () => {
+    const { registry, directory } = service();
+    const { partner, secrets } = await registry.register(input);
+    const { secret } = await registry.rotate(partner.id, "apiKey", 1);
+    for (const key of [secrets.apiKey, secret]) expect((await directory.findByApiKey(key))?.id).toBe(partner.id);
+    await passHours(partner.id, 2);
+    await directory.invalidate(partner.id);
+    expect(await directory.findByApiKey(secrets.apiKey)).toBeUndefined();
+    expect((await directory.findByApiKey(secret))?.id).toBe(partner.id);
+  });
+
+  test("during a rotation leaves exactly one version in use at any time", async () => {
+    const { registry, directory } = service();
+    const { partner } = await registry.register(input);
+    const first = (await currentKeys(directory, partner.id)).encryptionKey;
+    const second = await registry.rotate(partner.id, "encryptionKey", 10);
+    const third = await registry.rotate(partner.id, "encryptionKey", 20);
+    expect((await currentKeys(directory, partner.id)).encryptionKey).toBe(first);
+    await passHours(partner.id, 11);
+    expect((await currentKeys(directory, partner.id)).encryptionKey).toBe(second.id);
+    await passHours(partner.id, 10);
+    expect((await currentKeys(directory, partner.id)).encryptionKey).toBe(third.id);
+  });
+
+  test("that is urgent overtakes one that was planned", async () => {
+    const { registry, directory } = service();
+    const { partner } = await registry.register(input);
+    await registry.rotate(partner.id, "signingKey", 10);
+    const urgent = await registry.rotate(partner.id, "signingKey", 0);
+    for (const hours of [0, 11, 30]) {
+      await passHours(partner.id, hours);
+      expect((await currentKeys(directory, partner.id)).signingKey).toBe(urgent.id);
+    }
+  });
+
+  test("of an unknown key or for too long is refused", async () => {
+    const { registry } = service();
+    const { partner } = await registry.register(input);
+    const refused = await refusalOf(registry.rotate(partner.id, "password" as KeyKind, 721));
+    expect(refused.fields.map(({ field }) => field)).toEqual(["key", "overlapHours"]);
+    expect((await refusalOf(registry.rotate(partner.id, "apiKey", Number.NaN))).code).toBe("invalid_value");
+  });
+});
+
+describe("terminals", () => {
+  const terminal = {
+    mid: "M1",
+    merchantId: "M1",
+    merchantName: "A shop",
+    merchantAddress: "1 Street",
+    deviceId: "D1",
+    appName: "App",
+  };
+
+  test("are registered, changed and listed by tid", async () => {
+    const { registry } = service();
+    const { partner } = await registry.register(input);
+    for (const tid of ["T3", "T1", "T2"]) await registry.putTerminal(partner.id, tid, terminal);
+    expect(await registry.putTerminal(partner.id, "T2", { mid: "M2" })).toMatchObject({
+      tid: "T2",
+      mid: "M2",
+      merchantName: "",
+    });
+    const first = await registry.terminals(partner.id, { limit: 2 });
+    expect(first.items).toEqual([{ tid: "T1", ...terminal }, expect.objectContaining({ tid: "T2", mid: "M2" })]);
+    const rest = await registry.terminals(partner.id, { limit: 2, after: first.next ?? "" });
+    expect(rest).toEqual({ items: [{ tid: "T3", ...terminal }], next: null });
+  });
+
+  test("keep their numbers when they are changed", async () => {
+    const { registry } = service();
+    const { partner } = await registry.register(input);
+    await registry.putTerminal(partner.id, "T1", terminal);
+    await pool.query("UPDATE terminals SET trace_no = 41, batch_no = 7 WHERE partner_id = $1", [partner.id]);
+    await registry.putTerminal(partner.id, "T1", { mid: "M2" });
+    const { rows } = await pool.query("SELECT trace_no, batch_no FROM terminals WHERE partner_id = $1", [partner.id]);
+    expect(rows).toEqual([{ trace_no: 41, batch_no: 7 }]);
+  });
+
+  test("with & in a signed field are refused, naming it", async () => {
+    const { registry } = service();
+    const { partner } = await registry.register(input);
+    const refused = await refusalOf(registry.putTerminal(partner.id, "T1", { mid: "M&1" }));
+    expect(refused).toMatchObject({ code: "delimiter_in_signed_field", fields: [{ field: "mid" }] });
+  });
+});
+
+describe("the database", () => {
+  test("knows its master key again, and no other", async () => {
+    await requireFittingMasterKey(masterKey, partners);
+    await requireFittingMasterKey(masterKey, partners);
+    await expect(requireFittingMasterKey(MasterKey.generate(), partners)).rejects.toThrow(MasterKeyMismatch);
+  });
+
+  test("counts seals by blocks, and shows the count", async () => {
+    const { registry, directory } = service();
+    const { partner } = await registry.register(input);
+    const { encryptionKey } = await currentKeys(directory, partner.id);
+    const budget = new SealBudget(partners, () => undefined);
+    await Promise.all(Array.from({ length: 100 }, () => budget.take(partner.id, encryptionKey)));
+    const record = await registry.find(partner.id);
+    expect(record?.keys.map((key) => key.seals).filter((seals) => seals !== undefined)).toEqual([sealsReserved]);
+    await expect(budget.take(partner.id, newId())).rejects.toThrow(/no key version/);
+  });
+
+  test("gives every connection back after a refusal", async () => {
+    const { registry } = service();
+    const { partner } = await registry.register(input);
+    for (let i = 0; i < 10; i += 1) await refusalOf(registry.change(partner.id, { name: "" }));
+    expect(pool.waitingCount).toBe(0);
+    expect(pool.idleCount).toBe(pool.totalCount);
+  });
+});
