@@ -62,7 +62,7 @@ function placeLines({ baseUrl, receiverUrl }: BannerFacts, credentials: string, 
  * by node, which is there for certain, as jq is not. Never wrapped to the terminal: a copied line break would end the
  * command.
  */
-export function saleCommandLines(baseUrl: string, credentials: string): string[] {
+function saleCommandLines(baseUrl: string, credentials: string): string[] {
   const file = isAbsolute(credentials) ? credentials : `./${credentials}`;
   const readKey = quote(`require(${JSON.stringify(file)}).apiKey`);
   return [

@@ -3,8 +3,8 @@ import { indent } from "./story-fields.ts";
 import { type Look, label, paint } from "./story-look.ts";
 import { count, flow, milliseconds, printable, wrap } from "./story-text.ts";
 
-export { type BannerFacts, bannerLines } from "./story-banner.ts";
-export { ipnLines, type ShownIpn } from "./story-ipn.ts";
+export { bannerLines } from "./story-banner.ts";
+export { ipnLines } from "./story-ipn.ts";
 export { type Look, lookOf } from "./story-look.ts";
 
 /** A delivery that the sandbox partner refused, with what to look at. */
