@@ -15,10 +15,10 @@ function bearerToken(request: FastifyRequest): string | undefined {
 export class Callers {
   readonly #partners = new WeakMap<FastifyRequest, Partner>();
   readonly #addresses = new WeakMap<readonly string[], AddressList>();
-  readonly #directory: PartnerDirectory;
+  readonly #directory: Pick<PartnerDirectory, "findByApiKey">;
   readonly #callerAddress: CallerAddress;
 
-  constructor(directory: PartnerDirectory, address: CallerAddress) {
+  constructor(directory: Pick<PartnerDirectory, "findByApiKey">, address: CallerAddress) {
     this.#directory = directory;
     this.#callerAddress = address;
   }

@@ -33,6 +33,11 @@ export function handleFailures(app: FastifyInstance, log: Log): void {
   });
 }
 
+/** The same for a path that the router cannot even read. */
+export function refuseBadPath(log: Log): (error: Error, request: FastifyRequest, reply: FastifyReply) => void {
+  return (error, request, reply) => sendProblem(reply, request, explain(error), error, log);
+}
+
 function explain(error: unknown): PaybellError {
   if (error instanceof PaybellError) return error;
   const code = typeof error === "object" && error !== null && "code" in error ? error.code : undefined;
@@ -55,7 +60,8 @@ function sendProblem(
   reply
     .code(shown.status)
     .headers(problemHeaders(shown))
-    .send(JSON.stringify(problemOf(shown, request.id)));
+    // As bytes: to a text the framework would add a charset, which problem+json does not have.
+    .send(Buffer.from(JSON.stringify(problemOf(shown, request.id))));
 }
 
 const parserErrors: Readonly<Record<string, ErrorCode>> = {

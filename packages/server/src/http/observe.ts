@@ -1,0 +1,20 @@
+import type { FastifyInstance } from "fastify";
+import type { HttpParts } from "./parts.ts";
+
+/** Every answer names its request, is never cached, is counted, and at debug is a line of the log. */
+export function observeRequests(app: FastifyInstance, { log, metrics }: Pick<HttpParts, "log" | "metrics">): void {
+  app.addHook("onRequest", async (request, reply) => {
+    reply.header("x-request-id", request.id).header("cache-control", "no-store");
+  });
+  app.addHook("onResponse", async (request, reply) => {
+    const { method, url: route = "none" } = request.routeOptions;
+    const durationMs = reply.elapsedTime;
+    metrics.requests.inc({ method: String(method ?? request.method), route, status: String(reply.statusCode) });
+    metrics.requestSeconds.observe({ route }, durationMs / 1000);
+    if (!log.isLevelEnabled("debug")) return;
+    log.debug(
+      { requestId: request.id, method: request.method, route, status: reply.statusCode, durationMs },
+      "answered",
+    );
+  });
+}

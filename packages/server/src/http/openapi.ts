@@ -1,0 +1,136 @@
+import swagger from "@fastify/swagger";
+import { contractVersion, headerNames, type IpnKind, ipnJsonSchema } from "@paybell/contract";
+import type { FastifyInstance } from "fastify";
+import { createJsonSchemaTransform, createJsonSchemaTransformObject } from "fastify-type-provider-zod";
+import { descriptions } from "./schemas/registry.ts";
+
+/** What of an OpenAPI 3.1 document is looked at here. */
+interface Document {
+  readonly paths?: Readonly<Record<string, Readonly<Record<string, object>>>>;
+  readonly webhooks?: Readonly<Record<string, object>>;
+  readonly components?: { readonly schemas?: Readonly<Record<string, object>> };
+}
+
+const title = "Paybell";
+const description =
+  "Paybell processes card payment commands for partners and notifies them of each completed one: signed, encrypted, never lost. " +
+  "The partner API takes the partner's API key, from the partner's callingAddresses; the operator API takes the operator's token. " +
+  "Every error is RFC 9457 `application/problem+json` with a stable `code`. An unknown id and another partner's are the same 404.";
+
+/** Collects the routes that are added after it into an OpenAPI 3.1 document. */
+export function documentRoutes(app: FastifyInstance, version: string): void {
+  app.register(swagger, {
+    convertConstToEnum: false,
+    openapi: {
+      openapi: "3.1.0",
+      info: { title, version, description, license: { name: "Apache-2.0", identifier: "Apache-2.0" } },
+      components: {
+        securitySchemes: {
+          partnerKey: { type: "http", scheme: "bearer", description: "The partner's API key" },
+          operatorToken: { type: "http", scheme: "bearer", description: "The operator's token" },
+        },
+      },
+    },
+    transform: createJsonSchemaTransform({ schemaRegistry: descriptions }),
+    transformObject: createJsonSchemaTransformObject({ schemaRegistry: descriptions }),
+  });
+}
+
+/** The document of all routes, as JSON text: made once. */
+export function openApiText(app: FastifyInstance): string {
+  const document = app.swagger() as unknown as Document;
+  return JSON.stringify(withWebhooks(withoutUnused(withSecurity(document))));
+}
+
+/** Which key a path needs follows from its beginning, as in the server itself. */
+function withSecurity(document: Document): Document {
+  const paths = Object.entries(document.paths ?? {}).map(([path, item]) => {
+    const scheme = path.startsWith("/operator/") ? "operatorToken" : path.startsWith("/v1/") ? "partnerKey" : undefined;
+    const operations = Object.entries(item).map(([method, operation]) => [
+      method,
+      { ...operation, security: scheme === undefined ? [] : [{ [scheme]: [] }] },
+    ]);
+    return [path, Object.fromEntries(operations)];
+  });
+  return { ...document, paths: Object.fromEntries(paths) };
+}
+
+const headerMeanings: Readonly<Record<keyof typeof headerNames, string>> = {
+  id: "The notification's id, the same at every attempt",
+  timestamp: "When this attempt was signed, in seconds since 1970",
+  signature: "Standard Webhooks v1 over the body as sent; two during a rotation, parted by a space",
+  attempt: "1 at the first attempt",
+  contract: `The version of the notification contract: ${contractVersion}`,
+  key: "The id of the key version that sealed the body",
+  command: "The precise command, such as PREAUTH_COMPLETE",
+  originalTransaction: "The id of the transaction that this one voids or completes",
+  outOfOrder: "1 when an earlier notification of the same chain is still on its way",
+};
+const notAlways: readonly string[] = ["key", "originalTransaction", "outOfOrder"];
+
+/** The two IPNs: what the service POSTs to the partner's callback URL (section 4.1). */
+function withWebhooks(document: Document): Document {
+  return {
+    ...document,
+    components: {
+      ...document.components,
+      schemas: { ...document.components?.schemas, CardIpn: ipnSchema("card"), SettlementIpn: ipnSchema("settlement") },
+    },
+    webhooks: {
+      cardIpn: webhook("CardIpn", "Completion of a Sale, Void, PreAuth or PreAuth-Complete (section 2.2)."),
+      settlementIpn: webhook("SettlementIpn", "Completion of a Settlement (section 2.3)."),
+    },
+  };
+}
+
+function ipnSchema(kind: IpnKind): object {
+  const { $schema: _, ...schema } = ipnJsonSchema(kind) as Record<string, unknown>;
+  return schema;
+}
+
+function webhook(schemaName: string, when: string): object {
+  const data = {
+    type: "string",
+    description: `The complete IPN JSON object, encrypted (section 5). Opened, it is ${schemaName}.`,
+    contentMediaType: "application/json",
+    contentSchema: { $ref: `#/components/schemas/${schemaName}` },
+  };
+  const schema = { type: "object", required: ["data"], properties: { data } };
+  return {
+    post: {
+      operationId: `receive${schemaName}`,
+      tags: ["Callbacks"],
+      summary: when,
+      description: "At least once: deduplicate by the IPN's id. Any 2xx within 15 seconds accepts it.",
+      security: [],
+      parameters: Object.entries(headerNames).map(([key, name]) => ({
+        name,
+        in: "header",
+        required: !notAlways.includes(key),
+        description: headerMeanings[key as keyof typeof headerNames],
+        schema: { type: "string" },
+      })),
+      requestBody: { required: true, content: { "application/json": { schema } } },
+      responses: {
+        "2XX": { description: "Accepted. The status line alone counts" },
+        default: { description: "Not accepted: sent again by the schedule. Redirects are not followed" },
+      },
+    },
+  };
+}
+
+/** The transform names each schema twice, as input and as output. Only what something refers to stays. */
+function withoutUnused(document: Document): Document {
+  const schemas = document.components?.schemas ?? {};
+  const used = new Set<string>();
+  const visit = (value: unknown): void => {
+    for (const [, name = ""] of JSON.stringify(value ?? null).matchAll(/"#\/components\/schemas\/([^"]+)"/g)) {
+      if (used.has(name)) continue;
+      used.add(name);
+      visit(schemas[name]);
+    }
+  };
+  visit(document.paths);
+  const kept = Object.fromEntries(Object.entries(schemas).filter(([name]) => used.has(name)));
+  return { ...document, components: { ...document.components, schemas: kept } };
+}

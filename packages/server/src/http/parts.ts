@@ -1,0 +1,53 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { FastifyBaseLogger, FastifyInstance, RawServerDefault } from "fastify";
+import type { ZodTypeProvider } from "fastify-type-provider-zod";
+import type { Clock } from "../clock.ts";
+import type { Config } from "../config.ts";
+import type { Notifications } from "../delivery/notifications.ts";
+import type { Ledger } from "../ledger/ledger.ts";
+import type { Reports } from "../ledger/reports.ts";
+import type { Log } from "../log.ts";
+import type { Metrics } from "../metrics.ts";
+import type { PartnerDirectory } from "../partners/partner.ts";
+import type { PartnerRegistry } from "../partners/registry.ts";
+import type { Callers } from "./authenticate.ts";
+
+/** What the HTTP layer is given; it owns none of it. */
+export interface HttpParts {
+  readonly config: Pick<Config, "operatorTokens" | "trustedProxies" | "egressAddresses">;
+  readonly log: Log;
+  readonly metrics: Metrics;
+  readonly ledger: Pick<Ledger, "run" | "find" | "findByReqId">;
+  readonly reports: Pick<Reports, "report">;
+  readonly registry: Pick<
+    PartnerRegistry,
+    "register" | "change" | "find" | "list" | "setState" | "rotate" | "putTerminal" | "terminals"
+  >;
+  readonly directory: Pick<PartnerDirectory, "findByApiKey">;
+  readonly notifications: Pick<Notifications, "pull" | "find" | "search" | "redeliver" | "redeliverMany" | "sendTest">;
+  health(): Promise<Health>;
+  readonly clock: Clock;
+  /** Answers local callers only, and allows nothing that production refuses. */
+  readonly sandbox?: boolean;
+}
+
+export interface Health {
+  readonly ready: boolean;
+  readonly checks: Readonly<Record<string, { readonly ok: boolean; readonly detail: string }>>;
+}
+
+/** The server as routes are added to it. */
+export type HttpApp = FastifyInstance<
+  RawServerDefault,
+  IncomingMessage,
+  ServerResponse,
+  FastifyBaseLogger,
+  ZodTypeProvider
+>;
+
+/** What every partner's route needs. */
+export interface PartnerRoutes {
+  readonly app: HttpApp;
+  readonly parts: HttpParts;
+  readonly callers: Callers;
+}

@@ -1,0 +1,73 @@
+import type { PartnerRoutes } from "../parts.ts";
+import { commandSchema } from "../schemas/command.ts";
+import { bodyErrors, partnerErrors, responses } from "../schemas/problem.ts";
+import { transactionSchema } from "../schemas/transaction.ts";
+import { transactionView } from "../transaction-view.ts";
+
+const commandErrors = [
+  "invalid_amount",
+  "invalid_currency",
+  "invalid_req_id",
+  "invalid_callback_url",
+  "insecure_callback_url",
+  "address_not_whitelisted",
+  "delimiter_in_signed_field",
+  "invalid_text",
+  "card_number_in_clear",
+  "invalid_card_number",
+  "aid_required",
+  "scheme_contradicts_aid",
+  "unknown_test_card",
+  "not_found",
+  "req_id_reused",
+  "terminal_mid_mismatch",
+  "terminal_not_registered",
+  "batch_currency",
+  "owned_by_switch",
+  "no_callback_url",
+  "command_not_available",
+] as const;
+
+/** POST /v1/commands */
+export function commandRoutes({ app, parts, callers }: PartnerRoutes): void {
+  app.post(
+    "/v1/commands",
+    {
+      schema: {
+        operationId: "runCommand",
+        tags: ["Commands"],
+        summary: "Run a command",
+        description:
+          "Answers 200 with the transaction once it is completed, a decline too. Answers 202 with status INIT with `Prefer: " +
+          "respond-async`, or when the outcome is not known in time: it then comes as an IPN. The same reqId and body again " +
+          "is the first result, without another IPN. A paused partner can still command: a pause stops deliveries only.",
+        body: commandSchema,
+        response: responses(
+          {
+            200: { schema: transactionSchema, description: "Completed: see status and isoResponseCode" },
+            202: { schema: transactionSchema, description: "Accepted, the outcome is not known yet" },
+          },
+          ...partnerErrors,
+          ...bodyErrors,
+          ...commandErrors,
+        ),
+      },
+    },
+    async (request, reply) => {
+      const partner = callers.partner(request);
+      const respondAsync = prefersAsync(request.headers["prefer"]);
+      const { transaction, done } = await parts.ledger.run(partner, request.body, { respondAsync });
+      return reply
+        .code(done ? 200 : 202)
+        .type("application/json")
+        .send(JSON.stringify(transactionView(transaction, partner.settings)));
+    },
+  );
+}
+
+/** RFC 7240: preferences are parted by commas, each may have parameters. */
+function prefersAsync(header: string | string[] | undefined): boolean {
+  if (header === undefined) return false;
+  const preferences = [header].flat().join(",").split(",");
+  return preferences.some((preference) => /^respond-async$/i.test((preference.split(";")[0] ?? "").trim()));
+}

@@ -1,0 +1,121 @@
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { PaybellError } from "../../errors.ts";
+import { TestService } from "../service.fixture.ts";
+
+let service: TestService;
+beforeEach(async () => {
+  service = await new TestService().listen();
+});
+afterEach(() => service.close());
+
+const completion = (externalId: string, more: Record<string, unknown> = {}) => ({
+  partnerId: "0195f000-0000-7000-8000-000000000000",
+  externalId,
+  command: "SALE",
+  status: "SUCCESS",
+  isoResponseCode: "00",
+  amount: "1",
+  ...more,
+});
+
+interface Result {
+  externalId: string;
+  result: string;
+  transactionId?: string;
+  problem?: { code: string; status: number; errors?: { field: string; code: string }[] };
+}
+
+async function report(
+  completions: unknown,
+): Promise<{ status: number; results: Result[]; body: Record<string, unknown> }> {
+  const { status, body } = await service.call("POST", "/operator/v1/completions", { json: { completions } });
+  return { status, body, results: (body["results"] ?? []) as Result[] };
+}
+
+describe("POST /operator/v1/completions", () => {
+  test("each item stands alone, and the results come in the order of the items", async () => {
+    const { status, results } = await report([
+      completion("a"),
+      completion("b", { amount: "bad" }),
+      completion("c", { surprise: 1, status: undefined }),
+      "no object",
+      completion("e", {
+        command: "SETTLEMENT",
+        amount: undefined,
+        isoResponseCode: undefined,
+        settlementList: [{ reqId: "r", refNo: "1" }],
+      }),
+    ]);
+    expect(status).toBe(200);
+    expect(results.map(({ externalId, result }) => [externalId, result])).toEqual([
+      ["a", "accepted"],
+      ["b", "refused"],
+      ["c", "refused"],
+      ["", "refused"],
+      ["e", "accepted"],
+    ]);
+    expect(results[0]?.transactionId).toMatch(/^[0-9a-f-]{36}$/);
+    expect(results[1]?.problem).toMatchObject({
+      code: "invalid_amount",
+      errors: [{ field: "completions[1].amount", code: "invalid_amount" }],
+    });
+    const fields = Object.fromEntries((results[2]?.problem?.errors ?? []).map(({ field, code }) => [field, code]));
+    expect(fields).toEqual({ "completions[2].surprise": "unknown_field", "completions[2].status": "missing_field" });
+    expect(results[3]?.problem).toMatchObject({
+      status: 400,
+      errors: [{ field: "completions[3]", code: "wrong_type" }],
+    });
+    expect(service.reported.map(({ externalId }) => externalId)).toEqual(["a", "b", "e"]);
+  });
+
+  test("a settlement's list is of the settlement's table only, and its entries are checked", async () => {
+    const list = { settlementList: [{ reqId: "r" }, { reqId: 1, refNo: "x", more: "x" }] };
+    const { results } = await report([
+      completion("a", list),
+      completion("b", { ...list, command: "SETTLEMENT", amount: undefined }),
+      completion("c", { command: "NONE" }),
+    ]);
+    const codes = results.map(({ problem }) =>
+      Object.fromEntries((problem?.errors ?? []).map(({ field, code }) => [field, code])),
+    );
+    expect(codes[0]).toEqual({ "completions[0].settlementList": "unknown_field" });
+    expect(codes[1]).toMatchObject({
+      "completions[1].settlementList[0].refNo": "missing_field",
+      "completions[1].settlementList[1].reqId": "wrong_type",
+      "completions[1].settlementList[1].more": "unknown_field",
+    });
+  });
+
+  test("without items there are no results", async () => {
+    expect(await report([])).toMatchObject({ status: 200, results: [] });
+  });
+
+  test.each([
+    [{}, "completions", "missing_field"],
+    [{ completions: {} }, "completions", "wrong_type"],
+    [{ completions: [], more: 1 }, "more", "unknown_field"],
+    [{ completions: Array.from({ length: 1_001 }, () => 1) }, "completions", "invalid_value"],
+  ])("what is no list of at most 1,000 completions is refused as a whole", async (json, field, code) => {
+    const answer = await service.call("POST", "/operator/v1/completions", { json });
+    expect(answer).toMatchObject({ status: 400, body: { code, errors: [{ field, code }] } });
+  });
+
+  test("a body of many MiB is read, one over 8 MiB is 413", async () => {
+    const large = (count: number) =>
+      Array.from({ length: count }, (_, at) =>
+        completion(String(at), { extraData: "x".repeat(4_096), merchantName: "é" }),
+      );
+    expect((await report(large(1_000))).results).toHaveLength(1_000);
+    const headers = { "content-type": "application/json" };
+    const body = JSON.stringify({ completions: large(1_000) }) + " ".repeat(8 * 1024 * 1024);
+    const refused = await service.call("POST", "/operator/v1/completions", { body, headers });
+    expect(refused).toMatchObject({ status: 413, body: { code: "body_too_large" } });
+  });
+
+  test("when nothing can be made durable the whole report is 503", async () => {
+    service.fails("report", new PaybellError("unavailable", undefined, { retryAfterS: 5 }));
+    const answer = await service.call("POST", "/operator/v1/completions", { json: { completions: [completion("a")] } });
+    expect(answer.status).toBe(503);
+    expect(answer.headers.get("retry-after")).toBe("5");
+  });
+});

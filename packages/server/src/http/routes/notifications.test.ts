@@ -1,0 +1,142 @@
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { PaybellError } from "../../errors.ts";
+import { detailSchema, pulledSchema, redeliveredSchema, searchSchema, summarySchema } from "../schemas/notification.ts";
+import { otherApiKey, TestService } from "../service.fixture.ts";
+
+let service: TestService;
+beforeEach(async () => {
+  service = await new TestService().listen();
+});
+afterEach(() => service.close());
+
+describe("the partner's notifications", () => {
+  test("a page is pulled after a cursor, 100 at a time where nothing is said", async () => {
+    const { status, body } = await service.call("GET", "/v1/notifications?after=abc");
+    expect(status).toBe(200);
+    expect(pulledSchema.safeParse(body).error).toBeUndefined();
+    expect(service.asked.at(-1)).toEqual(["pull", service.partner.id, { after: "abc", limit: 100 }]);
+  });
+
+  test.each([
+    ["limit=0", "limit", "invalid_value"],
+    ["limit=501", "limit", "invalid_value"],
+    ["limit=1.5", "limit", "invalid_value"],
+    ["limit=many", "limit", "invalid_value"],
+    ["limit=", "limit", "invalid_value"],
+    ["cursor=x", "cursor", "unknown_field"],
+    [`after=${"x".repeat(513)}`, "after", "too_long"],
+  ])("?%s is refused", async (query, field, code) => {
+    const answer = await service.call("GET", `/v1/notifications?${query}`);
+    expect(answer).toMatchObject({ status: 400, body: { errors: [{ field, code }] } });
+  });
+
+  test.each([
+    ["invalid_cursor", 400],
+    ["cursor_from_another_history", 409],
+    ["cursor_expired", 410],
+  ] as const)("%s is %i", async (code, status) => {
+    service.fails("pull", new PaybellError(code));
+    expect(await service.call("GET", "/v1/notifications?after=x")).toMatchObject({ status, body: { code } });
+  });
+
+  test("its own notification is shown with its attempts, another partner's is the 404 of an unknown one", async () => {
+    const path = `/v1/notifications/${service.notificationId}`;
+    const { status, body } = await service.call("GET", path);
+    expect(status).toBe(200);
+    expect(detailSchema.safeParse(body).error).toBeUndefined();
+    for (const [where, key] of [
+      [path, otherApiKey],
+      ["/v1/notifications/0195f000-0000-7000-8000-000000000000", undefined],
+      ["/v1/notifications/x", undefined],
+    ] as const) {
+      const answer = await service.call("GET", where, key === undefined ? {} : { key });
+      expect(answer).toMatchObject({
+        status: 404,
+        body: { code: "not_found", detail: "There is no such notification." },
+      });
+    }
+  });
+
+  test("one is sent once more: to the original URL unless told otherwise", async () => {
+    const path = `/v1/notifications/${service.notificationId}/redeliver`;
+    const { status, body } = await service.call("POST", path);
+    expect(status).toBe(202);
+    expect(summarySchema.safeParse(body).error).toBeUndefined();
+    expect(service.asked.at(-1)).toEqual(["redeliver", service.partner.id, service.notificationId, "original"]);
+    await service.call("POST", path, { json: { to: "registered" } });
+    expect(service.asked.at(-1)?.[3]).toBe("registered");
+    expect(await service.call("POST", path, { json: {} })).toMatchObject({ status: 202 });
+    expect(await service.call("POST", path, { json: { to: "nowhere" } })).toMatchObject({
+      status: 400,
+      body: { code: "invalid_value", errors: [{ field: "to" }] },
+    });
+    service.fails("redeliver", new PaybellError("notification_pending"));
+    expect(await service.call("POST", path)).toMatchObject({ status: 409, body: { code: "notification_pending" } });
+  });
+
+  test("a test notification is made", async () => {
+    const { status, body } = await service.call("POST", "/v1/test-notification");
+    expect(status).toBe(202);
+    expect(body).toMatchObject({ state: "pending", transactionId: null });
+  });
+});
+
+describe("the operator's notifications", () => {
+  test("are searched by every filter", async () => {
+    const from = "2026-01-31T00:00:00Z";
+    const query = new URLSearchParams({
+      partner: service.partner.id,
+      state: "parked",
+      q: "B1",
+      from,
+      to: "2026-02-01T07:00:00+07:00",
+    });
+    const { status, body } = await service.call("GET", `/operator/v1/notifications?${query}&limit=5`);
+    expect(status).toBe(200);
+    expect(searchSchema.safeParse(body).error).toBeUndefined();
+    expect(service.asked.at(-1)?.[1]).toEqual({
+      partnerId: service.partner.id,
+      state: "parked",
+      q: "B1",
+      from,
+      to: "2026-02-01T07:00:00+07:00",
+      limit: 5,
+    });
+  });
+
+  test.each([
+    ["state=lost", "state", "invalid_value"],
+    ["from=yesterday", "from", "invalid_value"],
+    ["from=2026-01-31", "from", "invalid_value"],
+    ["partner=x", "partner", "unknown_partner"],
+  ])("?%s is refused", async (query, field, code) => {
+    const answer = await service.call("GET", `/operator/v1/notifications?${query}`);
+    expect(answer).toMatchObject({ status: 400, body: { errors: [{ field, code }] } });
+  });
+
+  test("one is shown whoever's it is", async () => {
+    const path = `/operator/v1/notifications/${service.notificationId}`;
+    expect((await service.call("GET", path)).status).toBe(200);
+    expect(await service.call("GET", "/operator/v1/notifications/x")).toMatchObject({ status: 404 });
+  });
+
+  test("many are sent once more, or only counted", async () => {
+    const filter = { partner: service.partner.id, state: "parked", reason: "timeout" };
+    const { status, body } = await service.call("POST", "/operator/v1/redeliveries", {
+      json: { filter, dryRun: true },
+    });
+    expect(status).toBe(200);
+    expect(redeliveredSchema.safeParse(body).error).toBeUndefined();
+    const selected = { partnerId: service.partner.id, state: "parked", reason: "timeout" };
+    expect(service.asked.at(-1)).toEqual(["redeliverMany", selected, "original", true]);
+    await service.call("POST", "/operator/v1/redeliveries", { json: { filter: {}, to: "registered" } });
+    expect(service.asked.at(-1)).toEqual(["redeliverMany", {}, "registered", false]);
+  });
+
+  test("a redelivery without a filter, or with an unknown one, is refused", async () => {
+    const refused = async (json: unknown) => (await service.call("POST", "/operator/v1/redeliveries", { json })).body;
+    expect(await refused({})).toMatchObject({ code: "missing_field", errors: [{ field: "filter" }] });
+    expect(await refused({ filter: { mid: "x" } })).toMatchObject({ errors: [{ field: "filter.mid" }] });
+    expect(await refused({ filter: { partner: "x" } })).toMatchObject({ errors: [{ field: "filter.partner" }] });
+  });
+});

@@ -1,0 +1,111 @@
+import { z } from "zod";
+import { PaybellError } from "../../errors.ts";
+import { type NotificationId, readId } from "../../ids.ts";
+import type { PartnerRoutes } from "../parts.ts";
+import { detailSchema, pulledSchema, pullQuery, redeliverBody, summarySchema } from "../schemas/notification.ts";
+import { bodyErrors, partnerErrors, queryErrors, responses } from "../schemas/problem.ts";
+import { described } from "../schemas/registry.ts";
+
+const params = z.object({ id: described(z.string(), "The notification's id, as in webhook-id") });
+
+/** The partner's own notifications: pull, look up, send once more, test. */
+export function notificationRoutes({ app, parts, callers }: PartnerRoutes): void {
+  app.get(
+    "/v1/notifications",
+    {
+      schema: {
+        operationId: "pullNotifications",
+        tags: ["Notifications"],
+        summary: "Fetch what was missed",
+        description:
+          "Everything ever created for you that is still kept, in commit order, sealed as it would be sent now. Go on from " +
+          "`next`: nothing is skipped. Deduplicate by the IPN's id.",
+        querystring: pullQuery,
+        response: responses(
+          { 200: { schema: pulledSchema, description: "A page; empty at the end" } },
+          ...partnerErrors,
+          ...queryErrors,
+          "invalid_cursor",
+          "cursor_from_another_history",
+          "cursor_expired",
+        ),
+      },
+    },
+    async (request) => {
+      return await parts.notifications.pull(callers.partner(request), request.query);
+    },
+  );
+  app.get(
+    "/v1/notifications/:id",
+    {
+      schema: {
+        operationId: "getNotification",
+        tags: ["Notifications"],
+        summary: "Get a notification with its attempts",
+        params,
+        response: responses(
+          { 200: { schema: detailSchema, description: "The notification" } },
+          ...partnerErrors,
+          "not_found",
+        ),
+      },
+    },
+    async (request) => {
+      const found = await parts.notifications.find(requireId(request.params.id), callers.partner(request).id);
+      if (found === undefined) throw notFound();
+      return found;
+    },
+  );
+  app.post(
+    "/v1/notifications/:id/redeliver",
+    {
+      schema: {
+        operationId: "redeliverNotification",
+        tags: ["Notifications"],
+        summary: "Have a notification sent once more",
+        params,
+        body: redeliverBody,
+        response: responses(
+          { 202: { schema: summarySchema, description: "It is due again" } },
+          ...partnerErrors,
+          ...bodyErrors,
+          "not_found",
+          "notification_pending",
+        ),
+      },
+    },
+    async (request, reply) => {
+      const { id } = callers.partner(request);
+      const to = request.body?.to ?? "original";
+      const summary = await parts.notifications.redeliver(id, requireId(request.params.id), to);
+      return reply.code(202).send(summary);
+    },
+  );
+  app.post(
+    "/v1/test-notification",
+    {
+      schema: {
+        operationId: "sendTestNotification",
+        tags: ["Notifications"],
+        summary: "Have a test notification sent",
+        description: "A sample Sale to the registered callback URL. No transaction stands behind it.",
+        response: responses(
+          { 202: { schema: summarySchema, description: "It is due" } },
+          ...partnerErrors,
+          "no_callback_url",
+        ),
+      },
+    },
+    async (request, reply) => reply.code(202).send(await parts.notifications.sendTest(callers.partner(request))),
+  );
+}
+
+export function requireId(text: string): NotificationId {
+  const id = readId<"notification">(text);
+  if (id === undefined) throw notFound();
+  return id;
+}
+
+function notFound(): PaybellError {
+  return new PaybellError("not_found", "There is no such notification.");
+}

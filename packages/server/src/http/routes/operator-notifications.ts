@@ -1,0 +1,95 @@
+import { z } from "zod";
+import { badFields, type FieldProblem, PaybellError } from "../../errors.ts";
+import { type PartnerId, readId } from "../../ids.ts";
+import type { HttpApp, HttpParts } from "../parts.ts";
+import {
+  detailSchema,
+  redeliveredSchema,
+  redeliveriesBody,
+  searchQuery,
+  searchSchema,
+} from "../schemas/notification.ts";
+import { bodyErrors, operatorErrors, queryErrors, responses } from "../schemas/problem.ts";
+import { described } from "../schemas/registry.ts";
+import { requireId } from "./notifications.ts";
+
+const tags = ["Deliveries"];
+
+/** The operator's view of every partner's notifications. */
+export function operatorNotificationRoutes(app: HttpApp, { notifications }: HttpParts): void {
+  app.get(
+    "/operator/v1/notifications",
+    {
+      schema: {
+        operationId: "searchNotifications",
+        tags,
+        summary: "Search notifications",
+        querystring: searchQuery,
+        response: responses(
+          { 200: { schema: searchSchema, description: "A page" } },
+          ...operatorErrors,
+          ...queryErrors,
+          "unknown_partner",
+          "invalid_cursor",
+        ),
+      },
+    },
+    async (request) => {
+      const { partner, ...rest } = request.query;
+      return await notifications.search({ ...rest, ...ofPartner("partner", partner) });
+    },
+  );
+  app.get(
+    "/operator/v1/notifications/:id",
+    {
+      schema: {
+        operationId: "inspectNotification",
+        tags,
+        summary: "Get a notification with its attempts",
+        params: z.object({ id: described(z.string(), "The notification's id") }),
+        response: responses(
+          { 200: { schema: detailSchema, description: "The notification" } },
+          ...operatorErrors,
+          "not_found",
+        ),
+      },
+    },
+    async (request) => {
+      const found = await notifications.find(requireId(request.params.id));
+      if (found === undefined) throw new PaybellError("not_found", "There is no such notification.");
+      return found;
+    },
+  );
+  app.post(
+    "/operator/v1/redeliveries",
+    {
+      schema: {
+        operationId: "redeliver",
+        tags,
+        summary: "Have many notifications sent once more",
+        description: "What is still pending is left as it is.",
+        body: redeliveriesBody,
+        response: responses(
+          { 200: { schema: redeliveredSchema, description: "How many matched, and how many are due again" } },
+          ...operatorErrors,
+          ...bodyErrors,
+          "unknown_partner",
+        ),
+      },
+    },
+    async (request) => {
+      const { filter, to = "original", dryRun = false } = request.body;
+      const { partner, ...rest } = filter;
+      const selected = { ...rest, ...ofPartner("filter.partner", partner) };
+      return await notifications.redeliverMany(selected, to, dryRun);
+    },
+  );
+}
+
+function ofPartner(field: string, text: string | undefined): { partnerId?: PartnerId } {
+  if (text === undefined) return {};
+  const partnerId = readId<"partner">(text);
+  if (partnerId !== undefined) return { partnerId };
+  const problem: FieldProblem = { field, code: "unknown_partner", message: `${field} is no partner's id.` };
+  throw badFields([problem]);
+}

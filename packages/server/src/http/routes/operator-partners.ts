@@ -1,0 +1,231 @@
+import { z } from "zod";
+import { PaybellError } from "../../errors.ts";
+import { type PartnerId, readId } from "../../ids.ts";
+import type { PartnerInput } from "../../partners/settings.ts";
+import type { TerminalInput } from "../../partners/terminal.ts";
+import type { HttpApp, HttpParts } from "../parts.ts";
+import { pageQuery } from "../schemas/notification.ts";
+import {
+  newPartnerSchema,
+  partnerInputSchema,
+  partnerPageSchema,
+  partnerPatchSchema,
+  partnerSchema,
+  rotateBody,
+  rotatedSchema,
+  terminalBody,
+  terminalPageSchema,
+  terminalSchema,
+} from "../schemas/partner.ts";
+import { bodyErrors, operatorErrors, queryErrors, responses } from "../schemas/problem.ts";
+import { described } from "../schemas/registry.ts";
+import { bodyCheckedElsewhere } from "../validation.ts";
+
+const tags = ["Partners"];
+const params = z.object({ id: described(z.string(), "The partner's id") });
+const terminalParams = z.object({ ...params.shape, tid: described(z.string(), "Terminal ID") });
+const settingErrors = [
+  "invalid_callback_url",
+  "insecure_callback_url",
+  "address_not_whitelisted",
+  "invalid_signing",
+] as const;
+const partnerFound = { 200: { schema: partnerSchema, description: "The partner" } };
+
+/** Registration of partners, their keys and terminals. */
+export function operatorPartnerRoutes(app: HttpApp, { registry }: HttpParts): void {
+  app.post(
+    "/operator/v1/partners",
+    {
+      validatorCompiler: bodyCheckedElsewhere,
+      schema: {
+        operationId: "registerPartner",
+        tags,
+        summary: "Register a partner",
+        description: "The keys are in this answer only: nothing shows them again.",
+        body: partnerInputSchema,
+        response: responses(
+          { 201: { schema: newPartnerSchema, description: "Registered" } },
+          ...operatorErrors,
+          ...bodyErrors,
+          ...settingErrors,
+        ),
+      },
+    },
+    async (request, reply) => {
+      // The registry judges every setting, and names all that are wrong at once.
+      const { partner, secrets } = await registry.register(request.body as PartnerInput);
+      return reply
+        .code(201)
+        .header("location", `/operator/v1/partners/${partner.id}`)
+        .send({ id: partner.id, ...secrets });
+    },
+  );
+  app.get(
+    "/operator/v1/partners",
+    {
+      schema: {
+        operationId: "listPartners",
+        tags,
+        summary: "List the partners, in the order of registration",
+        querystring: pageQuery,
+        response: responses(
+          { 200: { schema: partnerPageSchema, description: "A page" } },
+          ...operatorErrors,
+          ...queryErrors,
+          "invalid_cursor",
+        ),
+      },
+    },
+    async (request) => {
+      const { after, limit } = request.query;
+      if (after === undefined) return await registry.list({ limit });
+      const id = readId<"partner">(after);
+      if (id === undefined) throw new PaybellError("invalid_cursor");
+      return await registry.list({ after: id, limit });
+    },
+  );
+  app.get(
+    "/operator/v1/partners/:id",
+    {
+      schema: {
+        operationId: "getPartner",
+        tags,
+        summary: "Get a partner",
+        params,
+        response: responses(partnerFound, ...operatorErrors, "not_found"),
+      },
+    },
+    async (request) => {
+      const partner = await registry.find(requirePartnerId(request.params.id));
+      if (partner === undefined) throw noSuchPartner();
+      return partner;
+    },
+  );
+  app.patch(
+    "/operator/v1/partners/:id",
+    {
+      validatorCompiler: bodyCheckedElsewhere,
+      schema: {
+        operationId: "changePartner",
+        tags,
+        summary: "Change a partner's settings",
+        description: "What is left out stays. A corrected setting holds for what is queued, too.",
+        params,
+        body: partnerPatchSchema,
+        response: responses(partnerFound, ...operatorErrors, ...bodyErrors, ...settingErrors, "not_found"),
+      },
+    },
+    async (request) =>
+      await registry.change(requirePartnerId(request.params.id), request.body as Partial<PartnerInput>),
+  );
+  app.post(
+    "/operator/v1/partners/:id/keys/rotate",
+    {
+      schema: {
+        operationId: "rotateKey",
+        tags,
+        summary: "Replace a key",
+        description:
+          "Encryption and signing: the old version goes on until the overlap ends, because the partner has to install the new " +
+          "one first; with an overlap of 0 the new one is used at once. Webhook secret and API key: both stand during the overlap.",
+        params,
+        body: rotateBody,
+        response: responses(
+          { 200: { schema: rotatedSchema, description: "The new version; its secret is in this answer only" } },
+          ...operatorErrors,
+          ...bodyErrors,
+          "not_found",
+        ),
+      },
+    },
+    async (request) =>
+      await registry.rotate(requirePartnerId(request.params.id), request.body.key, request.body.overlapHours),
+  );
+  for (const [action, state, summary, description] of states) {
+    app.post(
+      `/operator/v1/partners/:id/${action}`,
+      {
+        schema: {
+          operationId: `${action}Partner`,
+          tags,
+          summary,
+          description,
+          params,
+          response: responses(partnerFound, ...operatorErrors, "not_found"),
+        },
+      },
+      async (request) => await registry.setState(requirePartnerId(request.params.id), state),
+    );
+  }
+  terminalRoutes(app, registry);
+}
+
+const states = [
+  ["pause", "paused", "Pause deliveries to a partner", "The partner can still command; its notifications wait."],
+  ["resume", "active", "Resume deliveries to a partner", "Also takes back a disable."],
+  ["disable", "disabled", "Disable a partner", "Its API key is refused with 403, and nothing is delivered to it."],
+] as const;
+
+function terminalRoutes(app: HttpApp, registry: HttpParts["registry"]): void {
+  app.put(
+    "/operator/v1/partners/:id/terminals/:tid",
+    {
+      schema: {
+        operationId: "putTerminal",
+        tags,
+        summary: "Register or change a terminal",
+        params: terminalParams,
+        body: terminalBody,
+        response: responses(
+          { 200: { schema: terminalSchema, description: "The terminal" } },
+          ...operatorErrors,
+          ...bodyErrors,
+          "delimiter_in_signed_field",
+          "invalid_text",
+          "not_found",
+        ),
+      },
+    },
+    async (request) => {
+      const { id, tid } = request.params;
+      // zod says "or undefined" of an optional property, the registry's type does not: an absent one is absent in both.
+      return await registry.putTerminal(requirePartnerId(id), tid, request.body as TerminalInput);
+    },
+  );
+  app.get(
+    "/operator/v1/partners/:id/terminals",
+    {
+      schema: {
+        operationId: "listTerminals",
+        tags,
+        summary: "List a partner's terminals",
+        params,
+        querystring: pageQuery,
+        response: responses(
+          { 200: { schema: terminalPageSchema, description: "A page" } },
+          ...operatorErrors,
+          ...queryErrors,
+          "not_found",
+        ),
+      },
+    },
+    async (request) => {
+      const { after, limit } = request.query;
+      return await registry.terminals(requirePartnerId(request.params.id), {
+        limit,
+        ...(after !== undefined && { after }),
+      });
+    },
+  );
+}
+
+function requirePartnerId(text: string): PartnerId {
+  const id = readId<"partner">(text);
+  if (id === undefined) throw noSuchPartner();
+  return id;
+}
+
+function noSuchPartner(): PaybellError {
+  return new PaybellError("not_found", "There is no such partner.");
+}

@@ -1,0 +1,24 @@
+import { PaybellError } from "../../errors.ts";
+import type { PartnerRoutes } from "../parts.ts";
+import { selfSchema } from "../schemas/partner.ts";
+import { partnerErrors, responses } from "../schemas/problem.ts";
+
+/** GET /v1/self */
+export function selfRoutes({ app, parts, callers }: PartnerRoutes): void {
+  app.get(
+    "/v1/self",
+    {
+      schema: {
+        operationId: "getSelf",
+        tags: ["Self"],
+        summary: "Get your settings, key versions and our egress addresses",
+        response: responses({ 200: { schema: selfSchema, description: "The calling partner" } }, ...partnerErrors),
+      },
+    },
+    async (request) => {
+      const record = await parts.registry.find(callers.partner(request).id);
+      if (record === undefined) throw new PaybellError("not_found");
+      return { ...record, egressAddresses: parts.config.egressAddresses };
+    },
+  );
+}

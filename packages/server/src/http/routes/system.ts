@@ -1,0 +1,57 @@
+import { z } from "zod";
+import type { HttpApp, HttpParts } from "../parts.ts";
+import { responses } from "../schemas/problem.ts";
+
+const checkSchema = z.object({
+  ready: z.boolean(),
+  checks: z.record(z.string(), z.object({ ok: z.boolean(), detail: z.string() })),
+});
+const tags = ["Service"];
+
+/** Whether the process lives, whether it can work, and what it counts. */
+export function systemRoutes(app: HttpApp, { health, metrics }: HttpParts): void {
+  app.get(
+    "/healthz",
+    {
+      schema: {
+        operationId: "isAlive",
+        tags,
+        summary: "Whether the process lives",
+        response: responses({ 200: { schema: z.object({ ok: z.literal(true) }), description: "It does" } }),
+      },
+    },
+    async () => ({ ok: true }),
+  );
+  app.get(
+    "/readyz",
+    {
+      schema: {
+        operationId: "isReady",
+        tags,
+        summary: "Whether the service can work",
+        response: responses({
+          200: { schema: checkSchema, description: "It can" },
+          503: { schema: checkSchema, description: "It cannot: see what is not ok" },
+        }),
+      },
+    },
+    async (_, reply) => {
+      const state = await health();
+      return reply.code(state.ready ? 200 : 503).send(state);
+    },
+  );
+  app.get(
+    "/metrics",
+    {
+      schema: {
+        operationId: "getMetrics",
+        tags,
+        summary: "What the service counts, for Prometheus",
+        response: responses({
+          200: { schema: z.string(), description: "Prometheus text format", type: "text/plain" },
+        }),
+      },
+    },
+    async (_, reply) => reply.type(metrics.registry.contentType).send(await metrics.text()),
+  );
+}

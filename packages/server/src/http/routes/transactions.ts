@@ -1,0 +1,52 @@
+import { z } from "zod";
+import { PaybellError } from "../../errors.ts";
+import { readId } from "../../ids.ts";
+import type { PartnerRoutes } from "../parts.ts";
+import { partnerErrors, queryErrors, responses } from "../schemas/problem.ts";
+import { described } from "../schemas/registry.ts";
+import { transactionSchema } from "../schemas/transaction.ts";
+import { transactionView } from "../transaction-view.ts";
+
+const found = { 200: { schema: transactionSchema, description: "The transaction" } };
+
+/** GET /v1/transactions/:id and GET /v1/transactions?reqId= */
+export function transactionRoutes({ app, parts, callers }: PartnerRoutes): void {
+  app.get(
+    "/v1/transactions/:id",
+    {
+      schema: {
+        operationId: "getTransaction",
+        tags: ["Transactions"],
+        summary: "Get a transaction by its id",
+        params: z.object({ id: described(z.string(), "The transaction's id") }),
+        response: responses(found, ...partnerErrors, "not_found"),
+      },
+    },
+    async (request) => {
+      const partner = callers.partner(request);
+      const id = readId<"transaction">(request.params.id);
+      const transaction = id && (await parts.ledger.find(partner.id, id));
+      if (transaction === undefined) throw new PaybellError("not_found", "There is no such transaction.");
+      return transactionView(transaction, partner.settings);
+    },
+  );
+  app.get(
+    "/v1/transactions",
+    {
+      schema: {
+        operationId: "findTransaction",
+        tags: ["Transactions"],
+        summary: "Find a transaction by its reqId",
+        description: "What became of a command whose answer was lost.",
+        querystring: z.strictObject({ reqId: described(z.string().max(36), "The reqId of its command, in any case") }),
+        response: responses(found, ...partnerErrors, ...queryErrors, "not_found"),
+      },
+    },
+    async (request) => {
+      const partner = callers.partner(request);
+      const transaction = await parts.ledger.findByReqId(partner.id, request.query.reqId.toLowerCase());
+      if (transaction === undefined) throw new PaybellError("not_found", "No command came under this reqId.");
+      return transactionView(transaction, partner.settings);
+    },
+  );
+}

@@ -1,0 +1,23 @@
+import { type Command, commands } from "@paybell/contract";
+import { z } from "zod";
+import { type CommandRequest, reqIdField, requestFields } from "../../commands/request.ts";
+import { fieldSchema, strictObjectOf } from "./field.ts";
+import { component } from "./registry.ts";
+
+type CommandObject = z.ZodObject<{ command: z.ZodLiteral<Command> }>;
+
+const objects = commands.map((command) =>
+  component(
+    strictObjectOf(requestFields[command], { command: z.literal(command), reqId: fieldSchema(reqIdField) }),
+    `Command_${command}`,
+    `The command ${command}`,
+  ),
+) as unknown as [CommandObject, ...CommandObject[]];
+
+/** The shape of a command, from the tables of fields: exactly one of the commands, with exactly its fields. */
+// The tables are CommandRequest's source too; zod's own inference cannot see through them.
+export const commandSchema = component(
+  z.discriminatedUnion("command", objects),
+  "Command",
+  "A command, told apart by `command`",
+) as unknown as z.ZodType<CommandRequest>;

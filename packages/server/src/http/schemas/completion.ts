@@ -1,0 +1,31 @@
+import { type Command, commands } from "@paybell/contract";
+import { z } from "zod";
+import { type CompletionRequest, completionFields, completionKind } from "../../commands/request.ts";
+import { strictObjectOf } from "./field.ts";
+import { component, described } from "./registry.ts";
+
+export const completionsMax = 1_000;
+
+const shapes = {
+  card: component(strictObjectOf(completionFields.card), "CardCompletion", "A completed command but a Settlement"),
+  settlement: component(strictObjectOf(completionFields.settlement), "SettlementCompletion", "A completed Settlement"),
+};
+
+/** The shape that a reported item must have: that of its command's table. */
+export function completionSchema(item: unknown): z.ZodType<CompletionRequest> {
+  const command = typeof item === "object" && item !== null && "command" in item ? item.command : undefined;
+  const kind = commands.includes(command as Command) ? completionKind(command as Command) : "card";
+  return shapes[kind] as unknown as z.ZodType<CompletionRequest>;
+}
+
+/** The report as documented. */
+export const reportSchema = component(
+  z.strictObject({
+    completions: described(z.array(z.union([shapes.card, shapes.settlement])).max(completionsMax), "In order"),
+  }),
+  "Report",
+  "Completed commands, as the operator's switch reports them",
+);
+
+/** The report as far as it is judged as a whole: each item stands alone. */
+export const reportFrame = z.strictObject({ completions: z.array(z.unknown()).max(completionsMax) });

@@ -1,0 +1,123 @@
+import { notifiedCommands } from "@paybell/contract";
+import { z } from "zod";
+import { component, described } from "./registry.ts";
+
+const states = ["pending", "accepted", "parked"] as const;
+const time = z.iso.datetime();
+
+const summary = {
+  id: z.uuid(),
+  partnerId: z.uuid(),
+  transactionId: described(z.uuid().nullable(), "null of a test notification"),
+  command: z.enum(notifiedCommands),
+  kind: z.enum(["card", "settlement"]),
+  state: described(z.enum(states), "parked: given up for now, kept, replayable"),
+  attemptsMade: z.int(),
+  nextAttemptAt: time.nullable(),
+  lastReason: described(z.string().nullable(), "Why the last attempt failed, in a stable word"),
+  createdAt: time,
+  outcomeAt: time.nullable(),
+};
+
+const attempt = z.object({
+  attemptNo: z.int(),
+  startedAt: time,
+  durationMs: z.number(),
+  url: z.string(),
+  address: z.string().nullable(),
+  httpStatus: z.int().nullable(),
+  reason: z.string().nullable(),
+  detail: z.string().nullable(),
+  answer: described(z.string().nullable(), "The first 4 KiB of an answer that was not 2xx"),
+  keyId: z.string().nullable(),
+  instanceId: z.string(),
+});
+
+export const summarySchema = component(z.object(summary), "Notification", "A notification and where it stands");
+
+export const detailSchema = component(
+  z.object({ ...summary, callBackUrl: z.string().nullable(), attempts: z.array(attempt) }),
+  "NotificationDetail",
+  "A notification with its attempts",
+);
+
+export const pulledSchema = component(
+  z.object({
+    items: z.array(
+      z.object({
+        id: z.uuid(),
+        createdAt: time,
+        kind: z.enum(["card", "settlement"]),
+        state: z.enum(states),
+        data: described(z.string(), "The sealed IPN, as in a callback's body"),
+        headers: described(z.record(z.string(), z.string()), "The headers that a callback would carry"),
+      }),
+    ),
+    next: described(z.string(), "`after` of the next page; given at the end too, to go on from later"),
+  }),
+  "NotificationPage",
+  "A page of everything ever created for the partner that is still kept, in commit order",
+);
+
+export const searchSchema = component(
+  z.object({ items: z.array(summarySchema), next: z.string().nullable() }),
+  "NotificationSearch",
+  "Notifications, the newest first",
+);
+
+const limit = described(z.coerce.number().int().min(1).max(500).default(100), "Items of a page, at most 500");
+const moment = described(z.iso.datetime({ offset: true }), "ISO 8601 with a zone");
+
+export const pullQuery = z.strictObject({
+  after: described(z.string().max(512), "`next` of the page before; left out: from the beginning").optional(),
+  limit,
+});
+
+export const searchQuery = z.strictObject({
+  partner: described(z.string().max(64), "A partner's id").optional(),
+  state: z.enum(states).optional(),
+  q: described(
+    z.string().max(128),
+    "A notification id, transaction id, reqId, externalId or merchantTransId",
+  ).optional(),
+  from: moment.optional(),
+  to: moment.optional(),
+  after: described(z.string().max(512), "`next` of the page before").optional(),
+  limit,
+});
+
+export const pageQuery = z.strictObject({
+  after: described(z.string().max(64), "`next` of the page before").optional(),
+  limit,
+});
+
+export const redeliverBody = z
+  .strictObject({
+    to: described(z.enum(["original", "registered"]), "Which callback URL; default: original").optional(),
+  })
+  .optional();
+
+export const redeliveriesBody = component(
+  z.strictObject({
+    filter: described(
+      z.strictObject({
+        partner: z.string().max(64).optional(),
+        state: z.enum(["accepted", "parked"]).optional(),
+        from: moment.optional(),
+        to: moment.optional(),
+        reason: described(z.string().max(64), "Of parked ones: why the last attempt failed").optional(),
+      }),
+      "Which notifications; an empty filter names them all",
+    ),
+    to: z.enum(["original", "registered"]).optional(),
+    dryRun: described(z.boolean(), "Only counts").optional(),
+  }),
+  "Redeliveries",
+  "Which notifications to send once more",
+);
+
+export const redeliveredSchema = z.object({
+  matched: z.int(),
+  redelivered: z.int(),
+  ids: described(z.array(z.uuid()), "The first 100"),
+});

@@ -1,0 +1,146 @@
+import { ciphers, encodings, notifiedCommands, transactionTypes, wireNames } from "@paybell/contract";
+import { z } from "zod";
+import { settingsBounds } from "../../partners/settings.ts";
+import { terminalLengthsMax } from "../../partners/terminal.ts";
+import { component, described } from "./registry.ts";
+
+const cidrs = z.array(z.string()).max(settingsBounds.addressesMax);
+const mode = { fields: z.literal("fields"), whole: z.literal("whole") };
+
+const required = {
+  name: z.string().max(settingsBounds.nameCharactersMax),
+  callbackAddresses: described(cidrs.min(1), "CIDRs that a callback's address must be in"),
+  callingAddresses: described(
+    z.array(z.string()).max(settingsBounds.addressesMax),
+    "CIDRs that the partner calls from",
+  ),
+};
+
+const optional = {
+  callBackUrl: described(z.string().nullable(), "Used where a command brings none of its own (section 4.1)"),
+  cipher: z.enum(ciphers),
+  encoding: z.enum(encodings),
+  signing: described(
+    z.union([
+      z.strictObject({
+        mode: mode.fields,
+        card: z.array(z.string()).optional(),
+        settlement: z.array(z.string()).optional(),
+      }),
+      z.strictObject({ mode: mode.whole }),
+    ]),
+    "fields: the specification's order, or the agreed lists; whole: RFC 8785 of the whole IPN",
+  ),
+  wireNames: z.enum(wireNames),
+  transactionTypes: described(
+    z.partialRecord(z.enum([...notifiedCommands, "VOID_PREAUTH"]), z.enum(transactionTypes)),
+    "The transaction_type of each command's IPN",
+  ),
+  swipeTypes: described(z.enum(["code", "contact"]), "contact: sends C as CL and CTL as CLS"),
+  settlementTotal: described(z.enum(["sum", "net"]), "totalAmount: Sales plus Voids, or Sales less Voids"),
+  transactionTime: z.enum(["table", "iso8601"]),
+  timeZone: described(z.string(), "IANA name, such as Asia/Ho_Chi_Minh"),
+  ordering: z.enum(["chain", "none"]),
+  retry: described(
+    z.array(z.int().min(1).max(settingsBounds.retryStepSMax)).min(1).max(settingsBounds.retryStepsMax),
+    "Seconds to wait after each failed attempt",
+  ),
+  maxInFlight: z.int().min(1).max(settingsBounds.maxInFlight),
+  maxPerSecond: z.int().min(1).max(settingsBounds.maxPerSecond).nullable(),
+  terminals: described(z.enum(["open", "registered"]), "open: a terminal is known from its first command on"),
+};
+
+const partnerInput = z.strictObject({ ...required, ...z.strictObject(optional).partial().shape });
+
+/** As documented: the registry judges it, so that every bad setting is named at once. */
+export const partnerInputSchema = component(partnerInput, "PartnerInput", "What a partner agreed with the operator");
+export const partnerPatchSchema = component(partnerInput.partial(), "PartnerPatch", "The settings to change");
+
+export const newPartnerSchema = component(
+  z.object({
+    id: z.uuid(),
+    apiKey: described(z.string(), "pb_ and base64url"),
+    encryptionKey: described(z.string(), "base64 of 32 bytes"),
+    signingKey: described(z.string(), "base64 of 32 bytes"),
+    webhookSecret: described(z.string(), "whsec_ and base64 of 32 bytes"),
+  }),
+  "NewPartner",
+  "A new partner's id and keys. The keys are shown this once",
+);
+
+const keyKind = z.enum(["apiKey", "encryptionKey", "signingKey", "webhookSecret"]);
+const time = z.iso.datetime();
+
+const keyVersion = component(
+  z.object({
+    id: z.uuid(),
+    kind: keyKind,
+    activeFrom: time,
+    expiresAt: time.nullable(),
+    seals: described(z.int(), "Of an encryption key: how often it sealed, at most").optional(),
+    createdAt: time,
+  }),
+  "KeyVersion",
+  "A version of a key; never the key itself",
+);
+
+const record = {
+  id: z.uuid(),
+  state: described(z.enum(["active", "paused", "disabled"]), "paused: commands go on, deliveries wait"),
+  settings: z.object({ ...required, ...optional }),
+  keys: z.array(keyVersion),
+  createdAt: time,
+  updatedAt: time,
+};
+
+export const partnerSchema = component(z.object(record), "Partner", "A partner as registered");
+export const partnerPageSchema = z.object({ items: z.array(partnerSchema), next: z.string().nullable() });
+export const selfSchema = component(
+  z.object({
+    ...record,
+    egressAddresses: described(z.array(z.string()), "Where callbacks come from: for your whitelist"),
+  }),
+  "Self",
+  "The calling partner, as registered",
+);
+
+export const rotateBody = component(
+  z.strictObject({
+    key: keyKind,
+    overlapHours: described(z.number().min(0).max(720), "How long the old version stands"),
+  }),
+  "Rotation",
+  "Which key to replace",
+);
+export const rotatedSchema = component(
+  z.object({
+    id: z.uuid(),
+    kind: keyKind,
+    secret: described(z.string(), "Shown this once"),
+    activeFrom: described(time, "From then on it seals and signs: install it before"),
+    expiresOld: time,
+  }),
+  "RotatedKey",
+  "The new version",
+);
+
+const terminalText = (name: keyof typeof terminalLengthsMax) => z.string().max(terminalLengthsMax[name]);
+
+export const terminalBody = component(
+  z.strictObject({
+    mid: terminalText("mid"),
+    merchantId: terminalText("merchantId").optional(),
+    merchantName: terminalText("merchantName").optional(),
+    merchantAddress: terminalText("merchantAddress").optional(),
+    deviceId: terminalText("deviceId").optional(),
+    appName: terminalText("appName").optional(),
+  }),
+  "TerminalInput",
+  "A terminal's merchant and device; what is left out becomes empty",
+);
+export const terminalSchema = component(
+  z.object({ tid: z.string(), ...terminalBody.required().shape }),
+  "Terminal",
+  "A terminal as registered",
+);
+export const terminalPageSchema = z.object({ items: z.array(terminalSchema), next: z.string().nullable() });

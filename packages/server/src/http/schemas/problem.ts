@@ -1,0 +1,66 @@
+import { z } from "zod";
+import { type ErrorCode, errors } from "../../errors.ts";
+import { problemType } from "../problem.ts";
+import { component, described } from "./registry.ts";
+
+const fieldProblem = z.object({
+  field: described(z.string(), "Path of the field, such as card.number or completions[3].amount"),
+  code: described(z.string(), "Stable: branch on it"),
+  message: z.string(),
+});
+
+export const problemSchema = component(
+  z.object({
+    type: z.string(),
+    title: z.string(),
+    status: z.number().int(),
+    code: described(z.string(), "Stable: branch on it"),
+    detail: described(z.string(), "What was wrong this time"),
+    remedy: described(z.string(), "What to do about it"),
+    instance: described(z.string(), "Names this occurrence; quote it to the operator"),
+    errors: described(z.array(fieldProblem), "Every bad field, where fields are bad").optional(),
+  }),
+  "Problem",
+  "An error, RFC 9457",
+);
+
+/** What any route may answer. */
+const everywhere = ["internal"] as const satisfies readonly ErrorCode[];
+/** What a body may be refused for before its fields are looked at. */
+export const bodyErrors = [
+  "invalid_json",
+  "invalid_request",
+  "unknown_field",
+  "missing_field",
+  "wrong_type",
+  "invalid_value",
+  "too_long",
+  "body_too_large",
+  "unsupported_media_type",
+] as const satisfies readonly ErrorCode[];
+export const queryErrors = ["unknown_field", "missing_field", "invalid_value", "wrong_type", "too_long"] as const;
+export const partnerErrors = ["unauthorized", "address_not_allowed", "partner_disabled", "unavailable"] as const;
+export const operatorErrors = ["unauthorized", "unavailable"] as const;
+
+type Responses = Record<number, { description: string; content: Record<string, { schema: z.ZodType }> }>;
+
+/** A route's answers as documented: its successes, and for each status the codes that it may carry. */
+export function responses(
+  successes: Readonly<Record<number, { schema: z.ZodType; description: string; type?: string }>>,
+  ...codes: readonly ErrorCode[]
+): Responses {
+  const documented: Responses = {};
+  for (const [status, { schema, description, type }] of Object.entries(successes)) {
+    documented[Number(status)] = { description, content: { [type ?? "application/json"]: { schema } } };
+  }
+  for (const code of new Set([...codes, ...everywhere])) {
+    const { status, title } = errors[code];
+    const line = `\`${code}\`: ${title}.`;
+    const standing = documented[status]?.description;
+    documented[status] = {
+      description: standing === undefined ? line : `${standing}\n${line}`,
+      content: { [problemType]: { schema: problemSchema } },
+    };
+  }
+  return documented;
+}

@@ -1,0 +1,39 @@
+import { commands, type Field, type IpnKind, ipnFields, settlementListFields, statuses } from "@paybell/contract";
+import { z } from "zod";
+import { component, described } from "./registry.ts";
+
+const beside = {
+  command: z.enum(commands),
+  createdAt: described(z.iso.datetime(), "When the command arrived"),
+  notification: z.object({ id: z.uuid(), state: z.enum(["pending", "accepted", "parked"]) }).nullable(),
+};
+
+function viewSchema(kind: IpnKind) {
+  const fields = ipnFields(kind).filter(({ name }) => name !== "signature");
+  const properties = Object.fromEntries(fields.map((field) => [field.name, fieldOf(field)]));
+  return z.object({
+    ...properties,
+    status: described(z.enum(statuses), "INIT while the outcome is not known"),
+    ...beside,
+  });
+}
+
+function fieldOf(field: Field): z.ZodType {
+  if (field.type === "string") return described(z.string(), field.meaning);
+  const entry = z.object(Object.fromEntries(settlementListFields.map(({ name }) => [name, z.string()])));
+  return described(z.array(entry), field.meaning);
+}
+
+/** A transaction as answered: its IPN's table without signature, every field present, empty where unknown. */
+export const transactionSchema = component(
+  z.union([
+    component(viewSchema("card"), "CardTransaction", "The card IPN's fields (section 2.2) without signature"),
+    component(
+      viewSchema("settlement"),
+      "SettlementTransaction",
+      "The settlement IPN's fields (section 2.3) without signature",
+    ),
+  ]),
+  "Transaction",
+  "A transaction: a Settlement has the settlement IPN's fields, every other command the card IPN's",
+);

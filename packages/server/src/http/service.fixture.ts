@@ -1,0 +1,298 @@
+import { createSecretKey } from "node:crypto";
+import type { AddressInfo } from "node:net";
+import { sealingKey, webhookKey } from "@paybell/contract";
+import { systemClock } from "../clock.ts";
+import type { CommandRequest, CompletionRequest } from "../commands/request.ts";
+import { readConfig } from "../config.ts";
+import { type FieldProblem, PaybellError } from "../errors.ts";
+import { newId } from "../ids.ts";
+import type { Transaction } from "../ledger/transaction.ts";
+import { createLog } from "../log.ts";
+import { createMetrics } from "../metrics.ts";
+import type { Partner, PartnerState } from "../partners/partner.ts";
+import type { PartnerRecord } from "../partners/registry.ts";
+import { completeSettings, settingsProblems } from "../partners/settings.ts";
+import { completeTerminal } from "../partners/terminal.ts";
+import type { Health, HttpParts } from "./parts.ts";
+import { createHttp } from "./server.ts";
+
+export const operatorToken = "operator-token-of-a-test-0123456789";
+export const apiKey = "pb_api-key-of-a-test";
+export const otherApiKey = "pb_api-key-of-another-partner";
+
+export interface CallOptions {
+  readonly key?: string | null;
+  readonly json?: unknown;
+  readonly headers?: Record<string, string>;
+  readonly body?: RequestInit["body"];
+}
+
+export interface Answer {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly text: string;
+  readonly body: Record<string, unknown>;
+}
+
+/** A listening service whose parts keep in memory what they are given. `fails` makes a part's next call reject. */
+export class TestService {
+  readonly ran: { readonly request: CommandRequest; readonly respondAsync: boolean }[] = [];
+  readonly reported: CompletionRequest[] = [];
+  readonly asked: unknown[][] = [];
+  readonly partner = partnerOfATest();
+  readonly other = partnerOfATest();
+  state: PartnerState = "active";
+  callingAddresses: readonly string[] = ["127.0.0.1/32"];
+  done = true;
+  logged = "";
+  health: Health = { ready: true, checks: { database: { ok: true, detail: "reachable" } } };
+  readonly #transactions: Transaction[] = [];
+  readonly #failures = new Map<string, unknown>();
+  readonly #metrics = createMetrics();
+  readonly #app: ReturnType<typeof createHttp>;
+
+  constructor(options: { readonly sandbox?: boolean; readonly env?: NodeJS.ProcessEnv } = {}) {
+    const parts: HttpParts = {
+      config: readConfig({
+        PAYBELL_OPERATOR_TOKEN: operatorToken,
+        PAYBELL_EGRESS_ADDRESSES: "203.0.113.7",
+        ...options.env,
+      }),
+      log: createLog("debug", { write: (line) => (this.logged += line) }),
+      metrics: this.#metrics,
+      ledger: {
+        run: async (partner, request, { respondAsync }) => {
+          this.#failIfTold("run");
+          this.ran.push({ request, respondAsync });
+          const transaction = transactionOf(partner, request, this.done && !respondAsync);
+          this.#transactions.push(transaction);
+          return { transaction, done: this.done && !respondAsync };
+        },
+        find: async (partnerId, id) => this.#transactions.find((one) => one.partnerId === partnerId && one.id === id),
+        findByReqId: async (partnerId, reqId) =>
+          this.#transactions.find((one) => one.partnerId === partnerId && one.reqId === reqId),
+      },
+      reports: {
+        report: async (completions) => {
+          this.#failIfTold("report");
+          this.reported.push(...completions);
+          return completions.map((completion) => resultOf(completion));
+        },
+      },
+      registry: this.#registry(),
+      directory: {
+        findByApiKey: async (key) => {
+          this.#failIfTold("findByApiKey");
+          const found = key === apiKey ? this.partner : key === otherApiKey ? this.other : undefined;
+          const settings = { ...this.partner.settings, callingAddresses: this.callingAddresses };
+          return found && { ...found, state: this.state, settings };
+        },
+      },
+      notifications: this.#notifications(),
+      health: async () => this.health,
+      clock: systemClock,
+      ...(options.sandbox !== undefined && { sandbox: options.sandbox }),
+    };
+    this.#app = createHttp(parts);
+  }
+
+  async listen(): Promise<this> {
+    await this.#app.listen({ host: "127.0.0.1", port: 0 });
+    return this;
+  }
+
+  get port(): number {
+    return (this.#app.server.address() as AddressInfo).port;
+  }
+
+  fails(part: string, error: unknown): void {
+    this.#failures.set(part, error);
+  }
+
+  /** Calls as the partner, or as `key` says; null: without a key. */
+  async call(method: string, path: string, options: CallOptions = {}): Promise<Answer> {
+    const key = options.key === undefined ? (path.startsWith("/operator") ? operatorToken : apiKey) : options.key;
+    const response = await fetch(`http://127.0.0.1:${this.port}${path}`, {
+      method,
+      redirect: "manual",
+      headers: {
+        ...(key !== null && { authorization: `Bearer ${key}` }),
+        ...(options.json !== undefined && { "content-type": "application/json" }),
+        ...options.headers,
+      },
+      ...(options.json !== undefined && { body: JSON.stringify(options.json) }),
+      ...(options.body !== undefined && { body: options.body, duplex: "half" }),
+    });
+    const text = await response.text();
+    const isJson = (response.headers.get("content-type") ?? "").includes("json");
+    return { status: response.status, headers: response.headers, text, body: isJson ? JSON.parse(text) : {} };
+  }
+
+  async close(): Promise<void> {
+    await this.#app.close();
+    this.#metrics.close();
+  }
+
+  #failIfTold(part: string): void {
+    if (!this.#failures.has(part)) return;
+    const error = this.#failures.get(part);
+    this.#failures.delete(part);
+    throw error;
+  }
+
+  #registry(): HttpParts["registry"] {
+    const records = new Map<string, PartnerRecord>([[this.partner.id, recordOf(this.partner)]]);
+    const require = (id: string) => {
+      const record = records.get(id);
+      if (record === undefined) throw new PaybellError("not_found");
+      return record;
+    };
+    return {
+      register: async (input) => {
+        refuse(settingsProblems(input, { sandbox: false }));
+        const partner = recordOf({ ...partnerOfATest(), settings: completeSettings(input) });
+        records.set(partner.id, partner);
+        const secrets = { apiKey: "pb_new", encryptionKey: "e", signingKey: "s", webhookSecret: "whsec_w" };
+        return { partner, secrets };
+      },
+      change: async (id, patch) => {
+        const record = require(id);
+        const settings = { ...record.settings, ...patch };
+        refuse(settingsProblems(settings, { sandbox: false }));
+        return { ...record, settings: completeSettings(settings) };
+      },
+      find: async (id) => records.get(id),
+      list: async (page) => {
+        this.asked.push(["list", page]);
+        return { items: [...records.values()], next: null };
+      },
+      setState: async (id, state) => ({ ...require(id), state }),
+      rotate: async (id, kind, overlapHours) => {
+        require(id);
+        this.asked.push(["rotate", kind, overlapHours]);
+        const now = new Date().toISOString();
+        return { id: newId(), kind, secret: "new-secret", activeFrom: now, expiresOld: now };
+      },
+      putTerminal: async (id, tid, input) => {
+        require(id);
+        return completeTerminal(tid, input);
+      },
+      terminals: async (id, page) => {
+        require(id);
+        this.asked.push(["terminals", page]);
+        return { items: [completeTerminal("T1", { mid: "M1" })], next: null };
+      },
+    };
+  }
+
+  #notifications(): HttpParts["notifications"] {
+    const summary = {
+      id: newId<"notification">(),
+      partnerId: this.partner.id,
+      transactionId: null,
+      command: "SALE",
+      kind: "card",
+      state: "accepted",
+      attemptsMade: 1,
+      nextAttemptAt: null,
+      lastReason: null,
+      createdAt: "2026-01-31T00:00:00.000Z",
+      outcomeAt: null,
+    } as const;
+    this.asked.push(["notification", summary.id]);
+    return {
+      pull: async (partner, options) => {
+        this.#failIfTold("pull");
+        this.asked.push(["pull", partner.id, options]);
+        return { items: [], next: "cursor" };
+      },
+      find: async (id, partnerId) => {
+        this.asked.push(["find", id, partnerId]);
+        const known = id === summary.id && (partnerId === undefined || partnerId === this.partner.id);
+        return known ? { ...summary, callBackUrl: null, attempts: [] } : undefined;
+      },
+      search: async (search) => {
+        this.asked.push(["search", search]);
+        return { items: [summary], next: null };
+      },
+      redeliver: async (partnerId, id, to) => {
+        this.#failIfTold("redeliver");
+        this.asked.push(["redeliver", partnerId, id, to]);
+        return { ...summary, state: "pending" };
+      },
+      redeliverMany: async (filter, to, dryRun) => {
+        this.asked.push(["redeliverMany", filter, to, dryRun]);
+        return { matched: 1, redelivered: dryRun ? 0 : 1, ids: [summary.id] };
+      },
+      sendTest: async () => ({ ...summary, state: "pending" }),
+    };
+  }
+
+  /** The id of the one notification there is. */
+  get notificationId(): string {
+    return String(this.asked[0]?.[1]);
+  }
+}
+
+function refuse(fields: readonly FieldProblem[]): void {
+  const [first] = fields;
+  if (first !== undefined) throw new PaybellError(first.code, first.message, { fields });
+}
+
+function partnerOfATest(): Partner {
+  const raw = Buffer.alloc(32, 1);
+  const settings = completeSettings({
+    name: "A partner",
+    callbackAddresses: ["203.0.113.0/24"],
+    callingAddresses: ["127.0.0.1/32"],
+  });
+  const keys = {
+    encryption: sealingKey("e", raw),
+    signing: { id: "s", key: createSecretKey(raw) },
+    webhook: [{ id: "w", key: webhookKey(`whsec_${raw.toString("base64")}`) }],
+  };
+  return { id: newId<"partner">(), state: "active", settings, keys };
+}
+
+function recordOf({ id, state, settings }: Pick<Partner, "id" | "state" | "settings">): PartnerRecord {
+  const now = new Date().toISOString();
+  return { id, state, settings, keys: [], createdAt: now, updatedAt: now };
+}
+
+function transactionOf(partner: Partner, request: CommandRequest, done: boolean): Transaction {
+  const id = newId<"transaction">();
+  const state = done ? "SUCCESS" : "INIT";
+  const fields = { id, reqId: request.reqId, status: state, ...(done && { isoResponseCode: "00" }) };
+  return {
+    partnerId: partner.id,
+    id,
+    origin: "command",
+    command: request.command,
+    state,
+    reqId: request.reqId.toLowerCase(),
+    externalId: null,
+    originalId: null,
+    originalExternalId: null,
+    callBackUrl: null,
+    chainId: newId<"chain">(),
+    facts:
+      request.command === "SALE"
+        ? { kind: "card", command: "SALE", fields: { ...fields, amount: request.amount, tid: request.tid } }
+        : request.command === "SETTLEMENT"
+          ? { kind: "settlement", command: "SETTLEMENT", fields, settlementList: [] }
+          : { kind: "system", fields },
+    notification: done ? { id: newId<"notification">(), state: "pending" } : null,
+    createdAtMs: Date.UTC(2026, 0, 31),
+    completedAtMs: null,
+  };
+}
+
+function resultOf(completion: CompletionRequest) {
+  const { externalId, amount } = completion;
+  if (amount !== "bad") return { externalId, result: "accepted", transactionId: newId<"transaction">() } as const;
+  const message = "amount is not valid.";
+  const problem = new PaybellError("invalid_amount", message, {
+    fields: [{ field: "amount", code: "invalid_amount", message }],
+  });
+  return { externalId, result: "refused", problem } as const;
+}
