@@ -1,9 +1,12 @@
 /**
- * The link to the acquirer bank: what the ledger asks, and what may come back. An implementation owns its connection, its
- * message format and its repeats on the wire; the ledger owns what an answer, or its absence, means for the money.
+ * The link to the acquirer bank: what the ledger asks, and what may come back. An implementation owns its connection,
+ * its message format and its repeats on the wire; the ledger owns what an answer, or its absence, means for the money.
  */
 export interface Acquirer {
-  /** Which response codes are approvals. `00` always is; some hosts also approve with 08, 10, 11 or 16, which the ledger reverses. */
+  /**
+   * Which response codes are approvals. `00` always is; some hosts also approve with 08, 10, 11 or 16, which the
+   * ledger reverses.
+   */
   readonly approvals: ReadonlySet<string>;
   /**
    * Asks the acquirer and waits for its answer, for at most `timeoutMs`.

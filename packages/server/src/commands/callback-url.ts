@@ -7,8 +7,8 @@ const rewrittenPattern = /[\s\\]/;
 const loopbackHost = /^(?:(?:.+\.)?localhost\.?|127\..*|0\.0\.0\.0|\[::1?\]|\[::ffff:(?:7f..:.*|0:0)\])$/;
 
 /**
- * Whether a callBackUrl can be called at all: section 4.1. Which addresses it may lead to is the partner's list, and judged
- * when it is called. `sandbox` alone allows http:// and this machine.
+ * Whether a callBackUrl can be called at all: section 4.1. Which addresses it may lead to is the partner's list, and
+ * judged when it is called. `sandbox` alone allows http:// and this machine.
  */
 export function callBackUrlProblem(text: string, sandbox: boolean): FieldProblem | undefined {
   const url = rewrittenPattern.test(text) || !absolutePattern.test(text) ? null : URL.parse(text);

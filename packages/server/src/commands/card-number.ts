@@ -23,21 +23,26 @@ export const cardNumberRanges = [
 ] as const;
 
 /** Spaces of every kind, dashes of every kind, and what is invisible: they part the groups of one number. */
-const parting =
-  " \\t\\u00a0\\u1680\\u2000-\\u200d\\u202f\\u205f\\u2060\\u3000\\u00ad\\ufeff\\-\\u2010-\\u2015\\u2212\\ufe58\\ufe63\\uff0d";
+const parting = [
+  " \\t\\u00a0\\u1680\\u2000-\\u200d\\u202f\\u205f\\u2060\\u3000\\u00ad\\ufeff",
+  "\\-\\u2010-\\u2015\\u2212\\ufe58\\ufe63\\uff0d",
+].join("");
 /** Most texts end here: measured, 0.05 µs for an address, 13 µs where the patterns below read it. */
 const enoughDigits = new RegExp(`(?:\\d[${parting}]*){${digitsMin}}`);
 const runPattern = new RegExp(`\\d+(?:[${parting}]+\\d+)*`, "g");
 /** With its dashes or without, standing alone: measured, one in 3,000 holds what would pass as a card number. */
-const uuidShaped =
-  /(?<![0-9a-z])(?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{12}[1-8][0-9a-f]{3}[89ab][0-9a-f]{15})(?![0-9a-z])/gi;
+const dashedUuid = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}";
+const bareUuid = "[0-9a-f]{12}[1-8][0-9a-f]{3}[89ab][0-9a-f]{15}";
+const uuidShaped = new RegExp(`(?<![0-9a-z])(?:${dashedUuid}|${bareUuid})(?![0-9a-z])`, "gi");
+const uuidDigits = 32;
+const digitsOnly = /^\d+$/;
 /** How deep JSON text may lie in strings of JSON text before we stop looking. */
 const jsonDepthMax = 8;
 
 /**
  * A full card number anywhere in the text, in the strings of JSON text too, however escaped.
- * A group of digits counts as a whole: a number is one group, or several that follow each other, and never a part of one,
- * because a part of some longer reference would match by chance far more often than it would be a card.
+ * A group of digits counts as a whole: a number is one group, or several that follow each other, and never a part of
+ * one, because a part of some longer reference would match by chance far more often than it would be a card.
  */
 export function holdsCardNumber(text: string): boolean {
   if (text.length < digitsMin) return false;
@@ -52,7 +57,9 @@ export function cardNumberProblem(field: string, text: string): FieldProblem | u
 
 function groupsHoldCardNumber(text: string): boolean {
   if (!enoughDigits.test(text)) return false;
-  for (const [run] of text.replace(uuidShaped, "|").matchAll(runPattern)) {
+  if (digitsOnly.test(text)) return isCardNumber(text);
+  const others = text.length < uuidDigits ? text : text.replace(uuidShaped, "|");
+  for (const [run] of others.matchAll(runPattern)) {
     if (run.length >= digitsMin && runHoldsCardNumber(run.match(/\d+/g) ?? [])) return true;
   }
   return false;

@@ -1,4 +1,10 @@
-import { currencyDecimals, type IpnKind, type SettlementEntry, transactionTypes } from "@paybell/contract";
+import {
+  currencyDecimals,
+  type IpnKind,
+  type SettlementEntry,
+  settlementIpnFields,
+  transactionTypes,
+} from "@paybell/contract";
 import type { FieldProblem } from "../errors.ts";
 import { isUuid, isUuidV4 } from "../ids.ts";
 import { callBackUrlProblem } from "./callback-url.ts";
@@ -36,22 +42,41 @@ export function completionWarnings(completion: CompletionRequest, context: Pick<
     .filter((problem) => problem !== undefined);
 }
 
-const fieldsByName: Readonly<Record<IpnKind, ReadonlyMap<string, TextField>>> = {
-  card: textFields("card"),
-  settlement: textFields("settlement"),
+/** Reports come in thousands a second: what does not depend on them is made once. */
+interface Table {
+  readonly fields: ReadonlyMap<string, TextField>;
+  readonly required: readonly string[];
+  readonly transactionTypes: readonly string[];
+}
+
+const tables: Readonly<Record<IpnKind, Table>> = {
+  card: tableOf("card", transactionTypes),
+  settlement: tableOf("settlement", settlementTypes()),
 };
 
-function textFields(kind: IpnKind): ReadonlyMap<string, TextField> {
-  return new Map(completionFields[kind].filter((field) => field.type === "string").map((field) => [field.name, field]));
+function tableOf(kind: IpnKind, types: readonly string[]): Table {
+  const fields = completionFields[kind].filter((field) => field.type === "string");
+  return {
+    fields: new Map(fields.map((field) => [field.name, field])),
+    required: fields.filter((field) => field.required).map((field) => field.name),
+    transactionTypes: types,
+  };
 }
+
+function settlementTypes(): readonly string[] {
+  return settlementIpnFields.flatMap((field) => (field.name === "transaction_type" ? field.values : []));
+}
+
+const finalStatuses = ["SUCCESS", "ERROR"];
 
 /** UUIDs, and judged as such: by chance, one may look like a card number. */
 const uuidFields: ReadonlySet<string> = new Set(["partnerId", "id", "reqId"]);
 
 function textProblems(completion: CompletionRequest, kind: IpnKind, context: Judge): (FieldProblem | undefined)[] {
-  const fields = fieldsByName[kind];
+  const { fields, required } = tables[kind];
   const problems: (FieldProblem | undefined)[] = [];
-  for (const [name, value] of Object.entries(completion)) {
+  for (const name in completion) {
+    const value = completion[name as keyof CompletionRequest];
     const field = fields.get(name);
     if (value === undefined || (name === "settlementList" && kind === "settlement")) continue;
     if (field === undefined) {
@@ -65,9 +90,9 @@ function textProblems(completion: CompletionRequest, kind: IpnKind, context: Jud
       );
     }
   }
-  for (const { name, required } of fields.values()) {
+  for (const name of required) {
     const value = completion[name as keyof CompletionRequest];
-    if (required && (value === undefined || value === "")) problems.push(broken(name, "missing_field", "is required"));
+    if (value === undefined || value === "") problems.push(broken(name, "missing_field", "is required"));
   }
   return problems;
 }
@@ -89,14 +114,13 @@ function entryProblems(list: readonly SettlementEntry[]): FieldProblem[] {
 
 function ruleProblems(completion: CompletionRequest, kind: IpnKind, context: Judge): (FieldProblem | undefined)[] {
   const { partnerId, id = "", reqId = "", status, callBackUrl = "", transaction_type: type = "" } = completion;
-  const types = kind === "card" ? transactionTypes : transactionTypes.filter((known) => known !== "CANCEL");
   return [
     partnerId === "" || isUuid(partnerId) ? undefined : broken("partnerId", "unknown_partner", "is no UUID"),
     id === "" || isUuid(id) ? undefined : broken("id", "invalid_value", "is no UUID"),
     reqId === "" || isUuidV4(reqId) ? undefined : broken("reqId", "invalid_req_id", "is no UUID v4"),
     callBackUrl === "" ? undefined : callBackUrlProblem(callBackUrl, context.sandbox),
-    oneOf("status", status, ["SUCCESS", "ERROR"]),
-    oneOf("transaction_type", type, types),
+    oneOf("status", status, finalStatuses),
+    oneOf("transaction_type", type, tables[kind].transactionTypes),
     timeRule("transDateTime", completion.transDateTime),
     timeRule("transaction_time", completion.transaction_time),
     ...(kind === "card" ? cardRules(completion) : []),

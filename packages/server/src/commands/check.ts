@@ -14,7 +14,10 @@ import { textProblem } from "./text.ts";
 export { completionProblems, completionWarnings } from "./check-completion.ts";
 export type { CheckContext } from "./rules.ts";
 
-/** Everything wrong with a command beyond its shape, all at once; empty when it can be processed. Never repeats a value. */
+/**
+ * Everything wrong with a command beyond its shape, all at once; empty when it can be processed. Never repeats a
+ * value.
+ */
 export function requestProblems(request: CommandRequest, context: CheckContext): FieldProblem[] {
   return [
     ...textsOf(request).flatMap((text) => textProblems(text, request, context)),

@@ -12,7 +12,7 @@ import {
 import { type CompletionField, extraDataBytesMax, type ListField, type TextField } from "./field.ts";
 
 /** Entries that a settlement may list: as many as a batch holds. */
-export const settlementListItemsMax = 50_000;
+const settlementListItemsMax = 50_000;
 
 /** In characters. What is not here has `textLengthMax`. */
 const lengthMax: Readonly<Record<string, number>> = {
@@ -107,8 +107,8 @@ function listField(field: Field): ListField {
 type TableFields = Omit<CardIpn & SettlementIpn, "settlementList" | "signature" | "status">;
 
 /**
- * A command that the operator's switch completed and reports. Every field of its table may be given by its name there; an
- * absent one is unknown, and so is an empty one. Values go out as given.
+ * A command that the operator's switch completed and reports. Every field of its table may be given by its name there;
+ * an absent one is unknown, and so is an empty one. Values go out as given.
  */
 export type CompletionRequest = {
   readonly partnerId: string;

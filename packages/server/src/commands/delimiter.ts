@@ -20,8 +20,9 @@ const filledBy: Readonly<Record<string, readonly string[]>> = {
 };
 
 /**
- * A signed value that holds `&` or a control character: key=value pairs are joined with `&` and nothing escapes it, so two
- * different IPNs could have one signed string (section 5.1). With `whole` signing nothing is joined, and nothing is refused.
+ * A signed value that holds `&` or a control character: key=value pairs are joined with `&` and nothing escapes it, so
+ * two different IPNs could have one signed string (section 5.1). With `whole` signing nothing is joined, and nothing
+ * is refused.
  */
 export function delimiterProblem(
   field: string,

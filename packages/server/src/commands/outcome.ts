@@ -43,7 +43,10 @@ const successCode = "00";
 const codePattern = /^[0-9A-Za-z]{2}$/;
 const silence = { approveCode: "", refId: "", tc: "" };
 
-/** Only 00 is success. An approval under any other code is reversed: the partner is told ERROR, so nobody may be charged. */
+/**
+ * Only 00 is success. An approval under any other code is reversed: the partner is told ERROR, so nobody may be
+ * charged.
+ */
 export function judge(outcome: Outcome, signing: Signing): Verdict {
   switch (outcome.kind) {
     case "answered":

@@ -31,7 +31,9 @@ export interface ReportedAs {
   readonly voidsPreAuth?: boolean;
 }
 
-/** The facts of a report that was accepted. Values stay as given; what follows from another field fills an unknown one. */
+/**
+ * The facts of a report that was accepted. Values stay as given; what follows from another field fills an unknown one.
+ */
 export function reportedFacts(completion: CompletionRequest, as: ReportedAs): ReportedFacts {
   const { command } = completion;
   const fields = { ...tableFields(completion), id: as.id };

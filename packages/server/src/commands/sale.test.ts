@@ -87,13 +87,13 @@ describe("a Sale at INIT", () => {
     });
   });
 
-  test("leaves out nothing of the table but the transaction_type, which the partner's settings make, and the signature", () => {
+  test("leaves out nothing of the table but transaction_type and signature, which settings and keys make", () => {
     const made = new Set(["transaction_type", "signature"]);
     const names = cardIpnFields.map(({ name }) => name as string).filter((name) => !made.has(name));
     expect(Object.keys(begun.fields).sort()).toEqual(names.sort());
   });
 
-  test("takes from the terminal what the request does not bring, and mid for merchantId where none is registered", () => {
+  test("takes from the terminal what the request lacks, and mid for a merchantId that is not registered", () => {
     const bare = { ...request, deviceId: undefined, appName: "" };
     expect(beginSale(bare, terminal, start).fields).toMatchObject({
       deviceId: "D-registered",
@@ -107,7 +107,7 @@ describe("a Sale at INIT", () => {
     });
   });
 
-  test("has the scheme of its AID, or of its RID, where the request names none, and card as the default paymentType", () => {
+  test("has the scheme of its AID, else of its RID, where the request names none, and card as paymentType", () => {
     const of = (aid: string | undefined) =>
       beginSale({ ...request, paymentType: undefined, card: { ...card, scheme: undefined, aid } }, terminal, start)
         .fields;

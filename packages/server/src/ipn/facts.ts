@@ -23,7 +23,10 @@ export interface CardFacts {
 export interface SettlementFacts {
   readonly kind: "settlement";
   readonly command: "SETTLEMENT";
-  /** As for a card; `totalAmount` is absent when we settled from our own ledger, and is then made by the partner's setting. */
+  /**
+   * As for a card; `totalAmount` is absent when we settled from our own ledger, and is then made by the partner's
+   * setting.
+   */
   readonly fields: Readonly<Record<string, string>>;
   readonly settlementList: readonly SettlementEntry[];
   /** ISO 4217; the settlement IPN has no field for it, the totals are written with its decimals. */

@@ -152,7 +152,7 @@ describe("a card transaction IPN", () => {
     expect(digits.transDateTime).toBe("20260101000000");
   });
 
-  test("writes transDateTime as yyyymmddhhmmss also where settlements carry ISO 8601: its table knows nothing else", () => {
+  test("writes transDateTime as yyyymmddhhmmss even where settlements carry ISO 8601", () => {
     expect(card({}, { transactionTime: "iso8601" }).transDateTime).toBe("20261121010203");
   });
 
