@@ -60,7 +60,10 @@ export const WITHOUT_THIRD_PARTY: ReadonlySet<string> = new Set(["contract", "pa
 export const WITH_SQL: ReadonlySet<string> = new Set(["server/store", "server/postgres"]);
 
 /** Folders that hold the parts of a file beside them, and may no more than that file. */
-const PARTS_OF_A_FILE: ReadonlySet<string> = new Set(["config"]);
+const PARTS_OF_A_FILE: ReadonlyMap<string, string> = new Map([
+  ["config", "server/*"],
+  ["app", "server/app.ts"],
+]);
 
 /** The place a file belongs to, or undefined when it lies outside of packages/<name>/src. */
 export function placeOf(path: string): string | undefined {
@@ -68,6 +71,6 @@ export function placeOf(path: string): string | undefined {
   if (name === undefined || rest === undefined) return undefined;
   if (name !== "server") return name;
   const [folder = ""] = rest.split("/");
-  if (rest.includes("/")) return PARTS_OF_A_FILE.has(folder) ? "server/*" : `server/${folder}`;
+  if (rest.includes("/")) return PARTS_OF_A_FILE.get(folder) ?? `server/${folder}`;
   return rest === "app.ts" || rest === "index.ts" ? `server/${rest}` : "server/*";
 }

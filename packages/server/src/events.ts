@@ -1,24 +1,33 @@
 import type { PartnerId } from "./ids.ts";
 
-/** What an operator should know of. The words are stable: metrics, alerts and the console show them. */
+/** What an operator should know of. Stable words: alerts, metrics and the console show them. */
 export type EventKind =
   | "parked"
   | "in_doubt"
+  | "reversal_refused"
   | "late_answer"
-  | "odd_value_sent"
+  | "late_approval"
+  | "delimiter_sent"
+  | "totals_differ"
   | "key_limit"
   | "partitions_short"
-  | "breaker_open";
+  | "history_waiting"
+  | "oldest_pending"
+  | "breaker_open"
+  | "breaker_closed"
+  | "endpoint_gone";
 
 export interface NewEvent {
   readonly kind: EventKind;
-  readonly partnerId: PartnerId;
-  /** The transaction, notification or key it is about. */
+  /** Null: of the service itself. */
+  readonly partnerId: PartnerId | null;
+  /** What it is about: the id of a notification, a transaction, a key; null: nothing that has one. */
   readonly subjectId: string | null;
+  /** Shown as it is, so never with a secret or a card in it. */
   readonly detail: Readonly<Record<string, unknown>>;
 }
 
-/** Where events go. Never throws: an event that cannot be recorded now is logged. */
+/** Where events go. It never throws: an event that cannot be recorded now is logged. */
 export interface EventSink {
   record(event: NewEvent): void;
 }

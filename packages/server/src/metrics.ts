@@ -21,9 +21,19 @@ export function createMetrics() {
     buckets: readonly number[],
     ...labelNames: Label[]
   ) => new Histogram<Label>({ name: `paybell_${name}`, help, buckets: [...buckets], labelNames, registers });
+  const readings: (() => Promise<void>)[] = [];
   return {
     registry,
     close: observeProcess(registry),
+    /** `reading` sets what stands rather than happens, each time somebody looks. */
+    onRead(reading: () => Promise<void>): void {
+      readings.push(reading);
+    },
+    /** In Prometheus' text format. A reading that fails leaves its values as they were. */
+    async text(): Promise<string> {
+      await Promise.allSettled(readings.map((reading) => reading()));
+      return registry.metrics();
+    },
 
     commands: counter("commands_total", "Commands processed, by their outcome", "command", "outcome"),
     commandSeconds: histogram("command_seconds", "From a command to its answer", fastSeconds, "command"),

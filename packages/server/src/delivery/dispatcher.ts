@@ -1,5 +1,4 @@
 import type { Logger } from "pino";
-import type { Clock } from "../clock.ts";
 import type { PartnerId } from "../ids.ts";
 import type { Instance, Lease } from "../instance.ts";
 import type { Partner, PartnerDirectory } from "../partners/partner.ts";
@@ -19,7 +18,6 @@ export interface DispatcherParts {
   readonly directory: PartnerDirectory;
   readonly lease: Lease;
   readonly attempt: Attempting;
-  readonly clock: Clock;
   readonly log: Logger;
   readonly slotsMax: number;
   readonly bytesInFlightMax: number;
@@ -53,7 +51,9 @@ export class Dispatcher {
   readonly #backlog = new Set<PartnerId>();
   readonly #recording = new Set<Promise<void>>();
   #disowned: Taken[] = [];
-  #dueKnown = true;
+  /** The last claim brought as many rows as were asked for: there are more. */
+  #more = false;
+  #again = false;
   #claiming: Promise<void> | undefined;
   #claimTimer: NodeJS.Timeout | undefined;
   #tickTimer: NodeJS.Timeout | undefined;
@@ -107,8 +107,7 @@ export class Dispatcher {
 
   /** Something may be due: claims as soon as a place is free. */
   wake(): void {
-    this.#dueKnown = true;
-    this.#scheduleClaim();
+    this.#scheduleClaim(0);
   }
 
   /**
@@ -147,26 +146,29 @@ export class Dispatcher {
     this.wake();
   }
 
-  #scheduleClaim(): void {
-    if (this.#stopping || this.#claiming || this.#claimTimer || !this.#dueKnown || this.slots.free === 0) return;
-    const pauseMs = this.slots.taken > 0 && this.slots.free < claimRowsMax / 4 ? claimPauseMs : 0;
+  #scheduleClaim(pauseMs: number): void {
+    if (this.#stopping || this.#claimTimer || this.slots.free === 0) return;
+    if (this.#claiming !== undefined) {
+      // What became due meanwhile may have come too late for it.
+      this.#again = true;
+      return;
+    }
     this.#claimTimer = setTimeout(() => {
       this.#claimTimer = undefined;
       if (this.#stopping) return;
       this.#claiming = this.#claim().finally(() => {
         this.#claiming = undefined;
-        this.#scheduleClaim();
+        if (this.#more || this.#again) this.#scheduleClaim(claimPauseMs);
       });
     }, pauseMs);
   }
 
   async #claim(): Promise<void> {
+    this.#more = false;
+    this.#again = false;
     const instance = this.#parts.lease.current();
     const rowsMax = Math.min(this.slots.free, claimRowsMax);
-    if (instance === undefined || rowsMax === 0) {
-      this.#dueKnown = false;
-      return;
-    }
+    if (instance === undefined || rowsMax === 0) return;
     const without = [...this.slots.full((partnerId) => this.#maxInFlight(partnerId))];
     try {
       const claimed = await this.#parts.store.claim(instance, {
@@ -175,24 +177,22 @@ export class Dispatcher {
         bytesMax: this.slots.bytesFree,
         without,
       });
-      // Fewer than asked for: every partner that was not left out gave all it had.
-      this.#dueKnown = claimed.length === rowsMax || without.length > 0;
-      this.#noteBacklog(claimed, rowsMax, new Set(without));
+      this.#more = claimed.length === rowsMax;
+      this.#noteBacklog(claimed, new Set(without));
       for (const one of claimed) this.#take(one, instance);
     } catch (error) {
-      this.#dueKnown = false;
       this.#parts.log.warn({ err: error }, "could not claim what is due");
     }
   }
 
-  #noteBacklog(claimed: readonly Claimed[], rowsMax: number, without: ReadonlySet<PartnerId>): void {
-    const counts = new Map<PartnerId, number>();
-    for (const one of claimed) counts.set(one.partnerId, (counts.get(one.partnerId) ?? 0) + 1);
-    if (claimed.length < rowsMax) {
+  /** A partner that gave less than its share has nothing more that is due. */
+  #noteBacklog(claimed: readonly Claimed[], without: ReadonlySet<PartnerId>): void {
+    if (!this.#more) {
       for (const partnerId of this.#backlog) if (!without.has(partnerId)) this.#backlog.delete(partnerId);
     }
+    const counts = new Map<PartnerId, number>();
+    for (const { partnerId } of claimed) counts.set(partnerId, (counts.get(partnerId) ?? 0) + 1);
     for (const [partnerId, count] of counts) if (count >= partnerMaxUnknown) this.#backlog.add(partnerId);
-    if (this.#backlog.size > 0) this.#dueKnown = true;
   }
 
   #take(claimed: Claimed, instance: Instance): void {
@@ -252,7 +252,8 @@ export class Dispatcher {
 
   #give(partnerId: PartnerId, bytes: number): void {
     this.slots.give(partnerId, bytes);
-    if (this.#dueKnown) this.#scheduleClaim();
+    // A moment later, so that one claim fills many places.
+    if (this.#more || this.#backlog.has(partnerId)) this.#scheduleClaim(claimPauseMs);
   }
 
   #maxInFlight(partnerId: PartnerId): number {

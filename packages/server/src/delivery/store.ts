@@ -93,7 +93,10 @@ export interface Outcome {
   /** Real POSTs, this one included. */
   readonly attemptsMade: number;
   readonly attempt: Attempt;
-  readonly next: { readonly kind: "accepted" } | { readonly kind: "retry"; readonly delayMs: number } | { readonly kind: "parked" };
+  readonly next:
+    | { readonly kind: "accepted" }
+    | { readonly kind: "retry"; readonly delayMs: number }
+    | { readonly kind: "parked" };
 }
 
 /** `overtaken`: another claim owns the row by now, so a failure was recorded and changed nothing else. */

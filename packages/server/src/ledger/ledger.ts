@@ -199,7 +199,10 @@ export class Ledger {
       const onLateAnswer = (answer: { readonly responseCode: string }) => {
         const approved = acquirer.approvals.has(answer.responseCode);
         this.#parts.metrics.lateAnswers.inc({ approved: String(approved) });
-        this.#record(begun, "late_answer", { responseCode: answer.responseCode, approved });
+        this.#record(begun, approved ? "late_approval" : "late_answer", {
+          responseCode: answer.responseCode,
+          approved,
+        });
       };
       const answer = await acquirer.ask(procedure.message(begun.facts), { timeoutMs, onLateAnswer });
       return { kind: "answered", answer, approvals: acquirer.approvals };
@@ -229,7 +232,7 @@ export class Ledger {
       return (await this.find(begun.partnerId, begun.id)) ?? begun;
     }
     this.#parts.metrics.commands.inc({ command: begun.command, outcome: state });
-    if (completed.warnings.length > 0) this.#record(begun, "odd_value_sent", { fields: completed.warnings });
+    if (completed.warnings.length > 0) this.#record(begun, "delimiter_sent", { fields: completed.warnings });
     if (notification) {
       this.#parts.metrics.notificationsCreated.inc({ command: notification.command });
       if (slot) slot.send(notification, answer.atMs);
@@ -241,7 +244,7 @@ export class Ledger {
 
   #record(
     transaction: Transaction,
-    kind: "in_doubt" | "late_answer" | "odd_value_sent",
+    kind: "in_doubt" | "late_answer" | "late_approval" | "delimiter_sent",
     detail: Readonly<Record<string, unknown>>,
   ): void {
     this.#parts.events.record({ kind, partnerId: transaction.partnerId, subjectId: transaction.id, detail });

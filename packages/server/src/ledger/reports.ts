@@ -139,7 +139,7 @@ export class Reports {
     const warnings = completionWarnings(completion, partner.settings);
     if (warnings.length > 0) {
       this.#parts.events.record({
-        kind: "odd_value_sent",
+        kind: "delimiter_sent",
         partnerId: partner.id,
         subjectId: report.id,
         detail: { fields: warnings },

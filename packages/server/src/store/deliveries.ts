@@ -1,8 +1,10 @@
 import type { NotifiedCommand } from "@paybell/contract";
 import type { Pool } from "pg";
 import type { Claimed, ClaimLimits, DeliveryStore, Outcome, Recorded, Taken } from "../delivery/store.ts";
-import type { ChainId, NotificationId, PartnerId, TransactionId } from "../ids.ts";
+import type { NewEvent } from "../events.ts";
+import { type ChainId, idTimeMs, type NotificationId, type PartnerId, type TransactionId } from "../ids.ts";
 import type { Instance } from "../instance.ts";
+import { insertEvents } from "./events.ts";
 import { GroupCommit, type GroupCommitOptions } from "./group-commit.ts";
 import { troubleOf } from "./retryable.ts";
 
@@ -113,6 +115,30 @@ const releaseDead = {
     FROM dead WHERE p.partner_id = dead.partner_id AND p.id = dead.id`,
 };
 
+// One step along the index for each partner that has any: its oldest, whose id tells its time. The number is exact while it is
+// small and an estimate beyond: no statement grows with the backlog.
+const standing = {
+  name: "pending_standing",
+  text: `
+    WITH RECURSIVE oldest AS (
+      (SELECT p.partner_id, p.id FROM pending p ORDER BY p.partner_id, p.id LIMIT 1)
+      UNION ALL
+      SELECT next.partner_id, next.id FROM oldest o CROSS JOIN LATERAL (
+        SELECT p.partner_id, p.id FROM pending p WHERE p.partner_id > o.partner_id
+        ORDER BY p.partner_id, p.id LIMIT 1) AS next)
+    SELECT (SELECT min(id::text) FROM oldest) AS oldest_id,
+      (SELECT count(*) FROM (SELECT FROM pending LIMIT 10001) AS few) AS few,
+      (SELECT n_live_tup FROM pg_stat_user_tables WHERE relname = 'pending') AS estimate`,
+};
+
+/** What waits to be delivered, of all instances. */
+export interface PendingStanding {
+  /** Exact up to 10,000, an estimate beyond. */
+  readonly count: number;
+  /** When the oldest came into being; undefined when nothing is pending. */
+  readonly oldestMs: number | undefined;
+}
+
 interface ClaimedRow {
   readonly partner_id: PartnerId;
   readonly id: NotificationId;
@@ -128,14 +154,22 @@ interface ClaimedRow {
   readonly content: string;
 }
 
+export interface DeliveriesOptions extends Pick<GroupCommitOptions<Outcome, Recorded>, "onFlush"> {
+  /** Whether somebody is told of what is parked. */
+  readonly alerting?: boolean;
+}
+
 /** Pending deliveries in PostgreSQL. Outcomes are group-committed. */
 export class PostgresDeliveries implements DeliveryStore {
   readonly #engine: Pool;
+  readonly #alerting: boolean;
   readonly #outcomes: GroupCommit<Outcome, Recorded>;
   #servedLast = "ffffffff-ffff-ffff-ffff-ffffffffffff";
 
-  constructor(engine: Pool, observe: Pick<GroupCommitOptions<Outcome, Recorded>, "onFlush"> = {}) {
+  constructor(engine: Pool, options: DeliveriesOptions = {}) {
+    const { alerting = false, ...observe } = options;
     this.#engine = engine;
+    this.#alerting = alerting;
     this.#outcomes = new GroupCommit<Outcome, Recorded>({
       name: "record",
       key: keyOf,
@@ -196,6 +230,18 @@ export class PostgresDeliveries implements DeliveryStore {
     await this.#engine.query({ name: "announce_due", text: "SELECT pg_notify('paybell_due', '')" });
   }
 
+  /** Resolves when the database answers the engine. */
+  async ping(): Promise<void> {
+    await this.#engine.query("SELECT");
+  }
+
+  async standing(): Promise<PendingStanding> {
+    const { rows } = await this.#engine.query<{ oldest_id: string | null; few: number; estimate: number }>(standing);
+    const row = rows[0];
+    if (row === undefined || row.oldest_id === null) return { count: 0, oldestMs: undefined };
+    return { count: row.few > 10_000 ? Math.max(row.few, row.estimate) : row.few, oldestMs: idTimeMs(row.oldest_id) };
+  }
+
   async #commit(outcomes: readonly Outcome[]): Promise<ReadonlyMap<string, Recorded>> {
     try {
       return await this.#write(outcomes, true);
@@ -238,9 +284,10 @@ export class PostgresDeliveries implements DeliveryStore {
               ],
             })
           : undefined,
+        parked.length > 0 ? insertEvents(client, parked.map(parkedEvent), this.#alerting) : undefined,
         client.query("COMMIT"),
       ] as const;
-      const [, , , postponedRows, parkedRows, committed] = await Promise.all(sent);
+      const [, , , postponedRows, parkedRows, , committed] = await Promise.all(sent);
       if (committed.command !== "COMMIT") throw new Error("The transaction was rolled back.");
       client.release();
       const changed = new Set(
@@ -257,6 +304,12 @@ export class PostgresDeliveries implements DeliveryStore {
       throw error;
     }
   }
+}
+
+/** In the same transaction as the parking: nothing is given up without a word. */
+function parkedEvent({ partnerId, id, attempt, attemptsMade }: Outcome): NewEvent {
+  const { reason, detail, httpStatus } = attempt;
+  return { kind: "parked", partnerId, subjectId: id, detail: { reason, detail, httpStatus, attemptsMade } };
 }
 
 function keyOf(outcome: Outcome): string {

@@ -44,6 +44,14 @@ export class PostgresTerminals implements TerminalStore {
     return rows.map(readTerminal)[0] ?? terminal;
   }
 
+  async isRegisteredDevice(partnerId: PartnerId, deviceId: string): Promise<boolean> {
+    const { rows } = await this.#pool.query("SELECT FROM terminals WHERE partner_id = $1 AND device_id = $2 LIMIT 1", [
+      partnerId,
+      deviceId,
+    ]);
+    return rows.length > 0;
+  }
+
   async list(partnerId: PartnerId, after: string | undefined, limit: number): Promise<readonly Terminal[]> {
     const { rows } = await this.#pool.query<TerminalRow>(
       `SELECT ${shown} FROM terminals WHERE partner_id = $1 AND tid > $2 ORDER BY tid LIMIT $3`,

@@ -170,3 +170,14 @@ CREATE TABLE events (
   PRIMARY KEY (partner_id, id)
 );
 CREATE INDEX events_alerts_due ON events (alert_due_at) WHERE alert_due_at IS NOT NULL;
+
+-- Every instance keeps partners in memory for some seconds: this shortens them. Seals are counted without a word.
+CREATE FUNCTION notify_partner() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM pg_notify('paybell_partner', coalesce(to_jsonb(NEW)->>'partner_id', to_jsonb(NEW)->>'id'));
+  RETURN NULL;
+END $$;
+CREATE TRIGGER partners_changed AFTER INSERT OR UPDATE OF state, settings ON partners
+  FOR EACH ROW EXECUTE FUNCTION notify_partner();
+CREATE TRIGGER partner_keys_changed AFTER INSERT OR UPDATE OF active_from, expires_at ON partner_keys
+  FOR EACH ROW EXECUTE FUNCTION notify_partner();

@@ -1,0 +1,116 @@
+import { resolve } from "node:path";
+import type { Config } from "../config.ts";
+import { MasterKey } from "../partners/master-key.ts";
+import { startEmbeddedPostgres } from "../postgres/embedded.ts";
+import { inspectDatabase } from "../store/inspection.ts";
+
+/** One line of the doctor's report. */
+export interface Finding {
+  readonly level: "ok" | "warning" | "error";
+  readonly what: string;
+  readonly detail: string;
+  /** What to do; empty when nothing is. */
+  readonly remedy: string;
+}
+
+const clockApartMaxMs = 2_000;
+const versionMin = 150_000;
+
+/** `paybell check`: whether these settings can carry a service, each finding with its remedy. */
+export async function check(config: Config): Promise<readonly Finding[]> {
+  const embedded =
+    config.databaseUrl === null
+      ? await startEmbeddedPostgres({ home: resolve(config.home), log: () => undefined })
+      : undefined;
+  try {
+    const url = config.databaseUrl ?? embedded?.connectionString ?? "";
+    return [...(await databaseFindings(url, config)), ...settingFindings(config)];
+  } finally {
+    await embedded?.stop();
+  }
+}
+
+async function databaseFindings(url: string, config: Config): Promise<Finding[]> {
+  const found = await inspectDatabase(url).catch((error: unknown) =>
+    error instanceof Error ? error : new Error(String(error)),
+  );
+  if (found instanceof Error) {
+    return [
+      error("database", `cannot be reached: ${found.message}`, "Check DATABASE_URL, the server, and the way to it."),
+    ];
+  }
+  return [
+    ok("database", `reachable, PostgreSQL ${found.version}`),
+    found.versionNumber >= versionMin
+      ? ok("version", `${found.version} is supported`)
+      : error("version", `${found.version} is too old`, "Use PostgreSQL 15 or later."),
+    ...found.durability.map(({ name, value }) =>
+      value === "off"
+        ? error(name, "is off: an accepted command can be lost", `Set ${name} = on.`)
+        : ok(name, `is ${value}`),
+    ),
+    found.isReplica
+      ? error("primary", "this server is a read-only replica", "Point DATABASE_URL to the primary.")
+      : ok("primary", "this server takes writes"),
+    Math.abs(found.clockAheadMs) <= clockApartMaxMs
+      ? ok("clock", `${Math.round(Math.abs(found.clockAheadMs))} ms from the database's`)
+      : warning(
+          "clock",
+          `${(found.clockAheadMs / 1_000).toFixed(1)} s from the database's`,
+          "Keep both machines' clocks by NTP: partners refuse IPNs whose time is off.",
+        ),
+    found.listenWorks
+      ? ok("LISTEN", "notifications arrive")
+      : warning(
+          "LISTEN",
+          "no notification arrived",
+          "Connect directly or through a pooler in session mode; otherwise due work waits up to a second.",
+        ),
+    found.canCreate
+      ? ok("permission", "may create tables")
+      : error("permission", "may not create tables", "GRANT CREATE ON SCHEMA public to the service's role."),
+    masterKeyFinding(config, found.masterKeyCheck),
+  ];
+}
+
+function masterKeyFinding({ masterKey }: Config, kept: Buffer | undefined): Finding {
+  const what = "master key";
+  if (masterKey === null) {
+    return error(what, "PAYBELL_MASTER_KEY is not set", "Set it; `openssl rand -base64 32` makes a new one.");
+  }
+  if (kept === undefined) return ok(what, "is set, and will be this new database's");
+  if (new MasterKey(masterKey).fits(kept)) return ok(what, "fits this database");
+  return error(what, "does not fit this database", "Set the PAYBELL_MASTER_KEY that it was first started with.");
+}
+
+function settingFindings(config: Config): Finding[] {
+  return [
+    config.egressAddresses.length > 0
+      ? ok("egress", `partners are told ${config.egressAddresses.join(", ")}`)
+      : warning(
+          "egress",
+          "no egress address is published",
+          "Set PAYBELL_EGRESS_ADDRESSES, so that partners can whitelist this service.",
+        ),
+    config.alertUrl === null
+      ? warning("alerts", "nobody is told of alerts", "Set PAYBELL_ALERT_URL and PAYBELL_ALERT_SECRET.")
+      : ok("alerts", "are sent"),
+    warning(
+      "acquirer",
+      "commands are answered by the simulator: no card is charged",
+      "Report completions from your switch.",
+    ),
+  ];
+}
+
+function ok(what: string, detail: string): Finding {
+  return { level: "ok", what, detail, remedy: "" };
+}
+
+function warning(what: string, detail: string, remedy: string): Finding {
+  return { level: "warning", what, detail, remedy };
+}
+
+function error(what: string, detail: string, remedy: string): Finding {
+  return { level: "error", what, detail, remedy };
+}

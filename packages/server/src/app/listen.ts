@@ -1,0 +1,49 @@
+import { once } from "node:events";
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import type { FastifyInstance } from "fastify";
+
+/** No such address on this machine: without IPv6 there is no ::1, and nothing is missing. */
+const absent = new Set(["EADDRNOTAVAIL", "EAFNOSUPPORT"]);
+
+/**
+ * Listens on every host, all on one port. Port 0 takes any free one, the same for all. Closing the app closes them all.
+ *
+ * @returns where it listens, such as http://127.0.0.1:7420
+ */
+export async function listenOn(
+  app: FastifyInstance,
+  hosts: readonly string[],
+  port: number,
+): Promise<readonly string[]> {
+  const [first = "127.0.0.1", ...others] = hosts;
+  const servers: Server[] = [];
+  app.addHook("onClose", async () => {
+    await Promise.all(servers.map(close));
+  });
+  await app.listen({ host: first, port });
+  const { port: taken } = app.server.address() as AddressInfo;
+  const urls = [urlOf(first, taken)];
+  for (const host of others) {
+    const server = createServer((request, response) => app.routing(request, response));
+    try {
+      await once(server.listen(taken, host), "listening");
+    } catch (error) {
+      if (absent.has((error as NodeJS.ErrnoException).code ?? "")) continue;
+      throw error;
+    }
+    servers.push(server);
+    urls.push(urlOf(host, taken));
+  }
+  return urls;
+}
+
+async function close(server: Server): Promise<void> {
+  const closed = once(server.close(), "close");
+  server.closeIdleConnections();
+  await closed;
+}
+
+function urlOf(host: string, port: number): string {
+  return `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
+}

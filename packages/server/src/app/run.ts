@@ -1,0 +1,110 @@
+import { ConfigError, readConfig, type SettingKey } from "../config.ts";
+import { createLog } from "../log.ts";
+import { startSandbox } from "../sandbox/sandbox.ts";
+import { drainingLines, lookOf, stoppedLines } from "../sandbox/story.ts";
+import { check, type Finding } from "./check.ts";
+import { serve } from "./serve.ts";
+import { type StopSignals, stopSignalsOf } from "./signals.ts";
+
+/** What a command of the service is run with. */
+export interface RunContext {
+  readonly process: NodeJS.Process;
+}
+
+/** `paybell sandbox`. @returns the exit code */
+export async function runSandbox({ process }: RunContext): Promise<number> {
+  const { stdout, stderr, env } = process;
+  const look = lookOf(stdout, env);
+  const tell = (lines: readonly string[]) => void stdout.write(`${lines.join("\n")}\n`);
+  return guarded(stderr, async () => {
+    const config = readSettings(env);
+    // The terminal tells the story; the log speaks only of what went wrong.
+    const log = createLog(env["PAYBELL_LOG_LEVEL"] ? config.logLevel : "error", stderr);
+    const signals = stopSignalsOf(process);
+    const sandbox = await startSandbox({ config, log, look, tell, workingDirectory: process.cwd() });
+    const ended = await untilStopped(signals, sandbox.died);
+    if (ended.died !== undefined) stderr.write(`PostgreSQL ended without being asked to.\n${ended.died}\n`);
+    tell(drainingLines({ inFlight: sandbox.inFlight(), atMostMs: config.drainTimeoutMs }, look));
+    const pending = await orSecond(signals, sandbox.stop());
+    if (pending !== undefined) tell(stoppedLines({ pending }, look));
+    return ended.died === undefined ? 0 : 1;
+  });
+}
+
+/** `paybell serve`. @returns the exit code */
+export async function runServe({ process }: RunContext): Promise<number> {
+  const { stdout, stderr, env } = process;
+  return guarded(stderr, async () => {
+    const config = readSettings(env, ["masterKey"]);
+    const log = createLog(config.logLevel, stdout);
+    const signals = stopSignalsOf(process);
+    const served = await serve(config, log);
+    const ended = await untilStopped(signals, served.died);
+    if (ended.died !== undefined) log.fatal({ log: ended.died }, "PostgreSQL ended without being asked to");
+    else log.info({ signal: ended.signal, inFlight: served.service.inFlight() }, "stopping: no new work is taken");
+    const pending = await orSecond(signals, served.stop());
+    log.info({ pending }, "stopped");
+    return ended.died === undefined ? 0 : 1;
+  });
+}
+
+const signs: Readonly<Record<Finding["level"], string>> = { ok: "ok     ", warning: "warning", error: "ERROR  " };
+
+/** `paybell check`. @returns 0 when nothing is an error */
+export async function runCheck({ process }: RunContext, options: { readonly json: boolean }): Promise<number> {
+  const { stdout, stderr, env } = process;
+  return guarded(stderr, async () => {
+    const findings = await check(readSettings(env));
+    if (options.json) stdout.write(`${JSON.stringify({ findings }, null, 2)}\n`);
+    else for (const finding of findings) stdout.write(findingLine(finding));
+    return findings.some(({ level }) => level === "error") ? 1 : 0;
+  });
+}
+
+function findingLine({ level, what, detail, remedy }: Finding): string {
+  const line = `${signs[level]}  ${what.padEnd(18)}  ${detail}\n`;
+  return remedy === "" ? line : `${line}${" ".repeat(29)}→ ${remedy}\n`;
+}
+
+function readSettings(env: NodeJS.ProcessEnv, required: readonly SettingKey[] = []) {
+  return readConfig(env, required);
+}
+
+async function untilStopped(
+  signals: StopSignals,
+  died: Promise<string>,
+): Promise<{ readonly signal?: NodeJS.Signals; readonly died?: string }> {
+  return Promise.race([signals.first.then((signal) => ({ signal })), died.then((why) => ({ died: why }))]);
+}
+
+/** Who presses Ctrl-C twice does not want to wait: what is in flight is sent again at the next start. */
+async function orSecond<Result>(signals: StopSignals, stopping: Promise<Result>): Promise<Result | undefined> {
+  try {
+    return await Promise.race([stopping, signals.second.then(() => undefined)]);
+  } finally {
+    signals.release();
+  }
+}
+
+/** Whatever stops a start is told in sentences, not as a stack. */
+async function guarded(stderr: NodeJS.WritableStream, run: () => Promise<number>): Promise<number> {
+  try {
+    return await run();
+  } catch (error) {
+    stderr.write(`${explain(error)}\n`);
+    return 1;
+  }
+}
+
+function explain(error: unknown): string {
+  if (error instanceof ConfigError) return error.problems.map((problem) => `paybell: ${problem}`).join("\n");
+  if (!(error instanceof Error)) return `paybell: ${String(error)}`;
+  const { code, port, remedy } = error as Error & { code?: string; port?: number; remedy?: string };
+  if (code === "EADDRINUSE") {
+    return `paybell: port ${port ?? ""} is taken by another program. Stop it, or choose another port with PAYBELL_PORT.`;
+  }
+  if (code === "EACCES" && port !== undefined) {
+    return `paybell: port ${port} needs special rights. Choose one above 1023 with PAYBELL_PORT.`;
+  }
+  return remedy === undefined ? `paybell: ${error.message}` : `paybell: ${error.message} ${remedy}`;
+}

@@ -1,0 +1,67 @@
+import { randomBytes } from "node:crypto";
+import { mkdir, readFile } from "node:fs/promises";
+import { join, resolve } from "node:path";
+import { SimulatedAcquirer } from "../acquirer/simulator/simulator.ts";
+import { type Service, startService } from "../app.ts";
+import type { Config } from "../config.ts";
+import type { Log } from "../log.ts";
+import { MasterKey } from "../partners/master-key.ts";
+import { type EmbeddedPostgres, startEmbeddedPostgres } from "../postgres/embedded.ts";
+import { writePrivately } from "./private-file.ts";
+
+export interface Served {
+  readonly service: Service;
+  /** Resolves, saying why, when the embedded PostgreSQL ended without being asked to; never with another one. */
+  readonly died: Promise<string>;
+  /** The service first, its PostgreSQL last. */
+  stop(): Promise<number | undefined>;
+}
+
+/** `paybell serve`: production, on DATABASE_URL or the embedded PostgreSQL. */
+export async function serve(config: Config, log: Log): Promise<Served> {
+  const { masterKey, databaseUrl } = config;
+  if (masterKey === null) throw new Error("PAYBELL_MASTER_KEY is required.");
+  const home = resolve(config.home);
+  const embedded =
+    databaseUrl === null ? await startEmbeddedPostgres({ home, log: (line) => log.info(line) }) : undefined;
+  try {
+    const operatorTokens = config.operatorTokens.length > 0 ? config.operatorTokens : [await keptToken(home, log)];
+    log.warn("commands are answered by the simulated acquirer: no card is charged");
+    const service = await startService({
+      config: { ...config, operatorTokens },
+      databaseUrl: databaseUrl ?? (embedded as EmbeddedPostgres).connectionString,
+      masterKey: new MasterKey(masterKey),
+      acquirer: new SimulatedAcquirer(),
+      acquirerName: "simulator: no card is charged",
+      log,
+      sandbox: false,
+      hosts: [config.host],
+      callbackCas: config.callbackCaFile === null ? [] : [await readFile(config.callbackCaFile, "utf8")],
+    });
+    log.info({ urls: service.urls, database: embedded ? `embedded ${embedded.version}` : "external" }, "ready");
+    return {
+      service,
+      died: embedded?.died ?? new Promise(() => undefined),
+      async stop() {
+        const pending = await service.stop();
+        await embedded?.stop();
+        return pending;
+      },
+    };
+  } catch (error) {
+    await embedded?.stop();
+    throw error;
+  }
+}
+
+/** Where none was configured, an operator token is made once and kept for its owner alone. */
+async function keptToken(home: string, log: Log): Promise<string> {
+  const path = join(home, "operator.token");
+  log.info({ path }, "PAYBELL_OPERATOR_TOKEN is not set: the operator token is the one in this file");
+  const kept = await readFile(path, "utf8").catch(() => undefined);
+  if (kept?.trim()) return kept.trim();
+  const token = randomBytes(32).toString("base64url");
+  await mkdir(home, { recursive: true, mode: 0o700 });
+  await writePrivately(path, `${token}\n`);
+  return token;
+}

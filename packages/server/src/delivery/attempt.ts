@@ -1,0 +1,105 @@
+import type { Logger } from "pino";
+import type { Clock } from "../clock.ts";
+import type { Partner } from "../partners/partner.ts";
+import { KeyExhausted, type SealBudget } from "../partners/seal-budget.ts";
+import type { Attempted, Attempting } from "./dispatcher.ts";
+import { makeEnvelope } from "./envelope.ts";
+import { nextAttempt, statusFailure } from "./schedule.ts";
+import type { Attempt, Claimed, FailureReason } from "./store.ts";
+import type { Post, PostResult } from "./transport.ts";
+
+export interface AttemptParts {
+  readonly transport: { post(post: Post): Promise<PostResult> };
+  readonly seals: Pick<SealBudget, "take">;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** For everything: connecting, sending, the answer. */
+  readonly attemptTimeoutMs: number;
+  /** From 0 to less than 1. */
+  readonly random: () => number;
+}
+
+interface Failure {
+  readonly reason: FailureReason;
+  readonly detail: string;
+}
+
+/** Makes one attempt: chooses the URL, signs and seals as the partner agreed to receive it now, POSTs, and judges the answer. */
+export function attempting(parts: AttemptParts): Attempting {
+  return async (claimed, partner) => {
+    const startedAtMs = parts.clock.nowMs();
+    const startedMs = parts.clock.monotonicMs();
+    const url = callbackUrlOf(claimed, partner);
+    const tried = await tryOnce(parts, claimed, partner, url, startedAtMs).catch((error: unknown) => {
+      parts.log.error({ err: error, notification: claimed.id }, "an attempt broke before it left");
+      return { failure: { reason: "internal", detail: "The attempt broke on our side; the log says why." } } as Tried;
+    });
+    const { result, failure, keyId } = tried;
+    const durationMs = parts.clock.monotonicMs() - startedMs;
+    const attempt: Attempt = {
+      startedAtMs,
+      durationMs,
+      url: url ?? "",
+      address: result?.address ?? null,
+      httpStatus: result !== undefined && "httpStatus" in result ? result.httpStatus : null,
+      reason: failure?.reason ?? null,
+      detail: failure?.detail ?? null,
+      answer: result !== undefined && "httpStatus" in result ? result.answer : null,
+      keyId: keyId ?? null,
+    };
+    return { attempt, next: failure === undefined ? { kind: "accepted" } : next(parts, claimed, partner, result) };
+  };
+}
+
+interface Tried {
+  readonly result?: PostResult;
+  readonly failure?: Failure;
+  readonly keyId?: string;
+}
+
+async function tryOnce(
+  parts: AttemptParts,
+  claimed: Claimed,
+  partner: Partner,
+  url: string | null,
+  nowMs: number,
+): Promise<Tried> {
+  if (url === null) {
+    const detail = "There is no callback URL: the command brought none, and none is registered for the partner.";
+    return { failure: { reason: "no_callback_url", detail } };
+  }
+  try {
+    await parts.seals.take(partner.id, partner.keys.encryption.id);
+  } catch (error) {
+    if (!(error instanceof KeyExhausted)) throw error;
+    return { failure: { reason: "key_exhausted", detail: error.message } };
+  }
+  const envelope = makeEnvelope(claimed.content, partner, {
+    notificationId: claimed.id,
+    command: claimed.command,
+    originalId: claimed.originalId,
+    attemptNo: claimed.attemptsMade + 1,
+    callbackUrl: url,
+    outOfOrder: claimed.outOfOrder,
+    nowMs,
+  });
+  const { headers, body, keyId } = envelope;
+  const result = await parts.transport.post({ partner, url, headers, body, deadlineMs: parts.attemptTimeoutMs });
+  const failure = "reason" in result ? result : statusFailure(result.httpStatus);
+  return failure === undefined ? { result, keyId } : { result, failure, keyId };
+}
+
+/** Section 4.1: the command's own URL first, then the registered one; a redelivery may ask for the registered one. */
+function callbackUrlOf(claimed: Claimed, partner: Partner): string | null {
+  return (claimed.toRegistered ? null : claimed.callBackUrl) ?? partner.settings.callBackUrl;
+}
+
+function next(parts: AttemptParts, claimed: Claimed, partner: Partner, result?: PostResult): Attempted["next"] {
+  const failed = {
+    attemptsMade: claimed.attemptsMade + 1,
+    scheduleStartMs: claimed.scheduleStartMs,
+    nowMs: parts.clock.nowMs(),
+    retryAfterMs: result !== undefined && "httpStatus" in result ? result.retryAfterMs : undefined,
+  };
+  return nextAttempt(partner.settings.retry, failed, parts.random());
+}

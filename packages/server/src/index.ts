@@ -1,0 +1,1 @@
+export { type RunContext, runCheck, runSandbox, runServe } from "./app/run.ts";

@@ -1,0 +1,70 @@
+import { Client } from "pg";
+
+/** What `paybell check` asks a database. */
+export interface Inspection {
+  readonly version: string;
+  /** 180004 for 18.4. */
+  readonly versionNumber: number;
+  readonly durability: readonly { readonly name: string; readonly value: string }[];
+  readonly isReplica: boolean;
+  /** How far the database's clock is ahead of ours. */
+  readonly clockAheadMs: number;
+  readonly listenWorks: boolean;
+  readonly canCreate: boolean;
+  /** Undefined in a database that no service was started on yet. */
+  readonly masterKeyCheck: Buffer | undefined;
+}
+
+const listenTimeoutMs = 2_000;
+
+export async function inspectDatabase(connectionString: string): Promise<Inspection> {
+  const client = new Client({ connectionString, connectionTimeoutMillis: 5_000, query_timeout: 5_000 });
+  await client.connect();
+  try {
+    const askedMs = Date.now();
+    const { rows } = await client.query<{
+      version: string;
+      number: number;
+      replica: boolean;
+      now: Date;
+      can_create: boolean;
+      known: boolean;
+    }>(`
+      SELECT current_setting('server_version') AS version, current_setting('server_version_num')::integer AS number,
+        pg_is_in_recovery() AS replica, clock_timestamp() AS now,
+        has_schema_privilege(current_schema(), 'CREATE') AS can_create,
+        to_regclass('master_key_check') IS NOT NULL AS known`);
+    const [row] = rows;
+    if (row === undefined) throw new Error("the database gave no answer");
+    const settings = await client.query<{ name: string; value: string }>(
+      `SELECT name, setting AS value FROM pg_settings
+       WHERE name IN ('fsync', 'synchronous_commit', 'full_page_writes') ORDER BY name`,
+    );
+    const kept = row.known
+      ? await client.query<{ sealed: Buffer }>("SELECT sealed FROM master_key_check")
+      : { rows: [] };
+    return {
+      version: row.version,
+      versionNumber: row.number,
+      durability: settings.rows,
+      isReplica: row.replica,
+      clockAheadMs: row.now.getTime() - (askedMs + Date.now()) / 2,
+      listenWorks: await listens(client),
+      canCreate: row.can_create,
+      masterKeyCheck: kept.rows[0]?.sealed,
+    };
+  } finally {
+    await client.end();
+  }
+}
+
+async function listens(client: Client): Promise<boolean> {
+  const { promise, resolve } = Promise.withResolvers<boolean>();
+  const timer = setTimeout(() => resolve(false), listenTimeoutMs);
+  client.on("notification", () => resolve(true));
+  await client.query("LISTEN paybell_check");
+  await client.query("NOTIFY paybell_check");
+  const heard = await promise;
+  clearTimeout(timer);
+  return heard;
+}
