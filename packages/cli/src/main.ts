@@ -1,7 +1,7 @@
 import { Command } from "commander";
 
 /** Commands of the service live in a package of their own: a partner's machine needs none of it. */
-async function service(): Promise<typeof import("@paybell/server")> {
+async function service() {
   try {
     return await import("@paybell/server");
   } catch (error) {
