@@ -1,0 +1,134 @@
+import type { IpnKind } from "@paybell/contract";
+import type { Clock } from "../clock.ts";
+import { idTimeMs, type NotificationId } from "../ids.ts";
+import type { Partner } from "../partners/partner.ts";
+import type { SealBudget } from "../partners/seal-budget.ts";
+import { type Cursor, firstId, readCursor, writeCursor } from "./cursor.ts";
+import { makeEnvelope } from "./envelope.ts";
+import type { NotificationContent, NotificationState, NotificationStore, PageRow } from "./notifications-store.ts";
+import { isoTime, kindOf } from "./notifications-view.ts";
+
+/** One notification as it would be POSTed now. */
+export interface PulledNotification {
+  readonly id: NotificationId;
+  readonly createdAt: string;
+  readonly kind: IpnKind;
+  readonly state: NotificationState;
+  /** The sealed IPN: section 2.1. */
+  readonly data: string;
+  /** Those of the POST, the signature over its body among them. */
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+export interface PulledPage {
+  readonly items: readonly PulledNotification[];
+  /** Always there: after the last page it waits for what comes next. */
+  readonly next: string;
+}
+
+/** Seals as an attempt would now; `callBackUrl` is the URL that an attempt would go to, empty when there is none. */
+export type Sealer = (
+  partner: Partner,
+  notification: NotificationContent,
+  callBackUrl: string,
+) => Promise<{ readonly headers: Readonly<Record<string, string>>; readonly body: string }>;
+
+/** The sealer of an attempt: each item counts against its key like one that is POSTed. */
+export function sealing(seals: Pick<SealBudget, "take">, clock: Pick<Clock, "nowMs">): Sealer {
+  return async (partner, notification, callbackUrl) => {
+    await seals.take(partner.id, partner.keys.encryption.id);
+    return makeEnvelope(notification.content, partner, {
+      notificationId: notification.id,
+      command: notification.command,
+      originalId: notification.originalId,
+      attemptNo: notification.attemptsMade + 1,
+      callbackUrl,
+      outOfOrder: false,
+      nowMs: clock.nowMs(),
+    });
+  };
+}
+
+const pullRowsMax = 500;
+const pullBytesMax = 8 * 1024 * 1024;
+/** JSON around an item's data: its other keys, and the headers. */
+const itemBytes = 1_024;
+// Ids are made a moment before they are committed: what follows a notification may be a little older than it.
+const commitDelayMs = 60_000;
+const shareBytes = 4 * 1024 * 1024;
+// Larger contents are stored compressed: what they come to is known only once they are read.
+const storedPlainBytes = 2_000;
+const compressionGuess = 4;
+
+/** Reads one page in commit order, bounded in rows and bytes; an item larger than all of that stands alone. */
+export async function pullPage(
+  store: NotificationStore,
+  seal: Sealer,
+  partner: Partner,
+  options: { readonly after?: string | undefined; readonly limit: number },
+): Promise<PulledPage> {
+  const history = await store.history();
+  const cursor = options.after === undefined ? undefined : readCursor(options.after, history);
+  const rowsMax = Math.min(Math.max(1, options.limit), pullRowsMax);
+  const rows = await store.page(partner.id, cursor?.position, history.horizon, rowsMax);
+
+  const items: PulledNotification[] = [];
+  let seen: PageRow | undefined;
+  let bytes = 0;
+  const page = (place: Cursor) => ({ items, next: writeCursor(place, history.cluster) });
+  for (const share of sharesOf(rows)) {
+    const contents = await store.contents(partner.id, idsOf(share));
+    for (const row of share) {
+      const content = contents.get(row.id);
+      // Without content it was dropped since the page was read: its time was over.
+      const item = content && (await pulled(seal, partner, content));
+      bytes += item ? item.data.length + itemBytes : 0;
+      if (seen && bytes > pullBytesMax) return page(placeAfter(seen, history.keptFromMs));
+      if (item) items.push(item);
+      seen = row;
+    }
+  }
+  if (seen && rows.length === rowsMax) return page(placeAfter(seen, history.keptFromMs));
+  // All that is settled was seen: what comes later has the horizon's transaction id or a higher one.
+  return page({ position: { xid: history.horizon, id: firstId }, asOfMs: history.nowMs });
+}
+
+async function pulled(seal: Sealer, partner: Partner, content: NotificationContent): Promise<PulledNotification> {
+  const registered = partner.settings.callBackUrl;
+  const url = (content.toRegistered ? registered : (content.callBackUrl ?? registered)) ?? "";
+  const { headers, body } = await seal(partner, content, url);
+  const { data }: { data: string } = JSON.parse(body);
+  return {
+    id: content.id,
+    createdAt: isoTime(content.createdAtMs),
+    kind: kindOf(content.command),
+    state: content.state,
+    data,
+    headers,
+  };
+}
+
+/** A page in shares that are read one after the other, so that it never stands in memory as a whole when it is large. */
+function* sharesOf(rows: readonly PageRow[]): Generator<readonly PageRow[]> {
+  let share: PageRow[] = [];
+  let bytes = 0;
+  for (const row of rows) {
+    share.push(row);
+    bytes += row.storedBytes < storedPlainBytes ? row.storedBytes : row.storedBytes * compressionGuess;
+    if (bytes < shareBytes) continue;
+    yield share;
+    share = [];
+    bytes = 0;
+  }
+  if (share.length > 0) yield share;
+}
+
+function idsOf(rows: readonly PageRow[]): NotificationId[] {
+  return rows.map((row) => row.id);
+}
+
+function placeAfter(row: PageRow, keptFromMs: number): Cursor {
+  // What outlived its day and was restored is older than what is kept: its place is as good as the oldest day's.
+  const asOfMs = Math.max(keptFromMs, idTimeMs(row.id) - commitDelayMs);
+  return { position: { xid: row.xid, id: row.id }, asOfMs };
+}

@@ -1,0 +1,90 @@
+import type { IpnKind, NotifiedCommand } from "@paybell/contract";
+import type { InstanceId, NotificationId, PartnerId, TransactionId } from "../ids.ts";
+import type { NotificationStanding, NotificationState, ParkedReason, RecordedAttempt } from "./notifications-store.ts";
+import type { FailureReason } from "./store.ts";
+
+/** A notification as the APIs and the console show it. Times are ISO 8601, UTC. */
+export interface NotificationSummary {
+  readonly id: NotificationId;
+  readonly partnerId: PartnerId;
+  /** Null for a test notification. */
+  readonly transactionId: TransactionId | null;
+  readonly command: NotifiedCommand;
+  readonly kind: IpnKind;
+  readonly state: NotificationState;
+  /** POSTs in the present schedule: a redelivery begins again at 0. */
+  readonly attemptsMade: number;
+  /** Null when none is to come, or when one is under way. */
+  readonly nextAttemptAt: string | null;
+  /** Why the last attempt failed; null once it was accepted. */
+  readonly lastReason: ParkedReason | null;
+  readonly createdAt: string;
+  /** When it was accepted or parked. */
+  readonly outcomeAt: string | null;
+}
+
+export interface NotificationDetail extends NotificationSummary {
+  /** The command's own; null: the one registered. */
+  readonly callBackUrl: string | null;
+  /** The oldest first; of very many, the newest 500. */
+  readonly attempts: readonly AttemptView[];
+}
+
+export interface AttemptView {
+  readonly attemptNo: number;
+  readonly startedAt: string;
+  readonly durationMs: number;
+  readonly url: string;
+  readonly address: string | null;
+  readonly httpStatus: number | null;
+  readonly reason: FailureReason | null;
+  readonly detail: string | null;
+  /** The beginning of an answer that was not 2xx, at most 4 KiB; bytes that are no UTF-8 show as U+FFFD. */
+  readonly answer: string | null;
+  readonly keyId: string | null;
+  readonly instanceId: InstanceId;
+}
+
+export function summaryOf(standing: NotificationStanding): NotificationSummary {
+  return {
+    id: standing.id,
+    partnerId: standing.partnerId,
+    transactionId: standing.transactionId,
+    command: standing.command,
+    kind: kindOf(standing.command),
+    state: standing.state,
+    attemptsMade: standing.attemptsMade,
+    nextAttemptAt: isoOrNull(standing.nextAttemptAtMs),
+    lastReason: standing.lastReason,
+    createdAt: isoTime(standing.createdAtMs),
+    outcomeAt: isoOrNull(standing.outcomeAtMs),
+  };
+}
+
+export function attemptView(attempt: RecordedAttempt): AttemptView {
+  return {
+    attemptNo: attempt.attemptNo,
+    startedAt: isoTime(attempt.startedAtMs),
+    durationMs: attempt.durationMs,
+    url: attempt.url,
+    address: attempt.address,
+    httpStatus: attempt.httpStatus,
+    reason: attempt.reason,
+    detail: attempt.detail,
+    answer: attempt.answer === null ? null : new TextDecoder().decode(attempt.answer),
+    keyId: attempt.keyId,
+    instanceId: attempt.instanceId,
+  };
+}
+
+export function kindOf(command: NotifiedCommand): IpnKind {
+  return command === "SETTLEMENT" ? "settlement" : "card";
+}
+
+export function isoTime(atMs: number): string {
+  return new Date(atMs).toISOString();
+}
+
+function isoOrNull(atMs: number | null): string | null {
+  return atMs === null ? null : isoTime(atMs);
+}

@@ -1,0 +1,253 @@
+import type { Clock } from "../clock.ts";
+import { badFields, type FieldProblem, PaybellError } from "../errors.ts";
+import { lowestId, type NotificationId, newId, type PartnerId, readId } from "../ids.ts";
+import type { Partner } from "../partners/partner.ts";
+import { type PulledPage, pullPage, type Sealer } from "./notifications-pull.ts";
+import { sampleSale } from "./notifications-sample.ts";
+import type {
+  KeyRange,
+  NotificationKey,
+  NotificationStanding,
+  NotificationState,
+  NotificationStore,
+} from "./notifications-store.ts";
+import { attemptView, type NotificationDetail, type NotificationSummary, summaryOf } from "./notifications-view.ts";
+
+export interface NotificationsParts {
+  readonly store: NotificationStore;
+  readonly seal: Sealer;
+  readonly clock: Pick<Clock, "nowMs">;
+  /** A UUID v4, for the reqId of a test. */
+  readonly newReqId: () => string;
+  /** Told when something of this partner was made due. */
+  readonly onDue: (partnerId: PartnerId) => void;
+}
+
+/** Which notifications people look at. Times are ISO 8601: from inclusive, to exclusive. */
+export interface NotificationFilter {
+  readonly partnerId?: PartnerId | undefined;
+  readonly state?: NotificationState | undefined;
+  readonly from?: string | undefined;
+  readonly to?: string | undefined;
+}
+
+export interface NotificationSearch extends NotificationFilter {
+  /** A notification id, transaction id, reqId, externalId or merchantTransId, exactly. */
+  readonly q?: string | undefined;
+  /** `next` of the page before. */
+  readonly after?: string | undefined;
+  readonly limit: number;
+}
+
+export interface RedeliveryFilter extends NotificationFilter {
+  /** `parked` when absent. */
+  readonly state?: NotificationState | undefined;
+  /** Of parked ones: why they were given up. */
+  readonly reason?: string | undefined;
+}
+
+export interface RedeliveryResult {
+  readonly matched: number;
+  readonly redelivered: number;
+  /** The first 100. */
+  readonly ids: readonly NotificationId[];
+}
+
+const searchRowsMax = 500;
+/** A search for a rare state looks at this many and then hands over what it found, with a `next` to go on from. */
+const scanRowsMax = 10_000;
+const scanRows = 500;
+/** Clocks of instances differ: an id may be a little ahead of this one's time. */
+const clocksApartMs = 86_400_000;
+const attemptRowsMax = 500;
+const idsShown = 100;
+
+/** What partners and the operator see and ask of notifications once they exist. */
+export class Notifications {
+  readonly #parts: NotificationsParts;
+
+  constructor(parts: NotificationsParts) {
+    this.#parts = parts;
+  }
+
+  /**
+   * Everything ever made for the partner that retention still holds, in commit order, sealed as it would be sent now.
+   *
+   * @param options.limit items at most, up to 500; fewer when they come to more than 8 MiB
+   * @throws PaybellError `invalid_cursor`, `cursor_from_another_history`, `cursor_expired`
+   */
+  pull(
+    partner: Partner,
+    options: { readonly after?: string | undefined; readonly limit: number },
+  ): Promise<PulledPage> {
+    return pullPage(this.#parts.store, this.#parts.seal, partner, options);
+  }
+
+  /** Undefined for an unknown id and for another partner's. */
+  async find(id: string, partnerId?: PartnerId): Promise<NotificationDetail | undefined> {
+    const { store } = this.#parts;
+    const known = readId<"notification">(id);
+    const key = known && (await store.locate(known, partnerId));
+    const standing = key && (await this.#standing(key));
+    if (standing === undefined) return undefined;
+    const attempts = await store.attempts(standing, attemptRowsMax);
+    return { ...summaryOf(standing), callBackUrl: standing.callBackUrl, attempts: attempts.map(attemptView) };
+  }
+
+  /** The newest first. A page may hold fewer than `limit` and still have a `next`. */
+  async search(search: NotificationSearch): Promise<{ items: NotificationSummary[]; next: string | null }> {
+    const limit = Math.min(Math.max(1, search.limit), searchRowsMax);
+    const range = this.#range(search, "newest");
+    const found: NotificationStanding[] = [];
+    let scanned = 0;
+    // What is looked for among others is read in larger steps.
+    const rows = search.state === "accepted" ? scanRows : limit + 1;
+    for await (const standing of this.#walk(range, rows, search.q)) {
+      scanned += 1;
+      if (search.state === undefined || standing.state === search.state) found.push(standing);
+      if (found.length > limit) break;
+      if (scanned >= scanRowsMax) return { items: found.map(summaryOf), next: standing.id };
+    }
+    const items = found.slice(0, limit).map(summaryOf);
+    return { items, next: found.length > limit ? (items.at(-1)?.id ?? null) : null };
+  }
+
+  /**
+   * Makes an accepted or parked notification pending again, with a whole schedule before it.
+   *
+   * @throws PaybellError `notification_pending`, or `not_found` for an unknown id and for another partner's
+   */
+  async redeliver(partnerId: PartnerId, id: string, to: "original" | "registered"): Promise<NotificationSummary> {
+    const known = readId<"notification">(id);
+    const result = known && (await this.#parts.store.redeliver(partnerId, [known], to)).get(known);
+    if (known === undefined || result === undefined || result === "unknown") throw new PaybellError("not_found");
+    if (result === "still_pending") throw new PaybellError("notification_pending");
+    this.#parts.onDue(partnerId);
+    return this.#summary({ partnerId, id: known });
+  }
+
+  /**
+   * The same for all that `filter` selects, in batches, the oldest first. With `dryRun` nothing is changed.
+   *
+   * @throws PaybellError `invalid_value`, `missing_field`: only parked ones, or accepted ones since a time
+   */
+  async redeliverMany(
+    filter: RedeliveryFilter,
+    to: "original" | "registered",
+    dryRun: boolean,
+  ): Promise<RedeliveryResult> {
+    const [problem, ...problems] = redeliveryProblems(filter);
+    if (problem) throw badFields([problem, ...problems]);
+    const state = filter.state ?? "parked";
+    let range: KeyRange = { ...this.#range({ ...filter, state }, "oldest"), reason: filter.reason };
+    const ids: NotificationId[] = [];
+    let [matched, redelivered] = [0, 0];
+    for (;;) {
+      const keys = await this.#parts.store.keys(range, scanRows);
+      const standings = (await this.#parts.store.standings(keys)).filter((standing) => standing.state === state);
+      matched += standings.length;
+      ids.push(...standings.slice(0, idsShown - ids.length).map((standing) => standing.id));
+      if (!dryRun) redelivered += await this.#redeliverBatch(standings, to);
+      const last = keys.at(-1);
+      if (last === undefined || keys.length < scanRows) return { matched, redelivered, ids };
+      range = { ...range, fromId: following(last.id) };
+    }
+  }
+
+  /** Sends a sample Sale to the registered URL: a notification like any other, without a transaction behind it. */
+  async sendTest(partner: Partner): Promise<NotificationSummary> {
+    const { store, clock, newReqId, onDue } = this.#parts;
+    if (partner.settings.callBackUrl === null) throw new PaybellError("no_callback_url");
+    const nowMs = clock.nowMs();
+    const key: NotificationKey = { partnerId: partner.id, id: newId<"notification">() };
+    const facts = sampleSale({ transactionId: newId(), reqId: newReqId(), at: new Date(nowMs) });
+    await store.insertTest({ ...key, chainId: newId(), command: "SALE", content: JSON.stringify(facts) });
+    onDue(partner.id);
+    return this.#summary(key);
+  }
+
+  #range(filter: NotificationFilter & { readonly after?: string | undefined }, order: KeyRange["order"]): KeyRange {
+    const after = filter.after === undefined ? undefined : readId<"notification">(filter.after);
+    if (filter.after !== undefined && after === undefined) throw new PaybellError("invalid_cursor");
+    const toId = lowestId(timeMs("to", filter.to) ?? this.#parts.clock.nowMs() + clocksApartMs);
+    return {
+      partnerId: filter.partnerId,
+      // Accepted ones have no table of their own: they are what history holds and the others do not.
+      among: filter.state === undefined || filter.state === "accepted" ? "history" : filter.state,
+      fromId: lowestId(timeMs("from", filter.from) ?? 0),
+      belowId: after !== undefined && after < toId ? after : toId,
+      order,
+    };
+  }
+
+  /** Standings in the order of the range, read in bounded steps; only what `q` names, when it is given. */
+  async *#walk(range: KeyRange, rows: number, q: string | undefined): AsyncGenerator<NotificationStanding> {
+    const { store } = this.#parts;
+    if (q !== undefined) {
+      const named = await store.lookUp(q, range.partnerId, searchRowsMax);
+      yield* await store.standings(named.filter(({ id }) => id >= range.fromId && id < range.belowId));
+      return;
+    }
+    let { belowId } = range;
+    for (;;) {
+      const keys = await store.keys({ ...range, belowId }, rows);
+      yield* await store.standings(keys);
+      const last = keys.at(-1);
+      if (last === undefined || keys.length < rows) return;
+      belowId = last.id;
+    }
+  }
+
+  async #redeliverBatch(standings: readonly NotificationStanding[], to: "original" | "registered"): Promise<number> {
+    let redelivered = 0;
+    for (const [partnerId, batch] of Map.groupBy(standings, (standing) => standing.partnerId)) {
+      const ids = batch.map((standing) => standing.id);
+      const results = [...(await this.#parts.store.redeliver(partnerId, ids, to)).values()];
+      redelivered += results.filter((result) => result === "redelivered").length;
+      this.#parts.onDue(partnerId);
+    }
+    return redelivered;
+  }
+
+  async #standing(key: NotificationKey): Promise<NotificationStanding | undefined> {
+    const [standing] = await this.#parts.store.standings([key]);
+    return standing;
+  }
+
+  async #summary(key: NotificationKey): Promise<NotificationSummary> {
+    const standing = await this.#standing(key);
+    if (standing === undefined) throw new PaybellError("not_found");
+    return summaryOf(standing);
+  }
+}
+
+function redeliveryProblems(filter: RedeliveryFilter): FieldProblem[] {
+  const problems: FieldProblem[] = [];
+  if (filter.state === "pending") {
+    const message = "A pending notification is on its way already: parked or accepted ones are sent again.";
+    problems.push({ field: "filter.state", code: "invalid_value", message });
+  }
+  if (filter.state === "accepted" && filter.from === undefined) {
+    const message = "Accepted notifications are sent again only since a time: `from` is needed.";
+    problems.push({ field: "filter.from", code: "missing_field", message });
+  }
+  if (filter.state === "accepted" && filter.reason !== undefined) {
+    const message = "Only parked notifications have a reason.";
+    problems.push({ field: "filter.reason", code: "invalid_value", message });
+  }
+  return problems;
+}
+
+function timeMs(field: string, text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  const atMs = Date.parse(text);
+  if (atMs >= 0 && atMs < 2 ** 48) return atMs;
+  const message = `${field} must be a time since 1970, as ISO 8601.`;
+  throw badFields([{ field, code: "invalid_value", message }]);
+}
+
+/** The next id in order: a walk goes on behind what it has seen. */
+function following(id: NotificationId): string {
+  const next = (BigInt(`0x${id.replaceAll("-", "")}`) + 1n).toString(16).padStart(32, "0");
+  return [next.slice(0, 8), next.slice(8, 12), next.slice(12, 16), next.slice(16, 20), next.slice(20)].join("-");
+}

@@ -1,0 +1,125 @@
+import { randomUUID } from "node:crypto";
+import type { Pool, PoolClient } from "pg";
+import { createDatabase } from "../../../../test/support/database.ts";
+import { Notifications } from "../delivery/notifications.ts";
+import { sealing } from "../delivery/notifications-pull.ts";
+import { type InstanceId, lowestId, type NotificationId, newId, type PartnerId, type TransactionId } from "../ids.ts";
+import { partnerSnapshot } from "../partners/partner.fixture.ts";
+import type { Partner, PartnerSettings } from "../partners/partner.ts";
+import { openDatabase } from "./database.ts";
+import { sampleFacts } from "./fixtures.ts";
+import { PostgresNotifications } from "./notifications.ts";
+import { Partitions } from "./partitions.ts";
+
+/** A database with its days of history, and the notifications as people use them. */
+export interface NotificationBench {
+  readonly pool: Pool;
+  readonly engine: Pool;
+  readonly store: PostgresNotifications;
+  readonly notifications: Notifications;
+  readonly partitions: Partitions;
+  /** Partners that were told to have something due. */
+  readonly told: PartnerId[];
+  close(): Promise<void>;
+}
+
+/** @param watch wraps the pool that the store uses */
+export async function openBench(watch: (pool: Pool) => Pool = (pool) => pool): Promise<NotificationBench> {
+  const database = await createDatabase();
+  const connections = openDatabase(database.url, { connectionsMax: 16, onIdleError: () => {} });
+  const { pool, engine } = connections;
+  const clock = { nowMs: () => Date.now() };
+  const partitions = new Partitions({ pool, clock, historyDays: 90 });
+  await partitions.maintain();
+  const store = new PostgresNotifications(watch(pool), partitions);
+  const told: PartnerId[] = [];
+  const notifications = new Notifications({
+    store,
+    seal: sealing({ take: () => undefined }, clock),
+    clock,
+    newReqId: randomUUID,
+    onDue: (partnerId) => void told.push(partnerId),
+  });
+  const close = async () => {
+    await connections.close();
+    await database.drop();
+  };
+  return { pool, engine, store, notifications, partitions, told, close };
+}
+
+export async function registerPartner(pool: Pool, settings: Partial<PartnerSettings> = {}): Promise<Partner> {
+  const partner = { ...partnerSnapshot(settings), id: newId<"partner">() };
+  await pool.query("INSERT INTO partners (id, state, settings) VALUES ($1, 'active', $2)", [
+    partner.id,
+    partner.settings,
+  ]);
+  return partner;
+}
+
+export interface Given {
+  readonly id?: NotificationId;
+  readonly transactionId?: TransactionId;
+  readonly command?: string;
+  readonly callBackUrl?: string;
+  readonly content?: string;
+  readonly state?: "pending" | "parked" | "accepted";
+  readonly reason?: string;
+  readonly claimNo?: number;
+}
+
+/** A notification as the store's other parts leave it. */
+export async function insertNotification(
+  database: Pool | PoolClient,
+  partnerId: PartnerId,
+  given: Given = {},
+): Promise<NotificationId> {
+  const id = given.id ?? newId<"notification">();
+  const content = given.content ?? JSON.stringify(sampleFacts({ id }));
+  await database.query(
+    `INSERT INTO notifications (partner_id, id, transaction_id, chain_id, command, callback_url, content)
+     VALUES ($1, $2, $3, $2, $4, $5, $6)`,
+    [partnerId, id, given.transactionId ?? null, given.command ?? "SALE", given.callBackUrl ?? null, content],
+  );
+  const claimNo = given.claimNo ?? 3;
+  if (given.state === "pending") {
+    await database.query(
+      "INSERT INTO pending (partner_id, id, chain_id, due_at, claim_no, bytes) VALUES ($1, $2, $2, now(), $3, 100)",
+      [partnerId, id, claimNo],
+    );
+  }
+  if (given.state === "parked") {
+    await database.query(
+      `INSERT INTO parked (partner_id, id, chain_id, claim_no, attempts_made, bytes, reason)
+       VALUES ($1, $2, $2, $3, 2, 100, $4)`,
+      [partnerId, id, claimNo, given.reason ?? "timeout"],
+    );
+  }
+  return id;
+}
+
+export async function insertAttempt(
+  pool: Pool,
+  partnerId: PartnerId,
+  id: NotificationId,
+  given: { claimNo: number; reason?: string; answer?: Buffer },
+): Promise<void> {
+  await pool.query(
+    `INSERT INTO attempts (partner_id, id, claim_no, attempt_no, instance_id, started_at, duration_ms, url, address,
+       http_status, reason, answer)
+     VALUES ($1, $2, $3, $3, $4, '2026-11-21T10:00:00Z', 250, 'https://partner.example/ipn', '192.0.2.1', $5, $6, $7)`,
+    [
+      partnerId,
+      id,
+      given.claimNo,
+      newId<"instance">() as InstanceId,
+      given.reason ? 503 : 200,
+      given.reason ?? null,
+      given.answer ?? null,
+    ],
+  );
+}
+
+/** An id of that moment. */
+export function idAt(atMs: number): NotificationId {
+  return (lowestId(atMs).slice(0, 14) + newId().slice(14)) as NotificationId;
+}

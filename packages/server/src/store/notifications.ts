@@ -1,0 +1,82 @@
+import type { Pool } from "pg";
+import { firstId, type Position } from "../delivery/cursor.ts";
+import type {
+  KeyRange,
+  NotificationContent,
+  NotificationKey,
+  NotificationStanding,
+  NotificationStore,
+  PageRow,
+  RecordedAttempt,
+  Redelivered,
+  TestNotification,
+} from "../delivery/notifications-store.ts";
+import type { NotificationId, PartnerId } from "../ids.ts";
+import { readContents, readHistory, readPage } from "./notifications-page.ts";
+import { insertTestNotification, redeliverAll } from "./notifications-redeliver.ts";
+import { locateKey, lookUpKeys, readKeys } from "./notifications-search.ts";
+import { readAttempts, readStandings } from "./notifications-standing.ts";
+import type { Partitions } from "./partitions.ts";
+
+/** The history of notifications in PostgreSQL. */
+export class PostgresNotifications implements NotificationStore {
+  readonly #pool: Pool;
+  readonly #partitions: Pick<Partitions, "ensureDays">;
+
+  constructor(pool: Pool, partitions: Pick<Partitions, "ensureDays">) {
+    this.#pool = pool;
+    this.#partitions = partitions;
+  }
+
+  history(): ReturnType<NotificationStore["history"]> {
+    return readHistory(this.#pool);
+  }
+
+  page(
+    partnerId: PartnerId,
+    after: Position | undefined,
+    horizon: bigint,
+    rowsMax: number,
+  ): Promise<readonly PageRow[]> {
+    return readPage(this.#pool, partnerId, after ?? { xid: 0n, id: firstId }, horizon, rowsMax);
+  }
+
+  contents(
+    partnerId: PartnerId,
+    ids: readonly NotificationId[],
+  ): Promise<ReadonlyMap<NotificationId, NotificationContent>> {
+    return readContents(this.#pool, partnerId, ids);
+  }
+
+  locate(id: NotificationId, partnerId?: PartnerId): Promise<NotificationKey | undefined> {
+    return locateKey(this.#pool, id, partnerId);
+  }
+
+  lookUp(q: string, partnerId: PartnerId | undefined, rowsMax: number): Promise<readonly NotificationKey[]> {
+    return lookUpKeys(this.#pool, q, partnerId, rowsMax);
+  }
+
+  keys(range: KeyRange, rowsMax: number): Promise<readonly NotificationKey[]> {
+    return readKeys(this.#pool, range, rowsMax);
+  }
+
+  standings(keys: readonly NotificationKey[]): Promise<readonly NotificationStanding[]> {
+    return readStandings(this.#pool, keys);
+  }
+
+  attempts(key: NotificationKey, rowsMax: number): Promise<readonly RecordedAttempt[]> {
+    return readAttempts(this.#pool, key, rowsMax);
+  }
+
+  redeliver(
+    partnerId: PartnerId,
+    ids: readonly NotificationId[],
+    to: "original" | "registered",
+  ): Promise<ReadonlyMap<NotificationId, Redelivered>> {
+    return redeliverAll(this.#pool, this.#partitions, partnerId, ids, to);
+  }
+
+  insertTest(test: TestNotification): Promise<void> {
+    return insertTestNotification(this.#pool, test);
+  }
+}
