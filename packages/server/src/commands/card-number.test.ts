@@ -163,6 +163,9 @@ describe("the guard finds", () => {
     const slow = `${"1 ".repeat(2_000)}4111111111111111`;
     expect(holdsCardNumber(slow)).toBe(true);
     expect(holdsCardNumber("[".repeat(2_000) + "\\".repeat(2_000))).toBe(false);
+    const deep = (inner: string) => "[".repeat(30_000) + inner + "]".repeat(30_000);
+    expect(holdsCardNumber(deep('"\\n"'))).toBe(false);
+    expect(holdsCardNumber(deep('"4111\\u0031111 11111111"'))).toBe(true);
   });
 });
 

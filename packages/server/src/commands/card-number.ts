@@ -109,9 +109,19 @@ function jsonHoldsCardNumber(text: string, depth: number): boolean {
   return valueHoldsCardNumber(value, depth - 1);
 }
 
-function valueHoldsCardNumber(value: unknown, depth: number): boolean {
-  if (typeof value === "string") return groupsHoldCardNumber(value) || jsonHoldsCardNumber(value, depth);
-  if (typeof value === "number") return Number.isInteger(value) && isCardNumber(value.toString());
-  if (typeof value !== "object" || value === null) return false;
-  return Object.entries(value).some(([key, inner]) => groupsHoldCardNumber(key) || valueHoldsCardNumber(inner, depth));
+/** Without recursion: how deep arrays lie in each other is up to the sender. */
+function valueHoldsCardNumber(root: unknown, depth: number): boolean {
+  const pending = [root];
+  while (pending.length > 0) {
+    const value = pending.pop();
+    if (typeof value === "string") {
+      if (groupsHoldCardNumber(value) || jsonHoldsCardNumber(value, depth)) return true;
+    } else if (typeof value === "number") {
+      if (Number.isInteger(value) && isCardNumber(value.toString())) return true;
+    } else if (typeof value === "object" && value !== null) {
+      if (Object.keys(value).some(groupsHoldCardNumber)) return true;
+      for (const inner of Object.values(value)) pending.push(inner);
+    }
+  }
+  return false;
 }
