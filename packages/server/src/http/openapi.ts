@@ -4,9 +4,14 @@ import type { FastifyInstance } from "fastify";
 import { createJsonSchemaTransform, createJsonSchemaTransformObject } from "fastify-type-provider-zod";
 import { descriptions } from "./schemas/registry.ts";
 
+interface Operation {
+  readonly operationId?: string;
+  readonly requestBody?: object;
+}
+
 /** What of an OpenAPI 3.1 document is looked at here. */
 interface Document {
-  readonly paths?: Readonly<Record<string, Readonly<Record<string, object>>>>;
+  readonly paths?: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
   readonly webhooks?: Readonly<Record<string, object>>;
   readonly components?: { readonly schemas?: Readonly<Record<string, object>> };
 }
@@ -17,6 +22,21 @@ const description =
   "The partner API takes the partner's API key, from the partner's callingAddresses; the operator API takes the operator's token. " +
   "Every error is RFC 9457 `application/problem+json` with a stable `code`. An unknown id and another partner's are the same 404.";
 
+/** In the order in which a reader meets them. */
+const tags = {
+  Commands: "What a partner asks the service to process.",
+  Transactions: "What became of it.",
+  Notifications: "What was, or should have been, told about it.",
+  Self: "How the partner is registered.",
+  Callbacks: "What the service POSTs to the partner.",
+  Partners: "The operator registers partners, their keys and terminals.",
+  Completions: "The operator's own switch reports what it processed.",
+  Deliveries: "The operator looks after every partner's notifications.",
+  Service: "Whether it works.",
+};
+/** Operations that do without a body; the transform takes every body for required. */
+const bodyOptional = new Set(["redeliverNotification"]);
+
 /** Collects the routes that are added after it into an OpenAPI 3.1 document. */
 export function documentRoutes(app: FastifyInstance, version: string): void {
   app.register(swagger, {
@@ -24,6 +44,7 @@ export function documentRoutes(app: FastifyInstance, version: string): void {
     openapi: {
       openapi: "3.1.0",
       info: { title, version, description, license: { name: "Apache-2.0", identifier: "Apache-2.0" } },
+      tags: Object.entries(tags).map(([name, meaning]) => ({ name, description: meaning })),
       components: {
         securitySchemes: {
           partnerKey: { type: "http", scheme: "bearer", description: "The partner's API key" },
@@ -39,17 +60,20 @@ export function documentRoutes(app: FastifyInstance, version: string): void {
 /** The document of all routes, as JSON text: made once. */
 export function openApiText(app: FastifyInstance): string {
   const document = app.swagger() as unknown as Document;
-  return JSON.stringify(withWebhooks(withoutUnused(withSecurity(document))));
+  return JSON.stringify(withWebhooks(withPlainNames(withoutUnused(withRequirements(document)))));
 }
 
 /** Which key a path needs follows from its beginning, as in the server itself. */
-function withSecurity(document: Document): Document {
+function withRequirements(document: Document): Document {
   const paths = Object.entries(document.paths ?? {}).map(([path, item]) => {
     const scheme = path.startsWith("/operator/") ? "operatorToken" : path.startsWith("/v1/") ? "partnerKey" : undefined;
-    const operations = Object.entries(item).map(([method, operation]) => [
-      method,
-      { ...operation, security: scheme === undefined ? [] : [{ [scheme]: [] }] },
-    ]);
+    const operations = Object.entries(item).map(([method, operation]) => {
+      const security = scheme === undefined ? [] : [{ [scheme]: [] }];
+      const { operationId = "", requestBody } = operation;
+      if (requestBody === undefined) return [method, { ...operation, security }];
+      const required = !bodyOptional.has(operationId);
+      return [method, { ...operation, security, requestBody: { ...requestBody, required } }];
+    });
     return [path, Object.fromEntries(operations)];
   });
   return { ...document, paths: Object.fromEntries(paths) };
@@ -133,4 +157,19 @@ function withoutUnused(document: Document): Document {
   visit(document.paths);
   const kept = Object.fromEntries(Object.entries(schemas).filter(([name]) => used.has(name)));
   return { ...document, components: { ...document.components, schemas: kept } };
+}
+
+/** The transform adds "Input" to what is only ever sent: where nothing else has the plain name, it is given back. */
+function withPlainNames(document: Document): Document {
+  const names = Object.keys(document.components?.schemas ?? {});
+  const plain = (name: string) => {
+    const base = name.replace(/Input$/, "");
+    return names.includes(base) ? name : base;
+  };
+  const schemas = Object.entries(document.components?.schemas ?? {}).map(([name, schema]) => [plain(name), schema]);
+  const renamed = { ...document, components: { ...document.components, schemas: Object.fromEntries(schemas) } };
+  const reference = /"#\/components\/schemas\/([^"]+)"/g;
+  return JSON.parse(
+    JSON.stringify(renamed).replace(reference, (_, name: string) => `"#/components/schemas/${plain(name)}"`),
+  ) as Document;
 }

@@ -53,7 +53,11 @@ const optional = {
 const partnerInput = z.strictObject({ ...required, ...z.strictObject(optional).partial().shape });
 
 /** As documented: the registry judges it, so that every bad setting is named at once. */
-export const partnerInputSchema = component(partnerInput, "PartnerInput", "What a partner agreed with the operator");
+export const partnerInputSchema = component(
+  partnerInput,
+  "PartnerRegistration",
+  "What a partner agreed with the operator",
+);
 export const partnerPatchSchema = component(partnerInput.partial(), "PartnerPatch", "The settings to change");
 
 export const newPartnerSchema = component(
@@ -135,7 +139,7 @@ export const terminalBody = component(
     deviceId: terminalText("deviceId").optional(),
     appName: terminalText("appName").optional(),
   }),
-  "TerminalInput",
+  "TerminalRegistration",
   "A terminal's merchant and device; what is left out becomes empty",
 );
 export const terminalSchema = component(

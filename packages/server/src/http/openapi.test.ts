@@ -1,0 +1,212 @@
+import { cardIpnFields, commands, headerNames } from "@paybell/contract";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { type ErrorCode, errors } from "../errors.ts";
+import { TestService } from "./service.fixture.ts";
+
+interface Operation {
+  readonly operationId: string;
+  readonly summary: string;
+  readonly tags: readonly string[];
+  readonly security: readonly Record<string, unknown>[];
+  readonly parameters?: readonly { name: string; in: string; required?: boolean; schema: object }[];
+  readonly requestBody?: { readonly required: boolean; readonly content: Record<string, { schema: Schema }> };
+  readonly responses: Record<
+    string,
+    { readonly description: string; readonly content: Record<string, { schema: Schema }> }
+  >;
+}
+interface Schema {
+  readonly $ref?: string;
+  readonly type?: string;
+  readonly oneOf?: readonly Schema[];
+  readonly anyOf?: readonly Schema[];
+  readonly properties?: Record<string, Schema>;
+  readonly required?: readonly string[];
+  readonly additionalProperties?: unknown;
+  readonly maxLength?: number;
+  readonly description?: string;
+}
+interface Document {
+  readonly openapi: string;
+  readonly info: { readonly title: string; readonly version: string };
+  readonly tags: readonly { readonly name: string }[];
+  readonly paths: Record<string, Record<string, Operation>>;
+  readonly webhooks: Record<string, { readonly post: Operation }>;
+  readonly components: { readonly schemas: Record<string, Schema>; readonly securitySchemes: object };
+}
+
+let service: TestService;
+let document: Document;
+let operations: (Operation & { path: string; method: string })[];
+
+beforeAll(async () => {
+  service = await new TestService().listen();
+  const answer = await service.call("GET", "/openapi.json", { key: null });
+  document = answer.body as unknown as Document;
+  operations = Object.entries(document.paths).flatMap(([path, item]) =>
+    Object.entries(item).map(([method, operation]) => ({ ...operation, path, method })),
+  );
+});
+afterAll(() => service.close());
+
+function resolve(schema: Schema | undefined): Schema {
+  if (schema?.$ref === undefined) return schema ?? {};
+  return resolve(document.components.schemas[schema.$ref.replace("#/components/schemas/", "")]);
+}
+
+const routes = [
+  "GET /healthz",
+  "GET /metrics",
+  "GET /operator/v1/notifications",
+  "GET /operator/v1/notifications/{id}",
+  "GET /operator/v1/partners",
+  "GET /operator/v1/partners/{id}",
+  "GET /operator/v1/partners/{id}/terminals",
+  "GET /readyz",
+  "GET /v1/notifications",
+  "GET /v1/notifications/{id}",
+  "GET /v1/self",
+  "GET /v1/transactions",
+  "GET /v1/transactions/{id}",
+  "PATCH /operator/v1/partners/{id}",
+  "POST /operator/v1/completions",
+  "POST /operator/v1/partners",
+  "POST /operator/v1/partners/{id}/disable",
+  "POST /operator/v1/partners/{id}/keys/rotate",
+  "POST /operator/v1/partners/{id}/pause",
+  "POST /operator/v1/partners/{id}/resume",
+  "POST /operator/v1/redeliveries",
+  "POST /v1/commands",
+  "POST /v1/notifications/{id}/redeliver",
+  "POST /v1/test-notification",
+  "PUT /operator/v1/partners/{id}/terminals/{tid}",
+];
+
+describe("the OpenAPI document", () => {
+  test("is of version 3.1 and names every route", () => {
+    expect(document.openapi).toBe("3.1.0");
+    expect(document.info.title).toBe("Paybell");
+    expect(operations.map(({ path, method }) => `${method.toUpperCase()} ${path}`).sort()).toEqual(routes);
+  });
+
+  test("every reference leads to a component, and every component is referred to", () => {
+    const references = [...JSON.stringify(document).matchAll(/"\$ref":"([^"]+)"/g)].map(([, reference]) => reference);
+    expect(references.length).toBeGreaterThan(50);
+    const names = Object.keys(document.components.schemas).map((name) => `#/components/schemas/${name}`);
+    expect(new Set(references)).toEqual(new Set(names));
+  });
+
+  test("holds nothing of OpenAPI 3.0 nor of zod", () => {
+    const text = JSON.stringify(document);
+    for (const foreign of ['"nullable"', '"$schema"', "__SCHEMA__", '"x-response-description"', '"$id"']) {
+      expect(text).not.toContain(foreign);
+    }
+  });
+
+  test("every operation has an id of its own, a summary, a tag, and all of its path's parameters", () => {
+    expect(new Set(operations.map(({ operationId }) => operationId)).size).toBe(operations.length);
+    for (const { path, summary, tags, parameters = [] } of operations) {
+      expect(summary, path).toMatch(/^[A-Z].*[^.]$/);
+      expect(
+        document.tags.map(({ name }) => name),
+        path,
+      ).toContain(tags[0]);
+      const named = parameters.filter((parameter) => parameter.in === "path");
+      const expected = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name);
+      expect(named.map(({ name }) => name)).toEqual(expected);
+      for (const { required, schema } of named) expect({ required, schema }).toMatchObject({ required: true });
+    }
+  });
+
+  test("the partner's paths take the partner's key, the operator's the operator's, the others none", () => {
+    for (const { path, security } of operations) {
+      const scheme = path.startsWith("/v1/")
+        ? "partnerKey"
+        : path.startsWith("/operator/")
+          ? "operatorToken"
+          : undefined;
+      expect(security, path).toEqual(scheme === undefined ? [] : [{ [scheme]: [] }]);
+      if (scheme !== undefined) expect(document.components.securitySchemes).toHaveProperty(scheme);
+    }
+  });
+
+  test("every error is a problem that names its codes, each under its own status", () => {
+    for (const { path, responses } of operations) {
+      expect(responses, path).toHaveProperty("500");
+      for (const [status, { description, content }] of Object.entries(responses)) {
+        if (status.startsWith("2") || content["application/problem+json"] === undefined) continue;
+        expect(Object.keys(content)).toEqual(["application/problem+json"]);
+        expect(content["application/problem+json"].schema).toEqual({ $ref: "#/components/schemas/Problem" });
+        const codes = [...description.matchAll(/`(\w+)`:/g)].map(([, code]) => code as ErrorCode);
+        expect(codes.length, `${path} ${status}`).toBeGreaterThan(0);
+        for (const code of codes) expect(String(errors[code].status)).toBe(status);
+      }
+    }
+  });
+
+  test("every route behind a key may answer 401, every route with a body 400, 413 and 415", () => {
+    for (const { path, security, requestBody, responses } of operations) {
+      if (security.length > 0) expect(Object.keys(responses), path).toContain("401");
+      if (requestBody !== undefined)
+        expect(Object.keys(responses), path).toEqual(expect.arrayContaining(["400", "413", "415"]));
+    }
+  });
+
+  test("a body is required but where it only chooses", () => {
+    const optional = operations.filter(({ requestBody }) => requestBody?.required === false);
+    expect(optional.map(({ operationId }) => operationId)).toEqual(["redeliverNotification"]);
+  });
+
+  test("a command is one of eight, each with exactly its fields, their lengths and their meanings", () => {
+    const operation = operations.find(({ operationId }) => operationId === "runCommand");
+    const command = resolve(operation?.requestBody?.content["application/json"]?.schema);
+    const variants = (command.oneOf ?? command.anyOf ?? []).map(resolve);
+    expect(variants).toHaveLength(commands.length);
+    const sale = variants.find(({ properties }) => JSON.stringify(properties?.["command"]).includes('"SALE"'));
+    expect(sale).toMatchObject({
+      type: "object",
+      additionalProperties: false,
+      required: expect.arrayContaining(["command", "reqId", "amount", "currency", "tid", "mid", "card"]),
+      properties: { tid: { type: "string", maxLength: 16, description: expect.stringContaining("Terminal") } },
+    });
+    expect(resolve(sale?.properties?.["card"]).required).toEqual(["token", "number", "swipeType"]);
+  });
+
+  test("the two IPNs are webhooks, with every header and the schema of what is sealed", () => {
+    expect(Object.keys(document.webhooks)).toEqual(["cardIpn", "settlementIpn"]);
+    for (const { post } of Object.values(document.webhooks)) {
+      expect(post.parameters?.map(({ name }) => name)).toEqual(Object.values(headerNames));
+      expect(post.requestBody?.content["application/json"]?.schema).toMatchObject({ required: ["data"] });
+      expect(Object.keys(post.responses)).toContain("2XX");
+    }
+    expect(Object.keys(document.components.schemas["CardIpn"]?.properties ?? {})).toEqual(
+      cardIpnFields.map(({ name }) => name),
+    );
+  });
+});
+
+describe("/docs", () => {
+  test("/ leads to it", async () => {
+    const { status, headers } = await service.call("GET", "/", { key: null });
+    expect([status, headers.get("location")]).toEqual([302, "/docs/"]);
+  });
+
+  test("its page loads its script and the document from here, and the browser is told to load nothing from elsewhere", async () => {
+    const { status, text, headers } = await service.call("GET", "/docs/", { key: null });
+    expect(status).toBe(200);
+    const loaded = [...text.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, address]) => address);
+    expect(loaded).toEqual(["js/scalar.js"]);
+    expect(text).toContain("/openapi.json");
+    expect(text).not.toMatch(/https?:\/\//);
+    const policy = headers.get("content-security-policy") ?? "";
+    expect(policy).toMatch(/^default-src 'none'; script-src 'self' 'sha256-[^']+'; /);
+    expect(policy).not.toMatch(/https?:|\*|'unsafe-eval'/);
+  });
+
+  test("its script is served", async () => {
+    const { status, headers, text } = await service.call("GET", "/docs/js/scalar.js", { key: null });
+    expect(status).toBe(200);
+    expect(headers.get("content-type")).toContain("javascript");
+    expect(text.length).toBeGreaterThan(1_000_000);
+  });
+});
