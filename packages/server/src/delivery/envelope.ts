@@ -39,7 +39,7 @@ export interface Envelope {
 /**
  * Signs and seals a notification as the partner agreed to receive it now: only its facts were frozen when it came into
  * being, so a corrected setting heals what is queued. Each call is one seal: take it from the SealBudget first.
- * Measured: 19 µs for a card IPN, signature, seal and webhook signature included.
+ * Measured: 26 µs for a card IPN, from facts to signed headers.
  *
  * @param content the facts as JSON text
  */

@@ -1,7 +1,7 @@
 import { AddressList } from "../partners/addresses.ts";
 import { literalAddress } from "../partners/callback-url.ts";
 
-/** A callback's address is not one that this partner may be called at. The message says which address, and which list. */
+/** A callback's address is not one that this partner may be called at. The message says which one, and which list. */
 export class AddressRefused extends Error {
   override readonly name = "AddressRefused";
 }

@@ -61,7 +61,8 @@ export function statusFailure(status: number): { readonly reason: FailureReason;
     return {
       reason: "too_large",
       detail:
-        "Answered 413: the partner's server, or a proxy before it, refuses bodies of this size. Raise its limit (a settlement of 50,000 entries is about 5 MB), then redeliver.",
+        "Answered 413: the partner's server, or a proxy before it, refuses bodies of this size. " +
+        "Raise its limit (a settlement of 50,000 entries is about 5 MB), then redeliver.",
     };
   }
   if (status === 429)

@@ -3,14 +3,17 @@ import { Client } from "undici";
 import { type Connecting, type ConnectRules, connect, type SessionMemory } from "./transport-connect.ts";
 
 /**
- * Idle connections are kept this long unless the partner's Keep-Alive header says otherwise. A partner that closes its own
- * earlier costs one repetition on a new connection, inside the attempt.
+ * Idle connections are kept this long unless the partner's Keep-Alive header says otherwise. A partner that closes its
+ * own earlier costs one repetition on a new connection, inside the attempt.
  */
 const keepAliveMs = 30_000;
 const keepAliveMaxMs = 60_000;
 const headBytesMax = 16 * 1_024;
 
-/** One connection at a time to one origin of one partner, for one request at a time. It connects again when it was closed. */
+/**
+ * One connection at a time to one origin of one partner, for one request at a time. When it was closed, the next
+ * request connects again.
+ */
 export class Connection {
   readonly client: Client;
   /** The address connected to, or last connected to. */

@@ -1,7 +1,10 @@
 import type { ConnectRules, SessionMemory } from "./transport-connect.ts";
 import { Connection } from "./transport-connection.ts";
 
-/** The connections to one origin of one partner, never shared with another. Used last, used again first: the rest grow idle. */
+/**
+ * The connections to one origin of one partner, never shared with another. The one used last is used again first, so
+ * that those beyond the need grow idle.
+ */
 export class Endpoint {
   readonly version: string;
   readonly #origin: string;
@@ -26,7 +29,7 @@ export class Endpoint {
     return this.#busy;
   }
 
-  /** A connection for one request, to be given back or dropped. How many there are is bounded by the slots of its callers. */
+  /** For one request, to be given back or dropped. How many there are is bounded by the slots of its callers. */
   take(): Connection {
     this.#busy += 1;
     return this.#idle.pop() ?? new Connection(this.#origin, this.#rules, this.#memory);

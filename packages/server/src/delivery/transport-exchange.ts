@@ -14,7 +14,7 @@ export interface Answer {
   readonly body: Buffer | null;
 }
 
-/** One request over one connection, from its first byte to the end of its answer. Tells once, by one of its callbacks. */
+/** One request over one connection, from its first byte to the end of its answer. Calls one of its callbacks, once. */
 export class Exchange implements Dispatcher.DispatchHandler {
   /** Something of the answer has come. */
   answerBegan = false;

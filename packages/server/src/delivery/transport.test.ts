@@ -437,7 +437,8 @@ describe("the address guard", () => {
     expect(await postUnanswered(443, { transport, partner })).toEqual({
       reason: "address_refused",
       detail:
-        "callback.test: 198.51.100.7 is outside callbackAddresses (203.0.113.0/24); 10.0.0.5 is a private address: callbackAddresses must name a block within 10.0.0.0/8 for it, and has 203.0.113.0/24.",
+        "callback.test: 198.51.100.7 is outside callbackAddresses (203.0.113.0/24); 10.0.0.5 is a private address: " +
+        "callbackAddresses must name a block within 10.0.0.0/8 for it, and has 203.0.113.0/24.",
       address: null,
     });
   });

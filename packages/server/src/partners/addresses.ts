@@ -19,7 +19,10 @@ function special(what: string, ...blocks: string[]): SpecialBlock[] {
 
 const loopback = special("a loopback address", "127.0.0.0/8", "::1/128");
 
-/** Never called, whatever a list says: none of them is a partner, and the metadata services hand out the machine's own credentials. */
+/**
+ * Never called, whatever a list says: none of them is a partner, and the metadata services hand out the machine's own
+ * credentials.
+ */
 const never = [
   ...special("an unspecified address", "0.0.0.0/8", "::/128"),
   ...special("a link-local address", "169.254.0.0/16", "fe80::/10"),
@@ -28,7 +31,7 @@ const never = [
   ...special("a cloud's metadata service", "100.100.100.200/32", "168.63.129.16/32", "fd00:ec2::254/128"),
 ];
 
-/** Called only where a list names a block inside of them: 0.0.0.0/0 means the internet, not the operator's own network. */
+/** Called only where a list names a block inside: 0.0.0.0/0 means the internet, not the operator's own network. */
 const onlyWhenNamed = [
   ...special("a private address", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7", "fec0::/10"),
   ...special("a shared (carrier-grade NAT) address", "100.64.0.0/10"),
@@ -69,7 +72,8 @@ export class AddressList {
     if (kind !== undefined) return `${kind.what}, which is never called`;
     const guarded = find(onlyWhenNamed, ip);
     if (guarded === undefined || this.#blocks.some((block) => block.bits >= guarded.bits && matches(block, ip))) return;
-    return `${guarded.what}: callbackAddresses must name a block within ${guarded.text} for it, and has ${this.#shown()}`;
+    const rule = `callbackAddresses must name a block within ${guarded.text} for it`;
+    return `${guarded.what}: ${rule}, and has ${this.#shown()}`;
   }
 
   #holds(ip: Ip | undefined): boolean {
@@ -84,7 +88,10 @@ export class AddressList {
   }
 }
 
-/** Reads a CIDR, or a bare address; undefined when it is neither. IPv4-mapped IPv6 is not taken: its IPv4 form says the same. */
+/**
+ * Reads a CIDR, or a bare address; undefined when it is neither. IPv4-mapped IPv6 is not taken: its IPv4 form says the
+ * same.
+ */
 export function parseBlock(text: string): Block | undefined {
   const [address = "", bitsText, ...rest] = text.split("/");
   const family = isIP(address);

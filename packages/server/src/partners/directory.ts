@@ -39,7 +39,7 @@ interface Waiter {
   reject(error: unknown): void;
 }
 
-/** Partners as they stand, at most five seconds old by the monotonic clock. One query keeps all that are in use fresh. */
+/** Partners as they stand, at most five seconds old by the monotonic clock. One query keeps all in use fresh. */
 export class CachedPartners implements PartnerDirectory {
   readonly #options: DirectoryOptions;
   readonly #entries = new Map<PartnerId, Entry>();
@@ -84,7 +84,7 @@ export class CachedPartners implements PartnerDirectory {
     return this.#entries.get(owner)?.apiKeys.has(hash.toString("hex")) ? partner : undefined;
   }
 
-  /** Something about this partner changed: resolves when the change is seen here. Until then the last snapshot stands. */
+  /** This partner changed: resolves when the change is seen here. Until then the last snapshot stands. */
   async invalidate(id: PartnerId): Promise<void> {
     if (this.#entries.has(id) || this.#refreshing !== undefined) await this.#load(id);
   }

@@ -16,7 +16,7 @@ export interface KeyPlace {
   readonly kind: KeyKind;
 }
 
-/** A stored value that this master key does not open: another master key, or a changed row. Never says what it holds. */
+/** A stored value that this master key does not open: another key, or a changed row. Never says what it holds. */
 export class NotSealedByThisKey extends Error {
   override readonly name = "NotSealedByThisKey";
 }
@@ -28,7 +28,8 @@ export class MasterKeyMismatch extends Error {
 
   constructor() {
     super(
-      "The master key does not fit this database: its keys were sealed under another one. Start with the PAYBELL_MASTER_KEY that this database was first started with.",
+      "The master key does not fit this database: its keys were sealed under another one. " +
+        "Start with the PAYBELL_MASTER_KEY that this database was first started with.",
     );
   }
 }

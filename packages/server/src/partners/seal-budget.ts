@@ -1,7 +1,7 @@
 import type { PartnerId } from "../ids.ts";
 import type { SealCounts } from "./store.ts";
 
-/** Seals taken from the database at a time: one statement for ten thousand IPNs, and at most as many lost in a crash. */
+/** Seals taken from the database at a time: one statement for ten thousand IPNs, at most as many lost in a crash. */
 export const sealsReserved = 10_000;
 /** A random 96-bit IV is safe with one AES-GCM key for 2^32 seals (NIST SP 800-38D, 8.3). */
 export const sealsMax = 2 ** 32;

@@ -59,7 +59,8 @@ function service() {
 /** Moves every time of a partner's keys back, as if this long had passed. */
 async function passHours(id: PartnerId, hours: number): Promise<void> {
   await pool.query(
-    `UPDATE partner_keys SET active_from = active_from - $2 * interval '1 hour', expires_at = expires_at - $2 * interval '1 hour'
+    `UPDATE partner_keys SET active_from = active_from - $2 * interval '1 hour',
+       expires_at = expires_at - $2 * interval '1 hour'
      WHERE partner_id = $1`,
     [id, hours],
   );

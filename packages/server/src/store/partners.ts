@@ -11,11 +11,13 @@ import type {
   StoredPartner,
 } from "../partners/store.ts";
 
-// Of a row's own changes xmin tells, of time passing the list of the versions that stand. Counting seals changes neither.
+// Of a partner's own changes its xmin tells, of time passing the list of the versions that stand. Counting seals
+// changes neither.
 const standing = "k.active_from <= now() AND (k.expires_at IS NULL OR k.expires_at > now())";
 const fingerprint = `
   p.xmin::text || coalesce((
-    SELECT string_agg(k.id::text, ',' ORDER BY k.id) FROM partner_keys k WHERE k.partner_id = p.id AND ${standing}), '')`;
+    SELECT string_agg(k.id::text, ',' ORDER BY k.id)
+    FROM partner_keys k WHERE k.partner_id = p.id AND ${standing}), '')`;
 
 const fingerprints = {
   name: "partner_fingerprints",
@@ -34,7 +36,9 @@ const load = {
 
 const partnersByApiKey = {
   name: "partners_by_api_key",
-  text: "SELECT encode(material, 'hex') AS hash, partner_id FROM partner_keys WHERE kind = 'apiKey' AND material = ANY ($1::bytea[])",
+  text: `
+    SELECT encode(material, 'hex') AS hash, partner_id FROM partner_keys
+    WHERE kind = 'apiKey' AND material = ANY ($1::bytea[])`,
 };
 
 const addSeals = {
