@@ -1,0 +1,33 @@
+import type { EventKind, NewEvent } from "../events.ts";
+import type { EventId } from "../ids.ts";
+
+/** Those that somebody should be told of at once. The others are only recorded. */
+export const alertKinds: readonly EventKind[] = [
+  "parked",
+  "reversal_refused",
+  "late_approval",
+  "key_limit",
+  "partitions_short",
+  "oldest_pending",
+  "breaker_open",
+  "breaker_closed",
+  "endpoint_gone",
+];
+
+/** An event on its way to the alert URL. */
+export interface Alert extends NewEvent {
+  readonly id: EventId;
+  readonly atMs: number;
+  /** Times it was tried, this one included. */
+  readonly tries: number;
+}
+
+export interface EventStore {
+  /** Records events; with `alert`, those that are alerts are due to be sent. */
+  record(events: readonly NewEvent[], alert: boolean): Promise<void>;
+  /** Takes due alerts for `leaseS` seconds: nobody else sends them meanwhile, everybody may afterwards. */
+  takeDue(rowsMax: number, leaseS: number): Promise<readonly Alert[]>;
+  /** Sent, or given up. */
+  settle(alert: Alert): Promise<void>;
+  retry(alert: Alert, delayS: number): Promise<void>;
+}

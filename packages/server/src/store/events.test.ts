@@ -1,0 +1,262 @@
+import { randomBytes } from "node:crypto";
+import { createServer, type IncomingHttpHeaders, type Server, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { webhookKey, webhookSignatureMatches } from "@paybell/contract";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { createDatabase, type TestDatabase } from "../../../../test/support/database.ts";
+import { Alerts, type AlertsParts } from "../delivery/alerts.ts";
+import type { EventKind, NewEvent } from "../events.ts";
+import { newId } from "../ids.ts";
+import { type Database, openDatabase } from "./database.ts";
+import { PostgresEvents } from "./events.ts";
+
+interface Received {
+  readonly headers: IncomingHttpHeaders;
+  readonly body: string;
+}
+
+let database: TestDatabase;
+let connections: Database;
+let server: Server;
+let url: string;
+let received: Received[];
+let answer: (response: ServerResponse) => void;
+let started: Alerts[];
+
+const key = webhookKey(`whsec_${randomBytes(32).toString("base64")}`);
+const event: NewEvent = { kind: "parked", partnerId: newId(), subjectId: newId(), detail: { attempts: 13 } };
+const pool = () => connections.pool;
+
+beforeAll(async () => {
+  database = await createDatabase();
+  connections = openDatabase(database.url, { connectionsMax: 12, onIdleError: () => {} });
+  server = createServer((request, response) => {
+    const chunks: Buffer[] = [];
+    request.on("data", (chunk: Buffer) => chunks.push(chunk));
+    request.on("end", () => {
+      received.push({ headers: request.headers, body: Buffer.concat(chunks).toString() });
+      answer(response);
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/alerts`;
+});
+
+beforeEach(async () => {
+  received = [];
+  started = [];
+  answer = (response) => response.writeHead(204).end();
+  await pool().query("TRUNCATE events");
+});
+
+afterEach(async () => {
+  await Promise.all(started.map((alerts) => alerts.stop()));
+});
+
+afterAll(async () => {
+  server.closeAllConnections();
+  await new Promise((resolve) => server.close(resolve));
+  await connections.close();
+  await database.drop();
+});
+
+interface Watched {
+  readonly alerts: Alerts;
+  readonly recorded: EventKind[];
+  /** Resolves with whether the next alert was taken. */
+  sent(): Promise<boolean>;
+}
+
+function alertsWith(parts: Partial<AlertsParts> = {}): Watched {
+  const outcomes: boolean[] = [];
+  let tell: () => void = () => undefined;
+  const recorded: EventKind[] = [];
+  const alerts = new Alerts({
+    store: new PostgresEvents(pool()),
+    target: { url, key },
+    clock: { nowMs: () => Date.now() },
+    log: { warn: () => undefined },
+    onRecorded: (kind) => void recorded.push(kind),
+    onSent: (_, taken) => {
+      outcomes.push(taken);
+      tell();
+    },
+    pollMs: 20,
+    ...parts,
+  });
+  started.push(alerts);
+  const sent = async (): Promise<boolean> => {
+    while (outcomes.length === 0) await new Promise<void>((resolve) => (tell = resolve));
+    return outcomes.shift() === true;
+  };
+  return { alerts, recorded, sent };
+}
+
+interface Row {
+  readonly kind: string;
+  readonly alert_tries: number;
+  readonly due_in_s: number | null;
+}
+
+async function rows(): Promise<Row[]> {
+  const result = await pool().query<Row>(
+    "SELECT kind, alert_tries, extract(epoch FROM alert_due_at - now())::float8 AS due_in_s FROM events ORDER BY id",
+  );
+  return result.rows;
+}
+
+/** Until what follows from an outcome is written. */
+async function dueIn(holds: (dueInS: number | null) => boolean): Promise<number | null> {
+  for (;;) {
+    const [row] = await rows();
+    if (row && holds(row.due_in_s)) return row.due_in_s;
+  }
+}
+
+describe("an alert", () => {
+  test("is POSTed once, signed, and tells what happened", async () => {
+    const { alerts, sent } = alertsWith();
+    alerts.start();
+    await alerts.record(event);
+    expect(await sent()).toBe(true);
+    await dueIn((dueInS) => dueInS === null);
+    expect(received).toHaveLength(1);
+    const [{ headers, body }] = received as [Received];
+    const told = JSON.parse(body);
+    expect(told).toEqual({
+      id: headers["webhook-id"],
+      kind: "parked",
+      partnerId: event.partnerId,
+      subjectId: event.subjectId,
+      at: expect.stringMatching(/^\d{4}-\d\d-\d\dT.*Z$/),
+      detail: { attempts: 13 },
+    });
+    const signature = String(headers["webhook-signature"]);
+    expect(webhookSignatureMatches(signature, told.id, String(headers["webhook-timestamp"]), body, [key])).toBe(true);
+    expect(headers["content-type"]).toBe("application/json");
+  });
+
+  test("of the service itself names no partner", async () => {
+    const { alerts, sent } = alertsWith();
+    alerts.start();
+    await alerts.record({ kind: "partitions_short", partnerId: null, subjectId: null, detail: { daysAhead: 2 } });
+    expect(await sent()).toBe(true);
+    expect(JSON.parse(received[0]?.body ?? "")).toMatchObject({ partnerId: null, subjectId: null });
+  });
+
+  test("that is not taken is due again after 5 s, 30 s, 2 min, 10 min, and then every hour", async () => {
+    answer = (response) => response.writeHead(500).end("no");
+    const { alerts, sent } = alertsWith();
+    alerts.start();
+    await alerts.record(event);
+    for (const [index, delayS] of [5, 30, 120, 600, 3_600, 3_600].entries()) {
+      expect(await sent()).toBe(false);
+      const due = await dueIn((dueInS) => dueInS !== null && Math.abs(dueInS - delayS) < 3);
+      expect(due).not.toBeNull();
+      expect((await rows())[0]?.alert_tries).toBe(index + 1);
+      await pool().query("UPDATE events SET alert_due_at = now()");
+    }
+  });
+
+  test("is sent after a restart, by whoever is there then", async () => {
+    answer = (response) => response.writeHead(503).end();
+    const first = alertsWith({ retryS: [0] });
+    first.alerts.start();
+    await first.alerts.record(event);
+    expect(await first.sent()).toBe(false);
+    await first.alerts.stop();
+    answer = (response) => response.writeHead(200).end();
+    const second = alertsWith();
+    second.alerts.start();
+    expect(await second.sent()).toBe(true);
+    expect(await dueIn((dueInS) => dueInS === null)).toBeNull();
+  });
+
+  test("is given up after three days", async () => {
+    answer = (response) => response.writeHead(500).end();
+    const { alerts, sent } = alertsWith();
+    await alerts.record(event);
+    await pool().query("UPDATE events SET created_at = now() - interval '3 days 1 second'");
+    alerts.start();
+    expect(await sent()).toBe(false);
+    expect(await dueIn((dueInS) => dueInS === null)).toBeNull();
+  });
+
+  test.each([
+    ["a redirect", (response: ServerResponse) => response.writeHead(302, { location: url }).end()],
+    ["an answer that never comes", () => undefined],
+    ["a broken connection", (response: ServerResponse) => response.destroy()],
+    ["an answer without an end", (response: ServerResponse) => response.writeHead(500).write("x".repeat(100_000))],
+  ])("is not taken by %s", async (_, answering) => {
+    answer = answering;
+    const { alerts, sent } = alertsWith({ timeoutMs: 200 });
+    alerts.start();
+    await alerts.record(event);
+    expect(await sent()).toBe(false);
+    await dueIn((dueInS) => dueInS !== null && dueInS < 6);
+    expect(received).toHaveLength(1);
+  });
+
+  test("that is being sent when the service stops is due at once again", async () => {
+    const { promise: arrived, resolve } = Promise.withResolvers<void>();
+    answer = () => resolve();
+    const { alerts } = alertsWith({ timeoutMs: 20_000 });
+    alerts.start();
+    await alerts.record(event);
+    await arrived;
+    await alerts.stop();
+    expect((await rows())[0]?.due_in_s).toBeLessThanOrEqual(0);
+  });
+
+  test("is sent by one of several instances alone", async () => {
+    const writer = alertsWith({ target: { url, key } });
+    for (let i = 0; i < 40; i += 1) await writer.alerts.record({ ...event, detail: { i } });
+    const senders = [alertsWith(), alertsWith(), alertsWith()];
+    for (const { alerts } of senders) alerts.start();
+    while ((await rows()).some((row) => row.due_in_s !== null));
+    const told = received.map(({ body }) => JSON.parse(body).detail.i as number);
+    expect(told.toSorted((a, b) => a - b)).toEqual(Array.from({ length: 40 }, (_, i) => i));
+    expect((await rows()).every((row) => row.alert_tries === 1)).toBe(true);
+  });
+
+  test("taken by an instance that died is sent by another when its lease is over", async () => {
+    const dead = new PostgresEvents(pool());
+    const { alerts, sent } = alertsWith();
+    await alerts.record(event);
+    expect(await dead.takeDue(5, 40)).toHaveLength(1);
+    expect(await dead.takeDue(5, 40)).toHaveLength(0);
+    await pool().query("UPDATE events SET alert_due_at = now()");
+    alerts.start();
+    expect(await sent()).toBe(true);
+    expect((await rows())[0]?.alert_tries).toBe(2);
+  });
+});
+
+describe("an event", () => {
+  test("that is no alert is recorded and counted, and nobody is told", async () => {
+    const { alerts, recorded, sent } = alertsWith();
+    alerts.start();
+    await alerts.record({ ...event, kind: "delimiter_sent" });
+    await alerts.record(event);
+    expect(await sent()).toBe(true);
+    expect(recorded).toEqual(["delimiter_sent", "parked"]);
+    expect(received.map(({ body }) => JSON.parse(body).kind)).toEqual(["parked"]);
+  });
+
+  test("is recorded and counted without an alert URL, and never waits for one", async () => {
+    const { alerts, recorded } = alertsWith({ target: undefined });
+    alerts.start();
+    await alerts.record(event);
+    expect(recorded).toEqual(["parked"]);
+    expect(await rows()).toEqual([{ kind: "parked", alert_tries: 0, due_in_s: null }]);
+  });
+
+  test("that cannot be recorded is logged, and breaks nothing", async () => {
+    const logged: object[] = [];
+    const store = new PostgresEvents(pool());
+    const { alerts } = alertsWith({ store, log: { warn: (fields) => void logged.push(fields) } });
+    await alerts.record({ ...event, subjectId: "not an id" });
+    expect(logged).toHaveLength(1);
+    expect(await rows()).toEqual([]);
+  });
+});

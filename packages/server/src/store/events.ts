@@ -1,0 +1,102 @@
+import type { Pool, PoolClient } from "pg";
+import { type Alert, alertKinds, type EventStore } from "../delivery/alerts-store.ts";
+import type { EventKind, NewEvent } from "../events.ts";
+import { type EventId, newId, type PartnerId } from "../ids.ts";
+
+/** Stands for the service itself where a key needs a partner. */
+const serviceId = "00000000-0000-0000-0000-000000000000";
+
+const insert = {
+  name: "insert_events",
+  text: `
+    INSERT INTO events (partner_id, id, kind, subject_id, detail, alert_due_at)
+    SELECT i.partner_id, i.id, i.kind, i.subject_id, i.detail, CASE WHEN i.alert THEN now() END
+    FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::uuid[], $5::jsonb[], $6::boolean[])
+      AS i (partner_id, id, kind, subject_id, detail, alert)
+    ON CONFLICT DO NOTHING`,
+};
+
+const takeDue = {
+  name: "take_due_alerts",
+  text: `
+    UPDATE events e SET alert_due_at = now() + $2 * interval '1 second', alert_tries = e.alert_tries + 1
+    WHERE (e.partner_id, e.id) IN (
+      SELECT d.partner_id, d.id FROM events d WHERE d.alert_due_at <= now()
+      ORDER BY d.alert_due_at LIMIT $1 FOR UPDATE SKIP LOCKED)
+    RETURNING e.partner_id, e.id, e.kind, e.subject_id, e.detail, e.alert_tries, e.created_at`,
+};
+
+// Whoever took it since counts one try more: what became of ours is no news then, unless it arrived.
+const settle = {
+  name: "settle_alert",
+  text: "UPDATE events SET alert_due_at = NULL WHERE partner_id = $1 AND id = $2",
+};
+const retry = {
+  name: "retry_alert",
+  text: `
+    UPDATE events SET alert_due_at = now() + $4 * interval '1 second'
+    WHERE partner_id = $1 AND id = $2 AND alert_tries = $3 AND alert_due_at IS NOT NULL`,
+};
+
+interface AlertRow {
+  readonly partner_id: PartnerId;
+  readonly id: EventId;
+  readonly kind: EventKind;
+  readonly subject_id: string | null;
+  readonly detail: Readonly<Record<string, unknown>>;
+  readonly alert_tries: number;
+  readonly created_at: Date;
+}
+
+/** Records events on a connection of the caller's: within the transaction of what they tell, if it has one open. */
+export async function insertEvents(
+  database: Pick<PoolClient, "query">,
+  events: readonly NewEvent[],
+  alert: boolean,
+): Promise<void> {
+  await database.query({
+    ...insert,
+    values: [
+      events.map((event) => event.partnerId ?? serviceId),
+      events.map(() => newId<"event">()),
+      events.map((event) => event.kind),
+      events.map((event) => event.subjectId),
+      events.map((event) => JSON.stringify(event.detail)),
+      events.map((event) => alert && alertKinds.includes(event.kind)),
+    ],
+  });
+}
+
+/** Events, and alerts on their way, in PostgreSQL. */
+export class PostgresEvents implements EventStore {
+  readonly #pool: Pool;
+
+  constructor(pool: Pool) {
+    this.#pool = pool;
+  }
+
+  async record(events: readonly NewEvent[], alert: boolean): Promise<void> {
+    if (events.length > 0) await insertEvents(this.#pool, events, alert);
+  }
+
+  async takeDue(rowsMax: number, leaseS: number): Promise<readonly Alert[]> {
+    const { rows } = await this.#pool.query<AlertRow>({ ...takeDue, values: [rowsMax, leaseS] });
+    return rows.map((row) => ({
+      id: row.id,
+      kind: row.kind,
+      partnerId: row.partner_id === serviceId ? null : row.partner_id,
+      subjectId: row.subject_id,
+      detail: row.detail,
+      atMs: row.created_at.getTime(),
+      tries: row.alert_tries,
+    }));
+  }
+
+  async settle(alert: Alert): Promise<void> {
+    await this.#pool.query({ ...settle, values: [alert.partnerId ?? serviceId, alert.id] });
+  }
+
+  async retry(alert: Alert, delayS: number): Promise<void> {
+    await this.#pool.query({ ...retry, values: [alert.partnerId ?? serviceId, alert.id, alert.tries, delayS] });
+  }
+}
