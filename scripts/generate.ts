@@ -2,11 +2,21 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { codesReference } from "./generate/codes.ts";
 import type { GeneratedFile, Generator } from "./generate/document.ts";
+import { errorsReference } from "./generate/errors.ts";
 import { fieldsReference } from "./generate/fields.ts";
+import { metricsReference } from "./generate/metrics.ts";
+import { settingsReference } from "./generate/settings.ts";
 import { signingReference } from "./generate/signing.ts";
 
 /** Everything in the repository that the code writes. Add a generator here: it is then written and checked. */
-export const generators: readonly Generator[] = [fieldsReference, codesReference, signingReference];
+export const generators: readonly Generator[] = [
+  fieldsReference,
+  codesReference,
+  signingReference,
+  errorsReference,
+  settingsReference,
+  metricsReference,
+];
 
 export function generate(): Promise<GeneratedFile[]> {
   return Promise.all(generators.map(async (generator) => generator()));

@@ -2,6 +2,7 @@ import { inspect } from "node:util";
 import { describe, expect, test } from "vitest";
 import { settings } from "./config/settings.ts";
 import { ConfigError, readConfig, type SettingKey } from "./config.ts";
+import { defaultSettings, settingsBounds } from "./partners/settings.ts";
 
 const masterKey = Buffer.alloc(32, 7).toString("base64");
 const operatorToken = "operator-token-operator-token-123";
@@ -23,6 +24,16 @@ describe("readConfig", () => {
     for (const [key, setting] of Object.entries(settings)) expect(config).toHaveProperty(key, setting.default);
     expect(config.port).toBe(7420);
     expect(config.masterKey).toBeNull();
+  });
+
+  test("the default schedule is the one that partners have by default, within the bounds that theirs have", () => {
+    expect(readConfig({}).retrySeconds).toEqual(defaultSettings.retry);
+    const { retryStepsMax, retryStepSMax } = settingsBounds;
+    const longest = Array.from({ length: retryStepsMax }, () => String(retryStepSMax));
+    const env = { PAYBELL_HISTORY_DAYS: "100", PAYBELL_RETRY_SECONDS: longest.join(",") };
+    expect(readConfig(env).retrySeconds).toHaveLength(retryStepsMax);
+    expect(problemsOf({ ...env, PAYBELL_RETRY_SECONDS: [...longest, "1"].join(",") })).toHaveLength(1);
+    expect(problemsOf({ ...env, PAYBELL_RETRY_SECONDS: String(retryStepSMax + 1) })).toHaveLength(1);
   });
 
   test("reads each kind of value", () => {
@@ -99,7 +110,7 @@ describe("readConfig", () => {
 
   test("settings that contradict each other are refused", () => {
     expect(problemsOf({ PAYBELL_HISTORY_DAYS: "10" })[0]).toMatch(
-      /^PAYBELL_HISTORY_DAYS must be at least 11: .*found 10$/,
+      /^PAYBELL_HISTORY_DAYS must be at least 11 .*found 10$/,
     );
     expect(problemsOf({ PAYBELL_LEDGER_DAYS: "89" })[0]).toMatch(/^PAYBELL_LEDGER_DAYS must be at least/);
     expect(problemsOf({ PAYBELL_CONNECT_TIMEOUT_MS: "20000" })[0]).toMatch(

@@ -1,6 +1,6 @@
 /**
- * Every error that leaves Paybell: its HTTP status, what it means, and what the reader can do about it. Callers branch on
- * `code`; codes are never renamed. The reference page is generated from this table.
+ * Every error that leaves Paybell: its HTTP status, what it means, and what the reader can do about it. Callers
+ * branch on `code`; codes are never renamed. The reference page is generated from this table.
  */
 interface ErrorKind {
   readonly status: 400 | 401 | 403 | 404 | 405 | 408 | 409 | 410 | 413 | 415 | 429 | 431 | 500 | 503;
@@ -47,7 +47,8 @@ export const errors = {
     status: 400,
     title: "The amount is not valid",
     remedy:
-      'Send a text such as "150000" or "12.50": above zero, no leading zeros, no sign, at most the decimals of its currency and 12 digits in its smallest unit.',
+      'Send a text such as "150000" or "12.50": above zero, no leading zeros, no sign, at most the decimals of its ' +
+      "currency and 12 digits in its smallest unit.",
   },
   invalid_currency: {
     status: 400,
@@ -239,7 +240,10 @@ export const errors = {
 
 export type ErrorCode = keyof typeof errors;
 
-/** One bad field of a request: where it is, which rule it broke, and in words what was found. Never holds the value of a secret. */
+/**
+ * One bad field of a request: where it is, which rule it broke, and in words what was found. Never holds the value of
+ * a secret.
+ */
 export interface FieldProblem {
   /** A path such as `card.number` or `completions[3].amount`. */
   readonly field: string;
@@ -253,7 +257,10 @@ interface Details {
   readonly cause?: unknown;
 }
 
-/** An error with a stable code, fit to be shown to the caller. Everything else that is thrown is a bug and shows as `internal`. */
+/**
+ * An error with a stable code, fit to be shown to the caller. Everything else that is thrown is a bug and shows as
+ * `internal`.
+ */
 export class PaybellError extends Error {
   override readonly name = "PaybellError";
   readonly code: ErrorCode;

@@ -12,7 +12,8 @@ export interface Setting<Value, Default = Value> {
   readonly secret?: true;
 }
 
-const day = 86_400;
+const retryStepsMax = 30;
+const retryStepSMax = 86_400;
 
 /** Every setting there is. `Config`, the errors at start and the reference page are made from this list. */
 export const settings = {
@@ -162,8 +163,12 @@ export const settings = {
   }),
   retrySeconds: setting({
     name: "PAYBELL_RETRY_SECONDS",
-    kind: listOf(wholeNumber(1, 30 * day), `at most 64 whole numbers from 1 to ${30 * day}`, 64),
-    default: [5, 30, 120, 600, 1_800, 3_600, 7_200, 14_400, 28_800, 43_200, day, day],
+    kind: listOf(
+      wholeNumber(1, retryStepSMax),
+      `at most ${retryStepsMax} whole numbers from 1 to ${retryStepSMax}`,
+      retryStepsMax,
+    ),
+    default: [5, 30, 120, 600, 1_800, 3_600, 7_200, 14_400, 28_800, 43_200, 86_400, 86_400],
     unit: "seconds",
     meaning:
       "Waits after each failed attempt, for partners with no schedule of their own. After " +

@@ -24,8 +24,8 @@ export class Callers {
   }
 
   /**
-   * Lets in a partner's own key from the partner's own addresses. Runs before the body is read, so that a stranger learns
-   * nothing from it. A paused partner is let in: a pause stops deliveries, not commands.
+   * Lets in a partner's own key from the partner's own addresses. Runs before the body is read, so that a stranger
+   * learns nothing from it. A paused partner is let in: a pause stops deliveries, not commands.
    */
   readonly authenticate = async (request: FastifyRequest): Promise<void> => {
     const apiKey = bearerToken(request);

@@ -6,8 +6,9 @@ import { AddressList } from "../partners/addresses.ts";
 export type CallerAddress = (request: IncomingMessage) => string | undefined;
 
 /**
- * Without trusted proxies, the caller is who connects. A trusted proxy's X-Forwarded-For is read from its end, where the
- * proxies write: the first address that is no trusted proxy is the caller. What stands before it, anybody may have written.
+ * Without trusted proxies, the caller is who connects. A trusted proxy's X-Forwarded-For is read from its end, where
+ * the proxies write: the first address that is no trusted proxy is the caller. What stands before it, anybody may
+ * have written.
  */
 export function callerAddress(trustedProxies: readonly string[]): CallerAddress {
   const trusted = new AddressList(trustedProxies);

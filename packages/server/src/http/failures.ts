@@ -14,7 +14,10 @@ const frameworkErrors: Readonly<Record<string, ErrorCode>> = {
   FST_ERR_MAX_PARAM_LENGTH: "not_found",
 };
 
-/** Every failure leaves as a problem: what is not ours to explain as `internal`, with an id to quote that the log has too. */
+/**
+ * Every failure leaves as a problem: what is not ours to explain as `internal`, with an id to quote that the log has
+ * too.
+ */
 export function handleFailures(app: FastifyInstance, log: Log): void {
   app.setErrorHandler((error, request, reply) => {
     sendProblem(reply, request, explain(error), error, log);

@@ -3,7 +3,9 @@ import { badFields, type ErrorCode, type FieldProblem, PaybellError } from "../e
 
 type Issue = z.core.$ZodIssue;
 
-/** What zod found, in our words: every bad field by its path, its code, and what was expected. Values are never shown. */
+/**
+ * What zod found, in our words: every bad field by its path, its code, and what was expected. Values are never shown.
+ */
 export function shapeError(error: z.ZodError, value: unknown, prefix: readonly PropertyKey[] = []): PaybellError {
   const problems = error.issues.flatMap((issue) => problemsOf(issue, value, prefix));
   const [first, ...rest] = problems;

@@ -8,8 +8,8 @@ const backslash = 0x5c;
 const colon = 0x3a;
 
 /**
- * The value of a JSON body, read strictly: UTF-8, and no key twice in one object. Of two equal keys, one reader keeps the
- * first and another the last, so that they would see two different commands.
+ * The value of a JSON body, read strictly: UTF-8, and no key twice in one object. Of two equal keys, one reader keeps
+ * the first and another the last, so that they would see two different commands.
  *
  * @throws PaybellError `invalid_json`.
  */

@@ -2,8 +2,8 @@ import type { FastifyRequest } from "fastify";
 import { PaybellError } from "../errors.ts";
 
 /**
- * The sandbox's guard against DNS rebinding and pages of other sites: a browser that was led here by a foreign name says so
- * in Host, and a foreign page in Origin.
+ * The sandbox's guard against DNS rebinding and pages of other sites: a browser that was led here by a foreign name
+ * says so in Host, and a foreign page in Origin.
  *
  * @throws PaybellError `host_not_allowed`.
  */

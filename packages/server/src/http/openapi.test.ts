@@ -191,7 +191,7 @@ describe("/docs", () => {
     expect([status, headers.get("location")]).toEqual([302, "/docs/"]);
   });
 
-  test("its page loads its script and the document from here, and the browser is told to load nothing from elsewhere", async () => {
+  test("its page loads all from here, and has the browser load nothing from elsewhere", async () => {
     const { status, text, headers } = await service.call("GET", "/docs/", { key: null });
     expect(status).toBe(200);
     const loaded = [...text.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, address]) => address);

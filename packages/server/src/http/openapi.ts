@@ -18,9 +18,10 @@ interface Document {
 
 const title = "Paybell";
 const description =
-  "Paybell processes card payment commands for partners and notifies them of each completed one: signed, encrypted, never lost. " +
-  "The partner API takes the partner's API key, from the partner's callingAddresses; the operator API takes the operator's token. " +
-  "Every error is RFC 9457 `application/problem+json` with a stable `code`. An unknown id and another partner's are the same 404.";
+  "Paybell processes card payment commands for partners and notifies them of each completed one: signed, " +
+  "encrypted, never lost. The partner API takes the partner's API key, from the partner's callingAddresses; the " +
+  "operator API takes the operator's token. Every error is RFC 9457 `application/problem+json` with a stable " +
+  "`code`. An unknown id and another partner's are the same 404.";
 
 /** In the order in which a reader meets them. */
 const tags = {

@@ -4,7 +4,10 @@ import { renderIpn } from "../ipn/render.ts";
 import type { SystemFacts, Transaction } from "../ledger/transaction.ts";
 import type { PartnerSettings } from "../partners/partner.ts";
 
-/** A transaction as the partner API tells it: every field of its IPN's table but the signature, and what the IPN has not. */
+/**
+ * A transaction as the partner API tells it: every field of its IPN's table but the signature, and what the IPN has
+ * not.
+ */
 export type TransactionView = (UnsignedIpn<CardIpn> | UnsignedIpn<SettlementIpn>) & {
   readonly command: Command;
   /** ISO 8601. */

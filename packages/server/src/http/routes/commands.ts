@@ -38,9 +38,10 @@ export function commandRoutes({ app, parts, callers }: PartnerRoutes): void {
         tags: ["Commands"],
         summary: "Run a command",
         description:
-          "Answers 200 with the transaction once it is completed, a decline too. Answers 202 with status INIT with `Prefer: " +
-          "respond-async`, or when the outcome is not known in time: it then comes as an IPN. The same reqId and body again " +
-          "is the first result, without another IPN. A paused partner can still command: a pause stops deliveries only.",
+          "Answers 200 with the transaction once it is completed, a decline too. Answers 202 with status INIT " +
+          "with `Prefer: respond-async`, or when the outcome is not known in time: it then comes as an IPN. The " +
+          "same reqId and body again is the first result, without another IPN. A paused partner can still " +
+          "command: a pause stops deliveries only.",
         body: commandSchema,
         response: responses(
           {

@@ -35,9 +35,9 @@ export function completionRoutes(app: HttpApp, { reports }: HttpParts): void {
         tags: ["Completions"],
         summary: "Report completed commands",
         description:
-          "At most 1,000 items and 8 MiB. Each item stands alone: accepted, duplicate (by partnerId and externalId) or refused " +
-          "with its problem; the results come in the order of the items. Only a body that is no list of at most 1,000 " +
-          "completions is refused as a whole.",
+          "At most 1,000 items and 8 MiB. Each item stands alone: accepted, duplicate (by partnerId and " +
+          "externalId) or refused with its problem; the results come in the order of the items. Only a body that " +
+          "is no list of at most 1,000 completions is refused as a whole.",
         body: reportSchema,
         response: responses(
           { 200: { schema: resultsSchema, description: "A result for each item, in order" } },

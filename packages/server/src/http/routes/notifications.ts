@@ -18,8 +18,8 @@ export function notificationRoutes({ app, parts, callers }: PartnerRoutes): void
         tags: ["Notifications"],
         summary: "Fetch what was missed",
         description:
-          "Everything ever created for you that is still kept, in commit order, sealed as it would be sent now. Go on from " +
-          "`next`: nothing is skipped. Deduplicate by the IPN's id.",
+          "Everything ever created for you that is still kept, in commit order, sealed as it would be sent now. " +
+          "Go on from `next`: nothing is skipped. Deduplicate by the IPN's id.",
         querystring: pullQuery,
         response: responses(
           { 200: { schema: pulledSchema, description: "A page; empty at the end" } },

@@ -1,12 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import {
-  newPartnerSchema,
-  partnerPageSchema,
-  partnerSchema,
-  rotatedSchema,
-  selfSchema,
-  terminalSchema,
-} from "../schemas/partner.ts";
+import { newPartnerSchema, partnerPageSchema, partnerSchema, rotatedSchema, selfSchema } from "../schemas/partner.ts";
+import { terminalSchema } from "../schemas/terminal.ts";
 import { TestService } from "../service.fixture.ts";
 
 let service: TestService;

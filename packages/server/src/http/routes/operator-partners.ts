@@ -13,12 +13,10 @@ import {
   partnerSchema,
   rotateBody,
   rotatedSchema,
-  terminalBody,
-  terminalPageSchema,
-  terminalSchema,
 } from "../schemas/partner.ts";
 import { bodyErrors, operatorErrors, queryErrors, responses } from "../schemas/problem.ts";
 import { described } from "../schemas/registry.ts";
+import { terminalBody, terminalPageSchema, terminalSchema } from "../schemas/terminal.ts";
 import { bodyCheckedElsewhere } from "../validation.ts";
 
 const tags = ["Partners"];
@@ -127,8 +125,9 @@ export function operatorPartnerRoutes(app: HttpApp, { registry }: HttpParts): vo
         tags,
         summary: "Replace a key",
         description:
-          "Encryption and signing: the old version goes on until the overlap ends, because the partner has to install the new " +
-          "one first; with an overlap of 0 the new one is used at once. Webhook secret and API key: both stand during the overlap.",
+          "Encryption and signing: the old version goes on until the overlap ends, because the partner has to " +
+          "install the new one first; with an overlap of 0 the new one is used at once. Webhook secret and API " +
+          "key: both stand during the overlap.",
         params,
         body: rotateBody,
         response: responses(

@@ -1,7 +1,6 @@
 import { ciphers, encodings, notifiedCommands, transactionTypes, wireNames } from "@paybell/contract";
 import { z } from "zod";
 import { settingsBounds } from "../../partners/settings.ts";
-import { terminalLengthsMax } from "../../partners/terminal.ts";
 import { component, described } from "./registry.ts";
 
 const cidrs = z.array(z.string()).max(settingsBounds.addressesMax);
@@ -127,24 +126,3 @@ export const rotatedSchema = component(
   "RotatedKey",
   "The new version",
 );
-
-const terminalText = (name: keyof typeof terminalLengthsMax) => z.string().max(terminalLengthsMax[name]);
-
-export const terminalBody = component(
-  z.strictObject({
-    mid: terminalText("mid"),
-    merchantId: terminalText("merchantId").optional(),
-    merchantName: terminalText("merchantName").optional(),
-    merchantAddress: terminalText("merchantAddress").optional(),
-    deviceId: terminalText("deviceId").optional(),
-    appName: terminalText("appName").optional(),
-  }),
-  "TerminalRegistration",
-  "A terminal's merchant and device; what is left out becomes empty",
-);
-export const terminalSchema = component(
-  z.object({ tid: z.string(), ...terminalBody.required().shape }),
-  "Terminal",
-  "A terminal as registered",
-);
-export const terminalPageSchema = z.object({ items: z.array(terminalSchema), next: z.string().nullable() });

@@ -1,0 +1,24 @@
+import { z } from "zod";
+import { terminalLengthsMax } from "../../partners/terminal.ts";
+import { component } from "./registry.ts";
+
+const terminalText = (name: keyof typeof terminalLengthsMax) => z.string().max(terminalLengthsMax[name]);
+
+export const terminalBody = component(
+  z.strictObject({
+    mid: terminalText("mid"),
+    merchantId: terminalText("merchantId").optional(),
+    merchantName: terminalText("merchantName").optional(),
+    merchantAddress: terminalText("merchantAddress").optional(),
+    deviceId: terminalText("deviceId").optional(),
+    appName: terminalText("appName").optional(),
+  }),
+  "TerminalRegistration",
+  "A terminal's merchant and device; what is left out becomes empty",
+);
+export const terminalSchema = component(
+  z.object({ tid: z.string(), ...terminalBody.required().shape }),
+  "Terminal",
+  "A terminal as registered",
+);
+export const terminalPageSchema = z.object({ items: z.array(terminalSchema), next: z.string().nullable() });

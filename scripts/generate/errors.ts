@@ -1,0 +1,27 @@
+import { errors } from "../../packages/server/src/errors.ts";
+import { code, type GeneratedFile, markdown, table } from "./document.ts";
+
+/** Every error of the APIs, by its HTTP status. */
+export function errorsReference(): GeneratedFile {
+  const statuses = [...new Set(Object.values(errors).map(({ status }) => status))].sort((a, b) => a - b);
+  const sections = statuses.flatMap((status) => [
+    `## ${status}`,
+    table(
+      ["Code", "Meaning", "Remedy"],
+      Object.entries(errors)
+        .filter(([, error]) => error.status === status)
+        .map(([name, { title, remedy }]) => [code(name), title, remedy]),
+    ),
+  ]);
+  return {
+    path: "docs/reference/errors.md",
+    text: markdown(
+      "Errors",
+      "Every error is `application/problem+json` (RFC 9457): `{type, title, status, code, detail, remedy, " +
+        "instance, errors}`. Branch on `code`, which is never renamed. `errors` lists every bad field: `{field, " +
+        "code, message}`, with a path such as `card.number` or `completions[3].amount`. When fields have different " +
+        "codes, the problem's own is `invalid_request`.",
+      ...sections,
+    ),
+  };
+}
