@@ -26,24 +26,98 @@ export interface AskOptions {
 }
 
 interface MessageHeader {
-  /** The transaction this message belongs to: an acquirer never sees two messages of one kind with the same one. */
+  /** The transaction this message belongs to. The same message again has the same one. */
   readonly transactionId: string;
   readonly tid: string;
   readonly mid: string;
   /** Six digits; a Reversal carries its original's. */
   readonly traceNo: string;
+  /** It was sent before and not answered: the acquirer must not act twice (ISO 8583: a repeat). */
+  readonly repeat: boolean;
 }
 
-export type AcquirerMessage = AuthorisationMessage | LogonMessage;
+export type AcquirerMessage =
+  | AuthorisationMessage
+  | PreAuthCompleteMessage
+  | VoidMessage
+  | ReversalMessage
+  | SettlementMessage
+  | BatchUploadMessage
+  | LogonMessage;
 
-export interface AuthorisationMessage extends MessageHeader {
-  readonly command: "SALE" | "PREAUTH";
+interface Money {
+  /** In the currency's smallest unit. */
   readonly amountMinor: bigint;
   readonly currency: string;
+}
+
+export interface AuthorisationMessage extends MessageHeader, Money {
+  readonly command: "SALE" | "PREAUTH";
   readonly invoiceNo: string;
+  /** Empty for a PreAuth, which belongs to no batch. */
   readonly batchNo: string;
   /** Stands for the card; never stored, never logged. */
   readonly cardToken: string;
+}
+
+/** How an acquirer knows an earlier transaction again. */
+export interface OriginalReference {
+  readonly transactionId: string;
+  readonly traceNo: string;
+  readonly approveCode: string;
+  readonly refId: string;
+}
+
+export interface PreAuthCompleteMessage extends MessageHeader, Money {
+  readonly command: "PREAUTH_COMPLETE";
+  readonly invoiceNo: string;
+  readonly batchNo: string;
+  readonly original: OriginalReference;
+}
+
+/** Takes back a Sale or a PreAuth-Complete of the open batch, or a PreAuth. The amount is the original's. */
+export interface VoidMessage extends MessageHeader, Money {
+  readonly command: "VOID";
+  readonly invoiceNo: string;
+  /** Empty for a PreAuth's. */
+  readonly batchNo: string;
+  readonly original: OriginalReference;
+}
+
+/**
+ * Undoes one message whose outcome is not known, or must not stand. Answered 00 when it was undone, 25 when the acquirer
+ * never saw it; either way nothing of it stands, and it stays so when the message itself arrives late.
+ */
+export interface ReversalMessage extends MessageHeader, Money {
+  readonly command: "REVERSAL";
+  readonly original: { readonly transactionId: string; readonly command: "SALE" | "PREAUTH" | "PREAUTH_COMPLETE" | "VOID" };
+}
+
+/** What a terminal's batch comes to, each side's own count: the acquirer answers 95 when its own differs. */
+export interface BatchTotals {
+  readonly currency: string;
+  readonly saleQuantity: number;
+  readonly saleTotalMinor: bigint;
+  readonly voidQuantity: number;
+  readonly voidTotalMinor: bigint;
+}
+
+export interface SettlementMessage extends MessageHeader {
+  readonly command: "SETTLEMENT";
+  readonly batchNo: string;
+  readonly totals: BatchTotals;
+  /** The batch was uploaded after a mismatch: the acquirer settles by what was uploaded. */
+  readonly afterUpload: boolean;
+}
+
+/** One transaction of a batch, as our ledger holds it. */
+export interface BatchUploadMessage extends MessageHeader, Money {
+  readonly command: "BATCH_UPLOAD";
+  readonly batchNo: string;
+  readonly invoiceNo: string;
+  readonly uploaded: OriginalReference & { readonly command: "SALE" | "PREAUTH_COMPLETE" };
+  /** It was voided: it counts on both sides. */
+  readonly voided: boolean;
 }
 
 export interface LogonMessage extends MessageHeader {

@@ -59,6 +59,7 @@ function saleProcedure(request: SaleRequest, start: TransactionStart): Procedure
       tid: request.tid,
       mid: request.mid,
       traceNo: fields["traceNo"] ?? "",
+      repeat: false,
       invoiceNo: fields["invoiceNo"] ?? "",
       batchNo: fields["batchNo"] ?? "",
       amountMinor,
@@ -83,6 +84,7 @@ function logonProcedure(request: TerminalRequest, start: TransactionStart): Proc
       tid: request.tid,
       mid: request.mid,
       traceNo: fields["traceNo"] ?? "",
+      repeat: false,
     }),
   };
 }
