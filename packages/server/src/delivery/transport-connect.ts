@@ -130,6 +130,8 @@ function openTls(
       ...(memory.session === undefined ? {} : { session: memory.session }),
     });
     made(socket);
+    // The TLS socket tells what befalls both; an event that nobody hears would end the process.
+    tcp.on("error", () => undefined);
     const ended = () => reject(new Error("the connection was closed during the TLS handshake"));
     socket.on("session", (session) => {
       memory.session = session;

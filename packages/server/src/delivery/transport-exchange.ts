@@ -2,7 +2,7 @@ import type { Dispatcher } from "undici";
 import type { Connection } from "./transport-connection.ts";
 
 /** Kept of an answer that is not 2xx. */
-export const answerBytesKept = 4 * 1_024;
+const answerBytesKept = 4 * 1_024;
 /** Read of any answer's body, to use the connection again; a longer one is cut with its connection. */
 const bodyBytesMax = 64 * 1_024;
 /** The status line has decided by then: no body keeps its slot longer than this. */

@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { createServer as createHttpServer } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { AddressInfo, Socket } from "node:net";
 import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { systemClock } from "../clock.ts";
 import { partnerSnapshot } from "../partners/partner.fixture.ts";
@@ -180,10 +180,22 @@ describe("a failure says what it was:", () => {
     });
   });
 
-  test("a reset", async () => {
+  test("a connection closed in place of an answer", async () => {
     const peer = await tlsPeer(certificate, (socket) => socket.destroy());
     expect(await postUnanswered(peer.port)).toMatchObject({ reason: "reset", address: "127.0.0.1" });
     expect(peer.connections).toBe(1);
+  });
+
+  test("a reset", async () => {
+    let raw: Socket | undefined;
+    const peer = await tlsPeer(certificate, () => raw?.resetAndDestroy());
+    peer.server.once("connection", (socket) => {
+      raw = socket;
+    });
+    expect(await postUnanswered(peer.port)).toMatchObject({
+      reason: "reset",
+      detail: expect.stringContaining("ECONNRESET"),
+    });
   });
 
   test.each([
@@ -382,6 +394,33 @@ describe("connections", () => {
     await postAnswered(peer.port, { transport });
     expect((await postUnanswered(peer.port, { transport })).reason).toMatch(/reset|bad_response/);
     expect(peer.connections).toBe(1);
+  });
+
+  test("end in every way while many requests are under way, and each request has one result", async () => {
+    const behaviours = [
+      (socket: Socket) => socket.write(answer("200 OK", "fine")),
+      (socket: Socket) => socket.write(answer("500 Oh", "no")),
+      (socket: Socket) => socket.destroy(),
+      (socket: Socket) => socket.write(answer("200 OK", "", "connection: close\r\n")),
+      (socket: Socket) => socket.end("HTTP/1.1 200 OK\r\ncontent-le"),
+      (socket: Socket) => socket.end("HTTP/1.1 404 No\r\ncontent-length: 9\r\n\r\nhalf"),
+      (socket: Socket) => socket.write(answer("204 No Content").repeat(2)),
+    ];
+    let turn = 0;
+    const peer = await tlsPeer(certificate, (socket) => {
+      turn += 1;
+      behaviours[turn % behaviours.length]?.(socket);
+    });
+    const transport = makeTransport();
+    const results: PostResult[] = [];
+    const one = async () => {
+      for (let i = 0; i < 25; i += 1) results.push(await post(peer.port, { transport }));
+    };
+    await Promise.all(Array.from({ length: 8 }, one));
+    const kinds = results.map((result) => ("reason" in result ? result.reason : result.httpStatus));
+    expect(kinds).toHaveLength(200);
+    expect(kinds.filter((kind) => ![200, 204, 404, 500, "reset", "bad_response"].includes(kind))).toEqual([]);
+    expect(new Set(kinds).size).toBeGreaterThan(4);
   });
 
   test("that the partner closes after each answer are simply made again", async () => {

@@ -63,7 +63,8 @@ export interface RegistryParts {
   changed(id: PartnerId): Promise<void>;
 }
 
-export const overlapHoursMax = 720;
+/** 30 days. */
+const overlapHoursMax = 720;
 const keyKinds = ["apiKey", "encryptionKey", "signingKey", "webhookSecret"] as const satisfies readonly KeyKind[];
 
 /** Registers and changes partners, their keys and terminals. Every refusal is a PaybellError. */
