@@ -197,6 +197,27 @@ describe("a partner", () => {
   });
 });
 
+describe("other instances", () => {
+  test("are told of each change of a partner and of its keys", async () => {
+    const { registry } = service();
+    const { partner } = await registry.register(input);
+    const listener = await pool.connect();
+    onTestFinished(() => listener.release(true));
+    await listener.query("LISTEN paybell_partner");
+    const told: (string | undefined)[] = [];
+    const all = Promise.withResolvers<void>();
+    listener.on("notification", ({ payload }) => {
+      told.push(payload);
+      if (told.length === 3) all.resolve();
+    });
+    await registry.change(partner.id, { maxInFlight: 3 });
+    await registry.setState(partner.id, "paused");
+    await registry.rotate(partner.id, "apiKey", 0);
+    await all.promise;
+    expect(told).toEqual([partner.id, partner.id, partner.id]);
+  });
+});
+
 describe("a rotation", () => {
   test.each(["encryptionKey", "signingKey"] as const)(
     "of the %s leaves the old version in use until the overlap ends",
