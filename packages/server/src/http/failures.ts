@@ -58,7 +58,9 @@ function sendProblem(
   log: Log,
 ): void {
   const where = { requestId: request.id, method: request.method, route: request.routeOptions.url };
-  if (shown.status >= 500) log.error({ ...where, code: shown.code, err: error }, "request failed");
+  // A database that is away refuses every request: that is one outage, told elsewhere, and no bug of each.
+  if (shown.code === "unavailable") log.warn({ ...where, code: shown.code, err: error }, "request put off");
+  else if (shown.status >= 500) log.error({ ...where, code: shown.code, err: error }, "request failed");
   else log.debug({ ...where, code: shown.code, fields: shown.fields.map(({ field }) => field) }, "request refused");
   reply
     .code(shown.status)

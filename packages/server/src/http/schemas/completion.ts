@@ -4,7 +4,7 @@ import { type CompletionRequest, completionFields, completionKind } from "../../
 import { strictObjectOf } from "./field.ts";
 import { component, described } from "./registry.ts";
 
-export const completionsMax = 1_000;
+const completionsMax = 1_000;
 
 const shapes = {
   card: component(strictObjectOf(completionFields.card), "CardCompletion", "A completed command but a Settlement"),
