@@ -108,6 +108,7 @@ export interface NotificationStore {
     partnerId: PartnerId,
     ids: readonly NotificationId[],
   ): Promise<ReadonlyMap<NotificationId, NotificationContent>>;
+  partnerIds(): Promise<readonly PartnerId[]>;
   /** Looks in every partner when none is named. */
   locate(id: NotificationId, partnerId?: PartnerId): Promise<NotificationKey | undefined>;
   /** By notification id, transaction id, reqId, externalId or merchantTransId, exactly; at most `rowsMax`. */

@@ -101,7 +101,7 @@ export class Notifications {
     const found: NotificationStanding[] = [];
     let scanned = 0;
     // What is looked for among others is read in larger steps.
-    const rows = search.state === "accepted" ? scanRows : limit + 1;
+    const rows = search.state === "accepted" && search.partnerId !== undefined ? scanRows : limit + 1;
     for await (const standing of this.#walk(range, rows, search.q)) {
       scanned += 1;
       if (search.state === undefined || standing.state === search.state) found.push(standing);
@@ -127,7 +127,7 @@ export class Notifications {
   }
 
   /**
-   * The same for all that `filter` selects, in batches, the oldest first. With `dryRun` nothing is changed.
+   * The same for all that `filter` selects, in batches, each partner's oldest first. With `dryRun` nothing is changed.
    *
    * @throws PaybellError `invalid_value`, `missing_field`: only parked ones, or accepted ones since a time
    */
@@ -139,19 +139,19 @@ export class Notifications {
     const [problem, ...problems] = redeliveryProblems(filter);
     if (problem) throw badFields([problem, ...problems]);
     const state = filter.state ?? "parked";
-    let range: KeyRange = { ...this.#range({ ...filter, state }, "oldest"), reason: filter.reason };
     const ids: NotificationId[] = [];
     let [matched, redelivered] = [0, 0];
-    for (;;) {
-      const keys = await this.#parts.store.keys(range, scanRows);
-      const standings = (await this.#parts.store.standings(keys)).filter((standing) => standing.state === state);
-      matched += standings.length;
-      ids.push(...standings.slice(0, idsShown - ids.length).map((standing) => standing.id));
-      if (!dryRun) redelivered += await this.#redeliverBatch(standings, to);
-      const last = keys.at(-1);
-      if (last === undefined || keys.length < scanRows) return { matched, redelivered, ids };
-      range = { ...range, fromId: following(last.id) };
+    // Partner by partner: a step through all of them at once would read a batch of each, and use one.
+    for (const partnerId of filter.partnerId ? [filter.partnerId] : await this.#parts.store.partnerIds()) {
+      const range = { ...this.#range({ ...filter, state, partnerId }, "oldest"), reason: filter.reason };
+      for await (const batch of this.#batches(range)) {
+        const matching = batch.filter((standing) => standing.state === state).map((standing) => standing.id);
+        matched += matching.length;
+        ids.push(...matching.slice(0, idsShown - ids.length));
+        if (!dryRun) redelivered += await this.#redeliverBatch(partnerId, matching, to);
+      }
     }
+    return { matched, redelivered, ids };
   }
 
   /** Sends a sample Sale to the registered URL: a notification like any other, without a transaction behind it. */
@@ -198,15 +198,27 @@ export class Notifications {
     }
   }
 
-  async #redeliverBatch(standings: readonly NotificationStanding[], to: "original" | "registered"): Promise<number> {
-    let redelivered = 0;
-    for (const [partnerId, batch] of Map.groupBy(standings, (standing) => standing.partnerId)) {
-      const ids = batch.map((standing) => standing.id);
-      const results = [...(await this.#parts.store.redeliver(partnerId, ids, to)).values()];
-      redelivered += results.filter((result) => result === "redelivered").length;
-      this.#parts.onDue(partnerId);
+  async *#batches(range: KeyRange): AsyncGenerator<readonly NotificationStanding[]> {
+    const { store } = this.#parts;
+    let { fromId } = range;
+    for (;;) {
+      const keys = await store.keys({ ...range, fromId }, scanRows);
+      yield await store.standings(keys);
+      const last = keys.at(-1);
+      if (last === undefined || keys.length < scanRows) return;
+      fromId = following(last.id);
     }
-    return redelivered;
+  }
+
+  async #redeliverBatch(
+    partnerId: PartnerId,
+    ids: readonly NotificationId[],
+    to: "original" | "registered",
+  ): Promise<number> {
+    if (ids.length === 0) return 0;
+    const results = [...(await this.#parts.store.redeliver(partnerId, ids, to)).values()];
+    this.#parts.onDue(partnerId);
+    return results.filter((result) => result === "redelivered").length;
   }
 
   async #standing(key: NotificationKey): Promise<NotificationStanding | undefined> {

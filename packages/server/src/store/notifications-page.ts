@@ -8,6 +8,7 @@ import type {
   PageRow,
 } from "../delivery/notifications-store.ts";
 import type { NotificationId, PartnerId, TransactionId } from "../ids.ts";
+import { queryAlongIndexes } from "./along-indexes.ts";
 
 // Statements of people have no name: each is planned with its values, so that it reads the days it needs and no others.
 
@@ -88,7 +89,7 @@ export async function readPage(
   horizon: bigint,
   rowsMax: number,
 ): Promise<readonly PageRow[]> {
-  const { rows } = await pool.query<{ id: NotificationId; xid: string; stored_bytes: number }>(page, [
+  const { rows } = await queryAlongIndexes<{ id: NotificationId; xid: string; stored_bytes: number }>(pool, page, [
     partnerId,
     String(after.xid),
     after.id,
@@ -104,7 +105,7 @@ export async function readContents(
   ids: readonly NotificationId[],
 ): Promise<ReadonlyMap<NotificationId, NotificationContent>> {
   const sorted = [...ids].sort();
-  const { rows } = await pool.query<ContentRow>(contents, [partnerId, sorted, sorted[0], sorted.at(-1)]);
+  const { rows } = await queryAlongIndexes<ContentRow>(pool, contents, [partnerId, sorted, sorted[0], sorted.at(-1)]);
   return new Map(
     rows.map((row) => [
       row.id,

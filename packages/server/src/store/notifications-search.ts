@@ -1,6 +1,7 @@
 import type { Pool } from "pg";
 import type { KeyRange, NotificationKey } from "../delivery/notifications-store.ts";
 import { idTimeMs, isUuid, lowestId, type NotificationId, type PartnerId } from "../ids.ts";
+import { queryAlongIndexes } from "./along-indexes.ts";
 import { dayMs } from "./partition-days.ts";
 
 // Every key begins with its partner, so a question without one is asked once for each: a thousand steps along an index
@@ -32,8 +33,9 @@ const byUuid = [
 ];
 const byText = [
   arm("t.external_id = $2 AND t.origin = 'switch'"),
-  arm(`left(t.facts #>> '{fields,merchantTransId}', 64) = left($2, 64) AND left(t.facts #>> '{fields,merchantTransId}', 64) <> ''
-    AND t.facts #>> '{fields,merchantTransId}' = $2`),
+  arm(
+    `left(t.facts #>> '{fields,merchantTransId}', 64) = left($2, 64) AND t.facts #>> '{fields,merchantTransId}' = $2`,
+  ),
 ];
 
 function arm(condition: string): string {
@@ -74,7 +76,7 @@ export async function locateKey(
   id: NotificationId,
   partnerId: PartnerId | undefined,
 ): Promise<NotificationKey | undefined> {
-  const { rows } = await pool.query<KeyRow>(locate, [partnerId ?? null, id]);
+  const { rows } = await queryAlongIndexes<KeyRow>(pool, locate, [partnerId ?? null, id]);
   return toKeys(rows)[0];
 }
 
@@ -86,8 +88,8 @@ export async function lookUpKeys(
 ): Promise<readonly NotificationKey[]> {
   const uuid = isUuid(q) ? [q.toLowerCase()] : [];
   const asked = await Promise.all([
-    ...uuid.map((id) => pool.query<KeyRow>(lookUp(byUuid), [partnerId ?? null, id, rowsMax])),
-    pool.query<KeyRow>(lookUp(byText), [partnerId ?? null, q, rowsMax]),
+    ...uuid.map((id) => queryAlongIndexes<KeyRow>(pool, lookUp(byUuid), [partnerId ?? null, id, rowsMax])),
+    queryAlongIndexes<KeyRow>(pool, lookUp(byText), [partnerId ?? null, q, rowsMax]),
   ]);
   const keys = new Map(toKeys(asked.flatMap(({ rows }) => rows)).map((key) => [`${key.partnerId} ${key.id}`, key]));
   return [...keys.values()].sort((a, b) => (a.id < b.id ? 1 : -1)).slice(0, rowsMax);
@@ -100,7 +102,7 @@ export async function readKeys(pool: Pool, range: KeyRange, rowsMax: number): Pr
     const left = rowsMax - keys.length;
     const values = [range.partnerId ?? null, fromId, belowId, left];
     if (range.among === "parked") values.push(range.reason ?? null);
-    const { rows } = await pool.query<KeyRow>(keysOf(range), values);
+    const { rows } = await queryAlongIndexes<KeyRow>(pool, keysOf(range), values);
     keys.push(...toKeys(rows));
     if (keys.length >= rowsMax) break;
   }

@@ -9,6 +9,7 @@ import type {
 } from "../delivery/notifications-store.ts";
 import type { FailureReason } from "../delivery/store.ts";
 import type { InstanceId, NotificationId, PartnerId, TransactionId } from "../ids.ts";
+import { queryAlongIndexes } from "./along-indexes.ts";
 
 // One statement, and so one moment: read one after the other, a notification on its way from the parked to the pending
 // would be in neither, and look accepted.
@@ -85,7 +86,7 @@ export async function readStandings(
   const ids = keys.map((key) => key.id);
   const sorted = [...ids].sort();
   const values = [keys.map((key) => key.partnerId), ids, sorted[0], sorted.at(-1)];
-  const { rows } = await pool.query<StandingRow>(standings, values);
+  const { rows } = await queryAlongIndexes<StandingRow>(pool, standings, values);
   return rows.map((row) => ({
     partnerId: row.partner_id,
     id: row.id,
@@ -106,7 +107,7 @@ export async function readAttempts(
   key: NotificationKey,
   rowsMax: number,
 ): Promise<readonly RecordedAttempt[]> {
-  const { rows } = await pool.query<AttemptRow>(attempts, [key.partnerId, key.id, rowsMax]);
+  const { rows } = await queryAlongIndexes<AttemptRow>(pool, attempts, [key.partnerId, key.id, rowsMax]);
   return rows.reverse().map((row) => ({
     attemptNo: row.attempt_no,
     startedAtMs: row.started_at.getTime(),

@@ -48,6 +48,11 @@ export class PostgresNotifications implements NotificationStore {
     return readContents(this.#pool, partnerId, ids);
   }
 
+  async partnerIds(): Promise<readonly PartnerId[]> {
+    const { rows } = await this.#pool.query<{ id: PartnerId }>("SELECT id FROM partners ORDER BY id");
+    return rows.map((row) => row.id);
+  }
+
   locate(id: NotificationId, partnerId?: PartnerId): Promise<NotificationKey | undefined> {
     return locateKey(this.#pool, id, partnerId);
   }
