@@ -49,8 +49,8 @@ export function writeCursor(cursor: Cursor, cluster: Cluster): string {
 }
 
 /**
- * @throws PaybellError `invalid_cursor` when it is not one that we wrote, `cursor_from_another_history` when it counts in
- * another database, `cursor_expired` when what comes after it is no longer kept whole.
+ * @throws PaybellError `invalid_cursor` when it is not one that we wrote, `cursor_from_another_history` when it
+ * counts in another database, `cursor_expired` when what comes after it is no longer kept whole.
  */
 export function readCursor(text: string, { cluster, keptFromMs }: CursorContext): Cursor {
   if (!form.test(text)) throw new PaybellError("invalid_cursor");
@@ -66,7 +66,7 @@ export function readCursor(text: string, { cluster, keptFromMs }: CursorContext)
   return { position: { xid: bytes.readBigUInt64BE(19), id: uuidText(bytes.toString("hex", 27, checkAt)) }, asOfMs };
 }
 
-/** Against slips only (a character lost in copying): who makes up a cursor reads nothing but their own notifications. */
+/** Against slips in copying only: who makes up a cursor reads nothing but their own notifications. */
 function checkOf(bytes: Buffer): Buffer {
   return createHash("sha256")
     .update(bytes.subarray(0, checkAt))

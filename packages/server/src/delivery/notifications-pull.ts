@@ -108,7 +108,7 @@ async function pulled(seal: Sealer, partner: Partner, content: NotificationConte
   };
 }
 
-/** A page in shares that are read one after the other, so that it never stands in memory as a whole when it is large. */
+/** A page in shares that are read one after the other, so that a large one never stands in memory as a whole. */
 function* sharesOf(rows: readonly PageRow[]): Generator<readonly PageRow[]> {
   let share: PageRow[] = [];
   let bytes = 0;

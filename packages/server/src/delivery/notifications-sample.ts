@@ -8,8 +8,9 @@ export interface SampleSale {
 }
 
 /**
- * A Sale that never was, with every field of section 2.2 that a Sale has: for a partner who tries out a callback. The amount
- * is the smallest there is, and merchantTransId and extraData say what it is, in case it is booked by mistake.
+ * A Sale that never was, with every field of section 2.2 that a Sale has: for a partner who tries out a callback.
+ * The amount is the smallest there is, and merchantTransId and extraData say what it is, in case it is booked by
+ * mistake.
  */
 export function sampleSale({ transactionId, reqId, at }: SampleSale): CardFacts {
   return {

@@ -6,8 +6,8 @@ const settings = ["enable_seqscan", "enable_bitmapscan", "enable_sort", "enable_
   .join("; ");
 
 /**
- * Asks a question that touches a bounded number of rows by their keys, whatever the statistics say: a page must not cost
- * more as history grows.
+ * Asks a question that touches a bounded number of rows by their keys, whatever the statistics say: a page must not
+ * cost more as history grows.
  * Measured: with statistics taken while history was empty, a page of 100 read and sorted a partner's 60,000 rows.
  */
 export async function queryAlongIndexes<Row extends QueryResultRow>(

@@ -30,7 +30,8 @@ const contents = `
   SELECT n.id, n.transaction_id, n.command, n.callback_url, n.created_at, n.content::text AS content,
     coalesce(n.original_id, (
       SELECT o.id FROM transactions o
-      WHERE o.partner_id = n.partner_id AND o.external_id = n.original_external_id AND o.origin = 'switch')) AS original_id,
+      WHERE o.partner_id = n.partner_id AND o.external_id = n.original_external_id
+        AND o.origin = 'switch')) AS original_id,
     CASE WHEN p.id IS NOT NULL THEN 'pending' WHEN d.id IS NOT NULL THEN 'parked' ELSE 'accepted' END AS state,
     coalesce(p.attempts_made, d.attempts_made, a.attempt_no, 0) AS attempts_made,
     coalesce(p.to_registered, false) AS to_registered

@@ -84,7 +84,8 @@ async function fill(partnerId: string): Promise<NotificationId> {
   const each = "FROM generate_series(1, 4000) AS i";
   const values = [partnerId, first];
   await bench.pool.query(
-    `INSERT INTO notifications (partner_id, id, chain_id, command, content) SELECT $1, ${id}, $1, 'SALE', '{"kind":"card","fields":{}}' ${each}`,
+    `INSERT INTO notifications (partner_id, id, chain_id, command, content)
+       SELECT $1, ${id}, $1, 'SALE', '{"kind":"card","fields":{}}' ${each}`,
     values,
   );
   await bench.pool.query(
@@ -94,11 +95,13 @@ async function fill(partnerId: string): Promise<NotificationId> {
   );
   await bench.pool.query(
     `INSERT INTO transactions (partner_id, id, origin, command, state, req_id, chain_id, facts, notification_id)
-     SELECT $1, ${id}, 'command', 'SALE', 'SUCCESS', i::text, $1, json_build_object('fields', json_build_object('merchantTransId', i::text)), ${id} ${each}`,
+     SELECT $1, ${id}, 'command', 'SALE', 'SUCCESS', i::text, $1,
+       json_build_object('fields', json_build_object('merchantTransId', i::text)), ${id} ${each}`,
     values,
   );
   await bench.pool.query(
-    `INSERT INTO pending (partner_id, id, chain_id, due_at, claim_no, bytes) SELECT $1, ${id}, $1, now(), 1, 9 ${each} WHERE i % 3 = 1`,
+    `INSERT INTO pending (partner_id, id, chain_id, due_at, claim_no, bytes)
+       SELECT $1, ${id}, $1, now(), 1, 9 ${each} WHERE i % 3 = 1`,
     values,
   );
   await bench.pool.query(

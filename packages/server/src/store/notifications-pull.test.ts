@@ -236,7 +236,8 @@ describe("a cursor", () => {
       await client.query("GRANT SELECT ON history TO ordinary_reader");
       await client.query("SET LOCAL ROLE ordinary_reader");
       const { rows } = await client.query(
-        "SELECT system_identifier::text AS id, left(pg_walfile_name(pg_current_wal_lsn()), 8) AS timeline FROM pg_control_system()",
+        `SELECT system_identifier::text AS id, left(pg_walfile_name(pg_current_wal_lsn()), 8) AS timeline
+           FROM pg_control_system()`,
       );
       const { cluster } = await bench.store.history();
       expect(cluster).toEqual({

@@ -45,7 +45,8 @@ const codeOf = (call: Promise<unknown>) =>
 
 async function places(id: NotificationId): Promise<{ pending: number; parked: number }> {
   const { rows } = await bench.pool.query<{ pending: number; parked: number }>(
-    `SELECT (SELECT count(*)::int FROM pending WHERE id = $1) AS pending, (SELECT count(*)::int FROM parked WHERE id = $1) AS parked`,
+    `SELECT (SELECT count(*)::int FROM pending WHERE id = $1) AS pending,
+       (SELECT count(*)::int FROM parked WHERE id = $1) AS parked`,
     [id],
   );
   return rows[0] ?? { pending: -1, parked: -1 };

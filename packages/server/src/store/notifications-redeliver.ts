@@ -11,8 +11,8 @@ const outlived = `
 const awaitOutcomes = `
   SELECT p.id FROM pending p WHERE p.partner_id = $1 AND p.id = ANY ($2::uuid[]) ORDER BY p.id FOR UPDATE`;
 
-// Attempts of earlier claims may still be on their way to be recorded: the next claim keeps its distance, so that its key is
-// never theirs.
+// Attempts of earlier claims may still be on their way to be recorded: the next claim keeps its distance, so that
+// its key is never theirs.
 const makeDue = `
   WITH freed AS (
     DELETE FROM parked WHERE partner_id = $1 AND id = ANY ($2::uuid[])
@@ -21,8 +21,9 @@ const makeDue = `
     INSERT INTO notifications (partner_id, id, transaction_id, original_id, original_external_id, chain_id, command,
       callback_url, content, xid, created_at)
     SELECT f.partner_id, f.id, (f.notification ->> 'transaction_id')::uuid, (f.notification ->> 'original_id')::uuid,
-      f.notification ->> 'original_external_id', f.chain_id, f.notification ->> 'command', f.notification ->> 'callback_url',
-      (f.notification ->> 'content')::json, (f.notification ->> 'xid')::xid8, (f.notification ->> 'created_at')::timestamptz
+      f.notification ->> 'original_external_id', f.chain_id, f.notification ->> 'command',
+      f.notification ->> 'callback_url', (f.notification ->> 'content')::json, (f.notification ->> 'xid')::xid8,
+      (f.notification ->> 'created_at')::timestamptz
     FROM freed f WHERE f.notification IS NOT NULL
     ON CONFLICT DO NOTHING),
   kept AS (

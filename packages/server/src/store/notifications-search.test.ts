@@ -33,7 +33,8 @@ async function insertTransaction(
 ): Promise<TransactionId> {
   const id = newId<"transaction">();
   await bench.pool.query(
-    `INSERT INTO transactions (partner_id, id, origin, command, state, req_id, external_id, chain_id, facts, notification_id)
+    `INSERT INTO transactions (partner_id, id, origin, command, state, req_id, external_id, chain_id, facts,
+       notification_id)
      VALUES ($1, $2, $3, 'SALE', 'SUCCESS', $4, $5, $2, $6, $7)`,
     [
       partner.id,
@@ -77,7 +78,7 @@ describe("a search for one notification", () => {
     expect(await idsOf({ q: "order" })).toEqual([]);
   });
 
-  test("shows all that share a merchantTransId, the newest first, within the time and the state asked for", async () => {
+  test("shows all that share a merchantTransId, the newest first, within the filter", async () => {
     const ids: NotificationId[] = [];
     for (const state of ["accepted", "parked", "pending"] as const) {
       const id = await insertNotification(bench.pool, partner.id, { state });

@@ -110,8 +110,8 @@ export async function readKeys(pool: Pool, range: KeyRange, rowsMax: number): Pr
 }
 
 /**
- * History is walked in windows of 1, 2, 4, 8 … days: a page of the newest reads one day, not all that is kept. The other
- * tables are small, and one index: a single window.
+ * History is walked in windows of 1, 2, 4, 8 … days: a page of the newest reads one day, not all that is kept. The
+ * other tables are small, and one index: a single window.
  */
 function* windowsOf(range: KeyRange): Generator<readonly [string, string]> {
   if (range.among !== "history") return yield [range.fromId, range.belowId];

@@ -46,8 +46,8 @@ const standings = `
   ORDER BY k.place`;
 
 const attempts = `
-  SELECT a.attempt_no, a.started_at, a.duration_ms, a.url, a.address, a.http_status, a.reason, a.detail, a.answer, a.key_id,
-    a.instance_id
+  SELECT a.attempt_no, a.started_at, a.duration_ms, a.url, a.address, a.http_status, a.reason, a.detail, a.answer,
+    a.key_id, a.instance_id
   FROM attempts a WHERE a.partner_id = $1 AND a.id = $2 ORDER BY a.claim_no DESC LIMIT $3`;
 
 interface StandingRow {

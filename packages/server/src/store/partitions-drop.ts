@@ -53,8 +53,9 @@ const stillNeeded = `
   LIMIT 1`;
 
 /**
- * Drops one day of history. What is pending or parked moves to `parked` with its content first, in small transactions; the
- * last one only looks whether anything came since, because everything that touches history waits for it.
+ * Drops one day of history. What is pending or parked moves to `parked` with its content first, in small
+ * transactions; the last one only looks whether anything came since, because everything that touches history waits
+ * for it.
  */
 export async function dropDay(drop: DayToDrop): Promise<DropResult> {
   const ids = idsOfDay(drop.day);

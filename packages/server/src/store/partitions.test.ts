@@ -22,7 +22,8 @@ beforeAll(async () => {
 beforeEach(async () => {
   nowMs = Date.UTC(2026, 10, 21, 23, 59);
   const { rows } = await pool().query<{ name: string }>(
-    "SELECT inhrelid::regclass::text AS name FROM pg_inherits WHERE inhparent IN ('notifications'::regclass, 'attempts'::regclass)",
+    `SELECT inhrelid::regclass::text AS name FROM pg_inherits
+       WHERE inhparent IN ('notifications'::regclass, 'attempts'::regclass)`,
   );
   if (rows.length > 0) await pool().query(`DROP TABLE ${rows.map((row) => row.name).join(", ")}`);
   await pool().query("TRUNCATE pending, parked, partners CASCADE");
@@ -46,7 +47,8 @@ async function insertNotification(atMs: number, content = `{"b": 1, "a": "${atMs
 
 async function insertPending(id: string, scheduleStartMs: number, held: boolean): Promise<void> {
   await pool().query(
-    `INSERT INTO pending (partner_id, id, chain_id, due_at, claim_no, attempts_made, bytes, schedule_start, instance_id, epoch)
+    `INSERT INTO pending (partner_id, id, chain_id, due_at, claim_no, attempts_made, bytes, schedule_start,
+       instance_id, epoch)
      VALUES ($1, $2, $2, now(), 7, 3, 100, now() - $3 * interval '1 ms', $4, $5)`,
     [partnerId, id, Date.now() - scheduleStartMs, held ? newId() : null, held ? 1 : null],
   );
@@ -144,7 +146,7 @@ test("days past retention are dropped, those within it stay", async () => {
   expect(rows[0].kept_from).toEqual(new Date(oldest));
 });
 
-test("what is pending or parked when its day is dropped goes on in parked, with its content byte for byte", async () => {
+test("what is pending or parked when its day is dropped goes on in parked, its content byte for byte", async () => {
   const old = await insertOldDay(100);
   const content = '{"b":  1, "a": "ü"}';
   const [pending, parked, accepted] = [
@@ -156,7 +158,8 @@ test("what is pending or parked when its day is dropped goes on in parked, with 
   await insertParked(parked);
   expect(await partitions().maintain()).toMatchObject({ dropped: 1, waiting: [] });
   const { rows } = await pool().query(
-    "SELECT id, claim_no, attempts_made, reason, notification->>'content' AS content, notification->>'id' AS nid FROM parked ORDER BY id",
+    `SELECT id, claim_no, attempts_made, reason, notification->>'content' AS content, notification->>'id' AS nid
+       FROM parked ORDER BY id`,
   );
   expect(rows).toEqual([
     { id: pending, claim_no: 7, attempts_made: 3, reason: "retention", content, nid: pending },

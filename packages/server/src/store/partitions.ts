@@ -32,9 +32,8 @@ export class RetentionTooShort extends Error {
   readonly remedy: string;
 
   constructor(historyDays: number, scheduleS: number, neededDays: number) {
-    super(
-      `History is kept for ${historyDays} days, but a partner's retry schedule lasts ${Math.ceil(scheduleS / 86_400)} days.`,
-    );
+    const scheduleDays = Math.ceil(scheduleS / 86_400);
+    super(`History is kept for ${historyDays} days, but a partner's retry schedule lasts ${scheduleDays} days.`);
     this.remedy = `Set PAYBELL_HISTORY_DAYS to at least ${neededDays}: the longest schedule and ${marginDays} days.`;
   }
 }
@@ -55,7 +54,8 @@ export class Partitions {
   /**
    * To be called at the start and every hour; several instances may do it at once.
    *
-   * @throws RetentionTooShort before anything is dropped; whatever the database says when there is no partition for today.
+   * @throws RetentionTooShort before anything is dropped; whatever the database says when there is no partition for
+   * today.
    */
   async maintain(): Promise<Maintained> {
     const todayMs = dayOf(this.#options.clock.nowMs());
