@@ -182,6 +182,78 @@ export const errors = {
     title: "The transaction was reported by a switch",
     remedy: "Void, complete or reverse it in the system that processed it.",
   },
+  not_voidable: {
+    status: 409,
+    title: "This kind of transaction cannot be voided",
+    remedy:
+      "Send the id of a Sale, a PreAuth or a PreAuth-Complete; a PreAuth once completed is voided by its Complete.",
+  },
+  not_completable: {
+    status: 409,
+    title: "Only a PreAuth can be completed",
+    remedy: "Send the id of a PreAuth.",
+  },
+  not_reversible: {
+    status: 409,
+    title: "This kind of transaction cannot be reversed",
+    remedy: "Send the id or reqId of a Sale, a PreAuth or a PreAuth-Complete.",
+  },
+  in_flight: {
+    status: 409,
+    title: "The outcome of the transaction, or of a command on it, is not known yet",
+    remedy: "Wait for that outcome (its IPN, or GET /v1/transactions/:id), and ask again if the state still allows it.",
+  },
+  in_doubt: {
+    status: 409,
+    title: "The transaction is locked until a Reversal has ended",
+    remedy:
+      "Wait until the acquirer has answered the Reversal, and ask again; a parked one is the operator's to settle.",
+  },
+  not_successful: {
+    status: 409,
+    title: "The transaction was not successful",
+    remedy: "Nothing is owed: there is nothing to void, to complete or to reverse.",
+  },
+  already_voided: {
+    status: 409,
+    title: "The transaction was voided before",
+    remedy: "Nothing is left to do; to charge again, send a new Sale or PreAuth.",
+  },
+  already_completed: {
+    status: 409,
+    title: "The PreAuth was completed before",
+    remedy: "Void its PreAuth-Complete; to charge again, send a new Sale or PreAuth.",
+  },
+  already_reversed: {
+    status: 409,
+    title: "The transaction was reversed before",
+    remedy: "Nothing is left to do; to charge again, send a new Sale or PreAuth.",
+  },
+  reversed_before_arrival: {
+    status: 409,
+    title: "A Reversal of this reqId came before the command",
+    remedy: "Nothing was charged. To charge after all, send the command under a new reqId.",
+  },
+  batch_settled: {
+    status: 409,
+    title: "The transaction's batch is settled",
+    remedy: "Return the money outside of this batch, as your acquirer agreed; a settled transaction is final.",
+  },
+  preauth_expired: {
+    status: 409,
+    title: "The PreAuth is too old",
+    remedy: "Send a new Sale or PreAuth; the acquirer releases the expired one by itself.",
+  },
+  amount_above_authorised: {
+    status: 409,
+    title: "The amount is above the authorised one",
+    remedy: "Complete at most the amount of the PreAuth, and charge the rest with a Sale.",
+  },
+  settlement_in_progress: {
+    status: 409,
+    title: "The terminal's batch is being settled",
+    remedy: "Repeat the same request after Retry-After seconds: nothing was accepted.",
+  },
   no_callback_url: {
     status: 409,
     title: "There is no callback URL to notify",

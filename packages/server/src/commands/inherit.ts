@@ -1,0 +1,56 @@
+/** The card facts of a transaction that a Void or PreAuth-Complete refers to, by the names of section 2.2. */
+export interface OriginalFacts {
+  readonly fields: Readonly<Record<string, string>>;
+}
+
+/** What the successor of a transaction may be given in its own request. */
+export interface Given {
+  readonly reqId: string;
+  readonly merchantTransId?: string | undefined;
+  readonly billId?: string | undefined;
+  readonly extraData?: string | undefined;
+  readonly deviceId?: string | undefined;
+  readonly appName?: string | undefined;
+}
+
+const givable = ["merchantTransId", "billId", "extraData", "deviceId", "appName"] as const;
+
+/** What the terminal gives to the successor of a transaction. */
+export interface SuccessorNumbers {
+  readonly traceNo: string;
+  /** Of the batch that it belongs to. */
+  readonly batchNo: string;
+}
+
+/**
+ * The fields of a Void or PreAuth-Complete at INIT: all of its original's, but those it was given and those that are its
+ * own. An empty text counts as absent.
+ */
+export function inherit(
+  original: OriginalFacts,
+  request: Given,
+  numbers: SuccessorNumbers,
+  start: { readonly id: string; readonly atMs: number },
+): Readonly<Record<string, string>> {
+  const fields: Record<string, string> = { ...original.fields };
+  for (const name of givable) {
+    const value = request[name];
+    if (value !== undefined && value !== "") fields[name] = value;
+  }
+  return {
+    ...fields,
+    id: start.id,
+    reqId: request.reqId,
+    traceNo: numbers.traceNo,
+    batchNo: numbers.batchNo,
+    transDateTime: new Date(start.atMs).toISOString(),
+    status: "INIT",
+    isoResponseCode: "",
+    refId: "",
+  };
+}
+
+/** The acquirer's own where it sent one. */
+export function answeredOr(answered: string, inherited: string | undefined): string {
+  return answered === "" ? (inherited ?? "") : answered;
+}

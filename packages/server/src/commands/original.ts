@@ -1,0 +1,130 @@
+import type { Command } from "@paybell/contract";
+import { type Refusal, settlementInProgress } from "./refusal.ts";
+import { type OriginalState, type Standing, standingOf } from "./standing.ts";
+
+export { type Refusal, refusalError } from "./refusal.ts";
+export type { OriginalState } from "./standing.ts";
+
+const dayMs = 86_400_000;
+
+/** Why a transaction cannot be voided now; undefined when it can. A PreAuth can for `preAuthDays` days, inclusive. */
+export function voidRefusal(original: OriginalState, nowMs: number, preAuthDays: number): Refusal | undefined {
+  const { id, command } = original;
+  if (original.origin === "switch") return ownedBySwitch(id, "void");
+  if (!isMoney(command)) {
+    return { code: "not_voidable", message: `${id} is a ${command}: void a SALE, PREAUTH or PREAUTH_COMPLETE.` };
+  }
+  const standing = standingOf(original);
+  if (standing !== "STANDS") return standingRefusal(original, standing, "void");
+  return command === "PREAUTH" ? expiry(original, nowMs, preAuthDays) : undefined;
+}
+
+/**
+ * Why a transaction cannot be completed now; undefined when it can. `amountMinor` is what is to be charged, in the
+ * smallest unit of the original's currency.
+ */
+export function completeRefusal(
+  original: OriginalState,
+  amountMinor: bigint,
+  nowMs: number,
+  preAuthDays: number,
+): Refusal | undefined {
+  const { id, command } = original;
+  if (original.origin === "switch") return ownedBySwitch(id, "complete");
+  if (command !== "PREAUTH") {
+    return { code: "not_completable", message: `${id} is a ${command}: complete a PREAUTH.` };
+  }
+  const standing = standingOf(original);
+  if (standing !== "STANDS") return standingRefusal(original, standing, "complete");
+  const expired = expiry(original, nowMs, preAuthDays);
+  if (expired !== undefined || amountMinor <= original.amountMinor) return expired;
+  return {
+    code: "amount_above_authorised",
+    message: `The PreAuth ${id} was authorised for less: complete at most its amount, and charge the rest with a SALE.`,
+  };
+}
+
+/**
+ * Why a transaction cannot be reversed on its partner's word; undefined when it can: in flight, even while its batch
+ * waits to be settled, or successful and neither used nor settled.
+ */
+export function reversalRefusal(original: OriginalState): Refusal | undefined {
+  const { id, command } = original;
+  if (original.origin === "switch") return ownedBySwitch(id, "reverse");
+  if (!isMoney(command)) {
+    return { code: "not_reversible", message: `${id} is a ${command}: reverse a SALE, PREAUTH or PREAUTH_COMPLETE.` };
+  }
+  const standing = standingOf(original);
+  return standing === "STANDS" || standing === "IN_FLIGHT" ? undefined : standingRefusal(original, standing, "reverse");
+}
+
+type Verb = "void" | "complete" | "reverse";
+
+function isMoney(command: Command): boolean {
+  return command === "SALE" || command === "PREAUTH" || command === "PREAUTH_COMPLETE";
+}
+
+function ownedBySwitch(id: string, verb: Verb): Refusal {
+  return {
+    code: "owned_by_switch",
+    message: `${id} was reported by a switch: ${verb} it there, and have the switch report that.`,
+  };
+}
+
+function expiry({ id, createdAtMs }: OriginalState, nowMs: number, preAuthDays: number): Refusal | undefined {
+  if (nowMs - createdAtMs <= preAuthDays * dayMs) return undefined;
+  return {
+    code: "preauth_expired",
+    message: `The PreAuth ${id} is older than ${preAuthDays} days: send a new SALE or PREAUTH.`,
+  };
+}
+
+function standingRefusal(original: OriginalState, standing: Exclude<Standing, "STANDS">, verb: Verb): Refusal {
+  const { id } = original;
+  switch (standing) {
+    case "IN_FLIGHT":
+      return {
+        code: "in_flight",
+        message: `${id} has no outcome yet: wait for it, then ${verb} it, or reverse it now.`,
+      };
+    case "HELD":
+      return {
+        code: "in_flight",
+        message: `A ${original.successor?.command} of ${id} has no outcome yet: wait for it, and ${verb} only if it fails.`,
+      };
+    case "IN_DOUBT":
+      return inDoubt(original, verb);
+    case "FAILED":
+      return { code: "not_successful", message: `${id} was not successful: there is nothing to ${verb}.` };
+    case "VOIDED":
+      return { code: "already_voided", message: `${id} was voided: there is nothing left to ${verb}.` };
+    case "COMPLETED":
+      return {
+        code: "already_completed",
+        message: `The PreAuth ${id} was completed: to take it back, void its PREAUTH_COMPLETE, while its batch is open.`,
+      };
+    case "REVERSED":
+      return { code: "already_reversed", message: `${id} was reversed: there is nothing left to ${verb}.` };
+    case "SETTLING":
+      return settlementInProgress(`The batch of ${id}`);
+    case "SETTLED":
+      return {
+        code: "batch_settled",
+        message: `The batch of ${id} is settled, so nothing can ${verb} it: return the money as your acquirer agreed.`,
+      };
+  }
+}
+
+function inDoubt({ id, reversal, successor }: OriginalState, verb: Verb): Refusal {
+  if (reversal === "parked") {
+    return {
+      code: "in_doubt",
+      message: `The acquirer refused the Reversal of ${id}: have the operator settle it with the acquirer, then ask again.`,
+    };
+  }
+  const what = reversal === "pending" ? id : `the unanswered ${successor?.command} of ${id}`;
+  return {
+    code: "in_doubt",
+    message: `The Reversal of ${what} is not answered yet: wait until it is, and ${verb} only if the state allows it.`,
+  };
+}

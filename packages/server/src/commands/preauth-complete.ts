@@ -1,0 +1,51 @@
+import { currencyDecimals, type Signing } from "@paybell/contract";
+import type { FieldProblem } from "../errors.ts";
+import { answeredOr, inherit, type OriginalFacts, type SuccessorNumbers } from "./inherit.ts";
+import { judge, type Outcome } from "./outcome.ts";
+import type { PreAuthCompleteRequest } from "./request.ts";
+import { amountRule } from "./rules.ts";
+import type { TransactionStart } from "./sale.ts";
+
+/** A PreAuth-Complete's side of the IPN, by the names of section 2.2. */
+export interface PreAuthCompleteFacts {
+  readonly kind: "card";
+  readonly command: "PREAUTH_COMPLETE";
+  readonly fields: Readonly<Record<string, string>>;
+}
+
+export interface CompletedPreAuthComplete {
+  readonly state: "SUCCESS" | "ERROR";
+  readonly facts: PreAuthCompleteFacts;
+  /** Whether a Reversal of the Complete follows. */
+  readonly reverse: boolean;
+  readonly warnings: readonly FieldProblem[];
+}
+
+/** What is wrong with the amount, judged once more now that the PreAuth, and so the currency, is known. */
+export function completeAmountProblem(amount: string, currency: string): FieldProblem | undefined {
+  return amountRule(amount, currencyDecimals(currency));
+}
+
+/** The facts of a PreAuth-Complete at INIT: its amount is its own, its batch the one that is open now. */
+export function beginPreAuthComplete(
+  request: PreAuthCompleteRequest,
+  original: OriginalFacts,
+  terminal: SuccessorNumbers,
+  start: TransactionStart,
+): PreAuthCompleteFacts {
+  const fields = { ...inherit(original, request, terminal, start), amount: request.amount };
+  return { kind: "card", command: "PREAUTH_COMPLETE", fields };
+}
+
+/** The same facts once the outcome is known. */
+export function completePreAuthComplete(
+  begun: PreAuthCompleteFacts,
+  outcome: Outcome,
+  signing: Signing,
+): CompletedPreAuthComplete {
+  const { state, isoResponseCode, reverse, answer, warnings } = judge(outcome, signing);
+  const approveCode = answeredOr(answer.approveCode, begun.fields["approveCode"]);
+  const tc = answeredOr(answer.tc, begun.fields["tc"]);
+  const fields = { ...begun.fields, status: state, isoResponseCode, approveCode, refId: answer.refId, tc };
+  return { state, facts: { ...begun, fields }, reverse, warnings };
+}

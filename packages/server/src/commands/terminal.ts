@@ -1,0 +1,36 @@
+import { type Refusal, settlementInProgress } from "./refusal.ts";
+
+/** A terminal as the ledger holds it under its row lock. */
+export interface TerminalState {
+  /** The merchant under which the terminal is known. */
+  readonly mid: string;
+  /** The current batch's. */
+  readonly batch: "open" | "closing";
+  /** ISO 4217; null while nothing has entered the open batch. */
+  readonly batchCurrency: string | null;
+}
+
+export interface TerminalAsks {
+  readonly mid: string;
+  /** The currency with which a Sale or PreAuth-Complete enters the open batch; null for what enters none. */
+  readonly entersBatchWith: string | null;
+  /** Sale, Void, PreAuth, PreAuth-Complete or Settlement: while a batch is settled they all wait. */
+  readonly money: boolean;
+}
+
+/** Why a terminal does not take a command now; undefined when it does. */
+export function terminalRefusal(terminal: TerminalState, asks: TerminalAsks): Refusal | undefined {
+  if (asks.mid !== terminal.mid) {
+    return {
+      code: "terminal_mid_mismatch",
+      message: "The terminal is known under another mid: send that one, or have the operator change the terminal.",
+    };
+  }
+  if (terminal.batch === "closing" && asks.money) return settlementInProgress("The terminal's batch");
+  const { entersBatchWith: currency } = asks;
+  if (currency === null || terminal.batchCurrency === null || currency === terminal.batchCurrency) return undefined;
+  return {
+    code: "batch_currency",
+    message: `The terminal's open batch is in ${terminal.batchCurrency}: settle it before a transaction in ${currency}.`,
+  };
+}
