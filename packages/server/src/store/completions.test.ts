@@ -128,6 +128,14 @@ test("one externalId reported many times at once is accepted exactly once", asyn
   ).toBe(1);
 });
 
+test("a report that brings its own id is a duplicate all the same when it comes again", async () => {
+  const report = sampleReport(partnerId, null);
+  const again = sampleReport(partnerId, null, { id: report.id, externalId: report.externalId });
+  expect(await completions.report(report)).toMatchObject({ outcome: "accepted", id: report.id });
+  expect(await completions.report(again)).toEqual({ outcome: "duplicate", id: report.id });
+  expect(await count("notifications", [report.id])).toBe(1);
+});
+
 test("an id that another transaction has is refused without a trace", async () => {
   const first = sampleReport(partnerId, null);
   await completions.report(first);

@@ -42,7 +42,7 @@ const insertReports = {
 const reportedBefore = {
   name: "reported_before",
   text: `
-    SELECT i.partner_id, i.external_id, t.id, t.created_at AS at
+    SELECT i.partner_id, i.external_id, t.id, t.notification_id, t.created_at AS at
     FROM unnest($1::uuid[], $2::text[]) AS i (partner_id, external_id)
     JOIN transactions t ON t.partner_id = i.partner_id AND t.external_id = i.external_id AND t.origin = 'switch'`,
 };
@@ -67,6 +67,12 @@ const insertNotifications = {
 interface At {
   readonly id: TransactionId;
   readonly at: Date;
+}
+
+interface ReportedRow extends At {
+  readonly partner_id: PartnerId;
+  readonly external_id: string;
+  readonly notification_id: string | null;
 }
 
 /**
@@ -179,7 +185,7 @@ export class PostgresCompletions implements CompletionStore {
       }),
     );
     const missed = reports.filter((report) => !inserted.has(report.id));
-    const before = missed.length > 0 ? await this.#reportedBefore(missed) : new Map<string, At>();
+    const before = missed.length > 0 ? await this.#reportedBefore(missed) : new Map<string, ReportedRow>();
     return new Map(
       reports.map((report): [string, Reported] => {
         const key = `${report.partnerId} ${report.externalId}`;
@@ -187,15 +193,14 @@ export class PostgresCompletions implements CompletionStore {
         if (at) return [key, { outcome: "accepted", id: report.id, atMs: at.getTime() }];
         const known = before.get(key);
         if (known === undefined) return [key, { outcome: "id_taken" }];
-        // Our own row: its COMMIT had happened after all.
-        if (known.id === report.id) return [key, { outcome: "accepted", id: report.id, atMs: known.at.getTime() }];
+        if (isOwn(report, known)) return [key, { outcome: "accepted", id: report.id, atMs: known.at.getTime() }];
         return [key, { outcome: "duplicate", id: known.id }];
       }),
     );
   }
 
-  async #reportedBefore(reports: readonly Report[]): Promise<ReadonlyMap<string, At>> {
-    const { rows } = await this.#engine.query<At & { partner_id: PartnerId; external_id: string }>({
+  async #reportedBefore(reports: readonly Report[]): Promise<ReadonlyMap<string, ReportedRow>> {
+    const { rows } = await this.#engine.query<ReportedRow>({
       ...reportedBefore,
       values: [reports.map((report) => report.partnerId), reports.map((report) => report.externalId)],
     });
@@ -245,6 +250,14 @@ function insert(client: PoolClient, notifications: readonly NewNotification[]): 
       notifications.map((notification) => notification.lease?.epoch ?? null),
     ],
   });
+}
+
+/**
+ * Whether the row is that of this very report, whose COMMIT had happened after all. Its id does not tell: the switch may
+ * give one, and gives the same at every repetition. Its notification's id is made anew for each report.
+ */
+function isOwn(report: Report, known: ReportedRow): boolean {
+  return report.notification === null ? known.id === report.id : known.notification_id === report.notification.id;
 }
 
 /** A COMMIT sent behind a statement that failed answers ROLLBACK, without an error of its own. */
