@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { completionProblems, completionWarnings } from "./check.ts";
 import type { CompletionRequest } from "./completion.ts";
 
-const context = { sandbox: false, registeredDeviceIds: new Set<string>() };
+const context = { registeredDeviceIds: new Set<string>() };
 
 const sale: CompletionRequest = {
   partnerId: "01980000-0000-7000-8000-000000000009",
@@ -157,7 +157,7 @@ describe("a report", () => {
     [{ id: "17" }, ["id invalid_value"]],
     [{ reqId: "17" }, ["reqId invalid_req_id"]],
     [{ reqId: "" }, []],
-    [{ callBackUrl: "http://partner.example/" }, ["callBackUrl insecure_callback_url"]],
+    [{ callBackUrl: "http://partner.example/" }, []],
     [{ amount: "1,000" }, ["amount invalid_amount"]],
     [{ amount: "1.50" }, ["amount invalid_amount"]],
     [{ amount: "1.50", currency: "" }, []],

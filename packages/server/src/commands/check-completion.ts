@@ -7,7 +7,6 @@ import {
 } from "@paybell/contract";
 import type { FieldProblem } from "../errors.ts";
 import { isUuid, isUuidV4 } from "../ids.ts";
-import { callBackUrlProblem } from "./callback-url.ts";
 import { cardSchemeProblem, swipeTypeProblem } from "./card.ts";
 import { cardNumberProblem } from "./card-number.ts";
 import { type CompletionRequest, completionFields, completionKind } from "./completion.ts";
@@ -21,15 +20,18 @@ import { textProblem } from "./text.ts";
 /** A list is judged until so many of its entries are bad: nobody needs more to find the cause. */
 const entryProblemsMax = 100;
 
-type Judge = Pick<CheckContext, "sandbox" | "registeredDeviceIds">;
+type Judge = Pick<CheckContext, "registeredDeviceIds">;
 
-/** Everything wrong with a report beyond its shape, all at once; empty when it is accepted. Never repeats a value. */
+/**
+ * Everything wrong with a report beyond its shape, all at once; empty when it is accepted. Never repeats a value.
+ * Whether its callBackUrl can be called is judged with the partner's addresses, not here.
+ */
 export function completionProblems(completion: CompletionRequest, context: Judge): FieldProblem[] {
   const kind = completionKind(completion.command);
   return [
     ...textProblems(completion, kind, context),
     ...entryProblems(completion.settlementList ?? []),
-    ...ruleProblems(completion, kind, context),
+    ...ruleProblems(completion, kind),
   ].filter((problem) => problem !== undefined);
 }
 
@@ -112,13 +114,12 @@ function entryProblems(list: readonly SettlementEntry[]): FieldProblem[] {
   return problems;
 }
 
-function ruleProblems(completion: CompletionRequest, kind: IpnKind, context: Judge): (FieldProblem | undefined)[] {
-  const { partnerId, id = "", reqId = "", status, callBackUrl = "", transaction_type: type = "" } = completion;
+function ruleProblems(completion: CompletionRequest, kind: IpnKind): (FieldProblem | undefined)[] {
+  const { partnerId, id = "", reqId = "", status, transaction_type: type = "" } = completion;
   return [
     partnerId === "" || isUuid(partnerId) ? undefined : broken("partnerId", "unknown_partner", "is no UUID"),
     id === "" || isUuid(id) ? undefined : broken("id", "invalid_value", "is no UUID"),
     reqId === "" || isUuidV4(reqId) ? undefined : broken("reqId", "invalid_req_id", "is no UUID v4"),
-    callBackUrl === "" ? undefined : callBackUrlProblem(callBackUrl, context.sandbox),
     oneOf("status", status, finalStatuses),
     oneOf("transaction_type", type, tables[kind].transactionTypes),
     timeRule("transDateTime", completion.transDateTime),

@@ -1,7 +1,6 @@
 import { currencyDecimals, defaultPaymentType } from "@paybell/contract";
 import type { FieldProblem } from "../errors.ts";
 import { isUuidV4 } from "../ids.ts";
-import { callBackUrlProblem } from "./callback-url.ts";
 import { cardProblems } from "./card.ts";
 import { cardNumberProblem } from "./card-number.ts";
 import { completionKind } from "./completion.ts";
@@ -16,13 +15,10 @@ export type { CheckContext } from "./rules.ts";
 
 /**
  * Everything wrong with a command beyond its shape, all at once; empty when it can be processed. Never repeats a
- * value.
+ * value. Whether its callBackUrl can be called is judged with the partner's addresses, not here.
  */
 export function requestProblems(request: CommandRequest, context: CheckContext): FieldProblem[] {
-  return [
-    ...textsOf(request).flatMap((text) => textProblems(text, request, context)),
-    ...ruleProblems(request, context),
-  ];
+  return [...textsOf(request).flatMap((text) => textProblems(text, request, context)), ...ruleProblems(request)];
 }
 
 interface Text {
@@ -63,12 +59,10 @@ function textProblems({ path, field, value }: Text, request: CommandRequest, con
   ]);
 }
 
-function ruleProblems(request: CommandRequest, context: CheckContext): FieldProblem[] {
+function ruleProblems(request: CommandRequest): FieldProblem[] {
   const { reqId } = request;
-  const callBackUrl = ("callBackUrl" in request ? request.callBackUrl : undefined) ?? "";
   return found([
     reqId === "" || isUuidV4(reqId) ? undefined : broken("reqId", "invalid_req_id", "is no UUID v4"),
-    callBackUrl === "" ? undefined : callBackUrlProblem(callBackUrl, context.sandbox),
     ...commandProblems(request),
   ]);
 }

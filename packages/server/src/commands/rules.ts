@@ -7,8 +7,6 @@ import type { TextField } from "./field.ts";
 export interface CheckContext {
   /** The partner's: it decides which fields are signed. */
   readonly signing: Signing;
-  /** The sandbox alone allows http:// and loopback callbacks. */
-  readonly sandbox: boolean;
   /** Device ids that the operator registered for the partner: known not to be card numbers. */
   readonly registeredDeviceIds: ReadonlySet<string>;
 }
