@@ -12,7 +12,8 @@ interface Certificate {
 }
 
 interface Authority extends Certificate {
-  issue(dnsName: string, validTo?: Date): Promise<Certificate>;
+  /** For 127.0.0.1 too, or the addresses given in its place. */
+  issue(dnsName: string, validTo?: Date, addresses?: readonly string[]): Promise<Certificate>;
 }
 
 /** A certificate authority of its own. */
@@ -26,12 +27,17 @@ export async function makeAuthority(name: string): Promise<Authority> {
     ],
   });
   const ca = { key: made.private, cert: made.cert };
-  return { ...ca, issue: (dnsName, validTo) => issue(ca, dnsName, validTo) };
+  return { ...ca, issue: (dnsName, validTo, addresses) => issue(ca, dnsName, validTo, addresses) };
 }
 
 const dayMs = 86_400_000;
 
-async function issue(ca: Certificate, dnsName: string, validTo?: Date): Promise<Certificate> {
+async function issue(
+  ca: Certificate,
+  dnsName: string,
+  validTo?: Date,
+  addresses: readonly string[] = ["127.0.0.1"],
+): Promise<Certificate> {
   const made = await generate([{ name: "commonName", value: dnsName }], {
     keyType: "ec",
     algorithm: "sha256",
@@ -41,10 +47,7 @@ async function issue(ca: Certificate, dnsName: string, validTo?: Date): Promise<
       { name: "basicConstraints", cA: false },
       {
         name: "subjectAltName",
-        altNames: [
-          { type: 2, value: dnsName },
-          { type: 7, ip: "127.0.0.1" },
-        ],
+        altNames: [{ type: 2, value: dnsName }, ...addresses.map((ip) => ({ type: 7, ip }) as const)],
       },
     ],
   });

@@ -1,0 +1,283 @@
+import { createDecipheriv, createHmac, randomUUID } from "node:crypto";
+import { open, sealingKey } from "@paybell/contract";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { PartnerInput } from "../packages/server/src/partners/settings.ts";
+import { type Delivery, ipnOf } from "./support/receiver.ts";
+import { startTestService, type TestPartner, type TestService } from "./support/service.ts";
+
+type Fields = Readonly<Record<string, unknown>>;
+
+let service: TestService;
+beforeAll(async () => {
+  service = await startTestService();
+});
+afterAll(() => service.stop());
+
+const agreed = {
+  mode: "fields",
+  card: ["transaction_type", "status", "id", "amount", "reqId"],
+  settlement: ["status", "id", "transaction_type", "totalAmount"],
+} as const;
+
+interface Agreement {
+  readonly name: string;
+  readonly settings: Partial<PartnerInput>;
+  /** What these settings change of an IPN's values. */
+  readonly card?: Fields;
+  readonly settlement?: Fields;
+}
+
+const agreements: readonly Agreement[] = [
+  { name: "aes-256-gcm in base64, the default", settings: {} },
+  {
+    name: "aes-256-gcm in base64url, the whole signed",
+    settings: { encoding: "base64url", signing: { mode: "whole" } },
+  },
+  {
+    name: "aes-256-gcm in hex, with contact swipe types and times of Hanoi",
+    settings: { encoding: "hex", swipeTypes: "contact", timeZone: "Asia/Ho_Chi_Minh" },
+    card: { swipeType: "CLS", transDateTime: "20260302063000" },
+    settlement: { transaction_time: "20260302063000" },
+  },
+  { name: "aes-256-cbc in base64, with sample names", settings: { cipher: "aes-256-cbc", wireNames: "sample" } },
+  {
+    name: "aes-256-cbc in base64url, an agreed list signed",
+    settings: { cipher: "aes-256-cbc", encoding: "base64url", signing: agreed },
+  },
+  {
+    name: "aes-256-cbc in hex, sample names, the whole signed, times of New York",
+    settings: {
+      cipher: "aes-256-cbc",
+      encoding: "hex",
+      wireNames: "sample",
+      signing: { mode: "whole" },
+      timeZone: "America/New_York",
+    },
+    card: { transDateTime: "20260301183000" },
+    settlement: { transaction_time: "20260301183000" },
+  },
+  {
+    name: "JWE, with ISO 8601 times and the total net",
+    settings: { cipher: "jwe", transactionTime: "iso8601", settlementTotal: "net", timeZone: "Asia/Ho_Chi_Minh" },
+    card: { transDateTime: "20260302063000" },
+    settlement: { transaction_time: "2026-03-01T23:30:00Z", totalAmount: "75000" },
+  },
+];
+
+/** Every field of section 2.2 that a switch can give, each with a value of its own. */
+function cardFields(command: string): Record<string, string> {
+  return {
+    aid: "A0000000651010",
+    amount: "12.50",
+    appName: `App of ${command}`,
+    approveCode: "A1B2C3",
+    batchNo: "000017",
+    billId: "bill-17",
+    cardHolder: "TRẦN THỊ B",
+    cardNumber: "356600******0505",
+    cardScheme: "JCB",
+    currency: "USD",
+    deviceId: "SN-17",
+    expDate: "12/31",
+    extraData: '{"command": "quoted \\"here\\" & there"}',
+    id: randomUUID(),
+    invoiceNo: "000018",
+    isoResponseCode: "00",
+    merchantAddress: "17 Hàng Bạc",
+    merchantId: "MERCHANT-17",
+    merchantName: "Café 17",
+    merchantTransId: "order-17",
+    mid: "M00000000000017",
+    paymentType: "qrmo",
+    refId: "417017017017",
+    reqId: randomUUID(),
+    status: "SUCCESS",
+    swipeType: "CTL",
+    tc: "00112233445566AA",
+    tid: "T0000017",
+    traceNo: "000019",
+    transDateTime: "2026-03-01T23:30:00Z",
+  };
+}
+
+function settlementFields(): Record<string, string> {
+  return {
+    batchNo: "000017",
+    deviceId: "SN-17",
+    extraData: "end of day",
+    id: randomUUID(),
+    merchantTransId: "settle-17",
+    mid: "M00000000000017",
+    quantity: "1",
+    reqId: randomUUID(),
+    saleQuantity: "2",
+    saleTotalAmount: "100000",
+    status: "SUCCESS",
+    tid: "T0000017",
+    transaction_time: "2026-03-01T23:30:00Z",
+    voidQuantity: "1",
+    voidTotalAmount: "25000",
+  };
+}
+
+const settlementList = [
+  { reqId: randomUUID(), refNo: "417000000001" },
+  { reqId: randomUUID(), refNo: "417000000001" },
+];
+
+interface Reported {
+  readonly command: string;
+  readonly transactionType: string;
+  readonly original?: string;
+}
+
+const cardCommands: readonly Reported[] = [
+  { command: "SALE", transactionType: "SALE" },
+  { command: "PREAUTH", transactionType: "SALE" },
+  { command: "PREAUTH_COMPLETE", transactionType: "SALE", original: "PREAUTH" },
+  { command: "VOID", transactionType: "VOID", original: "SALE" },
+];
+
+function deliveryOf(deliveries: readonly Delivery[], command: string): Delivery | undefined {
+  return deliveries.find(({ headers }) => headers["paybell-command"] === command);
+}
+
+describe.each(agreements)("a partner with $name", ({ settings, card, settlement }) => {
+  const facts = new Map(cardCommands.map(({ command }) => [command, cardFields(command)]));
+  const settled = settlementFields();
+  let partner: TestPartner;
+  let deliveries: readonly Delivery[];
+
+  beforeAll(async () => {
+    partner = await service.register(settings);
+    const partnerId = partner.id;
+    await service.report([
+      ...cardCommands.map(({ command, original }) => ({
+        partnerId,
+        externalId: `switch-${command}`,
+        command,
+        ...(original !== undefined && { originalExternalId: `switch-${original}` }),
+        ...facts.get(command),
+      })),
+      { partnerId, externalId: "switch-SETTLEMENT", command: "SETTLEMENT", ...settled, settlementList },
+    ]);
+    deliveries = await partner.server.next(5);
+  });
+
+  test.each(cardCommands)("receives the $command as $transactionType, every field of it", (reported) => {
+    const { command, transactionType, original } = reported;
+    const delivery = deliveryOf(deliveries, command);
+    expect(delivery?.refused).toBeUndefined();
+    expect(delivery?.received?.ipn).toEqual({
+      ...facts.get(command),
+      transDateTime: "20260301233000",
+      ...card,
+      transaction_type: transactionType,
+      signature: expect.stringMatching(/^[0-9a-f]{64}$/),
+    });
+    const originalId = original === undefined ? undefined : facts.get(original)?.["id"];
+    expect(delivery?.headers["paybell-original-transaction"]).toBe(originalId);
+  });
+
+  test("receives the settlement with its totals and its list", () => {
+    const delivery = deliveryOf(deliveries, "SETTLEMENT");
+    expect(delivery?.refused).toBeUndefined();
+    expect(delivery?.received?.ipn).toEqual({
+      ...settled,
+      callbackUrl: partner.server.url,
+      totalAmount: "125000",
+      transaction_time: "20260301233000",
+      ...settlement,
+      transaction_type: "SETTLE",
+      settlementList,
+      signature: expect.stringMatching(/^[0-9a-f]{64}$/),
+    });
+  });
+
+  test("finds under their wire names the fields that the specification's sample spells otherwise", () => {
+    const sample = settings.wireNames === "sample";
+    const cardNames = Object.keys(wireOf(partner, deliveryOf(deliveries, "SALE"), settings));
+    expect(cardNames).toEqual(
+      expect.arrayContaining(
+        sample ? ["approve_code", "device_id", "payment_type"] : ["approveCode", "deviceId", "paymentType"],
+      ),
+    );
+    expect(cardNames).not.toContain(sample ? "approveCode" : "approve_code");
+    const wire = wireOf(partner, deliveryOf(deliveries, "SETTLEMENT"), settings);
+    expect(wire).toHaveProperty(sample ? "deviceID" : "deviceId", "SN-17");
+    if (sample) expect(wire).toMatchObject({ request_body: "", response: "" });
+    else expect(wire).not.toHaveProperty("request_body");
+  });
+});
+
+function wireOf(partner: TestPartner, delivery: Delivery | undefined, settings: Partial<PartnerInput>): Fields {
+  const { data } = JSON.parse(String(delivery?.body)) as { data: string };
+  const { cipher = "aes-256-gcm", encoding = "base64" } = settings;
+  const keyId = delivery?.received?.keyId ?? "";
+  const key = sealingKey(keyId, Buffer.from(partner.secrets.encryptionKey, "base64"));
+  return JSON.parse(open(data, { cipher, encoding }, [key]).text) as Fields;
+}
+
+test("with nothing but AES-256-GCM and HMAC-SHA256 of Node, the IPN opens and its signature is section 5.1's", async () => {
+  const partner = await service.register();
+  await service.report([{ partnerId: partner.id, externalId: "one", command: "SALE", ...cardFields("SALE") }]);
+  const [delivery] = await partner.server.next(1);
+  const { data } = JSON.parse(String(delivery?.body)) as { data: string };
+  const bytes = Buffer.from(data, "base64");
+  const key = Buffer.from(partner.secrets.encryptionKey, "base64");
+  const decipher = createDecipheriv("aes-256-gcm", key, bytes.subarray(0, 12)).setAuthTag(bytes.subarray(-16));
+  const text = Buffer.concat([decipher.update(bytes.subarray(12, -16)), decipher.final()]).toString("utf8");
+  const { signature, ...ipn } = JSON.parse(text) as Record<string, string>;
+  const signed =
+    `aid=${ipn["aid"]}&amount=${ipn["amount"]}&approveCode=${ipn["approveCode"]}` +
+    `&isoResponseCode=${ipn["isoResponseCode"]}&merchantTransId=${ipn["merchantTransId"]}` +
+    `&isoResponseCode=${ipn["isoResponseCode"]}&cardScheme=${ipn["cardScheme"]}&tid=${ipn["tid"]}` +
+    `&mid=${ipn["mid"]}&traceNo=${ipn["traceNo"]}&batchNo=${ipn["batchNo"]}`;
+  const expected = createHmac("sha256", Buffer.from(partner.secrets.signingKey, "base64")).update(signed).digest("hex");
+  expect(signature).toBe(expected);
+});
+
+test("the Void of a PreAuth is a CANCEL", async () => {
+  const partner = await service.register();
+  const [preAuth, cancel] = [cardFields("PREAUTH"), cardFields("VOID")];
+  const common = { partnerId: partner.id };
+  await service.report([
+    { ...common, externalId: "preauth", command: "PREAUTH", ...preAuth },
+    { ...common, externalId: "cancel", originalExternalId: "preauth", command: "VOID", ...cancel },
+  ]);
+  const deliveries = await partner.server.next(2);
+  const types = Object.fromEntries(
+    deliveries.map((delivery) => [ipnOf(delivery)["id"], ipnOf(delivery)["transaction_type"]]),
+  );
+  expect(types).toEqual({ [String(preAuth["id"])]: "SALE", [String(cancel["id"])]: "CANCEL" });
+});
+
+test("what a switch leaves out goes out as an empty string, 14 digits of a time as they are", async () => {
+  const partner = await service.register({ timeZone: "Asia/Ho_Chi_Minh" });
+  const failure = { status: "ERROR", isoResponseCode: "51", transDateTime: "20260301120000" };
+  await service.report([{ partnerId: partner.id, externalId: "bare", command: "SALE", ...failure }]);
+  const [delivery] = await partner.server.next(1);
+  const { id, signature: _, ...ipn } = ipnOf(delivery);
+  expect(id).toMatch(/^[0-9a-f-]{36}$/);
+  const known = { ...failure, paymentType: "card", transaction_type: "SALE" };
+  const empty = Object.keys(cardFields("SALE")).filter((name) => name !== "id" && !(name in known));
+  expect(ipn).toEqual({ ...Object.fromEntries(empty.map((name) => [name, ""])), ...known });
+});
+
+test("a completion that is reported twice is a duplicate: one transaction, one IPN", async () => {
+  const partner = await service.register();
+  const completion: Fields = { partnerId: partner.id, externalId: "twice", command: "SALE", ...cardFields("SALE") };
+  const answers = await Promise.all(
+    Array.from({ length: 10 }, () =>
+      service.operator("POST", "/operator/v1/completions", { completions: [completion] }),
+    ),
+  );
+  const results = answers.flatMap(({ body }) => body["results"] as { result: string; transactionId: string }[]);
+  expect(results.filter(({ result }) => result === "accepted")).toHaveLength(1);
+  expect(results.filter(({ result }) => result === "duplicate")).toHaveLength(9);
+  expect(new Set(results.map(({ transactionId }) => transactionId))).toEqual(new Set([completion["id"]]));
+  const sentinel = randomUUID();
+  await service.report([{ ...completion, externalId: "sentinel", id: sentinel }]);
+  const deliveries = await partner.server.until((all) => all.some(({ received }) => received?.ipn.id === sentinel));
+  expect(deliveries).toHaveLength(2);
+});

@@ -1,0 +1,85 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { sale } from "./support/commands.ts";
+import { startTestService, type TestPartner, type TestService } from "./support/service.ts";
+
+let service: TestService;
+let partner: TestPartner;
+beforeAll(async () => {
+  service = await startTestService();
+  partner = await service.register();
+});
+afterAll(() => service.stop());
+
+async function deliveriesOf(id: unknown): Promise<number> {
+  const sentinel = await partner.run(sale());
+  const all = await partner.server.until((some) =>
+    some.some(({ received }) => received?.ipn.id === sentinel.body["id"]),
+  );
+  return all.filter(({ received }) => received?.ipn.id === id).length;
+}
+
+test("one command sent 20 times at once is one transaction, one charge and one IPN", async () => {
+  const booked = service.acquirer.books.all().length;
+  const command = sale({ card: { token: "tok_slow_100" } });
+  const answers = await Promise.all(Array.from({ length: 20 }, () => partner.run(command)));
+  expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200));
+  // The notification goes on meanwhile: its state may differ from answer to answer, its id may not.
+  const told = answers.map(({ body: { notification, ...fields } }) => ({
+    ...fields,
+    notificationId: (notification as { id: string }).id,
+  }));
+  expect(told).toEqual(told.map(() => told[0]));
+  const [first] = answers;
+  expect(service.acquirer.books.all()).toHaveLength(booked + 1);
+  expect(await deliveriesOf(first?.body["id"])).toBe(1);
+});
+
+test("the reqId in other letters, and the fields in another order, are the same command", async () => {
+  const command = sale();
+  const first = await partner.run(command);
+  const { reqId, ...others } = command;
+  const reordered = Object.fromEntries(Object.entries(others).reverse());
+  const again = await partner.run({ ...reordered, reqId: String(reqId).toUpperCase() });
+  expect(again.status).toBe(200);
+  expect(again.body["id"]).toBe(first.body["id"]);
+  expect(await deliveriesOf(first.body["id"])).toBe(1);
+});
+
+test("the same reqId with another body is refused, before and after the outcome, and charges nothing", async () => {
+  const command = sale({ card: { token: "tok_slow_300" } });
+  const running = partner.run(command, { prefer: "respond-async" });
+  const begun = await running;
+  const booked = service.acquirer.books.all().length;
+  const during = await partner.run({ ...command, amount: "150001" });
+  expect(during).toMatchObject({ status: 409, body: { code: "req_id_reused" } });
+  const { body } = await partner.run(command);
+  expect(body).toMatchObject({ id: begun.body["id"], status: "SUCCESS" });
+  const after = await partner.run({ ...command, amount: "150001" });
+  expect(after).toMatchObject({ status: 409, body: { code: "req_id_reused" } });
+  expect(service.acquirer.books.all()).toHaveLength(booked);
+});
+
+test("a decline is a result too: repeated, not tried again", async () => {
+  const command = sale({ card: { token: "tok_decline_05" } });
+  const first = await partner.run(command);
+  const again = await partner.run(command);
+  expect(again.body).toMatchObject({ id: first.body["id"], traceNo: first.body["traceNo"], isoResponseCode: "05" });
+  expect(await deliveriesOf(first.body["id"])).toBe(1);
+});
+
+test("a refusal uses nothing up: the corrected command runs under the same reqId", async () => {
+  const command = sale();
+  expect((await partner.run({ ...command, amount: "0" })).status).toBe(400);
+  expect(await partner.run(command)).toMatchObject({ status: 200, body: { status: "SUCCESS" } });
+});
+
+test("another partner's reqId is no business of this one", async () => {
+  const other = await service.register();
+  const command = sale();
+  const [mine, theirs] = await Promise.all([partner.run(command), other.run(command)]);
+  expect(mine.status).toBe(200);
+  expect(theirs.status).toBe(200);
+  expect(mine.body["id"]).not.toBe(theirs.body["id"]);
+  const foreign = await other.call("GET", `/v1/transactions/${String(mine.body["id"])}`);
+  expect(foreign).toMatchObject({ status: 404, body: { code: "not_found" } });
+});

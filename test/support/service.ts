@@ -1,0 +1,222 @@
+import { randomBytes } from "node:crypto";
+import { type Cipher, type Encoding, headerNames, type Signing } from "@paybell/contract";
+import type { ReceiverOptions } from "@paybell/partner";
+import { SimulatedAcquirer } from "../../packages/server/src/acquirer/simulator/simulator.ts";
+import { type Service, startService } from "../../packages/server/src/app.ts";
+import { readConfig } from "../../packages/server/src/config.ts";
+import { createLog } from "../../packages/server/src/log.ts";
+import { MasterKey } from "../../packages/server/src/partners/master-key.ts";
+import type { PartnerInput } from "../../packages/server/src/partners/settings.ts";
+import { createDatabase, type TestDatabase } from "./database.ts";
+import { callbackCa, type PartnerServer, startPartnerServer } from "./receiver.ts";
+
+export const operatorToken = "operator-token-of-the-tests-0123456789";
+
+export interface HttpAnswer {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly text: string;
+  /** Empty for what is no JSON. */
+  readonly body: Readonly<Record<string, unknown>>;
+}
+
+export interface HttpCall {
+  readonly key?: string | null;
+  readonly json?: unknown;
+  readonly body?: RequestInit["body"];
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** One call to a service. `json` is sent as such; the key as a bearer token. */
+export async function callHttp(baseUrl: string, method: string, path: string, call: HttpCall): Promise<HttpAnswer> {
+  const { key, json, body, headers } = call;
+  const response = await fetch(`${baseUrl}${path}`, {
+    method,
+    headers: {
+      ...(typeof key === "string" && { authorization: `Bearer ${key}` }),
+      ...(json !== undefined && { "content-type": "application/json" }),
+      ...headers,
+    },
+    ...(json !== undefined && { body: JSON.stringify(json) }),
+    ...(body !== undefined && { body, duplex: "half" }),
+  });
+  const text = await response.text();
+  const isJson = (response.headers.get("content-type") ?? "").includes("json");
+  return { status: response.status, headers: response.headers, text, body: isJson ? JSON.parse(text) : {} };
+}
+
+/** A service that tests call over HTTP, in whichever process it runs. */
+export interface ServiceClient {
+  readonly baseUrl: string;
+  operator(method: string, path: string, json?: unknown): Promise<HttpAnswer>;
+  /** Reports completions, none of which may be refused. Resolves to their transactions' ids, in order. */
+  report(completions: readonly Readonly<Record<string, unknown>>[]): Promise<readonly string[]>;
+  /** Registers a partner with an HTTPS server of its own, which opens what it is sent with the keys it was given. */
+  register(settings?: Partial<PartnerInput>, options?: RegisterOptions): Promise<TestPartner>;
+}
+
+interface RegisterOptions {
+  /** Where its server listens; default 127.0.0.1. */
+  readonly host?: string;
+  /** Uses this one in place of a server of its own. */
+  readonly server?: PartnerServer;
+}
+
+export interface TestPartner {
+  readonly id: string;
+  readonly secrets: Secrets;
+  readonly keys: ReceiverOptions;
+  readonly server: PartnerServer;
+  call(method: string, path: string, call?: HttpCall): Promise<HttpAnswer>;
+  run(command: Readonly<Record<string, unknown>>, headers?: Readonly<Record<string, string>>): Promise<HttpAnswer>;
+  /** Its notification once it has the state. */
+  settled(notificationId: string, state: string): Promise<Readonly<Record<string, unknown>>>;
+}
+
+export interface Secrets {
+  readonly apiKey: string;
+  readonly encryptionKey: string;
+  readonly signingKey: string;
+  readonly webhookSecret: string;
+}
+
+export function serviceClient(baseUrl: string): ServiceClient {
+  const operator = (method: string, path: string, json?: unknown) =>
+    callHttp(baseUrl, method, path, { key: operatorToken, ...(json !== undefined && { json }) });
+
+  async function register(settings: Partial<PartnerInput> = {}, options: RegisterOptions = {}): Promise<TestPartner> {
+    const { host = "127.0.0.1", server = await startPartnerServer(host) } = options;
+    const { status, body, text } = await operator("POST", "/operator/v1/partners", {
+      name: "A partner",
+      callBackUrl: server.url,
+      callbackAddresses: [`${host}/32`],
+      callingAddresses: ["127.0.0.1/32"],
+      ...settings,
+    });
+    if (status !== 201) throw new Error(`the partner was not registered: ${text}`);
+    const { id, ...secrets } = body as unknown as Secrets & { id: string };
+    const keys = receiverKeys(secrets, settings);
+    server.opensWith(keys);
+    const call = (method: string, path: string, how: HttpCall = {}) =>
+      callHttp(baseUrl, method, path, { key: secrets.apiKey, ...how });
+    return {
+      id,
+      secrets,
+      keys,
+      server,
+      call,
+      run: (command, headers = {}) => call("POST", "/v1/commands", { json: command, headers }),
+      settled: (notificationId, state) =>
+        eventually(`notification ${notificationId} to be ${state}`, async () => {
+          const { body: found } = await call("GET", `/v1/notifications/${notificationId}`);
+          return found["state"] === state ? found : undefined;
+        }),
+    };
+  }
+
+  return {
+    baseUrl,
+    operator,
+    register,
+    async report(completions) {
+      const { body, text } = await operator("POST", "/operator/v1/completions", { completions });
+      const results = (body["results"] ?? []) as { result: string; transactionId?: string }[];
+      const refused = results.filter(({ result }) => result === "refused");
+      if (results.length !== completions.length || refused.length > 0) throw new Error(`not all accepted: ${text}`);
+      return results.map(({ transactionId = "" }) => transactionId);
+    },
+  };
+}
+
+function receiverKeys(secrets: Secrets, settings: Partial<PartnerInput>): ReceiverOptions {
+  const { encryptionKey, signingKey, webhookSecret } = secrets;
+  const { cipher, encoding, signing }: { cipher?: Cipher; encoding?: Encoding; signing?: Signing } = settings;
+  return {
+    encryptionKey,
+    signingKey,
+    webhookSecret,
+    ...(cipher && { cipher }),
+    ...(encoding && { encoding }),
+    ...(signing && { signing }),
+  };
+}
+
+export interface TestService extends ServiceClient {
+  readonly service: Service;
+  readonly database: TestDatabase;
+  readonly acquirer: SimulatedAcquirer;
+  /** Everything logged so far, at level debug. */
+  logged(): string;
+  /** Stops the service, then its partners' servers; removes the database it made. */
+  stop(): Promise<void>;
+}
+
+export interface TestServiceOptions {
+  /** Default: one of its own. */
+  readonly database?: TestDatabase;
+  /** Default true: it calls loopback addresses. */
+  readonly sandbox?: boolean;
+  readonly env?: NodeJS.ProcessEnv;
+}
+
+/** A service in this process, as `paybell serve` wires it, on a free port of 127.0.0.1. */
+export async function startTestService(options: TestServiceOptions = {}): Promise<TestService> {
+  const { sandbox = true, env = {} } = options;
+  const database = options.database ?? (await createDatabase());
+  const lines: string[] = [];
+  const acquirer = new SimulatedAcquirer();
+  const service = await startService({
+    config: { ...readConfig({ PAYBELL_OPERATOR_TOKEN: operatorToken, ...env }), port: 0 },
+    databaseUrl: database.url,
+    masterKey: new MasterKey(randomBytes(32)),
+    acquirer,
+    acquirerName: "simulator",
+    log: createLog("debug", { write: (line) => void lines.push(line) }),
+    sandbox,
+    hosts: ["127.0.0.1"],
+    callbackCas: [await callbackCa()],
+  });
+  const [baseUrl = ""] = service.urls;
+  const client = serviceClient(baseUrl);
+  const servers = new Set<PartnerServer>();
+  return {
+    ...client,
+    service,
+    database,
+    acquirer,
+    logged: () => lines.join(""),
+    async register(settings, how) {
+      const partner = await client.register(settings, how);
+      servers.add(partner.server);
+      return partner;
+    },
+    async stop() {
+      await service.stop();
+      await Promise.all([...servers].map((server) => server.close()));
+      if (options.database === undefined) await database.drop();
+    },
+  };
+}
+
+const eventuallyMs = 15_000;
+const lookEveryMs = 10;
+
+/** What `look` finds, as soon as it finds something: for what tells nobody when it comes to be, such as a row. */
+export async function eventually<Found>(
+  what: string,
+  look: () => Promise<Found | undefined>,
+  timeoutMs = eventuallyMs,
+): Promise<Found> {
+  const deadlineMs = performance.now() + timeoutMs;
+  for (;;) {
+    const found = await look();
+    if (found !== undefined) return found;
+    if (performance.now() > deadlineMs) throw new Error(`waited ${timeoutMs} ms in vain for ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, lookEveryMs));
+  }
+}
+
+/** The id that every attempt of one notification carries. */
+export function notificationIdOf({ headers }: { readonly headers: Readonly<Record<string, unknown>> }): string {
+  return String(headers[headerNames.id]);
+}

@@ -1,0 +1,52 @@
+import { randomUUID } from "node:crypto";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { reportedSale, sale } from "./support/commands.ts";
+import { startTestService, type TestPartner, type TestService } from "./support/service.ts";
+
+let service: TestService;
+let partner: TestPartner;
+beforeAll(async () => {
+  service = await startTestService();
+  partner = await service.register();
+});
+afterAll(() => service.stop());
+
+/** What came is in the order it was made: when this Sale's IPN is there, nothing made before it is still to come. */
+async function idsUntilSentinel(): Promise<readonly (string | undefined)[]> {
+  const { body } = await partner.run(sale());
+  const deliveries = await partner.server.until((all) => all.some(({ received }) => received?.ipn.id === body["id"]));
+  return deliveries.map(({ received }) => received?.ipn.id).filter((id) => id !== body["id"]);
+}
+
+test("a Logon is answered, kept, and not notified", async () => {
+  const command = { command: "LOGON", reqId: randomUUID(), tid: "T0000001", mid: "M00000000000001" };
+  const answer = await partner.run(command);
+  expect(answer.status, answer.text).toBe(200);
+  expect(answer.body).toMatchObject({ command: "LOGON", status: "SUCCESS", isoResponseCode: "00", notification: null });
+  expect(await idsUntilSentinel()).toEqual([]);
+  const kept = await partner.call("GET", `/v1/transactions/${String(answer.body["id"])}`);
+  expect(kept.body).toEqual(answer.body);
+});
+
+test("Logon, Reversal and Batch Upload that a switch reports are kept, and not notified", async () => {
+  const before = (await idsUntilSentinel()).length;
+  const reported = ["LOGON", "REVERSAL", "BATCH_UPLOAD"].map((command) =>
+    reportedSale(partner.id, { command, reqId: randomUUID() }),
+  );
+  const ids = await service.report(reported);
+  expect(new Set(ids).size).toBe(3);
+  const came = await idsUntilSentinel();
+  expect(came.filter((id) => ids.includes(id ?? ""))).toEqual([]);
+  expect(came).toHaveLength(before + 1);
+  for (const [index, id] of ids.entries()) {
+    const { body } = await partner.call("GET", `/v1/transactions/${id}`);
+    expect(body).toMatchObject({ command: reported[index]?.["command"], status: "SUCCESS", notification: null });
+  }
+});
+
+test("what the partner pulls holds no system command either", async () => {
+  const { body } = await partner.call("GET", "/v1/notifications");
+  const items = body["items"] as { id: string; headers: Record<string, string> }[];
+  expect(items.length).toBeGreaterThan(0);
+  expect(new Set(items.map(({ headers }) => headers["paybell-command"]))).toEqual(new Set(["SALE"]));
+});
