@@ -20,8 +20,11 @@ import type { EventSink, NewEvent } from "./events.ts";
 import { createHttp } from "./http/server.ts";
 import { readId } from "./ids.ts";
 import { InstanceLease } from "./instance.ts";
+import { Completer } from "./ledger/completer.ts";
 import { Ledger } from "./ledger/ledger.ts";
 import { Reports } from "./ledger/reports.ts";
+import { Reverser } from "./ledger/reverser.ts";
+import { Settler } from "./ledger/settler.ts";
 import type { Log } from "./log.ts";
 import { createMetrics, type Metrics } from "./metrics.ts";
 import { CachedPartners } from "./partners/directory.ts";
@@ -40,6 +43,8 @@ import { migrate } from "./store/migrate.ts";
 import { PostgresNotifications } from "./store/notifications.ts";
 import { Partitions } from "./store/partitions.ts";
 import { PostgresPartners } from "./store/partners.ts";
+import { PostgresReversals } from "./store/reversals.ts";
+import { PostgresSettlements } from "./store/settlements.ts";
 import { PostgresTerminals } from "./store/terminals.ts";
 import { PostgresTransactions } from "./store/transactions.ts";
 
@@ -204,17 +209,22 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       },
     });
     const isRegisteredDevice = terminals.isRegisteredDevice.bind(terminals);
+    const completer = new Completer({ completions, notifier, events, metrics });
+    const reversals = new PostgresReversals(database.engine);
+    const { acquirer } = options;
+    const { acquirerTimeoutMs } = config;
+    const shared = { transactions, completer, acquirer, log, acquirerTimeoutMs };
+    const reverser = new Reverser({ ...shared, reversals });
+    const settler = new Settler({ ...shared, settlements: new PostgresSettlements(database.engine) });
     const ledger = new Ledger({
-      transactions,
-      completions,
-      acquirer: options.acquirer,
-      notifier,
+      ...shared,
+      reversals,
+      reverser,
+      settler,
       lease,
-      events,
       clock: systemClock,
-      log,
       metrics,
-      acquirerTimeoutMs: config.acquirerTimeoutMs,
+      preAuthDays: config.preAuthDays,
       commandsMax,
       sandbox,
       isRegisteredDevice,
@@ -267,6 +277,8 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     await lease.start();
     directory.start();
     dispatcher.start();
+    reverser.start();
+    settler.start();
     alerts.start();
     const timers = [
       setInterval(() => {
@@ -286,6 +298,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       const closed = http.close();
       for (const timer of timers) clearInterval(timer);
       await ledger.stop(ledgerStopMs);
+      await Promise.all([reverser.stop(), settler.stop()]);
       await dispatcher.stop();
       await closed;
       await options.acquirer.close();

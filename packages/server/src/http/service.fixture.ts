@@ -283,6 +283,11 @@ function transactionOf(partner: Partner, request: CommandRequest, done: boolean)
           : { kind: "system", fields },
     notification: done ? { id: newId<"notification">(), state: "pending" } : null,
     createdAtMs: Date.UTC(2026, 0, 31),
+    amountMinor: null,
+    currency: null,
+    batch: null,
+    reversal: null,
+    runBy: null,
     completedAtMs: null,
   };
 }

@@ -4,31 +4,37 @@ import type { Logger } from "pino";
 import { type Acquirer, NoAnswer, NotSent } from "../acquirer/acquirer.ts";
 import type { Clock } from "../clock.ts";
 import { requestProblems } from "../commands/check.ts";
+import { refusalError } from "../commands/original.ts";
 import type { Outcome } from "../commands/outcome.ts";
-import type { CommandRequest } from "../commands/request.ts";
+import type { CommandRequest, ReversalRequest } from "../commands/request.ts";
+import { beginReversal, completeReversalOfUnknown } from "../commands/reversal.ts";
 import { badFields, type FieldProblem, PaybellError } from "../errors.ts";
-import type { EventSink } from "../events.ts";
-import { type ChainId, newId, type PartnerId, type TransactionId } from "../ids.ts";
+import { type ChainId, newId, type PartnerId, readId, type TransactionId } from "../ids.ts";
 import type { Instance, Lease } from "../instance.ts";
 import type { Metrics } from "../metrics.ts";
 import { callbackUrlProblem } from "../partners/callback-url.ts";
 import type { Partner } from "../partners/partner.ts";
-import type { NewNotification, Notifier } from "./notifier.ts";
-import { type Completed, complete, type Procedure, procedureFor } from "./procedure.ts";
-import type { CompletionStore, Init, TransactionStore } from "./store.ts";
+import type { Completer } from "./completer.ts";
+import { type Procedure, procedureFor, resultOf, reversalResult } from "./procedure.ts";
+import type { ReversalStore, Reverser } from "./reverser.ts";
+import type { Settler } from "./settler.ts";
+import type { Begun, Init, TransactionStore } from "./store.ts";
 import type { Transaction } from "./transaction.ts";
 
 export interface LedgerParts {
   readonly transactions: TransactionStore;
-  readonly completions: CompletionStore;
+  readonly completer: Completer;
+  readonly reversals: ReversalStore;
+  readonly reverser: Pick<Reverser, "wake">;
+  readonly settler: Pick<Settler, "wake">;
   readonly acquirer: Acquirer;
-  readonly notifier: Notifier;
   readonly lease: Lease;
-  readonly events: EventSink;
   readonly clock: Clock;
   readonly log: Logger;
-  readonly metrics: Pick<Metrics, "commands" | "commandSeconds" | "notificationsCreated" | "lateAnswers">;
+  readonly metrics: Pick<Metrics, "commandSeconds" | "lateAnswers">;
   readonly acquirerTimeoutMs: number;
+  /** For how long a PreAuth can be completed or voided. */
+  readonly preAuthDays: number;
   /** Commands in the acquirer's hands at once; more are refused before anything is accepted. */
   readonly commandsMax: number;
   readonly sandbox: boolean;
@@ -46,7 +52,8 @@ export interface CommandAnswer {
 const answerGraceMs = 5_000;
 /** How long the repeat of a command that still runs waits for its outcome. */
 const repeatWaitMs = 10_000;
-const repeatPollMs = 250;
+const pollFirstMs = 10;
+const pollMostMs = 250;
 
 /** Runs commands: INIT durable, acquirer asked, result and IPN durable, answer. */
 export class Ledger {
@@ -66,9 +73,14 @@ export class Ledger {
     return this.#parts.transactions.findByReqId(partnerId, reqId);
   }
 
+  /** The transaction with its original, Voids, completion and Reversal, in the order they came. */
+  chain(transaction: Transaction): Promise<readonly Transaction[]> {
+    return this.#parts.transactions.chain(transaction);
+  }
+
   /**
-   * @throws PaybellError with every bad field, before anything is durable; 409 when the state forbids the command; 503
-   * `unavailable` only before anything was accepted.
+   * @throws PaybellError with every bad field, before anything is durable; 404 for an original that is not there; 409 when
+   * the state forbids the command; 503 `unavailable` only before anything was accepted.
    */
   async run(partner: Partner, request: CommandRequest, options: { respondAsync: boolean }): Promise<CommandAnswer> {
     await this.#requireValid(partner, request);
@@ -76,30 +88,25 @@ export class Ledger {
     if (instance === undefined || this.#stopping || this.#running.size >= this.#parts.commandsMax) {
       throw new PaybellError("unavailable", "No more commands can be taken now.", { retryAfterS: 1 });
     }
-    const nowMs = this.#parts.clock.nowMs();
-    const id = newId<"transaction">(nowMs);
-    const procedure = procedureFor(request, { id, atMs: nowMs });
-    const init = toInit(partner, request, id, instance, procedure);
+    const original = await this.#originalOf(partner, request);
+    const start = { id: newId<"transaction">(), atMs: this.#parts.clock.nowMs() };
+    const procedure = procedureFor(request, { start, original, preAuthDays: this.#parts.preAuthDays });
+    const init = toInit(partner, request, start.id, instance, procedure, original);
     const begun = await this.#parts.transactions.begin(init);
     if (begun.outcome === "repeated") return this.#repeat(partner, begun, options.respondAsync);
-    if (begun.outcome === "mid_mismatch") {
-      throw new PaybellError("terminal_mid_mismatch", `tid ${init.tid} is known under another mid.`);
-    }
-    if (begun.outcome === "terminal_unknown") {
-      throw new PaybellError("terminal_not_registered", `tid ${init.tid} is not registered.`);
-    }
-    const begunTransaction = toTransaction(init, begun.facts, begun.createdAtMs);
-    const running = this.#process(partner, begunTransaction, procedure, instance).finally(() =>
-      this.#running.delete(id),
-    );
+    if (begun.outcome !== "begun") throw refusedBy(begun, init);
+    const transaction = toTransaction(init, begun.facts, begun.createdAtMs);
+    const { id } = transaction;
+    const running = this.#carryOut(partner, transaction, request, procedure).finally(() => this.#running.delete(id));
     this.#running.set(id, running);
     // Whoever waits learns of a failure; without this line one that nobody waits for would end the process.
     running.catch(() => undefined);
-    if (options.respondAsync) return { transaction: begunTransaction, done: false };
-    return this.#awaitOutcome(running, begunTransaction, this.#parts.acquirerTimeoutMs + answerGraceMs);
+    if (options.respondAsync) return { transaction, done: false };
+    const ended = await within(this.#parts.acquirerTimeoutMs + answerGraceMs, running);
+    return { transaction: ended ?? transaction, done: ended !== undefined && ended.state !== "INIT" };
   }
 
-  /** Completes, as in doubt, what an instance that is gone had begun: ERROR 96. Resolves to how many. */
+  /** Ends what an instance that is gone had begun: ERROR 96, in doubt, or a partner's Reversal as it was asked for. */
   async takeOver(partnerOf: (id: PartnerId) => Promise<Partner | undefined>): Promise<number> {
     const instance = this.#parts.lease.current();
     if (instance === undefined) return 0;
@@ -108,9 +115,8 @@ export class Ledger {
       taken.map(async (transaction) => {
         const partner = await partnerOf(transaction.partnerId);
         if (partner === undefined) return;
-        this.#parts.log.warn({ transaction: transaction.id }, "took over a command in doubt; it ends as ERROR 96");
-        this.#record(transaction, "in_doubt", { command: transaction.command });
-        await this.#finish(partner, transaction, complete(transaction.facts, { kind: "in_doubt" }, partner), instance);
+        if (transaction.command === "REVERSAL") await this.#reverse(partner, transaction);
+        else await this.#endInDoubt(partner, transaction, instance);
       }),
     );
     return taken.length;
@@ -146,65 +152,97 @@ export class Ledger {
     }
   }
 
+  /** What the command refers to. A Reversal may name what has not come yet: it is remembered, and has no original. */
+  async #originalOf(partner: Partner, request: CommandRequest): Promise<Transaction | undefined> {
+    const { transactions } = this.#parts;
+    if ("transactionId" in request && request.transactionId) {
+      const id = readId<"transaction">(request.transactionId);
+      const original = id && (await transactions.find(partner.id, id));
+      if (!original) throw new PaybellError("not_found", "There is no transaction with this transactionId.");
+      return original;
+    }
+    if (request.command !== "REVERSAL" || !request.originalReqId) return undefined;
+    const reqId = request.originalReqId.toLowerCase();
+    const known = await transactions.findByReqId(partner.id, reqId);
+    if (known !== undefined) return known;
+    const arrived = await transactions.reverseBeforeArrival(partner.id, reqId);
+    return arrived && transactions.find(partner.id, arrived);
+  }
+
   async #repeat(
     partner: Partner,
     begun: { readonly sameBody: boolean; readonly id: TransactionId },
     respondAsync: boolean,
   ): Promise<CommandAnswer> {
     if (!begun.sameBody) throw new PaybellError("req_id_reused");
-    const deadlineMs = this.#parts.clock.monotonicMs() + (respondAsync ? 0 : repeatWaitMs);
-    const running = this.#running.get(begun.id);
+    const ended = respondAsync ? undefined : await this.#awaitEnd(partner.id, begun.id, repeatWaitMs);
+    const transaction = ended ?? (await this.#parts.transactions.find(partner.id, begun.id));
+    if (transaction === undefined) {
+      throw new PaybellError("unavailable", "The first request is being taken back.", { retryAfterS: 1 });
+    }
+    return { transaction, done: transaction.state !== "INIT" };
+  }
+
+  /** The transaction once it has ended, whoever ends it; undefined when it has not in time. */
+  async #awaitEnd(partnerId: PartnerId, id: TransactionId, timeoutMs: number): Promise<Transaction | undefined> {
+    const deadlineMs = this.#parts.clock.monotonicMs() + timeoutMs;
+    const running = this.#running.get(id);
     if (running !== undefined)
       await within(
-        deadlineMs - this.#parts.clock.monotonicMs(),
+        timeoutMs,
         running.catch(() => undefined),
       );
-    for (;;) {
-      const transaction = await this.#parts.transactions.find(partner.id, begun.id);
-      if (transaction === undefined)
-        throw new PaybellError("unavailable", "The first request is being taken back.", { retryAfterS: 1 });
-      const done = transaction.state !== "INIT";
-      if (done || this.#parts.clock.monotonicMs() >= deadlineMs) return { transaction, done };
-      // Another instance runs it.
-      await new Promise((resolve) => setTimeout(resolve, repeatPollMs));
+    for (let waitMs = pollFirstMs; ; waitMs = Math.min(waitMs * 2, pollMostMs)) {
+      const transaction = await this.#parts.transactions.find(partnerId, id);
+      if (transaction !== undefined && transaction.state !== "INIT") return transaction;
+      if (this.#parts.clock.monotonicMs() >= deadlineMs) return undefined;
+      await new Promise((resolve) => setTimeout(resolve, waitMs));
     }
   }
 
-  async #awaitOutcome(running: Promise<Transaction>, begun: Transaction, timeoutMs: number): Promise<CommandAnswer> {
-    const transaction = await within(timeoutMs, running);
-    return transaction === undefined
-      ? { transaction: begun, done: false }
-      : { transaction, done: transaction.state !== "INIT" };
-  }
-
-  async #process(partner: Partner, begun: Transaction, procedure: Procedure, instance: Instance): Promise<Transaction> {
+  async #carryOut(
+    partner: Partner,
+    begun: Transaction,
+    request: CommandRequest,
+    procedure: Procedure,
+  ): Promise<Transaction> {
     const startedMs = this.#parts.clock.monotonicMs();
-    const outcome = await this.#ask(begun, procedure);
-    const transaction = await this.#finish(partner, begun, complete(begun.facts, outcome, partner), instance).catch(
-      (error: unknown) => {
-        // Nobody may wait for ever for a command whose result cannot be stored: it ends in doubt.
-        this.#parts.log.error({ err: error, transaction: begun.id }, "the result of a command could not be stored");
-        this.#record(begun, "in_doubt", { command: begun.command });
-        return this.#finish(partner, begun, complete(begun.facts, { kind: "in_doubt" }, partner), instance);
-      },
-    );
     const { command } = begun;
+    const ended =
+      command === "REVERSAL"
+        ? await this.#reverse(partner, begun, request as ReversalRequest)
+        : procedure.message === undefined
+          ? await this.#settle(begun)
+          : await this.#authorise(partner, begun, procedure.message);
     this.#parts.metrics.commandSeconds.observe({ command }, (this.#parts.clock.monotonicMs() - startedMs) / 1_000);
-    return transaction;
+    return ended;
   }
 
-  async #ask(begun: Transaction, procedure: Procedure): Promise<Outcome> {
+  async #authorise(
+    partner: Partner,
+    begun: Transaction,
+    message: NonNullable<Procedure["message"]>,
+  ): Promise<Transaction> {
+    const outcome = await this.#ask(begun, message);
+    const instance = begun.runBy as Instance;
+    const result = resultOf(begun, outcome, partner);
+    try {
+      const ended = await this.#parts.completer.complete(begun, result, instance);
+      if (result.reversal) this.#parts.reverser.wake();
+      return ended ?? (await this.find(begun.partnerId, begun.id)) ?? begun;
+    } catch (error) {
+      // Nobody may wait for ever for a command whose result cannot be stored.
+      this.#parts.log.error({ err: error, transaction: begun.id }, "the result of a command could not be stored");
+      return (await this.#endInDoubt(partner, begun, instance)) ?? begun;
+    }
+  }
+
+  async #ask(begun: Transaction, message: NonNullable<Procedure["message"]>): Promise<Outcome> {
     const { acquirer, log, acquirerTimeoutMs: timeoutMs } = this.#parts;
     try {
-      const onLateAnswer = (answer: { readonly responseCode: string }) => {
-        const approved = acquirer.approvals.has(answer.responseCode);
-        this.#parts.metrics.lateAnswers.inc({ approved: String(approved) });
-        this.#record(begun, approved ? "late_approval" : "late_answer", {
-          responseCode: answer.responseCode,
-          approved,
-        });
-      };
-      const answer = await acquirer.ask(procedure.message(begun.facts), { timeoutMs, onLateAnswer });
+      const onLateAnswer = (answer: { readonly responseCode: string }) =>
+        this.#answeredLate(begun, answer.responseCode);
+      const answer = await acquirer.ask(message(begun.facts), { timeoutMs, onLateAnswer });
       return { kind: "answered", answer, approvals: acquirer.approvals };
     } catch (error) {
       if (error instanceof NotSent) return { kind: "not_sent" };
@@ -213,42 +251,66 @@ export class Ledger {
     }
   }
 
-  /** Makes a command's result durable with its IPN, and passes the notification on. */
-  async #finish(partner: Partner, begun: Transaction, completed: Completed, instance: Instance): Promise<Transaction> {
-    const { state, facts } = completed;
-    const draft = facts.kind === "system" ? null : newNotification(begun, facts);
-    const slot = draft
-      ? this.#parts.notifier.reserve(partner.id, draft.content.length, begun.originalId !== null)
-      : undefined;
-    const notification = draft && { ...draft, lease: slot?.instance ?? null };
-    const answer = await this.#parts.completions
-      .complete({ partnerId: begun.partnerId, id: begun.id, instance, state, facts, notification })
-      .catch((error: unknown) => {
-        slot?.release();
-        throw error;
-      });
-    if (answer.outcome === "late") {
-      slot?.release();
-      return (await this.find(begun.partnerId, begun.id)) ?? begun;
-    }
-    this.#parts.metrics.commands.inc({ command: begun.command, outcome: state });
-    if (completed.warnings.length > 0) this.#record(begun, "delimiter_sent", { fields: completed.warnings });
-    if (notification) {
-      this.#parts.metrics.notificationsCreated.inc({ command: notification.command });
-      if (slot) slot.send(notification, answer.atMs);
-      else this.#parts.notifier.bornDue(partner.id);
-    }
-    const told = notification ? { id: notification.id, state: "pending" as const } : null;
-    return { ...begun, state, facts, notification: told, completedAtMs: answer.atMs };
+  /** It is recorded, changes no status and sends no IPN; an approval repeats the Reversal. */
+  #answeredLate(transaction: Transaction, responseCode: string): void {
+    const { acquirer, completer, metrics, reversals, reverser, log } = this.#parts;
+    const approved = acquirer.approvals.has(responseCode);
+    metrics.lateAnswers.inc({ approved: String(approved) });
+    completer.record(transaction, approved ? "late_approval" : "late_answer", { responseCode });
+    if (!approved || transaction.command === "LOGON") return;
+    reversals.repeat(transaction.partnerId, transaction.id).then(
+      () => reverser.wake(),
+      (error: unknown) => log.error({ err: error, transaction: transaction.id }, "a Reversal could not be repeated"),
+    );
   }
 
-  #record(
-    transaction: Transaction,
-    kind: "in_doubt" | "late_answer" | "late_approval" | "delimiter_sent",
-    detail: Readonly<Record<string, unknown>>,
-  ): void {
-    this.#parts.events.record({ kind, partnerId: transaction.partnerId, subjectId: transaction.id, detail });
+  async #endInDoubt(partner: Partner, begun: Transaction, instance: Instance): Promise<Transaction | undefined> {
+    const { completer, log, reverser } = this.#parts;
+    log.warn({ transaction: begun.id }, "a command in doubt ends as ERROR 96");
+    completer.record(begun, "in_doubt", { command: begun.command });
+    const result = resultOf(begun, { kind: "in_doubt" }, partner);
+    const ended = await completer.complete(begun, result, instance);
+    if (result.reversal) reverser.wake();
+    return ended;
   }
+
+  /** The settler carries it out, here or on another instance. */
+  async #settle(begun: Transaction): Promise<Transaction> {
+    this.#parts.settler.wake();
+    return (await this.#awaitEnd(begun.partnerId, begun.id, this.#parts.acquirerTimeoutMs + answerGraceMs)) ?? begun;
+  }
+
+  /** A partner's REVERSAL: of what runs, as if its time were over; of what succeeded, by the reverser. */
+  async #reverse(partner: Partner, begun: Transaction, request?: ReversalRequest): Promise<Transaction> {
+    const { completer, reversals, reverser, transactions } = this.#parts;
+    const instance = begun.runBy as Instance;
+    if (begun.originalId === null) {
+      const start = { id: begun.id, atMs: begun.createdAtMs };
+      const facts = begun.facts.kind === "system" ? begun.facts : request && beginReversal(request, undefined, start);
+      if (facts === undefined) throw new Error("A REVERSAL is a system command.");
+      return (await completer.complete(begun, completeReversalOfUnknown(facts), instance)) ?? begun;
+    }
+    for (;;) {
+      const original = await transactions.find(begun.partnerId, begun.originalId);
+      if (original === undefined) throw new Error(`There is no transaction ${begun.originalId} to reverse.`);
+      if (original.state === "INIT" && original.runBy !== null) {
+        const result = resultOf(original, { kind: "no_answer" }, partner, begun.id);
+        if ((await completer.complete(original, result, original.runBy)) === undefined) continue;
+      } else if (original.reversal === "done" || (original.state === "ERROR" && original.reversal === null)) {
+        return (await completer.complete(begun, reversalResult(begun, "00"), instance)) ?? begun;
+      } else {
+        await reversals.queue(begun.partnerId, original.id, begun.id);
+      }
+      reverser.wake();
+      return (await this.#awaitEnd(begun.partnerId, begun.id, this.#parts.acquirerTimeoutMs + answerGraceMs)) ?? begun;
+    }
+  }
+}
+
+function refusedBy(begun: Exclude<Begun, { outcome: "begun" | "repeated" }>, { tid }: Init): PaybellError {
+  if (begun.outcome === "refused") return refusalError(begun.refusal);
+  if (begun.outcome === "reversed_before_arrival") return new PaybellError("reversed_before_arrival");
+  return new PaybellError("terminal_not_registered", `tid ${tid} is not registered.`);
 }
 
 function toInit(
@@ -257,9 +319,10 @@ function toInit(
   id: TransactionId,
   instance: Instance,
   procedure: Procedure,
+  original: Transaction | undefined,
 ): Init {
   const reqId = request.reqId.toLowerCase();
-  const { tid, mid, takes, amountMinor, currency, callBackUrl } = procedure;
+  const { tid, mid, takes, amountMinor, currency, callBackUrl, refusal } = procedure;
   return {
     partnerId: partner.id,
     id,
@@ -269,8 +332,8 @@ function toInit(
     bodyHash: createHash("sha256")
       .update(canonicalJson({ ...request, reqId }))
       .digest(),
-    originalId: null,
-    chainId: id as string as ChainId,
+    originalId: original?.id ?? null,
+    chainId: original?.chainId ?? (id as string as ChainId),
     tid,
     mid,
     callBackUrl,
@@ -278,12 +341,13 @@ function toInit(
     takes,
     amountMinor,
     currency,
+    refusal,
     facts: (terminal) => procedure.begin(terminal),
   };
 }
 
 function toTransaction(init: Init, facts: Transaction["facts"], createdAtMs: number): Transaction {
-  const { partnerId, id, command, reqId, originalId, chainId, callBackUrl } = init;
+  const { partnerId, id, command, reqId, originalId, chainId, callBackUrl, amountMinor, currency, instance } = init;
   return {
     partnerId,
     id,
@@ -296,26 +360,15 @@ function toTransaction(init: Init, facts: Transaction["facts"], createdAtMs: num
     originalExternalId: null,
     chainId,
     callBackUrl,
+    amountMinor,
+    currency,
+    batch: null,
+    reversal: null,
     facts,
     notification: null,
+    runBy: instance,
     createdAtMs,
     completedAtMs: null,
-  };
-}
-
-function newNotification(transaction: Transaction, facts: NewNotification["facts"]): Omit<NewNotification, "lease"> {
-  const { partnerId, id, originalId, chainId, callBackUrl } = transaction;
-  return {
-    partnerId,
-    id: newId<"notification">(),
-    transactionId: id,
-    originalId,
-    originalExternalId: null,
-    chainId,
-    command: facts.command,
-    callBackUrl,
-    facts,
-    content: JSON.stringify(facts),
   };
 }
 

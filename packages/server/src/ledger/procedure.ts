@@ -1,97 +1,278 @@
 import { currencyDecimals } from "@paybell/contract";
-import type { AcquirerMessage } from "../acquirer/acquirer.ts";
+import type { AcquirerMessage, OriginalReference } from "../acquirer/acquirer.ts";
 import { parseAmount } from "../commands/amount.ts";
-import { beginLogon, completeLogon, type LogonFacts } from "../commands/logon.ts";
+import { beginBatchUpload } from "../commands/batch-upload.ts";
+import { beginLogon, completeLogon } from "../commands/logon.ts";
+import {
+  completeRefusal,
+  type OriginalState,
+  type Refusal,
+  reversalRefusal,
+  voidRefusal,
+} from "../commands/original.ts";
 import type { Outcome } from "../commands/outcome.ts";
-import type { CommandRequest, SaleRequest, TerminalRequest } from "../commands/request.ts";
+import {
+  beginPreAuthComplete,
+  completeAmountProblem,
+  completePreAuthComplete,
+  type PreAuthCompleteFacts,
+} from "../commands/preauth-complete.ts";
+import type {
+  CommandRequest,
+  PreAuthCompleteRequest,
+  ReversalRequest,
+  SaleRequest,
+  SettlementRequest,
+  TerminalRequest,
+  VoidRequest,
+} from "../commands/request.ts";
+import { beginReversal, completeReversal } from "../commands/reversal.ts";
 import { beginSale, completeSale, type SaleFacts, type TransactionStart } from "../commands/sale.ts";
-import { type FieldProblem, PaybellError } from "../errors.ts";
-import type { IpnFacts } from "../ipn/facts.ts";
+import { beginSettlement } from "../commands/settlement.ts";
+import { type TerminalState, terminalRefusal } from "../commands/terminal.ts";
+import { beginVoid, completeVoid, type VoidFacts } from "../commands/void.ts";
+import { badFields } from "../errors.ts";
 import type { Partner } from "../partners/partner.ts";
+import type { Result } from "./completer.ts";
 import type { Init, TerminalTurn } from "./store.ts";
-import type { SystemFacts } from "./transaction.ts";
+import type { Transaction } from "./transaction.ts";
 
-type Facts = IpnFacts | SystemFacts;
+type Facts = Transaction["facts"];
 
-/** How one command is run: what it takes from its terminal, what the acquirer is asked, what its outcome means. */
-export interface Procedure {
-  readonly tid: string;
-  readonly mid: string;
+/** How one command is run: what it takes from its terminal, what forbids it, and who carries it out. */
+export interface Procedure extends Pick<Init, "tid" | "mid" | "takes" | "amountMinor" | "currency" | "refusal"> {
   readonly callBackUrl: string | null;
-  readonly takes: Init["takes"];
-  readonly amountMinor: bigint | null;
-  readonly currency: string | null;
   begin(terminal: TerminalTurn): Facts;
-  message(begun: Facts): AcquirerMessage;
+  /** What the acquirer is asked; undefined for what the settler or the reverser carries out. */
+  readonly message: ((begun: Facts) => AcquirerMessage) | undefined;
 }
 
-export interface Completed {
-  readonly state: "SUCCESS" | "ERROR";
-  readonly facts: Facts;
-  readonly warnings: readonly FieldProblem[];
+export interface ProcedureContext {
+  readonly start: TransactionStart;
+  /** What the command refers to, as it was found; judged again under lock. */
+  readonly original: Transaction | undefined;
+  readonly preAuthDays: number;
 }
 
-/** @throws PaybellError `command_not_available` for a command that only a switch can report yet. */
-export function procedureFor(request: CommandRequest, start: TransactionStart): Procedure {
+const takesNumbers = { traceNo: true, invoiceNo: false, batch: false, settlement: null } as const;
+
+/** @throws PaybellError `invalid_amount` when a PreAuth-Complete's amount does not fit its PreAuth's currency. */
+export function procedureFor(request: CommandRequest, context: ProcedureContext): Procedure {
   switch (request.command) {
     case "SALE":
-      return saleProcedure(request, start);
+    case "PREAUTH":
+      return saleProcedure(request, context.start);
+    case "VOID":
+      return voidProcedure(request, context);
+    case "PREAUTH_COMPLETE":
+      return completeProcedure(request, context);
+    case "SETTLEMENT":
+      return settlementProcedure(request, context.start);
+    case "REVERSAL":
+      return reversalProcedure(request, context);
     case "LOGON":
-      return logonProcedure(request, start);
-    default:
-      throw new PaybellError("command_not_available", `${request.command} is not processed here.`);
+    case "BATCH_UPLOAD":
+      return terminalProcedure(request, context.start);
   }
 }
 
 function saleProcedure(request: SaleRequest, start: TransactionStart): Procedure {
-  const amountMinor = parseAmount(request.amount, currencyDecimals(request.currency) ?? 0);
+  const { command, tid, mid, currency, card } = request;
+  const entersBatch = command === "SALE";
+  const amountMinor = parseAmount(request.amount, currencyDecimals(currency) ?? 0);
   return {
-    tid: request.tid,
-    mid: request.mid,
-    callBackUrl: request.callBackUrl ? request.callBackUrl : null,
-    takes: { invoiceNo: true, batchNo: true },
+    tid,
+    mid,
+    callBackUrl: given(request.callBackUrl),
+    takes: { ...takesNumbers, invoiceNo: true, batch: entersBatch },
     amountMinor,
-    currency: request.currency,
+    currency,
+    refusal: onTerminal({ mid, entersBatchWith: entersBatch ? currency : null, money: true }),
     begin: (terminal) => beginSale(request, terminal, start),
-    message: ({ fields }) => ({
-      command: request.command,
-      transactionId: start.id,
-      tid: request.tid,
-      mid: request.mid,
-      traceNo: fields["traceNo"] ?? "",
-      repeat: false,
-      invoiceNo: fields["invoiceNo"] ?? "",
-      batchNo: fields["batchNo"] ?? "",
-      amountMinor,
-      currency: request.currency,
-      cardToken: request.card.token,
+    message: (begun) => ({ command, ...numbersOf(begun), amountMinor, currency, cardToken: card.token }),
+  };
+}
+
+function voidProcedure(request: VoidRequest, { start, original, preAuthDays }: ProcedureContext): Procedure {
+  const { tid, mid, money } = placeOf(original);
+  const voidsPreAuth = original?.command === "PREAUTH";
+  return {
+    tid,
+    mid,
+    callBackUrl: given(request.callBackUrl),
+    takes: { ...takesNumbers, batch: !voidsPreAuth },
+    ...money,
+    refusal: (terminal, state) =>
+      judged(state, (known) => voidRefusal(known, start.atMs, preAuthDays)) ??
+      onTerminal({ mid, entersBatchWith: null, money: true })(terminal),
+    begin: (terminal) => beginVoid(request, cardOf(original), terminal, start, { voidsPreAuth }),
+    message: (begun) => ({
+      command: "VOID",
+      ...numbersOf(begun),
+      amountMinor: money.amountMinor ?? 0n,
+      currency: money.currency ?? "",
+      original: referenceTo(original),
     }),
   };
 }
 
-function logonProcedure(request: TerminalRequest, start: TransactionStart): Procedure {
+function completeProcedure(request: PreAuthCompleteRequest, context: ProcedureContext): Procedure {
+  const { start, original, preAuthDays } = context;
+  const { tid, mid, money } = placeOf(original);
+  const currency = money.currency ?? "";
+  const problem = currency === "" ? undefined : completeAmountProblem(request.amount, currency);
+  if (problem !== undefined) throw badFields([problem]);
+  const amountMinor = currency === "" ? 0n : parseAmount(request.amount, currencyDecimals(currency) ?? 0);
   return {
-    tid: request.tid,
-    mid: request.mid,
-    callBackUrl: null,
-    takes: { invoiceNo: false, batchNo: false },
+    tid,
+    mid,
+    callBackUrl: given(request.callBackUrl),
+    takes: { ...takesNumbers, batch: true },
+    amountMinor,
+    currency,
+    refusal: (terminal, state) =>
+      judged(state, (known) => completeRefusal(known, amountMinor, start.atMs, preAuthDays)) ??
+      onTerminal({ mid, entersBatchWith: currency, money: true })(terminal),
+    begin: (terminal) => beginPreAuthComplete(request, cardOf(original), terminal, start),
+    message: (begun) => ({
+      command: "PREAUTH_COMPLETE",
+      ...numbersOf(begun),
+      amountMinor,
+      currency,
+      original: referenceTo(original),
+    }),
+  };
+}
+
+function settlementProcedure(request: SettlementRequest, start: TransactionStart): Procedure {
+  const { tid, mid } = request;
+  return {
+    tid,
+    mid,
+    callBackUrl: given(request.callBackUrl),
+    takes: { ...takesNumbers, settlement: "SETTLEMENT" },
     amountMinor: null,
     currency: null,
-    begin: (terminal) => beginLogon(request, terminal, start),
-    message: ({ fields }) => ({
-      command: "LOGON",
-      transactionId: start.id,
-      tid: request.tid,
-      mid: request.mid,
-      traceNo: fields["traceNo"] ?? "",
-      repeat: false,
-    }),
+    refusal: onTerminal({ mid, entersBatchWith: null, money: true }),
+    begin: (terminal) => beginSettlement(request, terminal, start),
+    message: undefined,
+  };
+}
+
+function reversalProcedure(request: ReversalRequest, { start, original }: ProcedureContext): Procedure {
+  const { tid, mid, money } = placeOf(original);
+  const reversed = original && { id: original.id, tid, mid, traceNo: original.facts.fields["traceNo"] ?? "" };
+  return {
+    tid,
+    mid,
+    callBackUrl: null,
+    takes: { traceNo: false, invoiceNo: false, batch: false, settlement: null },
+    ...money,
+    refusal: (_terminal, state) => judged(state, reversalRefusal),
+    begin: () => beginReversal(request, reversed, start),
+    message: undefined,
+  };
+}
+
+function terminalProcedure(request: TerminalRequest, start: TransactionStart): Procedure {
+  const { command, tid, mid } = request;
+  const uploads = command === "BATCH_UPLOAD";
+  return {
+    tid,
+    mid,
+    callBackUrl: null,
+    takes: { ...takesNumbers, settlement: uploads ? "BATCH_UPLOAD" : null },
+    amountMinor: null,
+    currency: null,
+    // An upload beside a settlement would upload what is being counted.
+    refusal: onTerminal({ mid, entersBatchWith: null, money: uploads }),
+    begin: (terminal) => (uploads ? beginBatchUpload(request, terminal, start) : beginLogon(request, terminal, start)),
+    message: uploads ? undefined : (begun) => ({ command: "LOGON", ...numbersOf(begun) }),
   };
 }
 
 /** What an outcome makes of a command that was begun, by whichever instance. */
-export function complete(begun: Facts, outcome: Outcome, partner: Partner): Completed {
-  if (begun.kind === "system") return completeLogon(begun satisfies LogonFacts, outcome);
-  if (begun.kind === "settlement") throw new Error("A settlement is not completed by an authorisation.");
-  return completeSale(begun as SaleFacts, outcome, partner.settings.signing);
+export function resultOf(
+  begun: Transaction,
+  outcome: Outcome,
+  partner: Partner,
+  requestedBy: Transaction["id"] | null = null,
+): Result {
+  const { facts, command } = begun;
+  if (facts.kind === "system") return completeLogon(facts, outcome);
+  const { signing } = partner.settings;
+  if (command === "SALE" || command === "PREAUTH") {
+    const { reverse, ...result } = completeSale(facts as SaleFacts, outcome, signing);
+    return { ...result, reversal: reverse ? reversalOf(begun, requestedBy) : null };
+  }
+  if (command !== "VOID" && command !== "PREAUTH_COMPLETE") throw new Error(`A ${command} is not authorised.`);
+  const { reverse, ...result } =
+    command === "VOID"
+      ? completeVoid(facts as VoidFacts, outcome, signing)
+      : completePreAuthComplete(facts as PreAuthCompleteFacts, outcome, signing);
+  const failed = reverse ? ("in_doubt" as const) : ("free" as const);
+  const becomes = result.state === "SUCCESS" ? ("done" as const) : failed;
+  const original = begun.originalId === null ? null : { id: begun.originalId, becomes };
+  return { ...result, original, reversal: reverse ? reversalOf(begun, requestedBy) : null };
+}
+
+/** What the acquirer's answer to a Reversal makes of the partner's own REVERSAL. */
+export function reversalResult({ facts, originalId }: Transaction, responseCode: string): Result {
+  if (facts.kind !== "system") throw new Error("A REVERSAL is a system command.");
+  const answer = { responseCode, approveCode: "", refId: "", tc: "" };
+  const { state, facts: completed } = completeReversal(facts, { kind: "answered", answer, approvals: new Set() });
+  const becomes = state === "SUCCESS" ? ("done" as const) : ("in_doubt" as const);
+  return { state, facts: completed, original: originalId === null ? null : { id: originalId, becomes } };
+}
+
+function reversalOf({ facts }: Transaction, requestedBy: Transaction["id"] | null) {
+  return { tid: facts.fields["tid"] ?? "", requestedBy };
+}
+
+function onTerminal(asks: Parameters<typeof terminalRefusal>[1]) {
+  return (terminal: TerminalState | undefined): Refusal | undefined =>
+    terminal === undefined ? undefined : terminalRefusal(terminal, asks);
+}
+
+function judged(state: OriginalState | undefined, judge: (state: OriginalState) => Refusal | undefined) {
+  return state === undefined ? undefined : judge(state);
+}
+
+/** Where an original stands, for the commands that follow it there. */
+function placeOf(original: Transaction | undefined) {
+  const fields = original?.facts.fields ?? {};
+  const money = { amountMinor: original?.amountMinor ?? null, currency: original?.currency ?? null };
+  return { tid: fields["tid"] ?? "", mid: fields["mid"] ?? "", money };
+}
+
+function cardOf(original: Transaction | undefined) {
+  if (original?.facts.kind !== "card") throw new Error("Only a card transaction has a successor.");
+  return original.facts;
+}
+
+function referenceTo(original: Transaction | undefined): OriginalReference {
+  const { id, fields } = { id: original?.id ?? "", fields: original?.facts.fields ?? {} };
+  return {
+    transactionId: id,
+    traceNo: fields["traceNo"] ?? "",
+    approveCode: fields["approveCode"] ?? "",
+    refId: fields["refId"] ?? "",
+  };
+}
+
+function numbersOf({ fields }: Facts) {
+  return {
+    transactionId: fields["id"] ?? "",
+    tid: fields["tid"] ?? "",
+    mid: fields["mid"] ?? "",
+    traceNo: fields["traceNo"] ?? "",
+    invoiceNo: fields["invoiceNo"] ?? "",
+    batchNo: fields["batchNo"] ?? "",
+    repeat: false,
+  };
+}
+
+/** An empty text counts as absent. */
+function given(text: string | undefined): string | null {
+  return text === undefined || text === "" ? null : text;
 }

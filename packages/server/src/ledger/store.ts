@@ -1,4 +1,7 @@
 import type { Command } from "@paybell/contract";
+import type { BatchTotals } from "../acquirer/acquirer.ts";
+import type { OriginalState, Refusal } from "../commands/original.ts";
+import type { TerminalState } from "../commands/terminal.ts";
 import type { ChainId, PartnerId, TransactionId } from "../ids.ts";
 import type { Instance } from "../instance.ts";
 import type { IpnFacts } from "../ipn/facts.ts";
@@ -14,10 +17,17 @@ export interface TransactionStore {
   begin(init: Init): Promise<Begun>;
   find(partnerId: PartnerId, id: TransactionId): Promise<Transaction | undefined>;
   findByReqId(partnerId: PartnerId, reqId: string): Promise<Transaction | undefined>;
+  /** The transactions that follow from the same first one, in the order they came. */
+  chain(transaction: Transaction): Promise<readonly Transaction[]>;
   /** The transactions that these external ids name, as far as they were reported. */
   findReported(partnerId: PartnerId, externalIds: readonly string[]): Promise<ReadonlyMap<string, ReportedOriginal>>;
   /** Takes over, for `instance`, commands still INIT whose own instance's lease has run out: they are in doubt. */
   takeOver(instance: Instance, rowsMax: number): Promise<readonly Transaction[]>;
+  /**
+   * Remembers that a reqId was reversed before it arrived: a command that comes under it is refused. Resolves to the
+   * transaction that did arrive, and undefined when none had.
+   */
+  reverseBeforeArrival(partnerId: PartnerId, reqId: string): Promise<TransactionId | undefined>;
 }
 
 /** The one door through which money, its IPN and the pending delivery become durable: all of them or none. */
@@ -42,17 +52,29 @@ export interface Init {
   readonly reqId: string;
   /** SHA-256 of the request's RFC 8785 form: what "the same body" means. */
   readonly bodyHash: Buffer;
+  /** Whose row is locked, judged by `refusal`, and held by this command until it ends. */
   readonly originalId: TransactionId | null;
   readonly chainId: ChainId;
+  /** Empty for the Reversal of what has not come yet: it stands on no terminal. */
   readonly tid: string;
   readonly mid: string;
   /** The one that the command brought; null: the registered one. */
   readonly callBackUrl: string | null;
   /** Whether a terminal that is not known yet comes into being with this command. */
   readonly openTerminals: boolean;
-  readonly takes: { readonly invoiceNo: boolean; readonly batchNo: boolean };
+  readonly takes: {
+    /** A Reversal keeps its original's. */
+    readonly traceNo: boolean;
+    readonly invoiceNo: boolean;
+    /** Whether it belongs to the terminal's open batch. */
+    readonly batch: boolean;
+    /** It closes the batch, or uploads it: a settlement stands from now on, for whichever instance goes on with it. */
+    readonly settlement: "SETTLEMENT" | "BATCH_UPLOAD" | null;
+  };
   readonly amountMinor: bigint | null;
   readonly currency: string | null;
+  /** Judges what stands under lock; undefined: the command may go on. A terminal that is not known yet is undefined. */
+  refusal(terminal: TerminalState | undefined, original: OriginalState | undefined): Refusal | undefined;
   /** Makes the facts from what the terminal gives: its numbers, and the merchant registered for it. */
   facts(terminal: TerminalTurn): IpnFacts | SystemFacts;
 }
@@ -63,6 +85,7 @@ export interface TerminalTurn {
   readonly traceNo: string;
   /** Six digits, or empty for a command that takes none. */
   readonly invoiceNo: string;
+  /** Of the open batch; empty for a command that belongs to none. */
   readonly batchNo: string;
   /** Empty where nothing was registered. */
   readonly merchantId: string;
@@ -76,7 +99,9 @@ export type Begun =
   | { readonly outcome: "begun"; readonly facts: IpnFacts | SystemFacts; readonly createdAtMs: number }
   /** The reqId was used before: with the same body it is a repeat, with another one it is refused. */
   | { readonly outcome: "repeated"; readonly sameBody: boolean; readonly id: TransactionId }
-  | { readonly outcome: "mid_mismatch" }
+  | { readonly outcome: "reversed_before_arrival" }
+  /** The state forbids it; nothing was used up. */
+  | { readonly outcome: "refused"; readonly refusal: Refusal }
   | { readonly outcome: "terminal_unknown" };
 
 export interface Completion {
@@ -86,6 +111,21 @@ export interface Completion {
   readonly state: "SUCCESS" | "ERROR";
   readonly facts: IpnFacts | SystemFacts;
   readonly notification: NewNotification | null;
+  /** What becomes of the original that this command held. */
+  readonly original: { readonly id: TransactionId; readonly becomes: "done" | "free" | "in_doubt" } | null;
+  /** The money may have moved, and must not have: a Reversal is queued in the same transaction. */
+  readonly reversal: { readonly tid: string; readonly requestedBy: TransactionId | null } | null;
+  /** Of a settlement: what becomes of the terminal's batch. */
+  readonly batch: BatchEnd | null;
+}
+
+/** What a settlement, or a Batch Upload, leaves behind on its terminal. */
+export interface BatchEnd {
+  readonly tid: string;
+  readonly batchId: string;
+  /** `open`: refused, and open again under the same number. `unchanged`: it was only uploaded. */
+  readonly becomes: "closed" | "open" | "unchanged";
+  readonly totals: BatchTotals;
 }
 
 export interface Report {

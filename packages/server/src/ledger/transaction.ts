@@ -1,5 +1,6 @@
 import type { Command } from "@paybell/contract";
 import type { ChainId, NotificationId, PartnerId, TransactionId } from "../ids.ts";
+import type { Instance } from "../instance.ts";
 import type { CardFacts, SettlementFacts } from "../ipn/facts.ts";
 
 /** INIT: the acquirer may be asked, the outcome is not known. The others are final. */
@@ -21,11 +22,22 @@ export interface Transaction {
   readonly chainId: ChainId;
   /** The one that the command brought; null: the registered one. */
   readonly callBackUrl: string | null;
+  /** In the currency's smallest unit; null where no money is named, or a switch reported it. */
+  readonly amountMinor: bigint | null;
+  readonly currency: string | null;
+  /** The batch it belongs to; null for a PreAuth, a system command, and what a switch reported. */
+  readonly batch: { readonly id: string; readonly state: BatchState } | null;
+  /** Of its own Reversal. */
+  readonly reversal: "pending" | "done" | "parked" | null;
   readonly facts: CardFacts | SettlementFacts | SystemFacts;
   readonly notification: { readonly id: NotificationId; readonly state: NotificationState } | null;
+  /** Who runs it while it is INIT. */
+  readonly runBy: Instance | null;
   readonly createdAtMs: number;
   readonly completedAtMs: number | null;
 }
+
+export type BatchState = "open" | "closing" | "closed";
 
 /** Of a system command (Logon, Reversal, Batch Upload), for which no IPN is sent. */
 export interface SystemFacts {

@@ -37,6 +37,8 @@ afterAll(async () => {
   await database.drop();
 });
 
+const nothingElse = { original: null, reversal: null, batch: null };
+
 async function count(table: string, transactionIds: readonly string[]): Promise<number> {
   const { rows } = await connections.pool.query<{ count: number }>(
     table === "pending"
@@ -64,6 +66,7 @@ test("a completion makes the result, the IPN and the pending delivery durable to
     state: "SUCCESS",
     facts: notification.facts,
     notification,
+    ...nothingElse,
   });
   expect(completed.outcome).toBe("completed");
   expect(await transactions.find(partnerId, init.id)).toMatchObject({
@@ -85,6 +88,7 @@ test("a completion under a lost epoch is late and writes nothing", async () => {
     state: "SUCCESS",
     facts: notification.facts,
     notification,
+    ...nothingElse,
   });
   expect(late).toEqual({ outcome: "late" });
   expect(await count("notifications", [init.id])).toBe(0);
@@ -101,6 +105,7 @@ test("a completion repeated after an unknown COMMIT is completed, not late, and 
     state: "SUCCESS",
     facts: notification.facts,
     notification,
+    ...nothingElse,
   } as const;
   const first = await completions.complete(completion);
   expect(await completions.complete(completion)).toEqual(first);

@@ -2,6 +2,7 @@ import type { Pool, PoolClient, QueryResult } from "pg";
 import type { PartnerId, TransactionId } from "../ids.ts";
 import type { NewNotification } from "../ledger/notifier.ts";
 import type { Completed, Completion, CompletionStore, Report, Reported } from "../ledger/store.ts";
+import { writeEffects } from "./effects.ts";
 import { GroupCommit, type GroupCommitOptions } from "./group-commit.ts";
 
 const completeTransactions = {
@@ -123,7 +124,7 @@ export class PostgresCompletions implements CompletionStore {
   }
 
   async #complete(completions: readonly Completion[]): Promise<ReadonlyMap<string, Completed>> {
-    const applied = await this.#commitWith(completions, (client) =>
+    const write = (client: PoolClient) =>
       client.query<At>({
         ...completeTransactions,
         values: [
@@ -135,8 +136,8 @@ export class PostgresCompletions implements CompletionStore {
           completions.map((completion) => completion.instance.id),
           completions.map((completion) => completion.instance.epoch),
         ],
-      }),
-    );
+      });
+    const applied = await this.#commitWith(completions, write, writeEffects);
     const missed = completions.filter((completion) => !applied.has(completion.id));
     const before = missed.length > 0 ? await this.#completedBefore(missed) : applied;
     return new Map(
@@ -158,7 +159,8 @@ export class PostgresCompletions implements CompletionStore {
       rows
         .filter((row) => {
           const completion = own.get(row.id);
-          return completion?.notification != null && row.notification_id === completion.notification.id;
+          if (completion === undefined || row.state !== completion.state) return false;
+          return row.notification_id === (completion.notification?.id ?? null);
         })
         .map((row) => [row.id, row.at]),
     );
@@ -207,19 +209,20 @@ export class PostgresCompletions implements CompletionStore {
     return new Map(rows.map((row) => [`${row.partner_id} ${row.external_id}`, row]));
   }
 
-  /** Runs one write of results and, for those that took effect, their notifications, in one transaction. */
-  async #commitWith(
-    items: readonly { readonly id: TransactionId; readonly notification: NewNotification | null }[],
+  /** Runs one write of results and, for those that took effect, all that follows from them, in one transaction. */
+  async #commitWith<Item extends { readonly id: TransactionId; readonly notification: NewNotification | null }>(
+    items: readonly Item[],
     write: (client: PoolClient) => Promise<QueryResult<At>>,
+    effects: (client: PoolClient, applied: readonly Item[]) => readonly Promise<unknown>[] = () => [],
   ): Promise<ReadonlyMap<TransactionId, Date>> {
     const client = await this.#engine.connect();
     try {
       const [, { rows }] = await Promise.all([client.query("BEGIN"), write(client)]);
       const applied = new Map(rows.map((row) => [row.id, row.at]));
-      const notifications = items.flatMap((item) =>
-        item.notification !== null && applied.has(item.id) ? [item.notification] : [],
-      );
+      const effective = items.filter((item) => applied.has(item.id));
+      const notifications = effective.flatMap((item) => (item.notification === null ? [] : [item.notification]));
       await Promise.all([
+        ...effects(client, effective),
         notifications.length > 0 ? insert(client, notifications) : undefined,
         client.query("COMMIT").then(assertCommitted),
       ]);

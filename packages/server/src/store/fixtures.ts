@@ -55,7 +55,8 @@ export function sampleInit(partnerId: PartnerId, instance: Instance, change: Par
     mid: "M00000000000001",
     callBackUrl: null,
     openTerminals: true,
-    takes: { invoiceNo: true, batchNo: true },
+    takes: { traceNo: true, invoiceNo: true, batch: true, settlement: null },
+    refusal: () => undefined,
     amountMinor: 150_000n,
     currency: "VND",
     facts: (terminal) =>

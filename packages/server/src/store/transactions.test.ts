@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createDatabase, type TestDatabase } from "../../../../test/support/database.ts";
+import type { Refusal } from "../commands/original.ts";
+import type { TerminalState } from "../commands/terminal.ts";
 import { newId, type PartnerId } from "../ids.ts";
 import type { Instance } from "../instance.ts";
 import type { Begun, Init } from "../ledger/store.ts";
@@ -42,7 +44,10 @@ test("a terminal gives its numbers one after the other, from 000001, also to com
 });
 
 test("a command that takes no invoice number leaves the terminal's where it was", async () => {
-  const logon = { command: "LOGON", takes: { invoiceNo: false, batchNo: false } } as const;
+  const logon = {
+    command: "LOGON",
+    takes: { traceNo: true, invoiceNo: false, batch: false, settlement: null },
+  } as const;
   const [first, second, third] = [
     await transactions.begin(init({ tid: "T-INVOICE" })),
     await transactions.begin(init({ tid: "T-INVOICE", ...logon })),
@@ -61,12 +66,17 @@ test("after 999999 a counter begins again with 000001, also in the middle of a b
   expect(begun.map((one) => turn(one).invoiceNo).sort()).toEqual(["000001", "000002", "000003"]);
 });
 
-test("another mid on a known tid is refused and takes no number, also beside good ones in one batch", async () => {
-  const [good, bad] = await Promise.all([
-    transactions.begin(init({ tid: "T-MID", mid: "M1" })),
-    transactions.begin(init({ tid: "T-MID", mid: "M2" })),
+test("a command that the state refuses takes no number, also beside good ones in one batch", async () => {
+  const refusal: Refusal = { code: "terminal_mid_mismatch", message: "No." };
+  const byMid = (mid: string) => ({
+    mid,
+    refusal: (terminal: TerminalState | undefined) => (terminal && terminal.mid !== mid ? refusal : undefined),
+  });
+  const answers = await Promise.all([
+    transactions.begin(init({ tid: "T-MID", ...byMid("M1") })),
+    transactions.begin(init({ tid: "T-MID", ...byMid("M2") })),
   ]);
-  expect([good.outcome, bad.outcome].sort()).toEqual(["begun", "mid_mismatch"]);
+  expect(answers.map(({ outcome }) => outcome).sort()).toEqual(["begun", "refused"]);
   const { rows } = await connections.pool.query("SELECT trace_no FROM terminals WHERE tid = 'T-MID'");
   expect(rows).toEqual([{ trace_no: 1 }]);
 });

@@ -1,0 +1,88 @@
+import type { FieldProblem } from "../errors.ts";
+import type { EventKind, EventSink } from "../events.ts";
+import { newId } from "../ids.ts";
+import type { Instance } from "../instance.ts";
+import type { Metrics } from "../metrics.ts";
+import type { NewNotification, Notifier } from "./notifier.ts";
+import type { Completion, CompletionStore } from "./store.ts";
+import type { Transaction } from "./transaction.ts";
+
+export interface CompleterParts {
+  readonly completions: CompletionStore;
+  readonly notifier: Notifier;
+  readonly events: EventSink;
+  readonly metrics: Pick<Metrics, "commands" | "notificationsCreated">;
+}
+
+/** What a command came to, and what follows from it. */
+export interface Result {
+  readonly state: "SUCCESS" | "ERROR";
+  readonly facts: Transaction["facts"];
+  readonly warnings?: readonly FieldProblem[];
+  readonly original?: Completion["original"];
+  readonly reversal?: Completion["reversal"];
+  readonly batch?: Completion["batch"];
+}
+
+/** Makes results durable with their IPNs, and passes the notifications on: for a command, a Reversal, a settlement alike. */
+export class Completer {
+  readonly #parts: CompleterParts;
+
+  constructor(parts: CompleterParts) {
+    this.#parts = parts;
+  }
+
+  /**
+   * @param begun the command as it was begun, or taken over
+   * @param instance under which its row stands
+   * @returns the completed transaction; undefined when another instance took it over, and this result is late
+   */
+  async complete(begun: Transaction, result: Result, instance: Instance): Promise<Transaction | undefined> {
+    const { state, facts, warnings = [], original = null, reversal = null, batch = null } = result;
+    const draft = facts.kind === "system" ? null : newNotification(begun, facts);
+    const slot = draft
+      ? this.#parts.notifier.reserve(begun.partnerId, draft.content.length, begun.originalId !== null)
+      : undefined;
+    const notification = draft && { ...draft, lease: slot?.instance ?? null };
+    const { partnerId, id } = begun;
+    const completed = await this.#parts.completions
+      .complete({ partnerId, id, instance, state, facts, notification, original, reversal, batch })
+      .catch((error: unknown) => {
+        slot?.release();
+        throw error;
+      });
+    if (completed.outcome === "late") {
+      slot?.release();
+      return undefined;
+    }
+    this.#parts.metrics.commands.inc({ command: begun.command, outcome: state });
+    if (warnings.length > 0) this.record(begun, "delimiter_sent", { fields: warnings });
+    if (notification) {
+      this.#parts.metrics.notificationsCreated.inc({ command: notification.command });
+      if (slot) slot.send(notification, completed.atMs);
+      else this.#parts.notifier.bornDue(partnerId);
+    }
+    const told = notification ? { id: notification.id, state: "pending" as const } : null;
+    return { ...begun, state, facts, notification: told, runBy: null, completedAtMs: completed.atMs };
+  }
+
+  record(transaction: Transaction, kind: EventKind, detail: Readonly<Record<string, unknown>>): void {
+    this.#parts.events.record({ kind, partnerId: transaction.partnerId, subjectId: transaction.id, detail });
+  }
+}
+
+function newNotification(transaction: Transaction, facts: NewNotification["facts"]): Omit<NewNotification, "lease"> {
+  const { partnerId, id, originalId, chainId, callBackUrl } = transaction;
+  return {
+    partnerId,
+    id: newId<"notification">(),
+    transactionId: id,
+    originalId,
+    originalExternalId: null,
+    chainId,
+    command: facts.command,
+    callBackUrl,
+    facts,
+    content: JSON.stringify(facts),
+  };
+}

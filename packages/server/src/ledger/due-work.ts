@@ -1,0 +1,75 @@
+import type { Logger } from "pino";
+
+export interface DueWorkOptions<Item> {
+  /** In the log. */
+  readonly name: string;
+  readonly log: Logger;
+  readonly everyMs: number;
+  /** Takes what is due, so that nobody else has it meanwhile. */
+  take(): Promise<readonly Item[]>;
+  run(item: Item): Promise<void>;
+}
+
+/** Work that stands in the database until it is done, taken by whichever instance is there: now when woken, else by the clock. */
+export class DueWork<Item> {
+  readonly #options: DueWorkOptions<Item>;
+  readonly #running = new Set<Promise<void>>();
+  #timer: NodeJS.Timeout | undefined;
+  #looking: Promise<void> | undefined;
+  #again = false;
+  #stopped = true;
+
+  constructor(options: DueWorkOptions<Item>) {
+    this.#options = options;
+  }
+
+  start(): void {
+    this.#stopped = false;
+    this.#timer = setInterval(() => this.wake(), this.#options.everyMs);
+  }
+
+  /** Looks now. */
+  wake(): void {
+    if (this.#stopped) return;
+    this.#again = true;
+    this.#looking ??= this.#look().finally(() => {
+      this.#looking = undefined;
+    });
+  }
+
+  /** Takes nothing more, and resolves when what runs has ended. */
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    clearInterval(this.#timer);
+    await this.#looking;
+    await Promise.all(this.#running);
+  }
+
+  async #look(): Promise<void> {
+    const { name, log, take, run } = this.#options;
+    while (this.#again && !this.#stopped) {
+      this.#again = false;
+      try {
+        for (const item of await take()) this.#keep(run(item));
+      } catch (error) {
+        log.warn({ err: error }, `${name}: what is due could not be read`);
+      }
+    }
+  }
+
+  #keep(work: Promise<void>): void {
+    const { name, log } = this.#options;
+    const kept = work.catch((error: unknown) =>
+      log.error({ err: error }, `${name}: broke, and is tried again when it is due`),
+    );
+    this.#running.add(kept);
+    void kept.finally(() => this.#running.delete(kept));
+  }
+}
+
+/** Seconds to wait for an acquirer that does not answer, longer each time. */
+const backoffS = [1, 2, 5, 10, 30, 60] as const;
+
+export function backoffMs(tries: number): number {
+  return (backoffS[Math.min(tries, backoffS.length) - 1] ?? 60) * 1_000;
+}

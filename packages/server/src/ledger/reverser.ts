@@ -1,0 +1,122 @@
+import type { Logger } from "pino";
+import { type Acquirer, NoAnswer, NotSent, type ReversalMessage } from "../acquirer/acquirer.ts";
+import type { PartnerId, TransactionId } from "../ids.ts";
+import type { Completer } from "./completer.ts";
+import { backoffMs, DueWork } from "./due-work.ts";
+import { reversalResult } from "./procedure.ts";
+import type { TransactionStore } from "./store.ts";
+import type { Transaction } from "./transaction.ts";
+
+/** Reversals under way: one for each transaction, until the acquirer has answered it. */
+export interface ReversalStore {
+  /** Takes due ones for `heldForMs`: nobody else sends them meanwhile, everybody may afterwards. */
+  takeDue(rowsMax: number, heldForMs: number): Promise<readonly DueReversal[]>;
+  postpone(reversal: DueReversal, delayMs: number): Promise<void>;
+  /** Done: what the transaction held is free, and it counts nowhere. Parked: it stays locked. */
+  end(reversal: DueReversal, end: ReversalEnd): Promise<void>;
+  /** Of a transaction that succeeded, for the partner's REVERSAL that holds it. */
+  queue(partnerId: PartnerId, transactionId: TransactionId, requestedBy: TransactionId): Promise<void>;
+  /** Sends an ended one again: a late approval came. */
+  repeat(partnerId: PartnerId, transactionId: TransactionId): Promise<void>;
+}
+
+export interface DueReversal {
+  readonly partnerId: PartnerId;
+  readonly transactionId: TransactionId;
+  /** This one included. */
+  readonly tries: number;
+  readonly requestedBy: TransactionId | null;
+}
+
+export interface ReversalEnd {
+  readonly state: "DONE" | "PARKED";
+  readonly responseCode: string;
+}
+
+export interface ReverserParts {
+  readonly reversals: ReversalStore;
+  readonly transactions: TransactionStore;
+  readonly completer: Completer;
+  readonly acquirer: Acquirer;
+  readonly log: Logger;
+  readonly acquirerTimeoutMs: number;
+}
+
+/** Undone, or never seen: either way nothing stands. */
+const undone: ReadonlySet<string> = new Set(["00", "25"]);
+const rowsMax = 50;
+const graceMs = 10_000;
+
+/** Sends Reversals, and repeats them across restarts until the acquirer answers. */
+export class Reverser {
+  readonly #parts: ReverserParts;
+  readonly #work: DueWork<DueReversal>;
+
+  constructor(parts: ReverserParts) {
+    this.#parts = parts;
+    this.#work = new DueWork({
+      name: "reversals",
+      log: parts.log,
+      everyMs: 1_000,
+      take: () => parts.reversals.takeDue(rowsMax, parts.acquirerTimeoutMs + graceMs),
+      run: (due) => this.#reverse(due),
+    });
+  }
+
+  start(): void {
+    this.#work.start();
+  }
+
+  /** Something was queued. */
+  wake(): void {
+    this.#work.wake();
+  }
+
+  stop(): Promise<void> {
+    return this.#work.stop();
+  }
+
+  async #reverse(due: DueReversal): Promise<void> {
+    const { reversals, transactions, completer, acquirer, acquirerTimeoutMs: timeoutMs } = this.#parts;
+    const transaction = await transactions.find(due.partnerId, due.transactionId);
+    if (transaction === undefined) throw new Error(`There is no transaction ${due.transactionId} to reverse.`);
+    let responseCode: string;
+    try {
+      const answer = await acquirer.ask(messageOf(transaction, due), { timeoutMs, onLateAnswer: () => undefined });
+      responseCode = answer.responseCode;
+    } catch (error) {
+      if (!(error instanceof NoAnswer || error instanceof NotSent)) throw error;
+      return reversals.postpone(due, backoffMs(due.tries));
+    }
+    const state = undone.has(responseCode) ? "DONE" : "PARKED";
+    await reversals.end(due, { state, responseCode });
+    if (state === "PARKED") completer.record(transaction, "reversal_refused", { responseCode });
+    if (due.requestedBy !== null) await this.#answerPartner(due.partnerId, due.requestedBy, responseCode);
+  }
+
+  /** The partner's own REVERSAL ends with the answer. Where it cannot now, whoever takes it over finds the answer. */
+  async #answerPartner(partnerId: PartnerId, id: TransactionId, responseCode: string): Promise<void> {
+    const reversal = await this.#parts.transactions.find(partnerId, id);
+    if (reversal?.state !== "INIT" || reversal.runBy === null) return;
+    await this.#parts.completer.complete(reversal, reversalResult(reversal, responseCode), reversal.runBy);
+  }
+}
+
+/** A Reversal carries its original's traceNo. */
+function messageOf(transaction: Transaction, due: DueReversal): ReversalMessage {
+  const { id, command, facts, amountMinor, currency } = transaction;
+  if (command !== "SALE" && command !== "PREAUTH" && command !== "PREAUTH_COMPLETE" && command !== "VOID") {
+    throw new Error(`A ${command} is never reversed.`);
+  }
+  return {
+    command: "REVERSAL",
+    transactionId: id,
+    tid: facts.fields["tid"] ?? "",
+    mid: facts.fields["mid"] ?? "",
+    traceNo: facts.fields["traceNo"] ?? "",
+    repeat: due.tries > 1,
+    amountMinor: amountMinor ?? 0n,
+    currency: currency ?? "",
+    original: { transactionId: id, command },
+  };
+}

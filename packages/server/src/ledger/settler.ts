@@ -1,0 +1,251 @@
+import type { Logger } from "pino";
+import {
+  type Acquirer,
+  type AcquirerAnswer,
+  type AcquirerMessage,
+  type BatchTotals,
+  NoAnswer,
+  NotSent,
+} from "../acquirer/acquirer.ts";
+import { completeBatchUpload } from "../commands/batch-upload.ts";
+import { completeSettlement, freezeSettlement } from "../commands/settlement.ts";
+import type { PartnerId, TransactionId } from "../ids.ts";
+import type { Completer } from "./completer.ts";
+import { backoffMs, DueWork } from "./due-work.ts";
+import type { TransactionStore } from "./store.ts";
+import type { Transaction } from "./transaction.ts";
+
+/** Settlements and Batch Uploads under way, and the batches that they count. */
+export interface SettlementStore {
+  /** Takes due ones for `heldForMs`: nobody else goes on with them meanwhile, everybody may afterwards. */
+  takeDue(rowsMax: number, heldForMs: number): Promise<readonly DueSettlement[]>;
+  postpone(settlement: DueSettlement, delayMs: number): Promise<void>;
+  /** Notes where it stands now, and holds it on for `heldForMs`. */
+  advance(to: DueSettlement, heldForMs: number): Promise<void>;
+  /** Whether nothing is in flight on the terminal that may still change its batch. */
+  isQuiet(partnerId: PartnerId, tid: string): Promise<boolean>;
+  totals(partnerId: PartnerId, batchId: string): Promise<BatchTotals>;
+  /** What is uploaded, in the order of its ids. */
+  entries(
+    partnerId: PartnerId,
+    batchId: string,
+    after: TransactionId | null,
+    rowsMax: number,
+  ): Promise<readonly BatchEntry[]>;
+  /** What stands, neither voided nor reversed: the settlementList. */
+  standing(partnerId: PartnerId, batchId: string): Promise<readonly { reqId: string; refNo: string }[]>;
+}
+
+export interface DueSettlement {
+  readonly partnerId: PartnerId;
+  readonly id: TransactionId;
+  readonly kind: "SETTLEMENT" | "BATCH_UPLOAD";
+  readonly tid: string;
+  readonly batchId: string;
+  readonly step: "waiting" | "sending" | "uploading";
+  readonly isUploaded: boolean;
+  readonly uploadedUpTo: TransactionId | null;
+  /** At this step, this one included. */
+  readonly tries: number;
+}
+
+export interface BatchEntry {
+  readonly id: TransactionId;
+  readonly command: "SALE" | "PREAUTH_COMPLETE";
+  readonly fields: Readonly<Record<string, string>>;
+  readonly amountMinor: bigint;
+  readonly currency: string;
+  readonly voided: boolean;
+}
+
+export interface SettlerParts {
+  readonly settlements: SettlementStore;
+  readonly transactions: TransactionStore;
+  readonly completer: Completer;
+  readonly acquirer: Acquirer;
+  readonly log: Logger;
+  readonly acquirerTimeoutMs: number;
+}
+
+const rowsMax = 20;
+const graceMs = 10_000;
+const quietPollMs = 100;
+const entriesAtOnce = 100;
+const accepted = "00";
+const totalsDiffer = "95";
+
+/**
+ * Carries settlements through: waits until the batch is quiet, sends its totals, uploads it where they differ, sends them
+ * once more, and closes the batch or opens it again. Where each stands is in the database, so that any instance goes on.
+ */
+export class Settler {
+  readonly #parts: SettlerParts;
+  readonly #work: DueWork<DueSettlement>;
+  #stopping = false;
+
+  constructor(parts: SettlerParts) {
+    this.#parts = parts;
+    this.#work = new DueWork({
+      name: "settlements",
+      log: parts.log,
+      everyMs: 1_000,
+      take: () => parts.settlements.takeDue(rowsMax, this.#heldForMs),
+      run: (due) => this.#carry(due),
+    });
+  }
+
+  start(): void {
+    this.#work.start();
+  }
+
+  /** A settlement was begun. */
+  wake(): void {
+    this.#work.wake();
+  }
+
+  stop(): Promise<void> {
+    this.#stopping = true;
+    return this.#work.stop();
+  }
+
+  get #heldForMs(): number {
+    return this.#parts.acquirerTimeoutMs + graceMs;
+  }
+
+  async #carry(due: DueSettlement): Promise<void> {
+    const { settlements } = this.#parts;
+    const transaction = await this.#parts.transactions.find(due.partnerId, due.id);
+    if (transaction === undefined) throw new Error(`There is no transaction ${due.id} to settle by.`);
+    try {
+      let at: DueSettlement | undefined = due;
+      while (at !== undefined && !this.#stopping) at = await this.#step(at, transaction);
+      if (at !== undefined) await settlements.postpone(at, 0);
+    } catch (error) {
+      if (!(error instanceof NoAnswer || error instanceof NotSent)) throw error;
+      // It stays CLOSING, and the same request is repeated: a settlement is never reversed.
+      await settlements.postpone(due, backoffMs(due.tries));
+    }
+  }
+
+  /** @returns where it stands then; undefined when it has ended, or waits */
+  async #step(due: DueSettlement, transaction: Transaction): Promise<DueSettlement | undefined> {
+    if (due.step === "waiting") return this.#wait(due);
+    if (due.step === "uploading") return this.#upload(due, transaction);
+    return this.#send(due, transaction);
+  }
+
+  async #wait(due: DueSettlement): Promise<DueSettlement | undefined> {
+    if (due.kind === "BATCH_UPLOAD") return this.#advance({ ...due, step: "uploading" });
+    if (await this.#parts.settlements.isQuiet(due.partnerId, due.tid))
+      return this.#advance({ ...due, step: "sending" });
+    await this.#parts.settlements.postpone(due, quietPollMs);
+    setTimeout(() => this.#work.wake(), quietPollMs).unref();
+    return undefined;
+  }
+
+  async #send(due: DueSettlement, transaction: Transaction): Promise<DueSettlement | undefined> {
+    const totals = await this.#parts.settlements.totals(due.partnerId, due.batchId);
+    const { responseCode, refId } = await this.#ask({
+      command: "SETTLEMENT",
+      ...headerOf(transaction, due),
+      batchNo: transaction.facts.fields["batchNo"] ?? "",
+      totals,
+      afterUpload: due.isUploaded,
+    });
+    if (responseCode === totalsDiffer && !due.isUploaded) return this.#advance({ ...due, step: "uploading" });
+    await this.#finish(due, transaction, totals, responseCode, refId);
+    return undefined;
+  }
+
+  async #upload(due: DueSettlement, transaction: Transaction): Promise<DueSettlement | undefined> {
+    const { partnerId, batchId, uploadedUpTo } = due;
+    const entries = await this.#parts.settlements.entries(partnerId, batchId, uploadedUpTo, entriesAtOnce);
+    for (const entry of entries) {
+      const { responseCode } = await this.#ask(uploadOf(entry, transaction));
+      if (responseCode === accepted) continue;
+      const totals = await this.#parts.settlements.totals(partnerId, batchId);
+      await this.#finish(due, transaction, totals, responseCode, "");
+      return undefined;
+    }
+    const last = entries.at(-1);
+    if (last !== undefined) return this.#advance({ ...due, uploadedUpTo: last.id });
+    if (due.kind === "SETTLEMENT") return this.#advance({ ...due, step: "sending", isUploaded: true });
+    const totals = await this.#parts.settlements.totals(partnerId, batchId);
+    await this.#finish(due, transaction, totals, accepted, "");
+    return undefined;
+  }
+
+  async #advance(to: DueSettlement): Promise<DueSettlement> {
+    await this.#parts.settlements.advance(to, this.#heldForMs);
+    return { ...to, tries: 1 };
+  }
+
+  async #finish(
+    due: DueSettlement,
+    transaction: Transaction,
+    totals: BatchTotals,
+    responseCode: string,
+    refId: string,
+  ): Promise<void> {
+    if (transaction.state !== "INIT" || transaction.runBy === null) return;
+    const { tid, batchId } = due;
+    const settled = responseCode === accepted;
+    const end = { tid, batchId, totals };
+    const { facts } = transaction;
+    if (facts.kind !== "settlement") {
+      if (facts.kind !== "system") throw new Error(`A ${transaction.command} settles nothing.`);
+      const answer = { responseCode, approveCode: "", refId: "", tc: "" };
+      const outcome = { kind: "answered", answer, approvals: this.#parts.acquirer.approvals } as const;
+      const { state, facts: completed } = completeBatchUpload(facts, outcome);
+      const batch = { ...end, becomes: "unchanged" as const };
+      await this.#parts.completer.complete(transaction, { state, facts: completed, batch }, transaction.runBy);
+      return;
+    }
+    const list = settled ? await this.#parts.settlements.standing(due.partnerId, batchId) : [];
+    const frozen = freezeSettlement(facts, totals, list);
+    const completed = completeSettlement(frozen, settled ? { settled, refId } : { settled, code: responseCode });
+    const batch = { ...end, becomes: settled ? ("closed" as const) : ("open" as const) };
+    await this.#parts.completer.complete(transaction, { ...completed, batch }, transaction.runBy);
+  }
+
+  #ask(message: AcquirerMessage): Promise<AcquirerAnswer> {
+    const { acquirer, acquirerTimeoutMs: timeoutMs } = this.#parts;
+    return acquirer.ask(message, { timeoutMs, onLateAnswer: () => undefined });
+  }
+}
+
+function headerOf({ id, facts }: Transaction, due: DueSettlement) {
+  const { fields } = facts;
+  return {
+    transactionId: id,
+    tid: fields["tid"] ?? "",
+    mid: fields["mid"] ?? "",
+    traceNo: fields["traceNo"] ?? "",
+    repeat: due.tries > 1,
+  };
+}
+
+/** The same upload again is the same message: a batch that was uploaded in part is uploaded on. */
+function uploadOf(entry: BatchEntry, settlement: Transaction): AcquirerMessage {
+  const { id, command, fields, amountMinor, currency, voided } = entry;
+  return {
+    command: "BATCH_UPLOAD",
+    transactionId: id,
+    tid: fields["tid"] ?? "",
+    mid: fields["mid"] ?? "",
+    traceNo: settlement.facts.fields["traceNo"] ?? "",
+    repeat: false,
+    batchNo: fields["batchNo"] ?? "",
+    invoiceNo: fields["invoiceNo"] ?? "",
+    amountMinor,
+    currency,
+    uploaded: {
+      transactionId: id,
+      traceNo: fields["traceNo"] ?? "",
+      approveCode: fields["approveCode"] ?? "",
+      refId: fields["refId"] ?? "",
+      command,
+    },
+    voided,
+  };
+}

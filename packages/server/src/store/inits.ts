@@ -1,0 +1,262 @@
+import type { Pool, PoolClient } from "pg";
+import type { OriginalState } from "../commands/original.ts";
+import type { TerminalState } from "../commands/terminal.ts";
+import type { PartnerId, TransactionId } from "../ids.ts";
+import type { Begun, Init, TerminalTurn } from "../ledger/store.ts";
+import { GroupCommit, type GroupCommitOptions } from "./group-commit.ts";
+import { holdOriginals, lockOriginals } from "./originals.ts";
+import { allotTurns, lockTerminals, type TurnTaken } from "./turns.ts";
+
+const usedReqIds = {
+  name: "used_req_ids",
+  text: `
+    SELECT t.partner_id, t.req_id, t.id, t.body_hash, t.facts, t.created_at, t.is_tombstone
+    FROM unnest($1::uuid[], $2::text[]) AS i (partner_id, req_id)
+    JOIN transactions t ON t.partner_id = i.partner_id AND t.req_id = i.req_id AND t.origin = 'command'`,
+};
+
+const insertInits = {
+  name: "insert_inits",
+  text: `
+    INSERT INTO transactions (partner_id, id, origin, command, state, req_id, body_hash, original_id, chain_id, callback_url, tid,
+      batch_no, batch_id, amount_minor, currency, facts, instance_id, epoch)
+    SELECT i.partner_id, i.id, 'command', i.command, 'INIT', i.req_id, i.body_hash, i.original_id, i.chain_id,
+      i.callback_url, i.tid, i.batch_no, i.batch_id, i.amount_minor, i.currency, i.facts, i.instance_id, i.epoch
+    FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::bytea[], $6::uuid[], $7::uuid[], $8::text[], $9::text[],
+      $10::text[], $11::uuid[], $12::bigint[], $13::text[], $14::json[], $15::uuid[], $16::integer[])
+      AS i (partner_id, id, command, req_id, body_hash, original_id, chain_id, callback_url, tid, batch_no, batch_id,
+        amount_minor, currency, facts, instance_id, epoch)
+    ON CONFLICT DO NOTHING
+    RETURNING id, created_at`,
+};
+
+const insertSettlements = {
+  name: "insert_settlements",
+  text: `
+    INSERT INTO settlements (partner_id, id, kind, tid, batch_id)
+    SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::uuid[])`,
+};
+
+// The caller was told that nothing was accepted, and the acquirer was never asked. What it held is free again.
+const deleteAbandoned = {
+  name: "delete_abandoned",
+  text: `
+    WITH gone AS (
+      DELETE FROM transactions
+      WHERE partner_id = $1 AND id = $2 AND state = 'INIT' AND instance_id = $3 AND epoch = $4
+      RETURNING partner_id, id, original_id, tid),
+    settlement AS (
+      DELETE FROM settlements s USING gone g WHERE s.partner_id = g.partner_id AND s.id = g.id
+      RETURNING s.partner_id, s.tid, s.kind),
+    terminal AS (
+      UPDATE terminals t SET batch_closing = false FROM settlement s
+      WHERE s.kind = 'SETTLEMENT' AND t.partner_id = s.partner_id AND t.tid = s.tid)
+    UPDATE transactions o SET successor_id = NULL, successor_command = NULL, successor_state = NULL
+    FROM gone g WHERE o.partner_id = g.partner_id AND o.id = g.original_id AND o.successor_id = g.id`,
+};
+
+interface UsedRow {
+  readonly partner_id: PartnerId;
+  readonly req_id: string;
+  readonly id: TransactionId;
+  readonly body_hash: Buffer | null;
+  readonly facts: ReturnType<Init["facts"]>;
+  readonly created_at: Date;
+  readonly is_tombstone: boolean;
+}
+
+type Results = Map<string, Begun>;
+
+/** Makes INITs durable, concurrent ones in one commit: terminals locked first, then originals, always in key order. */
+export class Inits {
+  readonly #engine: Pool;
+  readonly #group: GroupCommit<Init, Begun>;
+
+  constructor(engine: Pool, observe: Pick<GroupCommitOptions<Init, Begun>, "onFlush">) {
+    this.#engine = engine;
+    this.#group = new GroupCommit<Init, Begun>({
+      name: "begin",
+      key: keyOf,
+      bytes: () => 1_024,
+      commit: (inits) => this.#commit(inits),
+      giveUpAfterMs: 5_000,
+      onDoubt: (init) => void this.#abandon(init),
+      ...observe,
+    });
+  }
+
+  begin(init: Init): Promise<Begun> {
+    return this.#group.add(init);
+  }
+
+  async #commit(inits: readonly Init[]): Promise<Results> {
+    const results: Results = new Map();
+    const client = await this.#engine.connect();
+    try {
+      const [, used] = await Promise.all([
+        client.query("BEGIN"),
+        client.query<UsedRow>({
+          ...usedReqIds,
+          values: [inits.map((init) => init.partnerId), inits.map((init) => init.reqId)],
+        }),
+      ]);
+      const known = new Map(used.rows.map((row) => [`${row.partner_id} ${row.req_id}`, row]));
+      const fresh: Init[] = [];
+      for (const init of inits) {
+        const row = known.get(keyOf(init));
+        if (row === undefined) fresh.push(init);
+        else results.set(keyOf(init), answerForUsed(init, row));
+      }
+      if (fresh.length > 0) await beginFresh(client, fresh, results);
+      await client.query("COMMIT");
+      client.release();
+    } catch (error) {
+      // What this connection did is unknown or undone: closing it rolls back whatever was open.
+      client.release(true);
+      throw error;
+    }
+    // Lost a race against another instance, which has committed by now: the next look finds its rows.
+    const raced = inits.filter((init) => !results.has(keyOf(init)));
+    if (raced.length > 0) for (const [key, begun] of await this.#commit(raced)) results.set(key, begun);
+    return results;
+  }
+
+  async #abandon(init: Init): Promise<void> {
+    const { id: instanceId, epoch } = init.instance;
+    for (let tries = 0; tries < 600; tries += 1) {
+      try {
+        await this.#engine.query({ ...deleteAbandoned, values: [init.partnerId, init.id, instanceId, epoch] });
+        return;
+      } catch {
+        await new Promise((resolve) => setTimeout(resolve, 1_000).unref());
+      }
+    }
+  }
+}
+
+/** Judges each under lock, takes the terminals' numbers for those that may go on, and writes them. */
+async function beginFresh(client: PoolClient, inits: readonly Init[], results: Results): Promise<void> {
+  const terminals = await lockTerminals(client, inits);
+  const originals = await lockOriginals(client, inits);
+  const allowed: Init[] = [];
+  for (const init of inits) {
+    const terminal = terminals.get(`${init.partnerId} ${init.tid}`);
+    const original = init.originalId === null ? undefined : originals.get(`${init.partnerId} ${init.originalId}`);
+    const refusal = init.refusal(terminal, original);
+    if (refusal !== undefined) results.set(keyOf(init), { outcome: "refused", refusal });
+    else if (terminal === undefined && !init.openTerminals && init.tid !== "") {
+      results.set(keyOf(init), { outcome: "terminal_unknown" });
+    } else {
+      allowed.push(init);
+      // Those behind it in this batch are judged by what stands once it is written.
+      if (original !== undefined) originals.set(`${init.partnerId} ${original.id}`, heldBy(init, original));
+      if (init.tid !== "") terminals.set(`${init.partnerId} ${init.tid}`, changedBy(init, terminal));
+    }
+  }
+  if (allowed.length === 0) return;
+  const turns = await allotTurns(client, allowed);
+  const ready = allowed.flatMap((init) => {
+    const taken = init.takes.traceNo ? turns.get(init) : noTurn;
+    return taken === undefined ? [] : [{ init, taken, facts: init.facts(turnFor(init, taken)) }];
+  });
+  const rows = await insert(client, ready);
+  const insertedAt = new Map(rows.map((row) => [row.id, row.created_at]));
+  const written = ready.filter(({ init }) => insertedAt.has(init.id));
+  await holdOriginals(
+    client,
+    written.map(({ init }) => init),
+  );
+  await beginSettlements(client, written);
+  for (const { init, facts } of written) {
+    const createdAtMs = insertedAt.get(init.id)?.getTime() ?? 0;
+    results.set(keyOf(init), { outcome: "begun", facts, createdAtMs });
+  }
+}
+
+function heldBy(init: Init, original: OriginalState): OriginalState {
+  const { command } = init;
+  if (command !== "VOID" && command !== "PREAUTH_COMPLETE" && command !== "REVERSAL") return original;
+  return { ...original, successor: { command, state: "in_flight" } };
+}
+
+function changedBy({ mid, takes, currency }: Init, before: TerminalState | undefined): TerminalState {
+  return {
+    mid: before?.mid ?? mid,
+    batch: takes.settlement === "SETTLEMENT" ? "closing" : (before?.batch ?? "open"),
+    batchCurrency: before?.batchCurrency ?? (takes.batch ? currency : null),
+  };
+}
+
+/** Of a command that takes no number of its own. */
+const noTurn: TurnTaken = {
+  traceNo: "",
+  invoiceNo: "",
+  batchNo: "",
+  batchId: "",
+  merchantId: "",
+  merchantName: "",
+  merchantAddress: "",
+  deviceId: "",
+  appName: "",
+};
+
+interface Ready {
+  readonly init: Init;
+  readonly taken: TurnTaken;
+  readonly facts: ReturnType<Init["facts"]>;
+}
+
+function turnFor(init: Init, taken: TurnTaken): TerminalTurn {
+  return init.takes.batch || init.takes.settlement !== null ? taken : { ...taken, batchNo: "" };
+}
+
+async function insert(client: PoolClient, ready: readonly Ready[]): Promise<{ id: TransactionId; created_at: Date }[]> {
+  const { rows } = await client.query<{ id: TransactionId; created_at: Date }>({
+    ...insertInits,
+    values: [
+      ready.map(({ init }) => init.partnerId),
+      ready.map(({ init }) => init.id),
+      ready.map(({ init }) => init.command),
+      ready.map(({ init }) => init.reqId),
+      ready.map(({ init }) => init.bodyHash),
+      ready.map(({ init }) => init.originalId),
+      ready.map(({ init }) => init.chainId),
+      ready.map(({ init }) => init.callBackUrl),
+      ready.map(({ init }) => init.tid),
+      ready.map(({ init, taken }) => (init.takes.batch ? taken.batchNo : null)),
+      ready.map(({ init, taken }) => (init.takes.batch ? taken.batchId : null)),
+      ready.map(({ init }) => init.amountMinor),
+      ready.map(({ init }) => init.currency),
+      ready.map(({ facts }) => JSON.stringify(facts)),
+      ready.map(({ init }) => init.instance.id),
+      ready.map(({ init }) => init.instance.epoch),
+    ],
+  });
+  return rows;
+}
+
+async function beginSettlements(client: PoolClient, written: readonly Ready[]): Promise<void> {
+  const settlements = written.filter(({ init }) => init.takes.settlement !== null);
+  if (settlements.length === 0) return;
+  await client.query({
+    ...insertSettlements,
+    values: [
+      settlements.map(({ init }) => init.partnerId),
+      settlements.map(({ init }) => init.id),
+      settlements.map(({ init }) => init.takes.settlement),
+      settlements.map(({ init }) => init.tid),
+      settlements.map(({ taken }) => taken.batchId),
+    ],
+  });
+}
+
+function answerForUsed(init: Init, row: UsedRow): Begun {
+  if (row.is_tombstone) return { outcome: "reversed_before_arrival" };
+  // Our own row: its COMMIT had happened after all.
+  if (row.id === init.id) return { outcome: "begun", facts: row.facts, createdAtMs: row.created_at.getTime() };
+  return { outcome: "repeated", sameBody: row.body_hash?.equals(init.bodyHash) ?? false, id: row.id };
+}
+
+function keyOf(init: Init): string {
+  return `${init.partnerId} ${init.reqId}`;
+}

@@ -1,0 +1,93 @@
+import type { Command } from "@paybell/contract";
+import type { PoolClient } from "pg";
+import type { OriginalState } from "../commands/original.ts";
+import type { PartnerId, TransactionId } from "../ids.ts";
+import type { Init } from "../ledger/store.ts";
+
+// Locked in key order, after the terminals: every writer takes its locks in this order.
+const lock = {
+  name: "lock_originals",
+  text: `
+    SELECT t.partner_id, t.id, t.origin, t.command, t.state, t.tid, t.batch_id, t.successor_command, t.successor_state,
+      t.reversal_state, t.amount_minor::text, t.currency, t.created_at, r.batch_id AS open_batch_id, r.batch_closing
+    FROM unnest($1::uuid[], $2::uuid[]) WITH ORDINALITY AS i (partner_id, id, nth)
+    JOIN transactions t ON t.partner_id = i.partner_id AND t.id = i.id
+    LEFT JOIN terminals r ON r.partner_id = t.partner_id AND r.tid = t.tid
+    ORDER BY i.nth
+    FOR UPDATE OF t`,
+};
+
+const hold = {
+  name: "hold_originals",
+  text: `
+    UPDATE transactions t SET successor_id = i.successor_id, successor_command = i.command, successor_state = 'in_flight'
+    FROM unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::text[]) AS i (partner_id, id, successor_id, command)
+    WHERE t.partner_id = i.partner_id AND t.id = i.id`,
+};
+
+interface OriginalRow {
+  readonly partner_id: PartnerId;
+  readonly id: TransactionId;
+  readonly origin: "command" | "switch";
+  readonly command: Command;
+  readonly state: "INIT" | "SUCCESS" | "ERROR";
+  readonly batch_id: string | null;
+  readonly successor_command: "VOID" | "PREAUTH_COMPLETE" | "REVERSAL" | null;
+  readonly successor_state: "in_flight" | "in_doubt" | "done" | null;
+  readonly reversal_state: "pending" | "done" | "parked" | null;
+  readonly amount_minor: string | null;
+  readonly currency: string | null;
+  readonly created_at: Date;
+  readonly open_batch_id: string | null;
+  readonly batch_closing: boolean | null;
+}
+
+/** Locks the originals of these commands, and tells what stands. */
+export async function lockOriginals(client: PoolClient, inits: readonly Init[]): Promise<Map<string, OriginalState>> {
+  const wanted = inits
+    .flatMap(({ partnerId, originalId }) => (originalId === null ? [] : [{ partnerId, originalId }]))
+    .sort((a, b) => (`${a.partnerId} ${a.originalId}` < `${b.partnerId} ${b.originalId}` ? -1 : 1));
+  if (wanted.length === 0) return new Map();
+  const { rows } = await client.query<OriginalRow>({
+    ...lock,
+    values: [wanted.map(({ partnerId }) => partnerId), wanted.map(({ originalId }) => originalId)],
+  });
+  return new Map(rows.map((row) => [`${row.partner_id} ${row.id}`, toState(row)]));
+}
+
+/** From now on each command holds its original: no other may begin on it. */
+export async function holdOriginals(client: PoolClient, inits: readonly Init[]): Promise<void> {
+  const holding = inits.filter((init) => init.originalId !== null);
+  if (holding.length === 0) return;
+  await client.query({
+    ...hold,
+    values: [
+      holding.map((init) => init.partnerId),
+      holding.map((init) => init.originalId),
+      holding.map((init) => init.id),
+      holding.map((init) => init.command),
+    ],
+  });
+}
+
+function toState(row: OriginalRow): OriginalState {
+  const { successor_command: command, successor_state: state } = row;
+  return {
+    id: row.id,
+    command: row.command,
+    state: row.state,
+    origin: row.origin,
+    successor: command === null || state === null ? null : { command, state },
+    reversal: row.reversal_state,
+    batch: batchOf(row),
+    amountMinor: BigInt(row.amount_minor ?? 0),
+    currency: row.currency ?? "",
+    createdAtMs: row.created_at.getTime(),
+  };
+}
+
+function batchOf(row: OriginalRow): OriginalState["batch"] {
+  if (row.batch_id === null) return "none";
+  if (row.batch_id !== row.open_batch_id) return "closed";
+  return row.batch_closing === true ? "closing" : "open";
+}

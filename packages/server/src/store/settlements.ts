@@ -1,0 +1,175 @@
+import type { Pool } from "pg";
+import type { BatchTotals } from "../acquirer/acquirer.ts";
+import type { PartnerId, TransactionId } from "../ids.ts";
+import type { BatchEntry, DueSettlement, SettlementStore } from "../ledger/settler.ts";
+
+const takeDue = {
+  name: "take_due_settlements",
+  text: `
+    WITH due AS MATERIALIZED (
+      SELECT s.partner_id, s.id FROM settlements s
+      WHERE s.due_at <= now() ORDER BY s.due_at LIMIT $1 FOR UPDATE SKIP LOCKED)
+    UPDATE settlements s SET due_at = now() + $2 * interval '1 millisecond', tries = s.tries + 1
+    FROM due WHERE s.partner_id = due.partner_id AND s.id = due.id
+    RETURNING s.partner_id, s.id, s.kind, s.tid, s.batch_id, s.step, s.is_uploaded, s.uploaded_up_to, s.tries`,
+};
+
+const postpone = {
+  name: "postpone_settlement",
+  text: "UPDATE settlements SET due_at = now() + $3 * interval '1 millisecond' WHERE partner_id = $1 AND id = $2",
+};
+
+const advance = {
+  name: "advance_settlement",
+  text: `
+    UPDATE settlements SET step = $3, is_uploaded = $4, uploaded_up_to = $5, tries = 1,
+      due_at = now() + $6 * interval '1 millisecond'
+    WHERE partner_id = $1 AND id = $2`,
+};
+
+// A command in flight may still enter the batch, a Reversal under way may still leave it.
+const isQuiet = {
+  name: "is_terminal_quiet",
+  text: `
+    SELECT NOT EXISTS (
+        SELECT FROM transactions t WHERE t.partner_id = $1 AND t.tid = $2 AND t.state = 'INIT'
+          AND t.command NOT IN ('SETTLEMENT', 'BATCH_UPLOAD', 'LOGON'))
+      AND NOT EXISTS (
+        SELECT FROM reversals r WHERE r.partner_id = $1 AND r.tid = $2 AND r.state = 'PENDING') AS quiet`,
+};
+
+// What counts, counted: successful Sales and PreAuth-Completes, voided ones included, and their Voids; no reversed ones.
+const countBatch = {
+  name: "count_batch",
+  text: `
+    SELECT max(t.currency) AS currency,
+      count(*) FILTER (WHERE t.command <> 'VOID') AS sale_quantity,
+      coalesce(sum(t.amount_minor) FILTER (WHERE t.command <> 'VOID'), 0)::text AS sale_total,
+      count(*) FILTER (WHERE t.command = 'VOID') AS void_quantity,
+      coalesce(sum(t.amount_minor) FILTER (WHERE t.command = 'VOID'), 0)::text AS void_total
+    FROM transactions t
+    WHERE t.partner_id = $1 AND t.batch_id = $2 AND t.state = 'SUCCESS' AND t.reversal_state IS DISTINCT FROM 'done'`,
+};
+
+const listEntries = {
+  name: "list_batch_entries",
+  text: `
+    SELECT t.id, t.command, t.facts, t.amount_minor::text AS amount_text, t.currency,
+      t.successor_command IS NOT DISTINCT FROM 'VOID' AND t.successor_state IS NOT DISTINCT FROM 'done' AS voided
+    FROM transactions t
+    WHERE t.partner_id = $1 AND t.batch_id = $2 AND t.id > $3 AND t.command <> 'VOID' AND t.state = 'SUCCESS'
+      AND t.reversal_state IS DISTINCT FROM 'done'
+    ORDER BY t.id LIMIT $4`,
+};
+
+const listStanding = {
+  name: "list_batch_standing",
+  text: `
+    SELECT coalesce(t.facts #>> '{fields,reqId}', '') AS "reqId", coalesce(t.facts #>> '{fields,refId}', '') AS "refNo"
+    FROM transactions t
+    WHERE t.partner_id = $1 AND t.batch_id = $2 AND t.command <> 'VOID' AND t.state = 'SUCCESS'
+      AND t.reversal_state IS DISTINCT FROM 'done'
+      AND NOT (t.successor_command IS NOT DISTINCT FROM 'VOID' AND t.successor_state IS NOT DISTINCT FROM 'done')
+    ORDER BY t.id`,
+};
+
+const nil = "00000000-0000-0000-0000-000000000000";
+
+/** Settlements and Batch Uploads under way, and the batches that they count, in PostgreSQL. */
+export class PostgresSettlements implements SettlementStore {
+  readonly #engine: Pool;
+
+  constructor(engine: Pool) {
+    this.#engine = engine;
+  }
+
+  async takeDue(rowsMax: number, heldForMs: number): Promise<readonly DueSettlement[]> {
+    const { rows } = await this.#engine.query<{
+      partner_id: PartnerId;
+      id: TransactionId;
+      kind: DueSettlement["kind"];
+      tid: string;
+      batch_id: string;
+      step: DueSettlement["step"];
+      is_uploaded: boolean;
+      uploaded_up_to: TransactionId | null;
+      tries: number;
+    }>({ ...takeDue, values: [rowsMax, heldForMs] });
+    return rows.map((row) => ({
+      partnerId: row.partner_id,
+      id: row.id,
+      kind: row.kind,
+      tid: row.tid,
+      batchId: row.batch_id,
+      step: row.step,
+      isUploaded: row.is_uploaded,
+      uploadedUpTo: row.uploaded_up_to,
+      tries: row.tries,
+    }));
+  }
+
+  async postpone({ partnerId, id }: DueSettlement, delayMs: number): Promise<void> {
+    await this.#engine.query({ ...postpone, values: [partnerId, id, delayMs] });
+  }
+
+  async advance(to: DueSettlement, heldForMs: number): Promise<void> {
+    const { partnerId, id, step, isUploaded, uploadedUpTo } = to;
+    await this.#engine.query({ ...advance, values: [partnerId, id, step, isUploaded, uploadedUpTo, heldForMs] });
+  }
+
+  async isQuiet(partnerId: PartnerId, tid: string): Promise<boolean> {
+    const { rows } = await this.#engine.query<{ quiet: boolean }>({ ...isQuiet, values: [partnerId, tid] });
+    return rows[0]?.quiet ?? false;
+  }
+
+  async totals(partnerId: PartnerId, batchId: string): Promise<BatchTotals> {
+    const { rows } = await this.#engine.query<{
+      currency: string | null;
+      sale_quantity: number;
+      sale_total: string;
+      void_quantity: number;
+      void_total: string;
+    }>({ ...countBatch, values: [partnerId, batchId] });
+    const [row] = rows;
+    if (row === undefined) throw new Error("A count always has an answer.");
+    return {
+      currency: row.currency ?? "",
+      saleQuantity: row.sale_quantity,
+      saleTotalMinor: BigInt(row.sale_total),
+      voidQuantity: row.void_quantity,
+      voidTotalMinor: BigInt(row.void_total),
+    };
+  }
+
+  async entries(
+    partnerId: PartnerId,
+    batchId: string,
+    after: TransactionId | null,
+    rowsMax: number,
+  ): Promise<readonly BatchEntry[]> {
+    const { rows } = await this.#engine.query<{
+      id: TransactionId;
+      command: BatchEntry["command"];
+      facts: { readonly fields: Readonly<Record<string, string>> };
+      amount_text: string;
+      currency: string;
+      voided: boolean;
+    }>({ ...listEntries, values: [partnerId, batchId, after ?? nil, rowsMax] });
+    return rows.map((row) => ({
+      id: row.id,
+      command: row.command,
+      fields: row.facts.fields,
+      amountMinor: BigInt(row.amount_text),
+      currency: row.currency,
+      voided: row.voided,
+    }));
+  }
+
+  async standing(partnerId: PartnerId, batchId: string): Promise<readonly { reqId: string; refNo: string }[]> {
+    const { rows } = await this.#engine.query<{ reqId: string; refNo: string }>({
+      ...listStanding,
+      values: [partnerId, batchId],
+    });
+    return rows;
+  }
+}
