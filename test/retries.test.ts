@@ -1,0 +1,166 @@
+import { randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { webhookKey, webhookSignatureMatches } from "@paybell/contract";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { reportedSale, sale } from "./support/commands.ts";
+import { eventually, notificationIdOf, startTestService, type TestService } from "./support/service.ts";
+
+const alertSecret = `whsec_${randomBytes(32).toString("base64")}`;
+
+interface AlertCall {
+  readonly headers: Readonly<Record<string, unknown>>;
+  readonly body: string;
+}
+
+interface Attempt {
+  readonly attemptNo: number;
+  readonly httpStatus: number | null;
+  readonly reason: string | null;
+  readonly answer: string | null;
+  readonly url: string;
+  readonly address: string | null;
+}
+
+const alerts: AlertCall[] = [];
+const alertServer = createServer(async (request, response) => {
+  let body = "";
+  for await (const chunk of request) body += chunk;
+  alerts.push({ headers: request.headers, body });
+  response.writeHead(204).end();
+});
+
+let service: TestService;
+beforeAll(async () => {
+  await once(alertServer.listen(0, "127.0.0.1"), "listening");
+  const { port } = alertServer.address() as AddressInfo;
+  const alertUrl = `http://127.0.0.1:${port}/alerts`;
+  service = await startTestService({ env: { PAYBELL_ALERT_URL: alertUrl, PAYBELL_ALERT_SECRET: alertSecret } });
+});
+afterAll(async () => {
+  await service.stop();
+  const closed = once(alertServer.close(), "close");
+  alertServer.closeAllConnections();
+  await closed;
+});
+
+// Each has a partner of its own, and most of its time waits for a schedule.
+describe.concurrent("a notification", () => {
+  test("that fails twice and is then accepted has every attempt recorded", async () => {
+    const partner = await service.register({ retry: [1, 1, 1] });
+    partner.server.answers("reset", { status: 500, body: "out of ⟨ink⟩" });
+    const { body } = await partner.run(sale());
+    const { id } = body["notification"] as { id: string };
+    const deliveries = await partner.server.next(3);
+    expect(deliveries.map((delivery) => notificationIdOf(delivery))).toEqual([id, id, id]);
+    expect(deliveries.map(({ headers }) => headers["paybell-attempt"])).toEqual(["1", "2", "3"]);
+    expect(new Set(deliveries.map(({ received }) => received?.ipn.id))).toEqual(new Set([body["id"]]));
+    // Fresh at each attempt: the seal, and so the signature of the headers.
+    expect(new Set(deliveries.map(({ body: bytes }) => bytes.toString())).size).toBe(3);
+
+    const settled = await partner.settled(id, "accepted");
+    expect(settled).toMatchObject({ attemptsMade: 3, lastReason: null, nextAttemptAt: null, command: "SALE" });
+    const attempts = settled["attempts"] as Attempt[];
+    expect(attempts.map(({ attemptNo, httpStatus, reason }) => [attemptNo, httpStatus, reason])).toEqual([
+      [1, null, "reset"],
+      [2, 500, "status"],
+      [3, 204, null],
+    ]);
+    expect(attempts.map(({ answer }) => answer)).toEqual([null, "out of ⟨ink⟩", null]);
+    for (const { url, address } of attempts)
+      expect({ url, address }).toEqual({ url: partner.server.url, address: "127.0.0.1" });
+    const operators = await service.operator("GET", `/operator/v1/notifications/${id}`);
+    expect(operators.body).toEqual(settled);
+  });
+
+  test("waits for Retry-After where that is longer than its step", async () => {
+    const partner = await service.register({ retry: [1, 10] });
+    partner.server.answers({ status: 503, headers: { "retry-after": "3" } });
+    await partner.run(sale());
+    const [first, second] = await partner.server.next(2);
+    expect((second?.atMs ?? 0) - (first?.atMs ?? 0)).toBeGreaterThanOrEqual(2_950);
+  });
+
+  test("is parked at the end of the schedule, alerted, and delivered once the partner asks for it", async () => {
+    const partner = await service.register({ retry: [1] });
+    partner.server.answersAlways(500);
+    const { body } = await partner.run(sale());
+    const { id } = body["notification"] as { id: string };
+    const parked = await partner.settled(id, "parked");
+    expect(parked).toMatchObject({ attemptsMade: 2, lastReason: "status", nextAttemptAt: null });
+
+    const alert = await eventually("the alert", async () => alerts.find(({ body: text }) => text.includes(id)));
+    expect(JSON.parse(alert.body)).toMatchObject({ kind: "parked", partnerId: partner.id, subjectId: id });
+    const header = (name: string) => String(alert.headers[name]);
+    const key = webhookKey(alertSecret);
+    const [alertId, timestamp] = [header("webhook-id"), header("webhook-timestamp")];
+    const bytes = Buffer.from(alert.body);
+    expect(webhookSignatureMatches(header("webhook-signature"), alertId, timestamp, bytes, [key])).toBe(true);
+
+    partner.server.answersAlways(204);
+    const asked = await partner.call("POST", `/v1/notifications/${id}/redeliver`, { json: {} });
+    expect(asked.status, asked.text).toBe(202);
+    const settled = await partner.settled(id, "accepted");
+    expect((settled["attempts"] as Attempt[]).map(({ httpStatus }) => httpStatus)).toEqual([500, 500, 204]);
+  });
+
+  test("that is pending is not sent twice at once: to redeliver it is refused", async () => {
+    const partner = await service.register({ retry: [3_600] });
+    partner.server.answersAlways(500);
+    const { body } = await partner.run(sale());
+    const { id } = body["notification"] as { id: string };
+    await partner.server.next(1);
+    const asked = await partner.call("POST", `/v1/notifications/${id}/redeliver`, { json: {} });
+    expect(asked).toMatchObject({ status: 409, body: { code: "notification_pending" } });
+  });
+
+  test("that is parked is redelivered by the operator, after a dry run that sends nothing", async () => {
+    const partner = await service.register({ retry: [1], callBackUrl: null });
+    // Without any callback URL nothing leaves, and everything is kept.
+    const ids = await service.report([reportedSale(partner.id), reportedSale(partner.id), reportedSale(partner.id)]);
+    const filter = { partner: partner.id };
+    const dryRun = await eventually("three to be parked", async () => {
+      const { body } = await service.operator("POST", "/operator/v1/redeliveries", { filter, dryRun: true });
+      return body["matched"] === 3 ? body : undefined;
+    });
+    expect(dryRun).toMatchObject({ matched: 3, redelivered: 0 });
+    const search = await service.operator("GET", `/operator/v1/notifications?partner=${partner.id}&state=parked`);
+    const items = search.body["items"] as { id: string; transactionId: string; lastReason: string }[];
+    expect(items.map(({ transactionId }) => transactionId).sort()).toEqual([...ids].sort());
+    expect(items.map(({ lastReason }) => lastReason)).toEqual(items.map(() => "no_callback_url"));
+    expect(partner.server.deliveries).toHaveLength(0);
+
+    const corrected = await service.operator("PATCH", `/operator/v1/partners/${partner.id}`, {
+      callBackUrl: partner.server.url,
+    });
+    expect(corrected.status, corrected.text).toBe(200);
+    const redelivered = await service.operator("POST", "/operator/v1/redeliveries", { filter, to: "registered" });
+    expect(redelivered.body).toMatchObject({ matched: 3, redelivered: 3 });
+    const deliveries = await partner.server.next(3);
+    expect(deliveries.map(({ received }) => received?.ipn.id).sort()).toEqual([...ids].sort());
+  });
+
+  test("that was accepted can be sent once more, with the same id and the same IPN", async () => {
+    const partner = await service.register();
+    const { body } = await partner.run(sale());
+    const { id } = body["notification"] as { id: string };
+    await partner.settled(id, "accepted");
+    const asked = await partner.call("POST", `/v1/notifications/${id}/redeliver`, { json: { to: "registered" } });
+    expect(asked.status, asked.text).toBe(202);
+    const [first, second] = await partner.server.next(2);
+    expect(second?.headers["webhook-id"]).toBe(first?.headers["webhook-id"]);
+    expect(second?.received?.ipn).toEqual(first?.received?.ipn);
+  });
+
+  test("to a partner that never answers holds up no other partner's", async () => {
+    const [slow, quick] = await Promise.all([service.register({ retry: [3_600] }), service.register()]);
+    slow.server.answersAlways("hang");
+    await service.report(Array.from({ length: 40 }, () => reportedSale(slow.id)));
+    await slow.server.next(32);
+    const { body } = await quick.run(sale());
+    const [delivery] = await quick.server.next(1);
+    expect(delivery?.received?.ipn.id).toBe(body["id"]);
+    await slow.server.close();
+  });
+});
