@@ -94,6 +94,13 @@ describe("readConfig", () => {
     expect(problem).not.toContain("hunter2");
   });
 
+  test.each(["postgres://paybell@/paybell?host=/run/postgresql", "postgresql:///paybell?host=/run/postgresql"])(
+    "DATABASE_URL may name a unix socket: %s",
+    (databaseUrl) => {
+      expect(readConfig({ DATABASE_URL: databaseUrl }).databaseUrl).toBe(databaseUrl);
+    },
+  );
+
   test("an unknown PAYBELL_ name is an error that suggests the nearest known one", () => {
     expect(problemsOf({ PAYBELL_PROT: "1" })).toEqual(["PAYBELL_PROT is not a setting; did you mean PAYBELL_PORT?"]);
     expect(problemsOf({ PAYBELL_OPERATOR_TOKENS: "x" })).toEqual([

@@ -43,6 +43,17 @@ export function url(...protocols: readonly string[]): Kind<string> {
   };
 }
 
+const postgres = url("postgres:", "postgresql:");
+
+/** As PostgreSQL's own clients read it: without a host it names a socket, `postgres://user@/database?host=/folder`. */
+export const postgresUrl: Kind<string> = {
+  description: postgres.description,
+  read(value) {
+    const withHost = value.replace(/^(\w+:\/\/(?:[^@/?#]*@)?)(?=\/)/, "$1socket");
+    return postgres.read(withHost) === undefined ? undefined : value;
+  },
+};
+
 export const addressRange: Kind<string> = {
   description: "an IP address or a CIDR range",
   read: (value) => (ipaddr.isValid(value) || ipaddr.isValidCIDR(value) ? value : undefined),

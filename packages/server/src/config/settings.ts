@@ -1,4 +1,16 @@
-import { addressRange, type Kind, key32, listOf, oneOf, text, token, url, webhookSecret, wholeNumber } from "./kind.ts";
+import {
+  addressRange,
+  type Kind,
+  key32,
+  listOf,
+  oneOf,
+  postgresUrl,
+  text,
+  token,
+  url,
+  webhookSecret,
+  wholeNumber,
+} from "./kind.ts";
 
 /** One setting of the service, read from one environment variable. */
 export interface Setting<Value, Default = Value> {
@@ -39,7 +51,7 @@ export const settings = {
   }),
   databaseUrl: optional({
     name: "DATABASE_URL",
-    kind: url("postgres:", "postgresql:"),
+    kind: postgresUrl,
     meaning: "PostgreSQL, version 15 or later. Not set: the embedded one in PAYBELL_HOME.",
     secret: true,
   }),
@@ -122,13 +134,6 @@ export const settings = {
     default: 30_000,
     unit: "milliseconds",
     meaning: "How long the acquirer may take to answer before the command ends as ERROR 68 and is reversed.",
-  }),
-  preAuthDays: setting({
-    name: "PAYBELL_PREAUTH_DAYS",
-    kind: wholeNumber(1, 365),
-    default: 30,
-    unit: "days",
-    meaning: "For how long a PreAuth can be completed or voided.",
   }),
   attemptTimeoutMs: setting({
     name: "PAYBELL_ATTEMPT_TIMEOUT_MS",
