@@ -1,0 +1,120 @@
+import { fdatasyncP50Ms } from "./disk.ts";
+import { type LatencyResult, measureLatency } from "./latency.ts";
+import { type LibraryResult, measureLibrary } from "./library.ts";
+import type { Options, PartName } from "./options.ts";
+import { redisMissing } from "./redis.ts";
+import { type RowResult, runRounds } from "./rounds.ts";
+import { contenders, openContender, type Row } from "./rows.ts";
+import { type CalledService, calledRow, engineRow, openCalledService, openService } from "./service-rows.ts";
+import { measureStart, type StartResult } from "./start-time.ts";
+import { profileStatements, statementSettings } from "./statements.ts";
+import { type Cleanup, type Surroundings, startSurroundings } from "./surroundings.ts";
+
+export interface BenchResult {
+  readonly node: string;
+  readonly postgres: string;
+  readonly fdatasyncP50Ms: number;
+  readonly rows: readonly RowResult[];
+  /** What was not measured, and why. */
+  readonly left: readonly { readonly name: PartName; readonly why: string }[];
+  readonly latency: LatencyResult | undefined;
+  readonly library: LibraryResult | undefined;
+  readonly start: StartResult | undefined;
+  /** The most that the called service held, at load; PostgreSQL is not in it. */
+  readonly serviceMemoryBytes: number | undefined;
+}
+
+/** Says what happens now, on stderr: a bench takes minutes. */
+export type Note = (line: string) => void;
+
+/** Measures everything that the options name. What it started is stopped by `cleanup`, whatever happens. */
+export async function runBench(options: Options, cleanup: Cleanup, note: Note): Promise<BenchResult> {
+  const wants = (part: PartName) => options.parts.has(part);
+  note("starting the receiver and PostgreSQL");
+  const around = await startSurroundings(cleanup, {
+    redis: wants("bullmq"),
+    postgresSettings: options.profile ? statementSettings : {},
+  });
+  const fdatasync = await fdatasyncP50Ms(around.folder);
+  const { rows, service, left } = await openRows(options, around, cleanup, note);
+  const measured =
+    rows.length === 0
+      ? []
+      : await runRounds(rows, around, {
+          rounds: options.rounds,
+          roundMs: options.roundMs,
+          onRound: (round) => note(round === 0 ? "warmed up" : `round ${round} of ${options.rounds}`),
+        });
+  if (options.profile) note(await profileStatements(around.postgres.connectionString));
+  const memory = service && (await service.process.ask("standing", undefined)).memoryBytes;
+  const latency = wants("latency") && service ? await latencyOf(service, around, measured, options, note) : undefined;
+  // What stands idle would take from what comes now.
+  const library = wants("library") ? await measureLibrary(cleanup, options) : undefined;
+  if (wants("start")) note("npm start, twice");
+  const start = wants("start") ? await measureStart(around.folder, cleanup) : undefined;
+  return {
+    node: process.version,
+    postgres: around.postgres.version,
+    fdatasyncP50Ms: fdatasync,
+    rows: measured,
+    left,
+    latency,
+    library,
+    start,
+    serviceMemoryBytes: memory,
+  };
+}
+
+async function openRows(options: Options, around: Surroundings, cleanup: Cleanup, note: Note) {
+  const rows: Row[] = [];
+  const left: { readonly name: PartName; readonly why: string }[] = [];
+  let service: CalledService | undefined;
+  const called = async () => {
+    service ??= await openCalledService(around, cleanup);
+    return service;
+  };
+  const openPeers = async (names: readonly PartName[]) => {
+    for (const contender of contenders.filter(({ name }) => names.includes(name) && options.parts.has(name))) {
+      if (contender.needsRedis && around.redis === undefined) left.push({ name: contender.name, why: redisMissing });
+      else {
+        note(`${contender.name}: looking for its best setting`);
+        rows.push(await openContender(contender, around, cleanup, options.calibrateMs));
+      }
+    }
+  };
+  await openPeers(["raw"]);
+  if (options.parts.has("engine")) {
+    const profile = options.profile ? ["--cpu-prof", "--cpu-prof-dir=bench/results"] : [];
+    rows.push(engineRow(await openService(around, cleanup, "engine", profile)));
+  }
+  for (const name of ["service", "batches", "commands"] as const) {
+    if (options.parts.has(name)) rows.push(calledRow(name, await called()));
+  }
+  if (options.parts.has("latency")) await called();
+  await openPeers(["bullmq", "graphile-worker", "pg-boss"]);
+  return { rows, service, left };
+}
+
+async function latencyOf(
+  service: CalledService,
+  around: Surroundings,
+  measured: readonly RowResult[],
+  options: Options,
+  note: Note,
+): Promise<LatencyResult> {
+  const row = measured.find(({ name }) => name === "service") ?? (await serviceAlone(service, around, options));
+  const ratePerS = Math.round(row.perS.median / 2);
+  note(`latency at ${ratePerS} a second`);
+  return await measureLatency(service, around, {
+    ratePerS,
+    windows: options.latencyWindows,
+    windowMs: options.latencyWindowMs,
+  });
+}
+
+async function serviceAlone(service: CalledService, around: Surroundings, options: Options): Promise<RowResult> {
+  const rounds = { rounds: options.rounds, roundMs: options.roundMs, onRound: () => undefined };
+  const [row] = await runRounds([calledRow("service", service)], around, rounds);
+  if (row === undefined) throw new Error("The service's row gave no result.");
+  return row;
+}

@@ -1,0 +1,84 @@
+import type { CallbackTarget } from "./callback.ts";
+
+/** What a contender is opened with. */
+export interface ContenderStart {
+  readonly target: CallbackTarget;
+  /** An empty database of its own; "" for those that need none. */
+  readonly databaseUrl: string;
+  /** Redis' unix socket; "" for those that need none. */
+  readonly redisSocket: string;
+  /** One of its settings. */
+  readonly setting: Setting;
+}
+
+/** How a contender is driven, each at the best of several. */
+export type Setting = Readonly<Record<string, number>>;
+
+export interface RoundOutcome {
+  /** Notifications accepted by the receiver and, for all but raw, recorded as done. */
+  readonly count: number;
+  /** From the first to the last recorded. */
+  readonly elapsedMs: number;
+  /** Of the contender's own process. */
+  readonly cpuMs: number;
+}
+
+/** The process of a row that keeps itself busy: raw and the peers. */
+export type ContenderMethods = {
+  readonly open: (start: ContenderStart) => Promise<void>;
+  readonly round: (input: { readonly durationMs: number }) => Promise<RoundOutcome>;
+  readonly close: (input: undefined) => Promise<void>;
+};
+
+/** Concurrent callers in every row. */
+export const producers = 256;
+/** Of what was handed over and is not done: more would only make a peer's tables longer. */
+export const outstandingMax = 1_024;
+
+/**
+ * Hands over batches until the time is up, and waits until all is done.
+ *
+ * @param done how many are done, ever
+ */
+export async function driveRound(
+  process: NodeJS.Process,
+  durationMs: number,
+  batch: number,
+  queue: { readonly handOver: (count: number) => Promise<void>; readonly progress: Progress },
+): Promise<RoundOutcome> {
+  const startedMs = performance.now();
+  const cpuStart = process.cpuUsage();
+  const doneBefore = queue.progress.done;
+  let handedOver = 0;
+  const produce = async () => {
+    while (performance.now() - startedMs < durationMs) {
+      if (handedOver - (queue.progress.done - doneBefore) + batch > outstandingMax) {
+        await queue.progress.more();
+        continue;
+      }
+      handedOver += batch;
+      await queue.handOver(batch);
+    }
+  };
+  await Promise.all(Array.from({ length: Math.max(1, Math.floor(producers / batch)) }, produce));
+  while (queue.progress.done - doneBefore < handedOver) await queue.progress.more();
+  const elapsedMs = performance.now() - startedMs;
+  const { user, system } = process.cpuUsage(cpuStart);
+  return { count: handedOver, elapsedMs, cpuMs: (user + system) / 1_000 };
+}
+
+/** Counts what is done, and wakes who waits for more. */
+export class Progress {
+  done = 0;
+  #waiting: (() => void)[] = [];
+
+  add(count = 1): void {
+    this.done += count;
+    if (this.#waiting.length > 0) for (const wake of this.#waiting.splice(0)) wake();
+  }
+
+  /** Resolves when something more is done. */
+  more(): Promise<void> {
+    return new Promise((resolve) => this.#waiting.push(resolve));
+  }
+}

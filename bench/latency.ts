@@ -1,0 +1,49 @@
+import type { CalledService } from "./service-rows.ts";
+import { median, percentile } from "./statistics.ts";
+import type { Surroundings } from "./surroundings.ts";
+
+export interface LatencyResult {
+  readonly ratePerS: number;
+  readonly windows: number;
+  readonly windowMs: number;
+  /** Medians over the windows, of the time from the scheduled arrival to the callback received. */
+  readonly p50Ms: number;
+  readonly p99Ms: number;
+  readonly p99OfWindowsMs: readonly number[];
+  /** How late the caller was, median: part of the above. */
+  readonly callerLateMs: number;
+}
+
+const warmUpMs = 1_000;
+
+/** Open loop at a fixed rate: a call that finds the service busy waits, and its wait counts. */
+export async function measureLatency(
+  { caller, process }: CalledService,
+  { receiver, target }: Surroundings,
+  plan: { readonly ratePerS: number; readonly windows: number; readonly windowMs: number },
+): Promise<LatencyResult> {
+  const durationMs = Math.min(warmUpMs, plan.windowMs) + plan.windows * plan.windowMs;
+  await receiver.ask("noteArrivals", Math.ceil(plan.ratePerS * (durationMs / 1_000) * 1.5) + 1_000);
+  const { attempts } = await process.ask("standing", undefined);
+  const loop = { ratePerS: plan.ratePerS, durationMs, callbackBase: target.url };
+  const { scheduledMs, lateMs } = await caller.ask("openLoop", loop);
+  await process.ask("drained", { attempts: attempts + scheduledMs.length });
+  const arrivals = await receiver.ask("arrivals", undefined);
+  const startMs = (scheduledMs[0] ?? 0) + Math.min(warmUpMs, plan.windowMs);
+  const latencies = Array.from({ length: plan.windows }, (): number[] => []);
+  for (const [index, dueMs] of scheduledMs.entries()) {
+    const cameMs = arrivals[index] ?? 0;
+    if (cameMs === 0) throw new Error(`The callback of arrival ${index} did not come.`);
+    if (dueMs >= startMs) latencies[Math.floor((dueMs - startMs) / plan.windowMs)]?.push(cameMs - dueMs);
+  }
+  const p99OfWindowsMs = latencies.map((window) => percentile(window, 99));
+  return {
+    ratePerS: plan.ratePerS,
+    windows: plan.windows,
+    windowMs: plan.windowMs,
+    p50Ms: median(latencies.map((window) => percentile(window, 50))),
+    p99Ms: median(p99OfWindowsMs),
+    p99OfWindowsMs,
+    callerLateMs: lateMs,
+  };
+}

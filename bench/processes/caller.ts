@@ -1,0 +1,128 @@
+import { randomUUID } from "node:crypto";
+import { Pool } from "undici";
+import { producers } from "../contender.ts";
+import { saleCompletion, saleFields } from "../sale.ts";
+import { answer } from "./channel.ts";
+import type { ServiceAt } from "./service.ts";
+
+export interface CallerRound {
+  readonly what: "completions" | "commands";
+  readonly durationMs: number;
+  /** Completions in one request; 1 for commands. */
+  readonly batch: number;
+  readonly callers: number;
+}
+
+export interface OpenLoop {
+  readonly ratePerS: number;
+  readonly durationMs: number;
+  /** The callback of arrival n goes to <callbackBase>/n. */
+  readonly callbackBase: string;
+}
+
+/** Monotonic milliseconds of the machine. */
+export interface OpenLoopOutcome {
+  readonly scheduledMs: Float64Array;
+  /** How late the calls left, median: this process' own share of the latency. */
+  readonly lateMs: number;
+}
+
+/** Whoever calls the service over HTTP: the operator's switch, or partners. */
+export function callerMethods(process: NodeJS.Process) {
+  let at: ServiceAt | undefined;
+  let pool: Pool | undefined;
+
+  async function call(path: string, token: string, body: string): Promise<string> {
+    if (pool === undefined) throw new Error("Nobody said whom to call.");
+    const answered = await pool.request({
+      path,
+      method: "POST",
+      headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
+      body,
+    });
+    const text = await answered.body.text();
+    if (answered.statusCode !== 200) throw new Error(`${path} answered ${answered.statusCode}: ${text.slice(0, 300)}`);
+    return text;
+  }
+
+  async function report(completions: readonly unknown[]): Promise<void> {
+    const text = await call("/operator/v1/completions", at?.operatorToken ?? "", JSON.stringify({ completions }));
+    const accepted = text.split('"result":"accepted"').length - 1;
+    if (accepted !== completions.length)
+      throw new Error(`Of ${completions.length} were accepted: ${text.slice(0, 300)}`);
+  }
+
+  async function command(apiKey: string, caller: number): Promise<void> {
+    const { amount, currency, mid, merchantTransId, billId, extraData, deviceId, appName } = saleFields("1");
+    const card = { token: "tok_approve", number: "411111******1111", swipeType: "C", aid: "A0000000031010" };
+    const fields = { amount, currency, mid, merchantTransId, billId, extraData, deviceId, appName, card };
+    const tid = `T${String(caller).padStart(7, "0")}`;
+    const body = JSON.stringify({ command: "SALE", reqId: randomUUID(), tid, ...fields });
+    const text = await call("/v1/commands", apiKey, body);
+    if (!text.includes('"status":"SUCCESS"')) throw new Error(`A Sale was not approved: ${text.slice(0, 300)}`);
+  }
+
+  return {
+    aim(service: ServiceAt): void {
+      at = service;
+      pool = new Pool(service.url, { connections: producers, keepAliveTimeout: 60_000 });
+    },
+
+    /** @returns how many were taken */
+    async round({ what, durationMs, batch, callers }: CallerRound): Promise<number> {
+      const startedMs = performance.now();
+      let taken = 0;
+      const run = async (_: unknown, index: number) => {
+        const partner = at?.partners[index % at.partners.length];
+        while (performance.now() - startedMs < durationMs) {
+          if (what === "commands") await command(partner?.apiKey ?? "", index);
+          else await report(Array.from({ length: batch }, () => saleCompletion(partner?.id ?? "", randomUUID())));
+          taken += batch;
+        }
+      };
+      await Promise.all(Array.from({ length: callers }, run));
+      return taken;
+    },
+
+    /** Calls when the schedule says, whatever became of the calls before: a Poisson process, as of independent callers. */
+    async openLoop({ ratePerS, durationMs, callbackBase }: OpenLoop): Promise<OpenLoopOutcome> {
+      const startMs = nowMs(process) + 50;
+      const scheduledMs = poisson(ratePerS, durationMs).map((afterMs) => startMs + afterMs);
+      const late = new Float64Array(scheduledMs.length);
+      const calls: Promise<void>[] = [];
+      for (let next = 0; next < scheduledMs.length; ) {
+        const now = nowMs(process);
+        for (let dueMs = scheduledMs[next]; dueMs !== undefined && dueMs <= now; dueMs = scheduledMs[next]) {
+          const partnerId = at?.partners[next % at.partners.length]?.id ?? "";
+          const completion = { ...saleCompletion(partnerId, randomUUID()), callBackUrl: `${callbackBase}/${next}` };
+          late[next] = now - dueMs;
+          calls.push(report([completion]));
+          next += 1;
+        }
+        // Up to 2 ms late, which counts against the service; to spin until the moment would take a core from it.
+        await new Promise((resolve) => setTimeout(resolve, 1));
+      }
+      await Promise.all(calls);
+      return { scheduledMs, lateMs: late.sort()[late.length >> 1] ?? 0 };
+    },
+
+    async close(): Promise<void> {
+      await pool?.close();
+    },
+  };
+}
+
+function poisson(ratePerS: number, durationMs: number): Float64Array {
+  const times: number[] = [];
+  for (let atMs = 0; ; ) {
+    atMs -= (Math.log(1 - Math.random()) / ratePerS) * 1_000;
+    if (atMs >= durationMs) return Float64Array.from(times);
+    times.push(atMs);
+  }
+}
+
+function nowMs(process: NodeJS.Process): number {
+  return Number(process.hrtime.bigint()) / 1e6;
+}
+
+if (import.meta.main) answer(process, callerMethods(process));

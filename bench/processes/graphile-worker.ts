@@ -1,0 +1,91 @@
+import { randomUUID } from "node:crypto";
+import type { CardIpn } from "@paybell/contract";
+import { Logger, makeWorkerUtils, run } from "graphile-worker";
+import { openCallback } from "../callback.ts";
+import { type ContenderMethods, driveRound, Progress, type RoundOutcome } from "../contender.ts";
+import { saleIpn } from "../sale.ts";
+import { answer } from "./channel.ts";
+
+interface Payload {
+  readonly id: string;
+  readonly ipn: CardIpn;
+}
+
+const silent = new Logger(() => () => undefined);
+const poolSize = 10;
+const retryPollMs = 2;
+
+/** graphile-worker on PostgreSQL: addJobs, a local queue, completions in batches; done when no job row is left. */
+export function graphileWorkerMethods(process: NodeJS.Process): ContenderMethods {
+  const progress = new Progress();
+  const closing: (() => Promise<unknown>)[] = [];
+  let batch = 1;
+  let addJobs: ((count: number) => Promise<void>) | undefined;
+  let allRecorded: (() => Promise<void>) | undefined;
+  return {
+    async open({ target, databaseUrl, setting }) {
+      batch = setting["batch"] ?? 1;
+      const concurrency = setting["concurrency"] ?? 1;
+      const callback = openCallback(target, concurrency);
+      const shared = { connectionString: databaseUrl, logger: silent, maxPoolSize: poolSize };
+      const utils = await makeWorkerUtils(shared);
+      await utils.migrate();
+      const runner = await run({
+        ...shared,
+        noHandleSignals: true,
+        taskList: {
+          ipn: async (payload) => {
+            const { id, ipn } = payload as Payload;
+            await callback.post(id, ipn);
+          },
+        },
+        preset: {
+          worker: {
+            concurrentJobs: concurrency,
+            localQueue: { size: setting["localQueue"] ?? concurrency },
+            completeJobBatchDelay: 0,
+            failJobBatchDelay: 0,
+            pollInterval: 50,
+          },
+        },
+      });
+      runner.events.on("job:complete", ({ error }) => {
+        if (error) process.emit("uncaughtException", error as Error);
+        progress.add();
+      });
+      addJobs = async (count) => {
+        const specs = Array.from({ length: count }, () => {
+          const id = randomUUID();
+          return { identifier: "ipn", payload: { id, ipn: saleIpn(id) } };
+        });
+        await utils.addJobs(specs);
+      };
+      allRecorded = async () => {
+        const left = () =>
+          utils.withPgClient(
+            async (client) => (await client.query("SELECT FROM graphile_worker._private_jobs LIMIT 1")).rowCount,
+          );
+        while ((await left()) !== 0) await new Promise((resolve) => setTimeout(resolve, retryPollMs));
+      };
+      closing.push(
+        () => runner.stop(),
+        async () => utils.release(),
+        () => callback.close(),
+      );
+    },
+    async round({ durationMs }): Promise<RoundOutcome> {
+      const startedMs = performance.now();
+      const outcome = await driveRound(process, durationMs, batch, {
+        progress,
+        handOver: async (count) => addJobs?.(count),
+      });
+      await allRecorded?.();
+      return { ...outcome, elapsedMs: performance.now() - startedMs };
+    },
+    async close() {
+      for (const close of closing.splice(0)) await close();
+    },
+  };
+}
+
+if (import.meta.main) answer(process, graphileWorkerMethods(process));

@@ -1,0 +1,65 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { join } from "node:path";
+import { Redis } from "ioredis";
+
+export interface RedisServer {
+  readonly socket: string;
+  readonly pid: number;
+  stop(): Promise<void>;
+}
+
+/** What to do where there is none. */
+export const redisMissing = "redis-server is not installed: apt-get install --no-install-recommends redis-server";
+
+const readyWithinMs = 5_000;
+const askAgainMs = 20;
+
+/**
+ * Redis as one would run it for jobs that should not be lost: append-only file, flushed every second. (Each write
+ * flushed would be the equal of our PostgreSQL; hardly anybody runs it so.)
+ *
+ * @returns undefined where redis-server is not installed
+ */
+export async function startRedis(folder: string): Promise<RedisServer | undefined> {
+  const socket = join(folder, "redis.sock");
+  const settings = ["--port 0", `--unixsocket ${socket}`, "--unixsocketperm 700", `--dir ${folder}`, "--save"];
+  const durable = ["--appendonly yes", "--appendfsync everysec", "--maxmemory-policy noeviction", "--daemonize no"];
+  const args = [...settings, ...durable].flatMap((setting) => setting.split(" "));
+  args.splice(args.indexOf("--save") + 1, 0, "");
+  // In a group of its own: Ctrl-C is ours to pass on, after its clients are gone.
+  const child = spawn("redis-server", args, { stdio: "ignore", detached: true });
+  const started = await Promise.race([
+    once(child, "spawn").then(() => true),
+    once(child, "error").then(([error]: { code?: string }[]) => {
+      if (error?.code !== "ENOENT") throw error;
+      return false;
+    }),
+  ]);
+  if (!started) return undefined;
+  await untilReady(socket, child);
+  return { socket, pid: child.pid ?? 0, stop: () => end(child) };
+}
+
+async function untilReady(socket: string, child: ChildProcess): Promise<void> {
+  const deadlineMs = performance.now() + readyWithinMs;
+  const client = new Redis({ path: socket, lazyConnect: true, retryStrategy: () => askAgainMs });
+  client.on("error", () => undefined);
+  try {
+    await client.connect().catch(() => undefined);
+    for (;;) {
+      if (child.exitCode !== null) throw new Error(`redis-server ended with ${child.exitCode}.`);
+      if ((await client.ping().catch(() => "")) === "PONG") return;
+      if (performance.now() > deadlineMs) throw new Error(`redis-server did not answer within ${readyWithinMs} ms.`);
+    }
+  } finally {
+    client.disconnect();
+  }
+}
+
+async function end(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const exited = once(child, "exit");
+  child.kill("SIGTERM");
+  await exited;
+}

@@ -1,0 +1,121 @@
+import type { BenchResult } from "./bench.ts";
+import type { RowName } from "./options.ts";
+import { type RowResult, ratio } from "./rounds.ts";
+import type { Spread } from "./statistics.ts";
+
+/** What each row should reach of raw. */
+const targets: Readonly<Partial<Record<RowName, number>>> = {
+  engine: 0.45,
+  service: 0.2,
+  batches: 0.35,
+  commands: 0.15,
+};
+
+/** The whole result as a table for the terminal. */
+export function tableLines(result: BenchResult): readonly string[] {
+  return [
+    "",
+    `Node ${result.node}, PostgreSQL ${result.postgres} with fsync on, fdatasync p50 ${result.fdatasyncP50Ms.toFixed(2)} ms`,
+    "",
+    ...(result.rows.length === 0 ? [] : rowLines(result.rows)),
+    ...result.left.map(({ name, why }) => `${name}: not measured. ${why}`),
+    "",
+    ...otherLines(result),
+  ];
+}
+
+const columns = [38, 9, 21, 9, 16, 0] as const;
+
+function rowLines(rows: readonly RowResult[]): string[] {
+  const head = ["", "per s", "of raw (min–max)", "to reach", "µs own/pg/rcv", "driven by"];
+  const body = rows.map((row) => [
+    row.label,
+    String(Math.round(row.perS.median)),
+    row.ofRaw === undefined ? "" : spreadText(row.ofRaw),
+    targets[row.name] === undefined ? "" : `≥ ${targets[row.name]}`,
+    [row.ownUs, row.postgresUs, row.receiverUs].map((us) => (us === undefined ? "?" : us.toFixed(0))).join("/"),
+    row.setting,
+  ]);
+  return [head, ...body].map((cells) => cells.map((cell, index) => cell.padEnd(columns[index] ?? 0)).join(" "));
+}
+
+function otherLines(result: BenchResult): string[] {
+  const { latency, library, start, serviceMemoryBytes } = result;
+  const ofBullmq = ratio(row(result, "engine"), row(result, "bullmq"));
+  const raw = row(result, "raw");
+  return [
+    ...(ofBullmq ? [line("engine of BullMQ", spreadText(ofBullmq), "≥ 1.4")] : []),
+    ...(raw ? [line("the receiver alone could take", `${Math.round(1e6 / raw.receiverUs)} a second`, "")] : []),
+    ...(latency
+      ? [
+          line(
+            `latency at ${latency.ratePerS} a second`,
+            `p50 ${latency.p50Ms.toFixed(1)} ms, p99 ${latency.p99Ms.toFixed(1)} ms`,
+            "≤ 5, ≤ 40",
+          ),
+          line(
+            "",
+            `${latency.windows} windows of ${latency.windowMs / 1_000} s, p99 of each ` +
+              `${latency.p99OfWindowsMs.map((ms) => ms.toFixed(1)).join(" ")}; the caller itself ` +
+              `${latency.callerLateMs.toFixed(1)} ms late`,
+            "",
+          ),
+        ]
+      : []),
+    ...(library
+      ? [
+          line(
+            "partner library of bare node:crypto",
+            `${spreadText(library.ofBare)}, ${Math.round(library.libraryPerS)} a second`,
+            "≥ 0.8",
+          ),
+        ]
+      : []),
+    ...(serviceMemoryBytes === undefined
+      ? []
+      : [line("memory of the service at load", `${Math.round(serviceMemoryBytes / 1_048_576)} MB`, "≤ 350 MB")]),
+    ...(start
+      ? [
+          line("npm start, ready", `first ${seconds(start.firstMs)}, again ${seconds(start.againMs)}`, "≤ 3 s"),
+          line("idle", start.idlePercent === undefined ? "?" : `${start.idlePercent.toFixed(2)} % of a core`, "≤ 1 %"),
+        ]
+      : []),
+  ];
+}
+
+function line(what: string, found: string, wanted: string): string {
+  return `${what.padEnd(39)}${found}${wanted === "" ? "" : `   (${wanted})`}`;
+}
+
+function seconds(ms: number): string {
+  return `${(ms / 1_000).toFixed(2)} s`;
+}
+
+function spreadText({ median, min, max }: Spread): string {
+  return `${median.toFixed(3)} (${min.toFixed(2)}–${max.toFixed(2)})`;
+}
+
+function row(result: BenchResult, name: RowName): RowResult | undefined {
+  return result.rows.find((one) => one.name === name);
+}
+
+/** The last line of `--quick`. What was not measured is null. */
+export function summary(result: BenchResult): Readonly<Record<string, number | null>> {
+  const perS = (name: RowName) => rounded(row(result, name)?.perS.median, 0);
+  const of = (one: RowName, other: RowName) => rounded(ratio(row(result, one), row(result, other))?.median, 3);
+  return {
+    raw_per_s: perS("raw"),
+    engine_per_s: perS("engine"),
+    service_per_s: perS("service"),
+    bullmq_per_s: perS("bullmq"),
+    engine_raw_ratio: of("engine", "raw"),
+    service_raw_ratio: of("service", "raw"),
+    engine_bullmq_ratio: of("engine", "bullmq"),
+    latency_p50_ms: rounded(result.latency?.p50Ms, 2),
+    latency_p99_ms: rounded(result.latency?.p99Ms, 2),
+  };
+}
+
+function rounded(value: number | undefined, decimals: number): number | null {
+  return value === undefined || Number.isNaN(value) ? null : Number(value.toFixed(decimals));
+}

@@ -1,0 +1,88 @@
+import type { RowName } from "./options.ts";
+import { treeCpuMs } from "./processor.ts";
+import type { Row } from "./rows.ts";
+import { median, type Spread, spread } from "./statistics.ts";
+import type { Surroundings } from "./surroundings.ts";
+
+/** One round of one row. Microseconds of processor time are for each notification. */
+export interface Sample {
+  readonly perS: number;
+  readonly ownUs: number;
+  readonly postgresUs: number | undefined;
+  readonly receiverUs: number;
+}
+
+export interface RowResult {
+  readonly name: RowName;
+  readonly label: string;
+  readonly setting: string;
+  readonly perS: Spread;
+  /** Of the same round's raw; undefined where raw is not measured. */
+  readonly ofRaw: Spread | undefined;
+  readonly ownUs: number;
+  readonly postgresUs: number | undefined;
+  readonly receiverUs: number;
+  readonly samples: readonly Sample[];
+}
+
+/** Every row once, in turn, as often as asked, after one round that is dropped: what slows the machine slows all. */
+export async function runRounds(
+  rows: readonly Row[],
+  around: Surroundings,
+  plan: { readonly rounds: number; readonly roundMs: number; readonly onRound: (done: number) => void },
+): Promise<readonly RowResult[]> {
+  const samples = new Map<Row, Sample[]>(rows.map((row) => [row, []]));
+  for (let round = 0; round <= plan.rounds; round += 1) {
+    for (const row of rows) {
+      const sample = await runOnce(row, around, plan.roundMs);
+      if (round > 0) samples.get(row)?.push(sample);
+    }
+    plan.onRound(round);
+  }
+  const raw = rows.find(({ name }) => name === "raw");
+  const rawSamples = (raw && samples.get(raw)) ?? [];
+  return rows.map((row) => resultOf(row, samples.get(row) ?? [], rawSamples));
+}
+
+async function runOnce(row: Row, { receiver, postgres }: Surroundings, roundMs: number): Promise<Sample> {
+  const received = await receiver.ask("received", undefined);
+  const postgresBefore = await treeCpuMs(postgres.pid);
+  const { count, elapsedMs, cpuMs } = await row.round(roundMs);
+  const postgresAfter = await treeCpuMs(postgres.pid);
+  const receivedAfter = await receiver.ask("received", undefined);
+  const came = receivedAfter.count - received.count;
+  if (came < count) throw new Error(`${row.label}: ${count} were counted as delivered, ${came} came.`);
+  const each = (ms: number) => (ms * 1_000) / count;
+  return {
+    perS: (count / elapsedMs) * 1_000,
+    ownUs: each(cpuMs),
+    postgresUs:
+      postgresBefore === undefined || postgresAfter === undefined ? undefined : each(postgresAfter - postgresBefore),
+    receiverUs: each(receivedAfter.cpuMs - received.cpuMs),
+  };
+}
+
+function resultOf({ name, label, setting }: Row, samples: readonly Sample[], raw: readonly Sample[]): RowResult {
+  const ratios = samples.flatMap((sample, round) => {
+    const beside = raw[round];
+    return beside === undefined ? [] : [sample.perS / beside.perS];
+  });
+  const postgres = samples.flatMap(({ postgresUs }) => (postgresUs === undefined ? [] : [postgresUs]));
+  return {
+    name,
+    label,
+    setting,
+    perS: spread(samples.map(({ perS }) => perS)),
+    ofRaw: ratios.length === 0 ? undefined : spread(ratios),
+    ownUs: median(samples.map(({ ownUs }) => ownUs)),
+    postgresUs: postgres.length === 0 ? undefined : median(postgres),
+    receiverUs: median(samples.map(({ receiverUs }) => receiverUs)),
+    samples,
+  };
+}
+
+/** The median over the rounds of one row's rate to another's in the same round. */
+export function ratio(one: RowResult | undefined, other: RowResult | undefined): Spread | undefined {
+  if (one === undefined || other === undefined) return undefined;
+  return spread(one.samples.map(({ perS }, round) => perS / (other.samples[round]?.perS ?? Number.NaN)));
+}

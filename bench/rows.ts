@@ -1,0 +1,129 @@
+import type { ContenderMethods, RoundOutcome, Setting } from "./contender.ts";
+import type { RowName } from "./options.ts";
+import { type Process, startProcess } from "./processes/channel.ts";
+import type { Cleanup, Surroundings } from "./surroundings.ts";
+
+/** One line of the table, opened: it can run rounds. */
+export interface Row {
+  readonly name: RowName;
+  readonly label: string;
+  /** How it is driven, for the reader. */
+  readonly setting: string;
+  round(durationMs: number): Promise<RoundOutcome>;
+}
+
+/** A row that keeps itself busy in a process of its own, at the best of its settings. */
+export interface Contender {
+  readonly name: RowName;
+  readonly label: string;
+  readonly file: URL;
+  readonly settings: readonly Setting[];
+  readonly needsDatabase: boolean;
+  readonly needsRedis: boolean;
+}
+
+const here = (file: string) => new URL(`./processes/${file}`, import.meta.url);
+
+export const contenders: readonly Contender[] = [
+  {
+    name: "raw",
+    label: "raw: sign, seal, POST",
+    file: here("raw.ts"),
+    settings: [{ connections: 32 }, { connections: 64 }, { connections: 256 }],
+    needsDatabase: false,
+    needsRedis: false,
+  },
+  {
+    name: "bullmq",
+    label: "BullMQ on Redis",
+    file: here("bullmq.ts"),
+    settings: [
+      { batch: 16, concurrency: 64 },
+      { batch: 64, concurrency: 128 },
+      { batch: 128, concurrency: 256 },
+    ],
+    needsDatabase: false,
+    needsRedis: true,
+  },
+  {
+    name: "graphile-worker",
+    label: "graphile-worker",
+    file: here("graphile-worker.ts"),
+    settings: [
+      { batch: 32, concurrency: 32, localQueue: 100 },
+      { batch: 64, concurrency: 64, localQueue: 300 },
+      { batch: 128, concurrency: 128, localQueue: 500 },
+    ],
+    needsDatabase: true,
+    needsRedis: false,
+  },
+  {
+    name: "pg-boss",
+    label: "pg-boss",
+    file: here("pg-boss.ts"),
+    settings: [
+      { batch: 64, fetch: 50, loops: 4 },
+      { batch: 128, fetch: 100, loops: 4 },
+      { batch: 128, fetch: 250, loops: 2 },
+    ],
+    needsDatabase: true,
+    needsRedis: false,
+  },
+];
+
+const warmUpMs = 300;
+
+/** Tries each setting, keeps the best, and leaves it open. */
+export async function openContender(
+  contender: Contender,
+  around: Surroundings,
+  cleanup: Cleanup,
+  calibrateMs: number,
+): Promise<Row> {
+  const { name, label, settings } = contender;
+  const rates = new Map<Setting, number>();
+  for (const setting of calibrateMs > 0 ? settings : []) {
+    const tried = await openOne(contender, around, setting, rates.size);
+    try {
+      await tried.ask("round", { durationMs: warmUpMs });
+      const { count, elapsedMs } = await tried.ask("round", { durationMs: calibrateMs });
+      rates.set(setting, count / elapsedMs);
+      await tried.ask("close", undefined);
+    } finally {
+      await tried.stop();
+    }
+  }
+  const best = [...settings].sort((a, b) => (rates.get(b) ?? 0) - (rates.get(a) ?? 0))[0] ?? {};
+  const process = await openOne(contender, around, best, settings.length);
+  cleanup.add(() => process.stop());
+  const setting = `${describe(best)}${calibrateMs > 0 ? `, best of ${settings.length}` : ""}`;
+  return { name, label, setting, round: (durationMs) => process.ask("round", { durationMs }) };
+}
+
+async function openOne(
+  contender: Contender,
+  around: Surroundings,
+  setting: Setting,
+  index: number,
+): Promise<Process<ContenderMethods>> {
+  const databaseUrl = contender.needsDatabase ? await around.newDatabase(`${contender.name}-${index}`) : "";
+  const process = startProcess<ContenderMethods>(contender.file);
+  try {
+    await process.ask("open", {
+      target: around.target,
+      databaseUrl,
+      redisSocket: around.redis?.socket ?? "",
+      setting,
+    });
+    return process;
+  } catch (error) {
+    await process.stop();
+    throw error;
+  }
+}
+
+function describe(setting: Setting): string {
+  return Object.entries(setting)
+    .map(([name, value]) => `${name} ${value}`)
+    .join(", ");
+}

@@ -1,0 +1,92 @@
+import { producers, type RoundOutcome } from "./contender.ts";
+import type { RowName } from "./options.ts";
+import type { CallerRound, callerMethods } from "./processes/caller.ts";
+import { type Process, startProcess } from "./processes/channel.ts";
+import type { ServiceAt, serviceMethods } from "./processes/service.ts";
+import type { Row } from "./rows.ts";
+import type { Cleanup, Surroundings } from "./surroundings.ts";
+
+/** With their default settings, 32 POSTs in flight each: together as many as an instance has slots. */
+const partners = 16;
+/** Callers that hand over 100 at once: as many completions under way as a quarter of what one group commit queues. */
+const batchCallers = 8;
+const batchSize = 100;
+
+/** Paybell in a process of its own, on a database of its own. */
+export interface ServiceProcess {
+  readonly process: Process<ReturnType<typeof serviceMethods>>;
+  readonly at: ServiceAt;
+}
+
+export async function openService(
+  around: Surroundings,
+  cleanup: Cleanup,
+  name: string,
+  execArgv: readonly string[] = [],
+): Promise<ServiceProcess> {
+  const databaseUrl = await around.newDatabase(name);
+  const process: ServiceProcess["process"] = startProcess(new URL("./processes/service.ts", import.meta.url), execArgv);
+  cleanup.add(() => process.stop());
+  const at = await process.ask("start", { target: around.target, databaseUrl, partners });
+  cleanup.add(() => process.ask("stop", undefined));
+  return { process, at };
+}
+
+export function engineRow({ process }: ServiceProcess): Row {
+  return {
+    name: "engine",
+    label: "engine: completions in process",
+    setting: `${producers} callers, ${partners} partners`,
+    round: (durationMs) => process.ask("round", { durationMs }),
+  };
+}
+
+/** A service and whoever calls it over HTTP. */
+export interface CalledService extends ServiceProcess {
+  readonly caller: Process<ReturnType<typeof callerMethods>>;
+}
+
+export async function openCalledService(around: Surroundings, cleanup: Cleanup): Promise<CalledService> {
+  const service = await openService(around, cleanup, "service");
+  const caller: CalledService["caller"] = startProcess(new URL("./processes/caller.ts", import.meta.url));
+  cleanup.add(() => caller.stop());
+  await caller.ask("aim", service.at);
+  return { ...service, caller };
+}
+
+const calls: Readonly<Partial<Record<RowName, Omit<CallerRound, "durationMs"> & { readonly label: string }>>> = {
+  service: {
+    label: "service: POST /operator/v1/completions",
+    what: "completions",
+    batch: 1,
+    callers: producers,
+  },
+  batches: {
+    label: `service: batches of ${batchSize}`,
+    what: "completions",
+    batch: batchSize,
+    callers: batchCallers,
+  },
+  commands: { label: "service: POST /v1/commands, Sale", what: "commands", batch: 1, callers: producers },
+};
+
+/** One of the rows that call the service over HTTP. */
+export function calledRow(name: RowName, { process, caller }: CalledService): Row {
+  const call = calls[name];
+  if (call === undefined) throw new TypeError(`${name} does not call the service.`);
+  const { label, ...round } = call;
+  return {
+    name,
+    label,
+    setting: `${call.callers} callers, ${partners} partners`,
+    async round(durationMs): Promise<RoundOutcome> {
+      const startedMs = performance.now();
+      const before = await process.ask("standing", undefined);
+      const count = await caller.ask("round", { ...round, durationMs });
+      await process.ask("drained", { attempts: before.attempts + count });
+      const elapsedMs = performance.now() - startedMs;
+      const after = await process.ask("standing", undefined);
+      return { count, elapsedMs, cpuMs: after.cpuMs - before.cpuMs };
+    },
+  };
+}
