@@ -7,6 +7,7 @@ import { fieldsReference } from "./generate/fields.ts";
 import { metricsReference } from "./generate/metrics.ts";
 import { settingsReference } from "./generate/settings.ts";
 import { signingReference } from "./generate/signing.ts";
+import { statesReference } from "./generate/states.ts";
 
 /** Everything in the repository that the code writes. Add a generator here: it is then written and checked. */
 export const generators: readonly Generator[] = [
@@ -16,6 +17,7 @@ export const generators: readonly Generator[] = [
   errorsReference,
   settingsReference,
   metricsReference,
+  statesReference,
 ];
 
 export function generate(): Promise<GeneratedFile[]> {

@@ -23,8 +23,8 @@ export interface SuccessorNumbers {
 }
 
 /**
- * The fields of a Void or PreAuth-Complete at INIT: all of its original's, but those it was given and those that are its
- * own. An empty text counts as absent.
+ * The fields of a Void or PreAuth-Complete at INIT: all of its original's, but those it was given and those that are
+ * its own. An empty text counts as absent.
  */
 export function inherit(
   original: OriginalFacts,

@@ -90,7 +90,7 @@ function standingRefusal(original: OriginalState, standing: Exclude<Standing, "S
     case "HELD":
       return {
         code: "in_flight",
-        message: `A ${original.successor?.command} of ${id} has no outcome yet: wait for it, and ${verb} only if it fails.`,
+        message: `A ${original.successor?.command} of ${id} has no outcome yet: wait for it, ${verb} only if it fails.`,
       };
     case "IN_DOUBT":
       return inDoubt(original, verb);
@@ -101,7 +101,7 @@ function standingRefusal(original: OriginalState, standing: Exclude<Standing, "S
     case "COMPLETED":
       return {
         code: "already_completed",
-        message: `The PreAuth ${id} was completed: to take it back, void its PREAUTH_COMPLETE, while its batch is open.`,
+        message: `The PreAuth ${id} was completed: to take it back, void its PREAUTH_COMPLETE in its open batch.`,
       };
     case "REVERSED":
       return { code: "already_reversed", message: `${id} was reversed: there is nothing left to ${verb}.` };
@@ -119,7 +119,7 @@ function inDoubt({ id, reversal, successor }: OriginalState, verb: Verb): Refusa
   if (reversal === "parked") {
     return {
       code: "in_doubt",
-      message: `The acquirer refused the Reversal of ${id}: have the operator settle it with the acquirer, then ask again.`,
+      message: `The acquirer refused the Reversal of ${id}: have the operator settle it with them, then ask again.`,
     };
   }
   const what = reversal === "pending" ? id : `the unanswered ${successor?.command} of ${id}`;

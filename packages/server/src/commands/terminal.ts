@@ -31,6 +31,6 @@ export function terminalRefusal(terminal: TerminalState, asks: TerminalAsks): Re
   if (currency === null || terminal.batchCurrency === null || currency === terminal.batchCurrency) return undefined;
   return {
     code: "batch_currency",
-    message: `The terminal's open batch is in ${terminal.batchCurrency}: settle it before a transaction in ${currency}.`,
+    message: `The terminal's open batch is in ${terminal.batchCurrency}: settle it before anything in ${currency}.`,
   };
 }

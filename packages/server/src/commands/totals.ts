@@ -8,7 +8,7 @@ export interface BatchRow {
   readonly amountMinor: bigint;
   /** A Void of it succeeded. */
   readonly voided: boolean;
-  /** A Reversal of it ended, or has to. */
+  /** Its Reversal is done; a parked one undid nothing. */
   readonly reversed: boolean;
 }
 
@@ -23,7 +23,7 @@ export interface SettlementTotals {
 }
 
 /** Whether it counts at all: a Sale or PreAuth-Complete that succeeded and was not reversed, voided or not. */
-export function counts({ command, state, reversed }: BatchRow): boolean {
+function counts({ command, state, reversed }: BatchRow): boolean {
   return (command === "SALE" || command === "PREAUTH_COMPLETE") && state === "SUCCESS" && !reversed;
 }
 

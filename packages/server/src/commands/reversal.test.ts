@@ -1,0 +1,63 @@
+import { describe, expect, test } from "vitest";
+import { answer, approvals, reqId, start } from "./original-facts.fixture.ts";
+import type { Outcome } from "./outcome.ts";
+import { beginReversal, completeReversal, completeReversalOfUnknown, reversalStateAfter } from "./reversal.ts";
+
+const originalId = "01980000-0000-7000-8000-000000000001";
+const original = { id: originalId, tid: "T1", mid: "M1", traceNo: "000042" };
+const begun = beginReversal({ command: "REVERSAL", reqId, transactionId: originalId }, original, start);
+const answered = (responseCode: string): Outcome => ({
+  kind: "answered",
+  answer: { ...answer, responseCode },
+  approvals,
+});
+
+describe("a partner's Reversal at INIT", () => {
+  test("has its original's terminal and trace number", () => {
+    expect(begun).toEqual({
+      kind: "system",
+      fields: {
+        id: start.id,
+        isoResponseCode: "",
+        mid: "M1",
+        originalId,
+        originalReqId: "",
+        reqId,
+        status: "INIT",
+        tid: "T1",
+        traceNo: "000042",
+        transDateTime: "2026-11-21T01:02:03.456Z",
+      },
+    });
+  });
+
+  test("of what has not come yet has its reqId alone, and is remembered as a success", () => {
+    const originalReqId = "0f14e45f-ceea-467f-a8a6-3c7a0e2ab222";
+    const early = beginReversal({ command: "REVERSAL", reqId, originalReqId }, undefined, start);
+    expect(early.fields).toMatchObject({ originalReqId, originalId: "", tid: "", mid: "", traceNo: "" });
+    expect(completeReversalOfUnknown(early)).toEqual({
+      state: "SUCCESS",
+      facts: { kind: "system", fields: { ...early.fields, status: "SUCCESS", isoResponseCode: "00" } },
+      warnings: [],
+    });
+  });
+});
+
+describe("a Reversal that was asked", () => {
+  test.each<[Outcome, string, string, string]>([
+    [answered("00"), "done", "SUCCESS", "00"],
+    [answered("25"), "done", "SUCCESS", "00"],
+    [answered("12"), "parked", "ERROR", "12"],
+    // An approval under another code is none of what ends a Reversal.
+    [answered("10"), "parked", "ERROR", "10"],
+    [answered("?"), "parked", "ERROR", "96"],
+    [{ kind: "no_answer" }, "pending", "ERROR", "68"],
+    [{ kind: "not_sent" }, "pending", "ERROR", "91"],
+    [{ kind: "in_doubt" }, "pending", "ERROR", "96"],
+  ])("and got %j is %s; ended so, it is %s %s", (outcome, after, state, isoResponseCode) => {
+    expect(reversalStateAfter(outcome)).toBe(after);
+    const completed = completeReversal(begun, outcome);
+    expect(completed.state).toBe(state);
+    expect(completed.facts.fields).toEqual({ ...begun.fields, status: state, isoResponseCode });
+  });
+});

@@ -1,0 +1,132 @@
+import { currencies, settlementIpnFields } from "@paybell/contract";
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { parseAmount } from "./amount.ts";
+import { reqId, start } from "./original-facts.fixture.ts";
+import type { SettlementRequest } from "./request.ts";
+import { beginSettlement, completeSettlement, freezeSettlement } from "./settlement.ts";
+import type { SettlementTotals } from "./totals.ts";
+
+const request: SettlementRequest = {
+  command: "SETTLEMENT",
+  reqId,
+  tid: "T1",
+  mid: "M1",
+  merchantTransId: "MT-1",
+  extraData: "{}",
+  deviceId: "D-request",
+};
+const terminal = { batchNo: "000007", deviceId: "D-registered" };
+const begun = beginSettlement(request, terminal, start);
+const totals: SettlementTotals = {
+  currency: "USD",
+  saleQuantity: 3,
+  saleTotalMinor: 13_705n,
+  voidQuantity: 1,
+  voidTotalMinor: 3_000n,
+};
+const list = [
+  { reqId: "a", refNo: "1" },
+  { reqId: "b", refNo: "1" },
+];
+const frozen = freezeSettlement(begun, totals, list);
+
+describe("a Settlement at INIT", () => {
+  test("has every field of its table that is known before anything is counted", () => {
+    expect(begun).toEqual({
+      kind: "settlement",
+      command: "SETTLEMENT",
+      fields: {
+        batchNo: "000007",
+        deviceId: "D-request",
+        extraData: "{}",
+        id: start.id,
+        merchantTransId: "MT-1",
+        mid: "M1",
+        reqId,
+        status: "INIT",
+        tid: "T1",
+        transaction_time: "2026-11-21T01:02:03.456Z",
+      },
+      settlementList: [],
+    });
+  });
+
+  test("has the terminal's device where the request names none", () => {
+    for (const deviceId of [undefined, ""]) {
+      expect(beginSettlement({ ...request, deviceId }, terminal, start).fields["deviceId"]).toBe("D-registered");
+    }
+  });
+});
+
+describe("a Settlement whose totals are frozen", () => {
+  test("has the counts, the totals with exactly the currency's decimals, and the list of those that stand", () => {
+    expect(frozen).toEqual({
+      ...begun,
+      fields: {
+        ...begun.fields,
+        quantity: "2",
+        saleQuantity: "3",
+        saleTotalAmount: "137.05",
+        voidQuantity: "1",
+        voidTotalAmount: "30.00",
+      },
+      settlementList: list,
+      currency: "USD",
+    });
+  });
+
+  test("holds nothing but its table's fields, and not those that settings, keys and the attempt make", () => {
+    const made = new Set(["totalAmount", "transaction_type", "callbackUrl", "signature", "settlementList"]);
+    const names = settlementIpnFields.map(({ name }) => name as string).filter((name) => !made.has(name));
+    expect(Object.keys(frozen.fields).sort()).toEqual(names.sort());
+  });
+
+  test("of an empty batch has zeros, and no currency", () => {
+    const none = { currency: "", saleQuantity: 0, saleTotalMinor: 0n, voidQuantity: 0, voidTotalMinor: 0n };
+    const empty = freezeSettlement(begun, none, []);
+    expect(empty.fields).toMatchObject({
+      quantity: "0",
+      saleQuantity: "0",
+      saleTotalAmount: "0",
+      voidQuantity: "0",
+      voidTotalAmount: "0",
+    });
+    expect(empty).not.toHaveProperty("currency");
+  });
+
+  test("writes its totals exactly, in every currency", () => {
+    const minors = fc.bigInt({ min: 1n, max: 10n ** 12n - 1n });
+    fc.assert(
+      fc.property(fc.constantFrom(...currencies), minors, minors, ([currency, decimals], sales, voids) => {
+        const sums = { saleTotalMinor: sales, voidTotalMinor: voids };
+        const { fields } = freezeSettlement(begun, { ...totals, ...sums, currency }, list);
+        expect(parseAmount(fields["saleTotalAmount"] ?? "", decimals)).toBe(sales);
+        expect(parseAmount(fields["voidTotalAmount"] ?? "", decimals)).toBe(voids);
+        expect(fields["saleTotalAmount"]?.split(".")[1]?.length ?? 0).toBe(decimals);
+      }),
+    );
+  });
+});
+
+describe("a Settlement that the acquirer answered", () => {
+  test("accepted, is SUCCESS and keeps everything", () => {
+    const completed = completeSettlement(frozen, { settled: true, refId: "123456789012" });
+    expect(completed).toEqual({
+      state: "SUCCESS",
+      facts: { ...frozen, fields: { ...frozen.fields, status: "SUCCESS" } },
+      isoResponseCode: "00",
+      refId: "123456789012",
+    });
+    expect(completeSettlement(frozen, { settled: true }).refId).toBe("");
+  });
+
+  test("refused, is ERROR with the totals that were tried and an empty list", () => {
+    expect(completeSettlement(frozen, { settled: false, code: "95" })).toEqual({
+      state: "ERROR",
+      facts: { ...frozen, fields: { ...frozen.fields, status: "ERROR" }, settlementList: [] },
+      isoResponseCode: "95",
+      refId: "",
+    });
+  });
+});

@@ -1,0 +1,299 @@
+import { type Command, commands } from "@paybell/contract";
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { dayMs, preAuthDays, standingPreAuth, standingSale } from "./original.fixture.ts";
+import { completeRefusal, type OriginalState, reversalRefusal, voidRefusal } from "./original.ts";
+import { judge, type Outcome } from "./outcome.ts";
+import { reversalStateAfter } from "./reversal.ts";
+import { type Standing, standingOf, standings } from "./standing.ts";
+import {
+  type Beginning,
+  batchTransitions,
+  beginnings,
+  type Guard,
+  reversalTransitions,
+  standingTransitions,
+  type Transition,
+  transactionTransitions,
+} from "./states.ts";
+import { terminalRefusal } from "./terminal.ts";
+
+type Referring = Beginning["command"];
+interface Asked {
+  readonly original: OriginalState;
+  readonly command: Referring;
+  readonly amountMinor: bigint;
+  readonly nowMs: number;
+}
+
+function refusalOf({ original, command, amountMinor, nowMs }: Asked) {
+  if (command === "VOID") return voidRefusal(original, nowMs, preAuthDays);
+  if (command === "PREAUTH_COMPLETE") return completeRefusal(original, amountMinor, nowMs, preAuthDays);
+  return reversalRefusal(original);
+}
+
+const guardHolds: Readonly<Record<Guard, (asked: Asked) => boolean>> = {
+  processed_here: ({ original }) => original.origin === "command",
+  within_days: ({ original, nowMs }) => nowMs <= original.createdAtMs + preAuthDays * dayMs,
+  within_amount: ({ original, amountMinor }) => amountMinor <= original.amountMinor,
+};
+
+function inTheTables(asked: Asked): boolean {
+  return beginnings.some(
+    ({ from, command, of, guards }) =>
+      command === asked.command &&
+      from === standingOf(asked.original) &&
+      of.includes(asked.original.command) &&
+      guards.every((guard) => guardHolds[guard](asked)),
+  );
+}
+
+const referring = ["VOID", "PREAUTH_COMPLETE", "REVERSAL"] as const;
+const successors: readonly OriginalState["successor"][] = [
+  null,
+  ...referring.flatMap((command) => (["in_flight", "in_doubt", "done"] as const).map((state) => ({ command, state }))),
+];
+
+function* everyOriginal(): Generator<OriginalState> {
+  for (const command of commands)
+    for (const state of ["INIT", "SUCCESS", "ERROR"] as const)
+      for (const origin of ["command", "switch"] as const)
+        for (const successor of successors)
+          for (const reversal of [null, "pending", "done", "parked"] as const)
+            for (const batch of ["open", "closing", "closed", "none"] as const)
+              yield { ...standingSale, command, state, origin, successor, reversal, batch };
+}
+
+function* everyAsk(): Generator<Asked> {
+  for (const original of everyOriginal())
+    for (const command of referring)
+      for (const nowMs of [preAuthDays * dayMs, preAuthDays * dayMs + 1])
+        for (const amountMinor of [original.amountMinor, original.amountMinor + 1n])
+          yield { original, command, nowMs, amountMinor };
+}
+
+describe("a command on a transaction", () => {
+  test("is refused exactly where the tables have no step for it, in every state there can be", () => {
+    const wrong: Asked[] = [];
+    let allowed = 0;
+    for (const asked of everyAsk()) {
+      const refused = refusalOf(asked) !== undefined;
+      if (!refused) allowed += 1;
+      if (refused === inTheTables(asked)) wrong.push(asked);
+    }
+    expect(wrong).toEqual([]);
+    expect(allowed).toBeGreaterThan(0);
+  });
+
+  test("is taken in every case that the tables name", () => {
+    const asks = [...everyAsk()].filter((asked) => refusalOf(asked) === undefined);
+    for (const { command, from, of } of beginnings) {
+      for (const kind of of) {
+        const found = asks.some(
+          ({ original, command: asked }) =>
+            asked === command && original.command === kind && standingOf(original) === from,
+        );
+        expect(found, `${command} of ${kind} from ${from}`).toBe(true);
+      }
+    }
+  });
+});
+
+/** A transaction as the ledger's own statements change it, with what they need to know beside. */
+interface Life extends OriginalState {
+  /** Of the Reversal of a Void or Complete that holds it. */
+  readonly successorReversal: "pending" | "parked" | null;
+  /** Voids, Completes and Reversals of it that succeeded. */
+  readonly taken: number;
+}
+
+type Step = (life: Life) => Life;
+
+function begin(command: Referring): Step {
+  return (life) => {
+    const asked = { original: life, command, amountMinor: life.amountMinor, nowMs: 0 };
+    return refusalOf(asked) === undefined ? { ...life, successor: { command, state: "in_flight" } } : life;
+  };
+}
+
+function answer(state: "SUCCESS" | "ERROR", reverse: boolean): Step {
+  return (life) => {
+    if (life.state !== "INIT") return life;
+    return { ...life, state, ...(reverse && { reversal: "pending" as const }) };
+  };
+}
+
+function successorAnswered(outcome: "done" | "free" | "in_doubt"): Step {
+  return (life) => {
+    const { successor } = life;
+    if (successor === null || successor.command === "REVERSAL" || successor.state !== "in_flight") return life;
+    if (outcome === "free") return { ...life, successor: null };
+    const held = { ...life, successor: { ...successor, state: outcome } };
+    return outcome === "done" ? { ...held, taken: life.taken + 1 } : { ...held, successorReversal: "pending" };
+  };
+}
+
+/** A partner's Reversal waits for the outcome of what it reverses. */
+const queueReversal: Step = (life) =>
+  life.successor?.command === "REVERSAL" && life.successor.state === "in_flight" && life.state === "SUCCESS"
+    ? { ...life, reversal: "pending" }
+    : life;
+
+function reversalAnswered(end: "done" | "parked"): Step {
+  return (life) => {
+    if (life.reversal === "pending") {
+      const byPartner = life.successor?.command === "REVERSAL";
+      const state = end === "done" ? ("done" as const) : ("in_doubt" as const);
+      const successor = byPartner ? { command: "REVERSAL" as const, state } : life.successor;
+      const taken = life.taken + (end === "done" && life.state === "SUCCESS" ? 1 : 0);
+      return { ...life, reversal: end, successor, taken };
+    }
+    if (life.successorReversal !== "pending") return life;
+    return end === "done"
+      ? { ...life, successor: null, successorReversal: null }
+      : { ...life, successorReversal: "parked" };
+  };
+}
+
+const beginSettlement: Step = (life) => (life.batch === "open" ? { ...life, batch: "closing" } : life);
+
+function settlementAnswered(accepted: boolean): Step {
+  return (life) => {
+    const inFlight = life.state === "INIT" || life.successor?.state === "in_flight";
+    const pending = life.reversal === "pending" || life.successorReversal === "pending";
+    if (life.batch !== "closing" || inFlight || pending) return life;
+    return { ...life, batch: accepted ? "closed" : "open" };
+  };
+}
+
+const steps: Readonly<Record<string, Step>> = {
+  void: begin("VOID"),
+  complete: begin("PREAUTH_COMPLETE"),
+  reverse: begin("REVERSAL"),
+  approved: answer("SUCCESS", false),
+  declined: answer("ERROR", false),
+  silent: answer("ERROR", true),
+  "successor succeeds": successorAnswered("done"),
+  "successor fails": successorAnswered("free"),
+  "successor silent": successorAnswered("in_doubt"),
+  "reversal queued": queueReversal,
+  "reversal done": reversalAnswered("done"),
+  "reversal parked": reversalAnswered("parked"),
+  settle: beginSettlement,
+  settled: settlementAnswered(true),
+  "not settled": settlementAnswered(false),
+};
+
+const births = (["SALE", "PREAUTH", "PREAUTH_COMPLETE"] as const satisfies readonly Command[]).map(
+  (command): Life => ({
+    ...(command === "PREAUTH" ? standingPreAuth : standingSale),
+    command,
+    state: "INIT",
+    successorReversal: null,
+    taken: 0,
+  }),
+);
+
+const lives = fc.record({
+  birth: fc.constantFrom(...births),
+  names: fc.array(fc.constantFrom(...Object.keys(steps)), { maxLength: 40, size: "max" }),
+});
+
+function live({ birth, names }: { readonly birth: Life; readonly names: readonly string[] }): Life[] {
+  const life = [birth];
+  for (const name of names) life.push(steps[name]?.(life.at(-1) ?? birth) ?? birth);
+  return life;
+}
+
+const lifeKey = ({ amountMinor: _, ...life }: Life) => JSON.stringify(life);
+const stepKey = (from: Standing | null, to: Standing) => `${from} → ${to}`;
+const stepsInTables = new Set([
+  ...standingTransitions.map(({ from, to }) => stepKey(from, to)),
+  ...beginnings.map(({ from, to }) => stepKey(from, to)),
+]);
+
+describe("a transaction's life, in whatever order things come", () => {
+  test("has at most one Void, Complete or Reversal that succeeds", () => {
+    fc.assert(
+      fc.property(lives, (life) => (live(life).at(-1)?.taken ?? 0) <= 1),
+      { numRuns: 5_000 },
+    );
+  });
+
+  test("is over for every command once it was settled, reversed, voided, completed or failed", () => {
+    const over: ReadonlySet<Standing> = new Set(["SETTLED", "REVERSED", "VOIDED", "COMPLETED", "FAILED"]);
+    fc.assert(
+      fc.property(lives, fc.constantFrom(...referring), (life, command) => {
+        let ended: Standing | undefined;
+        for (const original of live(life)) {
+          const standing = standingOf(original);
+          if (ended !== undefined) expect(standing).toBe(ended);
+          if (!over.has(standing)) continue;
+          ended = standing;
+          expect(refusalOf({ original, command, amountMinor: 1n, nowMs: 0 })).toBeDefined();
+        }
+      }),
+      { numRuns: 5_000 },
+    );
+  });
+
+  test("takes the steps of the tables and no other, and all of them", () => {
+    const taken = new Set(births.map((birth) => stepKey(null, standingOf(birth))));
+    // Few enough to visit every life there can be, not a sample of them.
+    const visited = new Map(births.map((birth) => [lifeKey(birth), birth]));
+    for (const before of visited.values()) {
+      for (const step of Object.values(steps)) {
+        const after = step(before);
+        visited.set(lifeKey(after), after);
+        const [from, to] = [standingOf(before), standingOf(after)];
+        if (from !== to) taken.add(stepKey(from, to));
+      }
+    }
+    expect([...taken].sort()).toEqual([...stepsInTables].sort());
+  });
+
+  test("reaches every standing there is", () => {
+    const reached = new Set([...stepsInTables].map((step) => step.split(" → ")[1]));
+    expect([...reached].sort()).toEqual([...standings].sort());
+  });
+});
+
+const answered = (responseCode: string): Outcome => ({
+  kind: "answered",
+  answer: { responseCode, approveCode: "", refId: "", tc: "" },
+  approvals: new Set(["00", "10"]),
+});
+const outcomes: readonly Outcome[] = [
+  ...["00", "25", "51", "10"].map(answered),
+  { kind: "no_answer" },
+  { kind: "not_sent" },
+  { kind: "in_doubt" },
+];
+const targets = <State extends string>(table: readonly Transition<State>[], from: State) =>
+  new Set(table.filter((step) => step.from === from).map(({ to }) => to));
+
+describe("the other tables", () => {
+  test("lead INIT to what outcomes make of it, and nowhere from there", () => {
+    const states = new Set(outcomes.map((outcome) => judge(outcome, { mode: "whole" }).state));
+    expect(targets(transactionTransitions, "INIT")).toEqual(states);
+    expect(targets(transactionTransitions, "SUCCESS").size).toBe(0);
+    expect(targets(transactionTransitions, "ERROR").size).toBe(0);
+  });
+
+  test("lead a PENDING Reversal to what outcomes make of it", () => {
+    const states = new Set(outcomes.map((outcome) => reversalStateAfter(outcome).toUpperCase()));
+    expect(targets(reversalTransitions, "PENDING") as ReadonlySet<string>).toEqual(states);
+  });
+
+  test("let a Settlement begin on the same batches as the terminal does", () => {
+    for (const batch of ["open", "closing"] as const) {
+      const terminal = { mid: "M1", batch, batchCurrency: null };
+      const begins = terminalRefusal(terminal, { mid: "M1", entersBatchWith: null, money: true }) === undefined;
+      const inTable = batchTransitions.some(
+        ({ from, event }) => from === batch.toUpperCase() && event === "SETTLEMENT begins",
+      );
+      expect(begins).toBe(inTable);
+    }
+    expect(targets(batchTransitions, "CLOSED").size).toBe(0);
+  });
+});

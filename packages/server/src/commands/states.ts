@@ -1,0 +1,107 @@
+import type { Command } from "@paybell/contract";
+import type { Standing } from "./standing.ts";
+
+/** One step that the state of something may take. What is in no table does not happen. */
+export interface Transition<State extends string> {
+  /** null: it comes into being. */
+  readonly from: State | null;
+  readonly event: string;
+  readonly to: State;
+  /** What must hold beside; absent where nothing must. */
+  readonly guard?: string;
+}
+
+/** `status` of section 3: what the IPN tells. */
+export const transactionTransitions: readonly Transition<"INIT" | "SUCCESS" | "ERROR">[] = [
+  { from: null, event: "accepted", to: "INIT", guard: "terminal and original allow it, under their row locks" },
+  { from: "INIT", event: "answered 00", to: "SUCCESS", guard: "written under the epoch that asked" },
+  { from: "INIT", event: "answered otherwise", to: "ERROR", guard: "an approval among them is reversed" },
+  { from: "INIT", event: "not answered in time, 68", to: "ERROR", guard: "a Reversal is queued where money may move" },
+  { from: "INIT", event: "never sent, 91", to: "ERROR" },
+  { from: "INIT", event: "its instance is gone, 96", to: "ERROR", guard: "a Reversal is queued where money may move" },
+  { from: null, event: "reported by a switch as a success", to: "SUCCESS" },
+  { from: null, event: "reported by a switch as an error", to: "ERROR" },
+];
+
+export const batchTransitions: readonly Transition<"OPEN" | "CLOSING" | "CLOSED">[] = [
+  { from: null, event: "the terminal is new, or its last batch CLOSED", to: "OPEN" },
+  { from: "OPEN", event: "SETTLEMENT begins", to: "CLOSING", guard: "under the terminal's row lock" },
+  {
+    from: "CLOSING",
+    event: "accepted, 00",
+    to: "CLOSED",
+    guard: "nothing of it was in flight, no Reversal PENDING, when its totals were frozen",
+  },
+  { from: "CLOSING", event: "totals differ, 95", to: "CLOSING", guard: "the first time, then Batch Upload" },
+  { from: "CLOSING", event: "not answered", to: "CLOSING", guard: "the same request is repeated" },
+  { from: "CLOSING", event: "refused", to: "OPEN", guard: "under the same batchNo" },
+];
+
+export const reversalTransitions: readonly Transition<"PENDING" | "DONE" | "PARKED">[] = [
+  { from: null, event: "an outcome must not stand, or a partner reverses", to: "PENDING" },
+  { from: "PENDING", event: "not answered", to: "PENDING", guard: "asked again, across restarts" },
+  { from: "PENDING", event: "answered 00 or 25", to: "DONE" },
+  { from: "PENDING", event: "answered otherwise", to: "PARKED", guard: "the operator is alerted" },
+  { from: "DONE", event: "the original is approved late", to: "PENDING" },
+  { from: "PARKED", event: "the original is approved late", to: "PENDING" },
+];
+
+export const guards = {
+  processed_here: "no switch reported it",
+  within_days: "at most preAuthDays old",
+  within_amount: "at most the authorised amount",
+} as const;
+export type Guard = keyof typeof guards;
+
+/** A command that refers to a transaction takes hold of it. */
+export interface Beginning {
+  readonly from: Standing;
+  readonly command: "VOID" | "PREAUTH_COMPLETE" | "REVERSAL";
+  /** The transactions it may refer to. */
+  readonly of: readonly Command[];
+  readonly to: Standing;
+  readonly guards: readonly Guard[];
+}
+
+const inBatch = ["SALE", "PREAUTH_COMPLETE"] as const;
+
+/** Every case in which a Void, PreAuth-Complete or partner's Reversal is accepted. */
+export const beginnings: readonly Beginning[] = [
+  { from: "STANDS", command: "VOID", of: inBatch, to: "HELD", guards: ["processed_here"] },
+  { from: "STANDS", command: "VOID", of: ["PREAUTH"], to: "HELD", guards: ["processed_here", "within_days"] },
+  {
+    from: "STANDS",
+    command: "PREAUTH_COMPLETE",
+    of: ["PREAUTH"],
+    to: "HELD",
+    guards: ["processed_here", "within_days", "within_amount"],
+  },
+  { from: "STANDS", command: "REVERSAL", of: [...inBatch, "PREAUTH"], to: "HELD", guards: ["processed_here"] },
+  { from: "IN_FLIGHT", command: "REVERSAL", of: [...inBatch, "PREAUTH"], to: "HELD", guards: ["processed_here"] },
+];
+
+const open = "a PreAuth, or its batch is OPEN";
+const closing = "its batch is CLOSING";
+
+/** What else becomes of a transaction that others may refer to: a Sale, PreAuth or PreAuth-Complete. */
+export const standingTransitions: readonly Transition<Standing>[] = [
+  { from: null, event: "INIT", to: "IN_FLIGHT" },
+  { from: "IN_FLIGHT", event: "answered 00", to: "STANDS", guard: open },
+  { from: "IN_FLIGHT", event: "answered 00", to: "SETTLING", guard: closing },
+  { from: "IN_FLIGHT", event: "declined, or never sent", to: "FAILED" },
+  { from: "IN_FLIGHT", event: "its own Reversal is queued", to: "IN_DOUBT" },
+  { from: "HELD", event: "its Void succeeds", to: "VOIDED" },
+  { from: "HELD", event: "its PreAuth-Complete succeeds", to: "COMPLETED" },
+  { from: "HELD", event: "its Void or PreAuth-Complete fails", to: "STANDS", guard: open },
+  { from: "HELD", event: "its Void or PreAuth-Complete fails", to: "SETTLING", guard: closing },
+  { from: "HELD", event: "a Reversal of its Void or PreAuth-Complete is queued", to: "IN_DOUBT" },
+  { from: "HELD", event: "its own Reversal is queued", to: "IN_DOUBT" },
+  { from: "HELD", event: "declined, or never sent", to: "FAILED", guard: "reversed by its partner while in flight" },
+  { from: "IN_DOUBT", event: "its own Reversal is DONE", to: "REVERSED", guard: "it was answered 00" },
+  { from: "IN_DOUBT", event: "its own Reversal is DONE", to: "FAILED", guard: "it was not answered 00" },
+  { from: "IN_DOUBT", event: "the Reversal of its Void or PreAuth-Complete is DONE", to: "STANDS", guard: open },
+  { from: "IN_DOUBT", event: "the Reversal of its Void or PreAuth-Complete is DONE", to: "SETTLING", guard: closing },
+  { from: "STANDS", event: "SETTLEMENT begins", to: "SETTLING", guard: "in that batch" },
+  { from: "SETTLING", event: "the Settlement is refused", to: "STANDS" },
+  { from: "SETTLING", event: "the Settlement is accepted", to: "SETTLED" },
+];

@@ -1,0 +1,83 @@
+import type { Standing } from "../../packages/server/src/commands/standing.ts";
+import {
+  batchTransitions,
+  beginnings,
+  guards,
+  reversalTransitions,
+  standingTransitions,
+  type Transition,
+  transactionTransitions,
+} from "../../packages/server/src/commands/states.ts";
+import { code, codeBlock, type GeneratedFile, markdown, table } from "./document.ts";
+
+function diagram(transitions: readonly Transition<string>[]): string {
+  const left = new Set(transitions.map(({ from }) => from));
+  const last = [...new Set(transitions.map(({ to }) => to))].filter((state) => !left.has(state));
+  const lines = [
+    ...transitions.map(({ from, event, to }) => `${from ?? "[*]"} --> ${to} : ${event}`),
+    ...last.map((state) => `${state} --> [*]`),
+  ];
+  return codeBlock("mermaid", ["stateDiagram-v2", ...lines.map((line) => `  ${line}`)].join("\n"));
+}
+
+function transitionTable(transitions: readonly Transition<string>[]): string {
+  return table(
+    ["From", "Event", "To", "Where"],
+    transitions.map(({ from, event, to, guard = "" }) => [from === null ? "" : code(from), event, code(to), guard]),
+  );
+}
+
+function begun(): Transition<Standing>[] {
+  return beginnings.map(({ from, command, of, to, guards: held }) => ({
+    from,
+    event: `${command} of ${of.join(", ")} begins`,
+    to,
+    guard: held.map((guard) => guards[guard]).join(", "),
+  }));
+}
+
+const standingMeanings: Readonly<Record<Standing, string>> = {
+  IN_FLIGHT: "no outcome yet",
+  FAILED: "it ended as ERROR, and nothing of it stands",
+  STANDS: "it succeeded, and nothing has used or taken it back",
+  HELD: "a Void, PreAuth-Complete or partner's Reversal of it has no outcome yet",
+  IN_DOUBT: "locked until a Reversal, its own or that of its Void or PreAuth-Complete, is DONE; a PARKED one keeps it",
+  VOIDED: "its Void succeeded",
+  COMPLETED: "a PreAuth whose PreAuth-Complete succeeded: neither a Void nor a Reversal of that opens it again",
+  REVERSED: "a Reversal undid it: it is in no total and no list",
+  SETTLING: "it succeeded, and its batch is CLOSING",
+  SETTLED: "it succeeded, and its batch is CLOSED",
+};
+
+/** Every state and every step between them, from the tables that the tests hold the commands to. */
+export function statesReference(): GeneratedFile {
+  const standing = [...standingTransitions, ...begun()];
+  return {
+    path: "docs/internals/states.md",
+    text: markdown(
+      "States",
+      "What is not in these tables does not happen. A test holds that a command is refused exactly where they have " +
+        "no step for it, and that only these steps are taken, in whatever order commands, answers and settlements come.",
+      "## A transaction's status",
+      "`status` of the specification, section 3. INIT is never sent by itself; the others are final, and each is " +
+        "told by one IPN, those of the system commands excepted.",
+      diagram(transactionTransitions),
+      transitionTable(transactionTransitions),
+      "## What became of a transaction",
+      "It decides which command may still refer to a Sale, PreAuth or PreAuth-Complete. It is not stored: it follows " +
+        "from the status, the command that holds the transaction, its Reversal and its batch.",
+      table(
+        ["State", "Meaning"],
+        Object.entries(standingMeanings).map(([state, meaning]) => [code(state), meaning]),
+      ),
+      diagram(standing),
+      transitionTable(standing),
+      "## A batch",
+      diagram(batchTransitions),
+      transitionTable(batchTransitions),
+      "## A Reversal",
+      diagram(reversalTransitions),
+      transitionTable(reversalTransitions),
+    ),
+  };
+}
