@@ -90,7 +90,10 @@ export interface VoidMessage extends MessageHeader, Money {
  */
 export interface ReversalMessage extends MessageHeader, Money {
   readonly command: "REVERSAL";
-  readonly original: { readonly transactionId: string; readonly command: "SALE" | "PREAUTH" | "PREAUTH_COMPLETE" | "VOID" };
+  readonly original: {
+    readonly transactionId: string;
+    readonly command: "SALE" | "PREAUTH" | "PREAUTH_COMPLETE" | "VOID";
+  };
 }
 
 /** What a terminal's batch comes to, each side's own count: the acquirer answers 95 when its own differs. */

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
-import type { Acquirer } from "./acquirer.ts";
+import type { Acquirer, AcquirerMessage } from "./acquirer.ts";
 import { type AcquirerUnderTest, acquirerConformance } from "./conformance.ts";
+import { SimulatedBank } from "./simulator/bank.ts";
 import { SimulatedAcquirer } from "./simulator/simulator.ts";
 
 const tokens: AcquirerUnderTest["tokens"] = {
@@ -8,15 +9,19 @@ const tokens: AcquirerUnderTest["tokens"] = {
   declined: { token: "tok_decline_51", responseCode: "51" },
   silent: "tok_timeout",
   late: "tok_late",
+  silentFollowUps: "tok_then_timeout",
+  lateFollowUps: "tok_then_late",
   unusable: "4242-stolen-token",
 };
 
+const strict = () => ({ lateByMs: 10, bank: new SimulatedBank({ strict: true }) });
+
 describe("the simulator is an acquirer: it", () => {
-  acquirerConformance(test, { open: () => new SimulatedAcquirer({ lateByMs: 10 }), tokens });
+  acquirerConformance(test, { open: () => new SimulatedAcquirer(strict()), tokens });
 });
 
 describe("the simulator with latency is an acquirer too: it", () => {
-  acquirerConformance(test, { open: () => new SimulatedAcquirer({ latencyMs: 3, lateByMs: 10 }), tokens });
+  acquirerConformance(test, { open: () => new SimulatedAcquirer({ ...strict(), latencyMs: 1 }), tokens });
 });
 
 /** Runs the suite without a runner: the names of the checks that fail. */
@@ -25,6 +30,16 @@ async function failures(open: () => Acquirer): Promise<string[]> {
   acquirerConformance((name, run) => checks.push({ name, run }), { open, tokens });
   const outcomes = await Promise.allSettled(checks.map(({ run }) => run()));
   return checks.filter((_, at) => outcomes[at]?.status === "rejected").map(({ name }) => name);
+}
+
+/** An acquirer that mistakes a message for another before it looks at it. */
+function mistaking(mistake: (message: AcquirerMessage) => AcquirerMessage): () => Acquirer {
+  class Mistaken extends SimulatedAcquirer {
+    override ask(...[message, options]: Parameters<Acquirer["ask"]>) {
+      return super.ask(mistake(message), options);
+    }
+  }
+  return () => new Mistaken(strict());
 }
 
 describe("the conformance suite", () => {
@@ -36,9 +51,12 @@ describe("the conformance suite", () => {
         return answer;
       }
     }
-    expect(await failures(() => new Throws({ lateByMs: 10 }))).toEqual([
-      "answers a declined Sale with its code, as an answer and not as an error",
+    expect(await failures(() => new Throws(strict()))).toEqual([
       "answers many at once, each its own",
+      "answers a declined Sale with its code, as an answer and not as an error",
+      "declines the Void of what it never saw, of what it declined, and of a Void",
+      "answers a repeat as the first time, and acts once",
+      "reverses what it declined, which changes nothing",
     ]);
   });
 
@@ -52,8 +70,9 @@ describe("the conformance suite", () => {
         return super.ask(message, { ...options, onLateAnswer });
       }
     }
-    expect(await failures(() => new Twice({ lateByMs: 10 }))).toEqual([
+    expect(await failures(() => new Twice(strict()))).toEqual([
       "hands a late answer to onLateAnswer, once, after the time-out",
+      "hands a follow-up's late answer over likewise",
     ]);
   });
 
@@ -63,8 +82,59 @@ describe("the conformance suite", () => {
         return undefined;
       }
     }
-    expect(await failures(() => new Takes({ lateByMs: 10 }))).toEqual([
+    expect(await failures(() => new Takes(strict()))).toEqual([
       "refuses a token it cannot use, without repeating it, and takes those it can",
     ]);
+  });
+
+  test("catches an acquirer that acts on a repeat once more", async () => {
+    const anew = (message: AcquirerMessage) => {
+      return message.repeat ? { ...message, transactionId: `${message.transactionId}-again` } : message;
+    };
+    const caught = await failures(mistaking(anew));
+    expect(caught).toContain("answers a repeat as the first time, and acts once");
+    expect(caught).toContain("answers a Settlement's repeat as the first time, agreed or not");
+    expect(caught).toContain("declines the repeat of an approval that was reversed meanwhile");
+  });
+
+  test("catches an acquirer that answers every Reversal without undoing anything", async () => {
+    class Ignores extends SimulatedAcquirer {
+      override ask(...[message, options]: Parameters<Acquirer["ask"]>) {
+        if (message.command !== "REVERSAL") return super.ask(message, options);
+        return Promise.resolve({ responseCode: "00", approveCode: "", refId: "", tc: "" });
+      }
+    }
+    expect(await failures(() => new Ignores(strict()))).toEqual([
+      "reverses a Sale that it never answered: it counts nowhere",
+      "reverses a Sale and a PreAuth that it approved: neither can be followed then",
+      "reverses a Void that it never answered: its original stands again",
+      "reverses a PreAuth-Complete: the PreAuth can be completed again",
+      "answers 25 for what it never saw, and declines it when it comes after all",
+      "declines the repeat of an approval that was reversed meanwhile",
+      "answers the same Reversal again the same, found or not",
+    ]);
+  });
+
+  test("catches an acquirer that settles whatever it is told", async () => {
+    class Agrees extends SimulatedAcquirer {
+      override ask(...[message, options]: Parameters<Acquirer["ask"]>) {
+        if (message.command !== "SETTLEMENT") return super.ask(message, options);
+        return Promise.resolve({ responseCode: "00", approveCode: "", refId: "", tc: "" });
+      }
+    }
+    expect(await failures(() => new Agrees(strict()))).toEqual([
+      "answers 95 when the totals differ, and leaves the batch open",
+      "settles a batch once: the next begins empty, and nothing of it is voided",
+      "answers a Settlement's repeat as the first time, agreed or not",
+      "settles by what was uploaded, after a mismatch",
+    ]);
+  });
+
+  test("catches an acquirer that loses what is uploaded", async () => {
+    const toLogon = (message: AcquirerMessage): AcquirerMessage => {
+      const { transactionId, tid, mid, traceNo, repeat, command } = message;
+      return command === "BATCH_UPLOAD" ? { command: "LOGON", transactionId, tid, mid, traceNo, repeat } : message;
+    };
+    expect(await failures(mistaking(toLogon))).toEqual(["settles by what was uploaded, after a mismatch"]);
   });
 });

@@ -1,58 +1,63 @@
-import type { AuthorisationMessage } from "../acquirer.ts";
+import type { ReversalMessage } from "../acquirer.ts";
+import { type Booking, countsAsSale, isDropped } from "./booking.ts";
+import { Bounded } from "./bounded.ts";
 
-/** One authorisation as the acquirer holds it, whatever became of its answer. The card is not kept. */
-export interface Booking extends Omit<AuthorisationMessage, "cardToken"> {
-  readonly responseCode: string;
-  readonly approved: boolean;
-}
-
-/** The acquirer's own books: what it believes, to be held against what the ledger believes. */
+/** What moved money, or came to move it: every message once, and every Reversal that came before its message. */
 export class Books {
-  readonly #byTransaction = new Map<string, Booking>();
-  /** A traceNo comes round again after 999,999 messages: the latest booking under it is the one meant. */
-  readonly #byTrace = new Map<string, Booking>();
-  readonly #bookingsMax: number;
-  /** By age. To find the oldest in a Map grows slower with every one that was deleted before it. */
-  readonly #ring: Booking[] = [];
-  /** Where the next one goes: on the oldest, once the ring is full. */
-  #next = 0;
+  readonly #bookings: Bounded<string, Booking>;
+  /** Apart, because they wait for weeks while batches come and go. */
+  readonly #preAuths: Bounded<string, Booking>;
+  readonly #revoked: Bounded<string, ReversalMessage["original"]>;
 
-  /** Beyond `bookingsMax` the oldest are forgotten: the simulator runs under load for hours. */
   constructor(bookingsMax: number) {
-    this.#bookingsMax = bookingsMax;
+    this.#bookings = new Bounded(bookingsMax, ({ transactionId }) => transactionId);
+    this.#preAuths = new Bounded(bookingsMax, ({ transactionId }) => transactionId);
+    this.#revoked = new Bounded(bookingsMax, ({ transactionId }) => transactionId);
   }
 
-  enter(booking: Booking): void {
-    this.#byTransaction.set(booking.transactionId, booking);
-    this.#byTrace.set(traceKey(booking.tid, booking.traceNo), booking);
-    const forgotten = this.#ring[this.#next];
-    if (forgotten !== undefined) this.#forget(forgotten);
-    this.#ring[this.#next] = booking;
-    this.#next = (this.#next + 1) % this.#bookingsMax;
+  enter(booking: Booking): Booking {
+    (booking.command === "PREAUTH" ? this.#preAuths : this.#bookings).enter(booking);
+    if (!booking.approved) return booking;
+    if (booking.original !== undefined) booking.original.followedBy = booking;
+    booking.batch?.count(sideOf(booking), booking, 1);
+    return booking;
   }
 
+  /** As it came, whatever became of it. */
+  seen(transactionId: string): Booking | undefined {
+    return this.#bookings.get(transactionId) ?? this.#preAuths.get(transactionId);
+  }
+
+  /** As the bank knows it now: not, when a Batch Upload told otherwise. */
   find(transactionId: string): Booking | undefined {
-    return this.#byTransaction.get(transactionId);
+    const booking = this.seen(transactionId);
+    return booking === undefined || isDropped(booking) ? undefined : booking;
   }
 
-  /** As a Reversal finds its original: by terminal and trace number. */
-  findByTrace(tid: string, traceNo: string): Booking | undefined {
-    return this.#byTrace.get(traceKey(tid, traceNo));
-  }
-
-  /** In the order they were entered. */
   all(): Booking[] {
-    return [...this.#byTransaction.values()];
+    return [...this.#preAuths.values(), ...this.#bookings.values()].filter((booking) => !isDropped(booking));
   }
 
-  #forget(booking: Booking): void {
-    this.#byTransaction.delete(booking.transactionId);
-    const key = traceKey(booking.tid, booking.traceNo);
-    if (this.#byTrace.get(key) === booking) this.#byTrace.delete(key);
+  /** As if it had never come: what it followed stands again, and a Void of it counts no more either. */
+  undo(booking: Booking): void {
+    booking.reversed = true;
+    booking.batch?.count(sideOf(booking), booking, -1);
+    if (booking.original !== undefined) booking.original.followedBy = undefined;
+    if (booking.followedBy === undefined) return;
+    booking.followedBy.reversed = true;
+    booking.batch?.count("void", booking.followedBy, -1);
+  }
+
+  /** Whatever comes later under this id is refused. */
+  revoke(original: ReversalMessage["original"]): void {
+    if (!this.isRevoked(original.transactionId)) this.#revoked.enter(original);
+  }
+
+  isRevoked(transactionId: string): boolean {
+    return this.#revoked.get(transactionId) !== undefined;
   }
 }
 
-/** Unambiguous, because a traceNo has six digits always. */
-function traceKey(tid: string, traceNo: string): string {
-  return `${tid}/${traceNo}`;
+function sideOf(booking: Booking): "sale" | "void" {
+  return countsAsSale(booking) ? "sale" : "void";
 }

@@ -3,43 +3,45 @@ import {
   type AcquirerAnswer,
   type AcquirerMessage,
   type AskOptions,
-  type AuthorisationMessage,
   NoAnswer,
   NotSent,
 } from "../acquirer.ts";
-import { Books } from "./books.ts";
-import { approveCode, type Random, refId } from "./codes.ts";
-import { approvalCodes, type Behaviour, testCard, testCards } from "./test-card.ts";
+import { SimulatedBank } from "./bank.ts";
+import type { Behaviour, Rule } from "./behaviour.ts";
+import { Exchanges } from "./exchanges.ts";
+import { approvalCodes, plainCard, type TestCard, testCard, testCards } from "./test-card.ts";
 
 export interface SimulatorOptions {
   /** Before every answer, the link's way there and back. 0 (default) answers in a microtask, without a timer. */
   readonly latencyMs?: number;
-  /** How long after the caller's time-out tok_late answers. Default 1,000. */
+  /** How long after the caller's time-out a late answer or a delayed message arrives. Default 1,000. */
   readonly lateByMs?: number;
-  /** Where approveCode and refId come from. Default Math.random. */
-  readonly random?: Random;
-  /** How many authorisations its books hold. Default 100,000. */
-  readonly bookingsMax?: number;
+  /** Whose books it asks: links that share a bank are several processes before one acquirer. Default: one of its own. */
+  readonly bank?: SimulatedBank;
 }
 
-/** An acquirer bank of our own, with books of its own, which behaves as the card's token says. */
+/** Messages certainly do not leave; or the bank acts on them and the link breaks before its answer. */
+export type Outage = "not_sent" | "no_answer";
+
+/**
+ * A link to an acquirer bank of our own. What a message does is decided by the bank's books; how it fares, by (first
+ * that applies) an outage, a rule, the test card of its transaction or of the one it follows.
+ */
 export class SimulatedAcquirer implements Acquirer {
   readonly approvals = approvalCodes;
-  readonly books: Books;
+  readonly bank: SimulatedBank;
   readonly #latencyMs: number;
   readonly #lateByMs: number;
-  readonly #random: Random;
-  readonly #timers = new Set<NodeJS.Timeout>();
-  /** What ends each caller's wait when the link is closed. */
-  readonly #waiting = new Set<(reason: NoAnswer) => void>();
+  readonly #exchanges = new Exchanges();
+  readonly #rules: Rule[] = [];
+  #outage: Outage | undefined;
   #closed = false;
 
   constructor(options: SimulatorOptions = {}) {
-    const { latencyMs = 0, lateByMs = 1_000, random = Math.random, bookingsMax = 100_000 } = options;
-    this.books = new Books(bookingsMax);
+    const { latencyMs = 0, lateByMs = 1_000, bank = new SimulatedBank() } = options;
+    this.bank = bank;
     this.#latencyMs = latencyMs;
     this.#lateByMs = lateByMs;
-    this.#random = random;
   }
 
   refusesToken(token: string): string | undefined {
@@ -49,68 +51,67 @@ export class SimulatedAcquirer implements Acquirer {
 
   async ask(message: AcquirerMessage, options: AskOptions): Promise<AcquirerAnswer> {
     if (this.#closed) throw new NotSent("The link to the acquirer is closed");
-    if (message.command === "LOGON") return this.#answer(bareAnswer, this.#latencyMs, options);
-    const behaviour = testCard(message.cardToken);
-    if (behaviour === undefined) throw new NotSent("No such test card");
-    if (this.books.find(message.transactionId) !== undefined) {
-      return this.#answer(duplicateAnswer, this.#latencyMs, options);
+    if (this.#outage === "not_sent") throw new NotSent("The link to the acquirer is down");
+    const card = this.#cardOf(message);
+    if (card === undefined) throw new NotSent("No such test card");
+    const behaviour = this.#ruled(message) ?? card.first;
+    if (behaviour.answers === "not_sent") throw new NotSent("The message did not leave");
+    const receive = () => this.bank.receive(message, behaviour, card.followUps);
+    if (this.#outage === "no_answer") {
+      receive();
+      throw new NoAnswer("The link to the acquirer broke");
     }
-    this.#book(message, behaviour);
-    return this.#answer(this.#answerOf(behaviour), this.#delayMs(behaviour, options.timeoutMs), options);
+    const acted = behaviour.answers === "delayed" || behaviour.answers === "lost" ? undefined : receive();
+    return this.#exchanges.answer(() => acted ?? receive(), this.#delayMs(behaviour, options.timeoutMs), options);
+  }
+
+  /**
+   * Has `rule` rule the messages from now on, before the earlier rules; each sees only what those before it leave.
+   * Returns what ends it.
+   */
+  behave(rule: Rule): () => void {
+    this.#rules.unshift(rule);
+    return () => {
+      const at = this.#rules.indexOf(rule);
+      if (at >= 0) this.#rules.splice(at, 1);
+    };
+  }
+
+  /** Every message asked from now on fails so, until {@link restore}. */
+  outage(kind: Outage): void {
+    this.#outage = kind;
+  }
+
+  restore(): void {
+    this.#outage = undefined;
   }
 
   close(): Promise<void> {
     this.#closed = true;
-    for (const timer of this.#timers) clearTimeout(timer);
-    this.#timers.clear();
-    for (const end of this.#waiting) end(new NoAnswer("The link to the acquirer was closed"));
-    this.#waiting.clear();
+    this.#exchanges.close();
     return Promise.resolve();
   }
 
-  #book(message: AuthorisationMessage, { responseCode, approved }: Behaviour): void {
-    const { cardToken: _, ...kept } = message;
-    this.books.enter({ ...kept, responseCode, approved });
+  #ruled(message: AcquirerMessage): Behaviour | undefined {
+    for (const rule of this.#rules) {
+      const behaviour = rule(message);
+      if (behaviour !== undefined) return behaviour;
+    }
+    return undefined;
   }
 
-  #answerOf({ responseCode, approved }: Behaviour): AcquirerAnswer {
-    if (!approved) return { ...bareAnswer, responseCode };
-    return { responseCode, approveCode: approveCode(this.#random), refId: refId(this.#random), tc: "" };
+  /** Undefined when the message brings a token that is no test card. */
+  #cardOf(message: AcquirerMessage): TestCard | undefined {
+    if ("cardToken" in message) return testCard(message.cardToken);
+    if (message.command !== "VOID" && message.command !== "PREAUTH_COMPLETE") return plainCard;
+    const followUps = this.bank.followUpsOf(message.original.transactionId);
+    return followUps === undefined ? plainCard : { first: followUps, followUps };
   }
 
-  #delayMs({ answers }: Behaviour, timeoutMs: number): number {
+  #delayMs({ answers = "now" }: Behaviour, timeoutMs: number): number {
     if (answers === "now") return this.#latencyMs;
-    if (answers === "never") return Number.POSITIVE_INFINITY;
-    if (answers === "late") return timeoutMs + this.#lateByMs;
+    if (answers === "late" || answers === "delayed") return timeoutMs + this.#lateByMs;
+    if (answers === "never" || answers === "lost" || answers === "not_sent") return Number.POSITIVE_INFINITY;
     return answers.afterMs + this.#latencyMs;
   }
-
-  #answer(answer: AcquirerAnswer, delayMs: number, options: AskOptions): Promise<AcquirerAnswer> {
-    if (delayMs === 0) return Promise.resolve(answer);
-    return new Promise((resolve, reject) => {
-      this.#waiting.add(reject);
-      const inTime = delayMs < options.timeoutMs;
-      this.#after(inTime ? delayMs : options.timeoutMs, () => {
-        this.#waiting.delete(reject);
-        if (inTime) return resolve(answer);
-        reject(new NoAnswer(`The acquirer did not answer within ${options.timeoutMs} ms`));
-        if (delayMs !== Number.POSITIVE_INFINITY) {
-          this.#after(delayMs - options.timeoutMs, () => options.onLateAnswer(answer));
-        }
-      });
-    });
-  }
-
-  #after(delayMs: number, act: () => void): void {
-    const timer = setTimeout(() => {
-      this.#timers.delete(timer);
-      act();
-    }, delayMs);
-    this.#timers.add(timer);
-  }
 }
-
-/** With nothing but its code: a Logon has no reference, a decline no approval. */
-const bareAnswer: AcquirerAnswer = { responseCode: "00", approveCode: "", refId: "", tc: "" };
-/** ISO 8583: duplicate transmission. An authorisation is booked once, however often it arrives. */
-const duplicateAnswer: AcquirerAnswer = { ...bareAnswer, responseCode: "94" };

@@ -1,9 +1,11 @@
-/** What the simulated bank decides about one test card, and when its answer arrives. */
-export interface Behaviour {
-  readonly responseCode: string;
-  readonly approved: boolean;
-  /** `never` and `late` (after the caller's time-out) are booked all the same: that is what puts a command in doubt. */
-  readonly answers: "now" | "never" | "late" | { readonly afterMs: number };
+import type { Behaviour } from "./behaviour.ts";
+
+/** What a card's token asks of the bank. */
+export interface TestCard {
+  /** For its Sale or PreAuth. */
+  readonly first: Behaviour;
+  /** For the Voids and PreAuth-Completes that follow it, which carry no token. */
+  readonly followUps?: Behaviour;
 }
 
 /** Codes under which this bank approves. The ledger reverses every one but 00. */
@@ -16,24 +18,39 @@ export const testCards = [
   { token: "tok_timeout", meaning: "booked by the bank, never answered" },
   { token: "tok_late", meaning: "approved, the answer arrives after the time-out" },
   { token: "tok_slow_<ms>", meaning: "approved after so many milliseconds, at most 600000" },
+  {
+    token: "tok_then_<rest>",
+    meaning: "approved; its Voids and PreAuth-Completes fare as tok_<rest> does: tok_then_timeout, tok_then_decline_51",
+  },
 ] as const;
 
 const slowMsMax = 600_000;
+const prefix = "tok_";
+const thenPrefix = "tok_then_";
 
-/** The behaviour a card token asks for; undefined for a token that is no test card. */
-export function testCard(token: string): Behaviour | undefined {
-  if (token === "tok_approve") return approval("00", "now");
-  if (token === "tok_timeout") return approval("00", "never");
-  if (token === "tok_late") return approval("00", "late");
-  const [, verb, code = ""] = /^tok_(approve|decline|slow)_([0-9A-Z]+)$/.exec(token) ?? [];
-  if (verb === "approve" && approvalCodes.has(code)) return approval(code, "now");
-  if (verb === "decline" && code.length === 2 && code !== "00") return { ...approval(code, "now"), approved: false };
-  if (verb === "slow" && /^\d{1,6}$/.test(code) && Number(code) <= slowMsMax) {
-    return approval("00", { afterMs: Number(code) });
-  }
-  return undefined;
+/** Of a message that brings no card, too. */
+export const plainCard: TestCard = { first: {} };
+
+/** What a card token asks for; undefined for a token that is no test card. */
+export function testCard(token: string): TestCard | undefined {
+  if (token.startsWith(thenPrefix)) return thenCard(token.slice(thenPrefix.length));
+  const first = token.startsWith(prefix) ? behaviourNamed(token.slice(prefix.length)) : undefined;
+  return first && { first };
 }
 
-function approval(responseCode: string, answers: Behaviour["answers"]): Behaviour {
-  return { responseCode, approved: true, answers };
+function thenCard(name: string): TestCard | undefined {
+  const followUps = behaviourNamed(name);
+  return followUps && { first: {}, followUps };
+}
+
+function behaviourNamed(name: string): Behaviour | undefined {
+  if (name === "approve") return {};
+  if (name === "timeout") return { answers: "never" };
+  if (name === "late") return { answers: "late" };
+  const [, verb, rest = ""] = /^(approve|decline|slow)_([0-9A-Z]+)$/.exec(name) ?? [];
+  if (verb === "approve" && approvalCodes.has(rest)) return { approves: rest };
+  if (verb === "decline" && rest.length === 2 && rest !== "00") return { declines: rest };
+  if (verb === "slow" && /^\d{1,6}$/.test(rest) && Number(rest) <= slowMsMax)
+    return { answers: { afterMs: Number(rest) } };
+  return undefined;
 }

@@ -1,0 +1,89 @@
+import assert from "node:assert/strict";
+import type { Acquirer } from "./acquirer.ts";
+import { approval, type Check, codeOf, declines } from "./conformance-ask.fixture.ts";
+import { again, emptyTotals, type Till } from "./till.fixture.ts";
+
+interface Tokens {
+  readonly approved: string;
+}
+
+/** Settlement and Batch Upload. */
+export function conformsInSettlement(check: Check, { approved }: Tokens): void {
+  check("settles an empty batch with zeros", async (acquirer, till) => {
+    await approval(acquirer, till.settlement(emptyTotals));
+  });
+
+  check("settles Sales and PreAuth-Completes, their Voids beside them, and no PreAuth", async (acquirer, till) => {
+    await approval(acquirer, till.settlement(await trade(acquirer, till, approved)));
+  });
+
+  check("answers 95 when the totals differ, and leaves the batch open", async (acquirer, till) => {
+    const totals = await trade(acquirer, till, approved);
+    const wrong = [
+      { ...totals, saleQuantity: totals.saleQuantity + 1 },
+      { ...totals, saleTotalMinor: totals.saleTotalMinor - 1n },
+      { ...totals, voidQuantity: 0, voidTotalMinor: 0n },
+      { ...totals, currency: "USD" },
+      emptyTotals,
+    ];
+    for (const claimed of wrong) assert.equal(await codeOf(acquirer, till.settlement(claimed)), "95");
+    await approval(acquirer, till.settlement(totals));
+  });
+
+  check("settles a batch once: the next begins empty, and nothing of it is voided", async (acquirer, till) => {
+    const sale = till.sale(approved);
+    const answer = await approval(acquirer, sale);
+    await approval(acquirer, till.settlement({ ...emptyTotals, saleQuantity: 1, saleTotalMinor: sale.amountMinor }));
+    till.batchNo = "000002";
+    await declines(acquirer, till.void(sale, answer));
+    await approval(acquirer, till.settlement(emptyTotals));
+  });
+
+  check("keeps a PreAuth across settlements: it is completed in the batch then open", async (acquirer, till) => {
+    const preAuth = till.preAuth(approved);
+    const answer = await approval(acquirer, preAuth);
+    await approval(acquirer, till.settlement(emptyTotals));
+    till.batchNo = "000002";
+    await approval(acquirer, till.complete(preAuth, answer, 5n));
+    await approval(acquirer, till.settlement({ ...emptyTotals, saleQuantity: 1, saleTotalMinor: 5n }));
+  });
+
+  check("answers a Settlement's repeat as the first time, agreed or not", async (acquirer, till) => {
+    const totals = await trade(acquirer, till, approved);
+    const refused = till.settlement(emptyTotals);
+    assert.equal(await codeOf(acquirer, refused), "95");
+    assert.equal(await codeOf(acquirer, again(refused)), "95");
+    const agreed = till.settlement(totals);
+    const answer = await approval(acquirer, agreed);
+    assert.deepEqual(await approval(acquirer, again(agreed)), answer);
+  });
+
+  check("settles by what was uploaded, after a mismatch", async (acquirer, till) => {
+    const unknown = till.sale(approved, 700n);
+    await approval(acquirer, unknown);
+    const sale = till.sale(approved, 40n);
+    const voided = till.sale(approved, 2n);
+    const uploads = [till.upload(sale, await approval(acquirer, sale))];
+    uploads.push(till.upload(voided, await approval(acquirer, voided), true));
+    const totals = { currency: "VND", saleQuantity: 2, saleTotalMinor: 42n, voidQuantity: 1, voidTotalMinor: 2n };
+    const settlement = till.settlement(totals);
+    assert.equal(await codeOf(acquirer, settlement), "95");
+    for (const upload of [...uploads, ...uploads.map(again)]) await approval(acquirer, upload);
+    await approval(acquirer, { ...settlement, afterUpload: true });
+    await approval(acquirer, again({ ...settlement, afterUpload: true }));
+    till.batchNo = "000002";
+    await approval(acquirer, till.settlement(emptyTotals));
+  });
+}
+
+/** Five transactions that come to two sales, one of them voided. */
+async function trade(acquirer: Acquirer, till: Till, approved: string) {
+  const sale = till.sale(approved, 100n);
+  const answer = await approval(acquirer, sale);
+  await approval(acquirer, till.void(sale, answer));
+  const preAuth = till.preAuth(approved, 1_000n);
+  await approval(acquirer, till.complete(preAuth, await approval(acquirer, preAuth), 30n));
+  const left = till.preAuth(approved, 5_000n);
+  await approval(acquirer, left);
+  return { currency: "VND", saleQuantity: 2, saleTotalMinor: 130n, voidQuantity: 1, voidTotalMinor: 100n };
+}

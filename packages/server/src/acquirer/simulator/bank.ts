@@ -1,0 +1,204 @@
+import type { AcquirerAnswer, AcquirerMessage, BatchTotals, ReversalMessage } from "../acquirer.ts";
+import { answered, approved, duplicateTransmission, invalidTransaction, unknownRecord } from "./answer.ts";
+import type { Batch } from "./batch.ts";
+import type { Behaviour } from "./behaviour.ts";
+import {
+  type Booking,
+  type BookingFacts,
+  countsAsSale,
+  describesFully,
+  type FollowUpMessage,
+  isDropped,
+  isOriginalOf,
+  isReversedBy,
+  type MoneyMessage,
+  refusalOf,
+  type Standing,
+  standing,
+} from "./booking.ts";
+import { Books } from "./books.ts";
+import { Bounded } from "./bounded.ts";
+import { approveCode, type Random, refId } from "./codes.ts";
+import { Terminal } from "./terminal.ts";
+
+export interface BankOptions {
+  /**
+   * Whether it stands by its own books alone, as a real bank does. Default false: the bank lives in one process and
+   * ends with it, so what another process's bank may have booked is believed. An original it has never seen is taken
+   * over from a Void or PreAuth-Complete that describes it fully, and a Settlement that counts anything the bank has
+   * not seen is answered 00.
+   */
+  readonly strict?: boolean;
+  /** Where approveCode and refId come from. Default Math.random. */
+  readonly random?: Random;
+  /** How many PreAuths its books hold, and how many other messages, before the oldest is forgotten. Default 50,000. */
+  readonly bookingsMax?: number;
+  /** How many terminals it knows before the one it has known longest is forgotten. Default 10,000. */
+  readonly terminalsMax?: number;
+}
+
+export interface BookingView extends BookingFacts {
+  readonly responseCode: string;
+  readonly standing: Standing;
+}
+
+export interface BatchView extends BatchTotals {
+  readonly batchNo: string;
+}
+
+/** A bank's books: what it believes, to be held against what the ledger believes. Several links may share one. */
+export class SimulatedBank {
+  readonly #strict: boolean;
+  readonly #random: Random;
+  readonly #books: Books;
+  readonly #terminals: Bounded<string, Terminal>;
+
+  constructor(options: BankOptions = {}) {
+    const { strict = false, random = Math.random, bookingsMax = 50_000, terminalsMax = 10_000 } = options;
+    this.#strict = strict;
+    this.#random = random;
+    this.#books = new Books(bookingsMax);
+    this.#terminals = new Bounded(terminalsMax, ({ key }) => key);
+  }
+
+  /**
+   * Acts on a message and answers it; one that comes again is answered as the first time, and not acted on again.
+   * `followUps` is how the Voids and PreAuth-Completes of this transaction are to be treated.
+   */
+  receive(message: AcquirerMessage, behaviour: Behaviour = {}, followUps?: Behaviour): AcquirerAnswer {
+    const { declines } = behaviour;
+    switch (message.command) {
+      case "LOGON":
+        return answered(declines ?? approved);
+      case "REVERSAL":
+        return answered(declines ?? this.#reverse(message));
+      case "BATCH_UPLOAD":
+        if (declines === undefined) this.#terminal(message).upload(message);
+        return answered(declines ?? approved);
+      case "SETTLEMENT":
+        return this.#terminal(message).settle(message, declines, () => refId(this.#random));
+      default:
+        return this.#move(message, behaviour, followUps);
+    }
+  }
+
+  /** Undefined for what it never saw, has forgotten, or was told by a Batch Upload not to have. */
+  find(transactionId: string): BookingView | undefined {
+    const booking = this.#books.find(transactionId);
+    return booking && viewOf(booking);
+  }
+
+  /** The PreAuths, then all others, each in the order in which they came. */
+  all(): BookingView[] {
+    return this.#books.all().map(viewOf);
+  }
+
+  /** What a terminal's open batch comes to, in one currency. */
+  openBatch(mid: string, tid: string, currency: string): BatchView | undefined {
+    return batchView(this.#terminals.get(terminalKey({ mid, tid }))?.open, currency);
+  }
+
+  /** What a terminal's last settled batch came to, in one currency. */
+  settledBatch(mid: string, tid: string, currency: string): BatchView | undefined {
+    return batchView(this.#terminals.get(terminalKey({ mid, tid }))?.settled, currency);
+  }
+
+  followUpsOf(transactionId: string): Behaviour | undefined {
+    return this.#books.find(transactionId)?.followUps;
+  }
+
+  #move(message: MoneyMessage, behaviour: Behaviour, followUps: Behaviour | undefined): AcquirerAnswer {
+    if (this.#books.isRevoked(message.transactionId)) return answered(invalidTransaction);
+    const seen = this.#books.seen(message.transactionId);
+    if (seen === undefined) return this.#books.enter(this.#judge(message, behaviour, followUps)).answer;
+    if (seen.command !== message.command) return answered(duplicateTransmission);
+    // To be told again of an approval that was undone is worse than to be told something else than before.
+    return seen.reversed || isDropped(seen) ? answered(invalidTransaction) : seen.answer;
+  }
+
+  #judge(message: MoneyMessage, { declines, approves }: Behaviour, followUps: Behaviour | undefined): Booking {
+    const open = { ...factsOf(message), followUps, reversed: false, followedBy: undefined };
+    const declined = (code: string): Booking => {
+      return { ...open, answer: answered(code), approved: false, batch: undefined, original: undefined };
+    };
+    if (declines !== undefined) return declined(declines);
+    const isFollowUp = message.command === "VOID" || message.command === "PREAUTH_COMPLETE";
+    const original = isFollowUp ? this.#originalOf(message) : undefined;
+    const refusal = isFollowUp ? refusalOf(message, original) : undefined;
+    if (refusal !== undefined) return declined(refusal);
+    const batch = countsAsSale(message) ? this.#terminal(message).batchFor(message.batchNo) : original?.batch;
+    if (countsAsSale(message) && batch === undefined) return declined(invalidTransaction);
+    return { ...open, answer: this.#approval(message, approves), approved: true, batch, original };
+  }
+
+  #approval({ command }: MoneyMessage, responseCode = approved): AcquirerAnswer {
+    const code = command === "VOID" ? "" : approveCode(this.#random);
+    return { responseCode, approveCode: code, refId: refId(this.#random), tc: "" };
+  }
+
+  #originalOf(message: FollowUpMessage): Booking | undefined {
+    const { transactionId } = message.original;
+    const known = this.#books.find(transactionId);
+    if (known !== undefined) return isOriginalOf(known, message) ? known : undefined;
+    const believed = !this.#strict && !this.#books.isRevoked(transactionId) && describesFully(message.original);
+    return believed ? this.#takeOver(message) : undefined;
+  }
+
+  /** Books an original that another process's bank approved. A Void outside every batch is a PreAuth's. */
+  #takeOver(message: FollowUpMessage): Booking {
+    const { transactionId, traceNo, approveCode, refId } = message.original;
+    const isPreAuth = message.command === "PREAUTH_COMPLETE" || message.batchNo === "";
+    const batch = isPreAuth ? undefined : this.#terminal(message).batchFor(message.batchNo);
+    if (batch !== undefined) batch.seenInPart = true;
+    return this.#books.enter({
+      ...factsOf(message),
+      transactionId,
+      command: isPreAuth ? "PREAUTH" : "SALE",
+      traceNo,
+      answer: { responseCode: approved, approveCode, refId, tc: "" },
+      approved: true,
+      batch,
+      original: undefined,
+      followUps: undefined,
+      reversed: false,
+      followedBy: undefined,
+    });
+  }
+
+  /** The answer's code: the same Reversal again gets it again, because what it left behind says so. */
+  #reverse(message: ReversalMessage): string {
+    const booking = this.#books.find(message.original.transactionId);
+    if (booking === undefined) this.#books.revoke(message.original);
+    if (booking === undefined || !isReversedBy(booking, message)) return unknownRecord;
+    if (!booking.approved || booking.reversed) return approved;
+    // What was settled or completed has been built upon: to undo it would take money that others count on.
+    if (booking.batch?.closed || standing(booking) === "completed") return invalidTransaction;
+    this.#books.undo(booking);
+    return approved;
+  }
+
+  #terminal(of: { readonly mid: string; readonly tid: string }): Terminal {
+    const key = terminalKey(of);
+    const known = this.#terminals.get(key);
+    if (known !== undefined) return known;
+    const terminal = new Terminal(key, this.#strict);
+    this.#terminals.enter(terminal);
+    return terminal;
+  }
+}
+
+function terminalKey({ mid, tid }: { readonly mid: string; readonly tid: string }): string {
+  return `${mid.length}/${mid}/${tid}`;
+}
+
+function factsOf({ transactionId, command, mid, tid, traceNo, amountMinor, currency }: BookingFacts): BookingFacts {
+  return { transactionId, command, mid, tid, traceNo, amountMinor, currency };
+}
+
+function viewOf(booking: Booking): BookingView {
+  return { ...factsOf(booking), responseCode: booking.answer.responseCode, standing: standing(booking) };
+}
+
+function batchView(batch: Batch | undefined, currency: string): BatchView | undefined {
+  return batch && { batchNo: batch.batchNo, ...batch.totals(currency) };
+}

@@ -1,0 +1,41 @@
+import type { AcquirerMessage } from "../acquirer.ts";
+
+/** How the simulated bank, and the link to it, treat one message. What is absent goes its usual way. */
+export interface Behaviour {
+  /** Declined with this code, whatever the books say; nothing is booked, closed or undone. */
+  readonly declines?: string;
+  /** The code under which a Sale, PreAuth, PreAuth-Complete or Void is approved, in place of 00. */
+  readonly approves?: string;
+  readonly answers?: Answers;
+}
+
+/**
+ * - `now`: after the link's latency.
+ * - `late`: the bank acts at once, its answer arrives after the caller's time-out.
+ * - `never`: the bank acts at once, its answer is lost.
+ * - `delayed`: the message reaches the bank after the caller's time-out, behind whatever was sent meanwhile.
+ * - `lost`: the message never reaches the bank, and nobody knows.
+ * - `not_sent`: the message certainly does not leave.
+ */
+export type Answers =
+  | "now"
+  | "late"
+  | "never"
+  | "delayed"
+  | "lost"
+  | "not_sent"
+  /** The bank acts at once, its answer takes so long. */
+  | { readonly afterMs: number };
+
+/** From a message to what is made of it; undefined for a message the rule does not mean. */
+export type Rule = (message: AcquirerMessage) => Behaviour | undefined;
+
+/** A rule for the next message of one command, and for no other. */
+export function next(command: AcquirerMessage["command"], behaviour: Behaviour): Rule {
+  let used = false;
+  return (message) => {
+    if (used || message.command !== command) return undefined;
+    used = true;
+    return behaviour;
+  };
+}

@@ -1,0 +1,107 @@
+import type {
+  AcquirerAnswer,
+  AuthorisationMessage,
+  BatchTotals,
+  BatchUploadMessage,
+  LogonMessage,
+  OriginalReference,
+  PreAuthCompleteMessage,
+  ReversalMessage,
+  SettlementMessage,
+  VoidMessage,
+} from "./acquirer.ts";
+
+export type TillMoneyMessage = AuthorisationMessage | PreAuthCompleteMessage | VoidMessage;
+
+export const emptyTotals: BatchTotals = {
+  currency: "VND",
+  saleQuantity: 0,
+  saleTotalMinor: 0n,
+  voidQuantity: 0,
+  voidTotalMinor: 0n,
+};
+
+/** One terminal's messages, numbered as the ledger numbers them. It sends nothing and remembers nothing it sent. */
+export class Till {
+  readonly mid = "M00000000000001";
+  readonly tid: string;
+  batchNo = "000001";
+  readonly #number: number;
+  #messages = 0;
+
+  constructor(number = 1) {
+    this.#number = number;
+    this.tid = `T${number.toString().padStart(7, "0")}`;
+  }
+
+  sale(cardToken: string, amountMinor = 150_000n): AuthorisationMessage {
+    return { command: "SALE", ...this.#header(), ...this.#money(amountMinor), batchNo: this.batchNo, cardToken };
+  }
+
+  preAuth(cardToken: string, amountMinor = 150_000n): AuthorisationMessage {
+    return { command: "PREAUTH", ...this.#header(), ...this.#money(amountMinor), batchNo: "", cardToken };
+  }
+
+  complete(
+    preAuth: TillMoneyMessage,
+    answer: AcquirerAnswer,
+    amountMinor = preAuth.amountMinor,
+  ): PreAuthCompleteMessage {
+    const original = referenceTo(preAuth, answer);
+    const money = this.#money(amountMinor);
+    return { command: "PREAUTH_COMPLETE", ...this.#header(), ...money, batchNo: this.batchNo, original };
+  }
+
+  void(voided: TillMoneyMessage, answer: AcquirerAnswer): VoidMessage {
+    const original = referenceTo(voided, answer);
+    const batchNo = voided.command === "PREAUTH" ? "" : this.batchNo;
+    return { command: "VOID", ...this.#header(), ...this.#money(voided.amountMinor), batchNo, original };
+  }
+
+  reversal({ transactionId, command, traceNo, amountMinor, currency }: TillMoneyMessage): ReversalMessage {
+    const original = { transactionId, command };
+    return { command: "REVERSAL", ...this.#header(), traceNo, amountMinor, currency, original };
+  }
+
+  settlement(totals: BatchTotals): SettlementMessage {
+    return { command: "SETTLEMENT", ...this.#header(), batchNo: this.batchNo, totals, afterUpload: false };
+  }
+
+  upload(message: TillMoneyMessage, answer: AcquirerAnswer, voided = false): BatchUploadMessage {
+    const command = message.command === "PREAUTH_COMPLETE" ? message.command : "SALE";
+    const uploaded = { ...referenceTo(message, answer), command } as const;
+    const { batchNo } = this;
+    return {
+      command: "BATCH_UPLOAD",
+      ...this.#header(),
+      ...this.#money(message.amountMinor),
+      batchNo,
+      uploaded,
+      voided,
+    };
+  }
+
+  logon(): LogonMessage {
+    return { command: "LOGON", ...this.#header() };
+  }
+
+  #header() {
+    this.#messages += 1;
+    const traceNo = this.#messages.toString().padStart(6, "0");
+    const transactionId = `01980000-0000-7000-8${this.#number.toString().padStart(3, "0")}-000000${traceNo}`;
+    return { transactionId, tid: this.tid, mid: this.mid, traceNo, repeat: false };
+  }
+
+  #money(amountMinor: bigint) {
+    return { amountMinor, currency: "VND", invoiceNo: this.#messages.toString().padStart(6, "0") };
+  }
+}
+
+/** The same message, sent again because its answer did not come. */
+export function again<Message extends { readonly repeat: boolean }>(message: Message): Message {
+  return { ...message, repeat: true };
+}
+
+function referenceTo({ transactionId, traceNo }: TillMoneyMessage, answer: AcquirerAnswer): OriginalReference {
+  return { transactionId, traceNo, approveCode: answer.approveCode, refId: answer.refId };
+}
