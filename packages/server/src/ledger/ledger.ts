@@ -175,7 +175,7 @@ export class Ledger {
     respondAsync: boolean,
   ): Promise<CommandAnswer> {
     if (!begun.sameBody) throw new PaybellError("req_id_reused");
-    const ended = respondAsync ? undefined : await this.#awaitEnd(partner.id, begun.id, repeatWaitMs);
+    const ended = respondAsync ? undefined : await this.#awaitFirst(partner.id, begun.id);
     const transaction = ended ?? (await this.#parts.transactions.find(partner.id, begun.id));
     if (transaction === undefined) {
       throw new PaybellError("unavailable", "The first request is being taken back.", { retryAfterS: 1 });
@@ -183,15 +183,19 @@ export class Ledger {
     return { transaction, done: transaction.state !== "INIT" };
   }
 
+  /** The outcome of a command that may still run, here or on another instance. */
+  async #awaitFirst(partnerId: PartnerId, id: TransactionId): Promise<Transaction | undefined> {
+    const running = this.#running.get(id);
+    if (running === undefined) return this.#awaitEnd(partnerId, id, repeatWaitMs);
+    return within(
+      repeatWaitMs,
+      running.catch(() => undefined),
+    );
+  }
+
   /** The transaction once it has ended, whoever ends it; undefined when it has not in time. */
   async #awaitEnd(partnerId: PartnerId, id: TransactionId, timeoutMs: number): Promise<Transaction | undefined> {
     const deadlineMs = this.#parts.clock.monotonicMs() + timeoutMs;
-    const running = this.#running.get(id);
-    if (running !== undefined)
-      await within(
-        timeoutMs,
-        running.catch(() => undefined),
-      );
     for (let waitMs = pollFirstMs; ; waitMs = Math.min(waitMs * 2, pollMostMs)) {
       const transaction = await this.#parts.transactions.find(partnerId, id);
       if (transaction !== undefined && transaction.state !== "INIT") return transaction;

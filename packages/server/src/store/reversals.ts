@@ -26,16 +26,16 @@ const end = {
   name: "end_reversal",
   text: `
     WITH ended AS (
-      UPDATE reversals SET state = $3, response_code = $4 WHERE partner_id = $1 AND transaction_id = $2
+      UPDATE reversals SET state = $3::text, response_code = $4 WHERE partner_id = $1 AND transaction_id = $2
       RETURNING partner_id, transaction_id),
     own AS (
-      UPDATE transactions t SET reversal_state = lower($3),
+      UPDATE transactions t SET reversal_state = lower($3::text),
         successor_state = CASE WHEN t.successor_command <> 'REVERSAL' THEN t.successor_state
-          WHEN $3 = 'DONE' THEN 'done' ELSE 'in_doubt' END
+          WHEN $3::text = 'DONE' THEN 'done' ELSE 'in_doubt' END
       FROM ended e WHERE t.partner_id = e.partner_id AND t.id = e.transaction_id)
     UPDATE transactions o SET successor_id = NULL, successor_command = NULL, successor_state = NULL
     FROM ended e
-    WHERE $3 = 'DONE' AND o.partner_id = e.partner_id AND o.successor_id = e.transaction_id
+    WHERE $3::text = 'DONE' AND o.partner_id = e.partner_id AND o.successor_id = e.transaction_id
       AND o.successor_state = 'in_doubt' AND o.id = (
         SELECT t.original_id FROM transactions t WHERE t.partner_id = e.partner_id AND t.id = e.transaction_id)`,
 };
