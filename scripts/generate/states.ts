@@ -57,7 +57,7 @@ export function statesReference(): GeneratedFile {
     text: markdown(
       "States",
       "What is not in these tables does not happen. A test holds that a command is refused exactly where they have " +
-        "no step for it, and that only these steps are taken, in whatever order commands, answers and settlements come.",
+        "no step for it, and that only these steps are taken, whatever the order of commands, answers and settlements.",
       "## A transaction's status",
       "`status` of the specification, section 3. INIT is never sent by itself; the others are final, and each is " +
         "told by one IPN, those of the system commands excepted.",
