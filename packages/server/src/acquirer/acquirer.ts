@@ -85,8 +85,8 @@ export interface VoidMessage extends MessageHeader, Money {
 }
 
 /**
- * Undoes one message whose outcome is not known, or must not stand. Answered 00 when it was undone, 25 when the acquirer
- * never saw it; either way nothing of it stands, and it stays so when the message itself arrives late.
+ * Undoes one message whose outcome is not known, or must not stand. Answered 00 when it was undone, 25 when the
+ * acquirer never saw it; either way nothing of it stands, and it stays so when the message itself arrives late.
  */
 export interface ReversalMessage extends MessageHeader, Money {
   readonly command: "REVERSAL";

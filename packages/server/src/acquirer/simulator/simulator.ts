@@ -16,7 +16,7 @@ export interface SimulatorOptions {
   readonly latencyMs?: number;
   /** How long after the caller's time-out a late answer or a delayed message arrives. Default 1,000. */
   readonly lateByMs?: number;
-  /** Whose books it asks: links that share a bank are several processes before one acquirer. Default: one of its own. */
+  /** Whose books it asks. Links that share one are several processes before one acquirer. Default: its own. */
   readonly bank?: SimulatedBank;
 }
 
