@@ -3,6 +3,7 @@ import type { Acquirer } from "./acquirer/acquirer.ts";
 import { alertTarget } from "./app/alert-target.ts";
 import { handOver } from "./app/hand-over.ts";
 import { health } from "./app/health.ts";
+import { maintainHistory } from "./app/history.ts";
 import { listenOn } from "./app/listen.ts";
 import { countAttempt, observeStanding } from "./app/observation.ts";
 import { systemClock } from "./clock.ts";
@@ -10,13 +11,11 @@ import type { Config } from "./config.ts";
 import { Alerts } from "./delivery/alerts.ts";
 import { attempting } from "./delivery/attempt.ts";
 import { type Attempted, Dispatcher } from "./delivery/dispatcher.ts";
-import { makeEnvelope } from "./delivery/envelope.ts";
 import { Notifications } from "./delivery/notifications.ts";
-import type { Sealer } from "./delivery/notifications-pull.ts";
+import { sealing } from "./delivery/notifications-pull.ts";
 import type { Claimed } from "./delivery/store.ts";
 import { Transport } from "./delivery/transport.ts";
 import { createResolver } from "./delivery/transport-resolve.ts";
-import type { EventSink, NewEvent } from "./events.ts";
 import { createHttp } from "./http/server.ts";
 import { readId } from "./ids.ts";
 import { InstanceLease } from "./instance.ts";
@@ -112,7 +111,6 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     const partnerStore = new PostgresPartners(database.pool);
     await requireFittingMasterKey(masterKey, partnerStore);
     const partitions = new Partitions({ pool: database.pool, clock: systemClock, historyDays: config.historyDays });
-    await partitions.maintain();
 
     const target = alertTarget(config);
     const alerts = new Alerts({
@@ -123,9 +121,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       onRecorded: (kind) => metrics.alerts.inc({ kind }),
     });
     closing.push(() => alerts.stop());
-    const events: EventSink = {
-      record: (event: NewEvent) => void alerts.record(event).catch(warn("an event could not be recorded")),
-    };
+    await maintainHistory(partitions, alerts, log);
 
     const terminals = new PostgresTerminals(database.pool);
     const defaults = { ...defaultSettings, retry: config.retrySeconds };
@@ -146,7 +142,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       changed: (id) => directory.invalidate(id),
     });
     const seals = new SealBudget(partnerStore, ({ partnerId, keyId, seals: count }) =>
-      events.record({ kind: "key_limit", partnerId, subjectId: keyId, detail: { seals: count } }),
+      alerts.record({ kind: "key_limit", partnerId, subjectId: keyId, detail: { seals: count } }),
     );
 
     const listener = new Listener({
@@ -209,7 +205,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       },
     });
     const isRegisteredDevice = terminals.isRegisteredDevice.bind(terminals);
-    const completer = new Completer({ completions, notifier, events, metrics });
+    const completer = new Completer({ completions, notifier, events: alerts, metrics });
     const reversals = new PostgresReversals(database.engine);
     const { acquirer } = options;
     const { acquirerTimeoutMs } = config;
@@ -234,26 +230,14 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       completions,
       directory,
       notifier,
-      events,
+      events: alerts,
       metrics,
       sandbox,
       isRegisteredDevice,
     });
-    const sealNow: Sealer = async (partner, notification, callBackUrl) => {
-      await seals.take(partner.id, partner.keys.encryption.id);
-      return makeEnvelope(notification.content, partner, {
-        notificationId: notification.id,
-        command: notification.command,
-        originalId: notification.originalId,
-        attemptNo: notification.attemptsMade + 1,
-        callbackUrl: callBackUrl,
-        outOfOrder: false,
-        nowMs: systemClock.nowMs(),
-      });
-    };
     const notifications = new Notifications({
       store: new PostgresNotifications(database.pool, partitions),
-      seal: sealNow,
+      seal: sealing(seals, systemClock),
       clock: systemClock,
       newReqId: randomUUID,
       onDue: (partnerId) => dispatcher.bornDue(partnerId),
@@ -285,7 +269,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
         ledger.takeOver((id) => directory.find(id)).catch(warn("commands in doubt could not be taken over"));
       }, takeOverEveryMs),
       setInterval(() => {
-        partitions.maintain().catch(warn("the days of history could not be maintained"));
+        maintainHistory(partitions, alerts, log).catch(warn("the days of history could not be maintained"));
       }, maintainEveryMs),
     ];
     observeStanding(metrics, { dispatcher, lease, partitions, deliveries });

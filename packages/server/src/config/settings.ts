@@ -135,6 +135,13 @@ export const settings = {
     unit: "milliseconds",
     meaning: "How long the acquirer may take to answer before the command ends as ERROR 68 and is reversed.",
   }),
+  preAuthDays: setting({
+    name: "PAYBELL_PREAUTH_DAYS",
+    kind: wholeNumber(1, 365),
+    default: 30,
+    unit: "days",
+    meaning: "For how long a PreAuth can be completed or voided.",
+  }),
   attemptTimeoutMs: setting({
     name: "PAYBELL_ATTEMPT_TIMEOUT_MS",
     kind: wholeNumber(100, 600_000),

@@ -17,7 +17,7 @@ export interface HttpParts {
   readonly config: Pick<Config, "operatorTokens" | "trustedProxies" | "egressAddresses">;
   readonly log: Log;
   readonly metrics: Metrics;
-  readonly ledger: Pick<Ledger, "run" | "find" | "findByReqId">;
+  readonly ledger: Pick<Ledger, "run" | "find" | "findByReqId" | "chain">;
   readonly reports: Pick<Reports, "report">;
   readonly registry: Pick<
     PartnerRegistry,

@@ -69,6 +69,7 @@ export class TestService {
           return { transaction, done: this.done && !respondAsync };
         },
         find: async (partnerId, id) => this.#transactions.find((one) => one.partnerId === partnerId && one.id === id),
+        chain: (transaction) => Promise.resolve([transaction]),
         findByReqId: async (partnerId, reqId) =>
           this.#transactions.find((one) => one.partnerId === partnerId && one.reqId === reqId),
       },

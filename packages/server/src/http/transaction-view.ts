@@ -15,6 +15,46 @@ export type TransactionView = (UnsignedIpn<CardIpn> | UnsignedIpn<SettlementIpn>
   readonly notification: { readonly id: string; readonly state: string } | null;
 };
 
+/** What is asked for later: the same, and how it stands in its batch and among those that follow from it. */
+export type TransactionDetail = TransactionView & {
+  /** Null for what belongs to no batch here: a PreAuth, a system command, what a switch reported. */
+  readonly batch: { readonly batchNo: string; readonly state: string } | null;
+  /** Of its own Reversal. */
+  readonly reversal: "pending" | "done" | "parked" | null;
+  /** The first one, and all that follow from it: Voids, completion, Reversals, in the order they came. */
+  readonly chain: readonly ChainLink[];
+};
+
+interface ChainLink {
+  readonly id: string;
+  readonly command: Command;
+  readonly status: string;
+  readonly isoResponseCode: string;
+  readonly amount: string;
+  readonly createdAt: string;
+}
+
+export function transactionDetail(
+  transaction: Transaction,
+  chain: readonly Transaction[],
+  settings: PartnerSettings,
+): TransactionDetail {
+  const { batch, facts, reversal } = transaction;
+  return {
+    ...transactionView(transaction, settings),
+    batch: batch && { batchNo: facts.fields["batchNo"] ?? "", state: batch.state },
+    reversal,
+    chain: chain.map((link) => ({
+      id: link.id,
+      command: link.command,
+      status: link.state,
+      isoResponseCode: link.facts.fields["isoResponseCode"] ?? "",
+      amount: link.facts.fields["amount"] ?? "",
+      createdAt: new Date(link.createdAtMs).toISOString(),
+    })),
+  };
+}
+
 export function transactionView(transaction: Transaction, settings: PartnerSettings): TransactionView {
   const { id, command, state, reqId, facts, notification, createdAtMs, callBackUrl } = transaction;
   const ipn =

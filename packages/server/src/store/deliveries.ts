@@ -59,6 +59,14 @@ const deleteAccepted = {
     WHERE p.partner_id = i.partner_id AND p.id = i.id`,
 };
 
+// Given up a moment before its 2xx came.
+const unpark = {
+  name: "unpark",
+  text: `
+    DELETE FROM parked p USING unnest($1::uuid[], $2::uuid[]) AS i (partner_id, id)
+    WHERE p.partner_id = i.partner_id AND p.id = i.id`,
+};
+
 const postpone = {
   name: "postpone",
   text: `
@@ -287,9 +295,12 @@ export class PostgresDeliveries implements DeliveryStore {
         parked.length > 0 ? insertEvents(client, parked.map(parkedEvent), this.#alerting) : undefined,
         client.query("COMMIT"),
       ] as const;
-      const [, , , postponedRows, parkedRows, , committed] = await Promise.all(sent);
+      const [, , accepted2xx, postponedRows, parkedRows, , committed] = await Promise.all(sent);
       if (committed.command !== "COMMIT") throw new Error("The transaction was rolled back.");
       client.release();
+      if (accepted2xx !== undefined && (accepted2xx.rowCount ?? 0) < accepted.length) {
+        await this.#engine.query({ ...unpark, values: keyColumns(accepted) });
+      }
       const changed = new Set(
         [...(postponedRows?.rows ?? []), ...(parkedRows?.rows ?? [])].map((row) => `${row.partner_id} ${row.id}`),
       );

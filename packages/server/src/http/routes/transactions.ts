@@ -4,10 +4,10 @@ import { readId } from "../../ids.ts";
 import type { PartnerRoutes } from "../parts.ts";
 import { partnerErrors, queryErrors, responses } from "../schemas/problem.ts";
 import { described } from "../schemas/registry.ts";
-import { transactionSchema } from "../schemas/transaction.ts";
-import { transactionView } from "../transaction-view.ts";
+import { transactionDetailSchema } from "../schemas/transaction.ts";
+import { transactionDetail } from "../transaction-view.ts";
 
-const found = { 200: { schema: transactionSchema, description: "The transaction" } };
+const found = { 200: { schema: transactionDetailSchema, description: "The transaction, its batch and its chain" } };
 
 /** GET /v1/transactions/:id and GET /v1/transactions?reqId= */
 export function transactionRoutes({ app, parts, callers }: PartnerRoutes): void {
@@ -27,7 +27,7 @@ export function transactionRoutes({ app, parts, callers }: PartnerRoutes): void 
       const id = readId<"transaction">(request.params.id);
       const transaction = id && (await parts.ledger.find(partner.id, id));
       if (transaction === undefined) throw new PaybellError("not_found", "There is no such transaction.");
-      return transactionView(transaction, partner.settings);
+      return transactionDetail(transaction, await parts.ledger.chain(transaction), partner.settings);
     },
   );
   app.get(
@@ -46,7 +46,7 @@ export function transactionRoutes({ app, parts, callers }: PartnerRoutes): void 
       const partner = callers.partner(request);
       const transaction = await parts.ledger.findByReqId(partner.id, request.query.reqId.toLowerCase());
       if (transaction === undefined) throw new PaybellError("not_found", "No command came under this reqId.");
-      return transactionView(transaction, partner.settings);
+      return transactionDetail(transaction, await parts.ledger.chain(transaction), partner.settings);
     },
   );
 }

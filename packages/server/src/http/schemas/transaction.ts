@@ -37,3 +37,29 @@ export const transactionSchema = component(
   "Transaction",
   "A transaction: a Settlement has the settlement IPN's fields, every other command the card IPN's",
 );
+
+const link = z.object({
+  id: z.uuid(),
+  command: z.enum(commands),
+  status: z.enum(statuses),
+  isoResponseCode: z.string(),
+  amount: z.string(),
+  createdAt: z.iso.datetime(),
+});
+
+/** A transaction asked for by its id or reqId. */
+export const transactionDetailSchema = component(
+  z.intersection(
+    transactionSchema,
+    z.object({
+      batch: described(
+        z.object({ batchNo: z.string(), state: z.enum(["open", "closing", "closed"]) }).nullable(),
+        "The batch it belongs to; null for a PreAuth, a system command, and what a switch reported",
+      ),
+      reversal: described(z.enum(["pending", "done", "parked"]).nullable(), "How its own Reversal stands"),
+      chain: described(z.array(link), "The first one and all that follow from it, in the order they came"),
+    }),
+  ),
+  "TransactionDetail",
+  "A transaction with its batch, its Reversal and its chain",
+);

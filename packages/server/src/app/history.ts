@@ -1,0 +1,18 @@
+import type { EventSink } from "../events.ts";
+import type { Log } from "../log.ts";
+import type { Partitions } from "../store/partitions.ts";
+
+const daysAheadMin = 3;
+
+/**
+ * Makes the days of history that are missing and drops those past retention, and tells the operator of what could not be
+ * done. Rejects when there is no place for today.
+ */
+export async function maintainHistory(partitions: Partitions, events: EventSink, log: Log): Promise<void> {
+  const { created, dropped, waiting, troubles, daysAhead } = await partitions.maintain();
+  for (const trouble of troubles) log.error({ err: trouble }, "a day of history could not be made; it is tried again");
+  if (created + dropped > 0) log.info({ created, dropped, daysAhead }, "history maintained");
+  const about = { partnerId: null, subjectId: null };
+  if (daysAhead < daysAheadMin) await events.record({ kind: "partitions_short", ...about, detail: { daysAhead } });
+  if (waiting.length > 0) await events.record({ kind: "history_waiting", ...about, detail: { waiting } });
+}
