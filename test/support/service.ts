@@ -157,18 +157,20 @@ export interface TestServiceOptions {
   /** Default true: it calls loopback addresses. */
   readonly sandbox?: boolean;
   readonly env?: NodeJS.ProcessEnv;
+  /** Of the other instances on the same database; 32 bytes. Default: one of its own. */
+  readonly masterKey?: Buffer;
 }
 
 /** A service in this process, as `paybell serve` wires it, on a free port of 127.0.0.1. */
 export async function startTestService(options: TestServiceOptions = {}): Promise<TestService> {
-  const { sandbox = true, env = {} } = options;
+  const { sandbox = true, env = {}, masterKey = randomBytes(32) } = options;
   const database = options.database ?? (await createDatabase());
   const lines: string[] = [];
   const acquirer = new SimulatedAcquirer();
   const service = await startService({
     config: { ...readConfig({ PAYBELL_OPERATOR_TOKEN: operatorToken, ...env }), port: 0 },
     databaseUrl: database.url,
-    masterKey: new MasterKey(randomBytes(32)),
+    masterKey: new MasterKey(masterKey),
     acquirer,
     acquirerName: "simulator",
     log: createLog("debug", { write: (line) => void lines.push(line) }),

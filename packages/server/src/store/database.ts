@@ -55,6 +55,11 @@ export function openDatabase(connectionString: string, options: DatabaseOptions)
   });
   pool.on("error", options.onIdleError);
   engine.on("error", options.onIdleError);
+  // A connection that breaks in somebody's hands between two statements tells nobody but itself, and an error that nobody
+  // hears ends the process. Who holds it learns by the next statement.
+  for (const connections of [pool, engine]) {
+    connections.on("connect", (client) => client.on("error", () => undefined));
+  }
   return {
     pool,
     engine,

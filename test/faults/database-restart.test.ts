@@ -1,0 +1,85 @@
+import { chmod, mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../packages/server/src/postgres/embedded.ts";
+import { reportedSale } from "../support/commands.ts";
+import { testHomePrefix } from "../support/leftovers.ts";
+import { type HttpAnswer, startTestService, type TestPartner, type TestService } from "../support/service.ts";
+
+const batchSize = 20;
+
+let folder: string;
+let postgres: EmbeddedPostgres;
+let service: TestService;
+let partner: TestPartner;
+
+function startPostgres(): Promise<EmbeddedPostgres> {
+  return startEmbeddedPostgres({
+    home: join(folder, "home"),
+    systemDirectory: join(folder, "system"),
+    log: () => undefined,
+    settings: { fsync: "off" },
+  });
+}
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), testHomePrefix));
+  await chmod(folder, 0o711);
+  postgres = await startPostgres();
+  service = await startTestService({ database: { url: postgres.connectionString, drop: async () => undefined } });
+  partner = await service.register();
+});
+afterAll(async () => {
+  await service.stop();
+  await postgres.stop();
+  await rm(folder, { recursive: true, force: true });
+});
+
+test("PostgreSQL stopped and started again under load: 503 meanwhile, and nothing accepted is lost", async () => {
+  const accepted = new Set<string>();
+  const refusals: HttpAnswer[] = [];
+  const refused = Promise.withResolvers<void>();
+  let loading = true;
+  /** Repeats a batch until it is accepted, as Retry-After asks it to: at once, here. */
+  async function reportBatch(): Promise<void> {
+    const completions = Array.from({ length: batchSize }, () => reportedSale(partner.id));
+    for (;;) {
+      const answer = await service.operator("POST", "/operator/v1/completions", { completions });
+      if (answer.status === 200) {
+        const results = answer.body["results"] as { result: string; transactionId: string }[];
+        for (const { transactionId } of results) accepted.add(transactionId);
+        if (results.every(({ result }) => result !== "refused")) return;
+        continue;
+      }
+      refusals.push(answer);
+      refused.resolve();
+    }
+  }
+  const callers = Array.from({ length: 3 }, async () => {
+    while (loading) await reportBatch();
+  });
+
+  await partner.server.until((all) => all.length >= 10 * batchSize);
+  await postgres.stop();
+  await refused.promise;
+  postgres = await startPostgres();
+  const before = accepted.size;
+  await partner.server.until(() => accepted.size >= before + 5 * batchSize, 20_000);
+  loading = false;
+  await Promise.all(callers);
+
+  for (const { status, body, headers } of refusals) {
+    expect(status).toBe(503);
+    expect(body["code"]).toBe("unavailable");
+    expect(Number(headers.get("retry-after"))).toBeGreaterThan(0);
+  }
+  const delivered = new Set<string | undefined>();
+  let looked = 0;
+  await partner.server.until((all) => {
+    for (; looked < all.length; looked += 1) delivered.add(all[looked]?.received?.ipn.id);
+    return [...accepted].every((id) => delivered.has(id));
+  }, 20_000);
+  const ready = await fetch(`${service.baseUrl}/readyz`);
+  expect(await ready.json()).toMatchObject({ ready: true });
+}, 60_000);
