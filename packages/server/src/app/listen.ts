@@ -6,6 +6,9 @@ import type { FastifyInstance } from "fastify";
 /** No such address on this machine: without IPv6 there is no ::1, and nothing is missing. */
 const absent = new Set(["EADDRNOTAVAIL", "EAFNOSUPPORT"]);
 
+/** How long a close waits for requests under way: a caller that never finishes its request must not hold up a stop. */
+const closeTimeoutMs = 10_000;
+
 /**
  * Listens on every host, all on one port. Port 0 takes any free one, the same for all. Closing the app closes them all.
  *
@@ -18,8 +21,15 @@ export async function listenOn(
 ): Promise<readonly string[]> {
   const [first = "127.0.0.1", ...others] = hosts;
   const servers: Server[] = [];
+  let cut: NodeJS.Timeout | undefined;
+  app.addHook("preClose", async () => {
+    cut = setTimeout(() => {
+      for (const server of [app.server, ...servers]) server.closeAllConnections();
+    }, closeTimeoutMs);
+  });
   app.addHook("onClose", async () => {
     await Promise.all(servers.map(close));
+    clearTimeout(cut);
   });
   await app.listen({ host: first, port });
   const { port: taken } = app.server.address() as AddressInfo;

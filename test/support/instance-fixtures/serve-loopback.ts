@@ -1,0 +1,30 @@
+import { readFile } from "node:fs/promises";
+import { SimulatedAcquirer } from "../../../packages/server/src/acquirer/simulator/simulator.ts";
+import { startService } from "../../../packages/server/src/app.ts";
+import { readConfig } from "../../../packages/server/src/config.ts";
+import { createLog } from "../../../packages/server/src/log.ts";
+import { MasterKey } from "../../../packages/server/src/partners/master-key.ts";
+
+// What `paybell serve` does, in a process of its own, but with the sandbox's leave to call loopback addresses.
+const config = readConfig(process.env, ["masterKey", "databaseUrl", "callbackCaFile"]);
+const { masterKey, databaseUrl, callbackCaFile } = config;
+if (masterKey === null || databaseUrl === null || callbackCaFile === null) throw new Error("a setting is missing");
+const log = createLog(config.logLevel, process.stdout);
+const service = await startService({
+  config,
+  databaseUrl,
+  masterKey: new MasterKey(masterKey),
+  acquirer: new SimulatedAcquirer(),
+  acquirerName: "simulator",
+  log,
+  sandbox: true,
+  hosts: [config.host],
+  callbackCas: [await readFile(callbackCaFile, "utf8")],
+});
+log.info({ urls: service.urls }, "ready");
+process.once("SIGTERM", () => {
+  service.stop().then(
+    () => process.exit(0),
+    () => process.exit(1),
+  );
+});

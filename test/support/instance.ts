@@ -1,0 +1,117 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { type AddressInfo, createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { callbackCa, machineAddresses } from "./receiver.ts";
+import { operatorToken, type ServiceClient, serviceClient } from "./service.ts";
+
+const cli = join(import.meta.dirname, "../../packages/cli/bin/paybell.js");
+const localFixture = join(import.meta.dirname, "instance-fixtures/serve-loopback.ts");
+
+/** Takes what comes as the process says it, until it says what is waited for. */
+export interface SpokenProcess {
+  readonly pid: number;
+  /** Everything it wrote, to both streams. */
+  output(): string;
+  /** The first line, from the beginning, that `matches` finds something in. */
+  said<Found>(matches: (line: string) => Found | undefined | null): Promise<Found>;
+  signal(signal: NodeJS.Signals): void;
+  /** Its exit code once it has ended; null when a signal ended it. */
+  readonly exited: Promise<number | null>;
+}
+
+/** One instance of the service in a process of its own. */
+export interface Instance extends SpokenProcess, ServiceClient {}
+
+export interface InstanceOptions {
+  readonly databaseUrl: string;
+  readonly masterKey: Buffer;
+  /** Also calls loopback addresses: not `paybell serve`, which never does, but the same service (serve-loopback.ts). */
+  readonly callsLoopback?: boolean;
+  readonly env?: NodeJS.ProcessEnv;
+}
+
+/** Where partners of instances in processes listen, and whether `paybell serve` itself may call them there. */
+export function partnerHost(): { readonly host: string; readonly callsLoopback: boolean } {
+  const [address] = machineAddresses();
+  // On a machine without any network there is nothing that production may call.
+  return address === undefined ? { host: "127.0.0.1", callsLoopback: true } : { host: address, callsLoopback: false };
+}
+
+export function spawnPaybell(args: readonly string[], env: NodeJS.ProcessEnv): SpokenProcess {
+  return spawnNode([cli, ...args], env);
+}
+
+/** Starts an instance on the database and resolves when it is ready. */
+export async function spawnInstance(options: InstanceOptions): Promise<Instance> {
+  const home = await mkdtemp(join(tmpdir(), "paybell-instance-"));
+  const caFile = join(home, "callback-ca.pem");
+  await writeFile(caFile, await callbackCa());
+  const child = spawnNode(options.callsLoopback === true ? [localFixture] : [cli, "serve"], {
+    DATABASE_URL: options.databaseUrl,
+    PAYBELL_MASTER_KEY: options.masterKey.toString("base64"),
+    PAYBELL_OPERATOR_TOKEN: operatorToken,
+    PAYBELL_CALLBACK_CA_FILE: caFile,
+    PAYBELL_HOME: home,
+    PAYBELL_HOST: "127.0.0.1",
+    PAYBELL_PORT: String(await freePort()),
+    ...options.env,
+  });
+  void child.exited.then(() => rm(home, { recursive: true, force: true }));
+  const [baseUrl = ""] = await child.said((line) => {
+    if (!line.includes('"ready"')) return undefined;
+    return (JSON.parse(line) as { urls: string[] }).urls;
+  });
+  return { ...child, ...serviceClient(baseUrl) };
+}
+
+/** Free a moment ago. */
+export async function freePort(): Promise<number> {
+  const server = createServer();
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  const { port } = server.address() as AddressInfo;
+  await once(server.close(), "close");
+  return port;
+}
+
+function spawnNode(args: readonly string[], env: NodeJS.ProcessEnv): SpokenProcess {
+  const child = spawn(process.execPath, ["--conditions=paybell-source", ...args], {
+    env: { PATH: process.env["PATH"], ...env },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  return { pid: child.pid ?? 0, ...listenTo(child) };
+}
+
+function listenTo(child: ChildProcess): Omit<SpokenProcess, "pid"> {
+  const lines: string[] = [];
+  const listeners = new Set<(line: string) => void>();
+  for (const stream of [child.stdout, child.stderr]) {
+    if (stream === null) continue;
+    createInterface(stream).on("line", (line) => {
+      lines.push(line);
+      for (const listener of listeners) listener(line);
+    });
+  }
+  const exited = new Promise<number | null>((resolve) => child.once("close", (code) => resolve(code)));
+  const output = () => lines.join("\n");
+  return {
+    output,
+    exited,
+    signal: (signal) => void child.kill(signal),
+    said: (matches) =>
+      new Promise((resolve, reject) => {
+        const listener = (line: string) => {
+          const found = matches(line);
+          if (found === undefined || found === null) return;
+          listeners.delete(listener);
+          resolve(found);
+        };
+        listeners.add(listener);
+        void exited.then((code) => reject(new Error(`it ended with ${code} before it said so:\n${output()}`)));
+        for (const line of [...lines]) if (listeners.has(listener)) listener(line);
+      }),
+  };
+}
