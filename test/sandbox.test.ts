@@ -1,0 +1,110 @@
+import { once } from "node:events";
+import { chmod, mkdtemp, readdir, readFile, rm, stat } from "node:fs/promises";
+import { createServer, request, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { sale } from "./support/commands.ts";
+import { freePort, type SpokenProcess, spawnPaybell } from "./support/instance.ts";
+import { callHttp } from "./support/service.ts";
+
+type Credentials = Readonly<Record<string, string>>;
+
+let home: string;
+let sandbox: SpokenProcess;
+let credentials: Credentials;
+beforeAll(async () => {
+  home = await mkdtemp(join(tmpdir(), "paybell-sandbox-"));
+  // Its PostgreSQL's own user has to reach its data below.
+  await chmod(home, 0o711);
+  sandbox = spawnPaybell(["sandbox"], { PAYBELL_HOME: home, PAYBELL_PORT: String(await freePort()) });
+  await sandbox.said((line) => line.match(/ready in/));
+  credentials = JSON.parse(await readFile(join(home, "sandbox.json"), "utf8")) as Credentials;
+});
+afterAll(async () => {
+  sandbox.signal("SIGKILL");
+  await sandbox.exited;
+  await rm(home, { recursive: true, force: true });
+});
+
+function baseUrl(): string {
+  return credentials["baseUrl"] ?? "";
+}
+
+function call(method: string, path: string, json: unknown, keyName = "apiKey") {
+  return callHttp(baseUrl(), method, path, { key: credentials[keyName] ?? "", json });
+}
+
+test("keeps its credentials for its owner alone, under the documented names", async () => {
+  expect(Object.keys(credentials).sort()).toEqual([
+    "apiKey",
+    "baseUrl",
+    "encryptionKey",
+    "operatorToken",
+    "partnerId",
+    "receiverUrl",
+    "signingKey",
+    "webhookSecret",
+  ]);
+  for (const name of await readdir(home)) {
+    if (!/\.(json|key|pem)$/.test(name)) continue;
+    const { mode } = await stat(join(home, name));
+    expect((mode & 0o777).toString(8), name).toBe("600");
+  }
+});
+
+test("is ready, and answers callers of this machine by its local names alone", async () => {
+  const { port } = new URL(baseUrl());
+  const get = async (headers: Readonly<Record<string, string>>) => {
+    const asked = request({ host: "127.0.0.1", port, path: "/readyz", headers }).end();
+    const [response] = await once(asked, "response");
+    let text = "";
+    for await (const chunk of response) text += chunk;
+    return { status: response.statusCode, body: JSON.parse(text) as Record<string, unknown> };
+  };
+  for (const name of ["localhost", "127.0.0.1", "[::1]"]) {
+    expect(await get({ host: `${name}:${port}` })).toMatchObject({ status: 200, body: { ready: true } });
+  }
+  const refusal = { status: 403, body: { code: "host_not_allowed" } };
+  expect(await get({ host: `paybell.example:${port}` })).toMatchObject(refusal);
+  expect(await get({ host: `localhost:${port}`, origin: "https://evil.example" })).toMatchObject(refusal);
+  expect(await get({ host: `localhost:${port}`, origin: `http://localhost:${port}` })).toMatchObject({ status: 200 });
+});
+
+test("a Sale's IPN appears in the terminal", async () => {
+  const { status, body } = await call("POST", "/v1/commands", sale({ merchantTransId: "order-of-the-terminal" }));
+  expect(status).toBe(200);
+  await sandbox.said((line) => line.match(/\[IPN\].*SALE/i));
+  await sandbox.said((line) => line.includes(String(body["id"])) || undefined);
+  await sandbox.said((line) => line.match(/order-of-the-terminal/));
+});
+
+test("a decline and a time-out are shown as what they are", async () => {
+  const { body } = await call("POST", "/v1/commands", sale({ card: { token: "tok_decline_51" } }));
+  expect(body).toMatchObject({ status: "ERROR", isoResponseCode: "51" });
+  await sandbox.said((line) => line.match(/\b51\b/));
+});
+
+/** The last, because it stops the sandbox. */
+test("Ctrl-C lets what is in flight finish, then stops everything, PostgreSQL last", async () => {
+  const held = Promise.withResolvers<ServerResponse>();
+  const slow = createServer((_, response) => held.resolve(response));
+  await once(slow.listen(0, "127.0.0.1"), "listening");
+  const callBackUrl = `http://127.0.0.1:${(slow.address() as AddressInfo).port}/slow`;
+  expect((await call("POST", "/v1/commands", sale({ callBackUrl }))).status).toBe(200);
+  const response = await held.promise;
+  const postmaster = Number((await readFile(join(home, "postgres", "postmaster.pid"), "utf8")).split("\n")[0]);
+  expect(process.kill(postmaster, 0)).toBe(true);
+
+  sandbox.signal("SIGINT");
+  await sandbox.said((line) => line.match(/1 in flight/));
+  expect(process.kill(postmaster, 0)).toBe(true);
+  response.writeHead(204).end();
+  expect(await sandbox.exited, sandbox.output()).toBe(0);
+  expect(sandbox.output()).toContain("No notification is waiting.");
+  expect(() => process.kill(postmaster, 0)).toThrow("ESRCH");
+  const closed = once(slow.close(), "close");
+  slow.closeAllConnections();
+  await closed;
+});
