@@ -35,6 +35,8 @@ export const LAYOUT: Readonly<Record<string, Readonly<Record<string, Allowance>>
   "server/store": {
     ...COMMON,
     "server/ipn": "any",
+    "server/commands": "type",
+    "server/acquirer": "type",
     "server/ledger": "interface",
     "server/delivery": "interface",
     "server/partners": "interface",

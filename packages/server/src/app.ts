@@ -190,6 +190,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       slotsMax: config.slotsMax,
       bytesInFlightMax: config.bytesInFlightMax,
       drainTimeoutMs: config.drainTimeoutMs,
+      probeLeaseMs: config.attemptTimeoutMs + 5_000,
       onOutcome: (claimed, attempted) => {
         countAttempt(metrics, claimed, attempted);
         options.onAttempt?.(claimed, attempted);
@@ -205,7 +206,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       },
     });
     const isRegisteredDevice = terminals.isRegisteredDevice.bind(terminals);
-    const completer = new Completer({ completions, notifier, events: alerts, metrics });
+    const completer = new Completer({ completions, notifier, directory, events: alerts, metrics });
     const reversals = new PostgresReversals(database.engine);
     const { acquirer } = options;
     const { acquirerTimeoutMs } = config;

@@ -29,5 +29,5 @@ export interface NewEvent {
 
 /** Where events go. It never throws: an event that cannot be recorded now is logged. */
 export interface EventSink {
-  record(event: NewEvent): Promise<void> | void;
+  record(event: NewEvent): void;
 }

@@ -13,6 +13,6 @@ export async function maintainHistory(partitions: Partitions, events: EventSink,
   for (const trouble of troubles) log.error({ err: trouble }, "a day of history could not be made; it is tried again");
   if (created + dropped > 0) log.info({ created, dropped, daysAhead }, "history maintained");
   const about = { partnerId: null, subjectId: null };
-  if (daysAhead < daysAheadMin) await events.record({ kind: "partitions_short", ...about, detail: { daysAhead } });
-  if (waiting.length > 0) await events.record({ kind: "history_waiting", ...about, detail: { waiting } });
+  if (daysAhead < daysAheadMin) events.record({ kind: "partitions_short", ...about, detail: { daysAhead } });
+  if (waiting.length > 0) events.record({ kind: "history_waiting", ...about, detail: { waiting } });
 }

@@ -22,6 +22,8 @@ export interface DispatcherParts {
   readonly slotsMax: number;
   readonly bytesInFlightMax: number;
   readonly drainTimeoutMs: number;
+  /** Longer than an attempt can last. */
+  readonly probeLeaseMs: number;
   readonly onOutcome?: (claimed: Claimed, attempted: Attempted) => void;
 }
 
@@ -176,6 +178,7 @@ export class Dispatcher {
         rowsPerPartnerMax: partnerMaxUnknown,
         bytesMax: this.slots.bytesFree,
         without,
+        probeLeaseMs: this.#parts.probeLeaseMs,
       });
       this.#more = claimed.length === rowsMax;
       this.#noteBacklog(claimed, new Set(without));

@@ -24,6 +24,8 @@ export interface ClaimLimits {
   readonly bytesMax: number;
   /** Partners that have no free place here, or are paused. */
   readonly without: readonly PartnerId[];
+  /** For how long the one delivery that tries an open endpoint again keeps others from trying it. */
+  readonly probeLeaseMs: number;
 }
 
 /** One notification in this instance's hands, with all that an attempt needs. */

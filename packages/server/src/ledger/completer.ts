@@ -3,6 +3,7 @@ import type { EventKind, EventSink } from "../events.ts";
 import { newId } from "../ids.ts";
 import type { Instance } from "../instance.ts";
 import type { Metrics } from "../metrics.ts";
+import type { PartnerDirectory } from "../partners/partner.ts";
 import type { NewNotification, Notifier } from "./notifier.ts";
 import type { Completion, CompletionStore } from "./store.ts";
 import type { Transaction } from "./transaction.ts";
@@ -10,6 +11,7 @@ import type { Transaction } from "./transaction.ts";
 export interface CompleterParts {
   readonly completions: CompletionStore;
   readonly notifier: Notifier;
+  readonly directory: Pick<PartnerDirectory, "peek">;
   readonly events: EventSink;
   readonly metrics: Pick<Metrics, "commands" | "notificationsCreated">;
 }
@@ -39,10 +41,10 @@ export class Completer {
    */
   async complete(begun: Transaction, result: Result, instance: Instance): Promise<Transaction | undefined> {
     const { state, facts, warnings = [], original = null, reversal = null, batch = null } = result;
-    const draft = facts.kind === "system" ? null : newNotification(begun, facts);
-    const slot = draft
-      ? this.#parts.notifier.reserve(begun.partnerId, draft.content.length, begun.originalId !== null)
-      : undefined;
+    const draft = facts.kind === "system" ? null : newNotification(begun, facts, this.#order(begun, batch));
+    // What waits for others is not handed over: whoever claims it looks whether it may leave.
+    const waits = draft === null || draft.follows || draft.settlesBatch !== null;
+    const slot = waits ? undefined : this.#parts.notifier.reserve(begun.partnerId, draft.content.length);
     const notification = draft && { ...draft, lease: slot?.instance ?? null };
     const { partnerId, id } = begun;
     const completed = await this.#parts.completions
@@ -66,12 +68,25 @@ export class Completer {
     return { ...begun, state, facts, notification: told, runBy: null, completedAtMs: completed.atMs };
   }
 
+  /** What must have left before it: nothing, where the partner wants no order. */
+  #order(begun: Transaction, batch: Completion["batch"]): Order {
+    const ordering = this.#parts.directory.peek(begun.partnerId)?.settings.ordering ?? "chain";
+    if (ordering === "none") return { follows: false, settlesBatch: null };
+    return { follows: begun.originalId !== null, settlesBatch: batch?.batchId ?? null };
+  }
+
   record(transaction: Transaction, kind: EventKind, detail: Readonly<Record<string, unknown>>): void {
     this.#parts.events.record({ kind, partnerId: transaction.partnerId, subjectId: transaction.id, detail });
   }
 }
 
-function newNotification(transaction: Transaction, facts: NewNotification["facts"]): Omit<NewNotification, "lease"> {
+type Order = Pick<NewNotification, "follows" | "settlesBatch">;
+
+function newNotification(
+  transaction: Transaction,
+  facts: NewNotification["facts"],
+  order: Order,
+): Omit<NewNotification, "lease"> {
   const { partnerId, id, originalId, chainId, callBackUrl } = transaction;
   return {
     partnerId,
@@ -83,6 +98,7 @@ function newNotification(transaction: Transaction, facts: NewNotification["facts
     command: facts.command,
     callBackUrl,
     facts,
+    ...order,
     content: JSON.stringify(facts),
   };
 }

@@ -52,6 +52,8 @@ export interface CommandAnswer {
 const answerGraceMs = 5_000;
 /** How long the repeat of a command that still runs waits for its outcome. */
 const repeatWaitMs = 10_000;
+const takeOverRowsMax = 500;
+const notSent: Outcome = { kind: "not_sent" };
 const pollFirstMs = 10;
 const pollMostMs = 250;
 
@@ -59,6 +61,8 @@ const pollMostMs = 250;
 export class Ledger {
   readonly #parts: LedgerParts;
   readonly #running = new Map<TransactionId, Promise<Transaction>>();
+  /** Taken over, and not ended yet. */
+  readonly #taken = new Map<TransactionId, Transaction>();
   #stopping = false;
 
   constructor(parts: LedgerParts) {
@@ -106,20 +110,34 @@ export class Ledger {
     return { transaction: ended ?? transaction, done: ended !== undefined && ended.state !== "INIT" };
   }
 
-  /** Ends what an instance that is gone had begun: ERROR 96, in doubt, or a partner's Reversal as it was asked for. */
+  /**
+   * Ends what an instance that is gone had begun: ERROR 96, in doubt, or a partner's Reversal as it was asked for. What
+   * cannot be ended now is this instance's from here on, so the next call tries it again.
+   *
+   * @returns how many are under way
+   */
   async takeOver(partnerOf: (id: PartnerId) => Promise<Partner | undefined>): Promise<number> {
     const instance = this.#parts.lease.current();
     if (instance === undefined) return 0;
-    const taken = await this.#parts.transactions.takeOver(instance, 500);
-    await Promise.all(
-      taken.map(async (transaction) => {
-        const partner = await partnerOf(transaction.partnerId);
-        if (partner === undefined) return;
-        if (transaction.command === "REVERSAL") await this.#reverse(partner, transaction);
-        else await this.#endInDoubt(partner, transaction, instance);
-      }),
-    );
+    for (const taken of await this.#parts.transactions.takeOver(instance, takeOverRowsMax)) {
+      this.#taken.set(taken.id, taken);
+    }
+    const taken = [...this.#taken.values()];
+    await Promise.all(taken.map((transaction) => this.#endTaken(transaction, partnerOf)));
     return taken.length;
+  }
+
+  async #endTaken(taken: Transaction, partnerOf: (id: PartnerId) => Promise<Partner | undefined>): Promise<void> {
+    this.#taken.delete(taken.id);
+    try {
+      const partner = await partnerOf(taken.partnerId);
+      if (partner === undefined) throw new Error(`There is no partner ${taken.partnerId}.`);
+      if (taken.command === "REVERSAL") await this.#reverse(partner, taken);
+      else await this.#endInDoubt(partner, taken, taken.runBy as Instance);
+    } catch (error) {
+      this.#taken.set(taken.id, taken);
+      this.#parts.log.warn({ err: error, transaction: taken.id }, "a command in doubt could not be ended yet");
+    }
   }
 
   /** Takes no more commands, and resolves when those that run have ended, at the latest after `timeoutMs`. */
@@ -227,18 +245,27 @@ export class Ledger {
     begun: Transaction,
     message: NonNullable<Procedure["message"]>,
   ): Promise<Transaction> {
-    const outcome = await this.#ask(begun, message);
     const instance = begun.runBy as Instance;
+    const outcome = this.#holds(instance) ? await this.#ask(begun, message) : notSent;
     const result = resultOf(begun, outcome, partner);
     try {
       const ended = await this.#parts.completer.complete(begun, result, instance);
       if (result.reversal) this.#parts.reverser.wake();
-      return ended ?? (await this.find(begun.partnerId, begun.id)) ?? begun;
+      if (ended !== undefined) return ended;
+      // It was reversed, or taken over, while the acquirer had it.
+      if (outcome.kind === "answered") this.#answeredLate(begun, outcome.answer.responseCode);
+      return (await this.find(begun.partnerId, begun.id)) ?? begun;
     } catch (error) {
       // Nobody may wait for ever for a command whose result cannot be stored.
       this.#parts.log.error({ err: error, transaction: begun.id }, "the result of a command could not be stored");
       return (await this.#endInDoubt(partner, begun, instance)) ?? begun;
     }
+  }
+
+  /** Whether a row taken under `instance` is certainly still ours: others may have reversed it already when it is not. */
+  #holds({ id, epoch }: Instance): boolean {
+    const current = this.#parts.lease.current();
+    return current?.id === id && current.epoch === epoch;
   }
 
   async #ask(begun: Transaction, message: NonNullable<Procedure["message"]>): Promise<Outcome> {

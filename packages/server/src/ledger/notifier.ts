@@ -16,6 +16,10 @@ export interface NewNotification {
   /** The command's own callBackUrl; null: the one registered. */
   readonly callBackUrl: string | null;
   readonly facts: IpnFacts;
+  /** It leaves after the earlier ones of its chain. */
+  readonly follows: boolean;
+  /** A settlement leaves after the notifications of this batch. */
+  readonly settlesBatch: string | null;
   /** `facts` as JSON text: written once, sent and counted by its length. */
   readonly content: string;
   /** The instance that sends it as soon as it is durable; null: it is born due, for any instance. */
@@ -28,7 +32,7 @@ export interface Notifier {
    * Asks for a slot before the row is written. Undefined when there is none, or when the partner has due work already, which
    * must not be overtaken: then the notification is born due.
    */
-  reserve(partnerId: PartnerId, bytes: number, followsChain: boolean): Slot | undefined;
+  reserve(partnerId: PartnerId, bytes: number): Slot | undefined;
   /** A notification was left due: whoever has a slot may take it. */
   bornDue(partnerId: PartnerId): void;
 }

@@ -103,7 +103,7 @@ function voidProcedure(request: VoidRequest, { start, original, preAuthDays }: P
     takes: { ...takesNumbers, batch: !voidsPreAuth },
     ...money,
     refusal: (terminal, state) =>
-      judged(state, (known) => voidRefusal(known, start.atMs, preAuthDays)) ??
+      judged(asFound(state, original), (known) => voidRefusal(known, start.atMs, preAuthDays)) ??
       onTerminal({ mid, entersBatchWith: null, money: true })(terminal),
     begin: (terminal) => beginVoid(request, cardOf(original), terminal, start, { voidsPreAuth }),
     message: (begun) => ({
@@ -131,7 +131,7 @@ function completeProcedure(request: PreAuthCompleteRequest, context: ProcedureCo
     amountMinor,
     currency,
     refusal: (terminal, state) =>
-      judged(state, (known) => completeRefusal(known, amountMinor, start.atMs, preAuthDays)) ??
+      judged(asFound(state, original), (known) => completeRefusal(known, amountMinor, start.atMs, preAuthDays)) ??
       onTerminal({ mid, entersBatchWith: currency, money: true })(terminal),
     begin: (terminal) => beginPreAuthComplete(request, cardOf(original), terminal, start),
     message: (begun) => ({
@@ -154,7 +154,11 @@ function settlementProcedure(request: SettlementRequest, start: TransactionStart
     amountMinor: null,
     currency: null,
     refusal: onTerminal({ mid, entersBatchWith: null, money: true }),
-    begin: (terminal) => beginSettlement(request, terminal, start),
+    begin(terminal) {
+      // The settlement IPN's table has no traceNo; the acquirer is asked under it, also by whoever takes over.
+      const facts = beginSettlement(request, terminal, start);
+      return { ...facts, fields: { ...facts.fields, traceNo: terminal.traceNo } };
+    },
     message: undefined,
   };
 }
@@ -232,6 +236,11 @@ function reversalOf({ facts }: Transaction, requestedBy: Transaction["id"] | nul
 function onTerminal(asks: Parameters<typeof terminalRefusal>[1]) {
   return (terminal: TerminalState | undefined): Refusal | undefined =>
     terminal === undefined ? undefined : terminalRefusal(terminal, asks);
+}
+
+/** One that ended since it was found is in flight still: what its successor inherits, and names it by, came with its end. */
+function asFound(state: OriginalState | undefined, found: Transaction | undefined): OriginalState | undefined {
+  return state && found?.state === "INIT" ? { ...state, state: found.state } : state;
 }
 
 function judged(state: OriginalState | undefined, judge: (state: OriginalState) => Refusal | undefined) {

@@ -124,8 +124,7 @@ export class Reports {
     const { partner, completion } = sound;
     const report = toReport(sound, originals);
     const { notification: draft } = report;
-    const follows = report.originalExternalId !== null;
-    const slot = draft ? this.#parts.notifier.reserve(partner.id, draft.content.length, follows) : undefined;
+    const slot = draft && !draft.follows ? this.#parts.notifier.reserve(partner.id, draft.content.length) : undefined;
     const notification = draft && { ...draft, lease: slot?.instance ?? null };
     const reported = await this.#parts.completions.report({ ...report, notification }).catch((error: unknown) => {
       slot?.release();
@@ -209,6 +208,8 @@ function toReport({ partner, completion, id }: Sound, originals: Originals): Rep
     chainId,
     command: facts.command,
     callBackUrl: report.callBackUrl,
+    follows: originalExternalId !== null && partner.settings.ordering === "chain",
+    settlesBatch: null,
     facts,
     content: JSON.stringify(facts),
     lease: null,

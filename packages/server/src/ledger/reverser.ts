@@ -12,8 +12,11 @@ export interface ReversalStore {
   /** Takes due ones for `heldForMs`: nobody else sends them meanwhile, everybody may afterwards. */
   takeDue(rowsMax: number, heldForMs: number): Promise<readonly DueReversal[]>;
   postpone(reversal: DueReversal, delayMs: number): Promise<void>;
-  /** Done: what the transaction held is free, and it counts nowhere. Parked: it stays locked. */
-  end(reversal: DueReversal, end: ReversalEnd): Promise<void>;
+  /**
+   * Done: what the transaction held is free, and it counts nowhere. Parked: it stays locked. Resolves to undefined, and
+   * changes nothing, when it was asked for again since it was taken: then it is sent once more.
+   */
+  end(reversal: DueReversal, end: ReversalEnd): Promise<EndedReversal | undefined>;
   /** Of a transaction that succeeded, for the partner's REVERSAL that holds it. */
   queue(partnerId: PartnerId, transactionId: TransactionId, requestedBy: TransactionId): Promise<void>;
   /** Sends an ended one again: a late approval came. */
@@ -25,6 +28,10 @@ export interface DueReversal {
   readonly transactionId: TransactionId;
   /** This one included. */
   readonly tries: number;
+}
+
+export interface EndedReversal {
+  /** The partner's REVERSAL that waits for it. */
   readonly requestedBy: TransactionId | null;
 }
 
@@ -89,9 +96,10 @@ export class Reverser {
       return reversals.postpone(due, backoffMs(due.tries));
     }
     const state = undone.has(responseCode) ? "DONE" : "PARKED";
-    await reversals.end(due, { state, responseCode });
+    const ended = await reversals.end(due, { state, responseCode });
+    if (ended === undefined) return;
     if (state === "PARKED") completer.record(transaction, "reversal_refused", { responseCode });
-    if (due.requestedBy !== null) await this.#answerPartner(due.partnerId, due.requestedBy, responseCode);
+    if (ended.requestedBy !== null) await this.#answerPartner(due.partnerId, ended.requestedBy, responseCode);
   }
 
   /** The partner's own REVERSAL ends with the answer. Where it cannot now, whoever takes it over finds the answer. */

@@ -116,14 +116,19 @@ export class Settler {
     const { settlements } = this.#parts;
     const transaction = await this.#parts.transactions.find(due.partnerId, due.id);
     if (transaction === undefined) throw new Error(`There is no transaction ${due.id} to settle by.`);
+    let at = due;
     try {
-      let at: DueSettlement | undefined = due;
-      while (at !== undefined && !this.#stopping) at = await this.#step(at, transaction);
-      if (at !== undefined) await settlements.postpone(at, 0);
+      while (!this.#stopping) {
+        const then = await this.#step(at, transaction);
+        if (then === undefined) return;
+        at = then;
+      }
+      await settlements.postpone(at, 0);
     } catch (error) {
       if (!(error instanceof NoAnswer || error instanceof NotSent)) throw error;
-      // It stays CLOSING, and the same request is repeated: a settlement is never reversed.
-      await settlements.postpone(due, backoffMs(due.tries));
+      // It stays CLOSING, and the same request is repeated: a settlement is never reversed. How often it was looked at
+      // while it waited says nothing of the acquirer.
+      await settlements.postpone(at, backoffMs(at.tries));
     }
   }
 

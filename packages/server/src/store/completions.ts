@@ -54,15 +54,17 @@ const insertNotifications = {
   text: `
     WITH i AS MATERIALIZED (
       SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::uuid[], $5::text[], $6::uuid[], $7::text[], $8::text[],
-        $9::json[], $10::integer[], $11::uuid[], $12::integer[])
+        $9::json[], $10::integer[], $11::uuid[], $12::integer[], $13::text[], $14::boolean[], $15::uuid[])
         AS i (partner_id, id, transaction_id, original_id, original_external_id, chain_id, command, callback_url, content,
-          bytes, instance_id, epoch)),
+          bytes, instance_id, epoch, origin, follows, settles_batch)),
     history AS (
       INSERT INTO notifications (partner_id, id, transaction_id, original_id, original_external_id, chain_id, command,
         callback_url, content)
       SELECT partner_id, id, transaction_id, original_id, original_external_id, chain_id, command, callback_url, content FROM i)
-    INSERT INTO pending (partner_id, id, chain_id, due_at, instance_id, epoch, claim_no, bytes)
-    SELECT partner_id, id, chain_id, now(), instance_id, epoch, CASE WHEN instance_id IS NULL THEN 0 ELSE 1 END, bytes FROM i`,
+    INSERT INTO pending (partner_id, id, chain_id, due_at, instance_id, epoch, claim_no, bytes, origin, follows, settles_batch)
+    SELECT partner_id, id, chain_id, now(), instance_id, epoch, CASE WHEN instance_id IS NULL THEN 0 ELSE 1 END, bytes, origin,
+      follows, settles_batch
+    FROM i`,
 };
 
 interface At {
@@ -251,6 +253,9 @@ function insert(client: PoolClient, notifications: readonly NewNotification[]): 
       notifications.map((notification) => Buffer.byteLength(notification.content)),
       notifications.map((notification) => notification.lease?.id ?? null),
       notifications.map((notification) => notification.lease?.epoch ?? null),
+      notifications.map(({ callBackUrl }) => (callBackUrl === null ? "" : new URL(callBackUrl).origin)),
+      notifications.map((notification) => notification.follows),
+      notifications.map((notification) => notification.settlesBatch),
     ],
   });
 }

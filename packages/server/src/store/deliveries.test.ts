@@ -34,7 +34,7 @@ afterAll(async () => {
   await database.drop();
 });
 
-const limits: ClaimLimits = { rowsMax: 100, rowsPerPartnerMax: 10, bytesMax: 1e9, without: [] };
+const limits: ClaimLimits = { rowsMax: 100, rowsPerPartnerMax: 10, bytesMax: 1e9, without: [], probeLeaseMs: 1_000 };
 
 const attempt: Attempt = {
   startedAtMs: Date.now(),

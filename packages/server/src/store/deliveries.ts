@@ -8,32 +8,58 @@ import { insertEvents } from "./events.ts";
 import { GroupCommit, type GroupCommitOptions } from "./group-commit.ts";
 import { troubleOf } from "./retryable.ts";
 
-// Each partner with free work is found by one step along the index, and gives its share; the walk begins behind the partner
-// that was served last.
+// Each partner's queue of one origin is found by one step along the index, and gives its share; the walk begins behind the
+// partner that was served last. A queue whose endpoint is open gives one row when its probe is due, and none before.
+// Of a share, what must wait for others is put off for a moment, so that it never hides what may leave: "blocked" itself is
+// never stored, because a delete that unblocks cannot see a successor that is not committed yet.
 const claimDue = {
   name: "claim_due",
   text: `
-    WITH RECURSIVE waiting AS (
-      (SELECT p.partner_id FROM pending p WHERE p.instance_id IS NULL ORDER BY p.partner_id, p.due_at LIMIT 1)
+    WITH RECURSIVE queue AS (
+      (SELECT p.partner_id, p.origin FROM pending p WHERE p.instance_id IS NULL
+       ORDER BY p.partner_id, p.origin, p.due_at LIMIT 1)
       UNION ALL
-      SELECT next.partner_id FROM waiting w CROSS JOIN LATERAL (
-        SELECT p.partner_id FROM pending p WHERE p.instance_id IS NULL AND p.partner_id > w.partner_id
-        ORDER BY p.partner_id, p.due_at LIMIT 1) AS next),
+      SELECT next.partner_id, next.origin FROM queue q CROSS JOIN LATERAL (
+        SELECT p.partner_id, p.origin FROM pending p
+        WHERE p.instance_id IS NULL AND (p.partner_id, p.origin) > (q.partner_id, q.origin)
+        ORDER BY p.partner_id, p.origin, p.due_at LIMIT 1) AS next),
+    ready AS MATERIALIZED (
+      SELECT q.partner_id, q.origin, e.id AS probed FROM queue q
+      JOIN partners a ON a.id = q.partner_id AND a.state = 'active'
+      LEFT JOIN endpoints e ON e.partner_id = q.partner_id AND e.kind = 'origin' AND e.state = 'open'
+        AND e.target = CASE q.origin WHEN '' THEN a.registered_origin ELSE q.origin END
+      WHERE q.partner_id <> ALL ($5::uuid[]) AND (e.id IS NULL OR e.probe_at <= now())),
+    probes AS (
+      UPDATE endpoints e SET probe_at = now() + $7 * interval '1 millisecond', probes = e.probes + 1
+      FROM ready r WHERE r.probed IS NOT NULL AND e.partner_id = r.partner_id AND e.id = r.probed AND e.probe_at <= now()
+      RETURNING e.partner_id, e.id),
     due AS MATERIALIZED (
-      SELECT d.partner_id, d.id FROM (
-        SELECT w.partner_id FROM waiting w JOIN partners a ON a.id = w.partner_id AND a.state = 'active'
-        WHERE w.partner_id <> ALL ($5::uuid[])
-        ORDER BY w.partner_id <= $6::uuid, w.partner_id) AS w
+      SELECT d.* FROM (
+        SELECT r.partner_id, r.origin, r.probed FROM ready r
+        WHERE r.probed IS NULL OR EXISTS (SELECT FROM probes b WHERE b.partner_id = r.partner_id AND b.id = r.probed)
+        ORDER BY r.partner_id <= $6::uuid, r.partner_id) AS r
       CROSS JOIN LATERAL (
-        SELECT p.partner_id, p.id FROM pending p
-        WHERE p.instance_id IS NULL AND p.partner_id = w.partner_id AND p.due_at <= now()
-        ORDER BY p.due_at LIMIT $4
-        FOR UPDATE SKIP LOCKED) AS d
+        SELECT p.partner_id, p.id, p.bytes,
+          p.follows AND EXISTS (
+            SELECT FROM pending e WHERE e.partner_id = p.partner_id AND e.chain_id = p.chain_id
+              AND e.schedule_start < p.schedule_start)
+          OR p.settles_batch IS NOT NULL AND EXISTS (
+            SELECT FROM transactions t JOIN pending e ON e.partner_id = t.partner_id AND e.id = t.notification_id
+            WHERE t.partner_id = p.partner_id AND t.batch_id = p.settles_batch) AS preceded,
+          p.schedule_start < now() - interval '10 minutes' AS waited
+        FROM pending p
+        WHERE p.instance_id IS NULL AND p.partner_id = r.partner_id AND p.origin = r.origin AND p.due_at <= now()
+        ORDER BY p.due_at LIMIT CASE WHEN r.probed IS NULL THEN $4 ELSE 1 END
+        FOR UPDATE OF p SKIP LOCKED) AS d
       LIMIT $3),
+    put_off AS (
+      UPDATE pending p SET due_at = now() + interval '500 milliseconds'
+      FROM due WHERE due.preceded AND NOT due.waited AND p.partner_id = due.partner_id AND p.id = due.id),
     taken AS (
       UPDATE pending p SET instance_id = $1, epoch = $2, claim_no = p.claim_no + 1
-      FROM due WHERE p.partner_id = due.partner_id AND p.id = due.id
-      RETURNING p.partner_id, p.id, p.claim_no, p.attempts_made, p.to_registered, p.schedule_start)
+      FROM due WHERE NOT (due.preceded AND NOT due.waited) AND p.partner_id = due.partner_id AND p.id = due.id
+      RETURNING p.partner_id, p.id, p.claim_no, p.attempts_made, p.to_registered, p.schedule_start,
+        due.preceded AS out_of_order)
     SELECT taken.*, n.transaction_id, n.chain_id, n.command, n.callback_url, n.content::text,
       coalesce(n.original_id, (
         SELECT o.id FROM transactions o
@@ -160,6 +186,7 @@ interface ClaimedRow {
   readonly command: NotifiedCommand;
   readonly callback_url: string | null;
   readonly content: string;
+  readonly out_of_order: boolean;
 }
 
 export interface DeliveriesOptions extends Pick<GroupCommitOptions<Outcome, Recorded>, "onFlush"> {
@@ -191,7 +218,15 @@ export class PostgresDeliveries implements DeliveryStore {
   async claim(instance: Instance, limits: ClaimLimits): Promise<readonly Claimed[]> {
     const { rows } = await this.#engine.query<ClaimedRow>({
       ...claimDue,
-      values: [instance.id, instance.epoch, limits.rowsMax, limits.rowsPerPartnerMax, limits.without, this.#servedLast],
+      values: [
+        instance.id,
+        instance.epoch,
+        limits.rowsMax,
+        limits.rowsPerPartnerMax,
+        limits.without,
+        this.#servedLast,
+        limits.probeLeaseMs,
+      ],
     });
     const last = rows.at(-1);
     if (last) this.#servedLast = last.partner_id;
@@ -208,7 +243,7 @@ export class PostgresDeliveries implements DeliveryStore {
       claimNo: row.claim_no,
       attemptsMade: row.attempts_made,
       scheduleStartMs: row.schedule_start.getTime(),
-      outOfOrder: false,
+      outOfOrder: row.out_of_order,
     }));
   }
 

@@ -25,7 +25,7 @@ const queueReversals = {
     INSERT INTO reversals AS r (partner_id, transaction_id, tid, requested_by)
     SELECT partner_id, transaction_id, tid, requested_by FROM i
     ON CONFLICT (partner_id, transaction_id) DO UPDATE SET state = 'PENDING', due_at = now(),
-      requested_by = coalesce(excluded.requested_by, r.requested_by)`,
+      tries = r.tries + 1, requested_by = coalesce(excluded.requested_by, r.requested_by)`,
 };
 
 const endBatch = {

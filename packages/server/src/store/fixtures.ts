@@ -80,6 +80,8 @@ export function sampleNotification(
     chainId: transactionId as string as ChainId,
     command: "SALE",
     callBackUrl: null,
+    follows: false,
+    settlesBatch: null,
     facts,
     content: JSON.stringify(facts),
     lease,

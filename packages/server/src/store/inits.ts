@@ -90,35 +90,21 @@ export class Inits {
   }
 
   async #commit(inits: readonly Init[]): Promise<Results> {
-    const results: Results = new Map();
     const client = await this.#engine.connect();
     try {
-      const [, used] = await Promise.all([
-        client.query("BEGIN"),
-        client.query<UsedRow>({
-          ...usedReqIds,
-          values: [inits.map((init) => init.partnerId), inits.map((init) => init.reqId)],
-        }),
-      ]);
-      const known = new Map(used.rows.map((row) => [`${row.partner_id} ${row.req_id}`, row]));
-      const fresh: Init[] = [];
-      for (const init of inits) {
-        const row = known.get(keyOf(init));
-        if (row === undefined) fresh.push(init);
-        else results.set(keyOf(init), answerForUsed(init, row));
-      }
-      if (fresh.length > 0) await beginFresh(client, fresh, results);
-      await client.query("COMMIT");
+      const [, used] = await Promise.all([client.query("BEGIN"), findUsed(client, inits)]);
+      const results = answersForUsed(inits, used);
+      const fresh = inits.filter((init) => !results.has(keyOf(init)));
+      const written = fresh.length === 0 || (await beginFresh(client, fresh, results));
+      await client.query(written ? "COMMIT" : "ROLLBACK");
       client.release();
+      // Another instance has committed by now: the next look finds its rows.
+      return written ? results : await this.#commit(inits);
     } catch (error) {
       // What this connection did is unknown or undone: closing it rolls back whatever was open.
       client.release(true);
       throw error;
     }
-    // Lost a race against another instance, which has committed by now: the next look finds its rows.
-    const raced = inits.filter((init) => !results.has(keyOf(init)));
-    if (raced.length > 0) for (const [key, begun] of await this.#commit(raced)) results.set(key, begun);
-    return results;
   }
 
   async #abandon(init: Init): Promise<void> {
@@ -134,43 +120,61 @@ export class Inits {
   }
 }
 
-/** Judges each under lock, takes the terminals' numbers for those that may go on, and writes them. */
-async function beginFresh(client: PoolClient, inits: readonly Init[], results: Results): Promise<void> {
-  const terminals = await lockTerminals(client, inits);
+/**
+ * Judges each under lock, takes the terminals' numbers for those that may go on, and writes them. False when one of them
+ * lost a race against another instance: then nothing of this may stand, neither a number nor a batch that is closing.
+ */
+async function beginFresh(client: PoolClient, inits: readonly Init[], results: Results): Promise<boolean> {
+  const terminals = new Map(await lockTerminals(client, inits));
+  const known = new Set(terminals.keys());
   const originals = await lockOriginals(client, inits);
   const allowed: Init[] = [];
+  const refused: Init[] = [];
   for (const init of inits) {
-    const terminal = terminals.get(`${init.partnerId} ${init.tid}`);
+    const terminal = terminals.get(terminalOf(init));
     const original = init.originalId === null ? undefined : originals.get(`${init.partnerId} ${init.originalId}`);
     const refusal = init.refusal(terminal, original);
-    if (refusal !== undefined) results.set(keyOf(init), { outcome: "refused", refusal });
-    else if (terminal === undefined && !init.openTerminals && init.tid !== "") {
+    if (refusal !== undefined) {
+      refused.push(init);
+      results.set(keyOf(init), { outcome: "refused", refusal });
+    } else if (terminal === undefined && !init.openTerminals && init.tid !== "") {
       results.set(keyOf(init), { outcome: "terminal_unknown" });
     } else {
       allowed.push(init);
       // Those behind it in this batch are judged by what stands once it is written.
       if (original !== undefined) originals.set(`${init.partnerId} ${original.id}`, heldBy(init, original));
-      if (init.tid !== "") terminals.set(`${init.partnerId} ${init.tid}`, changedBy(init, terminal));
+      if (init.tid !== "") terminals.set(terminalOf(init), changedBy(init, terminal));
     }
   }
-  if (allowed.length === 0) return;
-  const turns = await allotTurns(client, allowed);
+  // What refuses it may be its own first request, which another instance began while this one waited for the locks.
+  if (refused.length > 0) {
+    for (const [key, begun] of answersForUsed(refused, await findUsed(client, refused))) results.set(key, begun);
+  }
+  return allowed.length === 0 || writeAllowed(client, allowed, known, results);
+}
+
+async function writeAllowed(
+  client: PoolClient,
+  allowed: readonly Init[],
+  known: ReadonlySet<string>,
+  results: Results,
+): Promise<boolean> {
+  const turns = await allotTurns(client, allowed, known);
   const ready = allowed.flatMap((init) => {
     const taken = init.takes.traceNo ? turns.get(init) : noTurn;
     return taken === undefined ? [] : [{ init, taken, facts: init.facts(turnFor(init, taken)) }];
   });
+  if (ready.length < allowed.length) return false;
   const rows = await insert(client, ready);
+  if (rows.length < ready.length) return false;
+  await holdOriginals(client, allowed);
+  await beginSettlements(client, ready);
   const insertedAt = new Map(rows.map((row) => [row.id, row.created_at]));
-  const written = ready.filter(({ init }) => insertedAt.has(init.id));
-  await holdOriginals(
-    client,
-    written.map(({ init }) => init),
-  );
-  await beginSettlements(client, written);
-  for (const { init, facts } of written) {
+  for (const { init, facts } of ready) {
     const createdAtMs = insertedAt.get(init.id)?.getTime() ?? 0;
     results.set(keyOf(init), { outcome: "begun", facts, createdAtMs });
   }
+  return true;
 }
 
 function heldBy(init: Init, original: OriginalState): OriginalState {
@@ -250,6 +254,24 @@ async function beginSettlements(client: PoolClient, written: readonly Ready[]): 
   });
 }
 
+async function findUsed(client: PoolClient, inits: readonly Init[]): Promise<readonly UsedRow[]> {
+  const { rows } = await client.query<UsedRow>({
+    ...usedReqIds,
+    values: [inits.map((init) => init.partnerId), inits.map((init) => init.reqId)],
+  });
+  return rows;
+}
+
+function answersForUsed(inits: readonly Init[], used: readonly UsedRow[]): Results {
+  const known = new Map(used.map((row) => [`${row.partner_id} ${row.req_id}`, row]));
+  return new Map(
+    inits.flatMap((init): [string, Begun][] => {
+      const row = known.get(keyOf(init));
+      return row === undefined ? [] : [[keyOf(init), answerForUsed(init, row)]];
+    }),
+  );
+}
+
 function answerForUsed(init: Init, row: UsedRow): Begun {
   if (row.is_tombstone) return { outcome: "reversed_before_arrival" };
   // Our own row: its COMMIT had happened after all.
@@ -259,4 +281,8 @@ function answerForUsed(init: Init, row: UsedRow): Begun {
 
 function keyOf(init: Init): string {
   return `${init.partnerId} ${init.reqId}`;
+}
+
+function terminalOf(init: Init): string {
+  return `${init.partnerId} ${init.tid}`;
 }

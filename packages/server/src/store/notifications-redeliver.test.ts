@@ -34,7 +34,7 @@ beforeEach(async () => {
 
 afterAll(() => bench.close());
 
-const limits: ClaimLimits = { rowsMax: 100, rowsPerPartnerMax: 100, bytesMax: 1e9, without: [] };
+const limits: ClaimLimits = { rowsMax: 100, rowsPerPartnerMax: 100, bytesMax: 1e9, without: [], probeLeaseMs: 1_000 };
 const redeliver = (id: string, to: "original" | "registered" = "original", of = partner) =>
   bench.notifications.redeliver(of.id, id, to);
 const codeOf = (call: Promise<unknown>) =>

@@ -27,15 +27,19 @@ const makeDue = `
     FROM freed f WHERE f.notification IS NOT NULL
     ON CONFLICT DO NOTHING),
   kept AS (
-    SELECT n.partner_id, n.id, n.chain_id, 0 AS claim_no, octet_length(n.content::text) AS bytes FROM notifications n
+    SELECT n.partner_id, n.id, n.chain_id, 0 AS claim_no, octet_length(n.content::text) AS bytes, n.callback_url
+    FROM notifications n
     WHERE n.partner_id = $1 AND n.id = ANY ($2::uuid[]) AND n.id BETWEEN $4 AND $5
       AND NOT EXISTS (SELECT FROM freed f WHERE f.id = n.id)
     UNION ALL
-    SELECT f.partner_id, f.id, f.chain_id, f.claim_no, f.bytes FROM freed f)
-  INSERT INTO pending (partner_id, id, chain_id, due_at, claim_no, bytes, to_registered)
+    SELECT f.partner_id, f.id, f.chain_id, f.claim_no, f.bytes, coalesce(f.notification ->> 'callback_url', (
+      SELECT n.callback_url FROM notifications n WHERE n.partner_id = $1 AND n.id = f.id AND n.id BETWEEN $4 AND $5))
+    FROM freed f)
+  INSERT INTO pending (partner_id, id, chain_id, due_at, claim_no, bytes, to_registered, origin)
   SELECT k.partner_id, k.id, k.chain_id, now(), 100 + greatest(k.claim_no, (
       SELECT max(a.claim_no) FROM attempts a WHERE a.partner_id = $1 AND a.id = k.id AND a.id BETWEEN $4 AND $5)),
-    k.bytes, $3
+    k.bytes, $3, CASE WHEN $3 OR k.callback_url IS NULL THEN ''
+      ELSE regexp_replace(lower(substring(k.callback_url FROM '^[A-Za-z]+://[^/?#]+')), ':443$', '') END
   FROM kept k ORDER BY k.id
   ON CONFLICT DO NOTHING
   RETURNING id`;

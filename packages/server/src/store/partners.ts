@@ -82,10 +82,10 @@ export class PostgresPartners implements PartnerStore {
 
   async insert(partner: NewPartner): Promise<StoredPartner> {
     return await this.#transaction(async (client) => {
-      await client.query("INSERT INTO partners (id, state, settings) VALUES ($1, 'active', $2)", [
-        partner.id,
-        partner.settings,
-      ]);
+      await client.query(
+        "INSERT INTO partners (id, state, settings, registered_origin) VALUES ($1, 'active', $2, $3)",
+        [partner.id, partner.settings, originOf(partner.settings)],
+      );
       await client.query(insertKeys, [partner.id, ...keyColumns(partner.keys)]);
       return await findOne(client, partner.id);
     });
@@ -100,8 +100,9 @@ export class PostgresPartners implements PartnerStore {
       if (row === undefined) return undefined;
       const changed = next(row);
       await client.query(
-        "UPDATE partners SET state = $2, settings = $3, updated_at = clock_timestamp() WHERE id = $1",
-        [id, changed.state ?? row.state, changed.settings ?? row.settings],
+        `UPDATE partners SET state = $2, settings = $3, registered_origin = $4, updated_at = clock_timestamp()
+         WHERE id = $1`,
+        [id, changed.state ?? row.state, changed.settings ?? row.settings, originOf(changed.settings ?? row.settings)],
       );
       return await findOne(client, id);
     });
@@ -226,4 +227,9 @@ function readPartner(row: PartnerRow): StoredPartner {
 
 function keyColumns(keys: readonly NewKey[]): [KeyId[], KeyKind[], Buffer[]] {
   return [keys.map((key) => key.id), keys.map((key) => key.kind), keys.map((key) => key.material)];
+}
+
+/** Where its registered URL leads: the queue of what has no URL of its own goes there. */
+function originOf({ callBackUrl }: PartnerSettings): string {
+  return callBackUrl ? new URL(callBackUrl).origin : "";
 }

@@ -1,6 +1,6 @@
 import type { Pool } from "pg";
 import type { PartnerId, TransactionId } from "../ids.ts";
-import type { DueReversal, ReversalEnd, ReversalStore } from "../ledger/reverser.ts";
+import type { DueReversal, EndedReversal, ReversalEnd, ReversalStore } from "../ledger/reverser.ts";
 
 // Taken until its answer must have come: whoever took it and is gone by then has it repeated by another.
 const takeDue = {
@@ -11,33 +11,38 @@ const takeDue = {
       WHERE r.state = 'PENDING' AND r.due_at <= now() ORDER BY r.due_at LIMIT $1 FOR UPDATE SKIP LOCKED)
     UPDATE reversals r SET due_at = now() + $2 * interval '1 millisecond', tries = r.tries + 1
     FROM due WHERE r.partner_id = due.partner_id AND r.transaction_id = due.transaction_id
-    RETURNING r.partner_id, r.transaction_id, r.tries, r.requested_by`,
+    RETURNING r.partner_id, r.transaction_id, r.tries`,
 };
 
+// Whoever was asked to repeat it meanwhile has counted a try: then its time is not this one's to set.
 const postpone = {
   name: "postpone_reversal",
   text: `
     UPDATE reversals SET due_at = now() + $3 * interval '1 millisecond'
-    WHERE partner_id = $1 AND transaction_id = $2 AND state = 'PENDING'`,
+    WHERE partner_id = $1 AND transaction_id = $2 AND state = 'PENDING' AND tries = $4`,
 };
 
-// Undone: what it held is free, and a partner's REVERSAL that waited for it has ended its original.
+// Undone: what it held is free, and a partner's REVERSAL that waited for it has ended its original. The answer to a try
+// that is not the last one asked for says nothing of what a late approval booked since.
 const end = {
   name: "end_reversal",
   text: `
     WITH ended AS (
-      UPDATE reversals SET state = $3::text, response_code = $4 WHERE partner_id = $1 AND transaction_id = $2
-      RETURNING partner_id, transaction_id),
+      UPDATE reversals SET state = $3::text, response_code = $4
+      WHERE partner_id = $1 AND transaction_id = $2 AND state = 'PENDING' AND tries = $5
+      RETURNING partner_id, transaction_id, requested_by),
     own AS (
       UPDATE transactions t SET reversal_state = lower($3::text),
-        successor_state = CASE WHEN t.successor_command <> 'REVERSAL' THEN t.successor_state
+        successor_state = CASE WHEN t.successor_command IS DISTINCT FROM 'REVERSAL' THEN t.successor_state
           WHEN $3::text = 'DONE' THEN 'done' ELSE 'in_doubt' END
-      FROM ended e WHERE t.partner_id = e.partner_id AND t.id = e.transaction_id)
-    UPDATE transactions o SET successor_id = NULL, successor_command = NULL, successor_state = NULL
-    FROM ended e
-    WHERE $3::text = 'DONE' AND o.partner_id = e.partner_id AND o.successor_id = e.transaction_id
-      AND o.successor_state = 'in_doubt' AND o.id = (
-        SELECT t.original_id FROM transactions t WHERE t.partner_id = e.partner_id AND t.id = e.transaction_id)`,
+      FROM ended e WHERE t.partner_id = e.partner_id AND t.id = e.transaction_id),
+    freed AS (
+      UPDATE transactions o SET successor_id = NULL, successor_command = NULL, successor_state = NULL
+      FROM ended e
+      WHERE $3::text = 'DONE' AND o.partner_id = e.partner_id AND o.successor_id = e.transaction_id
+        AND o.successor_state = 'in_doubt' AND o.id = (
+          SELECT t.original_id FROM transactions t WHERE t.partner_id = e.partner_id AND t.id = e.transaction_id))
+    SELECT requested_by FROM ended`,
 };
 
 // Asked for by a partner: the transaction had succeeded, and is held by the REVERSAL already.
@@ -51,14 +56,19 @@ const queue = {
     INSERT INTO reversals AS r (partner_id, transaction_id, tid, requested_by)
     SELECT partner_id, id, tid, $3 FROM original
     ON CONFLICT (partner_id, transaction_id) DO UPDATE SET state = 'PENDING', due_at = now(),
-      requested_by = coalesce(excluded.requested_by, r.requested_by)`,
+      tries = r.tries + 1, requested_by = coalesce(excluded.requested_by, r.requested_by)`,
 };
 
 // A late approval: what was undone, or never seen, may stand now.
 const repeat = {
   name: "repeat_reversal",
   text: `
-    UPDATE reversals SET state = 'PENDING', due_at = now() WHERE partner_id = $1 AND transaction_id = $2`,
+    WITH again AS (
+      UPDATE reversals SET state = 'PENDING', due_at = now(), tries = tries + 1
+      WHERE partner_id = $1 AND transaction_id = $2
+      RETURNING partner_id, transaction_id)
+    UPDATE transactions t SET reversal_state = 'pending'
+    FROM again a WHERE t.partner_id = a.partner_id AND t.id = a.transaction_id`,
 };
 
 /** Reversals on their way, in PostgreSQL. */
@@ -74,22 +84,27 @@ export class PostgresReversals implements ReversalStore {
       partner_id: PartnerId;
       transaction_id: TransactionId;
       tries: number;
-      requested_by: TransactionId | null;
     }>({ ...takeDue, values: [rowsMax, heldForMs] });
     return rows.map((row) => ({
       partnerId: row.partner_id,
       transactionId: row.transaction_id,
       tries: row.tries,
-      requestedBy: row.requested_by,
     }));
   }
 
-  async postpone({ partnerId, transactionId }: DueReversal, delayMs: number): Promise<void> {
-    await this.#engine.query({ ...postpone, values: [partnerId, transactionId, delayMs] });
+  async postpone({ partnerId, transactionId, tries }: DueReversal, delayMs: number): Promise<void> {
+    await this.#engine.query({ ...postpone, values: [partnerId, transactionId, delayMs, tries] });
   }
 
-  async end({ partnerId, transactionId }: DueReversal, { state, responseCode }: ReversalEnd): Promise<void> {
-    await this.#engine.query({ ...end, values: [partnerId, transactionId, state, responseCode] });
+  async end(
+    { partnerId, transactionId, tries }: DueReversal,
+    { state, responseCode }: ReversalEnd,
+  ): Promise<EndedReversal | undefined> {
+    const { rows } = await this.#engine.query<{ requested_by: TransactionId | null }>({
+      ...end,
+      values: [partnerId, transactionId, state, responseCode, tries],
+    });
+    return rows[0] && { requestedBy: rows[0].requested_by };
   }
 
   async queue(partnerId: PartnerId, transactionId: TransactionId, requestedBy: TransactionId): Promise<void> {

@@ -17,8 +17,7 @@ const lock = {
     FOR UPDATE OF t`,
 };
 
-// A terminal comes into being with its first command. One that another instance made meanwhile under another mid, or is
-// settling, gives no row back.
+// A terminal comes into being with its first command.
 const take = {
   name: "take_turns",
   text: `
@@ -30,9 +29,8 @@ const take = {
         ELSE (t.invoice_no + excluded.invoice_no - 1) % 999999 + 1 END,
       batch_currency = coalesce(excluded.batch_currency, t.batch_currency),
       batch_closing = t.batch_closing OR excluded.batch_closing
-      WHERE t.mid = excluded.mid
     RETURNING partner_id, tid, merchant_id, merchant_name, merchant_address, device_id, app_name,
-      trace_no, invoice_no, batch_no, batch_id`,
+      trace_no, invoice_no, batch_no, batch_id, t.xmax = 0 AS is_new`,
 };
 
 interface TerminalRow {
@@ -47,6 +45,7 @@ interface TerminalRow {
   readonly invoice_no: number;
   readonly batch_no: number;
   readonly batch_id: string;
+  readonly is_new: boolean;
 }
 
 /** What a terminal gave, and the batch that is open on it. */
@@ -74,10 +73,15 @@ export async function lockTerminals(client: PoolClient, inits: readonly Init[]):
 }
 
 /**
- * Gives each command its terminal's next numbers, within the open transaction of `client`. A command without a turn lost a
- * race for a new terminal: nothing was written for it, and it is to be judged again.
+ * Gives each command its terminal's next numbers, within the open transaction of `client`. `known` are the terminals that
+ * were locked and judged. A command without a turn lost a race: another instance made its terminal meanwhile, which may be
+ * another merchant's or closing its batch by now. It is to be judged again, and nothing of this transaction may stand.
  */
-export async function allotTurns(client: PoolClient, inits: readonly Init[]): Promise<ReadonlyMap<Init, TurnTaken>> {
+export async function allotTurns(
+  client: PoolClient,
+  inits: readonly Init[],
+  known: ReadonlySet<string>,
+): Promise<ReadonlyMap<Init, TurnTaken>> {
   const groups = groupByTerminal(inits.filter(({ takes }) => takes.traceNo));
   if (groups.length === 0) return new Map();
   const { rows } = await client.query<TerminalRow>({
@@ -96,7 +100,7 @@ export async function allotTurns(client: PoolClient, inits: readonly Init[]): Pr
   const turns = new Map<Init, TurnTaken>();
   for (const { first, all } of groups) {
     const row = given.get(terminalOf(first));
-    if (row !== undefined) deal(row, all, turns);
+    if (row !== undefined && (row.is_new || known.has(terminalOf(first)))) deal(row, all, turns);
   }
   return turns;
 }

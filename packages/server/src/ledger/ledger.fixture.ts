@@ -1,0 +1,335 @@
+import { expect } from "vitest";
+import { createDatabase, type TestDatabase } from "../../../../test/support/database.ts";
+import { SimulatedBank } from "../acquirer/simulator/bank.ts";
+import { next } from "../acquirer/simulator/behaviour.ts";
+import { SimulatedAcquirer } from "../acquirer/simulator/simulator.ts";
+import type { Clock } from "../clock.ts";
+import type { CommandRequest } from "../commands/request.ts";
+import type { NewEvent } from "../events.ts";
+import { newId, type PartnerId, type TransactionId } from "../ids.ts";
+import type { Instance, Lease } from "../instance.ts";
+import type { IpnFacts } from "../ipn/facts.ts";
+import { createLog } from "../log.ts";
+import { createMetrics } from "../metrics.ts";
+import { partnerSnapshot } from "../partners/partner.fixture.ts";
+import type { Partner, PartnerSettings } from "../partners/partner.ts";
+import { PostgresCompletions } from "../store/completions.ts";
+import { type Database, openDatabase } from "../store/database.ts";
+import { createHistory, insertInstance } from "../store/fixtures.ts";
+import { PostgresReversals } from "../store/reversals.ts";
+import { PostgresSettlements } from "../store/settlements.ts";
+import { PostgresTransactions } from "../store/transactions.ts";
+import { Completer } from "./completer.ts";
+import { type CommandAnswer, Ledger } from "./ledger.ts";
+import { type Death, Life } from "./life.fixture.ts";
+import type { NewNotification } from "./notifier.ts";
+import { Reverser } from "./reverser.ts";
+import { Settler } from "./settler.ts";
+import type { Transaction } from "./transaction.ts";
+
+export interface WorldOptions {
+  readonly acquirerTimeoutMs?: number;
+  /** How long after the time-out late answers come. */
+  readonly lateByMs?: number;
+}
+
+/** One PostgreSQL, one strict bank, and any number of instances of the ledger before them. */
+export class World {
+  readonly bank = new SimulatedBank({ strict: true, bookingsMax: 200_000 });
+  readonly instances: LedgerInstance[] = [];
+  readonly clock: Clock = { nowMs: () => Date.now() + this.aheadMs, monotonicMs: () => performance.now() };
+  /** How far the ledger's clock is ahead. */
+  aheadMs = 0;
+  readonly database: TestDatabase;
+  readonly connections: Database;
+  readonly options: Required<WorldOptions>;
+
+  static async open(options: WorldOptions = {}): Promise<World> {
+    const database = await createDatabase();
+    const connections = openDatabase(database.url, { connectionsMax: 24, onIdleError: () => {} });
+    await createHistory(connections.pool);
+    return new World(database, connections, { acquirerTimeoutMs: 200, lateByMs: 50, ...options });
+  }
+
+  private constructor(database: TestDatabase, connections: Database, options: Required<WorldOptions>) {
+    this.database = database;
+    this.connections = connections;
+    this.options = options;
+  }
+
+  /** A new process. Its lease stands until it is gone. */
+  async start(): Promise<LedgerInstance> {
+    const instance = new LedgerInstance(this, await insertInstance(this.connections.pool, 3_600_000));
+    this.instances.push(instance);
+    return instance;
+  }
+
+  async partner(settings: Partial<PartnerSettings> = {}): Promise<Partner> {
+    const partner = partnerSnapshot({ callBackUrl: "https://partner.example/ipn", ...settings });
+    await this.query("INSERT INTO partners (id, state, settings) VALUES ($1, 'active', '{}')", [partner.id]);
+    return partner;
+  }
+
+  /** What was committed to tell of a transaction, in the order of its commits. */
+  async ipnsOf(id: TransactionId): Promise<IpnFacts[]> {
+    const rows = await this.query<{ content: IpnFacts }>(
+      "SELECT content FROM notifications WHERE transaction_id = $1 ORDER BY xid, id",
+      [id],
+    );
+    return rows.map(({ content }) => content);
+  }
+
+  /** Everything that waits for its time has come to it. */
+  async hurry(): Promise<void> {
+    await this.query("UPDATE reversals SET due_at = now() WHERE state = 'PENDING'");
+    await this.query("UPDATE settlements SET due_at = now()");
+    for (const { life, reverser, settler } of this.instances) {
+      if (!life.lives) continue;
+      reverser.wake();
+      settler.wake();
+    }
+  }
+
+  async query<Row extends object>(text: string, values: unknown[] = []): Promise<Row[]> {
+    return (await this.connections.pool.query<Row>(text, values)).rows;
+  }
+
+  async reversalOf(id: TransactionId): Promise<{ state: string; tries: number; code: string | null } | undefined> {
+    const rows = await this.query<{ state: string; tries: number; code: string | null }>(
+      "SELECT state, tries, response_code AS code FROM reversals WHERE transaction_id = $1",
+      [id],
+    );
+    return rows[0];
+  }
+
+  async reversed(id: TransactionId, code: "00" | "25" = "00"): Promise<void> {
+    await expect
+      .poll(() => this.reversalOf(id), { timeout: 10_000, interval: 5 })
+      .toMatchObject({ state: "DONE", code });
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.instances.map((instance) => instance.close()));
+    await this.connections.close();
+    await this.database.drop();
+  }
+}
+
+/** The real parts of one process, wired as the service wires them; what it passes on to delivery is kept. */
+export class LedgerInstance {
+  readonly life = new Life();
+  readonly acquirer: SimulatedAcquirer;
+  readonly ledger: Ledger;
+  readonly reverser: Reverser;
+  readonly settler: Settler;
+  readonly events: NewEvent[] = [];
+  readonly passedOn: NewNotification[] = [];
+  logged = "";
+  readonly instance: Instance;
+  readonly #world: World;
+  readonly #metrics = createMetrics();
+  readonly #waiting = new Set<() => void>();
+
+  constructor(world: World, instance: Instance) {
+    this.#world = world;
+    this.instance = instance;
+    const { connections, clock, options } = world;
+    const { acquirerTimeoutMs, lateByMs } = options;
+    const { life } = this;
+    this.acquirer = new SimulatedAcquirer({ bank: world.bank, lateByMs });
+    const lease: Lease = {
+      current: () => (life.lives ? instance : undefined),
+      remainingMs: () => (life.lives ? 8_000 : 0),
+    };
+    const log = createLog("debug", { write: (line: string) => void (this.logged += line) });
+    const transactions = life.of(new PostgresTransactions(connections));
+    const completions = life.of(new PostgresCompletions(connections.engine, { onDoubtfulReport: () => {} }));
+    const reversals = life.of(new PostgresReversals(connections.engine));
+    const settlements = life.of(new PostgresSettlements(connections.engine));
+    const acquirer = life.of(this.acquirer);
+    const notifier = { reserve: () => this.#slot(), bornDue: () => {} };
+    const events = life.of({ record: (event: NewEvent) => this.#record(event) });
+    const completer = new Completer({
+      directory: { peek: () => undefined },
+      completions,
+      notifier,
+      events,
+      metrics: this.#metrics,
+    });
+    const shared = { transactions, completer, acquirer, log, acquirerTimeoutMs };
+    this.reverser = new Reverser({ ...shared, reversals });
+    this.settler = new Settler({ ...shared, settlements });
+    const { reverser, settler } = this;
+    this.ledger = new Ledger({
+      ...shared,
+      reversals,
+      reverser,
+      settler,
+      lease,
+      clock,
+      metrics: this.#metrics,
+      preAuthDays: 30,
+      commandsMax: 1_000,
+      sandbox: true,
+      isRegisteredDevice: () => Promise.resolve(false),
+    });
+    this.reverser.start();
+    this.settler.start();
+  }
+
+  run(partner: Partner, request: CommandRequest, respondAsync = false): Promise<CommandAnswer> {
+    return this.ledger.run(partner, request, { respondAsync });
+  }
+
+  /** The command's outcome. */
+  async ended(partner: Partner, request: CommandRequest): Promise<Transaction> {
+    const { transaction, done } = await this.run(partner, request);
+    if (!done) throw new Error(`${transaction.command} ${transaction.id} has not ended in time`);
+    return transaction;
+  }
+
+  /** The command as it stands while it runs on. */
+  async begun(partner: Partner, request: CommandRequest): Promise<Transaction> {
+    return (await this.run(partner, request, true)).transaction;
+  }
+
+  async find(partner: { readonly id: PartnerId }, id: TransactionId): Promise<Transaction> {
+    const found = await this.ledger.find(partner.id, id);
+    if (found === undefined) throw new Error(`there is no transaction ${id}`);
+    return found;
+  }
+
+  /** The transaction once it is not INIT any more. */
+  async endOf({ partnerId, id }: Pick<Transaction, "partnerId" | "id">): Promise<Transaction> {
+    const state = async () => (await this.find({ id: partnerId }, id)).state;
+    await expect.poll(state, { timeout: 20_000, interval: 5 }).not.toBe("INIT");
+    return this.find({ id: partnerId }, id);
+  }
+
+  /** Does to the next message of a command what the behaviour says. */
+  nextFares(...rule: Parameters<typeof next>): void {
+    this.acquirer.behave(next(...rule));
+  }
+
+  takeOver(partner: Partner): Promise<number> {
+    return this.ledger.takeOver((id) => Promise.resolve(id === partner.id ? partner : undefined));
+  }
+
+  /** Resolves once an event of this kind is told. */
+  async told(kind: NewEvent["kind"], subjectId: string): Promise<NewEvent> {
+    for (;;) {
+      const event = this.events.find((one) => one.kind === kind && one.subjectId === subjectId);
+      if (event !== undefined) return event;
+      await new Promise<void>((resolve) => this.#waiting.add(resolve));
+    }
+  }
+
+  /** The process is gone: nothing of it goes on, and its lease has run out. */
+  async crash(): Promise<void> {
+    this.life.end();
+    await this.#bury();
+  }
+
+  /** Resolves when the process went so. Await it after what leads there was begun. */
+  async crashesAt(death: Death): Promise<void> {
+    await this.life.endsAt(death);
+    await this.#bury();
+  }
+
+  async close(): Promise<void> {
+    const { lives } = this.life;
+    if (lives) await this.ledger.stop(5_000);
+    const stopped = [this.reverser.stop(), this.settler.stop()];
+    if (lives) await Promise.all(stopped);
+    await this.acquirer.close();
+    this.life.end();
+    this.#metrics.close();
+  }
+
+  async #bury(): Promise<void> {
+    void this.reverser.stop();
+    void this.settler.stop();
+    await this.#world.query("UPDATE instances SET expires_at = now() - interval '1 second' WHERE id = $1", [
+      this.instance.id,
+    ]);
+  }
+
+  #slot() {
+    const { instance } = this;
+    return {
+      instance,
+      send: (notification: NewNotification) => void this.passedOn.push(notification),
+      release: () => {},
+    };
+  }
+
+  #record(event: NewEvent): void {
+    this.events.push({ ...event, detail: { ...event.detail } });
+    for (const look of this.#waiting) look();
+    this.#waiting.clear();
+  }
+}
+
+let terminals = 0;
+
+/** What one terminal of its own asks for. Every request has a reqId of its own. */
+export class Till {
+  readonly tid: string;
+  readonly mid = "M00000000000001";
+
+  constructor() {
+    terminals += 1;
+    this.tid = `T${String(terminals).padStart(7, "0")}`;
+  }
+
+  sale(token = "tok_approve", amount = "150000", currency = "VND") {
+    return { command: "SALE", ...this.#charge(token, amount, currency) } as const;
+  }
+
+  preAuth(token = "tok_approve", amount = "150000", currency = "VND") {
+    return { command: "PREAUTH", ...this.#charge(token, amount, currency) } as const;
+  }
+
+  complete(preAuth: { readonly id: TransactionId }, amount = "150000") {
+    return { command: "PREAUTH_COMPLETE", reqId: newReqId(), transactionId: preAuth.id, amount } as const;
+  }
+
+  void(original: { readonly id: TransactionId }) {
+    return { command: "VOID", reqId: newReqId(), transactionId: original.id } as const;
+  }
+
+  reversal(original: { readonly id: TransactionId }) {
+    return { command: "REVERSAL", reqId: newReqId(), transactionId: original.id } as const;
+  }
+
+  reversalOf(originalReqId: string) {
+    return { command: "REVERSAL", reqId: newReqId(), originalReqId } as const;
+  }
+
+  settlement() {
+    return { command: "SETTLEMENT", reqId: newReqId(), tid: this.tid, mid: this.mid } as const;
+  }
+
+  batchUpload() {
+    return { command: "BATCH_UPLOAD", reqId: newReqId(), tid: this.tid, mid: this.mid } as const;
+  }
+
+  logon() {
+    return { command: "LOGON", reqId: newReqId(), tid: this.tid, mid: this.mid } as const;
+  }
+
+  #charge(token: string, amount: string, currency: string) {
+    const { tid, mid } = this;
+    const card = { token, number: "411111******1111", swipeType: "C", aid: "A0000000031010" };
+    return { reqId: newReqId(), amount, currency, tid, mid, merchantTransId: `order-${newId().slice(-12)}`, card };
+  }
+}
+
+function newReqId(): string {
+  return crypto.randomUUID();
+}
+
+/** A field as the IPN's table names it. */
+export function field({ facts }: Pick<Transaction, "facts">, name: string): string | undefined {
+  return facts.fields[name];
+}

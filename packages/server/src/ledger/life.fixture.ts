@@ -1,0 +1,71 @@
+/** Where a process ends: before a call has begun, or after it was carried out and before anybody learned of it. */
+export interface Death {
+  readonly at: string;
+  readonly phase: "before" | "after";
+  /** Which of the calls; default every one. */
+  readonly when?: (...args: never[]) => boolean;
+}
+
+/**
+ * The life of one process, within a test's own. What its parts call goes through while it lives. Once it has ended no
+ * call begins, and none that had begun returns: whoever waits for it waits for ever, as in a process that is gone.
+ */
+export class Life {
+  #lives = true;
+  #death: (Death & { readonly died: () => void }) | undefined;
+
+  get lives(): boolean {
+    return this.#lives;
+  }
+
+  end(): void {
+    this.#lives = false;
+  }
+
+  /** Resolves when it has come to it. */
+  endsAt(death: Death): Promise<void> {
+    return new Promise((resolve) => {
+      this.#death = { ...death, died: resolve };
+    });
+  }
+
+  /** The same part, as a living process has it. */
+  of<Part extends object>(part: Part): Part {
+    return new Proxy(part, {
+      get: (target, name) => {
+        const value: unknown = Reflect.get(target, name, target);
+        if (typeof value !== "function") return value;
+        return (...args: unknown[]) => this.#call(name, () => Reflect.apply(value, target, args), args);
+      },
+    });
+  }
+
+  #call(name: string | symbol, carryOut: () => unknown, args: unknown[]): unknown {
+    if (this.#endsNow(name, "before", args)) return forever();
+    const result = carryOut();
+    return result instanceof Promise ? this.#outlived(result, name, args) : result;
+  }
+
+  async #outlived(result: Promise<unknown>, name: string | symbol, args: unknown[]): Promise<unknown> {
+    try {
+      const value = await result;
+      return this.#endsNow(name, "after", args) ? await forever() : value;
+    } catch (error) {
+      if (!this.#lives) return forever();
+      throw error;
+    }
+  }
+
+  #endsNow(name: string | symbol, phase: Death["phase"], args: unknown[]): boolean {
+    const death = this.#death;
+    if (this.#lives && death?.at === name && death.phase === phase && (death.when?.(...(args as never[])) ?? true)) {
+      this.#lives = false;
+      death.died();
+    }
+    return !this.#lives;
+  }
+}
+
+function forever(): Promise<never> {
+  return new Promise(() => {});
+}
