@@ -1,5 +1,6 @@
 import type { z } from "zod";
 import { badFields, type ErrorCode, type FieldProblem, PaybellError } from "../errors.ts";
+import { shownName } from "./shown-name.ts";
 
 type Issue = z.core.$ZodIssue;
 
@@ -21,7 +22,7 @@ function problemsOf(issue: Issue, value: unknown, prefix: readonly PropertyKey[]
   switch (issue.code) {
     case "unrecognized_keys":
       return issue.keys.map((key) => {
-        const name = pathText([...prefix, ...issue.path, key.slice(0, 100)]);
+        const name = pathText([...prefix, ...issue.path, shownName(key)]);
         return { field: name, code: "unknown_field", message: `${name} is not known here.` };
       });
     case "too_big":

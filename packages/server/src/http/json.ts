@@ -1,5 +1,6 @@
 import { isUtf8 } from "node:buffer";
 import { PaybellError } from "../errors.ts";
+import { shownName } from "./shown-name.ts";
 
 /** Deeper than any request; a bound, because the walk below recurses. */
 const nestingMax = 32;
@@ -85,7 +86,7 @@ function keyStandingTwice(text: string): string {
       const after = endOfString(text, at);
       if (isFollowedByColon(text, after)) {
         const key = String(JSON.parse(text.slice(at, after)));
-        if (seen.at(-1)?.has(key) === true) return key.slice(0, 100);
+        if (seen.at(-1)?.has(key) === true) return shownName(key);
         seen.at(-1)?.add(key);
       }
       at = after;
