@@ -122,8 +122,8 @@ test("the transaction and its notification are found again, by id and by reqId",
   const expected = { ...body, notification: { id: notificationId, state: "accepted" } };
   const byId = await partner.call("GET", `/v1/transactions/${String(body["id"])}`);
   const byReqId = await partner.call("GET", "/v1/transactions?reqId=abcdef01-2345-4789-8abc-def012345678");
-  expect(byId.body).toEqual(expected);
-  expect(byReqId.body).toEqual(expected);
+  expect(byId.body).toMatchObject(expected);
+  expect(byReqId.body).toMatchObject(expected);
   expect(body["reqId"]).toBe(command["reqId"]);
 });
 

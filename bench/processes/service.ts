@@ -78,7 +78,7 @@ export function serviceMethods(process: NodeJS.Process) {
       await service.directory.find(partner.id);
     }
     partnerIds = registered.map(({ id }) => id);
-    return { url: service.urls[0] ?? "", operatorToken, partners: registered };
+    return { url: (await service.listen())[0] ?? "", operatorToken, partners: registered };
   }
 
   /** Resolves when so many attempts were answered since the start, and each is recorded: no pending row is left. */

@@ -178,7 +178,7 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
     hosts: ["127.0.0.1"],
     callbackCas: [await callbackCa()],
   });
-  const [baseUrl = ""] = service.urls;
+  const [baseUrl = ""] = await service.listen();
   const client = serviceClient(baseUrl);
   const servers = new Set<PartnerServer>();
   return {

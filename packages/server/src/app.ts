@@ -66,8 +66,8 @@ export interface ServiceOptions {
 }
 
 export interface Service {
-  /** Where it listens, such as http://127.0.0.1:7420. */
-  readonly urls: readonly string[];
+  /** Takes callers from now on. @returns where, such as http://127.0.0.1:7420 */
+  listen(): Promise<readonly string[]>;
   readonly ledger: Ledger;
   readonly reports: Reports;
   readonly directory: PartnerDirectory;
@@ -89,7 +89,10 @@ const commandsMax = 4_000;
 /** Of a stop, what the ledger may take; delivery has the drain's own time. */
 const ledgerStopMs = 10_000;
 
-/** Builds every part and hands it what it needs: the only wiring. Rejects, with everything closed again, when a part cannot start. */
+/**
+ * Builds every part and hands it what it needs: the only wiring. Rejects, with everything closed again, when a part
+ * cannot start.
+ */
 export async function startService(options: ServiceOptions): Promise<Service> {
   const { config, log, masterKey, sandbox } = options;
   const closing: (() => Promise<unknown> | unknown)[] = [];
@@ -275,18 +278,18 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     ];
     observeStanding(metrics, { dispatcher, lease, partitions, deliveries });
 
-    const urls = await listenOn(http, options.hosts, config.port);
-
     let stopped: Promise<number | undefined> | undefined;
     const stop = async () => {
-      // No new commands: whoever calls now is told so. What runs ends, what is in flight is answered, then the lease goes.
+      // No new commands: whoever calls now is told so. What runs ends, what is in flight is answered, then the lease
+      // goes.
       const closed = http.close();
       for (const timer of timers) clearInterval(timer);
       await ledger.stop(ledgerStopMs);
+      // Whoever still waits for the acquirer is told that no answer comes: it is repeated by whoever is there then.
+      await acquirer.close();
       await Promise.all([reverser.stop(), settler.stop()]);
       await dispatcher.stop();
       await closed;
-      await options.acquirer.close();
       await alerts.stop();
       const pending = await deliveries
         .standing()
@@ -301,7 +304,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       return pending;
     };
     return {
-      urls,
+      listen: () => listenOn(http, options.hosts, config.port),
       ledger,
       reports,
       directory,

@@ -28,7 +28,10 @@ export function isUuidV7(text: string): boolean {
   return uuidPattern.test(text) && text[14] === "7";
 }
 
-/** Reads an id that a caller sent; undefined when it is no UUID, so that a malformed id is the same 404 as an unknown one. */
+/**
+ * Reads an id that a caller sent; undefined when it is no UUID, so that a malformed id is the same 404 as an unknown
+ * one.
+ */
 export function readId<Kind extends string>(text: string): Id<Kind> | undefined {
   return uuidPattern.test(text) ? (text.toLowerCase() as Id<Kind>) : undefined;
 }

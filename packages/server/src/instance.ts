@@ -1,7 +1,10 @@
 import type { Clock } from "./clock.ts";
 import { type InstanceId, newId } from "./ids.ts";
 
-/** One running service process, as the rows name it that belong to it: a row is its own only under the epoch it was taken in. */
+/**
+ * One running service process, as the rows name it that belong to it: a row is its own only under the epoch it was
+ * taken in.
+ */
 export interface Instance {
   readonly id: InstanceId;
   readonly epoch: number;
@@ -28,9 +31,9 @@ export const leaseMs = 8_000;
 const renewEveryMs = 2_000;
 
 /**
- * Keeps this process's lease. Its end is counted on our own monotonic clock from before each renewal was sent, so that we
- * never believe in it longer than the database does. A lost lease is taken anew under the next epoch: what was ours under
- * the old one belongs to whoever takes it.
+ * Keeps this process's lease. Its end is counted on our own monotonic clock from before each renewal was sent, so
+ * that we never believe in it longer than the database does. A lost lease is taken anew under the next epoch: what
+ * was ours under the old one belongs to whoever takes it.
  */
 export class InstanceLease implements Lease {
   readonly #store: InstanceStore;

@@ -21,7 +21,7 @@ const service = await startService({
   hosts: [config.host],
   callbackCas: [await readFile(callbackCaFile, "utf8")],
 });
-log.info({ urls: service.urls }, "ready");
+log.info({ urls: await service.listen() }, "ready");
 process.once("SIGTERM", () => {
   service.stop().then(
     () => process.exit(0),

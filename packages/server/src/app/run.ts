@@ -101,7 +101,7 @@ function explain(error: unknown): string {
   if (!(error instanceof Error)) return `paybell: ${String(error)}`;
   const { code, port, remedy } = error as Error & { code?: string; port?: number; remedy?: string };
   if (code === "EADDRINUSE") {
-    return `paybell: port ${port ?? ""} is taken by another program. Stop it, or choose another port with PAYBELL_PORT.`;
+    return `paybell: port ${port ?? ""} is taken by another program. Stop it, or choose another with PAYBELL_PORT.`;
   }
   if (code === "EACCES" && port !== undefined) {
     return `paybell: port ${port} needs special rights. Choose one above 1023 with PAYBELL_PORT.`;

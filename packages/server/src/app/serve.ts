@@ -38,7 +38,10 @@ export async function serve(config: Config, log: Log): Promise<Served> {
       hosts: [config.host],
       callbackCas: config.callbackCaFile === null ? [] : [await readFile(config.callbackCaFile, "utf8")],
     });
-    log.info({ urls: service.urls, database: embedded ? `embedded ${embedded.version}` : "external" }, "ready");
+    log.info(
+      { urls: await service.listen(), database: embedded ? `embedded ${embedded.version}` : "external" },
+      "ready",
+    );
     return {
       service,
       died: embedded?.died ?? new Promise(() => undefined),

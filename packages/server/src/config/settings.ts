@@ -75,7 +75,8 @@ export const settings = {
     kind: listOf(token, "tokens, each a text of at least 32 letters, digits, or - . _ ~ + / ="),
     default: [],
     meaning:
-      "Bearer token of the operator API. Two of them during a rotation. Not set: the operator " + "API answers 401.",
+      "Bearer token of the operator API. Two of them during a rotation. Not set: `paybell serve` " +
+      "makes one and keeps it in PAYBELL_HOME/operator.token.",
     secret: true,
   }),
   trustedProxies: setting({

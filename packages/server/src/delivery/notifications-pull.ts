@@ -1,5 +1,6 @@
 import type { IpnKind } from "@paybell/contract";
 import type { Clock } from "../clock.ts";
+import { PaybellError } from "../errors.ts";
 import { idTimeMs, type NotificationId } from "../ids.ts";
 import type { Partner } from "../partners/partner.ts";
 import type { SealBudget } from "../partners/seal-budget.ts";
@@ -69,6 +70,10 @@ export async function pullPage(
 ): Promise<PulledPage> {
   const history = await store.history();
   const cursor = options.after === undefined ? undefined : readCursor(options.after, history);
+  // Ahead of everything that was ever committed here: the database was set back, by a copy of its files.
+  if (cursor !== undefined && cursor.position.xid > history.horizon) {
+    throw new PaybellError("cursor_from_another_history");
+  }
   const rowsMax = Math.min(Math.max(1, options.limit), pullRowsMax);
   const rows = await store.page(partner.id, cursor?.position, history.horizon, rowsMax);
 

@@ -26,7 +26,10 @@ export interface Result {
   readonly batch?: Completion["batch"];
 }
 
-/** Makes results durable with their IPNs, and passes the notifications on: for a command, a Reversal, a settlement alike. */
+/**
+ * Makes results durable with their IPNs, and passes the notifications on: for a command, a Reversal, a settlement
+ * alike.
+ */
 export class Completer {
   readonly #parts: CompleterParts;
 

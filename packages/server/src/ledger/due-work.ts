@@ -10,7 +10,10 @@ export interface DueWorkOptions<Item> {
   run(item: Item): Promise<void>;
 }
 
-/** Work that stands in the database until it is done, taken by whichever instance is there: now when woken, else by the clock. */
+/**
+ * Work that stands in the database until it is done, taken by whichever instance is there: now when woken, else by
+ * the clock.
+ */
 export class DueWork<Item> {
   readonly #options: DueWorkOptions<Item>;
   readonly #running = new Set<Promise<void>>();

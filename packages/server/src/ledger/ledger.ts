@@ -83,8 +83,8 @@ export class Ledger {
   }
 
   /**
-   * @throws PaybellError with every bad field, before anything is durable; 404 for an original that is not there; 409 when
-   * the state forbids the command; 503 `unavailable` only before anything was accepted.
+   * @throws PaybellError with every bad field, before anything is durable; 404 for an original that is not there; 409
+   * when the state forbids the command; 503 `unavailable` only before anything was accepted.
    */
   async run(partner: Partner, request: CommandRequest, options: { respondAsync: boolean }): Promise<CommandAnswer> {
     await this.#requireValid(partner, request);
@@ -262,7 +262,9 @@ export class Ledger {
     }
   }
 
-  /** Whether a row taken under `instance` is certainly still ours: others may have reversed it already when it is not. */
+  /**
+   * Whether a row taken under `instance` is certainly still ours: others may have reversed it already when it is not.
+   */
   #holds({ id, epoch }: Instance): boolean {
     const current = this.#parts.lease.current();
     return current?.id === id && current.epoch === epoch;

@@ -29,8 +29,8 @@ export interface NewNotification {
 /** How the ledger passes a notification on. Delivery implements it. */
 export interface Notifier {
   /**
-   * Asks for a slot before the row is written. Undefined when there is none, or when the partner has due work already, which
-   * must not be overtaken: then the notification is born due.
+   * Asks for a slot before the row is written. Undefined when there is none, or when the partner has due work
+   * already, which must not be overtaken: then the notification is born due.
    */
   reserve(partnerId: PartnerId, bytes: number): Slot | undefined;
   /** A notification was left due: whoever has a slot may take it. */

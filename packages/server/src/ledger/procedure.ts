@@ -238,7 +238,10 @@ function onTerminal(asks: Parameters<typeof terminalRefusal>[1]) {
     terminal === undefined ? undefined : terminalRefusal(terminal, asks);
 }
 
-/** One that ended since it was found is in flight still: what its successor inherits, and names it by, came with its end. */
+/**
+ * One that ended since it was found is in flight still: what its successor inherits, and names it by, came with its
+ * end.
+ */
 function asFound(state: OriginalState | undefined, found: Transaction | undefined): OriginalState | undefined {
   return state && found?.state === "INIT" ? { ...state, state: found.state } : state;
 }

@@ -75,8 +75,9 @@ const accepted = "00";
 const totalsDiffer = "95";
 
 /**
- * Carries settlements through: waits until the batch is quiet, sends its totals, uploads it where they differ, sends them
- * once more, and closes the batch or opens it again. Where each stands is in the database, so that any instance goes on.
+ * Carries settlements through: waits until the batch is quiet, sends its totals, uploads it where they differ, sends
+ * them once more, and closes the batch or opens it again. Where each stands is in the database, so that any instance
+ * goes on.
  */
 export class Settler {
   readonly #parts: SettlerParts;

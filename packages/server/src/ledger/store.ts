@@ -11,8 +11,8 @@ import type { SystemFacts, Transaction } from "./transaction.ts";
 /** The ledger's rows. Every method is durable when it resolves, and safe to repeat when it rejected. */
 export interface TransactionStore {
   /**
-   * Makes a command's INIT durable under its terminal's row lock, with the terminal's next numbers, before the acquirer is
-   * asked. Concurrent calls share one commit.
+   * Makes a command's INIT durable under its terminal's row lock, with the terminal's next numbers, before the
+   * acquirer is asked. Concurrent calls share one commit.
    */
   begin(init: Init): Promise<Begun>;
   find(partnerId: PartnerId, id: TransactionId): Promise<Transaction | undefined>;
@@ -33,8 +33,8 @@ export interface TransactionStore {
 /** The one door through which money, its IPN and the pending delivery become durable: all of them or none. */
 export interface CompletionStore {
   /**
-   * Completes a command. Applies only while the row is INIT under the same instance and epoch; otherwise another instance
-   * took the command over and the answer is late.
+   * Completes a command. Applies only while the row is INIT under the same instance and epoch; otherwise another
+   * instance took the command over and the answer is late.
    */
   complete(completion: Completion): Promise<Completed>;
   /** The same for a command that a switch already completed: the transaction comes into being with its result. */

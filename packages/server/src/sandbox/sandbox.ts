@@ -42,7 +42,9 @@ const hosts = ["127.0.0.1", "::1"];
 const loopback = ["127.0.0.0/8", "::1/128"];
 const followKeysEveryMs = 500;
 
-/** The service on its own PostgreSQL with one partner and that partner's real HTTPS receiver, for this machine alone. */
+/**
+ * The service on its own PostgreSQL with one partner and that partner's real HTTPS receiver, for this machine alone.
+ */
 export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
   const { config, log, look, tell } = options;
   const startedMs = performance.now();
@@ -84,7 +86,7 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
       if (partner.settings.callBackUrl !== receiver.url)
         await service.registry.change(partner.id, { callBackUrl: receiver.url });
     }
-    const [baseUrl = ""] = service.urls;
+    const baseUrl = `http://127.0.0.1:${config.port}`;
     const credentials: SandboxCredentials = {
       baseUrl,
       operatorToken,
@@ -98,6 +100,8 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
       writeCredentials(home, { ...credentials, ...keys }),
     );
 
+    // Whoever is answered finds its credentials written.
+    await service.listen();
     tell(
       bannerLines(
         {
@@ -174,7 +178,10 @@ async function startSandboxReceiver(
   }
 }
 
-/** The sandbox keeps both sides' keys: its receiver follows every change of the partner at once, as a real one could not. */
+/**
+ * The sandbox keeps both sides' keys: its receiver follows every change of the partner at once, as a real one could
+ * not.
+ */
 function followKeys(
   service: Service,
   first: Partner,

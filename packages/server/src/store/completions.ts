@@ -8,7 +8,8 @@ import { GroupCommit, type GroupCommitOptions } from "./group-commit.ts";
 const completeTransactions = {
   name: "complete_transactions",
   text: `
-    UPDATE transactions t SET state = i.state, facts = i.facts, notification_id = i.notification_id, completed_at = now(),
+    UPDATE transactions t SET state = i.state, facts = i.facts, notification_id = i.notification_id,
+      completed_at = now(),
       instance_id = NULL, epoch = NULL
     FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::json[], $5::uuid[], $6::uuid[], $7::integer[])
       AS i (partner_id, id, state, facts, notification_id, instance_id, epoch)
@@ -21,20 +22,25 @@ const completeTransactions = {
 const completedBefore = {
   name: "completed_before",
   text: `
-    SELECT t.id, t.notification_id, t.state, t.completed_at AS at FROM unnest($1::uuid[], $2::uuid[]) AS i (partner_id, id)
+    SELECT t.id, t.notification_id, t.state, t.completed_at AS at FROM unnest($1::uuid[],
+      $2::uuid[]) AS i (partner_id, id)
     JOIN transactions t ON t.partner_id = i.partner_id AND t.id = i.id`,
 };
 
 const insertReports = {
   name: "insert_reports",
   text: `
-    INSERT INTO transactions (partner_id, id, origin, command, state, req_id, external_id, original_id, original_external_id,
+    INSERT INTO transactions (partner_id, id, origin, command, state, req_id, external_id, original_id,
+      original_external_id,
       chain_id, callback_url, facts, notification_id, completed_at)
-    SELECT i.partner_id, i.id, 'switch', i.command, i.state, i.req_id, i.external_id, i.original_id, i.original_external_id,
+    SELECT i.partner_id, i.id, 'switch', i.command, i.state, i.req_id, i.external_id, i.original_id,
+      i.original_external_id,
       i.chain_id, i.callback_url, i.facts, i.notification_id, now()
-    FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[], $7::uuid[], $8::text[], $9::uuid[],
+    FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[], $7::uuid[], $8::text[],
+      $9::uuid[],
       $10::text[], $11::json[], $12::uuid[])
-      AS i (partner_id, id, command, state, req_id, external_id, original_id, original_external_id, chain_id, callback_url,
+      AS i (partner_id, id, command, state, req_id, external_id, original_id, original_external_id, chain_id,
+        callback_url,
         facts, notification_id)
     ON CONFLICT DO NOTHING
     RETURNING id, created_at AS at`,
@@ -53,16 +59,21 @@ const insertNotifications = {
   name: "insert_notifications",
   text: `
     WITH i AS MATERIALIZED (
-      SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::uuid[], $5::text[], $6::uuid[], $7::text[], $8::text[],
+      SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::uuid[], $5::text[], $6::uuid[], $7::text[],
+        $8::text[],
         $9::json[], $10::integer[], $11::uuid[], $12::integer[], $13::text[], $14::boolean[], $15::uuid[])
-        AS i (partner_id, id, transaction_id, original_id, original_external_id, chain_id, command, callback_url, content,
+        AS i (partner_id, id, transaction_id, original_id, original_external_id, chain_id, command, callback_url,
+          content,
           bytes, instance_id, epoch, origin, follows, settles_batch)),
     history AS (
       INSERT INTO notifications (partner_id, id, transaction_id, original_id, original_external_id, chain_id, command,
         callback_url, content)
-      SELECT partner_id, id, transaction_id, original_id, original_external_id, chain_id, command, callback_url, content FROM i)
-    INSERT INTO pending (partner_id, id, chain_id, due_at, instance_id, epoch, claim_no, bytes, origin, follows, settles_batch)
-    SELECT partner_id, id, chain_id, now(), instance_id, epoch, CASE WHEN instance_id IS NULL THEN 0 ELSE 1 END, bytes, origin,
+      SELECT partner_id, id, transaction_id, original_id, original_external_id, chain_id, command, callback_url,
+        content FROM i)
+    INSERT INTO pending (partner_id, id, chain_id, due_at, instance_id, epoch, claim_no, bytes, origin, follows,
+      settles_batch)
+    SELECT partner_id, id, chain_id, now(), instance_id, epoch, CASE WHEN instance_id IS NULL THEN 0 ELSE 1 END,
+      bytes, origin,
       follows, settles_batch
     FROM i`,
 };
@@ -90,7 +101,10 @@ export class PostgresCompletions implements CompletionStore {
   constructor(
     engine: Pool,
     options: {
-      /** Told of a report refused as unavailable although its COMMIT may have happened: its notification may wait under our lease. */
+      /**
+       * Told of a report refused as unavailable although its COMMIT may have happened: its notification may wait
+       * under our lease.
+       */
       readonly onDoubtfulReport: (report: Report) => void;
       readonly onFlush?: GroupCommitOptions<Completion, Completed>["onFlush"];
     },
@@ -261,8 +275,8 @@ function insert(client: PoolClient, notifications: readonly NewNotification[]): 
 }
 
 /**
- * Whether the row is that of this very report, whose COMMIT had happened after all. Its id does not tell: the switch may
- * give one, and gives the same at every repetition. Its notification's id is made anew for each report.
+ * Whether the row is that of this very report, whose COMMIT had happened after all. Its id does not tell: the switch
+ * may give one, and gives the same at every repetition. Its notification's id is made anew for each report.
  */
 function isOwn(report: Report, known: ReportedRow): boolean {
   return report.notification === null ? known.id === report.id : known.notification_id === report.notification.id;

@@ -2,9 +2,9 @@ import { Client, type ClientConfig, Pool, type PoolConfig, types } from "pg";
 
 /**
  * The connections to PostgreSQL, by what they are for. The engine's statements touch a few rows by key, whatever the
- * statistics say: these connections know no plan that reads a whole table.
- * Measured: with statistics taken while `pending` was empty, PostgreSQL chose a sequential scan inside a nested loop, and a
- * DELETE of 500 rows took 30 s on a backlog of a million.
+ * statistics say: these connections know no plan that reads a whole table. Measured: with statistics taken while
+ * `pending` was empty, PostgreSQL chose a sequential scan inside a nested loop, and a DELETE of 500 rows took 30 s on
+ * a backlog of a million.
  */
 export interface Database {
   /** Questions of people and of administration. */
@@ -55,8 +55,8 @@ export function openDatabase(connectionString: string, options: DatabaseOptions)
   });
   pool.on("error", options.onIdleError);
   engine.on("error", options.onIdleError);
-  // A connection that breaks in somebody's hands between two statements tells nobody but itself, and an error that nobody
-  // hears ends the process. Who holds it learns by the next statement.
+  // A connection that breaks in somebody's hands between two statements tells nobody but itself, and an error that
+  // nobody hears ends the process. Who holds it learns by the next statement.
   for (const connections of [pool, engine]) {
     connections.on("connect", (client) => client.on("error", () => undefined));
   }

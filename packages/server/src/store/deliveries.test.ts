@@ -87,7 +87,7 @@ test("every partner with due work gets its share, whatever another's backlog", a
   expect(claimed.filter((one) => one.partnerId === small)).toHaveLength(3);
 });
 
-test("when there are more partners than rows asked for, the next claim goes on behind the one served last", async () => {
+test("with more partners than rows asked for, the next claim goes on behind the one served last", async () => {
   const partners = [partnerId];
   for (let i = 0; i < 3; i += 1) partners.push(await insertPartner(connections.pool));
   for (const one of partners) await report(2, null, one);

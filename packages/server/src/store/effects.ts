@@ -18,7 +18,8 @@ const queueReversals = {
   name: "queue_reversals",
   text: `
     WITH i AS MATERIALIZED (
-      SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::uuid[]) AS i (partner_id, transaction_id, tid, requested_by)),
+      SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::uuid[]) AS i (partner_id, transaction_id, tid,
+        requested_by)),
     marked AS (
       UPDATE transactions t SET reversal_state = 'pending' FROM i
       WHERE t.partner_id = i.partner_id AND t.id = i.transaction_id)

@@ -13,7 +13,10 @@ export interface GroupCommitOptions<Item, Result> {
    * same items after an unknown COMMIT, so it must be idempotent. An item without an answer is a bug.
    */
   commit(items: readonly Item[]): Promise<ReadonlyMap<string, Result>>;
-  /** How long an item is tried while the database is away; then it is refused as `unavailable`. Infinity: never given up. */
+  /**
+   * How long an item is tried while the database is away; then it is refused as `unavailable`. Infinity: never given
+   * up.
+   */
   readonly giveUpAfterMs: number;
   /** Told of an item given up although its COMMIT may have happened. */
   readonly onDoubt?: (item: Item) => void;
@@ -36,8 +39,8 @@ interface Waiting<Item, Result> {
 }
 
 /**
- * Lets concurrent writes share one transaction, and so one flush of the disk. What comes while a batch is on its way waits
- * for the next one: under load batches grow by themselves, without load nobody waits.
+ * Lets concurrent writes share one transaction, and so one flush of the disk. What comes while a batch is on its way
+ * waits for the next one: under load batches grow by themselves, without load nobody waits.
  *
  * A row that cannot be stored is found by halving the batch, and fails alone.
  */

@@ -18,11 +18,13 @@ const usedReqIds = {
 const insertInits = {
   name: "insert_inits",
   text: `
-    INSERT INTO transactions (partner_id, id, origin, command, state, req_id, body_hash, original_id, chain_id, callback_url, tid,
+    INSERT INTO transactions (partner_id, id, origin, command, state, req_id, body_hash, original_id, chain_id,
+      callback_url, tid,
       batch_no, batch_id, amount_minor, currency, facts, instance_id, epoch)
     SELECT i.partner_id, i.id, 'command', i.command, 'INIT', i.req_id, i.body_hash, i.original_id, i.chain_id,
       i.callback_url, i.tid, i.batch_no, i.batch_id, i.amount_minor, i.currency, i.facts, i.instance_id, i.epoch
-    FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::bytea[], $6::uuid[], $7::uuid[], $8::text[], $9::text[],
+    FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::bytea[], $6::uuid[], $7::uuid[], $8::text[],
+      $9::text[],
       $10::text[], $11::uuid[], $12::bigint[], $13::text[], $14::json[], $15::uuid[], $16::integer[])
       AS i (partner_id, id, command, req_id, body_hash, original_id, chain_id, callback_url, tid, batch_no, batch_id,
         amount_minor, currency, facts, instance_id, epoch)
@@ -121,8 +123,9 @@ export class Inits {
 }
 
 /**
- * Judges each under lock, takes the terminals' numbers for those that may go on, and writes them. False when one of them
- * lost a race against another instance: then nothing of this may stand, neither a number nor a batch that is closing.
+ * Judges each under lock, takes the terminals' numbers for those that may go on, and writes them. False when one of
+ * them lost a race against another instance: then nothing of this may stand, neither a number nor a batch that is
+ * closing.
  */
 async function beginFresh(client: PoolClient, inits: readonly Init[], results: Results): Promise<boolean> {
   const terminals = new Map(await lockTerminals(client, inits));

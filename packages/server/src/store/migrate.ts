@@ -1,7 +1,9 @@
 import { readdir, readFile } from "node:fs/promises";
 import { Client } from "pg";
 
-/** One numbered SQL file. `--! breaking` on its first line: version n−1 of the service cannot go on running beside it. */
+/**
+ * One numbered SQL file. `--! breaking` on its first line: version n−1 of the service cannot go on running beside it.
+ */
 interface Migration {
   readonly number: number;
   readonly name: string;
@@ -25,7 +27,8 @@ export async function migrate(connectionString: string): Promise<readonly string
   try {
     await client.query("SELECT pg_advisory_lock($1)", [migrationLock]);
     await client.query(
-      "CREATE TABLE IF NOT EXISTS migrations (number integer PRIMARY KEY, name text NOT NULL, applied_at timestamptz NOT NULL DEFAULT now())",
+      `CREATE TABLE IF NOT EXISTS migrations (
+         number integer PRIMARY KEY, name text NOT NULL, applied_at timestamptz NOT NULL DEFAULT now())`,
     );
     const { rows } = await client.query<{ number: number }>("SELECT number FROM migrations ORDER BY number");
     const applied = new Set(rows.map((row) => row.number));
@@ -33,7 +36,8 @@ export async function migrate(connectionString: string): Promise<readonly string
     const unknown = [...applied].filter((number) => number > newest);
     if (unknown.length > 0) {
       throw new Error(
-        `The database has migration ${unknown.join(", ")}, this version of Paybell knows none after ${newest}: run the newer version that applied it.`,
+        `The database has migration ${unknown.join(", ")}, this version of Paybell knows none after ${newest}: ` +
+          "run the newer version that applied it.",
       );
     }
     const missing = migrations.filter((migration) => !applied.has(migration.number));

@@ -20,7 +20,8 @@ const lock = {
 const hold = {
   name: "hold_originals",
   text: `
-    UPDATE transactions t SET successor_id = i.successor_id, successor_command = i.command, successor_state = 'in_flight'
+    UPDATE transactions t SET successor_id = i.successor_id, successor_command = i.command,
+      successor_state = 'in_flight'
     FROM unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::text[]) AS i (partner_id, id, successor_id, command)
     WHERE t.partner_id = i.partner_id AND t.id = i.id`,
 };

@@ -38,7 +38,8 @@ const isQuiet = {
         SELECT FROM reversals r WHERE r.partner_id = $1 AND r.tid = $2 AND r.state = 'PENDING') AS quiet`,
 };
 
-// What counts, counted: successful Sales and PreAuth-Completes, voided ones included, and their Voids; no reversed ones.
+// What counts, counted: successful Sales and PreAuth-Completes, voided ones included, and their Voids; no reversed
+// ones.
 const countBatch = {
   name: "count_batch",
   text: `

@@ -36,7 +36,7 @@ function turn(begun: Begun) {
   return { traceNo: fields["traceNo"], invoiceNo: fields["invoiceNo"], batchNo: fields["batchNo"] };
 }
 
-test("a terminal gives its numbers one after the other, from 000001, also to commands that arrive together", async () => {
+test("a terminal gives its numbers from 000001 one after the other, also to commands that come together", async () => {
   const begun = await Promise.all(Array.from({ length: 50 }, () => transactions.begin(init({ tid: "T-COUNT" }))));
   const traces = begun.map((one) => turn(one).traceNo).sort();
   expect(traces).toEqual(Array.from({ length: 50 }, (_, i) => String(i + 1).padStart(6, "0")));

@@ -45,7 +45,8 @@ const findById = {
   text: `${selectTransaction} WHERE t.partner_id = $1 AND t.id = $2 AND NOT t.is_tombstone`,
 };
 
-// A command's reqId is unique; a switch may report the same one, and more than once: the command comes first, then the newest.
+// A command's reqId is unique; a switch may report the same one, and more than once: the command comes first, then
+// the newest.
 const findByReqId = {
   name: "find_transaction_by_req_id",
   text: `
@@ -74,7 +75,8 @@ const findChain = {
 const insertTombstone = {
   name: "insert_tombstone",
   text: `
-    INSERT INTO transactions (partner_id, id, origin, command, state, req_id, chain_id, facts, is_tombstone, completed_at)
+    INSERT INTO transactions (partner_id, id, origin, command, state, req_id, chain_id, facts, is_tombstone,
+      completed_at)
     VALUES ($1, $2, 'command', 'REVERSAL', 'ERROR', $3, $2, '{"kind":"system","fields":{}}', true, now())
     ON CONFLICT DO NOTHING
     RETURNING id`,

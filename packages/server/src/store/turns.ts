@@ -73,9 +73,10 @@ export async function lockTerminals(client: PoolClient, inits: readonly Init[]):
 }
 
 /**
- * Gives each command its terminal's next numbers, within the open transaction of `client`. `known` are the terminals that
- * were locked and judged. A command without a turn lost a race: another instance made its terminal meanwhile, which may be
- * another merchant's or closing its batch by now. It is to be judged again, and nothing of this transaction may stand.
+ * Gives each command its terminal's next numbers, within the open transaction of `client`. `known` are the terminals
+ * that were locked and judged. A command without a turn lost a race: another instance made its terminal meanwhile,
+ * which may be another merchant's or closing its batch by now. It is to be judged again, and nothing of this
+ * transaction may stand.
  */
 export async function allotTurns(
   client: PoolClient,
