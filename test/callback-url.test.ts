@@ -71,9 +71,9 @@ test("a literal address outside the whitelist is refused with the command, which
 
 test("without any callback URL a command is refused before it is processed", async () => {
   const partner = await service.register({ callBackUrl: null });
-  const booked = service.acquirer.books.all().length;
+  const booked = service.acquirer.bank.all().length;
   expect(await partner.run(sale())).toMatchObject({ status: 409, body: { code: "no_callback_url" } });
-  expect(service.acquirer.books.all()).toHaveLength(booked);
+  expect(service.acquirer.bank.all()).toHaveLength(booked);
 });
 
 test("a corrected registration heals what is queued", async () => {

@@ -19,7 +19,7 @@ async function deliveriesOf(id: unknown): Promise<number> {
 }
 
 test("one command sent 20 times at once is one transaction, one charge and one IPN", async () => {
-  const booked = service.acquirer.books.all().length;
+  const booked = service.acquirer.bank.all().length;
   const command = sale({ card: { token: "tok_slow_100" } });
   const answers = await Promise.all(Array.from({ length: 20 }, () => partner.run(command)));
   expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200));
@@ -30,7 +30,7 @@ test("one command sent 20 times at once is one transaction, one charge and one I
   }));
   expect(told).toEqual(told.map(() => told[0]));
   const [first] = answers;
-  expect(service.acquirer.books.all()).toHaveLength(booked + 1);
+  expect(service.acquirer.bank.all()).toHaveLength(booked + 1);
   expect(await deliveriesOf(first?.body["id"])).toBe(1);
 });
 
@@ -49,14 +49,14 @@ test("the same reqId with another body is refused, before and after the outcome,
   const command = sale({ card: { token: "tok_slow_300" } });
   const running = partner.run(command, { prefer: "respond-async" });
   const begun = await running;
-  const booked = service.acquirer.books.all().length;
+  const booked = service.acquirer.bank.all().length;
   const during = await partner.run({ ...command, amount: "150001" });
   expect(during).toMatchObject({ status: 409, body: { code: "req_id_reused" } });
   const { body } = await partner.run(command);
   expect(body).toMatchObject({ id: begun.body["id"], status: "SUCCESS" });
   const after = await partner.run({ ...command, amount: "150001" });
   expect(after).toMatchObject({ status: 409, body: { code: "req_id_reused" } });
-  expect(service.acquirer.books.all()).toHaveLength(booked);
+  expect(service.acquirer.bank.all()).toHaveLength(booked);
 });
 
 test("a decline is a result too: repeated, not tried again", async () => {
