@@ -25,7 +25,7 @@ test("a Logon is answered, kept, and not notified", async () => {
   expect(answer.body).toMatchObject({ command: "LOGON", status: "SUCCESS", isoResponseCode: "00", notification: null });
   expect(await idsUntilSentinel()).toEqual([]);
   const kept = await partner.call("GET", `/v1/transactions/${String(answer.body["id"])}`);
-  expect(kept.body).toMatchObject(answer.body as object);
+  expect(kept.body).toMatchObject(answer.body);
 });
 
 test("Logon, Reversal and Batch Upload that a switch reports are kept, and not notified", async () => {
