@@ -4,6 +4,7 @@ import type { NewNotification } from "../ledger/notifier.ts";
 import type { Completed, Completion, CompletionStore, Report, Reported } from "../ledger/store.ts";
 import { writeEffects } from "./effects.ts";
 import { GroupCommit, type GroupCommitOptions } from "./group-commit.ts";
+import { jsonList } from "./json-list.ts";
 
 const completeTransactions = {
   name: "complete_transactions",
@@ -11,7 +12,8 @@ const completeTransactions = {
     UPDATE transactions t SET state = i.state, facts = i.facts, notification_id = i.notification_id,
       completed_at = now(),
       instance_id = NULL, epoch = NULL
-    FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::json[], $5::uuid[], $6::uuid[], $7::integer[])
+    FROM unnest($1::uuid[], $2::uuid[], $3::text[], string_to_array($4, E'\\x01')::json[], $5::uuid[], $6::uuid[],
+      $7::integer[])
       AS i (partner_id, id, state, facts, notification_id, instance_id, epoch)
     WHERE t.partner_id = i.partner_id AND t.id = i.id
       AND t.state = 'INIT' AND t.instance_id = i.instance_id AND t.epoch = i.epoch
@@ -38,7 +40,7 @@ const insertReports = {
       i.chain_id, i.callback_url, i.facts, i.notification_id, now()
     FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[], $7::uuid[], $8::text[],
       $9::uuid[],
-      $10::text[], $11::json[], $12::uuid[])
+      $10::text[], string_to_array($11, E'\\x01')::json[], $12::uuid[])
       AS i (partner_id, id, command, state, req_id, external_id, original_id, original_external_id, chain_id,
         callback_url,
         facts, notification_id)
@@ -61,7 +63,8 @@ const insertNotifications = {
     WITH i AS MATERIALIZED (
       SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::uuid[], $5::text[], $6::uuid[], $7::text[],
         $8::text[],
-        $9::json[], $10::integer[], $11::uuid[], $12::integer[], $13::text[], $14::boolean[], $15::uuid[])
+        string_to_array($9, E'\\x01')::json[], $10::integer[], $11::uuid[], $12::integer[], $13::text[],
+          $14::boolean[], $15::uuid[])
         AS i (partner_id, id, transaction_id, original_id, original_external_id, chain_id, command, callback_url,
           content,
           bytes, instance_id, epoch, origin, follows, settles_batch)),
@@ -147,7 +150,7 @@ export class PostgresCompletions implements CompletionStore {
           completions.map((completion) => completion.partnerId),
           completions.map((completion) => completion.id),
           completions.map((completion) => completion.state),
-          completions.map((completion) => completion.notification?.content ?? JSON.stringify(completion.facts)),
+          jsonList(completions.map(({ notification, facts }) => notification?.content ?? JSON.stringify(facts))),
           completions.map((completion) => completion.notification?.id ?? null),
           completions.map((completion) => completion.instance.id),
           completions.map((completion) => completion.instance.epoch),
@@ -197,7 +200,7 @@ export class PostgresCompletions implements CompletionStore {
           reports.map((report) => report.originalExternalId),
           reports.map((report) => report.chainId),
           reports.map((report) => report.callBackUrl),
-          reports.map((report) => report.notification?.content ?? JSON.stringify(report.facts)),
+          jsonList(reports.map(({ notification, facts }) => notification?.content ?? JSON.stringify(facts))),
           reports.map((report) => report.notification?.id ?? null),
         ],
       }),
@@ -263,7 +266,7 @@ function insert(client: PoolClient, notifications: readonly NewNotification[]): 
       notifications.map((notification) => notification.chainId),
       notifications.map((notification) => notification.command),
       notifications.map((notification) => notification.callBackUrl),
-      notifications.map((notification) => notification.content),
+      jsonList(notifications.map((notification) => notification.content)),
       notifications.map((notification) => Buffer.byteLength(notification.content)),
       notifications.map((notification) => notification.lease?.id ?? null),
       notifications.map((notification) => notification.lease?.epoch ?? null),

@@ -4,6 +4,7 @@ import type { TerminalState } from "../commands/terminal.ts";
 import type { PartnerId, TransactionId } from "../ids.ts";
 import type { Begun, Init, TerminalTurn } from "../ledger/store.ts";
 import { GroupCommit, type GroupCommitOptions } from "./group-commit.ts";
+import { jsonList } from "./json-list.ts";
 import { holdOriginals, lockOriginals } from "./originals.ts";
 import { allotTurns, lockTerminals, type TurnTaken } from "./turns.ts";
 
@@ -25,7 +26,8 @@ const insertInits = {
       i.callback_url, i.tid, i.batch_no, i.batch_id, i.amount_minor, i.currency, i.facts, i.instance_id, i.epoch
     FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::bytea[], $6::uuid[], $7::uuid[], $8::text[],
       $9::text[],
-      $10::text[], $11::uuid[], $12::bigint[], $13::text[], $14::json[], $15::uuid[], $16::integer[])
+      $10::text[], $11::uuid[], $12::bigint[], $13::text[], string_to_array($14, E'\\x01')::json[], $15::uuid[],
+        $16::integer[])
       AS i (partner_id, id, command, req_id, body_hash, original_id, chain_id, callback_url, tid, batch_no, batch_id,
         amount_minor, currency, facts, instance_id, epoch)
     ON CONFLICT DO NOTHING
@@ -234,7 +236,7 @@ async function insert(client: PoolClient, ready: readonly Ready[]): Promise<{ id
       ready.map(({ init, taken }) => (init.takes.batch ? taken.batchId : null)),
       ready.map(({ init }) => init.amountMinor),
       ready.map(({ init }) => init.currency),
-      ready.map(({ facts }) => JSON.stringify(facts)),
+      jsonList(ready.map(({ facts }) => JSON.stringify(facts))),
       ready.map(({ init }) => init.instance.id),
       ready.map(({ init }) => init.instance.epoch),
     ],
