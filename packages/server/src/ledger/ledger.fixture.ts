@@ -124,7 +124,7 @@ export class LedgerInstance {
   readonly settler: Settler;
   readonly events: NewEvent[] = [];
   readonly passedOn: NewNotification[] = [];
-  logged = "";
+  readonly logged: string[] = [];
   readonly instance: Instance;
   readonly #world: World;
   readonly #metrics = createMetrics();
@@ -141,7 +141,7 @@ export class LedgerInstance {
       current: () => (life.lives ? instance : undefined),
       remainingMs: () => (life.lives ? 8_000 : 0),
     };
-    const log = createLog("debug", { write: (line: string) => void (this.logged += line) });
+    const log = createLog("debug", { write: (line: string) => void this.logged.push(line) });
     const transactions = life.of(new PostgresTransactions(connections));
     const completions = life.of(new PostgresCompletions(connections.engine, { onDoubtfulReport: () => {} }));
     const reversals = life.of(new PostgresReversals(connections.engine));

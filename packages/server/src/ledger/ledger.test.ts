@@ -1,0 +1,230 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { Partner } from "../partners/partner.ts";
+import { field, type LedgerInstance, Till, World } from "./ledger.fixture.ts";
+
+let world: World;
+let instance: LedgerInstance;
+let partner: Partner;
+beforeAll(async () => {
+  world = await World.open();
+  instance = await world.start();
+  partner = await world.partner();
+});
+afterAll(() => world.close());
+
+test("INIT is durable before the acquirer is asked", async () => {
+  const till = new Till();
+  const found: unknown[] = [];
+  const looks: Promise<unknown>[] = [];
+  const ends = instance.acquirer.behave(({ transactionId, tid }) => {
+    if (tid !== till.tid) return undefined;
+    const look = world.query("SELECT command, state FROM transactions WHERE id = $1", [transactionId]);
+    looks.push(look.then((rows) => found.push(...rows)));
+    return { answers: { afterMs: 100 } };
+  });
+  const sale = await instance.ended(partner, till.sale());
+  const preAuth = await instance.ended(partner, till.preAuth());
+  await instance.ended(partner, till.complete(preAuth));
+  await instance.ended(partner, till.void(sale));
+  await instance.ended(partner, till.logon());
+  await Promise.all(looks);
+  ends();
+  const commands = ["SALE", "PREAUTH", "PREAUTH_COMPLETE", "VOID", "LOGON"];
+  expect(found).toEqual(commands.map((command) => ({ command, state: "INIT" })));
+});
+
+test("the result, its IPN and the pending delivery are one: told once, and passed on", async () => {
+  const sale = await instance.ended(partner, new Till().sale());
+  expect(await world.ipnsOf(sale.id)).toEqual([sale.facts]);
+  const { id, state } = sale.notification ?? {};
+  expect(state).toBe("pending");
+  expect(await world.query("SELECT id, instance_id FROM pending WHERE id = $1", [id])).toEqual([
+    { id, instance_id: instance.instance.id },
+  ]);
+  expect(instance.passedOn.map((one) => one.id)).toContain(id);
+});
+
+test("a Logon moves no money and sends no IPN", async () => {
+  const logon = await instance.ended(partner, new Till().logon());
+  expect(logon).toMatchObject({ command: "LOGON", state: "SUCCESS", notification: null });
+  expect(await world.ipnsOf(logon.id)).toEqual([]);
+});
+
+describe("a reqId that comes again", () => {
+  test("with the same body while the first runs waits for its outcome, and asks nobody twice", async () => {
+    const till = new Till();
+    const request = till.sale("tok_slow_80");
+    const answers = await Promise.all(Array.from({ length: 5 }, () => instance.ended(partner, request)));
+    expect(new Set(answers.map(({ id }) => id)).size).toBe(1);
+    const [first] = answers;
+    expect(await world.ipnsOf(first?.id ?? ("" as never))).toHaveLength(1);
+    expect(world.bank.all().filter(({ tid }) => tid === till.tid)).toHaveLength(1);
+    const again = await instance.ended(partner, { ...request, reqId: request.reqId.toUpperCase() });
+    expect(again).toMatchObject({ id: first?.id, state: "SUCCESS" });
+  });
+
+  test("for every command gives the first result", async () => {
+    const till = new Till();
+    const sale = till.sale();
+    const sold = await instance.ended(partner, sale);
+    const preAuth = await instance.ended(partner, till.preAuth());
+    const requests = [
+      sale,
+      till.complete(preAuth),
+      till.void(sold),
+      till.logon(),
+      till.batchUpload(),
+      till.reversalOf(crypto.randomUUID()),
+      till.settlement(),
+    ];
+    for (const request of requests) {
+      const first = await instance.ended(partner, request);
+      const again = await instance.ended(partner, request);
+      expect(again).toMatchObject({ id: first.id, command: request.command, state: "SUCCESS" });
+    }
+  });
+
+  test("with another body is refused; a refusal uses the reqId not up", async () => {
+    const till = new Till();
+    const sale = till.sale();
+    await expect(instance.run(partner, { ...sale, amount: "0" })).rejects.toMatchObject({ status: 400 });
+    const first = await instance.ended(partner, sale);
+    const other = instance.run(partner, { ...sale, amount: "150001" });
+    await expect(other).rejects.toMatchObject({ status: 409, code: "req_id_reused" });
+    await instance.ended(partner, till.void(first));
+    const voiding = till.void(first);
+    await expect(instance.run(partner, voiding)).rejects.toMatchObject({ code: "already_voided" });
+    const third = await instance.ended(partner, till.sale());
+    expect(await instance.ended(partner, { ...voiding, transactionId: third.id })).toMatchObject({ state: "SUCCESS" });
+  });
+
+  test.each(["SALE", "VOID", "SETTLEMENT"] as const)("on two instances at once is one %s", async (command) => {
+    const other = await world.start();
+    for (let round = 0; round < 5; round += 1) {
+      const till = new Till();
+      const sale = await instance.ended(partner, till.sale());
+      const request = command === "SALE" ? till.sale() : command === "VOID" ? till.void(sale) : till.settlement();
+      const both = await Promise.all([instance.ended(partner, request), other.ended(partner, request)]);
+      expect(new Set(both.map(({ id }) => id)).size).toBe(1);
+      expect(both).toMatchObject([{ state: "SUCCESS" }, { state: "SUCCESS" }]);
+    }
+  });
+});
+
+describe("a terminal's numbers", () => {
+  test("run from 000001 to 999999 and begin again, traceNo, invoiceNo and batchNo each for itself", async () => {
+    const till = new Till();
+    await instance.ended(partner, till.logon());
+    const near = "trace_no = 999997, invoice_no = 999998, batch_no = 999999";
+    await world.query(`UPDATE terminals SET ${near} WHERE partner_id = $1 AND tid = $2`, [partner.id, till.tid]);
+    const numbers = ["traceNo", "invoiceNo", "batchNo"];
+    const told: unknown[] = [];
+    for (const request of [till.sale(), till.sale(), till.logon(), till.settlement(), till.sale()]) {
+      const ended = await instance.ended(partner, request);
+      told.push(numbers.map((name) => field(ended, name) ?? ""));
+    }
+    expect(told).toEqual([
+      ["999998", "999999", "999999"],
+      ["999999", "000001", "999999"],
+      ["000001", "", ""],
+      ["000002", "", "999999"],
+      ["000003", "000002", "000001"],
+    ]);
+  });
+
+  test("are dealt without a gap or a twin to what comes at once, across the turn of the counter", async () => {
+    const till = new Till();
+    await instance.ended(partner, till.logon());
+    await world.query("UPDATE terminals SET trace_no = 999990, invoice_no = 999995 WHERE tid = $1", [till.tid]);
+    const sales = await Promise.all(Array.from({ length: 30 }, () => instance.ended(partner, till.sale())));
+    const order = (name: string, from: number) =>
+      sales.map((sale) => (Number(field(sale, name)) - from + 999_999) % 999_999).sort((a, b) => a - b);
+    expect(order("traceNo", 999_991)).toEqual(sales.map((_, index) => index));
+    expect(order("invoiceNo", 999_996)).toEqual(sales.map((_, index) => index));
+  });
+
+  test("of one partner are no business of another's terminal of that name", async () => {
+    const till = new Till();
+    const stranger = await world.partner();
+    await instance.ended(partner, till.sale());
+    const first = await instance.ended(stranger, { ...till.sale(), mid: "M-OTHER" });
+    expect(first.facts.fields).toMatchObject({ traceNo: "000001", invoiceNo: "000001", batchNo: "000001" });
+  });
+});
+
+describe("a terminal", () => {
+  test("is known under one mid: another one is refused, and takes no number", async () => {
+    const till = new Till();
+    await instance.ended(partner, till.sale());
+    for (const request of [till.sale(), till.preAuth(), till.logon(), till.settlement(), till.batchUpload()]) {
+      const other = instance.run(partner, { ...request, mid: "M-OTHER" });
+      await expect(other).rejects.toMatchObject({ status: 409, code: "terminal_mid_mismatch" });
+    }
+    expect(field(await instance.ended(partner, till.sale()), "traceNo")).toBe("000002");
+  });
+
+  test("begun under two mids at once, on two instances, is one merchant's", async () => {
+    const other = await world.start();
+    for (let round = 0; round < 10; round += 1) {
+      const till = new Till();
+      const asked = await Promise.allSettled([
+        instance.ended(partner, till.sale()),
+        other.ended(partner, { ...till.sale(), mid: "M-OTHER" }),
+      ]);
+      const refused = asked.flatMap((one) => (one.status === "rejected" ? [one.reason] : []));
+      expect(refused).toMatchObject([{ code: "terminal_mid_mismatch" }]);
+    }
+  });
+
+  test("that is not registered is refused where the partner accepts registered ones only", async () => {
+    const strict = await world.partner({ terminals: "registered" });
+    const till = new Till();
+    for (const request of [till.sale(), till.settlement()]) {
+      const refused = instance.run(strict, request);
+      await expect(refused).rejects.toMatchObject({ status: 409, code: "terminal_not_registered" });
+    }
+  });
+
+  test("has one currency in its open batch, until that is settled or nothing of it counts", async () => {
+    const till = new Till();
+    const declined = await instance.ended(partner, till.sale("tok_decline_05", "150000", "VND"));
+    expect(declined.state).toBe("ERROR");
+    await instance.ended(partner, till.sale("tok_approve", "12.50", "USD"));
+    const other = instance.run(partner, till.sale("tok_approve", "150000", "VND"));
+    await expect(other).rejects.toMatchObject({ status: 409, code: "batch_currency" });
+    const preAuth = await instance.ended(partner, till.preAuth("tok_approve", "150000", "VND"));
+    const complete = till.complete(preAuth);
+    await expect(instance.run(partner, complete)).rejects.toMatchObject({ status: 409, code: "batch_currency" });
+    await instance.ended(partner, till.settlement());
+    expect(await instance.ended(partner, complete)).toMatchObject({ state: "SUCCESS" });
+  });
+
+  test("begun in two currencies at once has one of them", async () => {
+    const till = new Till();
+    const asked = await Promise.allSettled([
+      instance.ended(partner, till.sale("tok_approve", "12.50", "USD")),
+      instance.ended(partner, till.sale("tok_approve", "150000", "VND")),
+    ]);
+    const refused = asked.flatMap((one) => (one.status === "rejected" ? [one.reason] : []));
+    expect(refused).toMatchObject([{ code: "batch_currency" }]);
+  });
+});
+
+test("what cannot be accepted now is refused as unavailable, and leaves nothing behind", async () => {
+  const leaving = await world.start();
+  await leaving.ledger.stop(1_000);
+  const request = new Till().sale();
+  await expect(leaving.run(partner, request)).rejects.toMatchObject({ status: 503, code: "unavailable" });
+  expect(await instance.ledger.findByReqId(partner.id, request.reqId)).toBeUndefined();
+});
+
+test("no token, no key and no full card number is in a row or a log line", async () => {
+  const token = "tok_then_slow_37";
+  const sale = await instance.ended(partner, new Till().sale(token));
+  const rows = await world.query<{ row: string }>("SELECT to_jsonb(t)::text AS row FROM transactions t WHERE id = $1", [
+    sale.id,
+  ]);
+  expect(rows[0]?.row).toContain("411111******1111");
+  expect(rows[0]?.row).not.toContain(token);
+  expect(instance.logged.join("")).not.toContain(token);
+});

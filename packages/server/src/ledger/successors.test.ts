@@ -1,0 +1,211 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { Partner } from "../partners/partner.ts";
+import { field, type LedgerInstance, Till, World } from "./ledger.fixture.ts";
+
+const dayMs = 86_400_000;
+
+let world: World;
+let instance: LedgerInstance;
+let partner: Partner;
+beforeAll(async () => {
+  world = await World.open();
+  instance = await world.start();
+  partner = await world.partner();
+});
+afterAll(() => world.close());
+
+const sixDigits = /^\d{6}$/;
+
+describe("a Void", () => {
+  test("of a Sale inherits what it is not given; its own are id, reqId, numbers, time, status and code", async () => {
+    const till = new Till();
+    const request = { ...till.sale(), billId: "bill-1", extraData: "{}", deviceId: "SN-1", appName: "Till 1" };
+    const sale = await instance.ended(partner, request);
+    const asked = till.void(sale);
+    const voiding = await instance.ended(partner, asked);
+    expect(voiding).toMatchObject({ command: "VOID", state: "SUCCESS", originalId: sale.id, chainId: sale.chainId });
+    const { id, reqId, traceNo, transDateTime, refId, ...inherited } = voiding.facts.fields;
+    expect(sale.facts.fields).toMatchObject(inherited);
+    expect({ id, reqId, refId }).toEqual({ id: voiding.id, reqId: asked.reqId, refId: "" });
+    expect(Number(traceNo)).toBe(Number(field(sale, "traceNo")) + 1);
+    expect(transDateTime).not.toBe(field(sale, "transDateTime"));
+    expect(await world.ipnsOf(voiding.id)).toEqual([voiding.facts]);
+    expect(world.bank.find(sale.id)).toMatchObject({ standing: "voided" });
+  });
+
+  test("carries what it is given itself, and never its original's callBackUrl", async () => {
+    const till = new Till();
+    const sale = await instance.ended(partner, { ...till.sale(), callBackUrl: "https://127.0.0.1/sale" });
+    const own = { merchantTransId: "void-1", billId: "bill-2", extraData: "x", deviceId: "SN-2", appName: "Till 2" };
+    const voiding = await instance.ended(partner, { ...till.void(sale), ...own });
+    expect(voiding.facts.fields).toMatchObject(own);
+    expect(sale.callBackUrl).toBe("https://127.0.0.1/sale");
+    expect(voiding.callBackUrl).toBeNull();
+  });
+
+  test("of a Sale or a PreAuth-Complete is a VOID of their batch, of a PreAuth a CANCEL in none", async () => {
+    const till = new Till();
+    const sale = await instance.ended(partner, till.sale());
+    const first = await instance.ended(partner, till.preAuth());
+    const complete = await instance.ended(partner, till.complete(first));
+    const second = await instance.ended(partner, till.preAuth());
+    const facts: unknown[] = [];
+    for (const original of [sale, complete, second]) {
+      facts.push((await instance.ended(partner, till.void(original))).facts);
+    }
+    expect(facts).toMatchObject([
+      { command: "VOID", fields: { batchNo: "000001", status: "SUCCESS" } },
+      { command: "VOID", fields: { batchNo: "000001", status: "SUCCESS" } },
+      { command: "VOID", voidsPreAuth: true, fields: { batchNo: "", status: "SUCCESS" } },
+    ]);
+    expect(facts.slice(0, 2).filter((one) => Object.hasOwn(Object(one), "voidsPreAuth"))).toEqual([]);
+  });
+
+  test("that was declined may be tried again; one that succeeded excludes another", async () => {
+    const till = new Till();
+    const sale = await instance.ended(partner, till.sale("tok_then_decline_51"));
+    for (const _ of [1, 2]) {
+      const declined = await instance.ended(partner, till.void(sale));
+      expect(declined).toMatchObject({ state: "ERROR", facts: { fields: { isoResponseCode: "51" } } });
+      expect(await world.ipnsOf(declined.id)).toEqual([declined.facts]);
+    }
+    const other = await instance.ended(partner, till.sale());
+    await instance.ended(partner, till.void(other));
+    await expect(instance.run(partner, till.void(other))).rejects.toMatchObject({
+      status: 409,
+      code: "already_voided",
+    });
+  });
+
+  test("that is in flight excludes another one, a Complete and a Reversal", async () => {
+    const till = new Till();
+    const preAuth = await instance.ended(partner, till.preAuth("tok_then_slow_100"));
+    const voiding = await instance.begun(partner, till.void(preAuth));
+    for (const request of [till.void(preAuth), till.complete(preAuth), till.reversal(preAuth)]) {
+      await expect(instance.run(partner, request)).rejects.toMatchObject({ status: 409, code: "in_flight" });
+    }
+    expect(await instance.endOf(voiding)).toMatchObject({ state: "SUCCESS" });
+  });
+
+  test("is allowed once, however many ask at the same time", async () => {
+    const till = new Till();
+    const sale = await instance.ended(partner, till.sale());
+    const asked = await Promise.allSettled(Array.from({ length: 10 }, () => instance.ended(partner, till.void(sale))));
+    expect(asked.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
+    const refused = asked.flatMap((one) => (one.status === "rejected" ? [one.reason.code] : []));
+    expect(new Set([...refused, "in_flight", "already_voided"])).toEqual(new Set(["in_flight", "already_voided"]));
+  });
+
+  test("of what has no outcome yet waits for it, and inherits nothing that is not there", async () => {
+    const till = new Till();
+    const sale = await instance.begun(partner, till.sale("tok_slow_60"));
+    const asked: unknown[] = [];
+    let voiding: unknown;
+    while (voiding === undefined) {
+      const [one] = await Promise.allSettled([instance.ended(partner, till.void(sale))]);
+      if (one.status === "rejected") asked.push(one.reason.code);
+      else voiding = one.value;
+    }
+    expect(new Set(asked)).toEqual(new Set(["in_flight"]));
+    const { facts } = await instance.find(partner, sale.id);
+    const { approveCode = "", invoiceNo = "" } = facts.fields;
+    expect(approveCode).not.toBe("");
+    expect(voiding).toMatchObject({ state: "SUCCESS", facts: { fields: { approveCode, invoiceNo } } });
+  });
+
+  test("is refused for what is declined, voided already, a Void, unknown, or another partner's", async () => {
+    const till = new Till();
+    const sale = await instance.ended(partner, till.sale());
+    const voiding = await instance.ended(partner, till.void(sale));
+    const declined = await instance.ended(partner, till.sale("tok_decline_05"));
+    const stranger = await world.partner();
+    await expect(instance.run(partner, till.void(voiding))).rejects.toMatchObject({ code: "not_voidable" });
+    await expect(instance.run(partner, till.void(declined))).rejects.toMatchObject({ code: "not_successful" });
+    const unknown = { ...till.void(sale), transactionId: "01980000-0000-7000-8000-000000000000" };
+    await expect(instance.run(partner, unknown)).rejects.toMatchObject({ status: 404, code: "not_found" });
+    await expect(instance.run(stranger, till.void(sale))).rejects.toMatchObject({ status: 404, code: "not_found" });
+    const malformed = { ...till.void(sale), transactionId: "order-1" };
+    await expect(instance.run(partner, malformed)).rejects.toMatchObject({ status: 404, code: "not_found" });
+  });
+
+  test("of what was settled is refused; of a PreAuth it is not, whatever was settled since", async () => {
+    const till = new Till();
+    const sale = await instance.ended(partner, till.sale());
+    const preAuth = await instance.ended(partner, till.preAuth());
+    for (const _ of [1, 2]) await instance.ended(partner, till.settlement());
+    await expect(instance.run(partner, till.void(sale))).rejects.toMatchObject({ status: 409, code: "batch_settled" });
+    expect(await instance.ended(partner, till.void(preAuth))).toMatchObject({ state: "SUCCESS" });
+  });
+});
+
+describe("a PreAuth", () => {
+  test("belongs to no batch, takes an invoiceNo, and is completed in the batch that is open then", async () => {
+    const till = new Till();
+    const preAuth = await instance.ended(partner, till.preAuth());
+    expect(preAuth.facts.fields).toMatchObject({ batchNo: "", invoiceNo: "000001", isoResponseCode: "00" });
+    for (const quantity of ["0", "0"]) {
+      const settled = await instance.ended(partner, till.settlement());
+      expect(settled.facts).toMatchObject({ fields: { quantity, saleTotalAmount: "0" }, settlementList: [] });
+    }
+    const complete = await instance.ended(partner, till.complete(preAuth, "100000"));
+    expect(complete.facts.fields).toMatchObject({
+      amount: "100000",
+      batchNo: "000003",
+      invoiceNo: "000001",
+      refId: expect.stringMatching(/^\d{12}$/),
+      traceNo: expect.stringMatching(sixDigits),
+    });
+    expect(world.bank.find(complete.id)).toMatchObject({ standing: "stands", amountMinor: 100_000n });
+    const settled = await instance.ended(partner, till.settlement());
+    expect(settled.facts).toMatchObject({
+      fields: { batchNo: "000003", saleQuantity: "1", saleTotalAmount: "100000" },
+      settlementList: [{ reqId: field(complete, "reqId"), refNo: field(complete, "refId") }],
+    });
+  });
+
+  test("is completed at most for its amount, and once", async () => {
+    const till = new Till();
+    const preAuth = await instance.ended(partner, till.preAuth("tok_approve", "12.50", "USD"));
+    const above = till.complete(preAuth, "12.51");
+    await expect(instance.run(partner, above)).rejects.toMatchObject({ status: 409, code: "amount_above_authorised" });
+    const decimals = till.complete(preAuth, "12.505");
+    await expect(instance.run(partner, decimals)).rejects.toMatchObject({ status: 400, code: "invalid_amount" });
+    expect(await instance.ended(partner, till.complete(preAuth, "12.5"))).toMatchObject({ state: "SUCCESS" });
+    const twice = till.complete(preAuth, "0.01");
+    await expect(instance.run(partner, twice)).rejects.toMatchObject({ status: 409, code: "already_completed" });
+  });
+
+  test("that was completed is not voided; its Complete is, which does not reopen it", async () => {
+    const till = new Till();
+    const preAuth = await instance.ended(partner, till.preAuth());
+    const complete = await instance.ended(partner, till.complete(preAuth));
+    await expect(instance.run(partner, till.void(preAuth))).rejects.toMatchObject({ code: "already_completed" });
+    expect(await instance.ended(partner, till.void(complete))).toMatchObject({ state: "SUCCESS" });
+    await expect(instance.run(partner, till.complete(preAuth))).rejects.toMatchObject({ code: "already_completed" });
+    await expect(instance.run(partner, till.complete(complete))).rejects.toMatchObject({ code: "not_completable" });
+  });
+
+  test("whose Complete was declined may be completed again", async () => {
+    const till = new Till();
+    const preAuth = await instance.ended(partner, till.preAuth());
+    instance.nextFares("PREAUTH_COMPLETE", { declines: "51" });
+    expect(await instance.ended(partner, till.complete(preAuth))).toMatchObject({ state: "ERROR" });
+    expect(await instance.ended(partner, till.complete(preAuth))).toMatchObject({ state: "SUCCESS" });
+  });
+
+  test("can be completed or voided for 30 days, and not a moment longer", async () => {
+    const till = new Till();
+    const [kept, expired] = await Promise.all([1, 2].map(() => instance.ended(partner, till.preAuth())));
+    if (kept === undefined || expired === undefined) throw new Error("two were begun");
+    try {
+      world.aheadMs = 30 * dayMs + kept.createdAtMs - Date.now() - 60_000;
+      expect(await instance.ended(partner, till.complete(kept))).toMatchObject({ state: "SUCCESS" });
+      world.aheadMs = 30 * dayMs + 60_000;
+      for (const request of [till.complete(expired), till.void(expired)]) {
+        await expect(instance.run(partner, request)).rejects.toMatchObject({ status: 409, code: "preauth_expired" });
+      }
+    } finally {
+      world.aheadMs = 0;
+    }
+  });
+});
