@@ -1,11 +1,21 @@
+import { copyFile, readdir } from "node:fs/promises";
+import { join } from "node:path";
 import { fdatasyncP50Ms } from "./disk.ts";
 import { type LatencyResult, measureLatency } from "./latency.ts";
 import { type LibraryResult, measureLibrary } from "./library.ts";
 import type { Options, PartName } from "./options.ts";
+import { selfTimes } from "./profile.ts";
 import { redisMissing } from "./redis.ts";
 import { type RowResult, runRounds } from "./rounds.ts";
 import { contenders, openContender, type Row } from "./rows.ts";
-import { type CalledService, calledRow, engineRow, openCalledService, openService } from "./service-rows.ts";
+import {
+  type CalledService,
+  calledRow,
+  engineRow,
+  openCalledService,
+  openService,
+  type ServiceProcess,
+} from "./service-rows.ts";
 import { measureStart, type StartResult } from "./start-time.ts";
 import { profileStatements, statementSettings } from "./statements.ts";
 import { type Cleanup, type Surroundings, startSurroundings } from "./surroundings.ts";
@@ -36,7 +46,7 @@ export async function runBench(options: Options, cleanup: Cleanup, note: Note): 
     postgresSettings: options.profile ? statementSettings : {},
   });
   const fdatasync = await fdatasyncP50Ms(around.folder);
-  const { rows, service, left } = await openRows(options, around, cleanup, note);
+  const { rows, service, engine, left } = await openRows(options, around, cleanup, note);
   const measured =
     rows.length === 0
       ? []
@@ -45,7 +55,7 @@ export async function runBench(options: Options, cleanup: Cleanup, note: Note): 
           roundMs: options.roundMs,
           onRound: (round) => note(round === 0 ? "warmed up" : `round ${round} of ${options.rounds}`),
         });
-  if (options.profile) note(await profileStatements(around.postgres.connectionString));
+  if (options.profile && engine) await profileEngine(engine, around, note);
   const memory = service && (await service.process.ask("standing", undefined)).memoryBytes;
   const latency = wants("latency") && service ? await latencyOf(service, around, measured, options, note) : undefined;
   // What stands idle would take from what comes now.
@@ -69,6 +79,7 @@ async function openRows(options: Options, around: Surroundings, cleanup: Cleanup
   const rows: Row[] = [];
   const left: { readonly name: PartName; readonly why: string }[] = [];
   let service: CalledService | undefined;
+  let engine: ServiceProcess | undefined;
   const called = async () => {
     service ??= await openCalledService(around, cleanup);
     return service;
@@ -84,15 +95,33 @@ async function openRows(options: Options, around: Surroundings, cleanup: Cleanup
   };
   await openPeers(["raw"]);
   if (options.parts.has("engine")) {
-    const profile = options.profile ? ["--cpu-prof", "--cpu-prof-dir=bench/results"] : [];
-    rows.push(engineRow(await openService(around, cleanup, "engine", profile)));
+    const profile = options.profile ? ["--cpu-prof", `--cpu-prof-dir=${profileFolder(around)}`] : [];
+    const open = () => openService(around, cleanup, "engine", profile);
+    engine = options.oneService ? await called() : await open();
+    rows.push(engineRow(engine));
   }
   for (const name of ["service", "batches", "commands"] as const) {
     if (options.parts.has(name)) rows.push(calledRow(name, await called()));
   }
   if (options.parts.has("latency")) await called();
   await openPeers(["bullmq", "graphile-worker", "pg-boss"]);
-  return { rows, service, left };
+  return { rows, service, engine, left };
+}
+
+function profileFolder({ folder }: Surroundings): string {
+  return join(folder, "profile");
+}
+
+/** Ends the engine: Node writes its profile then. */
+async function profileEngine({ process }: ServiceProcess, around: Surroundings, note: Note): Promise<void> {
+  note(await profileStatements(around.postgres.connectionString));
+  await process.ask("stop", undefined);
+  await process.stop();
+  for (const name of await readdir(profileFolder(around))) {
+    const kept = join(import.meta.dirname, "results", name);
+    await copyFile(join(profileFolder(around), name), kept);
+    note(`engine, self time (${kept})\n${await selfTimes(kept)}`);
+  }
 }
 
 async function latencyOf(

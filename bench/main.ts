@@ -7,35 +7,46 @@ import { Cleanup } from "./surroundings.ts";
 
 const results = join(import.meta.dirname, "results");
 
-// `npm run bench [-- options]`: a table on stdout, progress on stderr, everything as JSON in bench/results.
-if (import.meta.main) process.exit(await main());
+/** A start that Ctrl-C came into ends first: nobody else would stop what it began. */
+const startEndsWithinMs = 15_000;
 
 async function main(): Promise<number> {
   const cleanup = new Cleanup();
-  const interrupted = Promise.withResolvers<number>();
-  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.once(signal, () => interrupted.resolve(130));
-  try {
-    return await Promise.race([measure(cleanup), interrupted.promise]);
-  } finally {
+  const interrupted = Promise.withResolvers<undefined>();
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const)
+    process.once(signal, () => interrupted.resolve(undefined));
+  const measuring = measure(cleanup);
+  const ended = await Promise.race([measuring, interrupted.promise]);
+  await cleanup.run();
+  if (ended === undefined) {
+    await Promise.race([measuring, after(startEndsWithinMs)]);
     await cleanup.run();
-  }
+  } else if (ended instanceof TypeError) process.stderr.write(`${ended.message}\n${usage}`);
+  else if (ended instanceof Error) process.stderr.write(`${ended.stack}\n`);
+  else return 0;
+  return ended === undefined ? 130 : 1;
 }
 
-async function measure(cleanup: Cleanup): Promise<number> {
+function after(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}
+
+/** Never rejects: what went wrong is the result. */
+async function measure(cleanup: Cleanup): Promise<"done" | Error> {
   try {
     const options = readOptions(process.argv.slice(2));
     await mkdir(results, { recursive: true });
     const result = await runBench(options, cleanup, (line) => process.stderr.write(`${line}\n`));
     const path = join(results, `${new Date().toISOString().replaceAll(":", "-")}.json`);
-    await writeFile(
-      path,
-      `${JSON.stringify({ options: { ...options, parts: [...options.parts] }, ...result }, null, 2)}\n`,
-    );
+    const parts = [...options.parts];
+    await writeFile(path, `${JSON.stringify({ options: { ...options, parts }, ...result }, null, 2)}\n`);
     process.stdout.write(`${tableLines(result).join("\n")}\n`);
     if (options.quick) process.stdout.write(`${JSON.stringify(summary(result))}\n`);
-    return 0;
+    return "done";
   } catch (error) {
-    process.stderr.write(error instanceof TypeError ? `${error.message}\n${usage}` : `${(error as Error).stack}\n`);
-    return 1;
+    return error instanceof Error ? error : new Error(String(error));
   }
 }
+
+// `npm run bench [-- options]`: a table on stdout, progress on stderr, everything as JSON in bench/results.
+if (import.meta.main) process.exit(await main());

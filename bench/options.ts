@@ -21,6 +21,8 @@ export interface Options {
   /** The last line of the output is one JSON object. */
   readonly quick: boolean;
   readonly profile: boolean;
+  /** One service for all its rows: a smoke test has no time for two. */
+  readonly oneService: boolean;
   /** Beside the warm-up, which is dropped. */
   readonly rounds: number;
   readonly roundMs: number;
@@ -29,8 +31,11 @@ export interface Options {
   readonly latencyWindowMs: number;
 }
 
-export const usage = `npm run bench -- [--quick | --smoke] [--only ${partNames.join(",")}] [--rounds n] [--round-ms n] [--profile]
-`;
+const usageParts = [
+  "npm run bench -- [--quick | --smoke] [--rounds n] [--round-ms n] [--profile]",
+  `  [--only ${partNames.join(",")}]`,
+];
+export const usage = `${usageParts.join("\n")}\n`;
 
 const modes = {
   full: { rounds: 7, roundMs: 3_000, calibrateMs: 2_000, latencyWindows: 5, latencyWindowMs: 10_000 },
@@ -59,6 +64,7 @@ export function readOptions(argv: readonly string[]): Options {
     parts: new Set(partsOf(values.only, values.quick || values.smoke)),
     quick: values.quick || values.smoke,
     profile: values.profile,
+    oneService: values.smoke,
     rounds: wholeNumber("--rounds", values.rounds, mode.rounds),
     roundMs: wholeNumber("--round-ms", values["round-ms"], mode.roundMs),
   };

@@ -15,7 +15,8 @@ const targets: Readonly<Partial<Record<RowName, number>>> = {
 export function tableLines(result: BenchResult): readonly string[] {
   return [
     "",
-    `Node ${result.node}, PostgreSQL ${result.postgres} with fsync on, fdatasync p50 ${result.fdatasyncP50Ms.toFixed(2)} ms`,
+    `Node ${result.node}, PostgreSQL ${result.postgres} with fsync on, ` +
+      `fdatasync p50 ${result.fdatasyncP50Ms.toFixed(2)} ms`,
     "",
     ...(result.rows.length === 0 ? [] : rowLines(result.rows)),
     ...result.left.map(({ name, why }) => `${name}: not measured. ${why}`),

@@ -25,7 +25,7 @@ export function saleFields(id: string): Readonly<Record<string, string>> {
     mid: "M00000000000001",
     paymentType: "card",
     refId: "600112345678",
-    reqId: "5a0a9f0e-6a3c-4c29-9a4e-2d6f3f1d7c11",
+    reqId: id,
     status: "SUCCESS",
     swipeType: "C",
     tc: "0123456789ABCDEF",

@@ -11,7 +11,7 @@ export interface StartResult {
   readonly firstMs: number;
   /** Again, on the home as it stands. */
   readonly againMs: number;
-  /** Of one core, in percent, of the service with PostgreSQL while nothing happens; undefined where it cannot be read. */
+  /** Percent of one core, PostgreSQL included, while nothing happens; undefined where it cannot be read. */
   readonly idlePercent: number | undefined;
 }
 

@@ -23,18 +23,31 @@ export interface Surroundings {
   newDatabase(name: string): Promise<string>;
 }
 
-/** Runs last in, first out; each but once. What fails does not keep the rest from running. */
+/**
+ * Runs last in, first out; each but once. What fails does not keep the rest from running, and what is added after the
+ * run began, by a start that was under way then, runs at once.
+ */
 export class Cleanup {
   readonly #steps: (() => Promise<unknown> | unknown)[] = [];
+  readonly #folders: string[] = [];
+  #began = false;
 
   add(step: () => Promise<unknown> | unknown): void {
     this.#steps.push(step);
+    if (this.#began) void this.run();
+  }
+
+  /** Removed at the end of every run: what was still starting may have made it again. */
+  addFolder(path: string): void {
+    this.#folders.push(path);
   }
 
   async run(): Promise<void> {
+    this.#began = true;
     for (let step = this.#steps.pop(); step !== undefined; step = this.#steps.pop()) {
       await Promise.resolve(step()).catch(() => undefined);
     }
+    for (const path of this.#folders) await rm(path, { recursive: true, force: true }).catch(() => undefined);
   }
 }
 
@@ -43,7 +56,7 @@ export async function startSurroundings(
   wanted: { readonly redis: boolean; readonly postgresSettings: Readonly<Record<string, string>> },
 ): Promise<Surroundings> {
   const folder = await mkdtemp(join(tmpdir(), "paybell-bench-"));
-  cleanup.add(() => rm(folder, { recursive: true, force: true }));
+  cleanup.addFolder(folder);
   // As root, PostgreSQL runs as another user, who passes through here.
   await chmod(folder, 0o711);
   const certificate = await loopbackCertificate(folder);

@@ -84,7 +84,7 @@ export function callerMethods(process: NodeJS.Process) {
       return taken;
     },
 
-    /** Calls when the schedule says, whatever became of the calls before: a Poisson process, as of independent callers. */
+    /** Calls when the schedule says, whatever became of the calls before: a Poisson process. */
     async openLoop({ ratePerS, durationMs, callbackBase }: OpenLoop): Promise<OpenLoopOutcome> {
       const startMs = nowMs(process) + 50;
       const scheduledMs = poisson(ratePerS, durationMs).map((afterMs) => startMs + afterMs);

@@ -1,0 +1,34 @@
+import { expect, test } from "vitest";
+import { runBench } from "./bench.ts";
+import { readOptions } from "./options.ts";
+import { summary, tableLines } from "./report.ts";
+import { percentile, spread } from "./statistics.ts";
+import { Cleanup } from "./surroundings.ts";
+
+test("the bench measures raw, the engine, the service and the latency, and leaves nothing running", async () => {
+  const cleanup = new Cleanup();
+  try {
+    const options = readOptions(["--smoke", "--only", "raw,engine,service,latency", "--round-ms", "50"]);
+    const result = await runBench(options, cleanup, () => undefined);
+    const { raw_per_s, engine_per_s, service_per_s, bullmq_per_s, latency_p99_ms } = summary(result);
+    for (const measured of [raw_per_s, engine_per_s, service_per_s, latency_p99_ms])
+      expect(measured).toBeGreaterThan(0);
+    expect(bullmq_per_s).toBeNull();
+    expect(tableLines(result).join("\n")).toContain("engine: completions in process");
+  } finally {
+    await cleanup.run();
+  }
+});
+
+test("an unknown part is refused by its name", () => {
+  expect(() => readOptions(["--only", "raw,engin"])).toThrow(/engin$/);
+  expect(() => readOptions(["--rounds", "0"])).toThrow(/--rounds/);
+});
+
+test("a percentile is a value that occurred, an even median the mean of the middle two", () => {
+  expect(percentile([3, 1, 2], 50)).toBe(2);
+  expect(percentile([4, 1, 2, 3], 50)).toBe(2.5);
+  expect(percentile([...Array(100).keys()], 99)).toBe(98);
+  expect(percentile([], 50)).toBeNaN();
+  expect(spread([0.5, 0.3, 0.4])).toEqual({ median: 0.4, min: 0.3, max: 0.5 });
+});
