@@ -27,7 +27,7 @@ export interface InstanceStore {
   leave(instance: Instance): Promise<void>;
 }
 
-export const leaseMs = 8_000;
+const leaseMs = 8_000;
 const renewEveryMs = 2_000;
 
 /**
