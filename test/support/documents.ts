@@ -69,10 +69,10 @@ function fenceAfter(lines: readonly string[], from: number): Fence | undefined {
 }
 
 /**
- * What differs from run to run is alike afterwards: ids, times, ports, keys, and what a bank makes up. A reqId stays: the
+ * What differs from run to run is alike afterwards: ids, times, ports, and what a bank makes up. A reqId stays: the
  * example itself chose it.
  */
-export function normalised(answer: string): string {
+function normalised(answer: string): string {
   return answer
     .replaceAll(/[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}/g, "<id>")
     .replaceAll(/\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(?:\.\d+)?Z/g, "<time>")
