@@ -3,7 +3,7 @@ import type { Clock } from "../clock.ts";
 import type { Partner } from "../partners/partner.ts";
 import { KeyExhausted, type SealBudget } from "../partners/seal-budget.ts";
 import type { Attempted, Attempting } from "./dispatcher.ts";
-import { makeEnvelope } from "./envelope.ts";
+import { type MakeEnvelope, makeEnvelope } from "./envelope.ts";
 import { nextAttempt, statusFailure } from "./schedule.ts";
 import type { Attempt, Claimed, FailureReason } from "./store.ts";
 import type { Post, PostResult } from "./transport.ts";
@@ -11,6 +11,8 @@ import type { Post, PostResult } from "./transport.ts";
 export interface AttemptParts {
   readonly transport: { post(post: Post): Promise<PostResult> };
   readonly seals: Pick<SealBudget, "take">;
+  /** Default: in this thread, however large. */
+  readonly makeEnvelope?: MakeEnvelope;
   readonly clock: Clock;
   readonly log: Logger;
   /** For everything: connecting, sending, the answer. */
@@ -74,7 +76,7 @@ async function tryOnce(
     if (!(error instanceof KeyExhausted)) throw error;
     return { failure: { reason: "key_exhausted", detail: error.message } };
   }
-  const envelope = makeEnvelope(claimed.content, partner, {
+  const envelope = await (parts.makeEnvelope ?? makeEnvelope)(claimed.content, partner, {
     notificationId: claimed.id,
     command: claimed.command,
     originalId: claimed.originalId,

@@ -1,0 +1,243 @@
+import { openAndVerify } from "@paybell/contract";
+import { pino } from "pino";
+import { afterEach, describe, expect, test } from "vitest";
+import { systemClock } from "../clock.ts";
+import { type ChainId, type NotificationId, newId, type PartnerId } from "../ids.ts";
+import type { IpnFacts } from "../ipn/facts.ts";
+import { partnerSnapshot } from "../partners/partner.fixture.ts";
+import type { Partner } from "../partners/partner.ts";
+import { attempting } from "./attempt.ts";
+import { dataOf, type EnvelopeFor } from "./envelope.ts";
+import { SealingQueueFull, SealingWorker, SealingWorkerDied, type SealingWorkerOptions } from "./sealing-worker.ts";
+import type { Claimed } from "./store.ts";
+import { httpsPeer, makeAuthority } from "./transport.fixture.ts";
+import { Transport } from "./transport.ts";
+
+const entries = 50_000;
+
+const sale: IpnFacts = { kind: "card", command: "SALE", fields: { id: "t-1", amount: "150000", currency: "VND" } };
+
+function settlementOf(count: number): string {
+  const settlement: IpnFacts = {
+    kind: "settlement",
+    command: "SETTLEMENT",
+    fields: { id: "s-1", saleTotalAmount: "10", voidTotalAmount: "2", status: "SUCCESS", mid: "Bún bò 🍜" },
+    settlementList: Array.from({ length: count }, (_, at) => ({ reqId: `5f0c2a${at}`, refNo: String(at) })),
+    currency: "USD",
+  };
+  return JSON.stringify(settlement);
+}
+
+function attempt(): EnvelopeFor {
+  return {
+    notificationId: newId() as NotificationId,
+    command: "SETTLEMENT",
+    originalId: null,
+    attemptNo: 1,
+    callbackUrl: "https://callback.test/ipn",
+    outOfOrder: false,
+    nowMs: 1_750_000_000_999,
+  };
+}
+
+const lines: string[] = [];
+const workers: SealingWorker[] = [];
+afterEach(async () => {
+  await Promise.all(workers.splice(0).map((worker) => worker.stop()));
+  lines.length = 0;
+});
+
+function sealingWorker(options: Partial<SealingWorkerOptions> = {}): SealingWorker {
+  const worker = new SealingWorker({ log: pino({}, { write: (line) => void lines.push(line) }), ...options });
+  workers.push(worker);
+  return worker;
+}
+
+function opened(partner: Partner, body: string | Buffer) {
+  const { settings, keys } = partner;
+  return openAndVerify(body.toString(), {
+    sealing: settings,
+    signing: settings.signing,
+    encryptionKeys: [keys.encryption],
+    signingKeys: [keys.signing.key],
+  });
+}
+
+describe("a large envelope", () => {
+  test.each(["aes-256-gcm", "aes-256-cbc", "jwe"] as const)(
+    "sealed with %s in the thread opens to the IPN that it was",
+    async (cipher) => {
+      const worker = sealingWorker();
+      const partner = partnerSnapshot({ cipher, signing: { mode: "whole" } });
+      const at = attempt();
+      const { body, headers, keyId } = await worker.make(settlementOf(entries), partner, at);
+      expect(body).toBeInstanceOf(Buffer);
+      const { ipn, kind } = opened(partner, body);
+      expect(kind).toBe("settlement");
+      expect(ipn).toMatchObject({ id: "s-1", mid: "Bún bò 🍜", callbackUrl: at.callbackUrl });
+      expect((ipn as unknown as { settlementList: unknown[] }).settlementList).toHaveLength(entries);
+      expect(JSON.parse(body.toString())).toEqual({ data: dataOf(body) });
+      expect(headers["webhook-id"]).toBe(at.notificationId);
+      expect(keyId).toBe(partner.keys.encryption.id);
+    },
+  );
+
+  test("is made by one thread for all, at most four at a time, and each is the one that was asked for", async () => {
+    const worker = sealingWorker({ smallCharsMax: 0 });
+    const asked = Array.from({ length: 20 }, () => {
+      const partner = partnerSnapshot();
+      return { partner, envelope: worker.make(settlementOf(10), partner, attempt()) };
+    });
+    expect(worker.standing.jobs).toBe(4);
+    const { threadId } = worker.standing;
+    for (const { partner, envelope } of asked) {
+      const { body } = await envelope;
+      expect(opened(partner, body).keyId).toBe(partner.keys.encryption.id);
+      expect(worker.standing.jobs).toBeLessThanOrEqual(4);
+    }
+    expect(worker.standing).toEqual({ jobs: 0, waitingChars: 0, threadId });
+  });
+
+  test("that comes when too much waits is refused at once, and those before it are made", async () => {
+    const content = settlementOf(100);
+    const worker = sealingWorker({ smallCharsMax: 0, waitingCharsMax: 2 * content.length });
+    const partner = partnerSnapshot();
+    const made = Array.from({ length: 6 }, () => worker.make(content, partner, attempt()));
+    const refused = worker.make(content, partner, attempt());
+    await expect(refused).rejects.toBeInstanceOf(SealingQueueFull);
+    await expect(refused).rejects.toMatchObject({ code: "unavailable", retryAfterS: 1 });
+    for (const envelope of made) expect((await envelope).keyId).toBe(partner.keys.encryption.id);
+    await expect(worker.make(content, partner, attempt())).resolves.toHaveProperty("headers");
+  });
+
+  test("that is larger than all that may wait is made when nothing else waits", async () => {
+    const worker = sealingWorker({ smallCharsMax: 0, jobsMax: 1, waitingCharsMax: 10 });
+    const made = [1, 2].map(() => worker.make(settlementOf(100), partnerSnapshot(), attempt()));
+    expect(await Promise.all(made)).toHaveLength(2);
+  });
+
+  test("whose facts cannot be read fails without a word of them, and the thread goes on", async () => {
+    const worker = sealingWorker({ smallCharsMax: 0 });
+    const partner = partnerSnapshot();
+    const bad = Promise.resolve(worker.make("cardHolder NGUYEN VAN A", partner, attempt()));
+    const failure = await bad.then(String, (error: unknown) => String(error));
+    expect(failure).toContain("It cannot be sealed");
+    expect(failure).not.toContain("NGUYEN");
+    const { threadId } = worker.standing;
+    await expect(worker.make(settlementOf(1), partner, attempt())).resolves.toHaveProperty("body");
+    expect(worker.standing.threadId).toBe(threadId);
+  });
+
+  test("that does not fit into the thread's memory ends the thread, and not the process", async () => {
+    const worker = sealingWorker({ heapMbMax: 32 });
+    const partner = partnerSnapshot();
+    const large = worker.make(settlementOf(10 * entries), partner, attempt());
+    const behind = worker.make(settlementOf(entries), partner, attempt());
+    const { threadId } = worker.standing;
+    await expect(large).rejects.toBeInstanceOf(SealingWorkerDied);
+    await expect(behind).rejects.toThrow(/thread ended .* before it had sealed this/);
+    expect(lines.join("")).toContain("the sealing thread broke");
+    const { body } = await worker.make(settlementOf(entries / 5), partner, attempt());
+    expect(opened(partner, body).kind).toBe("settlement");
+    expect(worker.standing.threadId).not.toBe(threadId);
+  });
+
+  test("that the thread says nothing about for too long fails", async () => {
+    // The thread has not even started by then.
+    const stuck = sealingWorker({ smallCharsMax: 0, silentMs: 1 });
+    await expect(stuck.make(settlementOf(1), partnerSnapshot(), attempt())).rejects.toThrow(/stuck/);
+    expect(stuck.standing).toEqual({ jobs: 0, waitingChars: 0, threadId: undefined });
+    expect(lines.join("")).toContain("the sealing thread is stuck");
+  });
+
+  test("asked for when sealing has stopped, or not made by then, fails", async () => {
+    const worker = sealingWorker({ smallCharsMax: 0, jobsMax: 1 });
+    const made = [1, 2].map(() => worker.make(settlementOf(1), partnerSnapshot(), attempt()));
+    const stopped = worker.stop();
+    for (const envelope of made) await expect(envelope).rejects.toBeInstanceOf(SealingWorkerDied);
+    await expect(worker.make(settlementOf(1), partnerSnapshot(), attempt())).rejects.toThrow(/stopped/);
+    await stopped;
+    expect(worker.standing).toEqual({ jobs: 0, waitingChars: 0, threadId: undefined });
+  });
+
+  test("starts the thread, which ends once nobody has needed it for a while", async () => {
+    const worker = sealingWorker({ smallCharsMax: 0, silentMs: 1_000 });
+    expect(worker.standing.threadId).toBeUndefined();
+    await worker.make(settlementOf(1), partnerSnapshot(), attempt());
+    expect(worker.standing.threadId).toBeGreaterThan(0);
+    await expect.poll(() => worker.standing.threadId, { timeout: 10_000 }).toBeUndefined();
+    expect(lines).toEqual([]);
+    await expect(worker.make(settlementOf(1), partnerSnapshot(), attempt())).resolves.toHaveProperty("body");
+  });
+});
+
+test("a small envelope is made at once, without a thread", () => {
+  const worker = sealingWorker();
+  const made = worker.make(JSON.stringify(sale), partnerSnapshot(), attempt());
+  expect(made).toHaveProperty("body", expect.any(String));
+  expect(worker.standing.threadId).toBeUndefined();
+});
+
+test("small deliveries are accepted while a settlement of 50,000 entries is being sealed", async () => {
+  const authority = await makeAuthority("Partners of a test");
+  const peer = await httpsPeer(await authority.issue("localhost"), (_request, response) =>
+    response.writeHead(204).end(),
+  );
+  const log = pino({ level: "silent" });
+  const worker = sealingWorker();
+  const transport = new Transport({
+    clock: systemClock,
+    resolve: async () => ["127.0.0.1"],
+    sandbox: true,
+    extraCas: [authority.cert],
+    connectTimeoutMs: 5_000,
+  });
+  const send = attempting({
+    transport,
+    seals: { take: () => undefined },
+    makeEnvelope: worker.make,
+    clock: systemClock,
+    log,
+    attemptTimeoutMs: 15_000,
+    random: () => 0.5,
+  });
+  const partner = partnerSnapshot({ callBackUrl: `https://localhost:${peer.port}/ipn` });
+  const order: string[] = [];
+  const deliver = async (name: string, content: string) => {
+    const { attempt: made } = await send(claimedOf(partner.id, content), partner);
+    order.push(`${name} ${made.httpStatus}`);
+  };
+  try {
+    // The connection and the thread stand: what is measured is the sealing alone.
+    await Promise.all([deliver("first", JSON.stringify(sale)), worker.make(settlementOf(entries), partner, attempt())]);
+    const settlements = [1, 2, 3].map(() => deliver("settlement", settlementOf(entries)));
+    await deliver("sale", JSON.stringify(sale));
+    await deliver("sale", JSON.stringify(sale));
+    expect(worker.standing.jobs).toBeGreaterThan(0);
+    await Promise.all(settlements);
+  } finally {
+    transport.close();
+  }
+  const settled = "settlement 204";
+  expect(order.slice(0, 2)).toEqual(["first 204", "sale 204"]);
+  expect(order.indexOf("sale 204", 2)).toBeLessThan(order.lastIndexOf(settled));
+  expect(order.filter((one) => one === settled)).toHaveLength(3);
+});
+
+function claimedOf(partnerId: PartnerId, content: string): Claimed {
+  return {
+    partnerId,
+    id: newId(),
+    transactionId: null,
+    originalId: null,
+    chainId: newId() as ChainId,
+    command: "SETTLEMENT",
+    content,
+    callBackUrl: null,
+    toRegistered: false,
+    claimNo: 1,
+    attemptsMade: 0,
+    scheduleStartMs: 0,
+    outOfOrder: false,
+  };
+}
