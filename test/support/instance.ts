@@ -60,12 +60,15 @@ export async function spawnInstance(options: InstanceOptions): Promise<Instance>
     PAYBELL_PORT: String(await freePort()),
     ...options.env,
   });
-  void child.exited.then(() => rm(home, { recursive: true, force: true }));
+  const exited = child.exited.then(async (code) => {
+    await rm(home, { recursive: true, force: true });
+    return code;
+  });
   const [baseUrl = ""] = await child.said((line) => {
     if (!line.includes('"ready"')) return undefined;
     return (JSON.parse(line) as { urls: string[] }).urls;
   });
-  return { ...child, ...serviceClient(baseUrl) };
+  return { ...child, ...serviceClient(baseUrl), exited };
 }
 
 /** Free a moment ago. */
