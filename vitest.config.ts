@@ -1,3 +1,4 @@
+import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
 
 export default defineConfig({
@@ -13,6 +14,8 @@ export default defineConfig({
     ],
     exclude: ["**/node_modules/**", "scripts/fixtures/**"],
     pool: "forks",
+    // By itself vitest leaves a core free, and on two cores that is half of the time: many tests wait for leases.
+    maxWorkers: Math.max(2, availableParallelism() - 1),
     execArgv: ["--conditions=paybell-source"],
     testTimeout: 30_000,
     hookTimeout: 60_000,
