@@ -26,7 +26,10 @@ interface Failure {
   readonly detail: string;
 }
 
-/** Makes one attempt: chooses the URL, signs and seals as the partner agreed to receive it now, POSTs, and judges the answer. */
+/**
+ * Makes one attempt: chooses the URL, signs and seals as the partner agreed to receive it now, POSTs, and judges the
+ * answer.
+ */
 export function attempting(parts: AttemptParts): Attempting {
   return async (claimed, partner) => {
     const startedAtMs = parts.clock.nowMs();

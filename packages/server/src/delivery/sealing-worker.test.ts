@@ -204,8 +204,8 @@ test("small deliveries are accepted while a settlement of 50,000 entries is bein
   const partner = partnerSnapshot({ callBackUrl: `https://localhost:${peer.port}/ipn` });
   const order: string[] = [];
   const deliver = async (name: string, content: string) => {
-    const { attempt: made } = await send(claimedOf(partner.id, content), partner);
-    order.push(`${name} ${made.httpStatus}`);
+    const made = await send(claimedOf(partner.id, content), partner);
+    order.push(`${name} ${"attempt" in made ? made.attempt.httpStatus : "put off"}`);
   };
   try {
     // The connection and the thread stand: what is measured is the sealing alone.
@@ -225,13 +225,13 @@ test("small deliveries are accepted while a settlement of 50,000 entries is bein
 });
 
 function claimedOf(partnerId: PartnerId, content: string): Claimed {
-  return {
+  const claimed = {
     partnerId,
-    id: newId(),
+    id: newId<"notification">(),
     transactionId: null,
     originalId: null,
     chainId: newId() as ChainId,
-    command: "SETTLEMENT",
+    command: "SETTLEMENT" as const,
     content,
     callBackUrl: null,
     toRegistered: false,
@@ -239,5 +239,7 @@ function claimedOf(partnerId: PartnerId, content: string): Claimed {
     attemptsMade: 0,
     scheduleStartMs: 0,
     outOfOrder: false,
+    isProbe: false,
   };
+  return claimed;
 }
