@@ -57,9 +57,9 @@ export class World {
     this.options = options;
   }
 
-  /** A new process. Its lease stands until it is gone. */
-  async start(): Promise<LedgerInstance> {
-    const instance = new LedgerInstance(this, await insertInstance(this.connections.pool, 3_600_000));
+  /** A new process. Its lease stands until it is gone, or is `held` by somebody else. */
+  async start(held?: Instance): Promise<LedgerInstance> {
+    const instance = new LedgerInstance(this, held ?? (await insertInstance(this.connections.pool, 3_600_000)));
     this.instances.push(instance);
     return instance;
   }
@@ -327,6 +327,23 @@ export class Till {
 
 function newReqId(): string {
   return crypto.randomUUID();
+}
+
+/** Has the bank hold a Sale of an open batch that the ledger does not know: their totals differ from now on. */
+export function bookStray({ bank }: World, { tid, mid }: Till, batchNo = "000001"): void {
+  bank.receive({
+    command: "SALE",
+    transactionId: newId(),
+    traceNo: "900001",
+    invoiceNo: "900001",
+    tid,
+    mid,
+    batchNo,
+    repeat: false,
+    cardToken: "tok_approve",
+    amountMinor: 1n,
+    currency: "VND",
+  });
 }
 
 /** A field as the IPN's table names it. */

@@ -1,0 +1,284 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { AcquirerMessage } from "../acquirer/acquirer.ts";
+import type { Partner } from "../partners/partner.ts";
+import { bookStray, field, type LedgerInstance, Till, World } from "./ledger.fixture.ts";
+import type { Transaction } from "./transaction.ts";
+
+let world: World;
+let instance: LedgerInstance;
+let partner: Partner;
+beforeAll(async () => {
+  world = await World.open();
+  instance = await world.start();
+  partner = await world.partner();
+});
+afterAll(() => world.close());
+
+const entry = (sale: Transaction) => ({ reqId: field(sale, "reqId"), refNo: field(sale, "refId") });
+
+/** Everything that the acquirer is asked on one terminal, in order. */
+function watch(till: Till, on = instance): { readonly asked: AcquirerMessage[]; ends(): void } {
+  const asked: AcquirerMessage[] = [];
+  const ends = on.acquirer.behave((message) => {
+    if (message.tid === till.tid) asked.push(message);
+    return undefined;
+  });
+  return { asked, ends };
+}
+
+describe("a settlement", () => {
+  test("counts Sales and Completes, voided ones on both sides, and lists those that stand", async () => {
+    const till = new Till();
+    const standing = await instance.ended(partner, till.sale("tok_approve", "12.50", "USD"));
+    const voided = await instance.ended(partner, till.sale("tok_approve", "7.05", "USD"));
+    await instance.ended(partner, till.void(voided));
+    const reversed = await instance.ended(partner, till.sale("tok_approve", "99", "USD"));
+    await instance.ended(partner, till.reversal(reversed));
+    await instance.ended(partner, till.sale("tok_decline_51", "5", "USD"));
+    await instance.ended(partner, till.preAuth("tok_approve", "50", "USD"));
+    const completed = await instance.ended(partner, till.preAuth("tok_approve", "50", "USD"));
+    const complete = await instance.ended(partner, till.complete(completed, "20.3"));
+    const request = { ...till.settlement(), merchantTransId: "day-1", extraData: "{}", deviceId: "SN-1" };
+    const settled = await instance.ended(partner, request);
+    expect(settled.facts).toMatchObject({
+      kind: "settlement",
+      currency: "USD",
+      fields: {
+        batchNo: "000001",
+        status: "SUCCESS",
+        quantity: "2",
+        saleQuantity: "3",
+        saleTotalAmount: "39.85",
+        voidQuantity: "1",
+        voidTotalAmount: "7.05",
+        merchantTransId: "day-1",
+        extraData: "{}",
+        deviceId: "SN-1",
+        reqId: request.reqId,
+        tid: till.tid,
+        mid: till.mid,
+      },
+      settlementList: [entry(standing), entry(complete)],
+    });
+    expect(await world.ipnsOf(settled.id)).toEqual([settled.facts]);
+    expect(world.bank.settledBatch(till.mid, till.tid, "USD")).toEqual({
+      batchNo: "000001",
+      currency: "USD",
+      saleQuantity: 3,
+      saleTotalMinor: 3_985n,
+      voidQuantity: 1,
+      voidTotalMinor: 705n,
+    });
+    expect(field(await instance.ended(partner, till.sale()), "batchNo")).toBe("000002");
+  });
+
+  test("of an empty batch settles with zeros, also on a terminal that was never seen", async () => {
+    const till = new Till();
+    for (const batchNo of ["000001", "000002"]) {
+      const settled = await instance.ended(partner, till.settlement());
+      expect(settled).toMatchObject({
+        state: "SUCCESS",
+        facts: {
+          fields: { batchNo, quantity: "0", saleTotalAmount: "0", voidQuantity: "0", voidTotalAmount: "0" },
+          settlementList: [],
+        },
+      });
+      expect(Object.hasOwn(settled.facts, "currency")).toBe(false);
+    }
+  });
+
+  test("sums beyond what a number holds, exactly", async () => {
+    const till = new Till();
+    const amounts = Array.from({ length: 12 }, (_, index) => `99999999999${index % 10}`);
+    for (const amount of amounts) await instance.ended(partner, till.sale("tok_approve", amount));
+    const settled = await instance.ended(partner, till.settlement());
+    const sum = amounts.reduce((total, amount) => total + BigInt(amount), 0n);
+    expect(settled.facts.fields).toMatchObject({ saleTotalAmount: String(sum), saleQuantity: "12" });
+  });
+
+  test("holds money commands and a second settlement off while it runs, with Retry-After; a Logon goes on", async () => {
+    const till = new Till();
+    const sale = await instance.ended(partner, till.sale());
+    const preAuth = await instance.ended(partner, till.preAuth());
+    instance.nextFares("SETTLEMENT", { answers: { afterMs: 150 } });
+    const settling = await instance.begun(partner, till.settlement());
+    const requests = [till.sale(), till.preAuth(), till.void(sale), till.complete(preAuth), till.void(preAuth)];
+    for (const request of [...requests, till.settlement(), till.batchUpload(), till.reversal(sale)]) {
+      const refused = instance.run(partner, request);
+      await expect(refused).rejects.toMatchObject({ status: 409, code: "settlement_in_progress", retryAfterS: 5 });
+    }
+    expect(await instance.ended(partner, till.logon())).toMatchObject({ state: "SUCCESS" });
+    expect(await instance.ended(partner, new Till().sale())).toMatchObject({ state: "SUCCESS" });
+    expect(await instance.endOf(settling)).toMatchObject({ state: "SUCCESS" });
+    const afterwards = await instance.ended(partner, requests[0] ?? till.sale());
+    expect(field(afterwards, "batchNo")).toBe("000002");
+    await expect(instance.run(partner, till.void(sale))).rejects.toMatchObject({ code: "batch_settled" });
+  });
+
+  test("waits for what is in flight and for Reversals that are not answered yet", async () => {
+    const till = new Till();
+    let answersReversals = false;
+    const silence = instance.acquirer.behave(({ command, tid }) =>
+      command === "REVERSAL" && tid === till.tid && !answersReversals ? { answers: "lost" } : undefined,
+    );
+    const { asked, ends } = watch(till);
+    const slow = await instance.begun(partner, till.sale("tok_slow_100"));
+    const timedOut = await instance.begun(partner, till.sale("tok_timeout"));
+    const settling = await instance.begun(partner, till.settlement());
+    await instance.endOf(slow);
+    await instance.endOf(timedOut);
+    await expect.poll(async () => (await world.reversalOf(timedOut.id))?.tries, { timeout: 5_000 }).toBe(2);
+    expect((await instance.find(partner, settling.id)).state).toBe("INIT");
+    expect(asked.map(({ command }) => command)).not.toContain("SETTLEMENT");
+    answersReversals = true;
+    await expect
+      .poll(() => world.hurry().then(() => instance.find(partner, settling.id)), { timeout: 8_000, interval: 100 })
+      .toMatchObject({ state: "SUCCESS", facts: { fields: { saleQuantity: "1", saleTotalAmount: "150000" } } });
+    ends();
+    silence();
+    expect(asked.at(-1)?.command).toBe("SETTLEMENT");
+    expect(world.bank.find(timedOut.id)).toMatchObject({ standing: "reversed" });
+  });
+
+  test("that the acquirer refuses opens the batch again under its number, and tells the totals that were tried", async () => {
+    const till = new Till();
+    const sale = await instance.ended(partner, till.sale());
+    instance.nextFares("SETTLEMENT", { declines: "96" });
+    const refused = await instance.ended(partner, till.settlement());
+    expect(refused).toMatchObject({
+      state: "ERROR",
+      facts: {
+        fields: { status: "ERROR", batchNo: "000001", saleQuantity: "1", saleTotalAmount: "150000", quantity: "1" },
+        settlementList: [],
+      },
+    });
+    expect(await world.ipnsOf(refused.id)).toEqual([refused.facts]);
+    const more = await instance.ended(partner, till.sale());
+    expect(field(more, "batchNo")).toBe("000001");
+    await instance.ended(partner, till.void(sale));
+    const settled = await instance.ended(partner, till.settlement());
+    expect(settled.facts).toMatchObject({
+      fields: { batchNo: "000001", saleQuantity: "2", voidQuantity: "1" },
+      settlementList: [entry(more)],
+    });
+  });
+
+  test("that is not answered stays CLOSING, is asked again as it was, and its IPN follows the outcome", async () => {
+    const till = new Till();
+    const sale = await instance.ended(partner, till.sale());
+    let silent = true;
+    const silence = instance.acquirer.behave(({ command, tid }) =>
+      command === "SETTLEMENT" && tid === till.tid && silent ? { answers: "never" } : undefined,
+    );
+    const { asked, ends } = watch(till);
+    const settling = await instance.begun(partner, till.settlement());
+    const unanswered = () => asked.filter(({ command }) => command === "SETTLEMENT").length;
+    for (const times of [1, 2, 3]) {
+      await expect.poll(unanswered, { timeout: 5_000 }).toBe(times);
+      expect(await instance.find(partner, settling.id)).toMatchObject({ state: "INIT" });
+      await expect(instance.run(partner, till.sale())).rejects.toMatchObject({ code: "settlement_in_progress" });
+      expect(await world.ipnsOf(settling.id)).toEqual([]);
+      // It is due again once its time-out has passed: from then on the clock need not be waited for.
+      const noted = () =>
+        world.query("SELECT FROM settlements WHERE id = $1 AND due_at < now() + interval '6 s'", [settling.id]);
+      if (times < 3) await expect.poll(noted, { timeout: 5_000 }).toHaveLength(1);
+      if (times < 3) await world.hurry();
+    }
+    silent = false;
+    await expect
+      .poll(() => world.hurry().then(() => instance.find(partner, settling.id)), { timeout: 8_000, interval: 300 })
+      .toMatchObject({ state: "SUCCESS", facts: { settlementList: [entry(sale)] } });
+    ends();
+    silence();
+    const [first, ...repeats] = asked;
+    expect(first).toMatchObject({ repeat: false });
+    for (const repeated of repeats) expect(repeated).toEqual({ ...first, repeat: true });
+    expect(await world.ipnsOf(settling.id)).toHaveLength(1);
+    expect(await world.reversalOf(settling.id)).toBeUndefined();
+  });
+});
+
+describe("a bank that counts differently (95)", () => {
+  async function differing(till: Till): Promise<{ readonly sales: Transaction[]; readonly voided: Transaction }> {
+    const sales = [await instance.ended(partner, till.sale()), await instance.ended(partner, till.sale())];
+    const voided = await instance.ended(partner, till.sale());
+    await instance.ended(partner, till.void(voided));
+    bookStray(world, till);
+    return { sales, voided };
+  }
+
+  test("is uploaded the batch, transaction by transaction, and settles by that", async () => {
+    const till = new Till();
+    const { sales, voided } = await differing(till);
+    const { asked, ends } = watch(till);
+    const settled = await instance.ended(partner, till.settlement());
+    ends();
+    expect(settled).toMatchObject({
+      state: "SUCCESS",
+      facts: { fields: { saleQuantity: "3", voidQuantity: "1" }, settlementList: sales.map(entry) },
+    });
+    const uploads = asked.flatMap((message) => (message.command === "BATCH_UPLOAD" ? [message] : []));
+    expect(asked.map(({ command }) => command)).toEqual([
+      "SETTLEMENT",
+      "BATCH_UPLOAD",
+      "BATCH_UPLOAD",
+      "BATCH_UPLOAD",
+      "SETTLEMENT",
+    ]);
+    expect(uploads.map(({ uploaded, voided: isVoided }) => [uploaded.transactionId, isVoided])).toEqual([
+      ...sales.map(({ id }) => [id, false]),
+      [voided.id, true],
+    ]);
+    expect(asked.at(-1)).toMatchObject({ afterUpload: true });
+    expect(world.bank.settledBatch(till.mid, till.tid, "VND")).toMatchObject({ saleQuantity: 3, voidQuantity: 1 });
+  });
+
+  test("and still does after the upload refuses it, once: the batch is open again", async () => {
+    const till = new Till();
+    await differing(till);
+    const disagrees = instance.acquirer.behave(({ command, tid }) =>
+      command === "SETTLEMENT" && tid === till.tid ? { declines: "95" } : undefined,
+    );
+    const { asked, ends } = watch(till);
+    const refused = await instance.ended(partner, till.settlement());
+    ends();
+    disagrees();
+    expect(refused).toMatchObject({ state: "ERROR", facts: { settlementList: [] } });
+    expect(asked.filter(({ command }) => command === "SETTLEMENT")).toHaveLength(1 + 1);
+    expect(field(await instance.ended(partner, till.sale()), "batchNo")).toBe("000001");
+  });
+
+  test("and refuses an upload has the settlement refused", async () => {
+    const till = new Till();
+    await differing(till);
+    instance.nextFares("BATCH_UPLOAD", { declines: "30" });
+    expect(await instance.ended(partner, till.settlement())).toMatchObject({ state: "ERROR" });
+    expect(await instance.ended(partner, till.settlement())).toMatchObject({ state: "SUCCESS" });
+  });
+});
+
+describe("a partner's own BATCH_UPLOAD", () => {
+  test("uploads what counts, leaves the batch open, and sends no IPN", async () => {
+    const till = new Till();
+    const sale = await instance.ended(partner, till.sale());
+    await instance.ended(partner, till.sale("tok_decline_05"));
+    const { asked, ends } = watch(till);
+    const uploaded = await instance.ended(partner, till.batchUpload());
+    ends();
+    expect(uploaded).toMatchObject({
+      state: "SUCCESS",
+      facts: { fields: { batchNo: "000001", isoResponseCode: "00" } },
+    });
+    expect(asked).toMatchObject([{ command: "BATCH_UPLOAD", uploaded: { transactionId: sale.id } }]);
+    expect(await world.ipnsOf(uploaded.id)).toEqual([]);
+    expect(field(await instance.ended(partner, till.sale()), "batchNo")).toBe("000001");
+  });
+
+  test("ends with the code of what was refused", async () => {
+    const till = new Till();
+    await instance.ended(partner, till.sale());
+    instance.nextFares("BATCH_UPLOAD", { declines: "30" });
+    const refused = await instance.ended(partner, till.batchUpload());
+    expect(refused).toMatchObject({ state: "ERROR", facts: { fields: { isoResponseCode: "30" } } });
+  });
+});
