@@ -71,7 +71,7 @@ export function pgBossMethods(process: NodeJS.Process): ContenderMethods {
           added.add(count);
         },
       }),
-    // No more: its own stop waits for its maintenance, for longer than a bench can, and the process ends after this.
+    // Not awaited: a loop's last call was seen never to answer, and the process ends after this.
     async close() {
       closed = true;
       added.add(0);
