@@ -1,0 +1,120 @@
+import { randomBytes } from "node:crypto";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { SimulatedAcquirer } from "../../packages/server/src/acquirer/simulator/simulator.ts";
+import { type Service, startService } from "../../packages/server/src/app.ts";
+import { readConfig } from "../../packages/server/src/config.ts";
+import { makeAuthority } from "../../packages/server/src/delivery/transport.fixture.ts";
+import { createLog } from "../../packages/server/src/log.ts";
+import { MasterKey } from "../../packages/server/src/partners/master-key.ts";
+import { reportedSale, sale } from "../support/commands.ts";
+import { createDatabase, type TestDatabase } from "../support/database.ts";
+import { callbackCa, type PartnerServer, startPartnerServer } from "../support/receiver.ts";
+import { eventually, operatorToken, type ServiceClient, serviceClient, type TestPartner } from "../support/service.ts";
+import { type Authorities, faults, flood } from "./misbehaving.ts";
+
+const attemptTimeoutMs = 2_500;
+/** Only the first attempt is of interest. */
+const retry = [3_600];
+
+interface AttemptView {
+  readonly attemptNo: number;
+  readonly reason: string | null;
+  readonly detail: string | null;
+  readonly httpStatus: number | null;
+}
+
+let authorities: Authorities;
+let database: TestDatabase;
+let service: Service;
+let client: ServiceClient;
+/** Its receiver behaves. */
+let good: TestPartner;
+/** Nobody calls it: the others' callbacks go to what misbehaves. */
+let unused: PartnerServer;
+const lines: string[] = [];
+beforeAll(async () => {
+  authorities = { trusted: await makeAuthority("Faulty partners"), foreign: await makeAuthority("Strangers") };
+  database = await createDatabase();
+  const env = {
+    PAYBELL_OPERATOR_TOKEN: operatorToken,
+    PAYBELL_ATTEMPT_TIMEOUT_MS: String(attemptTimeoutMs),
+    PAYBELL_CONNECT_TIMEOUT_MS: "1500",
+  };
+  service = await startService({
+    config: { ...readConfig(env), port: 0 },
+    databaseUrl: database.url,
+    masterKey: new MasterKey(randomBytes(32)),
+    acquirer: new SimulatedAcquirer(),
+    acquirerName: "simulator",
+    log: createLog("debug", { write: (line) => void lines.push(line) }),
+    sandbox: true,
+    hosts: ["127.0.0.1"],
+    callbackCas: [await callbackCa(), authorities.trusted.cert],
+  });
+  const [baseUrl = ""] = await service.listen();
+  client = serviceClient(baseUrl);
+  good = await client.register();
+  unused = await startPartnerServer();
+});
+afterAll(async () => {
+  await service.stop();
+  await Promise.all([good.server.close(), unused.close()]);
+  await database.drop();
+});
+
+function registerAt(callBackUrl: string): Promise<TestPartner> {
+  return client.register({ callBackUrl, retry }, { server: unused });
+}
+
+async function attemptsOf(partner: TestPartner, notificationId: string): Promise<readonly AttemptView[]> {
+  const { body } = await partner.call("GET", `/v1/notifications/${notificationId}`);
+  return body["attempts"] as AttemptView[];
+}
+
+/** At the well-behaved one. */
+function arrived(...transactionIds: unknown[]): Promise<unknown> {
+  return good.server.until((all) => {
+    const seen = new Set<unknown>(all.map(({ received }) => received?.ipn.id));
+    return transactionIds.every((id) => seen.has(id));
+  });
+}
+
+function notificationOf(body: Readonly<Record<string, unknown>>): string {
+  return (body["notification"] as { id: string }).id;
+}
+
+test.each(faults(attemptTimeoutMs))("a receiver that $name has that recorded, and costs nobody else", async (fault) => {
+  const bad = await registerAt(await fault.serve(authorities));
+  const { body } = await bad.run(sale());
+  const other = await good.run(sale());
+  await arrived(other.body["id"]);
+
+  const [first, ...more] = await eventually("the attempt to be recorded", async () => {
+    const attempts = await attemptsOf(bad, notificationOf(body));
+    return attempts.length > 0 ? attempts : undefined;
+  });
+  const { reasons, httpStatus, says } = fault;
+  expect(first).toMatchObject({ attemptNo: 1, httpStatus });
+  expect(reasons).toContain(first?.reason);
+  if (says === null) expect(first?.detail).toBeNull();
+  else expect(first?.detail).toMatch(says);
+  expect(more).toEqual([]);
+  const { body: standing } = await bad.call("GET", `/v1/notifications/${notificationOf(body)}`);
+  expect(standing["state"]).toBe(first?.reason === null ? "accepted" : "pending");
+});
+
+test("all of them at once, each with more than it may have in flight, cost nobody else, and end", async () => {
+  const urls = await Promise.all(faults(attemptTimeoutMs).map((fault) => fault.serve(authorities)));
+  const partners: TestPartner[] = [];
+  for (const url of urls) partners.push(await registerAt(url));
+  flood.bytes = 0;
+  await Promise.all(partners.map(({ id }) => client.report(Array.from({ length: 40 }, () => reportedSale(id)))));
+  const sales = await Promise.all(Array.from({ length: 50 }, () => good.run(sale())));
+  await arrived(...sales.map(({ body }) => body["id"]));
+
+  // Bounded: what hangs is given up, and every place is free again.
+  await eventually("every place to be free", async () => (service.inFlight() === 0 ? true : undefined), 30_000);
+  // 80 answers of 100 MB are 8 GB; measured: each was cut after 0.2 MB.
+  expect(flood.bytes).toBeLessThan(80 * 8 * 1_024 * 1_024);
+  expect(lines.filter((line) => line.includes('"level":"error"') || line.includes('"level":50'))).toEqual([]);
+});
