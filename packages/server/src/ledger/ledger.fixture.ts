@@ -1,5 +1,6 @@
 import { expect } from "vitest";
 import { createDatabase, type TestDatabase } from "../../../../test/support/database.ts";
+import type { Acquirer } from "../acquirer/acquirer.ts";
 import { SimulatedBank } from "../acquirer/simulator/bank.ts";
 import { next } from "../acquirer/simulator/behaviour.ts";
 import { SimulatedAcquirer } from "../acquirer/simulator/simulator.ts";
@@ -40,6 +41,8 @@ export class World {
   readonly clock: Clock = { nowMs: () => Date.now() + this.aheadMs, monotonicMs: () => performance.now() };
   /** How far the ledger's clock is ahead. */
   aheadMs = 0;
+  /** What every message waits for before it leaves. */
+  beforeAsk: (() => Promise<unknown>) | undefined;
   readonly database: TestDatabase;
   readonly connections: Database;
   readonly options: Required<WorldOptions>;
@@ -108,6 +111,21 @@ export class World {
       .toMatchObject({ state: "DONE", code });
   }
 
+  /** Resolves once no command runs, no Reversal is on its way and nothing is being settled for a partner. */
+  async quiet({ id }: Partner): Promise<void> {
+    const busy = async () => {
+      const rows = await this.query<{ what: string }>(
+        `SELECT command || ' ' || id AS what FROM transactions WHERE partner_id = $1 AND state = 'INIT'
+         UNION ALL SELECT 'Reversal of ' || transaction_id FROM reversals WHERE partner_id = $1 AND state = 'PENDING'
+         UNION ALL SELECT 'settlement ' || id FROM settlements WHERE partner_id = $1`,
+        [id],
+      );
+      if (rows.length > 0) await this.hurry();
+      return rows.map(({ what }) => what);
+    };
+    await expect.poll(busy, { timeout: 20_000, interval: 20 }).toEqual([]);
+  }
+
   async close(): Promise<void> {
     await Promise.all(this.instances.map((instance) => instance.close()));
     await this.connections.close();
@@ -146,7 +164,16 @@ export class LedgerInstance {
     const completions = life.of(new PostgresCompletions(connections.engine, { onDoubtfulReport: () => {} }));
     const reversals = life.of(new PostgresReversals(connections.engine));
     const settlements = life.of(new PostgresSettlements(connections.engine));
-    const acquirer = life.of(this.acquirer);
+    const { approvals } = this.acquirer;
+    const acquirer = life.of<Acquirer>({
+      approvals,
+      refusesToken: (token) => this.acquirer.refusesToken(token),
+      close: () => this.acquirer.close(),
+      ask: async (message, how) => {
+        await world.beforeAsk?.();
+        return this.acquirer.ask(message, how);
+      },
+    });
     const notifier = { reserve: () => this.#slot(), bornDue: () => {} };
     const events = life.of({ record: (event: NewEvent) => this.#record(event) });
     const completer = new Completer({

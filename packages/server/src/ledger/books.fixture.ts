@@ -1,0 +1,142 @@
+import { expect } from "vitest";
+import type { Partner } from "../partners/partner.ts";
+import type { Till, World } from "./ledger.fixture.ts";
+
+interface Row {
+  readonly id: string;
+  readonly command: string;
+  readonly state: string;
+  readonly original_id: string | null;
+  readonly tid: string;
+  readonly batch_no: string | null;
+  readonly amount_text: string | null;
+  readonly reversal_state: string | null;
+  readonly facts: {
+    readonly fields: Readonly<Record<string, string>>;
+    readonly settlementList?: readonly { readonly reqId: string; readonly refNo: string }[];
+    readonly currency?: string;
+  };
+  readonly ipns: number;
+}
+
+const charges = ["SALE", "PREAUTH", "PREAUTH_COMPLETE"];
+const notified = [...charges, "VOID", "SETTLEMENT"];
+
+/**
+ * Holds all that a partner's terminals have seen against the bank's books and against a naive count, once everything is
+ * quiet and settled. Returns how many successful settlements were checked.
+ */
+export async function audit(world: World, partner: Partner, tills: readonly Till[]): Promise<number> {
+  const rows = await world.query<Row>(
+    `SELECT t.id, t.command, t.state, t.original_id, t.tid, t.batch_no, t.amount_minor::text AS amount_text, t.reversal_state,
+       t.facts, (SELECT count(*) FROM notifications n WHERE n.partner_id = t.partner_id AND n.transaction_id = t.id) AS ipns
+     FROM transactions t WHERE t.partner_id = $1 AND NOT t.is_tombstone ORDER BY t.id`,
+    [partner.id],
+  );
+  for (const row of rows) {
+    expect(row.state, `${row.command} ${row.id} has ended`).not.toBe("INIT");
+    expect(row.ipns, `IPNs of the ${row.command} ${row.id}`).toBe(notified.includes(row.command) ? 1 : 0);
+    expect(row.facts.fields["status"]).toBe(row.state);
+  }
+  expectBooksToAgree(world, rows, tills);
+  expectLegalNumbers(rows);
+  expectOneOfEach(rows);
+  return tills.reduce((checked, till) => checked + expectExactSettlements(world, rows, till), 0);
+}
+
+/** Nothing is charged but what was told as a success, and everything that was told so is charged. */
+function expectBooksToAgree(world: World, rows: readonly Row[], tills: readonly Till[]): void {
+  const byId = new Map(rows.map((row) => [row.id, row]));
+  const tids = new Set(tills.map(({ tid }) => tid));
+  for (const booking of world.bank.all()) {
+    const row = byId.get(booking.transactionId);
+    if (!tids.has(booking.tid) || row === undefined) continue;
+    const charged = booking.standing !== "declined" && booking.standing !== "reversed";
+    const stands = row.state === "SUCCESS" && row.reversal_state === null;
+    expect(charged, `whether the ${row.command} ${row.id} is charged, told as ${row.state}`).toBe(stands);
+  }
+  for (const row of rows) {
+    if (!charges.includes(row.command) || row.state !== "SUCCESS") continue;
+    const followers = rows.filter(
+      (one) => one.original_id === row.id && one.state === "SUCCESS" && one.command !== "REVERSAL",
+    );
+    const [follower] = followers;
+    const expected =
+      row.reversal_state === "done"
+        ? ["reversed"]
+        : follower === undefined
+          ? ["stands", "settled"]
+          : follower.command === "VOID"
+            ? ["voided"]
+            : follower.reversal_state === "done"
+              ? ["stands"]
+              : ["completed"];
+    expect(expected, `the bank's ${row.command} ${row.id}`).toContain(world.bank.find(row.id)?.standing);
+  }
+}
+
+function expectLegalNumbers(rows: readonly Row[]): void {
+  const seen = new Set<string>();
+  for (const { command, tid, facts } of rows) {
+    const { traceNo = "", invoiceNo } = facts.fields;
+    if (command === "REVERSAL") continue;
+    expect(traceNo).toMatch(/^(?!000000)\d{6}$/);
+    if (invoiceNo !== undefined) expect(invoiceNo).toMatch(/^(?!000000)\d{6}$/);
+    expect(seen.has(`${tid} ${traceNo}`), `traceNo ${traceNo} of ${tid} is given once`).toBe(false);
+    seen.add(`${tid} ${traceNo}`);
+  }
+}
+
+function expectOneOfEach(rows: readonly Row[]): void {
+  const successes = rows.filter(({ state }) => state === "SUCCESS");
+  const followers = successes.filter(({ command }) => command === "VOID" || command === "PREAUTH_COMPLETE");
+  const held = followers.map(({ original_id }) => original_id);
+  expect(new Set(held).size, "at most one Void or Complete succeeds on each").toBe(held.length);
+  const settlements = successes.filter(({ command }) => command === "SETTLEMENT");
+  const batches = settlements.map(({ tid, facts }) => `${tid} ${facts.fields["batchNo"]}`);
+  expect(new Set(batches).size, "each batch is settled once").toBe(batches.length);
+}
+
+function expectExactSettlements(world: World, rows: readonly Row[], { tid, mid }: Till): number {
+  const settlements = rows.filter((row) => row.tid === tid && row.command === "SETTLEMENT" && row.state === "SUCCESS");
+  for (const { facts } of settlements) {
+    const { fields, settlementList, currency } = facts;
+    const inBatch = rows.filter(
+      (row) => row.tid === tid && row.batch_no === fields["batchNo"] && row.state === "SUCCESS",
+    );
+    const sales = inBatch.filter(({ command, reversal_state }) => command !== "VOID" && reversal_state !== "done");
+    const voids = inBatch.filter(({ command }) => command === "VOID");
+    const voided = new Set(voids.map(({ original_id }) => original_id));
+    const totals = { saleTotalMinor: sum(sales), voidTotalMinor: sum(voids) };
+    const decimals = currency === "USD" ? 2 : 0;
+    expect(minorOf(fields["saleTotalAmount"], decimals)).toBe(totals.saleTotalMinor);
+    expect(minorOf(fields["voidTotalAmount"], decimals)).toBe(totals.voidTotalMinor);
+    expect(fields).toMatchObject({
+      saleQuantity: String(sales.length),
+      voidQuantity: String(voids.length),
+      quantity: String(sales.length - voids.length),
+    });
+    const standing = sales.filter(({ id }) => !voided.has(id)).map((sale) => sale.facts.fields);
+    expect(settlementList).toEqual(standing.map(({ reqId, refId }) => ({ reqId, refNo: refId })));
+    if (currency === undefined || fields["batchNo"] !== settlements.at(-1)?.facts.fields["batchNo"]) continue;
+    expect(world.bank.settledBatch(mid, tid, currency)).toEqual({
+      batchNo: fields["batchNo"],
+      currency,
+      saleQuantity: sales.length,
+      voidQuantity: voids.length,
+      ...totals,
+    });
+  }
+  return settlements.length;
+}
+
+function sum(rows: readonly Row[]): bigint {
+  return rows.reduce((total, { amount_text }) => total + BigInt(amount_text ?? 0), 0n);
+}
+
+/** By its digits alone: "12.50" of a currency with two decimals is 1250. */
+function minorOf(amount = "", decimals = 0): bigint {
+  const [whole = "", fraction = ""] = amount.split(".");
+  expect(fraction).toHaveLength(decimals);
+  return BigInt(whole + fraction);
+}

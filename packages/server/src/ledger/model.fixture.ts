@@ -1,0 +1,182 @@
+import fc from "fast-check";
+import { expect } from "vitest";
+import type { Answers, Behaviour } from "../acquirer/simulator/behaviour.ts";
+import type { CommandRequest } from "../commands/request.ts";
+import type { TransactionId } from "../ids.ts";
+import type { Partner } from "../partners/partner.ts";
+import type { LedgerInstance, Till, World } from "./ledger.fixture.ts";
+import type { Transaction } from "./transaction.ts";
+
+/** How the acquirer treats a command, or where its instance goes. */
+export const fates = [
+  "approved",
+  "declined",
+  "approved as 08",
+  "not_sent",
+  "never",
+  "lost",
+  "late",
+  "delayed",
+  "crash before asking",
+  "crash after asking",
+  "crash before completing",
+  "crash after completing",
+] as const;
+export type Fate = (typeof fates)[number];
+
+/** What one caller does. `nth` picks among what came before. */
+export type Op =
+  | {
+      readonly kind: "charge";
+      readonly command: "SALE" | "PREAUTH";
+      readonly minor: bigint;
+      readonly currency: Currency;
+      readonly fate: Fate;
+    }
+  | { readonly kind: "void"; readonly nth: number; readonly fate: Fate }
+  | { readonly kind: "complete"; readonly nth: number; readonly minor: bigint; readonly fate: Fate }
+  | { readonly kind: "reverse"; readonly nth: number; readonly by: "id" | "reqId"; readonly fate: Fate }
+  | { readonly kind: "settle"; readonly fate: Fate }
+  | { readonly kind: "repeat"; readonly nth: number };
+type Currency = "VND" | "USD";
+
+const minor = fc.oneof(
+  { weight: 3, arbitrary: fc.bigInt(1n, 400n) },
+  { weight: 1, arbitrary: fc.bigInt(1n, 999_999_999_999n) },
+);
+const fate = fc.oneof(
+  { weight: 3, arbitrary: fc.constant("approved" as const) },
+  { weight: 2, arbitrary: fc.constantFrom(...fates) },
+);
+const nth = fc.nat(20);
+
+export const op: fc.Arbitrary<Op> = fc.oneof(
+  {
+    weight: 6,
+    arbitrary: fc.record({
+      kind: fc.constant("charge" as const),
+      command: fc.constantFrom("SALE" as const, "SALE" as const, "PREAUTH" as const),
+      minor,
+      currency: fc.constantFrom("VND" as const, "VND" as const, "USD" as const),
+      fate,
+    }),
+  },
+  { weight: 4, arbitrary: fc.record({ kind: fc.constant("void" as const), nth, fate }) },
+  { weight: 4, arbitrary: fc.record({ kind: fc.constant("complete" as const), nth, minor, fate }) },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      kind: fc.constant("reverse" as const),
+      nth,
+      by: fc.constantFrom("id" as const, "reqId" as const),
+      fate,
+    }),
+  },
+  { weight: 2, arbitrary: fc.record({ kind: fc.constant("settle" as const), fate }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant("repeat" as const), nth }) },
+);
+
+const behaviours: Partial<Record<Fate, Behaviour>> = {
+  declined: { declines: "51" },
+  "approved as 08": { approves: "08" },
+  not_sent: { answers: "not_sent" },
+  never: { answers: "never" satisfies Answers },
+  lost: { answers: "lost" },
+  late: { answers: "late" },
+  delayed: { answers: "delayed" },
+};
+
+const deaths = {
+  "crash before asking": { at: "ask", phase: "before" },
+  "crash after asking": { at: "ask", phase: "after" },
+  "crash before completing": { at: "complete", phase: "before" },
+  "crash after completing": { at: "complete", phase: "after" },
+} as const;
+
+export function isCrash(fate: Fate): fate is keyof typeof deaths {
+  return fate in deaths;
+}
+
+/** The real side: instances that may go, one partner, one terminal. */
+export class RealTill {
+  readonly world: World;
+  readonly partner: Partner;
+  readonly till: Till;
+  readonly survivor: LedgerInstance;
+
+  constructor(world: World, partner: Partner, till: Till, survivor: LedgerInstance) {
+    this.world = world;
+    this.partner = partner;
+    this.till = till;
+    this.survivor = survivor;
+  }
+
+  /** Sends a command to its fate: the transaction as it ended, or the refusal's code. */
+  async run(request: CommandRequest, fate: Fate): Promise<Transaction | string> {
+    return isCrash(fate) ? this.#runAndCrash(request, fate) : this.#runOn(this.survivor, request, fate);
+  }
+
+  async #runOn(instance: LedgerInstance, request: CommandRequest, fate: Fate): Promise<Transaction | string> {
+    const behaviour = behaviours[fate];
+    let used = false;
+    const ends = instance.acquirer.behave((message) => {
+      if (used || behaviour === undefined || message.command !== request.command || message.tid !== this.till.tid)
+        return undefined;
+      used = true;
+      return behaviour;
+    });
+    try {
+      const { transaction, done } = await instance.run(this.partner, request, request.command === "SETTLEMENT");
+      return done ? transaction : await this.#ended(transaction.id);
+    } catch (error) {
+      return codeOf(error);
+    } finally {
+      ends();
+    }
+  }
+
+  async #runAndCrash(request: CommandRequest, fate: keyof typeof deaths): Promise<Transaction | string> {
+    const gone = await this.world.start();
+    const crashed = gone.life.endsAt({ ...deaths[fate], when: (one: Called) => isCallOf(request, one) });
+    const refused = gone.run(this.partner, request, true).then(
+      () => new Promise<never>(() => {}),
+      (error: unknown) => codeOf(error),
+    );
+    const refusal = await Promise.race([crashed, refused]);
+    await gone.crash();
+    if (typeof refusal === "string") return refusal;
+    await Promise.all([this.survivor.takeOver(this.partner), this.world.hurry()]);
+    const begun = await this.survivor.ledger.findByReqId(this.partner.id, request.reqId);
+    if (begun === undefined) return "gone without a trace";
+    return this.#ended(begun.id);
+  }
+
+  async #ended(id: TransactionId): Promise<Transaction> {
+    await expect
+      .poll(
+        async () => {
+          const { state } = await this.survivor.find(this.partner, id);
+          if (state === "INIT") await this.world.hurry();
+          return state;
+        },
+        { timeout: 20_000, interval: 50 },
+      )
+      .not.toBe("INIT");
+    return this.survivor.find(this.partner, id);
+  }
+}
+
+/** A message to the acquirer, or a completion. */
+interface Called {
+  readonly command?: string;
+  readonly facts?: { readonly fields: Readonly<Record<string, string>> };
+}
+
+function isCallOf(request: CommandRequest, { command, facts }: Called): boolean {
+  return facts === undefined ? command === request.command : facts.fields["reqId"] === request.reqId;
+}
+
+function codeOf(error: unknown): string {
+  if (error instanceof Error && "code" in error) return String(error.code);
+  throw error;
+}

@@ -1,0 +1,284 @@
+import fc from "fast-check";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import type { CommandRequest } from "../commands/request.ts";
+import { audit } from "./books.fixture.ts";
+import { field, Till, World } from "./ledger.fixture.ts";
+import { type Fate, isCrash, type Op, op, RealTill } from "./model.fixture.ts";
+import type { Transaction } from "./transaction.ts";
+
+// TEST_RUNS makes it long, TEST_SEED repeats a run.
+const runs = Number(process.env["TEST_RUNS"] ?? 10);
+const seed = Number(process.env["TEST_SEED"] ?? Date.now() % 2 ** 31);
+// Shrinking a failure takes many runs: the seed tells it as well.
+const timeLimitMs = 20_000 + runs * 4_000;
+const timeoutMs = timeLimitMs + 30_000;
+
+let world: World;
+beforeAll(async () => {
+  world = await World.open({ acquirerTimeoutMs: 60, lateByMs: 10 });
+});
+afterAll(() => world.close());
+
+/** One transaction as whoever knows the rules, and nothing of how they are kept, believes it to be. */
+interface Entry {
+  readonly request: CommandRequest;
+  readonly transaction: Transaction;
+  readonly command: "SALE" | "PREAUTH" | "PREAUTH_COMPLETE" | "VOID";
+  readonly failed: boolean;
+  readonly minor: bigint;
+  readonly currency: "VND" | "USD";
+  /** null: in none. */
+  readonly batch: number | null;
+  fate: "stands" | "voided" | "completed" | "reversed";
+}
+
+interface Model {
+  batch: number;
+  readonly entries: Entry[];
+}
+
+const outcomes: Record<Fate, readonly ["SUCCESS" | "ERROR", string]> = {
+  approved: ["SUCCESS", "00"],
+  "crash after completing": ["SUCCESS", "00"],
+  declined: ["ERROR", "51"],
+  "approved as 08": ["ERROR", "08"],
+  not_sent: ["ERROR", "91"],
+  never: ["ERROR", "68"],
+  lost: ["ERROR", "68"],
+  late: ["ERROR", "68"],
+  delayed: ["ERROR", "68"],
+  "crash before asking": ["ERROR", "96"],
+  "crash after asking": ["ERROR", "96"],
+  "crash before completing": ["ERROR", "96"],
+};
+
+const finals = { voided: "already_voided", completed: "already_completed", reversed: "already_reversed" } as const;
+
+/** Why a command on an entry is refused. */
+function refusalOf(model: Model, kind: "void" | "complete" | "reverse", entry: Entry): string | undefined {
+  if (kind === "complete" && entry.command !== "PREAUTH") return "not_completable";
+  if (entry.command === "VOID") return kind === "void" ? "not_voidable" : "not_reversible";
+  if (entry.failed) return "not_successful";
+  if (entry.fate !== "stands") return finals[entry.fate];
+  return entry.batch !== null && entry.batch < model.batch ? "batch_settled" : undefined;
+}
+
+/** The currency that the open batch is bound to. */
+function boundTo({ batch, entries }: Model): string | undefined {
+  return entries.find((entry) => entry.batch === batch && !entry.failed)?.currency;
+}
+
+function written(minor: bigint, currency: "VND" | "USD"): string {
+  if (currency === "VND") return String(minor);
+  const digits = String(minor).padStart(3, "0");
+  return `${digits.slice(0, -2)}.${digits.slice(-2)}`;
+}
+
+class Step implements fc.AsyncCommand<Model, RealTill> {
+  readonly #op: Op;
+
+  constructor(one: Op) {
+    this.#op = one;
+  }
+
+  check({ entries }: Readonly<Model>): boolean {
+    return !("nth" in this.#op) || entries.length > 0;
+  }
+
+  async run(model: Model, real: RealTill): Promise<void> {
+    await this.#do(this.#op, model, real);
+    await real.world.quiet(real.partner);
+  }
+
+  toString(): string {
+    return JSON.stringify(this.#op, (_, value: unknown) => (typeof value === "bigint" ? `${value}n` : value));
+  }
+
+  #do(one: Op, model: Model, real: RealTill): Promise<void> {
+    if (one.kind === "charge") return charge(one, model, real);
+    if (one.kind === "settle") return settle(one.fate, model, real);
+    const entry = model.entries[one.nth % model.entries.length];
+    if (entry === undefined) throw new Error("there is something to follow");
+    if (one.kind === "repeat") return repeat(entry, real);
+    if (one.kind === "reverse") return reverse(one, entry, model, real);
+    return follow(one, entry, model, real);
+  }
+}
+
+async function charge(one: Extract<Op, { kind: "charge" }>, model: Model, real: RealTill): Promise<void> {
+  const { command, minor, currency, fate } = one;
+  const amount = written(minor, currency);
+  const { till } = real;
+  const request =
+    command === "SALE" ? till.sale("tok_approve", amount, currency) : till.preAuth("tok_approve", amount, currency);
+  const bound = boundTo(model);
+  const refusal = command === "SALE" && bound !== undefined && bound !== currency ? "batch_currency" : undefined;
+  const ended = expected(await real.run(request, fate), refusal, fate);
+  const batch = command === "SALE" ? model.batch : null;
+  if (ended) model.entries.push({ ...entryOf(request, ended), command, minor, currency, batch, fate: "stands" });
+}
+
+async function follow(one: Extract<Op, { kind: "void" | "complete" }>, original: Entry, model: Model, real: RealTill) {
+  const { kind, fate } = one;
+  const { currency } = original;
+  const minor = kind === "void" ? original.minor : one.minor;
+  const request =
+    kind === "void"
+      ? real.till.void(original.transaction)
+      : real.till.complete(original.transaction, written(minor, currency));
+  const bound = boundTo(model);
+  const refusal =
+    refusalOf(model, kind, original) ??
+    (kind === "complete" && minor > original.minor ? "amount_above_authorised" : undefined) ??
+    (kind === "complete" && bound !== undefined && bound !== currency ? "batch_currency" : undefined);
+  const ended = expected(await real.run(request, fate), refusal, fate);
+  if (!ended) return;
+  if (ended.state === "SUCCESS") original.fate = kind === "void" ? "voided" : "completed";
+  const command = kind === "void" ? "VOID" : "PREAUTH_COMPLETE";
+  const batch = kind === "void" && original.batch === null ? null : model.batch;
+  model.entries.push({ ...entryOf(request, ended), command, minor, currency, batch, fate: "stands" });
+}
+
+async function reverse(
+  one: Extract<Op, { kind: "reverse" }>,
+  entry: Entry,
+  model: Model,
+  real: RealTill,
+): Promise<void> {
+  const { till } = real;
+  const request = one.by === "id" ? till.reversal(entry.transaction) : till.reversalOf(entry.request.reqId);
+  // The Reversal itself is repeated until it is answered, and carried on by others: it always comes to its end.
+  const fate = isCrash(one.fate) ? one.fate : "approved";
+  const ended = expected(await real.run(request, fate), refusalOf(model, "reverse", entry), "approved");
+  if (ended) entry.fate = "reversed";
+}
+
+async function settle(fate: Fate, model: Model, real: RealTill): Promise<void> {
+  const settled = await real.run(real.till.settlement(), fate);
+  if (typeof settled === "string") throw new Error(`the settlement was refused: ${settled}`);
+  const counted = model.entries.filter(({ batch, failed, fate: end, command }) => {
+    return batch === model.batch && !failed && end !== "reversed" && command !== "VOID";
+  });
+  const voided = counted.filter(({ fate: end }) => end === "voided");
+  const standing = counted.filter(({ fate: end }) => end !== "voided");
+  const { facts, state } = settled;
+  expect(state).toBe(fate === "declined" ? "ERROR" : "SUCCESS");
+  if (facts.kind !== "settlement") throw new Error("a settlement has its own facts");
+  expect(facts.fields).toMatchObject({ saleQuantity: String(counted.length), voidQuantity: String(voided.length) });
+  const list = state === "SUCCESS" ? standing : [];
+  expect(facts.settlementList.map(({ reqId }) => reqId)).toEqual(list.map(({ request }) => request.reqId));
+  if (state === "SUCCESS") model.batch = (model.batch % 999_999) + 1;
+}
+
+async function repeat({ request, transaction }: Entry, real: RealTill): Promise<void> {
+  const again = await real.run(request, "approved");
+  expect(again).toMatchObject({ id: transaction.id, state: transaction.state });
+}
+
+function expected(ran: Transaction | string, refusal: string | undefined, fate: Fate): Transaction | undefined {
+  if (refusal !== undefined) return void expect(ran).toBe(refusal);
+  if (typeof ran === "string") throw new Error(`refused as ${ran}, which no rule says`);
+  expect([ran.state, field(ran, "isoResponseCode")]).toEqual(outcomes[fate]);
+  return ran;
+}
+
+function entryOf(request: CommandRequest, transaction: Transaction) {
+  return { request, transaction, failed: transaction.state === "ERROR" };
+}
+
+async function openTill(): Promise<RealTill> {
+  const partner = await world.partner();
+  const till = new Till();
+  const living = world.instances.find(({ life }) => life.lives) ?? (await world.start());
+  const real = new RealTill(world, partner, till, living);
+  // Close to the turn of the counters, so that it is part of every longer run.
+  await world.query(
+    "INSERT INTO terminals (partner_id, tid, mid, trace_no, invoice_no) VALUES ($1, $2, $3, 999990, 999995)",
+    [partner.id, till.tid, till.mid],
+  );
+  return real;
+}
+
+test("any sequence of commands, answers, silences and crashes comes to what the rules say", {
+  timeout: timeoutMs,
+}, async ({ annotate }) => {
+  await annotate(`TEST_SEED=${seed} TEST_RUNS=${runs}`);
+  const steps = fc.commands([op.map((one) => new Step(one))], { maxCommands: 25, size: "max" });
+  await fc.assert(
+    fc.asyncProperty(steps, async (commands) => {
+      const real = await openTill();
+      await fc.asyncModelRun(() => ({ model: { batch: 1, entries: [] }, real }), commands);
+      await real.survivor.ended(real.partner, real.till.settlement());
+      await audit(world, real.partner, [real.till]);
+    }),
+    { numRuns: runs, seed, interruptAfterTimeLimit: timeLimitMs },
+  );
+});
+
+test("several callers on one terminal, in any order of their calls and answers, leave books that agree", {
+  timeout: timeoutMs,
+}, async ({ annotate }) => {
+  await annotate(`TEST_SEED=${seed} TEST_RUNS=${runs}`);
+  const callers = fc.array(fc.array(op, { minLength: 1, maxLength: 6 }), { minLength: 2, maxLength: 4 });
+  await fc.assert(
+    fc.asyncProperty(callers, fc.scheduler(), async (all, scheduler) => {
+      const real = await openTill();
+      const known: { readonly request: CommandRequest; readonly id: Transaction["id"] }[] = [];
+      world.beforeAsk = () => scheduler.schedule(Promise.resolve(), "a message leaves");
+      const called = all.map(async (ops) => {
+        for (const one of ops) {
+          await scheduler.schedule(Promise.resolve(), `a caller's ${one.kind}`);
+          await call(one, known, real);
+        }
+      });
+      try {
+        await scheduler.waitFor(Promise.all(called));
+      } finally {
+        world.beforeAsk = undefined;
+      }
+      await world.quiet(real.partner);
+      await real.survivor.ended(real.partner, real.till.settlement());
+      await audit(world, real.partner, [real.till]);
+    }),
+    { numRuns: runs, seed, interruptAfterTimeLimit: timeLimitMs },
+  );
+});
+
+/** What one of several callers does: whether it is allowed is the ledger's to say. */
+async function call(
+  one: Op,
+  known: { request: CommandRequest; id: Transaction["id"] }[],
+  real: RealTill,
+): Promise<void> {
+  const { till } = real;
+  const picked = "nth" in one ? known[one.nth % Math.max(known.length, 1)] : undefined;
+  if ("nth" in one && picked === undefined) return;
+  const target = picked ?? { id: "" as Transaction["id"], request: till.logon() };
+  const amount = "minor" in one ? written(one.minor, one.kind === "charge" ? one.currency : "VND") : "";
+  const requests: Record<Op["kind"], () => CommandRequest> = {
+    charge: () => {
+      const { command, currency } = one as Extract<Op, { kind: "charge" }>;
+      return command === "SALE"
+        ? till.sale("tok_approve", amount, currency)
+        : till.preAuth("tok_approve", amount, currency);
+    },
+    void: () => till.void(target),
+    complete: () => till.complete(target, amount),
+    reverse: () => till.reversalOf(target.request.reqId),
+    settle: () => till.settlement(),
+    repeat: () => target.request,
+  };
+  const request = requests[one.kind]();
+  const fate = "fate" in one ? one.fate : "approved";
+  const ended = await real.run(request, request.command === "SETTLEMENT" || !isFollowable(request) ? soft(fate) : fate);
+  if (typeof ended !== "string" && isFollowable(request)) known.push({ request, id: ended.id });
+}
+
+function isFollowable({ command }: CommandRequest): boolean {
+  return command !== "SETTLEMENT" && command !== "REVERSAL";
+}
+
+/** Without a crash, which another caller's command on that instance could not outlive. */
+function soft(fate: Fate): Fate {
+  return isCrash(fate) ? "approved" : fate;
+}
