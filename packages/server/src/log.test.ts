@@ -74,6 +74,12 @@ describe("createLog", () => {
     expect(text).toContain("postgres://paybell:[removed]@db:5432/paybell");
   });
 
+  test("reads a long text of begun URLs once, and still finds the password at its end", () => {
+    const begun = "://a:".repeat(40_000);
+    const text = logged((log) => log.info(`${begun} postgres://paybell:${secret}@db`));
+    expect(text).toContain(`${begun} postgres://paybell:[removed]@db`);
+  });
+
   test("shows no inside of what is no plain object, and survives what refers to itself", () => {
     const circle: Record<string, unknown> = { name: "circle" };
     circle["self"] = circle;

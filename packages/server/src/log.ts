@@ -34,8 +34,12 @@ const secretNames = new Set([
 ]);
 
 /** What a secret looks like when it stands in the middle of a text, such as another library's error message. */
-const secretShapes =
-  /whsec_[\w+/=-]{16,}|\bpb_[\w-]{16,}|(?<=\bBearer )[^\s"\\]+|(?<=:\/\/[^:/@\s"]{0,64}:)[^@\s"]+(?=@)/g;
+const secretShapes = /whsec_[\w+/=-]{16,}|\bpb_[\w-]{16,}|(?<=\bBearer )[^\s"\\]+/g;
+/**
+ * A URL's password, if an @ ends it. It takes what it has read also where none does: a pattern that asked for the @ would
+ * read the rest of the line anew at each `://`, measured 25 s for 100 kB of them.
+ */
+const urlPassword = /(:\/\/[^:/@\s"]{0,64}:)[^@\s"]+(@?)/g;
 
 const removed = "[removed]";
 /** Deeper than anything that is logged on purpose. */
@@ -54,7 +58,7 @@ export function createLog(level: string, stream: { write(line: string): void }):
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }), log: withoutSecrets },
       serializers: { err: describeError },
-      hooks: { streamWrite: (line) => line.replace(secretShapes, removed) },
+      hooks: { streamWrite: withoutSecretShapes },
     },
     stream,
   );
@@ -64,6 +68,13 @@ export function createLog(level: string, stream: { write(line: string): void }):
     return child.call(this, withoutSecrets(bindings), options) as never;
   };
   return log;
+}
+
+function withoutSecretShapes(line: string): string {
+  const withoutPasswords = line.replace(urlPassword, (read: string, lead: string, at: string) =>
+    at === "" ? read : `${lead}${removed}${at}`,
+  );
+  return withoutPasswords.replace(secretShapes, removed);
 }
 
 function withoutSecrets(object: Record<string, unknown>): Record<string, unknown> {
