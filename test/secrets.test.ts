@@ -27,7 +27,10 @@ test("no answer, no log line and no row shows a key, a card's token or a full ca
     show(await partner.run(sale({ card: { number, holder: number } })));
     show(await partner.run({ ...sale(), [number]: number }));
     show(await partner.run(sale({ reqId: number })));
-    const completions = [reportedSale(partner.id, { cardNumber: number, merchantName: number, externalId: "x" })];
+    const completions = [
+      reportedSale(partner.id, { cardNumber: number, merchantName: number, externalId: "x" }),
+      reportedSale(partner.id, { command: number, externalId: "y" }),
+    ];
     show(await service.operator("POST", "/operator/v1/completions", { completions }));
     const body = `{"command": "SALE", "billId": "${number}`;
     show(await partner.call("POST", "/v1/commands", { body, headers: { "content-type": "application/json" } }));

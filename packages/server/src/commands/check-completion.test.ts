@@ -100,6 +100,15 @@ describe("a report", () => {
     expect(found({ partnerId, externalId, command: "LOGON", status: "SUCCESS", isoResponseCode: "00" })).toEqual([]);
   });
 
+  test.each(["SALEE", "sale", "REFUND", "__proto__"])(
+    "of the unknown command %j is not taken for a silent one",
+    (command) => {
+      const { partnerId, externalId } = sale;
+      const unknown = { partnerId, externalId, command, status: "SUCCESS", isoResponseCode: "00" } as CompletionRequest;
+      expect(found(unknown)).toEqual(["command invalid_value"]);
+    },
+  );
+
   test.each([
     ["SUCCESS", "00", []],
     ["ERROR", "51", []],
@@ -146,6 +155,12 @@ describe("a report", () => {
     expect(settlementWith({ settlementList: [{ reqId: "", refNo: "4111111111111111" }] })).toEqual([
       "settlementList[0].refNo card_number_in_clear",
     ]);
+    expect(settlementWith({ settlementList: [{ reqId: "4111 1111 1111 1111", refNo: "" }] })).toEqual([
+      "settlementList[0].reqId card_number_in_clear",
+    ]);
+    expect(settlementWith({ settlementList: [{ reqId: "41111111-1111-4111-8111-111111111111", refNo: "" }] })).toEqual(
+      [],
+    );
     const device = "378282246310005";
     expect(saleWith({ deviceId: device })).toEqual(["deviceId card_number_in_clear"]);
     expect(found({ ...sale, deviceId: device }, { registeredDeviceIds: new Set([device]) })).toEqual([]);

@@ -1,4 +1,5 @@
 import {
+  commands,
   currencyDecimals,
   type IpnKind,
   type SettlementEntry,
@@ -106,6 +107,7 @@ function entryProblems(list: readonly SettlementEntry[]): FieldProblem[] {
     const found = [
       textProblem(`${path}.reqId`, reqId),
       textProblem(`${path}.refNo`, refNo),
+      isUuid(reqId) ? undefined : cardNumberProblem(`${path}.reqId`, reqId),
       cardNumberProblem(`${path}.refNo`, refNo),
     ];
     problems.push(...found.filter((problem) => problem !== undefined));
@@ -115,8 +117,10 @@ function entryProblems(list: readonly SettlementEntry[]): FieldProblem[] {
 }
 
 function ruleProblems(completion: CompletionRequest, kind: IpnKind): (FieldProblem | undefined)[] {
-  const { partnerId, id = "", reqId = "", status, transaction_type: type = "" } = completion;
+  const { partnerId, command, id = "", reqId = "", status, transaction_type: type = "" } = completion;
   return [
+    // A slip would be recorded as one that is not notified: paid, and nobody told.
+    oneOf("command", command, commands),
     partnerId === "" || isUuid(partnerId) ? undefined : broken("partnerId", "unknown_partner", "is no UUID"),
     id === "" || isUuid(id) ? undefined : broken("id", "invalid_value", "is no UUID"),
     reqId === "" || isUuidV4(reqId) ? undefined : broken("reqId", "invalid_req_id", "is no UUID v4"),

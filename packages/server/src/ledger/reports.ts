@@ -1,3 +1,4 @@
+import { commands } from "@paybell/contract";
 import { completionProblems, completionWarnings } from "../commands/check.ts";
 import { reportedFacts } from "../commands/reported-facts.ts";
 import type { CompletionRequest } from "../commands/request.ts";
@@ -56,7 +57,7 @@ export class Reports {
     const unavailable = results.filter((result) => result.problem?.code === "unavailable");
     if (unavailable.length > 0 && unavailable.length === results.length) throw unavailable[0]?.problem;
     for (const [index, { result }] of results.entries()) {
-      this.#parts.metrics.reports.inc({ command: completions[index]?.command ?? "", result });
+      this.#parts.metrics.reports.inc({ command: knownCommand(completions[index]), result });
     }
     return results;
   }
@@ -176,6 +177,11 @@ export class Reports {
     }
     return found;
   }
+}
+
+/** Metrics are open to read, and each label is kept: nothing that a caller made up becomes one. */
+function knownCommand(completion: CompletionRequest | undefined): string {
+  return commands.find((known) => known === completion?.command) ?? "unknown";
 }
 
 function toReport({ partner, completion, id }: Sound, originals: Originals): Report {
