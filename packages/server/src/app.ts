@@ -10,7 +10,9 @@ import { systemClock } from "./clock.ts";
 import type { Config } from "./config.ts";
 import { Alerts } from "./delivery/alerts.ts";
 import { attempting } from "./delivery/attempt.ts";
+import { afterSighting } from "./delivery/breaker.ts";
 import { type Attempted, Dispatcher } from "./delivery/dispatcher.ts";
+import { EndpointDesk } from "./delivery/endpoints-desk.ts";
 import { Notifications } from "./delivery/notifications.ts";
 import { sealing } from "./delivery/notifications-pull.ts";
 import type { Claimed } from "./delivery/store.ts";
@@ -35,6 +37,7 @@ import { defaultSettings } from "./partners/settings.ts";
 import { PostgresCompletions } from "./store/completions.ts";
 import { openDatabase } from "./store/database.ts";
 import { PostgresDeliveries } from "./store/deliveries.ts";
+import { PostgresEndpoints } from "./store/endpoints.ts";
 import { PostgresEvents } from "./store/events.ts";
 import { PostgresInstances } from "./store/instances.ts";
 import { Listener } from "./store/listener.ts";
@@ -150,9 +153,10 @@ export async function startService(options: ServiceOptions): Promise<Service> {
 
     const listener = new Listener({
       connect: () => database.connectDirectly(),
-      channels: ["paybell_due", "paybell_partner"],
+      channels: ["paybell_due", "paybell_partner", "paybell_endpoint"],
       onNotify: (channel, payload) => {
         if (channel === "paybell_due") dispatcher.wake();
+        if (channel === "paybell_endpoint") dispatcher.endpointsChanged();
         const partnerId = channel === "paybell_partner" ? readId<"partner">(payload) : undefined;
         if (partnerId) directory.invalidate(partnerId).catch(warn("a partner could not be refreshed"));
       },
@@ -175,10 +179,14 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     closing.push(() => transport.close());
     const deliveries = new PostgresDeliveries(database.engine, {
       alerting: target !== undefined,
+      breaker: (standing, sighting) => afterSighting(standing, sighting, Math.random()),
       onFlush: onFlush("outcomes"),
     });
+    const endpoints = new PostgresEndpoints(database, { alerting: target !== undefined });
     const dispatcher = new Dispatcher({
       store: deliveries,
+      endpoints,
+      clock: systemClock,
       directory,
       lease,
       attempt: attempting({
@@ -198,6 +206,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
         countAttempt(metrics, claimed, attempted);
         options.onAttempt?.(claimed, attempted);
       },
+      onOverdue: (parked) => metrics.notificationsParked.inc({ reason: "endpoint" }, parked),
     });
 
     const notifier = handOver(dispatcher);
@@ -256,6 +265,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       registry,
       directory,
       notifications,
+      endpoints: new EndpointDesk(endpoints, () => dispatcher.endpointsChanged()),
       health: () => health({ ping: () => deliveries.ping(), lease, partitions, acquirer: options.acquirerName }),
       clock: systemClock,
       sandbox,

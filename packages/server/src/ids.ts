@@ -12,6 +12,7 @@ export type ChainId = Id<"chain">;
 export type InstanceId = Id<"instance">;
 export type KeyId = Id<"key">;
 export type EventId = Id<"event">;
+export type EndpointId = Id<"endpoint">;
 
 const uuidPattern = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 const uuidV4Pattern = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/i;

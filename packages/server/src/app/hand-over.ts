@@ -5,8 +5,8 @@ import type { NewNotification, Notifier } from "../ledger/notifier.ts";
 /** What the ledger passes on becomes what delivery sends, without a look into the database. */
 export function handOver(dispatcher: Dispatcher): Notifier {
   return {
-    reserve(partnerId, bytes) {
-      const place = dispatcher.reserve(partnerId, bytes);
+    reserve(partnerId, bytes, callBackUrl) {
+      const place = dispatcher.reserve(partnerId, bytes, callBackUrl);
       if (place === undefined) return undefined;
       return {
         instance: place.instance,
@@ -14,7 +14,7 @@ export function handOver(dispatcher: Dispatcher): Notifier {
         release: place.release,
       };
     },
-    bornDue: (partnerId) => dispatcher.bornDue(partnerId),
+    bornDue: (partnerId, callBackUrl) => dispatcher.bornDue(partnerId, callBackUrl),
   };
 }
 
@@ -35,5 +35,6 @@ function bornClaimed(notification: NewNotification, createdAtMs: number): Claime
     attemptsMade: 0,
     scheduleStartMs: createdAtMs,
     outOfOrder: false,
+    isProbe: false,
   };
 }

@@ -6,6 +6,7 @@ import type { Attempted, Attempting } from "./dispatcher.ts";
 import { type MakeEnvelope, makeEnvelope } from "./envelope.ts";
 import { nextAttempt, statusFailure } from "./schedule.ts";
 import type { Attempt, Claimed, FailureReason } from "./store.ts";
+import { callbackUrlOf } from "./target.ts";
 import type { Post, PostResult } from "./transport.ts";
 
 export interface AttemptParts {
@@ -52,7 +53,12 @@ export function attempting(parts: AttemptParts): Attempting {
       answer: result !== undefined && "httpStatus" in result ? result.answer : null,
       keyId: keyId ?? null,
     };
-    return { attempt, next: failure === undefined ? { kind: "accepted" } : next(parts, claimed, partner, result) };
+    const asked = result !== undefined && "httpStatus" in result ? result.retryAfterMs : undefined;
+    return {
+      attempt,
+      next: failure === undefined ? { kind: "accepted" } : next(parts, claimed, partner, result),
+      ...(asked !== undefined && { retryAfterMs: asked }),
+    };
   };
 }
 
@@ -92,11 +98,6 @@ async function tryOnce(
   const result = await parts.transport.post({ partner, url, headers, body, deadlineMs: parts.attemptTimeoutMs });
   const failure = "reason" in result ? result : statusFailure(result.httpStatus);
   return failure === undefined ? { result, keyId } : { result, failure, keyId };
-}
-
-/** Section 4.1: the command's own URL first, then the registered one; a redelivery may ask for the registered one. */
-function callbackUrlOf(claimed: Claimed, partner: Partner): string | null {
-  return (claimed.toRegistered ? null : claimed.callBackUrl) ?? partner.settings.callBackUrl;
 }
 
 function next(parts: AttemptParts, claimed: Claimed, partner: Partner, result?: PostResult): Attempted["next"] {

@@ -1,9 +1,16 @@
 import type { Logger } from "pino";
+import type { Clock } from "../clock.ts";
 import type { PartnerId } from "../ids.ts";
 import type { Instance, Lease } from "../instance.ts";
 import type { Partner, PartnerDirectory } from "../partners/partner.ts";
-import { Slots } from "./slots.ts";
+import { Endpoints, originQueue, urlQueue } from "./endpoints.ts";
+import type { EndpointStore, ScheduleLength } from "./endpoints-store.ts";
+import { RateLimits } from "./rate.ts";
+import { Returns } from "./returns.ts";
+import { scheduleLengthMs } from "./schedule.ts";
+import { type Place, Slots } from "./slots.ts";
 import type { Attempt, Claimed, DeliveryStore, Outcome, Taken } from "./store.ts";
+import { callbackUrlOf } from "./target.ts";
 
 /** Makes one POST of a notification. Never rejects: whatever goes wrong is an attempt with its reason. */
 export type Attempting = (claimed: Claimed, partner: Partner) => Promise<Attempted>;
@@ -11,10 +18,14 @@ export type Attempting = (claimed: Claimed, partner: Partner) => Promise<Attempt
 export interface Attempted {
   readonly attempt: Attempt;
   readonly next: Outcome["next"];
+  /** What a 429 or 503 asked to wait. */
+  readonly retryAfterMs?: number;
 }
 
 export interface DispatcherParts {
   readonly store: DeliveryStore;
+  readonly endpoints: EndpointStore;
+  readonly clock: Pick<Clock, "monotonicMs">;
   readonly directory: PartnerDirectory;
   readonly lease: Lease;
   readonly attempt: Attempting;
@@ -25,15 +36,25 @@ export interface DispatcherParts {
   /** Longer than an attempt can last. */
   readonly probeLeaseMs: number;
   readonly onOutcome?: (claimed: Claimed, attempted: Attempted) => void;
+  readonly onOverdue?: (parked: number) => void;
 }
 
 const tickMs = 1_000;
+/** What waits for an open endpoint is parked so much after its schedule's end at most. */
+const overdueEveryTicks = 10;
+const overdueRowsMax = 500;
 /** A claim takes many rows at once: one for each freed place would cost a statement a POST. */
 const claimRowsMax = 256;
 const claimPauseMs = 10;
 /** For a partner whose settings are not at hand. */
 const partnerMaxUnknown = 32;
 const retryLookupMs = 1_000;
+/** What another instance knows of an endpoint by then, this one knows too. */
+const blockedPauseMs = 1_000;
+/** Until what had no place after all is looked at again. */
+const noPlacePauseMs = 250;
+/** Tokens that come one by one are waited for together. */
+const ratePauseMinMs = 50;
 
 /** What is handed over right after its commit, without a claim. */
 export interface Handoff {
@@ -43,68 +64,117 @@ export interface Handoff {
 }
 
 /**
- * Sends what is pending: what this instance wrote itself, handed over at commit, and what is due in the database, claimed.
- * Whatever it holds is leased to this instance; when the lease is lost it starts no further POST, and others take over.
+ * Sends what is pending: what this instance wrote itself, handed over at commit, and what is due in the database,
+ * claimed. Whatever it holds is leased to this instance; when the lease is lost it starts no further POST, and others
+ * take over.
  */
 export class Dispatcher {
   readonly #parts: DispatcherParts;
   readonly slots: Slots;
+  readonly endpoints: Endpoints;
+  readonly #rates: RateLimits;
+  readonly #returns: Returns;
   /** Partners with due rows that nobody holds: what comes new must not overtake them. */
   readonly #backlog = new Set<PartnerId>();
   readonly #recording = new Set<Promise<void>>();
   #disowned: Taken[] = [];
   /** The last claim brought as many rows as were asked for: there are more. */
   #more = false;
+  /** What is due may be too large for the bytes that are free: it is looked for when some are given back. */
+  #lacksBytes = false;
   #again = false;
+  #ticks = 0;
+  #ticking: Promise<void> | undefined;
   #claiming: Promise<void> | undefined;
   #claimTimer: NodeJS.Timeout | undefined;
   #tickTimer: NodeJS.Timeout | undefined;
   #announceTimer: NodeJS.Timeout | undefined;
+  #rateTimer: NodeJS.Timeout | undefined;
   #stopping = true;
 
   constructor(parts: DispatcherParts) {
     this.#parts = parts;
-    this.slots = new Slots({ slotsMax: parts.slotsMax, bytesMax: parts.bytesInFlightMax });
+    const nowMs = () => parts.clock.monotonicMs();
+    this.slots = new Slots({ slotsMax: parts.slotsMax, bytesMax: parts.bytesInFlightMax }, nowMs);
+    this.#rates = new RateLimits(nowMs);
+    this.#returns = new Returns(parts.store, this.#warn("deliveries could not be given back"));
+    this.endpoints = new Endpoints({
+      store: parts.endpoints,
+      onTrouble: this.#warn("could not read which endpoints are open"),
+      onClosed: (partnerId) => this.bornDue(partnerId),
+    });
   }
 
   start(): void {
     this.#stopping = false;
-    this.#tickTimer = setInterval(() => void this.#tick(), tickMs);
+    this.#tickTimer = setInterval(() => {
+      this.#ticking ??= this.#tick().finally(() => {
+        this.#ticking = undefined;
+      });
+    }, tickMs);
+    this.endpointsChanged();
     this.wake();
   }
 
   /**
-   * Asks for a place before a row is written. Undefined when there is none, or when the partner has due rows already: then
-   * the row is to be born due.
+   * Asks for a place before a row is written. Undefined when there is none, when the partner has due rows already, or
+   * when nothing is to be sent to its endpoint now: then the row is to be born due.
+   *
+   * @param callBackUrl the command's own; null: the one registered
    */
-  reserve(partnerId: PartnerId, bytes: number): Handoff | undefined {
+  reserve(partnerId: PartnerId, bytes: number, callBackUrl: string | null): Handoff | undefined {
     const instance = this.#parts.lease.current();
     const partner = this.#parts.directory.peek(partnerId);
     if (this.#stopping || instance === undefined || partner?.state !== "active") return undefined;
-    if (this.#backlog.has(partnerId)) return undefined;
-    if (!this.slots.take(partnerId, bytes, partner.settings.maxInFlight)) return undefined;
+    if (this.#backlog.has(partnerId) || !this.endpoints.known) return undefined;
+    const { maxInFlight, maxPerSecond, callBackUrl: registered } = partner.settings;
+    if (this.endpoints.blocked(partnerId, callBackUrl ?? registered) !== undefined) return undefined;
+    const place = this.slots.take(partnerId, bytes, maxInFlight);
+    if (place === undefined) return undefined;
+    if (!this.#rates.take(partnerId, maxPerSecond)) {
+      this.slots.give(place);
+      return undefined;
+    }
     return {
       instance,
-      send: (claimed) => void this.#run(claimed, instance, bytes),
-      release: () => this.#give(partnerId, bytes),
+      send: (claimed) => void this.#run(claimed, instance, place),
+      release: () => {
+        this.#rates.give(partnerId);
+        this.#give(place);
+      },
     };
   }
 
-  /** A row was left due: by this instance, or by another that says so. */
-  bornDue(partnerId: PartnerId): void {
+  /**
+   * A row was left due: by this instance, or by another that says so.
+   *
+   * @param callBackUrl its own; null: the one registered; undefined: not known
+   */
+  bornDue(partnerId: PartnerId, callBackUrl?: string | null): void {
+    const settings = this.#parts.directory.peek(partnerId)?.settings;
+    const url = callBackUrl === null ? (settings?.callBackUrl ?? null) : callBackUrl;
+    // No claim takes it before its endpoint is closed again, and that wakes us.
+    if (url !== undefined && this.endpoints.blocked(partnerId, url) !== undefined) return;
     this.#backlog.add(partnerId);
-    this.wake();
+    if (this.#isLimited(partnerId)) this.#wakeForToken(partnerId);
+    else this.wake();
     // Others are told only of what stays: ten times a second at most.
     this.#announceTimer ??= setTimeout(() => {
       this.#announceTimer = undefined;
       if (this.#backlog.size === 0 || this.#stopping) return;
-      this.#parts.store.announceDue().catch((error: unknown) => this.#parts.log.warn({ err: error }, "NOTIFY failed"));
+      this.#parts.store.announceDue().catch(this.#warn("NOTIFY failed"));
     }, 100);
   }
 
-  /** Rows that may stand under our lease although their write was refused: given back as soon as the database answers. */
+  /** Rows that may stand under our lease although their write was refused: given back when the database answers. */
   disown(taken: Taken): void {
     this.#disowned.push(taken);
+  }
+
+  /** An endpoint was opened or closed, here or elsewhere. */
+  endpointsChanged(): void {
+    if (this.#stopping) return;
+    this.#keep(this.endpoints.refresh().then(() => this.wake()));
   }
 
   /** Something may be due: claims as soon as a place is free. */
@@ -122,7 +192,8 @@ export class Dispatcher {
     clearInterval(this.#tickTimer);
     clearTimeout(this.#claimTimer);
     clearTimeout(this.#announceTimer);
-    await this.#claiming;
+    clearTimeout(this.#rateTimer);
+    await Promise.all([this.#claiming, this.#ticking]);
     const { promise: timedOut, resolve } = Promise.withResolvers<void>();
     const timer = setTimeout(resolve, this.#parts.drainTimeoutMs);
     await Promise.race([this.slots.empty(), timedOut]);
@@ -142,10 +213,27 @@ export class Dispatcher {
       }
       const released = await this.#parts.store.releaseDead(5_000);
       if (released > 0) this.#parts.log.warn({ released }, "took over the deliveries of an instance that is gone");
+      // Only here does it matter how many they are.
+      if (this.#rates.inUse) this.#rates.shareAmong(await this.#parts.endpoints.livingInstances());
+      await this.endpoints.refresh();
+      if (this.#ticks % overdueEveryTicks === 0) await this.#parkOverdue();
+      this.#ticks += 1;
     } catch (error) {
-      this.#parts.log.warn({ err: error }, "could not look for deliveries of instances that are gone");
+      this.#parts.log.warn({ err: error }, "could not look after what is pending");
     }
     this.wake();
+  }
+
+  /** No claim takes what waits for an open endpoint: its schedule ends all the same. */
+  async #parkOverdue(): Promise<void> {
+    const lengths: ScheduleLength[] = [];
+    for (const partnerId of this.endpoints.blockedPartners()) {
+      const partner = await this.#parts.directory.find(partnerId);
+      if (partner !== undefined) lengths.push({ partnerId, lengthMs: scheduleLengthMs(partner.settings.retry) });
+    }
+    if (lengths.length === 0) return;
+    const parked = await this.#parts.endpoints.parkOverdue(lengths, overdueRowsMax);
+    if (parked > 0) this.#parts.onOverdue?.(parked);
   }
 
   #scheduleClaim(pauseMs: number): void {
@@ -171,44 +259,85 @@ export class Dispatcher {
     const instance = this.#parts.lease.current();
     const rowsMax = Math.min(this.slots.free, claimRowsMax);
     if (instance === undefined || rowsMax === 0) return;
-    const without = [...this.slots.full((partnerId) => this.#maxInFlight(partnerId))];
+    const { bytesFree } = this.slots;
+    this.#lacksBytes = bytesFree === 0;
+    if (this.#lacksBytes) return;
+    const { without, rowsMaxOf } = this.#limits();
     try {
       const claimed = await this.#parts.store.claim(instance, {
         rowsMax,
         rowsPerPartnerMax: partnerMaxUnknown,
-        bytesMax: this.slots.bytesFree,
-        without,
+        rowsMaxOf,
+        bytesMax: bytesFree,
+        oversizeAllowed: this.slots.bytes === 0,
+        without: [...without],
         probeLeaseMs: this.#parts.probeLeaseMs,
       });
       this.#more = claimed.length === rowsMax;
-      this.#noteBacklog(claimed, new Set(without));
+      // Then something large may have been left behind.
+      this.#lacksBytes = claimed.reduce((sum, { content }) => sum + content.length, 0) * 2 > bytesFree;
+      this.#noteBacklog(claimed, without, rowsMaxOf);
       for (const one of claimed) this.#take(one, instance);
     } catch (error) {
       this.#parts.log.warn({ err: error }, "could not claim what is due");
     }
   }
 
+  /** Partners that may have fewer rows than their share, and those that may have none. */
+  #limits(): { readonly without: ReadonlySet<PartnerId>; readonly rowsMaxOf: ReadonlyMap<PartnerId, number> } {
+    const without = new Set<PartnerId>();
+    const rowsMaxOf = new Map<PartnerId, number>();
+    for (const partnerId of new Set([...this.slots.holders(), ...this.#rates.limited()])) {
+      const maxPerSecond = this.#maxPerSecond(partnerId);
+      const room = Math.min(
+        this.slots.room(partnerId, this.#maxInFlight(partnerId)),
+        this.#rates.available(partnerId, maxPerSecond),
+      );
+      if (room === 0) without.add(partnerId);
+      else if (room < partnerMaxUnknown) rowsMaxOf.set(partnerId, room);
+      if (this.#backlog.has(partnerId) && this.#isLimited(partnerId)) this.#wakeForToken(partnerId);
+    }
+    return { without, rowsMaxOf };
+  }
+
   /** A partner that gave less than its share has nothing more that is due. */
-  #noteBacklog(claimed: readonly Claimed[], without: ReadonlySet<PartnerId>): void {
+  #noteBacklog(
+    claimed: readonly Claimed[],
+    without: ReadonlySet<PartnerId>,
+    rowsMaxOf: ReadonlyMap<PartnerId, number>,
+  ): void {
     if (!this.#more) {
       for (const partnerId of this.#backlog) if (!without.has(partnerId)) this.#backlog.delete(partnerId);
     }
     const counts = new Map<PartnerId, number>();
     for (const { partnerId } of claimed) counts.set(partnerId, (counts.get(partnerId) ?? 0) + 1);
-    for (const [partnerId, count] of counts) if (count >= partnerMaxUnknown) this.#backlog.add(partnerId);
+    for (const [partnerId, count] of counts) {
+      if (count >= (rowsMaxOf.get(partnerId) ?? partnerMaxUnknown)) this.#backlog.add(partnerId);
+    }
   }
 
   #take(claimed: Claimed, instance: Instance): void {
-    const bytes = claimed.content.length;
-    if (this.slots.take(claimed.partnerId, bytes, this.#maxInFlight(claimed.partnerId))) {
-      void this.#run(claimed, instance, bytes);
+    const { partnerId } = claimed;
+    const maxPerSecond = this.#maxPerSecond(partnerId);
+    if (!this.#rates.take(partnerId, maxPerSecond)) {
+      this.#backlog.add(partnerId);
+      this.#wakeForToken(partnerId);
+      const pauseMs = Math.ceil(Math.max(ratePauseMinMs, this.#rates.waitMs(partnerId, maxPerSecond)));
+      this.#keep(this.#giveBack(claimed, instance, pauseMs));
       return;
     }
-    this.#backlog.add(claimed.partnerId);
-    this.#keep(this.#giveBack(claimed, instance, 0));
+    const place = this.slots.take(partnerId, claimed.content.length, this.#maxInFlight(partnerId));
+    if (place !== undefined) {
+      void this.#run(claimed, instance, place);
+      return;
+    }
+    // Taken by what was handed over since the claim was sent. Not at once again: it might have no place again.
+    this.#rates.give(partnerId);
+    this.#backlog.add(partnerId);
+    this.#keep(this.#giveBack(claimed, instance, noPlacePauseMs));
   }
 
-  async #run(claimed: Claimed, instance: Instance, bytes: number): Promise<void> {
+  async #run(claimed: Claimed, instance: Instance, place: Place): Promise<void> {
     const recorded = this.#attemptOnce(claimed, instance).catch((error: unknown) => {
       this.#parts.log.error(
         { err: error, notification: claimed.id },
@@ -217,7 +346,7 @@ export class Dispatcher {
     });
     this.#keep(recorded);
     await recorded;
-    this.#give(claimed.partnerId, bytes);
+    this.#give(place);
   }
 
   async #attemptOnce(claimed: Claimed, instance: Instance): Promise<void> {
@@ -227,25 +356,45 @@ export class Dispatcher {
     if (partner === undefined) return this.#giveBack(claimed, instance, retryLookupMs);
     // Paused since it was taken: kept, and not sent.
     if (partner.state !== "active") return this.#giveBack(claimed, instance, 0);
+    const url = callbackUrlOf(claimed, partner);
+    const blocked = this.endpoints.blocked(partner.id, url);
+    if (blocked === "gone" || (blocked === "open" && !claimed.isProbe)) {
+      this.#rates.give(partner.id);
+      return this.#hold(claimed, instance, url, blocked);
+    }
     if (this.#parts.lease.current()?.epoch !== instance.epoch) return;
     const attempted = await this.#parts.attempt(claimed, partner);
     this.#parts.onOutcome?.(claimed, attempted);
+    const { attempt, next, retryAfterMs = null } = attempted;
+    const { partnerId, isProbe } = claimed;
+    const sightings = this.endpoints.sightings({ partnerId, attempt, retryAfterMs, isProbe });
     await this.#parts.store.record({
-      partnerId: claimed.partnerId,
+      partnerId,
       id: claimed.id,
       claimNo: claimed.claimNo,
       instance,
       attemptsMade: claimed.attemptsMade + 1,
-      ...attempted,
+      attempt,
+      next,
+      sightings,
     });
   }
 
-  async #giveBack(claimed: Claimed, instance: Instance, delayMs: number): Promise<void> {
-    try {
-      await this.#parts.store.giveBack(instance, [claimed], delayMs);
-    } catch (error) {
-      this.#parts.log.warn({ err: error, notification: claimed.id }, "could not give a delivery back");
-    }
+  /** Nothing is to be sent there now: it waits, and no attempt is counted. */
+  async #hold(claimed: Claimed, instance: Instance, url: string | null, blocked: "open" | "gone"): Promise<void> {
+    const ofItsOwn = blocked === "gone" && url !== null && !claimed.toRegistered && claimed.callBackUrl !== null;
+    const { partnerId, id, claimNo } = claimed;
+    const taken = { partnerId, id, claimNo, ...(ofItsOwn && { queue: urlQueue(url) }) };
+    await this.#giveBack(taken, instance, blockedPauseMs);
+    if (!claimed.isProbe || url === null) return;
+    await this.#parts.endpoints
+      .releaseProbe({ partnerId, queue: originQueue(url) })
+      .catch(this.#warn("a probe could not be passed on"));
+  }
+
+  #giveBack({ partnerId, id, claimNo, queue }: Taken, instance: Instance, delayMs: number): Promise<void> {
+    const taken = { partnerId, id, claimNo, ...(queue !== undefined && { queue }) };
+    return this.#returns.add(instance, taken, delayMs);
   }
 
   #keep(work: Promise<void>): void {
@@ -253,13 +402,40 @@ export class Dispatcher {
     void work.finally(() => this.#recording.delete(work));
   }
 
-  #give(partnerId: PartnerId, bytes: number): void {
-    this.slots.give(partnerId, bytes);
+  #give(place: Place): void {
+    const { partnerId } = place;
+    this.slots.give(place);
     // A moment later, so that one claim fills many places.
-    if (this.#more || this.#backlog.has(partnerId)) this.#scheduleClaim(claimPauseMs);
+    const waits = this.#more || this.#lacksBytes || (this.#backlog.has(partnerId) && !this.#isLimited(partnerId));
+    if (waits) this.#scheduleClaim(claimPauseMs);
+  }
+
+  #isLimited(partnerId: PartnerId): boolean {
+    return this.#rates.available(partnerId, this.#maxPerSecond(partnerId)) === 0;
+  }
+
+  /** Claims again when the partner has a token. The other partners' claims do not wait for it. */
+  #wakeForToken(partnerId: PartnerId): void {
+    if (this.#stopping) return;
+    const waitMs = this.#rates.waitMs(partnerId, this.#maxPerSecond(partnerId));
+    this.#rateTimer ??= setTimeout(
+      () => {
+        this.#rateTimer = undefined;
+        this.wake();
+      },
+      Math.max(ratePauseMinMs, waitMs),
+    );
   }
 
   #maxInFlight(partnerId: PartnerId): number {
     return this.#parts.directory.peek(partnerId)?.settings.maxInFlight ?? partnerMaxUnknown;
+  }
+
+  #maxPerSecond(partnerId: PartnerId): number | null {
+    return this.#parts.directory.peek(partnerId)?.settings.maxPerSecond ?? null;
+  }
+
+  #warn(message: string): (error: unknown) => void {
+    return (error) => this.#parts.log.warn({ err: error }, message);
   }
 }

@@ -1,6 +1,7 @@
 import type { NotifiedCommand } from "@paybell/contract";
 import type { ChainId, NotificationId, PartnerId, TransactionId } from "../ids.ts";
 import type { Instance } from "../instance.ts";
+import type { EndpointSighting } from "./endpoints-store.ts";
 
 /** What delivery needs kept. Every method is durable when it resolves, and safe to repeat when it rejected. */
 export interface DeliveryStore {
@@ -16,12 +17,20 @@ export interface DeliveryStore {
   announceDue(): Promise<void>;
 }
 
-export type Taken = Pick<Claimed, "partnerId" | "id" | "claimNo">;
+export interface Taken extends Pick<Claimed, "partnerId" | "id" | "claimNo"> {
+  /** It waits in another queue from now on: its URL is gone. */
+  readonly queue?: string;
+}
 
 export interface ClaimLimits {
   readonly rowsMax: number;
   readonly rowsPerPartnerMax: number;
+  /** Partners that may have fewer: each queue of theirs gives so many at most. */
+  readonly rowsMaxOf?: ReadonlyMap<PartnerId, number>;
+  /** All of them together. */
   readonly bytesMax: number;
+  /** One that is larger than that is taken alone. */
+  readonly oversizeAllowed?: boolean;
   /** Partners that have no free place here, or are paused. */
   readonly without: readonly PartnerId[];
   /** For how long the one delivery that tries an open endpoint again keeps others from trying it. */
@@ -49,6 +58,8 @@ export interface Claimed {
   /** Since when the schedule runs: creation, or the redelivery that was asked for. */
   readonly scheduleStartMs: number;
   readonly outOfOrder: boolean;
+  /** Its endpoint is open, and this one tries it again. */
+  readonly isProbe: boolean;
 }
 
 /** Why an attempt did not succeed. Stable words: metrics, the APIs and the console show them. */
@@ -99,6 +110,8 @@ export interface Outcome {
     | { readonly kind: "accepted" }
     | { readonly kind: "retry"; readonly delayMs: number }
     | { readonly kind: "parked" };
+  /** What it tells of its endpoints: durable with the outcome. */
+  readonly sightings?: readonly EndpointSighting[];
 }
 
 /** `overtaken`: another claim owns the row by now, so a failure was recorded and changed nothing else. */

@@ -57,12 +57,14 @@ function resolve(schema: Schema | undefined): Schema {
 const routes = [
   "GET /healthz",
   "GET /metrics",
+  "GET /operator/v1/endpoints",
   "GET /operator/v1/notifications",
   "GET /operator/v1/notifications/{id}",
   "GET /operator/v1/partners",
   "GET /operator/v1/partners/{id}",
   "GET /operator/v1/partners/{id}/terminals",
   "GET /readyz",
+  "GET /v1/endpoints",
   "GET /v1/notifications",
   "GET /v1/notifications/{id}",
   "GET /v1/self",
@@ -70,6 +72,7 @@ const routes = [
   "GET /v1/transactions/{id}",
   "PATCH /operator/v1/partners/{id}",
   "POST /operator/v1/completions",
+  "POST /operator/v1/endpoints/{id}/close",
   "POST /operator/v1/partners",
   "POST /operator/v1/partners/{id}/disable",
   "POST /operator/v1/partners/{id}/keys/rotate",
@@ -77,6 +80,7 @@ const routes = [
   "POST /operator/v1/partners/{id}/resume",
   "POST /operator/v1/redeliveries",
   "POST /v1/commands",
+  "POST /v1/endpoints/{id}/close",
   "POST /v1/notifications/{id}/redeliver",
   "POST /v1/test-notification",
   "PUT /operator/v1/partners/{id}/terminals/{tid}",
@@ -154,7 +158,10 @@ describe("the OpenAPI document", () => {
 
   test("a body is required but where it only chooses", () => {
     const optional = operations.filter(({ requestBody }) => requestBody?.required === false);
-    expect(optional.map(({ operationId }) => operationId)).toEqual(["redeliverNotification"]);
+    expect(optional.map(({ operationId }) => operationId).sort()).toEqual([
+      "closePartnersEndpoint",
+      "redeliverNotification",
+    ]);
   });
 
   test("a command is one of eight, each with exactly its fields, their lengths and their meanings", () => {

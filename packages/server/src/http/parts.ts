@@ -3,6 +3,7 @@ import type { FastifyBaseLogger, FastifyInstance, RawServerDefault } from "fasti
 import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import type { Clock } from "../clock.ts";
 import type { Config } from "../config.ts";
+import type { EndpointDesk } from "../delivery/endpoints-desk.ts";
 import type { Notifications } from "../delivery/notifications.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { Reports } from "../ledger/reports.ts";
@@ -25,6 +26,7 @@ export interface HttpParts {
   >;
   readonly directory: Pick<PartnerDirectory, "findByApiKey">;
   readonly notifications: Pick<Notifications, "pull" | "find" | "search" | "redeliver" | "redeliverMany" | "sendTest">;
+  readonly endpoints: Pick<EndpointDesk, "list" | "close">;
   health(): Promise<Health>;
   readonly clock: Clock;
   /** Answers local callers only, and allows nothing that production refuses. */

@@ -12,7 +12,9 @@ import type { HttpParts } from "./parts.ts";
 import { commandRoutes } from "./routes/commands.ts";
 import { completionRoutes } from "./routes/completions.ts";
 import { docsRoutes } from "./routes/docs.ts";
+import { endpointRoutes } from "./routes/endpoints.ts";
 import { notificationRoutes } from "./routes/notifications.ts";
+import { operatorEndpointRoutes } from "./routes/operator-endpoints.ts";
 import { operatorNotificationRoutes } from "./routes/operator-notifications.ts";
 import { operatorPartnerRoutes } from "./routes/operator-partners.ts";
 import { selfRoutes } from "./routes/self.ts";
@@ -97,6 +99,7 @@ function addPartnerRoutes(scope: FastifyInstance, parts: HttpParts): void {
   commandRoutes(routes);
   transactionRoutes(routes);
   notificationRoutes(routes);
+  endpointRoutes(routes);
   selfRoutes(routes);
 }
 
@@ -106,4 +109,5 @@ function addOperatorRoutes(scope: FastifyInstance, parts: HttpParts): void {
   operatorPartnerRoutes(app, parts);
   completionRoutes(app, parts);
   operatorNotificationRoutes(app, parts);
+  operatorEndpointRoutes(app, parts);
 }

@@ -39,6 +39,7 @@ export class TestService {
   readonly ran: { readonly request: CommandRequest; readonly respondAsync: boolean }[] = [];
   readonly reported: CompletionRequest[] = [];
   readonly asked: unknown[][] = [];
+  readonly endpointId = newId<"endpoint">();
   readonly partner = partnerOfATest();
   readonly other = partnerOfATest();
   state: PartnerState = "active";
@@ -90,6 +91,7 @@ export class TestService {
         },
       },
       notifications: this.#notifications(),
+      endpoints: this.#endpoints(),
       health: async () => this.health,
       clock: systemClock,
       ...(options.sandbox !== undefined && { sandbox: options.sandbox }),
@@ -226,6 +228,34 @@ export class TestService {
         return { matched: 1, redelivered: dryRun ? 0 : 1, ids: [summary.id] };
       },
       sendTest: async () => ({ ...summary, state: "pending" }),
+    };
+  }
+
+  /** One open endpoint of the partner. */
+  #endpoints(): HttpParts["endpoints"] {
+    const open = {
+      id: this.endpointId,
+      partnerId: this.partner.id,
+      kind: "origin",
+      target: "https://partner.example",
+      state: "open",
+      failures: 5,
+      lastReason: "timeout",
+      probes: 1,
+      openedAt: "2026-01-31T00:00:00.000Z",
+      probeAt: "2026-01-31T00:00:05.000Z",
+      updatedAt: "2026-01-31T00:00:00.000Z",
+    } as const;
+    return {
+      list: async (search) => {
+        this.asked.push(["endpoints", search]);
+        return { items: [open], next: null };
+      },
+      close: async (id, partnerId) => {
+        this.asked.push(["close", id, partnerId]);
+        const known = id === open.id && (partnerId === undefined || partnerId === open.partnerId);
+        return known ? { ...open, state: "closed" } : undefined;
+      },
     };
   }
 

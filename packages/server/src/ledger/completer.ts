@@ -47,7 +47,8 @@ export class Completer {
     const draft = facts.kind === "system" ? null : newNotification(begun, facts, this.#order(begun, batch));
     // What waits for others is not handed over: whoever claims it looks whether it may leave.
     const waits = draft === null || draft.follows || draft.settlesBatch !== null;
-    const slot = waits ? undefined : this.#parts.notifier.reserve(begun.partnerId, draft.content.length);
+    const { callBackUrl } = begun;
+    const slot = waits ? undefined : this.#parts.notifier.reserve(begun.partnerId, draft.content.length, callBackUrl);
     const notification = draft && { ...draft, lease: slot?.instance ?? null };
     const { partnerId, id } = begun;
     const completed = await this.#parts.completions
@@ -65,7 +66,7 @@ export class Completer {
     if (notification) {
       this.#parts.metrics.notificationsCreated.inc({ command: notification.command });
       if (slot) slot.send(notification, completed.atMs);
-      else this.#parts.notifier.bornDue(partnerId);
+      else this.#parts.notifier.bornDue(partnerId, callBackUrl);
     }
     const told = notification ? { id: notification.id, state: "pending" as const } : null;
     return { ...begun, state, facts, notification: told, runBy: null, completedAtMs: completed.atMs };

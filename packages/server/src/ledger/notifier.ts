@@ -30,11 +30,13 @@ export interface NewNotification {
 export interface Notifier {
   /**
    * Asks for a slot before the row is written. Undefined when there is none, or when the partner has due work
-   * already, which must not be overtaken: then the notification is born due.
+   * already, which must not be overtaken, or when nothing is to be sent there now: then the notification is born due.
+   *
+   * @param callBackUrl the command's own; null: the one registered
    */
-  reserve(partnerId: PartnerId, bytes: number): Slot | undefined;
+  reserve(partnerId: PartnerId, bytes: number, callBackUrl: string | null): Slot | undefined;
   /** A notification was left due: whoever has a slot may take it. */
-  bornDue(partnerId: PartnerId): void;
+  bornDue(partnerId: PartnerId, callBackUrl: string | null): void;
 }
 
 /** A place among the POSTs in flight. Exactly one of its two methods is called, once. */

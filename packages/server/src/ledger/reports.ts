@@ -125,7 +125,10 @@ export class Reports {
     const { partner, completion } = sound;
     const report = toReport(sound, originals);
     const { notification: draft } = report;
-    const slot = draft && !draft.follows ? this.#parts.notifier.reserve(partner.id, draft.content.length) : undefined;
+    const slot =
+      draft && !draft.follows
+        ? this.#parts.notifier.reserve(partner.id, draft.content.length, draft.callBackUrl)
+        : undefined;
     const notification = draft && { ...draft, lease: slot?.instance ?? null };
     const reported = await this.#parts.completions.report({ ...report, notification }).catch((error: unknown) => {
       slot?.release();
@@ -151,7 +154,7 @@ export class Reports {
   #passOn(notification: NewNotification, slot: Slot | undefined, atMs: number): void {
     this.#parts.metrics.notificationsCreated.inc({ command: notification.command });
     if (slot) slot.send(notification, atMs);
-    else this.#parts.notifier.bornDue(notification.partnerId);
+    else this.#parts.notifier.bornDue(notification.partnerId, notification.callBackUrl);
   }
 
   /** The originals that are known, by partner and external id: reported before, or in this same call. */

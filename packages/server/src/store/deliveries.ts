@@ -1,79 +1,22 @@
-import type { NotifiedCommand } from "@paybell/contract";
 import type { Pool } from "pg";
+import type { Breaker } from "../delivery/endpoints-store.ts";
 import type { Claimed, ClaimLimits, DeliveryStore, Outcome, Recorded, Taken } from "../delivery/store.ts";
 import type { NewEvent } from "../events.ts";
-import { type ChainId, idTimeMs, type NotificationId, type PartnerId, type TransactionId } from "../ids.ts";
+import { idTimeMs, type NotificationId, type PartnerId } from "../ids.ts";
 import type { Instance } from "../instance.ts";
+import { claim } from "./deliveries-claim.ts";
+import { recordSightings } from "./endpoints-sightings.ts";
 import { insertEvents } from "./events.ts";
 import { GroupCommit, type GroupCommitOptions } from "./group-commit.ts";
 import { troubleOf } from "./retryable.ts";
 
-// Each partner's queue of one origin is found by one step along the index, and gives its share; the walk begins behind the
-// partner that was served last. A queue whose endpoint is open gives one row when its probe is due, and none before.
-// Of a share, what must wait for others is put off for a moment, so that it never hides what may leave: "blocked" itself is
-// never stored, because a delete that unblocks cannot see a successor that is not committed yet.
-const claimDue = {
-  name: "claim_due",
-  text: `
-    WITH RECURSIVE queue AS (
-      (SELECT p.partner_id, p.origin FROM pending p WHERE p.instance_id IS NULL
-       ORDER BY p.partner_id, p.origin, p.due_at LIMIT 1)
-      UNION ALL
-      SELECT next.partner_id, next.origin FROM queue q CROSS JOIN LATERAL (
-        SELECT p.partner_id, p.origin FROM pending p
-        WHERE p.instance_id IS NULL AND (p.partner_id, p.origin) > (q.partner_id, q.origin)
-        ORDER BY p.partner_id, p.origin, p.due_at LIMIT 1) AS next),
-    ready AS MATERIALIZED (
-      SELECT q.partner_id, q.origin, e.id AS probed FROM queue q
-      JOIN partners a ON a.id = q.partner_id AND a.state = 'active'
-      LEFT JOIN endpoints e ON e.partner_id = q.partner_id AND e.kind = 'origin' AND e.state = 'open'
-        AND e.target = CASE q.origin WHEN '' THEN a.registered_origin ELSE q.origin END
-      WHERE q.partner_id <> ALL ($5::uuid[]) AND (e.id IS NULL OR e.probe_at <= now())),
-    probes AS (
-      UPDATE endpoints e SET probe_at = now() + $7 * interval '1 millisecond', probes = e.probes + 1
-      FROM ready r WHERE r.probed IS NOT NULL AND e.partner_id = r.partner_id AND e.id = r.probed AND e.probe_at <= now()
-      RETURNING e.partner_id, e.id),
-    due AS MATERIALIZED (
-      SELECT d.* FROM (
-        SELECT r.partner_id, r.origin, r.probed FROM ready r
-        WHERE r.probed IS NULL OR EXISTS (SELECT FROM probes b WHERE b.partner_id = r.partner_id AND b.id = r.probed)
-        ORDER BY r.partner_id <= $6::uuid, r.partner_id) AS r
-      CROSS JOIN LATERAL (
-        SELECT p.partner_id, p.id, p.bytes,
-          p.follows AND EXISTS (
-            SELECT FROM pending e WHERE e.partner_id = p.partner_id AND e.chain_id = p.chain_id
-              AND e.schedule_start < p.schedule_start)
-          OR p.settles_batch IS NOT NULL AND EXISTS (
-            SELECT FROM transactions t JOIN pending e ON e.partner_id = t.partner_id AND e.id = t.notification_id
-            WHERE t.partner_id = p.partner_id AND t.batch_id = p.settles_batch) AS preceded,
-          p.schedule_start < now() - interval '10 minutes' AS waited
-        FROM pending p
-        WHERE p.instance_id IS NULL AND p.partner_id = r.partner_id AND p.origin = r.origin AND p.due_at <= now()
-        ORDER BY p.due_at LIMIT CASE WHEN r.probed IS NULL THEN $4 ELSE 1 END
-        FOR UPDATE OF p SKIP LOCKED) AS d
-      LIMIT $3),
-    put_off AS (
-      UPDATE pending p SET due_at = now() + interval '500 milliseconds'
-      FROM due WHERE due.preceded AND NOT due.waited AND p.partner_id = due.partner_id AND p.id = due.id),
-    taken AS (
-      UPDATE pending p SET instance_id = $1, epoch = $2, claim_no = p.claim_no + 1
-      FROM due WHERE NOT (due.preceded AND NOT due.waited) AND p.partner_id = due.partner_id AND p.id = due.id
-      RETURNING p.partner_id, p.id, p.claim_no, p.attempts_made, p.to_registered, p.schedule_start,
-        due.preceded AS out_of_order)
-    SELECT taken.*, n.transaction_id, n.chain_id, n.command, n.callback_url, n.content::text,
-      coalesce(n.original_id, (
-        SELECT o.id FROM transactions o
-        WHERE o.partner_id = n.partner_id AND o.external_id = n.original_external_id AND o.origin = 'switch')) AS original_id
-    FROM taken JOIN notifications n ON n.partner_id = taken.partner_id AND n.id = taken.id`,
-};
-
 const insertAttempts = {
   name: "insert_attempts",
   text: `
-    INSERT INTO attempts (partner_id, id, claim_no, attempt_no, instance_id, started_at, duration_ms, url, address, http_status,
-      reason, detail, answer, key_id)
-    SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::integer[], $4::integer[], $5::uuid[], $6::timestamptz[], $7::integer[],
-      $8::text[], $9::text[], $10::integer[], $11::text[], $12::text[], $13::bytea[], $14::text[])
+    INSERT INTO attempts (partner_id, id, claim_no, attempt_no, instance_id, started_at, duration_ms, url, address,
+      http_status, reason, detail, answer, key_id)
+    SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::integer[], $4::integer[], $5::uuid[], $6::timestamptz[],
+      $7::integer[], $8::text[], $9::text[], $10::integer[], $11::text[], $12::text[], $13::bytea[], $14::text[])
     ON CONFLICT DO NOTHING`,
 };
 
@@ -122,8 +65,9 @@ const park = {
 const giveBack = {
   name: "give_back",
   text: `
-    UPDATE pending p SET instance_id = NULL, epoch = NULL, due_at = now() + $5 * interval '1 millisecond'
-    FROM unnest($2::uuid[], $3::uuid[], $4::integer[]) AS i (partner_id, id, claim_no)
+    UPDATE pending p SET instance_id = NULL, epoch = NULL, due_at = now() + $5 * interval '1 millisecond',
+      origin = coalesce(i.queue, p.origin)
+    FROM unnest($2::uuid[], $3::uuid[], $4::integer[], $6::text[]) AS i (partner_id, id, claim_no, queue)
     WHERE p.partner_id = i.partner_id AND p.id = i.id AND p.claim_no = i.claim_no AND p.instance_id = $1`,
 };
 
@@ -149,8 +93,8 @@ const releaseDead = {
     FROM dead WHERE p.partner_id = dead.partner_id AND p.id = dead.id`,
 };
 
-// One step along the index for each partner that has any: its oldest, whose id tells its time. The number is exact while it is
-// small and an estimate beyond: no statement grows with the backlog.
+// One step along the index for each partner that has any: its oldest, whose id tells its time. The number is exact
+// while it is small and an estimate beyond: no statement grows with the backlog.
 const standing = {
   name: "pending_standing",
   text: `
@@ -173,38 +117,26 @@ export interface PendingStanding {
   readonly oldestMs: number | undefined;
 }
 
-interface ClaimedRow {
-  readonly partner_id: PartnerId;
-  readonly id: NotificationId;
-  readonly claim_no: number;
-  readonly attempts_made: number;
-  readonly to_registered: boolean;
-  readonly schedule_start: Date;
-  readonly transaction_id: TransactionId | null;
-  readonly original_id: TransactionId | null;
-  readonly chain_id: ChainId;
-  readonly command: NotifiedCommand;
-  readonly callback_url: string | null;
-  readonly content: string;
-  readonly out_of_order: boolean;
-}
-
 export interface DeliveriesOptions extends Pick<GroupCommitOptions<Outcome, Recorded>, "onFlush"> {
   /** Whether somebody is told of what is parked. */
   readonly alerting?: boolean;
+  /** What follows for an endpoint from an attempt; without it nothing does. */
+  readonly breaker?: Breaker;
 }
 
 /** Pending deliveries in PostgreSQL. Outcomes are group-committed. */
 export class PostgresDeliveries implements DeliveryStore {
   readonly #engine: Pool;
   readonly #alerting: boolean;
+  readonly #breaker: Breaker | undefined;
   readonly #outcomes: GroupCommit<Outcome, Recorded>;
-  #servedLast = "ffffffff-ffff-ffff-ffff-ffffffffffff";
+  #servedLast: string = "ffffffff-ffff-ffff-ffff-ffffffffffff";
 
   constructor(engine: Pool, options: DeliveriesOptions = {}) {
-    const { alerting = false, ...observe } = options;
+    const { alerting = false, breaker, ...observe } = options;
     this.#engine = engine;
     this.#alerting = alerting;
+    this.#breaker = breaker;
     this.#outcomes = new GroupCommit<Outcome, Recorded>({
       name: "record",
       key: keyOf,
@@ -216,35 +148,9 @@ export class PostgresDeliveries implements DeliveryStore {
   }
 
   async claim(instance: Instance, limits: ClaimLimits): Promise<readonly Claimed[]> {
-    const { rows } = await this.#engine.query<ClaimedRow>({
-      ...claimDue,
-      values: [
-        instance.id,
-        instance.epoch,
-        limits.rowsMax,
-        limits.rowsPerPartnerMax,
-        limits.without,
-        this.#servedLast,
-        limits.probeLeaseMs,
-      ],
-    });
-    const last = rows.at(-1);
-    if (last) this.#servedLast = last.partner_id;
-    return rows.map((row) => ({
-      partnerId: row.partner_id,
-      id: row.id,
-      transactionId: row.transaction_id,
-      originalId: row.original_id,
-      chainId: row.chain_id,
-      command: row.command,
-      content: row.content,
-      callBackUrl: row.callback_url,
-      toRegistered: row.to_registered,
-      claimNo: row.claim_no,
-      attemptsMade: row.attempts_made,
-      scheduleStartMs: row.schedule_start.getTime(),
-      outOfOrder: row.out_of_order,
-    }));
+    const claimed = await claim(this.#engine, instance, limits, this.#servedLast);
+    this.#servedLast = claimed.at(-1)?.partnerId ?? this.#servedLast;
+    return claimed;
   }
 
   record(outcome: Outcome): Promise<Recorded> {
@@ -260,6 +166,7 @@ export class PostgresDeliveries implements DeliveryStore {
         taken.map((row) => row.id),
         taken.map((row) => row.claimNo),
         delayMs,
+        taken.map((row) => row.queue ?? null),
       ],
     });
   }
@@ -299,6 +206,7 @@ export class PostgresDeliveries implements DeliveryStore {
     const accepted = outcomes.filter((outcome) => outcome.next.kind === "accepted");
     const retried = outcomes.filter((outcome) => outcome.next.kind === "retry");
     const parked = outcomes.filter((outcome) => outcome.next.kind === "parked");
+    const sightings = outcomes.flatMap((outcome) => outcome.sightings ?? []);
     const client = await this.#engine.connect();
     try {
       const sent = [
@@ -328,9 +236,14 @@ export class PostgresDeliveries implements DeliveryStore {
             })
           : undefined,
         parked.length > 0 ? insertEvents(client, parked.map(parkedEvent), this.#alerting) : undefined,
-        client.query("COMMIT"),
+        // Last, and only where there is something to tell: endpoints are locked when nothing else is waited for.
+        sightings.length > 0 && this.#breaker
+          ? recordSightings(client, sightings, this.#breaker, this.#alerting)
+          : undefined,
+        sightings.length > 0 ? undefined : client.query("COMMIT"),
       ] as const;
-      const [, , accepted2xx, postponedRows, parkedRows, , committed] = await Promise.all(sent);
+      const [, , accepted2xx, postponedRows, parkedRows, , , committedAlong] = await Promise.all(sent);
+      const committed = committedAlong ?? (await client.query("COMMIT"));
       if (committed.command !== "COMMIT") throw new Error("The transaction was rolled back.");
       client.release();
       if (accepted2xx !== undefined && (accepted2xx.rowCount ?? 0) < accepted.length) {

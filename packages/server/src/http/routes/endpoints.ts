@@ -1,0 +1,70 @@
+import { z } from "zod";
+import { PaybellError } from "../../errors.ts";
+import { type EndpointId, readId } from "../../ids.ts";
+import type { PartnerRoutes } from "../parts.ts";
+import { endpointPageSchema, endpointSchema, endpointsQuery } from "../schemas/endpoint.ts";
+import { partnerErrors, queryErrors, responses } from "../schemas/problem.ts";
+import { described } from "../schemas/registry.ts";
+
+export const endpointParams = z.object({ id: described(z.string(), "The endpoint's id") });
+
+/** The partner's own endpoints: how they stand, and closing them by hand. */
+export function endpointRoutes({ app, parts, callers }: PartnerRoutes): void {
+  app.get(
+    "/v1/endpoints",
+    {
+      schema: {
+        operationId: "listEndpoints",
+        tags: ["Notifications"],
+        summary: "See which of your endpoints failed",
+        querystring: endpointsQuery,
+        response: responses(
+          { 200: { schema: endpointPageSchema, description: "A page" } },
+          ...partnerErrors,
+          ...queryErrors,
+        ),
+      },
+    },
+    async (request) => await parts.endpoints.list({ ...pageOf(request.query), partnerId: callers.partner(request).id }),
+  );
+  app.post(
+    "/v1/endpoints/:id/close",
+    {
+      schema: {
+        operationId: "closeEndpoint",
+        tags: ["Notifications"],
+        summary: "Have deliveries to an endpoint go on at once",
+        description: "The endpoint works again. What waited for it leaves.",
+        params: endpointParams,
+        response: responses(
+          { 200: { schema: endpointSchema, description: "It is closed" } },
+          ...partnerErrors,
+          "not_found",
+        ),
+      },
+    },
+    async (request) => {
+      const closed = await parts.endpoints.close(requireEndpointId(request.params.id), callers.partner(request).id);
+      return closed ?? notFound();
+    },
+  );
+}
+
+interface Page {
+  readonly state?: "closed" | "open" | "gone" | undefined;
+  readonly after?: string | undefined;
+  readonly limit: number;
+}
+
+export function pageOf({ state, after, limit }: Page) {
+  const afterId = after === undefined ? undefined : readId<"endpoint">(after);
+  return { limit, ...(state !== undefined && { state }), ...(afterId !== undefined && { after: afterId }) };
+}
+
+export function requireEndpointId(text: string): EndpointId {
+  return readId<"endpoint">(text) ?? notFound();
+}
+
+export function notFound(): never {
+  throw new PaybellError("not_found", "There is no such endpoint.");
+}

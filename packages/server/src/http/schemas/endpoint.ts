@@ -1,0 +1,50 @@
+import { z } from "zod";
+import { component, described } from "./registry.ts";
+
+const states = ["closed", "open", "gone"] as const;
+const time = z.iso.datetime();
+
+export const endpointSchema = component(
+  z.object({
+    id: z.uuid(),
+    partnerId: z.uuid(),
+    kind: described(z.enum(["origin", "url"]), "url: one exact URL, which answered 410"),
+    target: described(z.string(), "https://host:port, or the exact URL"),
+    state: described(
+      z.enum(states),
+      "open: deliveries wait, one tries it from time to time; gone: they wait until it is closed by hand",
+    ),
+    failures: described(z.int(), "In a row"),
+    lastReason: described(z.string().nullable(), "Why it failed last, in a stable word"),
+    openedAt: time.nullable(),
+    probeAt: described(time.nullable(), "While it is open: when one delivery tries it again"),
+    probes: described(z.int(), "Deliveries that tried it again since it opened"),
+    updatedAt: time,
+  }),
+  "Endpoint",
+  "A callback endpoint that has failed: an origin, or a URL that is gone",
+);
+
+export const endpointPageSchema = component(
+  z.object({ items: z.array(endpointSchema), next: z.uuid().nullable() }),
+  "EndpointPage",
+  "Endpoints, the newest first. One that never failed is closed, and not among them",
+);
+
+const page = {
+  state: z.enum(states).optional(),
+  after: described(z.uuid().optional(), "`next` of the page before"),
+  limit: described(z.coerce.number().int().min(1).max(500).default(100), "Items of a page, at most 500"),
+};
+
+export const endpointsQuery = z.strictObject(page);
+export const operatorEndpointsQuery = z.strictObject({
+  partner: described(z.string().optional(), "A partner's id"),
+  ...page,
+});
+
+export const closeEndpointBody = component(
+  z.strictObject({ partnerId: described(z.string().optional(), "Only if it is this partner's") }),
+  "EndpointClosing",
+  "Whose endpoint to close",
+);

@@ -1,0 +1,148 @@
+import type { NotifiedCommand } from "@paybell/contract";
+import type { Pool } from "pg";
+import type { Claimed, ClaimLimits } from "../delivery/store.ts";
+import type { ChainId, NotificationId, PartnerId, TransactionId } from "../ids.ts";
+import type { Instance } from "../instance.ts";
+
+// Each partner's queue of one origin is found by one step along the index, and gives its share; the walk begins behind
+// the partner that was served last. Queues whose endpoint is open give one row together when its probe is due, and none
+// before; the queue of a URL that is gone gives none. Endpoints are locked without waiting: one instance alone has the
+// probe. Of a share, what must wait for others is put off for a moment, so that it never hides what may leave:
+// "blocked" itself is never stored, because a delete that unblocks cannot see a successor that is not committed yet.
+const claimDue = {
+  name: "claim_due",
+  text: `
+    WITH RECURSIVE queue AS (
+      (SELECT p.partner_id, p.origin FROM pending p WHERE p.instance_id IS NULL
+       ORDER BY p.partner_id, p.origin, p.due_at LIMIT 1)
+      UNION ALL
+      SELECT next.partner_id, next.origin FROM queue q CROSS JOIN LATERAL (
+        SELECT p.partner_id, p.origin FROM pending p
+        WHERE p.instance_id IS NULL AND (p.partner_id, p.origin) > (q.partner_id, q.origin)
+        ORDER BY p.partner_id, p.origin, p.due_at LIMIT 1) AS next),
+    route AS MATERIALIZED (
+      SELECT q.partner_id, q.origin, e.id AS endpoint_id FROM queue q
+      JOIN partners a ON a.id = q.partner_id AND a.state = 'active'
+      LEFT JOIN endpoints e ON e.partner_id = q.partner_id AND e.state = 'open'
+        AND e.queue = CASE q.origin WHEN '' THEN a.registered_origin ELSE split_part(q.origin, ' ', 1) END
+      WHERE q.partner_id <> ALL ($5::uuid[]) AND (e.id IS NULL OR e.probe_at <= now())
+        AND NOT EXISTS (
+          SELECT FROM endpoints g WHERE g.partner_id = q.partner_id AND g.state = 'gone' AND g.queue = CASE q.origin
+            WHEN '' THEN a.registered_origin || ' '
+              || encode(sha256(convert_to(a.settings ->> 'callBackUrl', 'UTF8')), 'hex')
+            ELSE q.origin END)),
+    probeable AS MATERIALIZED (
+      SELECT e.partner_id, e.id FROM (
+        SELECT DISTINCT r.partner_id, r.endpoint_id FROM route r WHERE r.endpoint_id IS NOT NULL) AS r
+      JOIN endpoints e ON e.partner_id = r.partner_id AND e.id = r.endpoint_id
+      WHERE e.state = 'open' AND e.probe_at <= now()
+      FOR NO KEY UPDATE OF e SKIP LOCKED),
+    due AS MATERIALIZED (
+      SELECT d.*, r.endpoint_id, d.preceded AND NOT d.waited AS must_wait FROM (
+        SELECT r.partner_id, r.origin, r.endpoint_id FROM route r
+        WHERE r.endpoint_id IS NULL
+          OR EXISTS (SELECT FROM probeable b WHERE b.partner_id = r.partner_id AND b.id = r.endpoint_id)
+        ORDER BY r.partner_id <= $6::uuid, r.partner_id) AS r
+      CROSS JOIN LATERAL (
+        SELECT p.partner_id, p.id, p.bytes, p.due_at,
+          p.follows AND EXISTS (
+            SELECT FROM pending e WHERE e.partner_id = p.partner_id AND e.chain_id = p.chain_id
+              AND e.schedule_start < p.schedule_start)
+          OR p.settles_batch IS NOT NULL AND EXISTS (
+            SELECT FROM transactions t JOIN pending e ON e.partner_id = t.partner_id AND e.id = t.notification_id
+            WHERE t.partner_id = p.partner_id AND t.batch_id = p.settles_batch) AS preceded,
+          p.schedule_start < now() - interval '10 minutes' AS waited
+        FROM pending p
+        WHERE p.instance_id IS NULL AND p.partner_id = r.partner_id AND p.origin = r.origin AND p.due_at <= now()
+        ORDER BY p.due_at LIMIT coalesce(($9::integer[])[array_position($8::uuid[], r.partner_id)], $4)
+        FOR UPDATE OF p SKIP LOCKED) AS d
+      LIMIT $3),
+    may_leave AS (
+      SELECT o.*, row_number() OVER (PARTITION BY o.partner_id, o.endpoint_id ORDER BY o.due_at) AS nth_of_endpoint
+      FROM (SELECT due.*, row_number() OVER () AS nth FROM due WHERE NOT due.must_wait) AS o),
+    chosen AS MATERIALIZED (
+      SELECT c.* FROM (
+        SELECT m.*, sum(m.bytes) OVER (ORDER BY m.nth) AS bytes_so_far, row_number() OVER (ORDER BY m.nth) AS nth_chosen
+        FROM may_leave m WHERE m.endpoint_id IS NULL OR m.nth_of_endpoint = 1) AS c
+      WHERE c.bytes_so_far <= $10::bigint OR c.nth_chosen = 1 AND $11),
+    probes AS (
+      UPDATE endpoints e SET probe_at = now() + $7 * interval '1 millisecond', probes = e.probes + 1
+      FROM chosen c WHERE c.endpoint_id IS NOT NULL AND e.partner_id = c.partner_id AND e.id = c.endpoint_id),
+    put_off AS (
+      UPDATE pending p SET due_at = now() + interval '500 milliseconds'
+      FROM due WHERE due.must_wait AND p.partner_id = due.partner_id AND p.id = due.id),
+    taken AS (
+      UPDATE pending p SET instance_id = $1, epoch = $2, claim_no = p.claim_no + 1
+      FROM chosen c WHERE p.partner_id = c.partner_id AND p.id = c.id
+      RETURNING p.partner_id, p.id, p.claim_no, p.attempts_made, p.to_registered, p.schedule_start,
+        c.preceded AS out_of_order, c.endpoint_id IS NOT NULL AS is_probe)
+    SELECT taken.*, n.transaction_id, n.chain_id, n.command, n.callback_url, n.content::text,
+      coalesce(n.original_id, (
+        SELECT o.id FROM transactions o
+        WHERE o.partner_id = n.partner_id AND o.external_id = n.original_external_id
+          AND o.origin = 'switch')) AS original_id
+    FROM taken JOIN notifications n ON n.partner_id = taken.partner_id AND n.id = taken.id`,
+};
+
+interface ClaimedRow {
+  readonly partner_id: PartnerId;
+  readonly id: NotificationId;
+  readonly claim_no: number;
+  readonly attempts_made: number;
+  readonly to_registered: boolean;
+  readonly schedule_start: Date;
+  readonly transaction_id: TransactionId | null;
+  readonly original_id: TransactionId | null;
+  readonly chain_id: ChainId;
+  readonly command: NotifiedCommand;
+  readonly callback_url: string | null;
+  readonly content: string;
+  readonly out_of_order: boolean;
+  readonly is_probe: boolean;
+}
+
+/**
+ * Takes due notifications for `instance`.
+ *
+ * @param servedLast the partner behind which the walk begins
+ */
+export async function claim(
+  engine: Pool,
+  instance: Instance,
+  limits: ClaimLimits,
+  servedLast: string,
+): Promise<readonly Claimed[]> {
+  const rowsMaxOf = [...(limits.rowsMaxOf ?? [])];
+  const { rows } = await engine.query<ClaimedRow>({
+    ...claimDue,
+    values: [
+      instance.id,
+      instance.epoch,
+      limits.rowsMax,
+      limits.rowsPerPartnerMax,
+      limits.without,
+      servedLast,
+      limits.probeLeaseMs,
+      rowsMaxOf.map(([partnerId]) => partnerId),
+      rowsMaxOf.map(([, rowsMax]) => rowsMax),
+      limits.bytesMax,
+      limits.oversizeAllowed ?? true,
+    ],
+  });
+  return rows.map((row) => ({
+    partnerId: row.partner_id,
+    id: row.id,
+    transactionId: row.transaction_id,
+    originalId: row.original_id,
+    chainId: row.chain_id,
+    command: row.command,
+    content: row.content,
+    callBackUrl: row.callback_url,
+    toRegistered: row.to_registered,
+    claimNo: row.claim_no,
+    attemptsMade: row.attempts_made,
+    scheduleStartMs: row.schedule_start.getTime(),
+    outOfOrder: row.out_of_order,
+    isProbe: row.is_probe,
+  }));
+}

@@ -1,0 +1,241 @@
+import { randomBytes } from "node:crypto";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { reportedSale, sale } from "./support/commands.ts";
+import { createDatabase, type TestDatabase, withAdmin } from "./support/database.ts";
+import { eventually, startTestService, type TestPartner, type TestService } from "./support/service.ts";
+
+interface Endpoint {
+  readonly id: string;
+  readonly kind: string;
+  readonly target: string;
+  readonly state: string;
+  readonly failures: number;
+  readonly lastReason: string | null;
+  readonly probes: number;
+  readonly probeAt: string | null;
+}
+
+const failuresToOpen = 5;
+
+let database: TestDatabase;
+let service: TestService;
+let other: TestService;
+beforeAll(async () => {
+  database = await createDatabase();
+  const how = { database, masterKey: randomBytes(32), env: { PAYBELL_ATTEMPT_TIMEOUT_MS: "10000" } };
+  service = await startTestService(how);
+  other = await startTestService(how);
+});
+afterAll(async () => {
+  await Promise.all([service.stop(), other.stop()]);
+  await database.drop();
+});
+
+async function sql(text: string, values: readonly unknown[] = []): Promise<readonly Record<string, unknown>[]> {
+  return withAdmin(database.url, async (client) => (await client.query(text, [...values])).rows);
+}
+
+async function endpoints(partner: TestPartner): Promise<readonly Endpoint[]> {
+  const { body } = await partner.call("GET", "/v1/endpoints");
+  return body["items"] as readonly Endpoint[];
+}
+
+function endpointThatIs(partner: TestPartner, state: string): Promise<Endpoint> {
+  return eventually(`an endpoint that is ${state}`, async () =>
+    (await endpoints(partner)).find((endpoint) => endpoint.state === state),
+  );
+}
+
+/** Fails as often as it takes. */
+async function open(partner: TestPartner): Promise<Endpoint> {
+  partner.server.answersAlways(503);
+  await Promise.all(Array.from({ length: failuresToOpen }, () => partner.run(sale())));
+  return endpointThatIs(partner, "open");
+}
+
+async function probeNow(partner: TestPartner): Promise<void> {
+  await sql("UPDATE endpoints SET probe_at = now() WHERE partner_id = $1 AND state = 'open'", [partner.id]);
+}
+
+async function eventKinds(partner: TestPartner): Promise<readonly unknown[]> {
+  const rows = await sql("SELECT kind FROM events WHERE partner_id = $1 ORDER BY id", [partner.id]);
+  return rows.map(({ kind }) => kind);
+}
+
+async function pendingOf(partner: TestPartner): Promise<readonly Record<string, unknown>[]> {
+  return sql("SELECT attempts_made, claim_no, origin FROM pending WHERE partner_id = $1 ORDER BY id", [partner.id]);
+}
+
+/** Both instances have looked for what is due, after everything that was due before. */
+async function bothClaimed(): Promise<void> {
+  for (const instance of [service, other]) {
+    const healthy = await instance.register();
+    await healthy.call("POST", "/v1/test-notification");
+    await healthy.call("POST", "/v1/test-notification");
+    await healthy.server.next(2);
+  }
+}
+
+describe.concurrent("an endpoint that fails", () => {
+  test("opens with the fifth failure; what comes then waits without an attempt, and all of it leaves once it answers", async () => {
+    const partner = await service.register({ retry: [1, 3_600] });
+    const found = await open(partner);
+    expect(found).toMatchObject({
+      kind: "origin",
+      target: new URL(partner.server.url).origin,
+      failures: failuresToOpen,
+    });
+    expect(found.lastReason).toBe("status");
+    const posts = partner.server.deliveries.length;
+    await service.report(Array.from({ length: 20 }, () => reportedSale(partner.id)));
+    await bothClaimed();
+    expect(partner.server.deliveries).toHaveLength(posts);
+    const waiting = (await pendingOf(partner)).filter((row) => row["attempts_made"] === 0);
+    expect(waiting).toHaveLength(20);
+    expect(Math.max(...waiting.map((row) => Number(row["claim_no"])))).toBe(0);
+
+    partner.server.answersAlways(204);
+    await probeNow(partner);
+    await partner.server.until((all) => new Set(all.map(({ received }) => received?.ipn.id)).size === 25);
+    await eventually("nothing to be pending", async () => ((await pendingOf(partner)).length === 0 ? true : undefined));
+    expect(await endpoints(partner)).toMatchObject([{ state: "closed", failures: 0, probeAt: null }]);
+    expect(await eventKinds(partner)).toEqual(["breaker_open", "breaker_closed"]);
+  });
+
+  test("is probed by one delivery at a time, whatever the number of instances, and less and less often", async () => {
+    const partner = await service.register({ retry: [3_600] });
+    await open(partner);
+    await other.report(Array.from({ length: 50 }, () => reportedSale(partner.id)));
+    const posts = partner.server.deliveries.length;
+    const waitsMs: number[] = [];
+    for (const probe of [1, 2, 3]) {
+      const { promise: when, resolve: answer } = Promise.withResolvers<void>();
+      partner.server.answers({ when, status: 500 });
+      await probeNow(partner);
+      await partner.server.next(posts + probe);
+      await bothClaimed();
+      expect(partner.server.deliveries).toHaveLength(posts + probe);
+      const beforeMs = Date.now();
+      answer();
+      const probed = await eventually("the probe to be counted", async () =>
+        (await endpoints(partner)).find(({ failures }) => failures >= failuresToOpen + probe),
+      );
+      expect(probed).toMatchObject({ state: "open", probes: probe });
+      waitsMs.push(Date.parse(probed.probeAt ?? "") - beforeMs);
+    }
+    for (const [index, stepMs] of [10_000, 20_000, 40_000].entries()) {
+      expect(waitsMs[index]).toBeGreaterThanOrEqual(stepMs * 0.85 - 1);
+      expect(waitsMs[index]).toBeLessThanOrEqual(stepMs * 1.15 + 5_000);
+    }
+    expect(await eventKinds(partner)).toEqual(["breaker_open"]);
+  });
+
+  test("is left alone for as long as its Retry-After says", async () => {
+    const partner = await service.register({ retry: [3_600] });
+    partner.server.answersAlways({ status: 429, headers: { "retry-after": "900" } });
+    const beforeMs = Date.now();
+    await Promise.all(Array.from({ length: failuresToOpen }, () => partner.run(sale())));
+    const found = await endpointThatIs(partner, "open");
+    expect(found.lastReason).toBe("rate_limited");
+    expect(Date.parse(found.probeAt ?? "") - beforeMs).toBeGreaterThanOrEqual(899_000);
+  });
+
+  test("does not open by answers that refuse: the partner is there", async () => {
+    const partner = await service.register({ retry: [3_600] });
+    partner.server.answersAlways(401);
+    await Promise.all(Array.from({ length: 3 * failuresToOpen }, () => partner.run(sale())));
+    await partner.server.next(3 * failuresToOpen);
+    expect(await endpoints(partner)).toEqual([]);
+    expect(await eventKinds(partner)).toEqual([]);
+  });
+
+  test("is closed by hand, by the partner or the operator, and what waited leaves at once", async () => {
+    const partner = await service.register({ retry: [3_600] });
+    const stranger = await service.register();
+    for (const [close, posts] of [
+      [(id: string) => partner.call("POST", `/v1/endpoints/${id}/close`), 6],
+      [(id: string) => service.operator("POST", `/operator/v1/endpoints/${id}/close`), 12],
+    ] as const) {
+      const { id } = await open(partner);
+      expect((await stranger.call("POST", `/v1/endpoints/${id}/close`)).status).toBe(404);
+      await partner.run(sale());
+      partner.server.answersAlways(204);
+      expect(await close(id)).toMatchObject({ status: 200, body: { state: "closed", failures: 0 } });
+      await partner.server.next(posts);
+    }
+    expect(await eventKinds(partner)).toEqual(["breaker_open", "breaker_closed", "breaker_open", "breaker_closed"]);
+  });
+
+  test("parks what waits for it when its schedule is over", async () => {
+    const partner = await service.register({ retry: [3_600] });
+    await open(partner);
+    const { body } = await partner.run(sale());
+    const { id } = body["notification"] as { id: string };
+    await sql("UPDATE endpoints SET probe_at = now() + interval '1 hour' WHERE partner_id = $1", [partner.id]);
+    await sql("UPDATE pending SET schedule_start = now() - interval '61 minutes' WHERE id = $1", [id]);
+    expect(await partner.settled(id, "parked")).toMatchObject({ attemptsMade: 0, lastReason: "status" });
+    expect(await eventKinds(partner)).toEqual(["breaker_open", "parked"]);
+  });
+
+  test("is open still for a service that was started since", async () => {
+    const own = await createDatabase();
+    const how = { database: own, masterKey: randomBytes(32) };
+    const first = await startTestService(how);
+    const partner = await first.register({ retry: [3_600] });
+    partner.server.answersAlways(503);
+    await Promise.all(Array.from({ length: failuresToOpen }, () => partner.run(sale())));
+    await endpointThatIs(partner, "open");
+    await first.service.stop();
+    const second = await startTestService(how);
+    const posts = partner.server.deliveries.length;
+    await second.report([reportedSale(partner.id)]);
+    const healthy = await second.register();
+    await healthy.run(sale());
+    await healthy.server.next(1);
+    expect(partner.server.deliveries).toHaveLength(posts);
+    await second.stop();
+    await first.stop();
+    await own.drop();
+  });
+});
+
+describe.concurrent("a URL that answers 410", () => {
+  test("gets nothing more until it is closed by hand; the other URLs of its origin go on", async () => {
+    const partner = await service.register({ retry: [1, 3_600] });
+    const callBackUrl = partner.server.url.replace("/ipn", "/left");
+    partner.server.answers(410);
+    await partner.run(sale({ callBackUrl }));
+    const found = await endpointThatIs(partner, "gone");
+    expect(found).toMatchObject({ kind: "url", target: callBackUrl, lastReason: "gone" });
+
+    await service.report(Array.from({ length: 3 }, () => reportedSale(partner.id, { callBackUrl })));
+    await partner.run(sale());
+    await partner.server.next(2);
+    await eventually("all four to wait in the URL's own queue", async () => {
+      const queues = (await pendingOf(partner)).map((row) => String(row["origin"]));
+      return queues.filter((queue) => queue.includes(" ")).length === 4 ? true : undefined;
+    });
+    await bothClaimed();
+    expect(partner.server.deliveries.map(({ path }) => path)).toEqual(["/left", "/ipn"]);
+
+    const closed = await partner.call("POST", `/v1/endpoints/${found.id}/close`);
+    expect(closed.body).toMatchObject({ state: "closed" });
+    const all = await partner.server.next(6);
+    expect(all.slice(2).map(({ path }) => path)).toEqual(["/left", "/left", "/left", "/left"]);
+    expect(await eventKinds(partner)).toEqual(["endpoint_gone", "breaker_closed"]);
+  });
+
+  test("that was the registered one is healed by another that is registered", async () => {
+    const partner = await service.register({ retry: [1, 3_600] });
+    partner.server.answers(410);
+    await partner.run(sale());
+    await endpointThatIs(partner, "gone");
+    await service.report([reportedSale(partner.id)]);
+    await bothClaimed();
+    expect(partner.server.deliveries).toHaveLength(1);
+    const callBackUrl = partner.server.url.replace("/ipn", "/new");
+    expect((await service.operator("PATCH", `/operator/v1/partners/${partner.id}`, { callBackUrl })).status).toBe(200);
+    const all = await partner.server.next(3);
+    expect(all.slice(1).map(({ path }) => path)).toEqual(["/new", "/new"]);
+  });
+});
