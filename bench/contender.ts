@@ -33,7 +33,7 @@ export type ContenderMethods = {
 /** Concurrent callers in every row. */
 export const producers = 256;
 /** Of what was handed over and is not done: more would only make a peer's tables longer. */
-export const outstandingMax = 1_024;
+const outstandingMax = 1_024;
 
 /**
  * Hands over batches until the time is up, and waits until all is done.
