@@ -148,6 +148,14 @@ test("an id that another transaction has is refused without a trace", async () =
   expect(await completions.report(second)).toEqual({ outcome: "id_taken" });
 });
 
+test("two reports of one call that bring the same id are one transaction, and one IPN", async () => {
+  const first = sampleReport(partnerId, null);
+  const second = sampleReport(partnerId, null, { id: first.id, externalId: "X-second" });
+  const answers = await Promise.all([completions.report(first), completions.report(second)]);
+  expect(answers.map(({ outcome }) => outcome).sort()).toEqual(["accepted", "id_taken"]);
+  expect(await count("pending", [first.id])).toBe(1);
+});
+
 test("a poisoned row of each kind fails alone in a full batch", async () => {
   const good = Array.from({ length: 496 }, () => sampleReport(partnerId, null));
   const nul = sampleReport(partnerId, null, { reqId: "\u0000" });

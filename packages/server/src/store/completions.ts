@@ -1,51 +1,29 @@
-import type { Pool, PoolClient, QueryResult } from "pg";
+import { DatabaseError, type Pool, type PoolClient, type QueryResult } from "pg";
 import type { PartnerId, TransactionId } from "../ids.ts";
 import type { NewNotification } from "../ledger/notifier.ts";
 import type { Completed, Completion, CompletionStore, Report, Reported } from "../ledger/store.ts";
+import {
+  completeTransactions,
+  completeWhole,
+  completionColumns,
+  insertNotifications,
+  insertReports,
+  insertWholeReports,
+  notificationColumns,
+  reportColumns,
+  wholeCompletionColumns,
+  wholeReportColumns,
+} from "./completion-statements.ts";
 import { writeEffects } from "./effects.ts";
 import { GroupCommit, type GroupCommitOptions } from "./group-commit.ts";
-import { jsonList } from "./json-list.ts";
-
-const completeTransactions = {
-  name: "complete_transactions",
-  text: `
-    UPDATE transactions t SET state = i.state, facts = i.facts, notification_id = i.notification_id,
-      completed_at = now(),
-      instance_id = NULL, epoch = NULL
-    FROM unnest($1::uuid[], $2::uuid[], $3::text[], string_to_array($4, E'\\x01')::json[], $5::uuid[], $6::uuid[],
-      $7::integer[])
-      AS i (partner_id, id, state, facts, notification_id, instance_id, epoch)
-    WHERE t.partner_id = i.partner_id AND t.id = i.id
-      AND t.state = 'INIT' AND t.instance_id = i.instance_id AND t.epoch = i.epoch
-    RETURNING t.id, t.completed_at AS at`,
-};
 
 // An answer that changed nothing is late, unless it is our own that an unknown COMMIT had made durable.
 const completedBefore = {
   name: "completed_before",
   text: `
-    SELECT t.id, t.notification_id, t.state, t.completed_at AS at FROM unnest($1::uuid[],
-      $2::uuid[]) AS i (partner_id, id)
+    SELECT t.id, t.notification_id, t.state, t.completed_at AS at
+    FROM unnest($1::uuid[], $2::uuid[]) AS i (partner_id, id)
     JOIN transactions t ON t.partner_id = i.partner_id AND t.id = i.id`,
-};
-
-const insertReports = {
-  name: "insert_reports",
-  text: `
-    INSERT INTO transactions (partner_id, id, origin, command, state, req_id, external_id, original_id,
-      original_external_id,
-      chain_id, callback_url, facts, notification_id, completed_at)
-    SELECT i.partner_id, i.id, 'switch', i.command, i.state, i.req_id, i.external_id, i.original_id,
-      i.original_external_id,
-      i.chain_id, i.callback_url, i.facts, i.notification_id, now()
-    FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[], $7::uuid[], $8::text[],
-      $9::uuid[],
-      $10::text[], string_to_array($11, E'\\x01')::json[], $12::uuid[])
-      AS i (partner_id, id, command, state, req_id, external_id, original_id, original_external_id, chain_id,
-        callback_url,
-        facts, notification_id)
-    ON CONFLICT DO NOTHING
-    RETURNING id, created_at AS at`,
 };
 
 const reportedBefore = {
@@ -54,31 +32,6 @@ const reportedBefore = {
     SELECT i.partner_id, i.external_id, t.id, t.notification_id, t.created_at AS at
     FROM unnest($1::uuid[], $2::text[]) AS i (partner_id, external_id)
     JOIN transactions t ON t.partner_id = i.partner_id AND t.external_id = i.external_id AND t.origin = 'switch'`,
-};
-
-// History and the pending delivery in one statement. Born leased, a row has its first claim already.
-const insertNotifications = {
-  name: "insert_notifications",
-  text: `
-    WITH i AS MATERIALIZED (
-      SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::uuid[], $5::text[], $6::uuid[], $7::text[],
-        $8::text[],
-        string_to_array($9, E'\\x01')::json[], $10::integer[], $11::uuid[], $12::integer[], $13::text[],
-          $14::boolean[], $15::uuid[])
-        AS i (partner_id, id, transaction_id, original_id, original_external_id, chain_id, command, callback_url,
-          content,
-          bytes, instance_id, epoch, origin, follows, settles_batch)),
-    history AS (
-      INSERT INTO notifications (partner_id, id, transaction_id, original_id, original_external_id, chain_id, command,
-        callback_url, content)
-      SELECT partner_id, id, transaction_id, original_id, original_external_id, chain_id, command, callback_url,
-        content FROM i)
-    INSERT INTO pending (partner_id, id, chain_id, due_at, instance_id, epoch, claim_no, bytes, origin, follows,
-      settles_batch)
-    SELECT partner_id, id, chain_id, now(), instance_id, epoch, CASE WHEN instance_id IS NULL THEN 0 ELSE 1 END,
-      bytes, origin,
-      follows, settles_batch
-    FROM i`,
 };
 
 interface At {
@@ -125,7 +78,7 @@ export class PostgresCompletions implements CompletionStore {
     });
     this.#reports = new GroupCommit<Report, Reported>({
       name: "report",
-      key: (report) => `${report.partnerId} ${report.externalId}`,
+      key: keyOf,
       bytes: (report) => bytesOf(report.notification),
       commit: (reports) => this.#report(reports),
       giveUpAfterMs: 5_000,
@@ -143,20 +96,9 @@ export class PostgresCompletions implements CompletionStore {
   }
 
   async #complete(completions: readonly Completion[]): Promise<ReadonlyMap<string, Completed>> {
-    const write = (client: PoolClient) =>
-      client.query<At>({
-        ...completeTransactions,
-        values: [
-          completions.map((completion) => completion.partnerId),
-          completions.map((completion) => completion.id),
-          completions.map((completion) => completion.state),
-          jsonList(completions.map(({ notification, facts }) => notification?.content ?? JSON.stringify(facts))),
-          completions.map((completion) => completion.notification?.id ?? null),
-          completions.map((completion) => completion.instance.id),
-          completions.map((completion) => completion.instance.epoch),
-        ],
-      });
-    const applied = await this.#commitWith(completions, write, writeEffects);
+    const applied = completions.every(hasNoEffects)
+      ? await this.#completeWhole(completions)
+      : await this.#completeWithEffects(completions);
     const missed = completions.filter((completion) => !applied.has(completion.id));
     const before = missed.length > 0 ? await this.#completedBefore(missed) : applied;
     return new Map(
@@ -185,37 +127,59 @@ export class PostgresCompletions implements CompletionStore {
     );
   }
 
+  /** One round trip: each statement is its own transaction. */
+  async #completeWhole(completions: readonly Completion[]): Promise<ReadonlyMap<TransactionId, Date>> {
+    const { rows } = await this.#engine.query<At>({ ...completeWhole, values: wholeCompletionColumns(completions) });
+    return new Map(rows.map((row) => [row.id, row.at]));
+  }
+
+  async #completeWithEffects(completions: readonly Completion[]): Promise<ReadonlyMap<TransactionId, Date>> {
+    const applied = new Map<TransactionId, Date>();
+    await this.#inTransaction(async (client) => {
+      const { rows } = await client.query<At>({ ...completeTransactions, values: completionColumns(completions) });
+      for (const row of rows) applied.set(row.id, row.at);
+      const effective = completions.filter((completion) => applied.has(completion.id));
+      return [...writeEffects(client, effective), ...insertTheirNotifications(client, effective)];
+    });
+    return applied;
+  }
+
   async #report(reports: readonly Report[]): Promise<ReadonlyMap<string, Reported>> {
-    const inserted = await this.#commitWith(reports, (client) =>
-      client.query<At>({
-        ...insertReports,
-        values: [
-          reports.map((report) => report.partnerId),
-          reports.map((report) => report.id),
-          reports.map((report) => report.command),
-          reports.map((report) => report.state),
-          reports.map((report) => report.reqId),
-          reports.map((report) => report.externalId),
-          reports.map((report) => report.originalId),
-          reports.map((report) => report.originalExternalId),
-          reports.map((report) => report.chainId),
-          reports.map((report) => report.callBackUrl),
-          jsonList(reports.map(({ notification, facts }) => notification?.content ?? JSON.stringify(facts))),
-          reports.map((report) => report.notification?.id ?? null),
-        ],
-      }),
-    );
-    const missed = reports.filter((report) => !inserted.has(report.id));
+    try {
+      const { rows } = await this.#engine.query<{ at: Date }>({
+        ...insertWholeReports,
+        values: wholeReportColumns(reports),
+      });
+      const atMs = rows[0]?.at.getTime() ?? 0;
+      return new Map(reports.map((report) => [keyOf(report), { outcome: "accepted", id: report.id, atMs }]));
+    } catch (error) {
+      if (!isUniqueViolation(error)) throw error;
+      return this.#reportWithDuplicates(reports);
+    }
+  }
+
+  async #reportWithDuplicates(reports: readonly Report[]): Promise<ReadonlyMap<string, Reported>> {
+    const inserted = new Map<string, Date>();
+    await this.#inTransaction(async (client) => {
+      const { rows } = await client.query<ReportedRow>({ ...insertReports, values: reportColumns(reports) });
+      for (const row of rows) inserted.set(`${row.partner_id} ${row.external_id}`, row.at);
+      return insertTheirNotifications(
+        client,
+        reports.filter((report) => inserted.has(keyOf(report))),
+      );
+    });
+    const missed = reports.filter((report) => !inserted.has(keyOf(report)));
     const before = missed.length > 0 ? await this.#reportedBefore(missed) : new Map<string, ReportedRow>();
     return new Map(
       reports.map((report): [string, Reported] => {
-        const key = `${report.partnerId} ${report.externalId}`;
-        const at = inserted.get(report.id);
-        if (at) return [key, { outcome: "accepted", id: report.id, atMs: at.getTime() }];
-        const known = before.get(key);
-        if (known === undefined) return [key, { outcome: "id_taken" }];
-        if (isOwn(report, known)) return [key, { outcome: "accepted", id: report.id, atMs: known.at.getTime() }];
-        return [key, { outcome: "duplicate", id: known.id }];
+        const at = inserted.get(keyOf(report));
+        if (at) return [keyOf(report), { outcome: "accepted", id: report.id, atMs: at.getTime() }];
+        const known = before.get(keyOf(report));
+        if (known === undefined) return [keyOf(report), { outcome: "id_taken" }];
+        if (isOwn(report, known)) {
+          return [keyOf(report), { outcome: "accepted", id: report.id, atMs: known.at.getTime() }];
+        }
+        return [keyOf(report), { outcome: "duplicate", id: known.id }];
       }),
     );
   }
@@ -228,25 +192,14 @@ export class PostgresCompletions implements CompletionStore {
     return new Map(rows.map((row) => [`${row.partner_id} ${row.external_id}`, row]));
   }
 
-  /** Runs one write of results and, for those that took effect, all that follows from them, in one transaction. */
-  async #commitWith<Item extends { readonly id: TransactionId; readonly notification: NewNotification | null }>(
-    items: readonly Item[],
-    write: (client: PoolClient) => Promise<QueryResult<At>>,
-    effects: (client: PoolClient, applied: readonly Item[]) => readonly Promise<unknown>[] = () => [],
-  ): Promise<ReadonlyMap<TransactionId, Date>> {
+  /** `write` sends what belongs together; what it returns is sent on with COMMIT behind it, without waiting. */
+  async #inTransaction(write: (client: PoolClient) => Promise<readonly Promise<unknown>[]>): Promise<void> {
     const client = await this.#engine.connect();
     try {
-      const [, { rows }] = await Promise.all([client.query("BEGIN"), write(client)]);
-      const applied = new Map(rows.map((row) => [row.id, row.at]));
-      const effective = items.filter((item) => applied.has(item.id));
-      const notifications = effective.flatMap((item) => (item.notification === null ? [] : [item.notification]));
-      await Promise.all([
-        ...effects(client, effective),
-        notifications.length > 0 ? insert(client, notifications) : undefined,
-        client.query("COMMIT").then(assertCommitted),
-      ]);
+      // Sent behind BEGIN, without waiting for it.
+      const [, rest] = await Promise.all([client.query("BEGIN"), write(client)]);
+      await Promise.all([...rest, client.query("COMMIT").then(assertCommitted)]);
       client.release();
-      return applied;
     } catch (error) {
       client.release(true);
       throw error;
@@ -254,27 +207,21 @@ export class PostgresCompletions implements CompletionStore {
   }
 }
 
-function insert(client: PoolClient, notifications: readonly NewNotification[]): Promise<QueryResult> {
-  return client.query({
-    ...insertNotifications,
-    values: [
-      notifications.map((notification) => notification.partnerId),
-      notifications.map((notification) => notification.id),
-      notifications.map((notification) => notification.transactionId),
-      notifications.map((notification) => notification.originalId),
-      notifications.map((notification) => notification.originalExternalId),
-      notifications.map((notification) => notification.chainId),
-      notifications.map((notification) => notification.command),
-      notifications.map((notification) => notification.callBackUrl),
-      jsonList(notifications.map((notification) => notification.content)),
-      notifications.map((notification) => Buffer.byteLength(notification.content)),
-      notifications.map((notification) => notification.lease?.id ?? null),
-      notifications.map((notification) => notification.lease?.epoch ?? null),
-      notifications.map(({ callBackUrl }) => (callBackUrl === null ? "" : new URL(callBackUrl).origin)),
-      notifications.map((notification) => notification.follows),
-      notifications.map((notification) => notification.settlesBatch),
-    ],
-  });
+function insertTheirNotifications(
+  client: PoolClient,
+  items: readonly { readonly notification: NewNotification | null }[],
+): Promise<unknown>[] {
+  const notifications = items.flatMap(({ notification }) => (notification === null ? [] : [notification]));
+  if (notifications.length === 0) return [];
+  return [client.query({ ...insertNotifications, values: notificationColumns(notifications) })];
+}
+
+function hasNoEffects({ original, reversal, batch, notification }: Completion): boolean {
+  return original === null && reversal === null && batch === null && (notification?.settlesBatch ?? null) === null;
+}
+
+function isUniqueViolation(error: unknown): boolean {
+  return error instanceof DatabaseError && error.code === "23505";
 }
 
 /**
@@ -292,4 +239,8 @@ function assertCommitted(result: QueryResult): void {
 
 function bytesOf(notification: NewNotification | null): number {
   return notification === null ? 512 : notification.content.length + 512;
+}
+
+function keyOf({ partnerId, externalId }: Report): string {
+  return `${partnerId} ${externalId}`;
 }

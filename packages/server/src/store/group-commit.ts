@@ -27,6 +27,8 @@ export interface GroupCommitOptions<Item, Result> {
   readonly queueBytesMax?: number;
   /** Batches on their way at once. */
   readonly concurrency?: number;
+  /** How long the first of a batch waits for company when none is on its way. For what nobody waits for. */
+  readonly lingerMs?: number;
 }
 
 interface Waiting<Item, Result> {
@@ -61,6 +63,7 @@ export class GroupCommit<Item, Result> {
       queueRowsMax: 20_000,
       queueBytesMax: 64 * 1024 * 1024,
       concurrency: 2,
+      lingerMs: 0,
       ...options,
     };
   }
@@ -92,11 +95,14 @@ export class GroupCommit<Item, Result> {
   #schedule(): void {
     if (this.#scheduled || this.#running >= this.#options.concurrency) return;
     this.#scheduled = true;
-    // After the present turn of the event loop, so that all requests it read share one batch.
-    setImmediate(() => {
+    const flush = () => {
       this.#scheduled = false;
       void this.#flush();
-    });
+    };
+    const { lingerMs, rowsMax } = this.#options;
+    if (lingerMs > 0 && this.#queue.length < rowsMax) setTimeout(flush, lingerMs);
+    // After the present turn of the event loop, so that all requests it read share one batch.
+    else setImmediate(flush);
   }
 
   async #flush(): Promise<void> {

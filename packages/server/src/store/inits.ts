@@ -3,6 +3,7 @@ import type { OriginalState } from "../commands/original.ts";
 import type { TerminalState } from "../commands/terminal.ts";
 import type { PartnerId, TransactionId } from "../ids.ts";
 import type { Begun, Init, TerminalTurn } from "../ledger/store.ts";
+import { searchable } from "./completion-statements.ts";
 import { GroupCommit, type GroupCommitOptions } from "./group-commit.ts";
 import { jsonList } from "./json-list.ts";
 import { holdOriginals, lockOriginals } from "./originals.ts";
@@ -20,16 +21,14 @@ const insertInits = {
   name: "insert_inits",
   text: `
     INSERT INTO transactions (partner_id, id, origin, command, state, req_id, body_hash, original_id, chain_id,
-      callback_url, tid,
-      batch_no, batch_id, amount_minor, currency, facts, instance_id, epoch)
-    SELECT i.partner_id, i.id, 'command', i.command, 'INIT', i.req_id, i.body_hash, i.original_id, i.chain_id,
-      i.callback_url, i.tid, i.batch_no, i.batch_id, i.amount_minor, i.currency, i.facts, i.instance_id, i.epoch
+      callback_url, tid, batch_no, batch_id, amount_minor, currency, facts, merchant_trans_id, instance_id, epoch)
+    SELECT partner_id, id, 'command', command, 'INIT', req_id, body_hash, original_id, chain_id, callback_url, tid,
+      batch_no, batch_id, amount_minor, currency, facts, merchant_trans_id, instance_id, epoch
     FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::bytea[], $6::uuid[], $7::uuid[], $8::text[],
-      $9::text[],
-      $10::text[], $11::uuid[], $12::bigint[], $13::text[], string_to_array($14, E'\\x01')::json[], $15::uuid[],
-        $16::integer[])
+      $9::text[], $10::text[], $11::uuid[], $12::bigint[], $13::text[], string_to_array($14, E'\\x01')::json[],
+      $15::text[], $16::uuid[], $17::integer[])
       AS i (partner_id, id, command, req_id, body_hash, original_id, chain_id, callback_url, tid, batch_no, batch_id,
-        amount_minor, currency, facts, instance_id, epoch)
+        amount_minor, currency, facts, merchant_trans_id, instance_id, epoch)
     ON CONFLICT DO NOTHING
     RETURNING id, created_at`,
 };
@@ -237,6 +236,7 @@ async function insert(client: PoolClient, ready: readonly Ready[]): Promise<{ id
       ready.map(({ init }) => init.amountMinor),
       ready.map(({ init }) => init.currency),
       jsonList(ready.map(({ facts }) => JSON.stringify(facts))),
+      ready.map(({ facts }) => searchable(facts.fields["merchantTransId"])),
       ready.map(({ init }) => init.instance.id),
       ready.map(({ init }) => init.instance.epoch),
     ],

@@ -94,9 +94,10 @@ async function fill(partnerId: string): Promise<NotificationId> {
     values,
   );
   await bench.pool.query(
-    `INSERT INTO transactions (partner_id, id, origin, command, state, req_id, chain_id, facts, notification_id)
+    `INSERT INTO transactions (partner_id, id, origin, command, state, req_id, chain_id, facts, notification_id,
+       merchant_trans_id)
      SELECT $1, ${id}, 'command', 'SALE', 'SUCCESS', i::text, $1,
-       json_build_object('fields', json_build_object('merchantTransId', i::text)), ${id} ${each}`,
+       json_build_object('fields', json_build_object('merchantTransId', i::text)), ${id}, i::text ${each}`,
     values,
   );
   await bench.pool.query(

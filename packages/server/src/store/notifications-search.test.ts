@@ -34,8 +34,9 @@ async function insertTransaction(
   const id = newId<"transaction">();
   await bench.pool.query(
     `INSERT INTO transactions (partner_id, id, origin, command, state, req_id, external_id, chain_id, facts,
-       notification_id)
-     VALUES ($1, $2, $3, 'SALE', 'SUCCESS', $4, $5, $2, $6, $7)`,
+       notification_id, merchant_trans_id)
+     VALUES ($1, $2, $3, 'SALE', 'SUCCESS', $4, $5, $2, $6, $7,
+       left($6::json #>> '{fields,merchantTransId}', 64))`,
     [
       partner.id,
       id,

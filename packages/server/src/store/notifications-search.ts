@@ -33,9 +33,7 @@ const byUuid = [
 ];
 const byText = [
   arm("t.external_id = $2 AND t.origin = 'switch'"),
-  arm(
-    `left(t.facts #>> '{fields,merchantTransId}', 64) = left($2, 64) AND t.facts #>> '{fields,merchantTransId}' = $2`,
-  ),
+  arm(`t.merchant_trans_id = left($2, 64) AND t.facts #>> '{fields,merchantTransId}' = $2`),
 ];
 
 function arm(condition: string): string {

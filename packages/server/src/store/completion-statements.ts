@@ -1,0 +1,212 @@
+import type { NewNotification } from "../ledger/notifier.ts";
+import type { Completion, Report } from "../ledger/store.ts";
+import { jsonList } from "./json-list.ts";
+
+// What a pending row and its history take from the rows of `i`. Born leased, a row has its first claim already.
+const historyColumns = `(partner_id, id, transaction_id, original_id, original_external_id, chain_id, command,
+        callback_url, content)`;
+const pendingColumns = `(partner_id, id, chain_id, due_at, instance_id, epoch, claim_no, bytes, origin, follows,
+        settles_batch)`;
+const firstClaim = "CASE WHEN instance_id IS NULL THEN 0 ELSE 1 END";
+
+/**
+ * Reports with all that follows from them, in one statement that is its own transaction. It fails as a whole when one of
+ * them was reported before: that is rare, and told apart by the longer way.
+ * Measured: in one round trip in place of two, with its content sent once in place of twice.
+ */
+export const insertWholeReports = {
+  name: "insert_whole_reports",
+  text: `
+    WITH i AS MATERIALIZED (
+      SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[], $7::uuid[],
+        $8::text[], $9::uuid[], $10::text[], string_to_array($11, E'\\x01')::json[], $12::text[], $13::uuid[],
+        $14::integer[], $15::uuid[], $16::integer[], $17::text[], $18::boolean[])
+        AS i (partner_id, transaction_id, command, state, req_id, external_id, original_id, original_external_id,
+          chain_id, callback_url, facts, merchant_trans_id, id, bytes, instance_id, epoch, origin, follows)),
+    result AS (
+      INSERT INTO transactions (partner_id, id, origin, command, state, req_id, external_id, original_id,
+        original_external_id, chain_id, callback_url, facts, merchant_trans_id, notification_id, completed_at)
+      SELECT partner_id, transaction_id, 'switch', command, state, req_id, external_id, original_id,
+        original_external_id, chain_id, callback_url, facts, merchant_trans_id, id, now()
+      FROM i),
+    history AS (
+      INSERT INTO notifications ${historyColumns}
+      SELECT partner_id, id, transaction_id, original_id, CASE WHEN original_id IS NULL THEN original_external_id END,
+        chain_id, command, callback_url, facts
+      FROM i WHERE id IS NOT NULL),
+    delivery AS (
+      INSERT INTO pending ${pendingColumns}
+      SELECT partner_id, id, chain_id, now(), instance_id, epoch, ${firstClaim}, bytes, origin, follows, NULL
+      FROM i WHERE id IS NOT NULL)
+    SELECT now() AS at`,
+};
+
+export function wholeReportColumns(reports: readonly Report[]): unknown[] {
+  return [
+    ...reportColumns(reports),
+    reports.map(({ notification }) => notification && Buffer.byteLength(notification.content)),
+    reports.map(({ notification }) => notification?.lease?.id ?? null),
+    reports.map(({ notification }) => notification?.lease?.epoch ?? null),
+    reports.map(({ notification }) => originOf(notification)),
+    reports.map(({ notification }) => notification?.follows ?? false),
+  ];
+}
+
+/** The transactions alone: those that were reported before are left out, and told by their absence. */
+export const insertReports = {
+  name: "insert_reports",
+  text: `
+    INSERT INTO transactions (partner_id, id, origin, command, state, req_id, external_id, original_id,
+      original_external_id, chain_id, callback_url, facts, merchant_trans_id, notification_id, completed_at)
+    SELECT partner_id, id, 'switch', command, state, req_id, external_id, original_id, original_external_id, chain_id,
+      callback_url, facts, merchant_trans_id, notification_id, now()
+    FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[], $7::uuid[], $8::text[],
+      $9::uuid[], $10::text[], string_to_array($11, E'\\x01')::json[], $12::text[], $13::uuid[])
+      AS i (partner_id, id, command, state, req_id, external_id, original_id, original_external_id, chain_id,
+        callback_url, facts, merchant_trans_id, notification_id)
+    ON CONFLICT DO NOTHING
+    RETURNING partner_id, external_id, created_at AS at`,
+};
+
+export function reportColumns(reports: readonly Report[]): unknown[] {
+  return [
+    reports.map((report) => report.partnerId),
+    reports.map((report) => report.id),
+    reports.map((report) => report.command),
+    reports.map((report) => report.state),
+    reports.map((report) => report.reqId),
+    reports.map((report) => report.externalId),
+    reports.map((report) => report.originalId),
+    reports.map((report) => report.originalExternalId),
+    reports.map((report) => report.chainId),
+    reports.map((report) => report.callBackUrl),
+    jsonList(reports.map(contentOf)),
+    reports.map(({ facts }) => searchable(facts.fields["merchantTransId"])),
+    reports.map((report) => report.notification?.id ?? null),
+  ];
+}
+
+// Only while the row is INIT under the same instance and epoch.
+const completed = `
+      UPDATE transactions t SET state = i.state, facts = i.facts, notification_id = i.notification_id,
+        completed_at = now(), instance_id = NULL, epoch = NULL
+      FROM i
+      WHERE t.partner_id = i.partner_id AND t.id = i.id
+        AND t.state = 'INIT' AND t.instance_id = i.instance_id AND t.epoch = i.epoch`;
+
+/** Completions from which nothing follows but their notification, in one statement that is its own transaction. */
+export const completeWhole = {
+  name: "complete_whole",
+  text: `
+    WITH i AS MATERIALIZED (
+      SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::text[], string_to_array($4, E'\\x01')::json[], $5::uuid[],
+        $6::uuid[], $7::integer[], $8::integer[], $9::uuid[], $10::integer[], $11::text[], $12::boolean[])
+        AS i (partner_id, id, state, facts, notification_id, instance_id, epoch, bytes, lease_id, lease_epoch, origin,
+          follows)),
+    done AS (${completed}
+      RETURNING t.partner_id, t.id AS transaction_id, t.completed_at, t.original_id, t.chain_id, t.command,
+        t.callback_url, i.facts, i.notification_id AS id, i.bytes, i.lease_id AS instance_id, i.lease_epoch AS epoch,
+        i.origin, i.follows),
+    history AS (
+      INSERT INTO notifications ${historyColumns}
+      SELECT partner_id, id, transaction_id, original_id, NULL, chain_id, command, callback_url, facts
+      FROM done WHERE id IS NOT NULL),
+    delivery AS (
+      INSERT INTO pending ${pendingColumns}
+      SELECT partner_id, id, chain_id, now(), instance_id, epoch, ${firstClaim}, bytes, origin, follows, NULL
+      FROM done WHERE id IS NOT NULL)
+    SELECT transaction_id AS id, completed_at AS at FROM done`,
+};
+
+export function wholeCompletionColumns(completions: readonly Completion[]): unknown[] {
+  return [
+    ...completionColumns(completions),
+    completions.map(({ notification }) => notification && Buffer.byteLength(notification.content)),
+    completions.map(({ notification }) => notification?.lease?.id ?? null),
+    completions.map(({ notification }) => notification?.lease?.epoch ?? null),
+    completions.map(({ notification }) => originOf(notification)),
+    completions.map(({ notification }) => notification?.follows ?? false),
+  ];
+}
+
+export const completeTransactions = {
+  name: "complete_transactions",
+  text: `
+    WITH i AS MATERIALIZED (
+      SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::text[], string_to_array($4, E'\\x01')::json[], $5::uuid[],
+        $6::uuid[], $7::integer[])
+        AS i (partner_id, id, state, facts, notification_id, instance_id, epoch))
+    ${completed}
+    RETURNING t.id, t.completed_at AS at`,
+};
+
+export function completionColumns(completions: readonly Completion[]): unknown[] {
+  return [
+    completions.map((completion) => completion.partnerId),
+    completions.map((completion) => completion.id),
+    completions.map((completion) => completion.state),
+    jsonList(completions.map(contentOf)),
+    completions.map((completion) => completion.notification?.id ?? null),
+    completions.map((completion) => completion.instance.id),
+    completions.map((completion) => completion.instance.epoch),
+  ];
+}
+
+/** The notifications of what was written before, in the same transaction. */
+export const insertNotifications = {
+  name: "insert_notifications",
+  text: `
+    WITH i AS MATERIALIZED (
+      SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::uuid[], $5::text[], $6::uuid[], $7::text[],
+        $8::text[], string_to_array($9, E'\\x01')::json[], $10::integer[], $11::uuid[], $12::integer[], $13::text[],
+        $14::boolean[], $15::uuid[])
+        AS i (partner_id, id, transaction_id, original_id, original_external_id, chain_id, command, callback_url,
+          content, bytes, instance_id, epoch, origin, follows, settles_batch)),
+    history AS (
+      INSERT INTO notifications ${historyColumns}
+      SELECT partner_id, id, transaction_id, original_id, original_external_id, chain_id, command, callback_url,
+        content
+      FROM i)
+    INSERT INTO pending ${pendingColumns}
+    SELECT partner_id, id, chain_id, now(), instance_id, epoch, ${firstClaim}, bytes, origin, follows, settles_batch
+    FROM i`,
+};
+
+export function notificationColumns(notifications: readonly NewNotification[]): unknown[] {
+  return [
+    notifications.map((notification) => notification.partnerId),
+    notifications.map((notification) => notification.id),
+    notifications.map((notification) => notification.transactionId),
+    notifications.map((notification) => notification.originalId),
+    notifications.map((notification) => notification.originalExternalId),
+    notifications.map((notification) => notification.chainId),
+    notifications.map((notification) => notification.command),
+    notifications.map((notification) => notification.callBackUrl),
+    jsonList(notifications.map((notification) => notification.content)),
+    notifications.map((notification) => Buffer.byteLength(notification.content)),
+    notifications.map((notification) => notification.lease?.id ?? null),
+    notifications.map((notification) => notification.lease?.epoch ?? null),
+    notifications.map(originOf),
+    notifications.map((notification) => notification.follows),
+    notifications.map((notification) => notification.settlesBatch),
+  ];
+}
+
+/** What the transaction keeps and the notification sends is the same text. */
+function contentOf({ notification, facts }: Pick<Report, "notification" | "facts">): string {
+  return notification?.content ?? JSON.stringify(facts);
+}
+
+/** The queue of its own callback URL; empty: that of the registered one. */
+function originOf(notification: NewNotification | null): string {
+  return notification === null || notification.callBackUrl === null ? "" : new URL(notification.callBackUrl).origin;
+}
+
+const searchableMax = 64;
+
+/** What people look for a transaction by: its first 64 characters, in whole ones. */
+export function searchable(merchantTransId: string | undefined): string | null {
+  if (merchantTransId === undefined || merchantTransId === "") return null;
+  if (merchantTransId.length <= searchableMax) return merchantTransId;
+  return [...merchantTransId].slice(0, searchableMax).join("");
+}
