@@ -1,0 +1,103 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { reportedSale, sale } from "./support/commands.ts";
+import { withAdmin } from "./support/database.ts";
+import { eventually, startTestService, type TestPartner, type TestService } from "./support/service.ts";
+
+const backlog = 20_000;
+const timeoutMs = "1000";
+
+let service: TestService;
+beforeAll(async () => {
+  service = await startTestService({ env: { PAYBELL_ATTEMPT_TIMEOUT_MS: timeoutMs, PAYBELL_CONNECT_TIMEOUT_MS: timeoutMs } });
+});
+afterAll(() => service.stop());
+
+async function sql(text: string, values: readonly unknown[] = []): Promise<readonly Record<string, unknown>[]> {
+  return withAdmin(service.database.url, async (client) => (await client.query(text, [...values])).rows);
+}
+
+/** Copies of one notification, all due: as many as an outage of hours leaves behind. */
+async function pile(partner: TestPartner, notificationId: string, count: number): Promise<void> {
+  await sql(
+    `WITH copies AS (
+       INSERT INTO notifications (partner_id, id, chain_id, command, content)
+       SELECT n.partner_id, copy, copy, n.command, n.content FROM notifications n
+       CROSS JOIN LATERAL (
+         SELECT (left(n.id::text, 24) || lpad(to_hex(i), 12, '0'))::uuid AS copy FROM generate_series(1, $3::integer) AS i
+       ) AS copies
+       WHERE n.partner_id = $1 AND n.id = $2
+       RETURNING partner_id, id, chain_id)
+     INSERT INTO pending (partner_id, id, chain_id, due_at, claim_no, bytes)
+     SELECT partner_id, id, chain_id, now(), 0, 400 FROM copies`,
+    [partner.id, notificationId, count],
+  );
+}
+
+async function standing(partner: TestPartner): Promise<{ pending: number; claims: number; untouched: number }> {
+  const [row] = await sql(
+    `SELECT count(*)::integer AS pending, coalesce(sum(claim_no), 0)::integer AS claims,
+       count(*) FILTER (WHERE claim_no = 0)::integer AS untouched
+     FROM pending WHERE partner_id = $1`,
+    [partner.id],
+  );
+  return row as { pending: number; claims: number; untouched: number };
+}
+
+describe("a partner whose endpoint hangs", () => {
+  test("delays no other, with 20,000 waiting for it, and is not claimed again and again", {
+    timeout: 60_000,
+  }, async () => {
+    const dead = await service.register({ retry: [3_600] });
+    const { body } = await dead.run(sale());
+    const { id } = body["notification"] as { id: string };
+    await dead.settled(id, "accepted");
+    dead.server.answersAlways("hang");
+    await pile(dead, id, backlog);
+
+    const living = await service.register();
+    await Promise.all(Array.from({ length: 100 }, () => living.run(sale())));
+    const arrived = await living.server.until((all) => all.length >= 100);
+    expect(new Set(arrived.map(({ received }) => received?.ipn.id)).size).toBe(100);
+
+    await eventually("its endpoint to be open", async () => {
+      const { body: page } = await dead.call("GET", "/v1/endpoints?state=open");
+      return (page["items"] as unknown[]).length === 1 ? true : undefined;
+    });
+    const posts = dead.server.deliveries.length - 1;
+    expect(posts).toBeLessThanOrEqual(2 * 32);
+    await living.call("POST", "/v1/test-notification");
+    await living.server.next(101);
+    const found = await standing(dead);
+    expect(found.pending).toBe(backlog);
+    // Each was claimed to be sent, or held when the endpoint opened and given back: a few shares, not the backlog.
+    expect(found.claims).toBeLessThanOrEqual(posts + 4 * 32);
+    expect(found.untouched).toBeGreaterThanOrEqual(backlog - 6 * 32);
+
+    // Healed, it has everything; most of it is taken away here to keep the test short.
+    await sql(
+      `DELETE FROM pending p WHERE p.partner_id = $1 AND p.instance_id IS NULL
+         AND p.id > (SELECT q.id FROM pending q WHERE q.partner_id = $1 ORDER BY q.id OFFSET 1000 LIMIT 1)`,
+      [dead.id],
+    );
+    await sql("UPDATE pending SET due_at = now() WHERE partner_id = $1 AND instance_id IS NULL", [dead.id]);
+    dead.server.answersAlways(204);
+    await sql("UPDATE endpoints SET probe_at = now() WHERE partner_id = $1", [dead.id]);
+    await eventually("the backlog to be drained", async () =>
+      (await standing(dead)).pending === 0 ? true : undefined,
+    );
+  });
+});
+
+describe("maxPerSecond", () => {
+  test("is kept: of any second, no more than the rate and one second's worth", async () => {
+    const perSecond = 10;
+    const partner = await service.register({ maxPerSecond: perSecond });
+    await service.report(Array.from({ length: 40 }, () => reportedSale(partner.id)));
+    const all = await partner.server.next(40);
+    const atMs = all.map((delivery) => delivery.atMs);
+    expect((atMs.at(-1) ?? 0) - (atMs[0] ?? 0)).toBeGreaterThanOrEqual(((40 - perSecond) / perSecond) * 1_000 - 500);
+    const [row] = await sql("SELECT max(claim_no) AS most FROM attempts WHERE partner_id = $1", [partner.id]);
+    // Left out until it has a token, not taken and given back again and again.
+    expect(Number(row?.["most"])).toBeLessThanOrEqual(3);
+  });
+});

@@ -1,0 +1,82 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { sale } from "./support/commands.ts";
+import { withAdmin } from "./support/database.ts";
+import type { Delivery } from "./support/receiver.ts";
+import { startTestService, type TestPartner, type TestService } from "./support/service.ts";
+
+let service: TestService;
+beforeAll(async () => {
+  service = await startTestService();
+});
+afterAll(() => service.stop());
+
+const accepted = (all: readonly Delivery[]) =>
+  all.filter(({ answer }) => answer === 204).map(({ received }) => received?.command);
+
+async function voidOf(partner: TestPartner, transactionId: unknown): Promise<void> {
+  const { reqId } = sale();
+  const { status, text } = await partner.run({ command: "VOID", reqId, transactionId });
+  if (status !== 200) throw new Error(`the Void was not accepted: ${text}`);
+}
+
+// Each has a partner of its own.
+describe.concurrent("the notifications of one chain", () => {
+  test("leave in commit order: a Void's waits until its Sale's is accepted", async () => {
+    const partner = await service.register({ retry: [2, 2, 2] });
+    partner.server.answers(503);
+    const { body } = await partner.run(sale());
+    await partner.server.next(1);
+    await voidOf(partner, body["id"]);
+    const all = await partner.server.until((deliveries) => accepted(deliveries).includes("VOID"));
+    expect(all.map(({ received, answer }) => [received?.command, answer])).toEqual([
+      ["SALE", 503],
+      ["SALE", 204],
+      ["VOID", 204],
+    ]);
+    expect(all.map(({ headers }) => headers["paybell-out-of-order"])).toEqual([undefined, undefined, undefined]);
+  });
+
+  test("leave as they come where the partner wants no order", async () => {
+    const partner = await service.register({ retry: [2, 2, 2], ordering: "none" });
+    partner.server.answers(503);
+    const { body } = await partner.run(sale());
+    await partner.server.next(1);
+    await voidOf(partner, body["id"]);
+    const all = await partner.server.until((deliveries) => accepted(deliveries).length === 2);
+    expect(accepted(all)).toEqual(["VOID", "SALE"]);
+    expect(all.map(({ headers }) => headers["paybell-out-of-order"])).toEqual([undefined, undefined, undefined]);
+  });
+
+  test("leave out of order, and say so, when the earlier one was waited for ten minutes", async () => {
+    const partner = await service.register({ retry: [3_600] });
+    partner.server.answers(503);
+    const { body } = await partner.run(sale());
+    await partner.server.next(1);
+    await voidOf(partner, body["id"]);
+    await withAdmin(service.database.url, (client) =>
+      client.query("UPDATE pending SET schedule_start = schedule_start - interval '11 minutes' WHERE partner_id = $1", [
+        partner.id,
+      ]),
+    );
+    const [, second] = await partner.server.next(2);
+    expect(second?.received?.command).toBe("VOID");
+    expect(second?.headers["paybell-out-of-order"]).toBe("1");
+  });
+});
+
+describe.concurrent("a settlement's notification", () => {
+  test("leaves after those of its batch", async () => {
+    const partner = await service.register({ retry: [2, 2, 2] });
+    partner.server.answers(503, 503);
+    const own = { tid: "T0000009" };
+    await partner.run(sale(own));
+    await partner.run(sale(own));
+    await partner.server.next(2);
+    const { reqId, mid } = sale();
+    const settled = await partner.run({ command: "SETTLEMENT", reqId, mid, ...own });
+    expect(settled.status, settled.text).toBe(200);
+    const all = await partner.server.until((deliveries) => accepted(deliveries).includes("SETTLEMENT"));
+    expect(all.map(({ received }) => received?.command)).toEqual(["SALE", "SALE", "SALE", "SALE", "SETTLEMENT"]);
+    expect(accepted(all)).toEqual(["SALE", "SALE", "SETTLEMENT"]);
+  });
+});
