@@ -46,6 +46,7 @@ const overdueRowsMax = 500;
 /** A claim takes many rows at once: one for each freed place would cost a statement a POST. */
 const claimRowsMax = 256;
 const claimPauseMs = 10;
+const unrecordedPerSlot = 4;
 /** For a partner whose settings are not at hand. */
 const partnerMaxUnknown = 32;
 const retryLookupMs = 1_000;
@@ -77,6 +78,8 @@ export class Dispatcher {
   /** Partners with due rows that nobody holds: what comes new must not overtake them. */
   readonly #backlog = new Set<PartnerId>();
   readonly #recording = new Set<Promise<void>>();
+  /** POSTs under way, and answered ones whose outcome is not durable yet: a slow database stops the sending. */
+  readonly #unrecordedMax: number;
   #disowned: Taken[] = [];
   /** The last claim brought as many rows as were asked for: there are more. */
   #more = false;
@@ -96,6 +99,7 @@ export class Dispatcher {
     this.#parts = parts;
     const nowMs = () => parts.clock.monotonicMs();
     this.slots = new Slots({ slotsMax: parts.slotsMax, bytesMax: parts.bytesInFlightMax }, nowMs);
+    this.#unrecordedMax = parts.slotsMax * unrecordedPerSlot;
     this.#rates = new RateLimits(nowMs);
     this.#returns = new Returns(parts.store, this.#warn("deliveries could not be given back"));
     this.endpoints = new Endpoints({
@@ -126,6 +130,7 @@ export class Dispatcher {
     const instance = this.#parts.lease.current();
     const partner = this.#parts.directory.peek(partnerId);
     if (this.#stopping || instance === undefined || partner?.state !== "active") return undefined;
+    if (this.#recording.size >= this.#unrecordedMax) return undefined;
     if (this.#backlog.has(partnerId) || !this.endpoints.known) return undefined;
     const { maxInFlight, maxPerSecond, callBackUrl: registered } = partner.settings;
     if (this.endpoints.blocked(partnerId, callBackUrl ?? registered) !== undefined) return undefined;
@@ -257,7 +262,8 @@ export class Dispatcher {
     this.#more = false;
     this.#again = false;
     const instance = this.#parts.lease.current();
-    const rowsMax = Math.min(this.slots.free, claimRowsMax);
+    const unrecordedFree = this.#unrecordedMax - this.#recording.size;
+    const rowsMax = Math.max(0, Math.min(this.slots.free, claimRowsMax, unrecordedFree));
     if (instance === undefined || rowsMax === 0) return;
     const { bytesFree } = this.slots;
     this.#lacksBytes = bytesFree === 0;
@@ -338,7 +344,13 @@ export class Dispatcher {
   }
 
   async #run(claimed: Claimed, instance: Instance, place: Place): Promise<void> {
-    const recorded = this.#attemptOnce(claimed, instance).catch((error: unknown) => {
+    let isGiven = false;
+    // As soon as the answer is there: what is left is to write it down, and nobody's POST should wait for that.
+    const givePlace = () => {
+      if (!isGiven) this.#give(place);
+      isGiven = true;
+    };
+    const recorded = this.#attemptOnce(claimed, instance, givePlace).catch((error: unknown) => {
       this.#parts.log.error(
         { err: error, notification: claimed.id },
         "a delivery broke; it is sent again when the lease is over",
@@ -346,10 +358,10 @@ export class Dispatcher {
     });
     this.#keep(recorded);
     await recorded;
-    this.#give(place);
+    givePlace();
   }
 
-  async #attemptOnce(claimed: Claimed, instance: Instance): Promise<void> {
+  async #attemptOnce(claimed: Claimed, instance: Instance, givePlace: () => void): Promise<void> {
     const partner =
       this.#parts.directory.peek(claimed.partnerId) ??
       (await this.#parts.directory.find(claimed.partnerId).catch(() => undefined));
@@ -364,6 +376,7 @@ export class Dispatcher {
     }
     if (this.#parts.lease.current()?.epoch !== instance.epoch) return;
     const attempted = await this.#parts.attempt(claimed, partner);
+    givePlace();
     this.#parts.onOutcome?.(claimed, attempted);
     const { attempt, next, retryAfterMs = null } = attempted;
     const { partnerId, isProbe } = claimed;

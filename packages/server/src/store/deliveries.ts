@@ -10,14 +10,29 @@ import { insertEvents } from "./events.ts";
 import { GroupCommit, type GroupCommitOptions } from "./group-commit.ts";
 import { troubleOf } from "./retryable.ts";
 
-const insertAttempts = {
-  name: "insert_attempts",
+const attemptsInserted = `
+      INSERT INTO attempts (partner_id, id, claim_no, attempt_no, instance_id, started_at, duration_ms, url, address,
+        http_status, reason, detail, answer, key_id)
+      SELECT partner_id, id, claim_no, attempt_no, instance_id, to_timestamp(started_ms / 1000), duration_ms, url,
+        address, http_status, reason, detail, answer, key_id
+      FROM unnest($1::uuid[], $2::uuid[], $3::integer[], $4::integer[], $5::uuid[], $6::double precision[],
+        $7::integer[], $8::text[], $9::text[], $10::integer[], $11::text[], $12::text[], $13::bytea[], $14::text[])
+        AS i (partner_id, id, claim_no, attempt_no, instance_id, started_ms, duration_ms, url, address, http_status,
+          reason, detail, answer, key_id)
+      ON CONFLICT DO NOTHING`;
+
+const insertAttempts = { name: "insert_attempts", text: attemptsInserted };
+
+// Where all were accepted, in one statement that is its own transaction, and one round trip.
+const recordAccepted = {
+  name: "record_accepted",
   text: `
-    INSERT INTO attempts (partner_id, id, claim_no, attempt_no, instance_id, started_at, duration_ms, url, address,
-      http_status, reason, detail, answer, key_id)
-    SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::integer[], $4::integer[], $5::uuid[], $6::timestamptz[],
-      $7::integer[], $8::text[], $9::text[], $10::integer[], $11::text[], $12::text[], $13::bytea[], $14::text[])
-    ON CONFLICT DO NOTHING`,
+    WITH attempt AS (${attemptsInserted}),
+    gone AS (
+      DELETE FROM pending p USING unnest($1::uuid[], $2::uuid[]) AS i (partner_id, id)
+      WHERE p.partner_id = i.partner_id AND p.id = i.id
+      RETURNING p.id)
+    SELECT count(*) AS gone FROM gone`,
 };
 
 // Whoever owns the row by now: the partner has it.
@@ -117,6 +132,8 @@ export interface PendingStanding {
   readonly oldestMs: number | undefined;
 }
 
+const outcomeLingerMs = 3;
+
 export interface DeliveriesOptions extends Pick<GroupCommitOptions<Outcome, Recorded>, "onFlush"> {
   /** Whether somebody is told of what is parked. */
   readonly alerting?: boolean;
@@ -143,6 +160,9 @@ export class PostgresDeliveries implements DeliveryStore {
       bytes: (outcome) => 512 + (outcome.attempt.answer?.length ?? 0),
       commit: (outcomes) => this.#commit(outcomes),
       giveUpAfterMs: Number.POSITIVE_INFINITY,
+      // Nobody waits for it: a moment's company makes a commit of one into a commit of many.
+      lingerMs: outcomeLingerMs,
+      concurrency: 1,
       ...observe,
     });
   }
@@ -207,6 +227,9 @@ export class PostgresDeliveries implements DeliveryStore {
     const retried = outcomes.filter((outcome) => outcome.next.kind === "retry");
     const parked = outcomes.filter((outcome) => outcome.next.kind === "parked");
     const sightings = outcomes.flatMap((outcome) => outcome.sightings ?? []);
+    if (withAttempts && accepted.length === outcomes.length && sightings.length === 0) {
+      return this.#writeAccepted(outcomes);
+    }
     const client = await this.#engine.connect();
     try {
       const sent = [
@@ -246,9 +269,7 @@ export class PostgresDeliveries implements DeliveryStore {
       const committed = committedAlong ?? (await client.query("COMMIT"));
       if (committed.command !== "COMMIT") throw new Error("The transaction was rolled back.");
       client.release();
-      if (accepted2xx !== undefined && (accepted2xx.rowCount ?? 0) < accepted.length) {
-        await this.#engine.query({ ...unpark, values: keyColumns(accepted) });
-      }
+      if (accepted2xx !== undefined && (accepted2xx.rowCount ?? 0) < accepted.length) await this.#unpark(accepted);
       const changed = new Set(
         [...(postponedRows?.rows ?? []), ...(parkedRows?.rows ?? [])].map((row) => `${row.partner_id} ${row.id}`),
       );
@@ -262,6 +283,19 @@ export class PostgresDeliveries implements DeliveryStore {
       client.release(true);
       throw error;
     }
+  }
+
+  async #writeAccepted(outcomes: readonly Outcome[]): Promise<ReadonlyMap<string, Recorded>> {
+    const { rows } = await this.#engine.query<{ gone: number }>({
+      ...recordAccepted,
+      values: attemptColumns(outcomes),
+    });
+    if ((rows[0]?.gone ?? 0) < outcomes.length) await this.#unpark(outcomes);
+    return new Map(outcomes.map((outcome) => [keyOf(outcome), "applied"]));
+  }
+
+  async #unpark(accepted: readonly Outcome[]): Promise<void> {
+    await this.#engine.query({ ...unpark, values: keyColumns(accepted) });
   }
 }
 
@@ -285,7 +319,7 @@ function attemptColumns(outcomes: readonly Outcome[]): unknown[] {
     outcomes.map((outcome) => outcome.claimNo),
     outcomes.map((outcome) => outcome.attemptsMade),
     outcomes.map((outcome) => outcome.instance.id),
-    outcomes.map((outcome) => new Date(outcome.attempt.startedAtMs)),
+    outcomes.map((outcome) => outcome.attempt.startedAtMs),
     outcomes.map((outcome) => Math.round(outcome.attempt.durationMs)),
     outcomes.map((outcome) => outcome.attempt.url),
     outcomes.map((outcome) => outcome.attempt.address),
