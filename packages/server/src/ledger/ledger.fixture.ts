@@ -41,8 +41,8 @@ export class World {
   readonly clock: Clock = { nowMs: () => Date.now() + this.aheadMs, monotonicMs: () => performance.now() };
   /** How far the ledger's clock is ahead. */
   aheadMs = 0;
-  /** What every message waits for before it leaves. */
-  beforeAsk: (() => Promise<unknown>) | undefined;
+  /** What every message waits for before it leaves, and every answer before it arrives. */
+  onLink: ((what: string) => Promise<unknown>) | undefined;
   readonly database: TestDatabase;
   readonly connections: Database;
   readonly options: Required<WorldOptions>;
@@ -170,8 +170,10 @@ export class LedgerInstance {
       refusesToken: (token) => this.acquirer.refusesToken(token),
       close: () => this.acquirer.close(),
       ask: async (message, how) => {
-        await world.beforeAsk?.();
-        return this.acquirer.ask(message, how);
+        await world.onLink?.(`a ${message.command} leaves`);
+        const answer = await this.acquirer.ask(message, how);
+        await world.onLink?.(`the answer to a ${message.command} arrives`);
+        return answer;
       },
     });
     const notifier = { reserve: () => this.#slot(), bornDue: () => {} };
