@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import fc from "fast-check";
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { encodings } from "./encoding.ts";
 import { NotAuthentic } from "./errors.ts";
 import type { IpnKind } from "./fields.ts";
@@ -100,6 +100,27 @@ describe("a notification", () => {
       expect(openAndVerify(body, opening()).ipn.id).toBe("tx-1");
     }
   });
+
+  test("is an envelope whatever text stands in it, and however it is spaced", () => {
+    const space = fc.string({ unit: fc.constantFrom(" ", "\n", "\r", "\t"), maxLength: 3 });
+    fc.assert(
+      fc.property(fc.string({ unit: "grapheme" }), fc.array(space, { minLength: 6, maxLength: 6 }), (text, gaps) => {
+        const [a, b, c, d, e, f] = gaps;
+        const body = `${a}{${b}"data"${c}:${d}${JSON.stringify(`\\"${text}\\`)}${e}}${f}`;
+        expect(refusalOf(() => openAndVerify(body, opening())).reason).toBe("encoding");
+      }),
+    );
+  });
+
+  test.each(["[0,0]", '{"data":[[]]}', '{"data":"","a":0}', '{"a":0}', '{"data":"', '{"data"', "{", "[[[["])(
+    "is refused as %s before it is read as JSON: nobody vouched for it yet",
+    (body) => {
+      const parse = vi.spyOn(JSON, "parse");
+      onTestFinished(() => parse.mockRestore());
+      expect(refusalOf(() => openAndVerify(body, opening())).reason).toBe("envelope");
+      expect(parse).not.toHaveBeenCalled();
+    },
+  );
 
   test("has its signature accepted in upper case", () => {
     const wire = signed("card");

@@ -91,8 +91,8 @@ function keysWritten(text: string): number {
   return keys;
 }
 
-/** The place after the closing quote of the string that begins at `start`. */
-function endOfString(text: string, start: number): number {
+/** The place after the closing quote of the string that begins at `start`; 0 when it has none. */
+export function endOfString(text: string, start: number): number {
   let end = text.indexOf('"', start + 1);
   while (isEscaped(text, end)) end = text.indexOf('"', end + 1);
   return end + 1;
