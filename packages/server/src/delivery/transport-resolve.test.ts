@@ -82,3 +82,29 @@ test("a name server that is silent about IPv6 does not hold up what is known", a
   const servers = [await nameServer({ a: [[192, 0, 2, 1]], aaaa: "silence" })];
   expect(await createResolver({ hostsFile, servers })("partner.example")).toEqual(["192.0.2.1"]);
 });
+
+test("names that end at the system are looked up one at a time, and only so many wait", async () => {
+  const servers = [await nameServer({ a: [], aaaa: [] })];
+  const asked: string[] = [];
+  const answer = Promise.withResolvers<void>();
+  const resolve = createResolver({
+    hostsFile,
+    servers,
+    systemLookUp: async (name) => {
+      asked.push(name);
+      await answer.promise;
+      if (name === "1.dead.example") throw new Error("no answer");
+      return ["192.0.2.9"];
+    },
+  });
+  const names = Array.from({ length: 12 }, (_, at) => `${at}.dead.example`);
+  const found = names.map((name) => resolve(name).catch((error: Error) => error.message));
+  const refused = await Promise.race(found);
+  expect(refused).toBe("8 other names wait to be looked up");
+  expect(asked).toHaveLength(1);
+  answer.resolve();
+  const all = await Promise.all(found);
+  expect(all.filter((one) => one === refused)).toHaveLength(4);
+  expect(all.filter((one) => Array.isArray(one)).length).toBeGreaterThanOrEqual(7);
+  expect(await resolve("later.example")).toEqual(["192.0.2.9"]);
+});
