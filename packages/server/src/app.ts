@@ -15,6 +15,7 @@ import { type Attempted, Dispatcher } from "./delivery/dispatcher.ts";
 import { EndpointDesk } from "./delivery/endpoints-desk.ts";
 import { Notifications } from "./delivery/notifications.ts";
 import { sealing } from "./delivery/notifications-pull.ts";
+import { SealingWorker } from "./delivery/sealing-worker.ts";
 import type { Claimed } from "./delivery/store.ts";
 import { Transport } from "./delivery/transport.ts";
 import { createResolver } from "./delivery/transport-resolve.ts";
@@ -177,6 +178,8 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       connectTimeoutMs: config.connectTimeoutMs,
     });
     closing.push(() => transport.close());
+    const sealingWorker = new SealingWorker({ log });
+    closing.push(() => sealingWorker.stop());
     const deliveries = new PostgresDeliveries(database.engine, {
       alerting: target !== undefined,
       breaker: (standing, sighting) => afterSighting(standing, sighting, Math.random()),
@@ -192,6 +195,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       attempt: attempting({
         transport,
         seals,
+        makeEnvelope: sealingWorker.make,
         clock: systemClock,
         log,
         attemptTimeoutMs: config.attemptTimeoutMs,
@@ -250,7 +254,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     });
     const notifications = new Notifications({
       store: new PostgresNotifications(database.pool, partitions),
-      seal: sealing(seals, systemClock),
+      seal: sealing(seals, systemClock, sealingWorker.make),
       clock: systemClock,
       newReqId: randomUUID,
       onDue: (partnerId) => dispatcher.bornDue(partnerId),
@@ -307,6 +311,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
         .catch(() => undefined);
       await lease.stop();
       directory.stop();
+      await sealingWorker.stop();
       transport.close();
       await listener.stop();
       await database.close();

@@ -3,8 +3,9 @@ import type { Clock } from "../clock.ts";
 import type { Partner } from "../partners/partner.ts";
 import { KeyExhausted, type SealBudget } from "../partners/seal-budget.ts";
 import type { Attempted, Attempting } from "./dispatcher.ts";
-import { type MakeEnvelope, makeEnvelope } from "./envelope.ts";
+import type { MakeEnvelope } from "./envelope.ts";
 import { nextAttempt, statusFailure } from "./schedule.ts";
+import { SealingQueueFull } from "./sealing-worker.ts";
 import type { Attempt, Claimed, FailureReason } from "./store.ts";
 import { callbackUrlOf } from "./target.ts";
 import type { Post, PostResult } from "./transport.ts";
@@ -12,8 +13,7 @@ import type { Post, PostResult } from "./transport.ts";
 export interface AttemptParts {
   readonly transport: { post(post: Post): Promise<PostResult> };
   readonly seals: Pick<SealBudget, "take">;
-  /** Default: in this thread, however large. */
-  readonly makeEnvelope?: MakeEnvelope;
+  readonly makeEnvelope: MakeEnvelope;
   readonly clock: Clock;
   readonly log: Logger;
   /** For everything: connecting, sending, the answer. */
@@ -21,6 +21,9 @@ export interface AttemptParts {
   /** From 0 to less than 1. */
   readonly random: () => number;
 }
+
+/** By then some of what waits to be sealed is. */
+const putOffMs = 1_000;
 
 interface Failure {
   readonly reason: FailureReason;
@@ -37,9 +40,15 @@ export function attempting(parts: AttemptParts): Attempting {
     const startedMs = parts.clock.monotonicMs();
     const url = callbackUrlOf(claimed, partner);
     const tried = await tryOnce(parts, claimed, partner, url, startedAtMs).catch((error: unknown) => {
+      if (error instanceof SealingQueueFull) return "queue_full";
       parts.log.error({ err: error, notification: claimed.id }, "an attempt broke before it left");
       return { failure: { reason: "internal", detail: "The attempt broke on our side; the log says why." } } as Tried;
     });
+    if (tried === "queue_full") {
+      const { id, content } = claimed;
+      parts.log.warn({ notification: id, chars: content.length }, "too much waits to be sealed: put off");
+      return { putOffMs };
+    }
     const { result, failure, keyId } = tried;
     const durationMs = parts.clock.monotonicMs() - startedMs;
     const attempt: Attempt = {
@@ -85,7 +94,7 @@ async function tryOnce(
     if (!(error instanceof KeyExhausted)) throw error;
     return { failure: { reason: "key_exhausted", detail: error.message } };
   }
-  const envelope = await (parts.makeEnvelope ?? makeEnvelope)(claimed.content, partner, {
+  const envelope = await parts.makeEnvelope(claimed.content, partner, {
     notificationId: claimed.id,
     command: claimed.command,
     originalId: claimed.originalId,

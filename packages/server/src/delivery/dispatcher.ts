@@ -13,7 +13,12 @@ import type { Attempt, Claimed, DeliveryStore, Outcome, Taken } from "./store.ts
 import { callbackUrlOf } from "./target.ts";
 
 /** Makes one POST of a notification. Never rejects: whatever goes wrong is an attempt with its reason. */
-export type Attempting = (claimed: Claimed, partner: Partner) => Promise<Attempted>;
+export type Attempting = (claimed: Claimed, partner: Partner) => Promise<Attempted | PutOff>;
+
+/** Nothing was sent: due again after `putOffMs`, and no attempt is counted. */
+export interface PutOff {
+  readonly putOffMs: number;
+}
 
 export interface Attempted {
   readonly attempt: Attempt;
@@ -377,6 +382,11 @@ export class Dispatcher {
     if (this.#parts.lease.current()?.epoch !== instance.epoch) return;
     const attempted = await this.#parts.attempt(claimed, partner);
     givePlace();
+    if ("putOffMs" in attempted) {
+      this.#rates.give(partner.id);
+      await this.#giveBack(claimed, instance, attempted.putOffMs);
+      return this.#passProbeOn(claimed, url);
+    }
     this.#parts.onOutcome?.(claimed, attempted);
     const { attempt, next, retryAfterMs = null } = attempted;
     const { partnerId, isProbe } = claimed;
@@ -399,7 +409,12 @@ export class Dispatcher {
     const { partnerId, id, claimNo } = claimed;
     const taken = { partnerId, id, claimNo, ...(ofItsOwn && { queue: urlQueue(url) }) };
     await this.#giveBack(taken, instance, blockedPauseMs);
-    if (!claimed.isProbe || url === null) return;
+    await this.#passProbeOn(claimed, url);
+  }
+
+  /** The one delivery that was to try an open endpoint again did not: another may. */
+  async #passProbeOn({ partnerId, isProbe }: Claimed, url: string | null): Promise<void> {
+    if (!isProbe || url === null) return;
     await this.#parts.endpoints
       .releaseProbe({ partnerId, queue: originQueue(url) })
       .catch(this.#warn("a probe could not be passed on"));

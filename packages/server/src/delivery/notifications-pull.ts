@@ -5,7 +5,7 @@ import { idTimeMs, type NotificationId } from "../ids.ts";
 import type { Partner } from "../partners/partner.ts";
 import type { SealBudget } from "../partners/seal-budget.ts";
 import { type Cursor, firstId, readCursor, writeCursor } from "./cursor.ts";
-import { makeEnvelope } from "./envelope.ts";
+import { dataOf, type MakeEnvelope, makeEnvelope } from "./envelope.ts";
 import type { NotificationContent, NotificationState, NotificationStore, PageRow } from "./notifications-store.ts";
 import { isoTime, kindOf } from "./notifications-view.ts";
 
@@ -32,13 +32,17 @@ export type Sealer = (
   partner: Partner,
   notification: NotificationContent,
   callBackUrl: string,
-) => Promise<{ readonly headers: Readonly<Record<string, string>>; readonly body: string }>;
+) => Promise<{ readonly headers: Readonly<Record<string, string>>; readonly body: string | Buffer }>;
 
 /** The sealer of an attempt: each item counts against its key like one that is POSTed. */
-export function sealing(seals: Pick<SealBudget, "take">, clock: Pick<Clock, "nowMs">): Sealer {
+export function sealing(
+  seals: Pick<SealBudget, "take">,
+  clock: Pick<Clock, "nowMs">,
+  make: MakeEnvelope = makeEnvelope,
+): Sealer {
   return async (partner, notification, callbackUrl) => {
     await seals.take(partner.id, partner.keys.encryption.id);
-    return makeEnvelope(notification.content, partner, {
+    return make(notification.content, partner, {
       notificationId: notification.id,
       command: notification.command,
       originalId: notification.originalId,
@@ -102,13 +106,12 @@ async function pulled(seal: Sealer, partner: Partner, content: NotificationConte
   const registered = partner.settings.callBackUrl;
   const url = (content.toRegistered ? registered : (content.callBackUrl ?? registered)) ?? "";
   const { headers, body } = await seal(partner, content, url);
-  const { data }: { data: string } = JSON.parse(body);
   return {
     id: content.id,
     createdAt: isoTime(content.createdAtMs),
     kind: kindOf(content.command),
     state: content.state,
-    data,
+    data: dataOf(body),
     headers,
   };
 }

@@ -157,7 +157,10 @@ export class GroupCommit<Item, Result> {
         if (trouble === "data" || trouble === "bug" || (trouble === "conflict" && tries >= 10)) {
           return reject(batch, error);
         }
-        if (trouble === "connection") batch = this.#giveUpOverdue(batch, error);
+        if (trouble === "connection") {
+          batch = this.#giveUpOverdue(batch, error);
+          this.#refuseOverdue(error);
+        }
         await sleep(trouble === "conflict" ? tries * 5 : Math.min(tries * 50, 500));
       }
     }
@@ -173,6 +176,17 @@ export class GroupCommit<Item, Result> {
     const result = results.get(waiting.key);
     if (result === undefined) waiting.reject(new Error(`${this.#options.name} gave no answer for ${waiting.key}.`));
     else waiting.resolve(result);
+  }
+
+  /** What has waited as long in the queue was never sent: it leaves no doubt, and need not wait for a batch to hang too. */
+  #refuseOverdue(cause: unknown): void {
+    const nowMs = performance.now();
+    this.#queue = this.#queue.filter((waiting) => {
+      if (nowMs - waiting.sinceMs < this.#options.giveUpAfterMs) return true;
+      this.#queueBytes -= waiting.bytes;
+      waiting.reject(new PaybellError("unavailable", "The database cannot be reached.", { retryAfterS: 5, cause }));
+      return false;
+    });
   }
 
   #giveUpOverdue(batch: readonly Waiting<Item, Result>[], cause: unknown): readonly Waiting<Item, Result>[] {

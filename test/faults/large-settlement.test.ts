@@ -1,0 +1,52 @@
+import { once } from "node:events";
+import type { Worker } from "node:worker_threads";
+import { hmacKey, openAndVerify, sealingKey } from "@paybell/contract";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { sale } from "../support/commands.ts";
+import { startTestService, type TestPartner, type TestService } from "../support/service.ts";
+
+const entries = 50_000;
+
+let service: TestService;
+let large: TestPartner;
+let small: TestPartner;
+beforeAll(async () => {
+  service = await startTestService();
+  [large, small] = await Promise.all([service.register(), service.register()]);
+});
+afterAll(() => service.stop());
+
+function reportedSettlement(partnerId: string): Record<string, unknown> {
+  const settlementList = Array.from({ length: entries }, (_, at) => ({ reqId: `5f0c2a${at}`, refNo: String(at) }));
+  const totals = { quantity: "2", saleQuantity: "2", saleTotalAmount: "20", voidQuantity: "0", voidTotalAmount: "0" };
+  return {
+    partnerId,
+    externalId: "settlement-1",
+    command: "SETTLEMENT",
+    status: "SUCCESS",
+    ...totals,
+    totalAmount: "20",
+    settlementList,
+  };
+}
+
+test("a settlement of 50,000 entries is sealed in a thread, for its callback and for who pulls it", async () => {
+  const thread = once(process, "worker") as Promise<[Worker]>;
+  const [id] = await service.report([reportedSettlement(large.id)]);
+  const { body } = await small.run(sale());
+  const [[delivery], [sold]] = await Promise.all([large.server.next(1), small.server.next(1), thread]);
+  expect(sold?.received?.ipn.id).toBe(body["id"]);
+  expect(delivery?.received?.ipn).toMatchObject({ id, transaction_type: "SETTLE" });
+  expect(delivery?.received?.ipn).toHaveProperty("settlementList.length", entries);
+
+  const pulled = await large.call("GET", "/v1/notifications");
+  const [item] = pulled.body["items"] as { data: string }[];
+  const { encryptionKey, signingKey } = large.secrets;
+  const { ipn } = openAndVerify(JSON.stringify({ data: item?.data }), {
+    sealing: { cipher: "aes-256-gcm", encoding: "base64" },
+    signing: { mode: "fields" },
+    encryptionKeys: [sealingKey("any", Buffer.from(encryptionKey, "base64"))],
+    signingKeys: [hmacKey(Buffer.from(signingKey, "base64"))],
+  });
+  expect(ipn).toEqual(delivery?.received?.ipn);
+});
