@@ -19,6 +19,8 @@ export interface SpokenProcess {
   /** The first line, from the beginning, that `matches` finds something in. */
   said<Found>(matches: (line: string) => Found | undefined | null): Promise<Found>;
   signal(signal: NodeJS.Signals): void;
+  /** Reads no more: whatever it writes from now on fails, as in a terminal that was closed. */
+  stopListening(): void;
   /** Its exit code once it has ended; null when a signal ended it. */
   readonly exited: Promise<number | null>;
 }
@@ -104,6 +106,10 @@ function listenTo(child: ChildProcess): Omit<SpokenProcess, "pid"> {
     output,
     exited,
     signal: (signal) => void child.kill(signal),
+    stopListening() {
+      child.stdout?.destroy();
+      child.stderr?.destroy();
+    },
     said: (matches) =>
       new Promise((resolve, reject) => {
         const listener = (line: string) => {

@@ -16,7 +16,7 @@ export async function runSandbox({ process }: RunContext): Promise<number> {
   const { stdout, stderr, env } = process;
   const look = lookOf(stdout, env);
   const tell = (lines: readonly string[]) => void stdout.write(`${lines.join("\n")}\n`);
-  return guarded(stderr, async () => {
+  return guarded(process, async () => {
     const config = readSettings(env);
     // The terminal tells the story; the log speaks only of what went wrong.
     const log = createLog(env["PAYBELL_LOG_LEVEL"] ? config.logLevel : "error", stderr);
@@ -33,8 +33,8 @@ export async function runSandbox({ process }: RunContext): Promise<number> {
 
 /** `paybell serve`. @returns the exit code */
 export async function runServe({ process }: RunContext): Promise<number> {
-  const { stdout, stderr, env } = process;
-  return guarded(stderr, async () => {
+  const { stdout, env } = process;
+  return guarded(process, async () => {
     const config = readSettings(env, ["masterKey"]);
     const log = createLog(config.logLevel, stdout);
     const signals = stopSignalsOf(process);
@@ -52,8 +52,8 @@ const signs: Readonly<Record<Finding["level"], string>> = { ok: "ok     ", warni
 
 /** `paybell check`. @returns 0 when nothing is an error */
 export async function runCheck({ process }: RunContext, options: { readonly json: boolean }): Promise<number> {
-  const { stdout, stderr, env } = process;
-  return guarded(stderr, async () => {
+  const { stdout, env } = process;
+  return guarded(process, async () => {
     const findings = await check(readSettings(env));
     if (options.json) stdout.write(`${JSON.stringify({ findings }, null, 2)}\n`);
     else for (const finding of findings) stdout.write(findingLine(finding));
@@ -87,7 +87,9 @@ async function orSecond<Result>(signals: StopSignals, stopping: Promise<Result>)
 }
 
 /** Whatever stops a start is told in sentences, not as a stack. */
-async function guarded(stderr: NodeJS.WritableStream, run: () => Promise<number>): Promise<number> {
+async function guarded({ stdout, stderr }: NodeJS.Process, run: () => Promise<number>): Promise<number> {
+  // A terminal that closes, or a reader that goes, costs the words only: to end at once would leave PostgreSQL running.
+  for (const stream of [stdout, stderr]) stream.on("error", () => undefined);
   try {
     return await run();
   } catch (error) {
