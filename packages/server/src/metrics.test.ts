@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from "vitest";
-import { createMetrics, type Metrics } from "./metrics.ts";
+import { createMetrics, loopDelaySeconds, type Metrics } from "./metrics.ts";
 
 const made: Metrics[] = [];
 afterEach(() => {
@@ -32,5 +32,11 @@ describe("createMetrics", () => {
     const text = await metricsOfATest().registry.metrics();
     expect(text).toMatch(/^process_resident_memory_bytes [1-9][0-9]+$/m);
     expect(text).toMatch(/^paybell_event_loop_delay_p99_seconds [0-9.e-]+$/m);
+  });
+
+  test("an idle event loop has no delay, and the wait between two samples is none", () => {
+    expect(loopDelaySeconds(Number.NaN)).toBe(0);
+    expect(loopDelaySeconds(19_900_000)).toBe(0);
+    expect(loopDelaySeconds(70_000_000)).toBeCloseTo(0.05);
   });
 });

@@ -69,9 +69,17 @@ export function createMetrics() {
   };
 }
 
+const loopSampleMs = 20;
+
+/** @param sampledNs from one sample to the next, as Node measures: without any delay it is the wait between two */
+export function loopDelaySeconds(sampledNs: number): number {
+  const seconds = (sampledNs - loopSampleMs * 1e6) / 1e9;
+  return seconds > 0 ? seconds : 0;
+}
+
 /** The process and its event loop, read when the metrics are. */
 function observeProcess(registry: Registry): () => void {
-  const delay = monitorEventLoopDelay({ resolution: 20 });
+  const delay = monitorEventLoopDelay({ resolution: loopSampleMs });
   delay.enable();
   const gauge = (name: string, help: string, read: () => number) =>
     new Gauge({
@@ -82,10 +90,7 @@ function observeProcess(registry: Registry): () => void {
         this.set(read());
       },
     });
-  const secondsAt = (percentile: number) => {
-    const nanoseconds = delay.percentile(percentile);
-    return Number.isFinite(nanoseconds) ? nanoseconds / 1e9 : 0;
-  };
+  const secondsAt = (percentile: number) => loopDelaySeconds(delay.percentile(percentile));
   gauge("paybell_event_loop_delay_p50_seconds", "Delay of the event loop, median since the last reading", () =>
     secondsAt(50),
   );
