@@ -12,7 +12,7 @@ import {
   sampleInit,
   sampleNotification,
   sampleReport,
-} from "./fixtures.ts";
+} from "./rows.fixture.ts";
 import { PostgresTransactions } from "./transactions.ts";
 
 let database: TestDatabase;

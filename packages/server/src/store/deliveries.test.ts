@@ -6,7 +6,7 @@ import type { Instance } from "../instance.ts";
 import { PostgresCompletions } from "./completions.ts";
 import { type Database, openDatabase } from "./database.ts";
 import { PostgresDeliveries } from "./deliveries.ts";
-import { createHistory, insertInstance, insertPartner, sampleReport } from "./fixtures.ts";
+import { createHistory, insertInstance, insertPartner, sampleReport } from "./rows.fixture.ts";
 
 let database: TestDatabase;
 let connections: Database;

@@ -3,7 +3,7 @@ import { createDatabase, type TestDatabase } from "../../../../test/support/data
 import { newId, type PartnerId } from "../ids.ts";
 import type { Instance } from "../instance.ts";
 import { type Database, openDatabase } from "./database.ts";
-import { createHistory, insertInstance, insertPartner, sampleInit } from "./fixtures.ts";
+import { createHistory, insertInstance, insertPartner, sampleInit } from "./rows.fixture.ts";
 import { PostgresTransactions } from "./transactions.ts";
 
 let database: TestDatabase;

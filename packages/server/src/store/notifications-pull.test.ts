@@ -5,8 +5,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest"
 import { type Cursor, writeCursor } from "../delivery/cursor.ts";
 import type { PulledPage } from "../delivery/notifications-pull.ts";
 import type { Partner } from "../partners/partner.ts";
-import { sampleFacts } from "./fixtures.ts";
 import { insertNotification, type NotificationBench, openBench, registerPartner } from "./notifications.fixture.ts";
+import { sampleFacts } from "./rows.fixture.ts";
 
 let bench: NotificationBench;
 let partner: Partner;

@@ -4,7 +4,6 @@ import { type NotificationId, newId } from "../ids.ts";
 import type { Instance } from "../instance.ts";
 import type { Partner } from "../partners/partner.ts";
 import { PostgresDeliveries } from "./deliveries.ts";
-import { insertInstance, sampleFacts } from "./fixtures.ts";
 import {
   idAt,
   insertAttempt,
@@ -14,6 +13,7 @@ import {
   registerPartner,
 } from "./notifications.fixture.ts";
 import { dayMs, dayOf } from "./partition-days.ts";
+import { insertInstance, sampleFacts } from "./rows.fixture.ts";
 
 let bench: NotificationBench;
 let deliveries: PostgresDeliveries;

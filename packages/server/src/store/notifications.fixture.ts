@@ -7,9 +7,9 @@ import { type InstanceId, lowestId, type NotificationId, newId, type PartnerId, 
 import { partnerSnapshot } from "../partners/partner.fixture.ts";
 import type { Partner, PartnerSettings } from "../partners/partner.ts";
 import { openDatabase } from "./database.ts";
-import { sampleFacts } from "./fixtures.ts";
 import { PostgresNotifications } from "./notifications.ts";
 import { Partitions } from "./partitions.ts";
+import { sampleFacts } from "./rows.fixture.ts";
 
 /** A database with its days of history, and the notifications as people use them. */
 export interface NotificationBench {

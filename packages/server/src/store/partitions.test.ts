@@ -2,9 +2,9 @@ import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { createDatabase, type TestDatabase } from "../../../../test/support/database.ts";
 import { lowestId, newId, type PartnerId } from "../ids.ts";
 import { type Database, openDatabase } from "./database.ts";
-import { insertPartner } from "./fixtures.ts";
 import { dayMs, dayOf, idsOfDay, partitionName } from "./partition-days.ts";
 import { Partitions, RetentionTooShort } from "./partitions.ts";
+import { insertPartner } from "./rows.fixture.ts";
 
 let database: TestDatabase;
 let connections: Database;

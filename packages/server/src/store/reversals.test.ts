@@ -4,8 +4,8 @@ import type { PartnerId, TransactionId } from "../ids.ts";
 import type { Instance } from "../instance.ts";
 import { PostgresCompletions } from "./completions.ts";
 import { type Database, openDatabase } from "./database.ts";
-import { createHistory, insertInstance, insertPartner, sampleFacts, sampleInit } from "./fixtures.ts";
 import { PostgresReversals } from "./reversals.ts";
+import { createHistory, insertInstance, insertPartner, sampleFacts, sampleInit } from "./rows.fixture.ts";
 import { PostgresTransactions } from "./transactions.ts";
 
 const heldForMs = 60_000;

@@ -6,7 +6,7 @@ import { newId, type PartnerId } from "../ids.ts";
 import type { Instance } from "../instance.ts";
 import type { Begun, Init } from "../ledger/store.ts";
 import { type Database, openDatabase } from "./database.ts";
-import { insertInstance, insertPartner, sampleInit } from "./fixtures.ts";
+import { insertInstance, insertPartner, sampleInit } from "./rows.fixture.ts";
 import { PostgresTransactions } from "./transactions.ts";
 
 let database: TestDatabase;
