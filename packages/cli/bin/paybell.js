@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 // Plain JavaScript, so that an old Node reads it and says one clear line instead of a syntax error.
 import { existsSync } from "node:fs";
+import { fileURLToPath } from "node:url";
 
 const source = new URL("../src/main.ts", import.meta.url);
 const built = new URL("../dist/main.js", import.meta.url);
@@ -20,7 +21,7 @@ if (existsSync(source)) {
     const { spawn } = await import("node:child_process");
     const child = spawn(
       process.execPath,
-      ["--conditions=paybell-source", ...process.execArgv, new URL(import.meta.url).pathname, ...process.argv.slice(2)],
+      ["--conditions=paybell-source", ...process.execArgv, fileURLToPath(import.meta.url), ...process.argv.slice(2)],
       { stdio: "inherit" },
     );
     // The terminal sends Ctrl-C to the whole group: the child drains and ends, and this process ends with it.
