@@ -10,8 +10,8 @@ const pendingColumns = `(partner_id, id, chain_id, due_at, instance_id, epoch, c
 const firstClaim = "CASE WHEN instance_id IS NULL THEN 0 ELSE 1 END";
 
 /**
- * Reports with all that follows from them, in one statement that is its own transaction. It fails as a whole when one of
- * them was reported before: that is rare, and told apart by the longer way.
+ * Reports with all that follows from them, in one statement that is its own transaction. It fails as a whole when one
+ * of them was reported before: that is rare, and told apart by the longer way.
  * Measured: in one round trip in place of two, with its content sent once in place of twice.
  */
 export const insertWholeReports = {
@@ -86,13 +86,15 @@ export function reportColumns(reports: readonly Report[]): unknown[] {
   ];
 }
 
-// Only while the row is INIT under the same instance and epoch.
+// Only while the row is INIT under the same instance and epoch. Said so that no plan takes the index of what is in
+// flight for the key. Measured: one that was made on an empty table read all of a partner's INITs for each row of a
+// batch.
 const completed = `
       UPDATE transactions t SET state = i.state, facts = i.facts, notification_id = i.notification_id,
         completed_at = now(), instance_id = NULL, epoch = NULL
       FROM i
       WHERE t.partner_id = i.partner_id AND t.id = i.id
-        AND t.state = 'INIT' AND t.instance_id = i.instance_id AND t.epoch = i.epoch`;
+        AND t.state NOT IN ('SUCCESS', 'ERROR') AND t.instance_id = i.instance_id AND t.epoch = i.epoch`;
 
 /** Completions from which nothing follows but their notification, in one statement that is its own transaction. */
 export const completeWhole = {

@@ -9,12 +9,15 @@ import { jsonList } from "./json-list.ts";
 import { holdOriginals, lockOriginals } from "./originals.ts";
 import { allotTurns, lockTerminals, type TurnTaken } from "./turns.ts";
 
+// One look-up for each, in this order alone. Measured: a plan made while the table was empty, and kept by its
+// connection, read all 100,000 transactions of a partner for 20 reqIds.
 const usedReqIds = {
   name: "used_req_ids",
   text: `
-    SELECT t.partner_id, t.req_id, t.id, t.body_hash, t.facts, t.created_at, t.is_tombstone
-    FROM unnest($1::uuid[], $2::text[]) AS i (partner_id, req_id)
-    JOIN transactions t ON t.partner_id = i.partner_id AND t.req_id = i.req_id AND t.origin = 'command'`,
+    SELECT t.* FROM unnest($1::uuid[], $2::text[]) AS i (partner_id, req_id)
+    CROSS JOIN LATERAL (
+      SELECT t.partner_id, t.req_id, t.id, t.body_hash, t.facts, t.created_at, t.is_tombstone FROM transactions t
+      WHERE t.partner_id = i.partner_id AND t.req_id = i.req_id AND t.origin = 'command' LIMIT 1) AS t`,
 };
 
 const insertInits = {

@@ -1,0 +1,289 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { createDatabase, type TestDatabase } from "../../../../test/support/database.ts";
+import type { Attempt, Claimed, ClaimLimits, Outcome } from "../delivery/store.ts";
+import { newId, type PartnerId } from "../ids.ts";
+import type { Instance } from "../instance.ts";
+import { PostgresCompletions } from "./completions.ts";
+import { type Database, openDatabase } from "./database.ts";
+import { PostgresDeliveries } from "./deliveries.ts";
+import { PostgresEndpoints } from "./endpoints.ts";
+import { PostgresNotifications } from "./notifications.ts";
+import { Partitions } from "./partitions.ts";
+import { type CarriedOut, watchPlans } from "./plans.fixture.ts";
+import {
+  createHistory,
+  insertInstance,
+  insertPartner,
+  sampleInit,
+  sampleNotification,
+  sampleReport,
+} from "./rows.fixture.ts";
+import { PostgresTransactions } from "./transactions.ts";
+
+/** Pending rows, with a notification and a transaction each. TEST_ROWS=1000000 for the largest. */
+const sizes = [0, 1_000, Number(process.env["TEST_ROWS"] ?? 100_000)];
+const together = 20;
+/** Rows that one statement may touch for each that it was asked for. */
+const touchedMax = 50;
+/** So that each of the engine's connections ran each statement more than five times. */
+const runsToSettle = 40;
+
+let database: TestDatabase;
+let connections: Database;
+let engine: CarriedOut[];
+let people: CarriedOut[];
+let completions: PostgresCompletions;
+let deliveries: PostgresDeliveries;
+let endpoints: PostgresEndpoints;
+let transactions: PostgresTransactions;
+let partnerId: PartnerId;
+let instance: Instance;
+let deadInstance: Instance;
+
+beforeAll(async () => {
+  database = await createDatabase();
+  connections = openDatabase(database.url, { connectionsMax: 8, onIdleError: () => {} });
+  const { pool } = connections;
+  engine = watchPlans(connections.engine);
+  people = watchPlans(pool);
+  await createHistory(pool);
+  // As they are when a service was just begun: every table looks empty, and nobody looks again.
+  for (const table of ["pending", "transactions", "notifications_now", "attempts_now", "endpoints"]) {
+    await pool.query(`ALTER TABLE ${table} SET (autovacuum_enabled = off)`);
+  }
+  await pool.query("ANALYZE");
+  partnerId = await insertPartner(pool);
+  instance = await insertInstance(pool);
+  deadInstance = await insertInstance(pool, -1_000);
+  completions = new PostgresCompletions(connections.engine, { onDoubtfulReport: () => {} });
+  deliveries = new PostgresDeliveries(connections.engine);
+  endpoints = new PostgresEndpoints(connections);
+  transactions = new PostgresTransactions(connections);
+});
+
+afterAll(async () => {
+  await connections.close();
+  await database.drop();
+});
+
+beforeEach(() => {
+  engine.length = 0;
+  people.length = 0;
+});
+
+/** Fills up to `count` rows of the backlog, all of them due. */
+async function fill(from: number, count: number): Promise<void> {
+  const id = "(left($2::text, 24) || lpad(to_hex(i), 12, '0'))::uuid";
+  const each = `FROM generate_series($3::integer + 1, $4::integer) AS i`;
+  const values = [partnerId, newId(), from, count];
+  await connections.pool.query(
+    `WITH history AS (
+       INSERT INTO notifications (partner_id, id, transaction_id, chain_id, command, content)
+       SELECT $1::uuid, ${id}, ${id}, ${id}, 'SALE', '{"kind":"card","fields":{}}' ${each}),
+     ledger AS (
+       INSERT INTO transactions (partner_id, id, origin, command, state, req_id, chain_id, facts, notification_id, tid)
+       SELECT $1, ${id}, 'command', 'SALE', 'SUCCESS', 'r' || i, ${id}, '{"fields":{}}', ${id}, 'T0000001' ${each})
+     INSERT INTO pending (partner_id, id, chain_id, due_at, claim_no, bytes, follows)
+     SELECT $1, ${id}, ${id}, now() - interval '1 minute', 0, 27, i % 2 = 0 ${each}`,
+    values,
+  );
+}
+
+const limits: ClaimLimits = {
+  rowsMax: together,
+  rowsPerPartnerMax: together,
+  bytesMax: 1e9,
+  without: [],
+  probeLeaseMs: 20_000,
+};
+
+const attempt: Attempt = {
+  startedAtMs: Date.now(),
+  durationMs: 1,
+  url: "https://partner.example/ipn",
+  address: null,
+  httpStatus: 500,
+  reason: "status",
+  detail: null,
+  answer: null,
+  keyId: null,
+};
+
+function outcome(claimed: Claimed, next: Outcome["next"]): Outcome {
+  const { id, claimNo } = claimed;
+  return { partnerId: claimed.partnerId, id, claimNo, instance, attemptsMade: claimed.attemptsMade + 1, attempt, next };
+}
+
+async function several<Result>(work: () => Promise<Result>): Promise<Result[]> {
+  return Promise.all(Array.from({ length: together }, work));
+}
+
+/** Some that are certainly there, whatever the backlog. */
+async function claimSome(): Promise<readonly Claimed[]> {
+  await several(() => completions.report(sampleReport(partnerId, null)));
+  return deliveries.claim(instance, limits);
+}
+
+async function begin() {
+  const init = sampleInit(partnerId, instance, { tid: `T${newId().slice(-7)}` });
+  const begun = await transactions.begin(init);
+  if (begun.outcome !== "begun") throw new Error(begun.outcome);
+  return init;
+}
+
+function expectBounded(carriedOut: readonly CarriedOut[], named: readonly string[]): void {
+  for (const words of named)
+    expect(
+      carriedOut.some(({ text }) => text.includes(words)),
+      words,
+    ).toBe(true);
+  const tooMuch = carriedOut.filter(
+    ({ rowsTouched, readWhole }) =>
+      rowsTouched > touchedMax * together ||
+      readWhole.some((table) => /^(pending|transactions|notifications|attempts)/.test(table)),
+  );
+  expect(tooMuch).toEqual([]);
+}
+
+const works: readonly (readonly [string, readonly string[], () => Promise<unknown>])[] = [
+  ["a claim", ["WITH RECURSIVE queue"], () => claimSome()],
+  [
+    "an accepted delivery",
+    ["DELETE FROM pending", "INSERT INTO attempts"],
+    async () => {
+      const claimed = await claimSome();
+      await Promise.all(claimed.map((one) => deliveries.record(outcome(one, { kind: "accepted" }))));
+    },
+  ],
+  [
+    "a delivery that failed",
+    ["UPDATE pending p SET due_at", "INSERT INTO attempts"],
+    async () => {
+      const claimed = await claimSome();
+      await Promise.all(claimed.map((one) => deliveries.record(outcome(one, { kind: "retry", delayMs: 1e9 }))));
+    },
+  ],
+  [
+    "a delivery that is parked",
+    ["INSERT INTO parked"],
+    async () => {
+      const claimed = await claimSome();
+      await Promise.all(claimed.map((one) => deliveries.record(outcome(one, { kind: "parked" }))));
+    },
+  ],
+  [
+    "what is given back",
+    ["origin = coalesce(i.queue, p.origin)"],
+    async () => deliveries.giveBack(instance, await claimSome(), 1e9),
+  ],
+  [
+    "what a dead instance held",
+    ["WITH RECURSIVE holder"],
+    async () => {
+      await several(() => completions.report(sampleReport(partnerId, deadInstance)));
+      expect(await deliveries.releaseDead(together)).toBe(together);
+    },
+  ],
+  [
+    "a command that begins, and its reqId",
+    ["t.req_id = i.req_id", "FOR UPDATE OF t", "INSERT INTO transactions"],
+    () => several(begin),
+  ],
+  [
+    "a command that completes, with its notification",
+    ["UPDATE transactions t SET state", "INSERT INTO notifications"],
+    () =>
+      several(async () => {
+        const { id } = await begin();
+        const notification = sampleNotification(partnerId, id, null);
+        const { facts } = notification;
+        const nothingElse = { original: null, reversal: null, batch: null };
+        await completions.complete({ partnerId, id, instance, state: "SUCCESS", facts, notification, ...nothingElse });
+      }),
+  ],
+  ["the endpoints in trouble", ["FROM endpoints e"], () => endpoints.troubled()],
+  [
+    "what is overdue, of a partner of which nothing is",
+    ["WITH RECURSIVE partner"],
+    () => endpoints.parkOverdue([{ partnerId, lengthMs: 3_600_000 }], together),
+  ],
+];
+
+describe.each(sizes)("with %i pending and statistics taken when there were none", (rows) => {
+  beforeAll(async () => {
+    const before = sizes[sizes.indexOf(rows) - 1] ?? 0;
+    if (rows > before) await fill(before, rows);
+    await connections.pool.query("DELETE FROM endpoints");
+    if (rows > 0) return;
+    // A connection keeps the plan that it made for a statement in the beginning, from its sixth run on.
+    for (let run = 0; run < runsToSettle; run += 1) for (const [, , work] of works) await work();
+    await connections.pool.query("TRUNCATE pending, parked");
+  }, 300_000);
+
+  test.each(works)("%s touches no more rows than it is asked for, and reads no table whole", async (_, named, work) => {
+    await work();
+    expectBounded(engine, named);
+  });
+
+  test("a page of the pull API touches no more rows than it has", async () => {
+    const partitions = new Partitions({ pool: connections.pool, clock: { nowMs: () => Date.now() }, historyDays: 90 });
+    const store = new PostgresNotifications(connections.pool, partitions);
+    await several(() => completions.report(sampleReport(partnerId, null)));
+    people.length = 0;
+    const { horizon } = await store.history();
+    const page = await store.page(partnerId, undefined, horizon, together);
+    expect(
+      await store.contents(
+        partnerId,
+        page.map(({ id }) => id),
+      ),
+    ).toHaveProperty("size", together);
+    expectBounded(people, ["ORDER BY n.xid, n.id"]);
+  });
+
+  test("a claim passes by what waits for an open endpoint, and takes one probe of it", async () => {
+    await connections.pool.query("UPDATE partners SET registered_origin = 'https://dead.example' WHERE id = $1", [
+      partnerId,
+    ]);
+    await connections.pool.query(
+      `INSERT INTO endpoints (partner_id, id, kind, target, queue, state, probe_at)
+       VALUES ($1, $2, 'origin', 'https://dead.example', 'https://dead.example', 'open', now() + interval '1 hour')`,
+      [partnerId, newId()],
+    );
+    await several(() => completions.report(sampleReport(partnerId, null)));
+    expect(await deliveries.claim(instance, limits)).toEqual([]);
+    await connections.pool.query("UPDATE endpoints SET probe_at = now()");
+    const probes = await Promise.all([deliveries.claim(instance, limits), deliveries.claim(instance, limits)]);
+    expect(probes.flat()).toMatchObject([{ isProbe: true }]);
+    await endpoints.parkOverdue([{ partnerId, lengthMs: 3_600_000 }], together);
+    expectBounded(engine, ["WITH RECURSIVE queue", "WITH RECURSIVE partner"]);
+    await connections.pool.query("UPDATE partners SET registered_origin = '' WHERE id = $1", [partnerId]);
+  });
+});
+
+test("a statement that reads a table whole is noticed", async () => {
+  await connections.pool.query("SELECT count(*) FROM pending WHERE bytes = 1");
+  expect(() => expectBounded(people, [])).toThrow();
+});
+
+/** Tables that do not grow with what partners do. All others can be distributed by partner. */
+const exempt = {
+  partners: "one row for each partner: its id is the partner's",
+  instances: "one row for each running process, forgotten an hour after its end",
+  history: "one row",
+  master_key_check: "one row",
+  migrations: "one row for each change of the schema",
+};
+
+test("every table that grows has the partner first in its primary key", async () => {
+  const { rows } = await connections.pool.query<{ name: string; first: string | null }>(
+    `SELECT c.relname AS name, (
+       SELECT a.attname FROM pg_index i JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = i.indkey[0]
+       WHERE i.indrelid = c.oid AND i.indisprimary) AS first
+     FROM pg_class c
+     WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition`,
+  );
+  const found = rows.filter(({ first }) => first !== "partner_id").map(({ name }) => name);
+  expect(found.sort()).toEqual(Object.keys(exempt).sort());
+  expect(rows.length).toBeGreaterThan(found.length + 5);
+});
