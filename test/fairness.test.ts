@@ -8,7 +8,9 @@ const timeoutMs = "1000";
 
 let service: TestService;
 beforeAll(async () => {
-  service = await startTestService({ env: { PAYBELL_ATTEMPT_TIMEOUT_MS: timeoutMs, PAYBELL_CONNECT_TIMEOUT_MS: timeoutMs } });
+  service = await startTestService({
+    env: { PAYBELL_ATTEMPT_TIMEOUT_MS: timeoutMs, PAYBELL_CONNECT_TIMEOUT_MS: timeoutMs },
+  });
 });
 afterAll(() => service.stop());
 
@@ -23,7 +25,8 @@ async function pile(partner: TestPartner, notificationId: string, count: number)
        INSERT INTO notifications (partner_id, id, chain_id, command, content)
        SELECT n.partner_id, copy, copy, n.command, n.content FROM notifications n
        CROSS JOIN LATERAL (
-         SELECT (left(n.id::text, 24) || lpad(to_hex(i), 12, '0'))::uuid AS copy FROM generate_series(1, $3::integer) AS i
+         SELECT (left(n.id::text, 24) || lpad(to_hex(i), 12, '0'))::uuid AS copy
+         FROM generate_series(1, $3::integer) AS i
        ) AS copies
        WHERE n.partner_id = $1 AND n.id = $2
        RETURNING partner_id, id, chain_id)
