@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "pino";
 import { type Acquirer, NoAnswer, NotSent, type ReversalMessage } from "../acquirer/acquirer.ts";
 import type { PartnerId, TransactionId } from "../ids.ts";
@@ -58,6 +59,7 @@ const graceMs = 10_000;
 export class Reverser {
   readonly #parts: ReverserParts;
   readonly #work: DueWork<DueReversal>;
+  readonly #stopping = new AbortController();
 
   constructor(parts: ReverserParts) {
     this.#parts = parts;
@@ -80,6 +82,7 @@ export class Reverser {
   }
 
   stop(): Promise<void> {
+    this.#stopping.abort();
     return this.#work.stop();
   }
 
@@ -102,11 +105,22 @@ export class Reverser {
     if (ended.requestedBy !== null) await this.#answerPartner(due.partnerId, ended.requestedBy, responseCode);
   }
 
-  /** The partner's own REVERSAL ends with the answer. Where it cannot now, whoever takes it over finds the answer. */
+  /**
+   * The partner's own REVERSAL ends with the answer. The Reversal has ended for good by now, so this is tried until it is
+   * done, or until this instance ends: whoever takes the REVERSAL over then finds the answer.
+   */
   async #answerPartner(partnerId: PartnerId, id: TransactionId, responseCode: string): Promise<void> {
-    const reversal = await this.#parts.transactions.find(partnerId, id);
-    if (reversal?.state !== "INIT" || reversal.runBy === null) return;
-    await this.#parts.completer.complete(reversal, reversalResult(reversal, responseCode), reversal.runBy);
+    for (let tries = 1; !this.#stopping.signal.aborted; tries += 1) {
+      try {
+        const reversal = await this.#parts.transactions.find(partnerId, id);
+        if (reversal?.state !== "INIT" || reversal.runBy === null) return;
+        await this.#parts.completer.complete(reversal, reversalResult(reversal, responseCode), reversal.runBy);
+        return;
+      } catch (error) {
+        this.#parts.log.warn({ err: error, transaction: id }, "a REVERSAL could not be answered yet");
+        await sleep(backoffMs(tries), undefined, { signal: this.#stopping.signal }).catch(() => undefined);
+      }
+    }
   }
 }
 
