@@ -20,6 +20,8 @@ describe("an address that is never called", () => {
     ["169.254.169.254", "link-local"],
     ["::ffff:169.254.169.254", "link-local"],
     ["64:ff9b::a9fe:a9fe", "link-local"],
+    ["::ffff:0:127.0.0.1", "loopback"],
+    ["::ffff:0:169.254.169.254", "link-local"],
     ["2002:a9fe:a9fe::", "link-local"],
     // Teredo keeps the client's IPv4 address inverted.
     ["2001:0:1:2:3:4:5601:5601", "link-local"],
@@ -78,6 +80,26 @@ describe("a list", () => {
     expect(list.refusal("127.0.0.1", true)).toBeUndefined();
     expect(list.refusal("127.0.0.1", false)).toContain("loopback");
     expect(list.refusal("::1", true)).toContain("outside");
+  });
+
+  test.each(["fd00:ec2::254", "fd00:ec2::23", "fd20:ce::254", "fd00:c1::a9fe:a9fe"])(
+    "of the operator's own network does not name the metadata service %s",
+    (address) => {
+      expect(new AddressList(["fd00::/8"]).refusal(address, false)).toContain("metadata");
+    },
+  );
+
+  test("of everything does not name the network's own translator, whose addresses carry others in places of its choice", () => {
+    expect(new AddressList(everything).refusal("64:ff9b:1:cb00:71:700::", false)).toBeDefined();
+    expect(new AddressList(["64:ff9b:1:1::/96"]).refusal("64:ff9b:1:1::cb00:7107", false)).toBeUndefined();
+  });
+
+  test("takes no caller for an IPv4 one because of an address inside that anybody can have routed to them", () => {
+    const list = new AddressList(["203.0.113.7"]);
+    expect(list.contains("64:ff9b::cb00:7107")).toBe(true);
+    for (const address of ["2002:cb00:7107::1", "2001:0:1:1:1:1:34ff:8ef8", "64:ff9b:1::cb00:7107"]) {
+      expect(list.contains(address), address).toBe(false);
+    }
   });
 
   test("knows what a socket calls an IPv4 caller", () => {

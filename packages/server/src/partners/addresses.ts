@@ -28,7 +28,9 @@ const never = [
   ...special("a link-local address", "169.254.0.0/16", "fe80::/10"),
   ...special("a multicast address", "224.0.0.0/4", "ff00::/8"),
   ...special("the broadcast address", "255.255.255.255/32"),
-  ...special("a cloud's metadata service", "100.100.100.200/32", "168.63.129.16/32", "fd00:ec2::254/128"),
+  // Of fd00:ec2::/32 also ::23, which hands out credentials as well, and its time and name services: nobody's callback.
+  ...special("a cloud's metadata service", "100.100.100.200/32", "168.63.129.16/32"),
+  ...special("a cloud's metadata service", "fd00:ec2::/32", "fd20:ce::/32", "fd00:c1::/32"),
 ];
 
 /** Called only where a list names a block inside: 0.0.0.0/0 means the internet, not the operator's own network. */
@@ -36,6 +38,8 @@ const onlyWhenNamed = [
   ...special("a private address", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7", "fec0::/10"),
   ...special("a shared (carrier-grade NAT) address", "100.64.0.0/10"),
   ...special("a reserved address", "192.0.0.0/24", "198.18.0.0/15", "240.0.0.0/4"),
+  // RFC 8215: where in it the IPv4 address stands is the network's own choice, so it cannot be judged by that.
+  ...special("an address of the network's own translator", "64:ff9b:1::/48"),
 ];
 
 /** CIDR blocks. A bare address is the block of that address alone. */
@@ -47,10 +51,14 @@ export class AddressList {
     this.#blocks = blocks.map(requireBlock);
   }
 
-  /** Whether the address (as a socket or a resolver gives it) is in one of the blocks. False for what is no address. */
+  /**
+   * Whether the address, as a socket gives a caller's, is in one of the blocks; false for what is no address. IPv4 is
+   * recognised in its mapped form and behind a NAT64. Not behind 6to4 and Teredo: anybody may announce their prefixes,
+   * and so have the answers to whichever IPv4 address stands inside.
+   */
   contains(address: string): boolean {
     const ip = parseAddress(address);
-    return ip !== undefined && (this.#holds(ip) || this.#holds(carried(ip)));
+    return ip !== undefined && (this.#holds(ip) || (matches(wellKnownNat64, ip) && this.#holds(carried(ip))));
   }
 
   /**
@@ -120,13 +128,15 @@ function carried(ip: Ip): Ip | undefined {
   if (!(ip instanceof ipaddr.IPv6)) return;
   const bytes = ip.toByteArray();
   const at = (offset: number, flip = 0) => new ipaddr.IPv4(bytes.slice(offset, offset + 4).map((byte) => byte ^ flip));
-  if (nat64.some((block) => matches(block, ip))) return at(12);
+  if (translated.some((block) => matches(block, ip))) return at(12);
   if (matches(sixToFour, ip)) return at(2);
   if (matches(teredo, ip)) return at(12, 0xff);
   return matches(compatible, ip) && !matches(ownLow, ip) ? at(12) : undefined;
 }
 
-const nat64 = ["64:ff9b::/96", "64:ff9b:1::/48"].map(requireBlock);
+const wellKnownNat64 = requireBlock("64:ff9b::/96");
+/** The last one: RFC 2765's translated addresses. */
+const translated = [wellKnownNat64, ...["64:ff9b:1::/48", "::ffff:0:0:0/96"].map(requireBlock)];
 const sixToFour = requireBlock("2002::/16");
 const teredo = requireBlock("2001::/32");
 const compatible = requireBlock("::/96");
