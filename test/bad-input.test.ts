@@ -201,6 +201,19 @@ describe("a message is refused as a whole", () => {
     await expectRefusal(await post(JSON.stringify(sale({ surprise: "x".repeat(65_536) }))), "body_too_large");
   });
 
+  test("for NUL in what is looked up, which the database does not take", async () => {
+    await expectRefusal(await partner.call("GET", "/v1/transactions?reqId=%00"), "not_found");
+    const terminals = `/operator/v1/partners/${partner.id}/terminals?after=%00`;
+    await expectRefusal(await service.operator("GET", terminals), "invalid_text", { after: "invalid_text" });
+    await expectRefusal(await service.operator("GET", "/operator/v1/notifications?q=a%00"), "invalid_text", {
+      q: "invalid_text",
+    });
+    const redeliveries = { filter: { reason: "\u0000" }, dryRun: true };
+    await expectRefusal(await service.operator("POST", "/operator/v1/redeliveries", redeliveries), "invalid_text", {
+      "filter.reason": "invalid_text",
+    });
+  });
+
   test("for a route or a method that there is not", async () => {
     await expectRefusal(await partner.call("GET", "/v1/refunds"), "not_found");
     const wrongMethod = await partner.call("DELETE", "/v1/commands");
@@ -277,6 +290,7 @@ describe("what belongs to another partner", () => {
 describe("a report takes its good items and names the bad ones", () => {
   const bad: readonly [string, Readonly<Record<string, unknown>>, ErrorCode, string][] = [
     ["an unknown partner", { partnerId: randomUUID() }, "unknown_partner", "partnerId"],
+    ["an unknown command", { command: "SALEE" }, "invalid_value", "command"],
     ["an unknown field", { surprise: "1" }, "unknown_field", "surprise"],
     ["no status", { status: undefined }, "missing_field", "status"],
     ["a wrong type", { amount: 1 }, "wrong_type", "amount"],

@@ -73,6 +73,7 @@ export function operatorNotificationRoutes(app: HttpApp, { notifications }: Http
           { 200: { schema: redeliveredSchema, description: "How many matched, and how many are due again" } },
           ...operatorErrors,
           ...bodyErrors,
+          "invalid_text",
           "unknown_partner",
         ),
       },

@@ -44,7 +44,8 @@ export function transactionRoutes({ app, parts, callers }: PartnerRoutes): void 
     },
     async (request) => {
       const partner = callers.partner(request);
-      const transaction = await parts.ledger.findByReqId(partner.id, request.query.reqId.toLowerCase());
+      const reqId = readId<"reqId">(request.query.reqId);
+      const transaction = reqId && (await parts.ledger.findByReqId(partner.id, reqId));
       if (transaction === undefined) throw new PaybellError("not_found", "No command came under this reqId.");
       return transactionDetail(transaction, await parts.ledger.chain(transaction), partner.settings);
     },

@@ -1,5 +1,6 @@
 import { notifiedCommands } from "@paybell/contract";
 import { z } from "zod";
+import { lookedUpText } from "./looked-up.ts";
 import { component, described } from "./registry.ts";
 
 const states = ["pending", "accepted", "parked"] as const;
@@ -76,10 +77,7 @@ export const pullQuery = z.strictObject({
 export const searchQuery = z.strictObject({
   partner: described(z.string().max(64), "A partner's id").optional(),
   state: z.enum(states).optional(),
-  q: described(
-    z.string().max(128),
-    "A notification id, transaction id, reqId, externalId or merchantTransId",
-  ).optional(),
+  q: described(lookedUpText(128), "A notification id, transaction id, reqId, externalId or merchantTransId").optional(),
   from: moment.optional(),
   to: moment.optional(),
   after: described(z.string().max(512), "`next` of the page before").optional(),
@@ -87,7 +85,7 @@ export const searchQuery = z.strictObject({
 });
 
 export const pageQuery = z.strictObject({
-  after: described(z.string().max(64), "`next` of the page before").optional(),
+  after: described(lookedUpText(64), "`next` of the page before").optional(),
   limit,
 });
 
@@ -105,7 +103,7 @@ export const redeliveriesBody = component(
         state: z.enum(["accepted", "parked"]).optional(),
         from: moment.optional(),
         to: moment.optional(),
-        reason: described(z.string().max(64), "Of parked ones: why the last attempt failed").optional(),
+        reason: described(lookedUpText(64), "Of parked ones: why the last attempt failed").optional(),
       }),
       "Which notifications; an empty filter names them all",
     ),

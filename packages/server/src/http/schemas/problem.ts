@@ -38,7 +38,14 @@ export const bodyErrors = [
   "body_too_large",
   "unsupported_media_type",
 ] as const satisfies readonly ErrorCode[];
-export const queryErrors = ["unknown_field", "missing_field", "invalid_value", "wrong_type", "too_long"] as const;
+export const queryErrors = [
+  "unknown_field",
+  "missing_field",
+  "invalid_value",
+  "invalid_text",
+  "wrong_type",
+  "too_long",
+] as const;
 export const partnerErrors = ["unauthorized", "address_not_allowed", "partner_disabled", "unavailable"] as const;
 export const operatorErrors = ["unauthorized", "unavailable"] as const;
 
