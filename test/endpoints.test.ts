@@ -77,7 +77,7 @@ async function bothClaimed(): Promise<void> {
 }
 
 describe.concurrent("an endpoint that fails", () => {
-  test("opens with the fifth failure; what comes then waits without an attempt, and leaves once it answers", async () => {
+  test("opens with the fifth failure; what comes then waits, unattempted, and leaves once it answers", async () => {
     const partner = await service.register({ retry: [1, 3_600] });
     const found = await open(partner);
     expect(found).toMatchObject({

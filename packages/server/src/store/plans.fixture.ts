@@ -9,6 +9,8 @@ interface PlanNode {
   readonly "Actual Loops"?: number;
   readonly "Rows Removed by Filter"?: number;
   readonly "Rows Removed by Index Recheck"?: number;
+  readonly "Shared Hit Blocks"?: number;
+  readonly "Shared Read Blocks"?: number;
   readonly Plans?: readonly PlanNode[];
 }
 
@@ -17,6 +19,8 @@ export interface CarriedOut {
   readonly text: string;
   /** Rows that scans of tables brought or threw away. */
   readonly rowsTouched: number;
+  /** Pages looked at, those of indexes too: entries that a scan passes by are in no count of rows. */
+  readonly blocks: number;
   /** The indexes it went along, and how often. */
   readonly along: readonly string[];
   /** Tables that were read whole. */
@@ -27,6 +31,7 @@ const explainAll = `
   LOAD 'auto_explain';
   SET auto_explain.log_min_duration = 0;
   SET auto_explain.log_analyze = on;
+  SET auto_explain.log_buffers = on;
   SET auto_explain.log_timing = off;
   SET auto_explain.log_format = json;
   SET auto_explain.log_level = notice`;
@@ -58,6 +63,7 @@ function read(plan: PlanNode): Omit<CarriedOut, "text"> {
   });
   return {
     rowsTouched: rows.reduce((sum, count) => sum + count, 0),
+    blocks: (plan["Shared Hit Blocks"] ?? 0) + (plan["Shared Read Blocks"] ?? 0),
     along: scans.flatMap((node) => (node["Index Name"] ? [`${node["Index Name"]} × ${node["Actual Loops"]}`] : [])),
     readWhole: scans.flatMap((node) => (node["Node Type"] === "Seq Scan" ? [node["Relation Name"] ?? ""] : [])),
   };
