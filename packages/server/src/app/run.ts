@@ -1,4 +1,4 @@
-import { ConfigError, readConfig, type SettingKey } from "../config.ts";
+import { ConfigError, readConfig } from "../config.ts";
 import { createLog } from "../log.ts";
 import { startSandbox } from "../sandbox/sandbox.ts";
 import { drainingLines, lookOf, stoppedLines } from "../sandbox/story.ts";
@@ -17,7 +17,7 @@ export async function runSandbox({ process }: RunContext): Promise<number> {
   const look = lookOf(stdout, env);
   const tell = (lines: readonly string[]) => void stdout.write(`${lines.join("\n")}\n`);
   return guarded(process, async () => {
-    const config = readSettings(env);
+    const config = readConfig(env);
     // The terminal tells the story; the log speaks only of what went wrong.
     const log = createLog(env["PAYBELL_LOG_LEVEL"] ? config.logLevel : "error", stderr);
     const signals = stopSignalsOf(process);
@@ -25,7 +25,7 @@ export async function runSandbox({ process }: RunContext): Promise<number> {
     const ended = await untilStopped(signals, sandbox.died);
     if (ended.died !== undefined) stderr.write(`PostgreSQL ended without being asked to.\n${ended.died}\n`);
     tell(drainingLines({ inFlight: sandbox.inFlight(), atMostMs: config.drainTimeoutMs }, look));
-    const pending = await orSecond(signals, sandbox.stop());
+    const pending = await orSecond(signals, sandbox);
     if (pending !== undefined) tell(stoppedLines({ pending }, look));
     return ended.died === undefined ? 0 : 1;
   });
@@ -35,14 +35,14 @@ export async function runSandbox({ process }: RunContext): Promise<number> {
 export async function runServe({ process }: RunContext): Promise<number> {
   const { stdout, env } = process;
   return guarded(process, async () => {
-    const config = readSettings(env, ["masterKey"]);
+    const config = readConfig(env, ["masterKey"]);
     const log = createLog(config.logLevel, stdout);
     const signals = stopSignalsOf(process);
     const served = await serve(config, log);
     const ended = await untilStopped(signals, served.died);
     if (ended.died !== undefined) log.fatal({ log: ended.died }, "PostgreSQL ended without being asked to");
     else log.info({ signal: ended.signal, inFlight: served.service.inFlight() }, "stopping: no new work is taken");
-    const pending = await orSecond(signals, served.stop());
+    const pending = await orSecond(signals, served);
     log.info({ pending }, "stopped");
     return ended.died === undefined ? 0 : 1;
   });
@@ -54,7 +54,7 @@ const signs: Readonly<Record<Finding["level"], string>> = { ok: "ok     ", warni
 export async function runCheck({ process }: RunContext, options: { readonly json: boolean }): Promise<number> {
   const { stdout, env } = process;
   return guarded(process, async () => {
-    const findings = await check(readSettings(env));
+    const findings = await check(readConfig(env));
     if (options.json) stdout.write(`${JSON.stringify({ findings }, null, 2)}\n`);
     else for (const finding of findings) stdout.write(findingLine(finding));
     return findings.some(({ level }) => level === "error") ? 1 : 0;
@@ -66,10 +66,6 @@ function findingLine({ level, what, detail, remedy }: Finding): string {
   return remedy === "" ? line : `${line}${" ".repeat(29)}→ ${remedy}\n`;
 }
 
-function readSettings(env: NodeJS.ProcessEnv, required: readonly SettingKey[] = []) {
-  return readConfig(env, required);
-}
-
 async function untilStopped(
   signals: StopSignals,
   died: Promise<string>,
@@ -77,10 +73,29 @@ async function untilStopped(
   return Promise.race([signals.first.then((signal) => ({ signal })), died.then((why) => ({ died: why }))]);
 }
 
-/** Who presses Ctrl-C twice does not want to wait: what is in flight is sent again at the next start. */
-async function orSecond<Result>(signals: StopSignals, stopping: Promise<Result>): Promise<Result | undefined> {
+/** What a service is ended by: in order, or at once. */
+interface Ending {
+  stop(): Promise<number | undefined>;
+  stopAtOnce(): Promise<void>;
+}
+
+/**
+ * Who presses Ctrl-C twice does not want to wait: what is in flight is sent again at the next start. PostgreSQL stops
+ * all the same: nobody would know that it still runs.
+ */
+async function orSecond(signals: StopSignals, ending: Ending): Promise<number | undefined> {
+  let inHurry = false;
+  const atOnce = signals.second.then(async () => {
+    inHurry = true;
+    await ending.stopAtOnce();
+    return undefined;
+  });
   try {
-    return await Promise.race([stopping, signals.second.then(() => undefined)]);
+    return await Promise.race([ending.stop(), atOnce]);
+  } catch (error) {
+    // What stops in order fails when its PostgreSQL goes first.
+    if (!inHurry) throw error;
+    return atOnce;
   } finally {
     signals.release();
   }

@@ -15,6 +15,8 @@ export interface Served {
   readonly died: Promise<string>;
   /** The service first, its PostgreSQL last. */
   stop(): Promise<number | undefined>;
+  /** The embedded PostgreSQL alone, without waiting for what is in flight. */
+  stopAtOnce(): Promise<void>;
 }
 
 /** `paybell serve`: production, on DATABASE_URL or the embedded PostgreSQL. */
@@ -46,9 +48,14 @@ export async function serve(config: Config, log: Log): Promise<Served> {
       service,
       died: embedded?.died ?? new Promise(() => undefined),
       async stop() {
-        const pending = await service.stop();
+        try {
+          return await service.stop();
+        } finally {
+          await embedded?.stop();
+        }
+      },
+      async stopAtOnce() {
         await embedded?.stop();
-        return pending;
       },
     };
   } catch (error) {

@@ -36,6 +36,8 @@ export interface Sandbox {
   readonly died: Promise<string>;
   /** @returns how many notifications are kept for the next start; undefined when that is not known */
   stop(): Promise<number | undefined>;
+  /** PostgreSQL alone, without waiting for what is in flight. */
+  stopAtOnce(): Promise<void>;
 }
 
 const hosts = ["127.0.0.1", "::1"];
@@ -120,11 +122,15 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
       died: postgres.died,
       async stop() {
         stopFollowing();
-        const pending = await service.stop();
-        await receiver.close();
-        await postgres.stop();
-        return pending;
+        try {
+          const pending = await service.stop();
+          await receiver.close();
+          return pending;
+        } finally {
+          await postgres.stop();
+        }
       },
+      stopAtOnce: () => postgres.stop(),
     };
   } catch (error) {
     for (const close of closing.reverse()) await close().catch(() => undefined);
