@@ -14,6 +14,7 @@ import type { Instance, Lease } from "../instance.ts";
 import type { Metrics } from "../metrics.ts";
 import { callbackUrlProblem } from "../partners/callback-url.ts";
 import type { Partner } from "../partners/partner.ts";
+import { CommandPlaces } from "./command-places.ts";
 import type { Completer } from "./completer.ts";
 import { type Procedure, procedureFor, resultOf, reversalResult } from "./procedure.ts";
 import type { ReversalStore, Reverser } from "./reverser.ts";
@@ -35,7 +36,7 @@ export interface LedgerParts {
   readonly acquirerTimeoutMs: number;
   /** For how long a PreAuth can be completed or voided. */
   readonly preAuthDays: number;
-  /** Commands in the acquirer's hands at once; more are refused before anything is accepted. */
+  /** Commands in the acquirer's hands at once, shared among partners; more are refused before anything is accepted. */
   readonly commandsMax: number;
   readonly sandbox: boolean;
   /** Whether the operator registered this device for the partner: its serial number is known to be no card number. */
@@ -63,10 +64,12 @@ export class Ledger {
   readonly #running = new Map<TransactionId, Promise<Transaction>>();
   /** Taken over, and not ended yet. */
   readonly #taken = new Map<TransactionId, Transaction>();
+  readonly #places: CommandPlaces;
   #stopping = false;
 
   constructor(parts: LedgerParts) {
     this.#parts = parts;
+    this.#places = new CommandPlaces(parts.commandsMax);
   }
 
   find(partnerId: PartnerId, id: TransactionId): Promise<Transaction | undefined> {
@@ -89,25 +92,41 @@ export class Ledger {
   async run(partner: Partner, request: CommandRequest, options: { respondAsync: boolean }): Promise<CommandAnswer> {
     await this.#requireValid(partner, request);
     const instance = this.#parts.lease.current();
-    if (instance === undefined || this.#stopping || this.#running.size >= this.#parts.commandsMax) {
+    const leavePlace = instance === undefined || this.#stopping ? undefined : this.#places.take(partner.id);
+    if (instance === undefined || leavePlace === undefined) {
       throw new PaybellError("unavailable", "No more commands can be taken now.", { retryAfterS: 1 });
     }
-    const original = await this.#originalOf(partner, request);
-    const start = { id: newId<"transaction">(), atMs: this.#parts.clock.nowMs() };
-    const procedure = procedureFor(request, { start, original, preAuthDays: this.#parts.preAuthDays });
-    const init = toInit(partner, request, start.id, instance, procedure, original);
-    const begun = await this.#parts.transactions.begin(init);
+    const { begun, init, procedure } = await this.#begin(partner, request, instance).catch((error: unknown) => {
+      leavePlace();
+      throw error;
+    });
+    if (begun.outcome !== "begun") leavePlace();
     if (begun.outcome === "repeated") return this.#repeat(partner, begun, options.respondAsync);
     if (begun.outcome !== "begun") throw refusedBy(begun, init);
     const transaction = toTransaction(init, begun.facts, begun.createdAtMs);
     const { id } = transaction;
-    const running = this.#carryOut(partner, transaction, request, procedure).finally(() => this.#running.delete(id));
+    const running = this.#carryOut(partner, transaction, request, procedure).finally(() => {
+      this.#running.delete(id);
+      leavePlace();
+    });
     this.#running.set(id, running);
     // Whoever waits learns of a failure; without this line one that nobody waits for would end the process.
     running.catch(() => undefined);
     if (options.respondAsync) return { transaction, done: false };
     const ended = await within(this.#parts.acquirerTimeoutMs + answerGraceMs, running);
     return { transaction: ended ?? transaction, done: ended !== undefined && ended.state !== "INIT" };
+  }
+
+  async #begin(
+    partner: Partner,
+    request: CommandRequest,
+    instance: Instance,
+  ): Promise<{ begun: Begun; init: Init; procedure: Procedure }> {
+    const original = await this.#originalOf(partner, request);
+    const start = { id: newId<"transaction">(), atMs: this.#parts.clock.nowMs() };
+    const procedure = procedureFor(request, { start, original, preAuthDays: this.#parts.preAuthDays });
+    const init = toInit(partner, request, start.id, instance, procedure, original);
+    return { begun: await this.#parts.transactions.begin(init), init, procedure };
   }
 
   /**
