@@ -1,5 +1,6 @@
 import type { Dispatcher } from "undici";
 import type { Connection } from "./transport-connection.ts";
+import { TransportFailure } from "./transport-failure.ts";
 
 /** Kept of an answer that is not 2xx. */
 const answerBytesKept = 4 * 1_024;
@@ -7,6 +8,9 @@ const answerBytesKept = 4 * 1_024;
 const bodyBytesMax = 64 * 1_024;
 /** The status line has decided by then: no body keeps its slot longer than this. */
 const bodyWaitMs = 1_000;
+
+/** Before the answer itself; one is usual. Measured: endless ones took half a processor until the attempt's time was over. */
+const interimAnswersMax = 16;
 
 export interface Answer {
   readonly httpStatus: number;
@@ -25,6 +29,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   readonly #connection: Connection;
   readonly #answered: (answer: Answer, reusable: boolean) => void;
   readonly #failed: (error: Error) => void;
+  #interimAnswers = 0;
   #httpStatus = 0;
   #retryAfter: string | undefined;
   #kept: Buffer[] = [];
@@ -52,12 +57,16 @@ export class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onResponseStart(
-    _controller: Dispatcher.DispatchController,
+    controller: Dispatcher.DispatchController,
     httpStatus: number,
     headers: Record<string, string | string[] | undefined>,
   ): void {
     // 103 and the like come before the answer.
-    if (httpStatus < 200) return;
+    if (httpStatus < 200) {
+      this.#interimAnswers += 1;
+      if (this.#interimAnswers > interimAnswersMax) controller.abort(tooManyInterimAnswers());
+      return;
+    }
     this.#httpStatus = httpStatus;
     const retryAfter = headers["retry-after"];
     if (typeof retryAfter === "string") this.#retryAfter = retryAfter;
@@ -99,4 +108,8 @@ export class Exchange implements Dispatcher.DispatchHandler {
     const body = this.#httpStatus >= 300 ? Buffer.concat(this.#kept) : null;
     this.#answered({ httpStatus: this.#httpStatus, retryAfter: this.#retryAfter, body }, reusable);
   }
+}
+
+function tooManyInterimAnswers(): TransportFailure {
+  return new TransportFailure("bad_response", `Over ${interimAnswersMax} answers of status 1xx came before any other.`);
 }

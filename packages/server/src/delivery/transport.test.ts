@@ -207,6 +207,17 @@ describe("a failure says what it was:", () => {
     expect(await postUnanswered(peer.port)).toMatchObject({ reason: "bad_response" });
   });
 
+  test("interim answers without end; a few are passed over", async () => {
+    const interim = "HTTP/1.1 103 Early Hints\r\nlink: </ipn>\r\n\r\n";
+    const endless = await tlsPeer(certificate, (socket) => socket.write(interim.repeat(17)));
+    expect(await postUnanswered(endless.port)).toMatchObject({
+      reason: "bad_response",
+      detail: expect.stringContaining("1xx"),
+    });
+    const few = await tlsPeer(certificate, (socket) => socket.write(interim.repeat(16) + answer("204 No Content")));
+    expect(await post(few.port)).toMatchObject({ httpStatus: 204 });
+  });
+
   test("a head without end", async () => {
     const peer = await tlsPeer(certificate, (socket) => {
       socket.write(`HTTP/1.1 200 OK\r\n${"x-more: and more\r\n".repeat(2_000)}`);
