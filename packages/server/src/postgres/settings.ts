@@ -58,7 +58,6 @@ export function ownSettings(socketDirectory: string, port: number): Record<strin
     port: String(port),
     logging_collector: "off",
     log_destination: "stderr",
-    external_pid_file: "",
   };
 }
 
