@@ -108,6 +108,13 @@ const grouped = fc
 const anyForm = fc.oneof(cardNumbers, grouped);
 
 describe("the guard finds", () => {
+  test("digits of full width", () => {
+    const wide = (digits: string) => digits.replaceAll(/\d/g, (digit) => String.fromCharCode(0xff10 + Number(digit)));
+    expect(holdsCardNumber(wide("4111111111111111"))).toBe(true);
+    expect(holdsCardNumber(`card ${wide("4111")}\u3000${wide("1111")}\uff0d1111-1111`)).toBe(true);
+    expect(holdsCardNumber(wide("4111111111111112"))).toBe(false);
+  });
+
   test.each(cardNumberRanges.flatMap(({ from, to, lengths }) => lengths.map((length) => [from, to, length] as const)))(
     "numbers from %s to %s of %i digits",
     (from, to, length) => {

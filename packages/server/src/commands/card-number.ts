@@ -30,6 +30,8 @@ const parting = [
 /** Most texts end here: measured, 0.05 µs for an address, 13 µs where the patterns below read it. */
 const enoughDigits = new RegExp(`(?:\\d[${parting}]*){${digitsMin}}`);
 const runPattern = new RegExp(`\\d+(?:[${parting}]+\\d+)*`, "g");
+/** As an East Asian keyboard writes them. */
+const fullWidthDigit = /[\uff10-\uff19]/;
 /** With its dashes or without, standing alone: measured, one in 3,000 holds what would pass as a card number. */
 const dashedUuid = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}";
 const bareUuid = "[0-9a-f]{12}[1-8][0-9a-f]{3}[89ab][0-9a-f]{15}";
@@ -55,7 +57,8 @@ export function cardNumberProblem(field: string, text: string): FieldProblem | u
   return broken(field, "card_number_in_clear", "holds what looks like a full card number");
 }
 
-function groupsHoldCardNumber(text: string): boolean {
+function groupsHoldCardNumber(given: string): boolean {
+  const text = fullWidthDigit.test(given) ? given.normalize("NFKC") : given;
   if (!enoughDigits.test(text)) return false;
   if (digitsOnly.test(text)) return isCardNumber(text);
   const others = text.length < uuidDigits ? text : text.replace(uuidShaped, "|");
