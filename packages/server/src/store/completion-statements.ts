@@ -1,6 +1,7 @@
 import type { NewNotification } from "../ledger/notifier.ts";
 import type { Completion, Report } from "../ledger/store.ts";
 import { jsonList } from "./json-list.ts";
+import { searchable } from "./searchable.ts";
 
 // What a pending row and its history take from the rows of `i`. Born leased, a row has its first claim already.
 const historyColumns = `(partner_id, id, transaction_id, original_id, original_external_id, chain_id, command,
@@ -202,13 +203,4 @@ function contentOf({ notification, facts }: Pick<Report, "notification" | "facts
 /** The queue of its own callback URL; empty: that of the registered one. */
 function originOf(notification: NewNotification | null): string {
   return notification === null || notification.callBackUrl === null ? "" : new URL(notification.callBackUrl).origin;
-}
-
-const searchableMax = 64;
-
-/** What people look for a transaction by: its first 64 characters, in whole ones. */
-export function searchable(merchantTransId: string | undefined): string | null {
-  if (merchantTransId === undefined || merchantTransId === "") return null;
-  if (merchantTransId.length <= searchableMax) return merchantTransId;
-  return [...merchantTransId].slice(0, searchableMax).join("");
 }

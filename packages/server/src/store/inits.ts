@@ -3,10 +3,10 @@ import type { OriginalState } from "../commands/original.ts";
 import type { TerminalState } from "../commands/terminal.ts";
 import type { PartnerId, TransactionId } from "../ids.ts";
 import type { Begun, Init, TerminalTurn } from "../ledger/store.ts";
-import { searchable } from "./completion-statements.ts";
 import { GroupCommit, type GroupCommitOptions } from "./group-commit.ts";
 import { jsonList } from "./json-list.ts";
 import { holdOriginals, lockOriginals } from "./originals.ts";
+import { searchable } from "./searchable.ts";
 import { allotTurns, lockTerminals, type TurnTaken } from "./turns.ts";
 
 // One look-up for each, in this order alone. Measured: a plan made while the table was empty, and kept by its
