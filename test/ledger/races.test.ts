@@ -46,7 +46,7 @@ test("a Void of one Sale on both instances at once: one wins, the other is told 
   }
 });
 
-test("a settlement of one terminal on both instances at once: one settles the batch, the other waits or finds the next", async () => {
+test("a settlement on both instances at once: one settles the batch, the other waits or finds the next", async () => {
   for (let round = 0; round < rounds; round += 1) {
     const tid = tidOf("S", round);
     await instances.run(round % 2, partner, sale({ tid }));

@@ -77,8 +77,8 @@ function envelopeData(body: string): string | undefined {
 }
 
 /**
- * Whether JSON text can be an object of one key with a string, and nothing else. Nobody vouches for the body yet: to read
- * another as JSON, in order to refuse it, measured up to 15 s and 1 GB for 16 MB.
+ * Whether JSON text can be an object of one key with a string, and nothing else. Nobody vouches for the body yet: to
+ * read another as JSON, in order to refuse it, measured up to 15 s and 1 GB for 16 MB.
  */
 function isPairOfTexts(body: string): boolean {
   const key = afterSpace(body, 0) + 1;

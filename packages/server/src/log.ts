@@ -36,8 +36,8 @@ const secretNames = new Set([
 /** What a secret looks like when it stands in the middle of a text, such as another library's error message. */
 const secretShapes = /whsec_[\w+/=-]{16,}|\bpb_[\w-]{16,}|(?<=\bBearer )[^\s"\\]+/g;
 /**
- * A URL's password, if an @ ends it. It takes what it has read also where none does: a pattern that asked for the @ would
- * read the rest of the line anew at each `://`, measured 25 s for 100 kB of them.
+ * A URL's password, if an @ ends it. It takes what it has read also where none does: a pattern that asked for the @
+ * would read the rest of the line anew at each `://`, measured 25 s for 100 kB of them.
  */
 const urlPassword = /(:\/\/[^:/@\s"]{0,64}:)[^@\s"]+(@?)/g;
 

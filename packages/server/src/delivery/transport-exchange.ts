@@ -9,7 +9,7 @@ const bodyBytesMax = 64 * 1_024;
 /** The status line has decided by then: no body keeps its slot longer than this. */
 const bodyWaitMs = 1_000;
 
-/** Before the answer itself; one is usual. Measured: endless ones took half a processor until the attempt's time was over. */
+/** Before the answer itself; one is usual. Measured: endless ones took half a processor until the attempt's end. */
 const interimAnswersMax = 16;
 
 export interface Answer {

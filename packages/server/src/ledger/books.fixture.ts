@@ -28,8 +28,9 @@ const notified = [...charges, "VOID", "SETTLEMENT"];
  */
 export async function audit(world: World, partner: Partner, tills: readonly Till[]): Promise<number> {
   const rows = await world.query<Row>(
-    `SELECT t.id, t.command, t.state, t.original_id, t.tid, t.batch_no, t.amount_minor::text AS amount_text, t.reversal_state,
-       t.facts, (SELECT count(*) FROM notifications n WHERE n.partner_id = t.partner_id AND n.transaction_id = t.id) AS ipns
+    `SELECT t.id, t.command, t.state, t.original_id, t.tid, t.batch_no, t.amount_minor::text AS amount_text,
+       t.reversal_state, t.facts,
+       (SELECT count(*) FROM notifications n WHERE n.partner_id = t.partner_id AND n.transaction_id = t.id) AS ipns
      FROM transactions t WHERE t.partner_id = $1 AND NOT t.is_tombstone ORDER BY t.id`,
     [partner.id],
   );

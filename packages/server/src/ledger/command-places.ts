@@ -2,8 +2,8 @@ import type { PartnerId } from "../ids.ts";
 
 /**
  * Places for commands under way. A partner has at most as many as are free beside: alone it has half of them, and each
- * partner more who wants as many as it can get leaves as many again for the others. With a common bound alone, one partner
- * whose cards the acquirer answers slowly had all of them, and every other was refused.
+ * partner more who wants as many as it can get leaves as many again for the others. With a common bound alone, one
+ * partner whose cards the acquirer answers slowly had all of them, and every other was refused.
  */
 export class CommandPlaces {
   readonly #max: number;

@@ -22,8 +22,9 @@ async function fillBatch(till: Till): Promise<void> {
     "partner_id, origin, command, state, chain_id, tid, batch_no, batch_id, amount_minor, currency, completed_at";
   await world.query(
     `INSERT INTO transactions (id, req_id, facts, ${columns})
-     SELECT (left(t.id::text, 24) || lpad(to_hex(n), 12, '0'))::uuid, gen_random_uuid()::text, jsonb_set(jsonb_set(t.facts::jsonb,
-       '{fields,reqId}', to_jsonb('req-' || n)), '{fields,refId}', to_jsonb('ref-' || n))::json, ${columns}
+     SELECT (left(t.id::text, 24) || lpad(to_hex(n), 12, '0'))::uuid, gen_random_uuid()::text,
+       jsonb_set(jsonb_set(t.facts::jsonb, '{fields,reqId}', to_jsonb('req-' || n)),
+         '{fields,refId}', to_jsonb('ref-' || n))::json, ${columns}
      FROM transactions t, generate_series(2, $2) n WHERE t.id = $1`,
     [first.id, sales],
   );

@@ -50,7 +50,7 @@ describe("a command that the acquirer does not answer in time", () => {
     expect(world.bank.find(sale.id)).toMatchObject({ standing: "voided" });
   });
 
-  test("is reversed by 25 when it never reached the acquirer, and stays undone when it arrives after that", async () => {
+  test("is reversed by 25 when it never reached the acquirer, and stays undone when it comes later", async () => {
     const till = new Till();
     instance.nextFares("SALE", { answers: "lost" });
     const lost = await instance.ended(partner, till.sale());
@@ -81,7 +81,7 @@ describe("a command that the acquirer does not answer in time", () => {
     },
   );
 
-  test("parks its Reversal and tells the operator when the acquirer refuses it; the original stays locked", async () => {
+  test("parks its Reversal and tells the operator when it is refused; the original stays locked", async () => {
     const till = new Till();
     const sale = await instance.ended(partner, till.sale());
     instance.nextFares("VOID", { answers: "never" });
@@ -200,7 +200,7 @@ describe("a partner's REVERSAL", () => {
     await expect(instance.run(partner, till.complete(other))).rejects.toMatchObject({ code: "already_completed" });
   });
 
-  test("of a Sale in flight ends it at once as ERROR 68; its approval, when it comes, repeats the Reversal", async () => {
+  test("of a Sale in flight ends it at once as ERROR 68; its late approval repeats the Reversal", async () => {
     const till = new Till();
     instance.nextFares("SALE", { answers: { afterMs: 150 } });
     const sale = await instance.begun(partner, till.sale());

@@ -106,8 +106,8 @@ export class Reverser {
   }
 
   /**
-   * The partner's own REVERSAL ends with the answer. The Reversal has ended for good by now, so this is tried until it is
-   * done, or until this instance ends: whoever takes the REVERSAL over then finds the answer.
+   * The partner's own REVERSAL ends with the answer. The Reversal has ended for good by now, so this is tried until it
+   * is done, or until this instance ends: whoever takes the REVERSAL over then finds the answer.
    */
   async #answerPartner(partnerId: PartnerId, id: TransactionId, responseCode: string): Promise<void> {
     for (let tries = 1; !this.#stopping.signal.aborted; tries += 1) {

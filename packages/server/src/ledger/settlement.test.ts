@@ -96,7 +96,7 @@ describe("a settlement", () => {
     expect(settled.facts.fields).toMatchObject({ saleTotalAmount: String(sum), saleQuantity: "12" });
   });
 
-  test("holds money commands and a second settlement off while it runs, with Retry-After; a Logon goes on", async () => {
+  test("holds off money commands and a second settlement, with Retry-After; a Logon goes on", async () => {
     const till = new Till();
     const sale = await instance.ended(partner, till.sale());
     const preAuth = await instance.ended(partner, till.preAuth());
@@ -140,7 +140,7 @@ describe("a settlement", () => {
     expect(world.bank.find(timedOut.id)).toMatchObject({ standing: "reversed" });
   });
 
-  test("that the acquirer refuses opens the batch again under its number, and tells the totals that were tried", async () => {
+  test("that the acquirer refuses opens the batch again under its number, and tells the totals tried", async () => {
     const till = new Till();
     const sale = await instance.ended(partner, till.sale());
     instance.nextFares("SETTLEMENT", { declines: "96" });

@@ -176,7 +176,7 @@ describe("an instance that goes", () => {
     expect(field(await instance.ended(partner, till.sale()), "batchNo")).toBe("000002");
   });
 
-  test("in the middle of a Batch Upload has it resumed by another, behind what was noted, and settled once", async () => {
+  test("in the middle of a Batch Upload has another resume it behind what was noted, and settle once", async () => {
     const before = await world.start();
     const sales = 250;
     for (let begun = 0; begun < sales; begun += 50) {
@@ -209,7 +209,7 @@ describe("an instance that lives", () => {
     expect(await instance.endOf(sale)).toMatchObject({ state: "SUCCESS" });
   });
 
-  test("and comes back after its lease ran out changes nothing: its answer is late, and reversed once more", async () => {
+  test("and comes back after its lease changes nothing: its answer is late, and reversed once more", async () => {
     const stopped = await world.start();
     const other = await world.start();
     const sale = await stopped.begun(partner, till.sale("tok_slow_150"));

@@ -89,7 +89,7 @@ describe("a list", () => {
     },
   );
 
-  test("of everything does not name the network's own translator, whose addresses carry others in places of its choice", () => {
+  test("of everything does not name the network's own translator, whose addresses carry others", () => {
     expect(new AddressList(everything).refusal("64:ff9b:1:cb00:71:700::", false)).toBeDefined();
     expect(new AddressList(["64:ff9b:1:1::/96"]).refusal("64:ff9b:1:1::cb00:7107", false)).toBeUndefined();
   });

@@ -178,7 +178,7 @@ export class GroupCommit<Item, Result> {
     else waiting.resolve(result);
   }
 
-  /** What has waited as long in the queue was never sent: it leaves no doubt, and need not wait for a batch to hang too. */
+  /** What has waited as long in the queue was never sent: it leaves no doubt, and need not wait for a hanging batch. */
   #refuseOverdue(cause: unknown): void {
     const nowMs = performance.now();
     this.#queue = this.#queue.filter((waiting) => {

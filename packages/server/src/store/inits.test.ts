@@ -52,7 +52,7 @@ test("a settlement that loses the race for its reqId leaves neither a closing ba
   }
 });
 
-test("a terminal that another instance makes, and closes, meanwhile is judged again before it gives a number", async () => {
+test("a terminal that another instance makes and closes meanwhile is judged again before its number", async () => {
   const tid = newTid();
   const judged: (string | undefined)[] = [];
   const refusal = { code: "settlement_in_progress" as const, message: "It is being settled." };
