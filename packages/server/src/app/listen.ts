@@ -35,7 +35,9 @@ export async function listenOn(
   const { port: taken } = app.server.address() as AddressInfo;
   const urls = [urlOf(first, taken)];
   for (const host of others) {
-    const server = createServer((request, response) => app.routing(request, response));
+    const server = createServer(timeoutsOf(app.server), (request, response) => app.routing(request, response));
+    // What is no HTTP, or comes too slowly, is answered here as on the first host.
+    for (const refuse of app.server.listeners("clientError")) server.on("clientError", refuse as () => void);
     try {
       await once(server.listen(taken, host), "listening");
     } catch (error) {
@@ -46,6 +48,10 @@ export async function listenOn(
     urls.push(urlOf(host, taken));
   }
   return urls;
+}
+
+function timeoutsOf({ requestTimeout, headersTimeout, keepAliveTimeout }: Server) {
+  return { requestTimeout, headersTimeout, keepAliveTimeout };
 }
 
 async function close(server: Server): Promise<void> {
