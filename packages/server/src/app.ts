@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { Acquirer } from "./acquirer/acquirer.ts";
 import { alertTarget } from "./app/alert-target.ts";
+import { watchBacklog } from "./app/backlog-watch.ts";
 import { handOver } from "./app/hand-over.ts";
 import { health } from "./app/health.ts";
 import { maintainHistory } from "./app/history.ts";
@@ -89,6 +90,7 @@ export interface Service {
 
 const takeOverEveryMs = 2_000;
 const maintainEveryMs = 3_600_000;
+const watchBacklogEveryMs = 60_000;
 const commandsMax = 4_000;
 /** Of a stop, what the ledger may take; delivery has the drain's own time. */
 const ledgerStopMs = 10_000;
@@ -120,8 +122,9 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     const partitions = new Partitions({ pool: database.pool, clock: systemClock, historyDays: config.historyDays });
 
     const target = alertTarget(config);
+    const eventStore = new PostgresEvents(database.pool);
     const alerts = new Alerts({
-      store: new PostgresEvents(database.pool),
+      store: eventStore,
       target,
       clock: systemClock,
       log,
@@ -289,6 +292,14 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       setInterval(() => {
         maintainHistory(partitions, alerts, log).catch(warn("the days of history could not be maintained"));
       }, maintainEveryMs),
+      setInterval(() => {
+        watchBacklog({
+          standing: () => deliveries.standing(),
+          wasToldSince: (kind, sinceMs) => eventStore.wasToldSince(kind, sinceMs),
+          events: alerts,
+          alertAfterS: config.oldestPendingAlertS,
+        }).catch(warn("the oldest pending notification could not be looked at"));
+      }, watchBacklogEveryMs),
     ];
     observeStanding(metrics, { dispatcher, lease, partitions, deliveries });
 

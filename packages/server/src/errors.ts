@@ -259,11 +259,6 @@ export const errors = {
     title: "There is no callback URL to notify",
     remedy: "Send callBackUrl with the command, or have one registered for the partner.",
   },
-  command_not_available: {
-    status: 409,
-    title: "This service does not process this command",
-    remedy: "Have the operator's switch report it as a completion.",
-  },
   notification_pending: {
     status: 409,
     title: "The notification is still on its way",

@@ -8,7 +8,6 @@ export type EventKind =
   | "late_answer"
   | "late_approval"
   | "delimiter_sent"
-  | "totals_differ"
   | "key_limit"
   | "partitions_short"
   | "history_waiting"

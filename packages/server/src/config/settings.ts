@@ -143,6 +143,13 @@ export const settings = {
     unit: "days",
     meaning: "For how long a PreAuth can be completed or voided.",
   }),
+  oldestPendingAlertS: setting({
+    name: "PAYBELL_OLDEST_PENDING_ALERT_SECONDS",
+    kind: wholeNumber(10, 2_592_000),
+    default: 3_600,
+    unit: "seconds",
+    meaning: "Age of the oldest pending notification from which on the operator is alerted, once an hour.",
+  }),
   attemptTimeoutMs: setting({
     name: "PAYBELL_ATTEMPT_TIMEOUT_MS",
     kind: wholeNumber(100, 600_000),

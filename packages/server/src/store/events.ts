@@ -1,7 +1,7 @@
 import type { Pool, PoolClient } from "pg";
 import { type Alert, alertKinds, type EventStore } from "../delivery/alerts-store.ts";
 import type { EventKind, NewEvent } from "../events.ts";
-import { type EventId, newId, type PartnerId } from "../ids.ts";
+import { type EventId, lowestId, newId, type PartnerId } from "../ids.ts";
 
 /** Stands for the service itself where a key needs a partner. */
 const serviceId = "00000000-0000-0000-0000-000000000000";
@@ -14,6 +14,14 @@ const insert = {
     FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::uuid[], $5::jsonb[], $6::boolean[])
       AS i (partner_id, id, kind, subject_id, detail, alert)
     ON CONFLICT DO NOTHING`,
+};
+
+// Several instances see the same thing: one of them tells it.
+const wasTold = {
+  name: "was_told",
+  text: `
+    SELECT EXISTS (
+      SELECT FROM events WHERE partner_id = $1 AND id >= $2 AND kind = $3) AS told`,
 };
 
 const takeDue = {
@@ -77,6 +85,15 @@ export class PostgresEvents implements EventStore {
 
   async record(events: readonly NewEvent[], alert: boolean): Promise<void> {
     if (events.length > 0) await insertEvents(this.#pool, events, alert);
+  }
+
+  /** Whether the service itself told of such a thing since then. */
+  async wasToldSince(kind: EventKind, sinceMs: number): Promise<boolean> {
+    const { rows } = await this.#pool.query<{ told: boolean }>({
+      ...wasTold,
+      values: [serviceId, lowestId(sinceMs), kind],
+    });
+    return rows[0]?.told ?? false;
   }
 
   async takeDue(rowsMax: number, leaseS: number): Promise<readonly Alert[]> {

@@ -25,7 +25,20 @@ const commandErrors = [
   "batch_currency",
   "owned_by_switch",
   "no_callback_url",
-  "command_not_available",
+  "not_voidable",
+  "not_completable",
+  "not_reversible",
+  "in_flight",
+  "in_doubt",
+  "not_successful",
+  "already_voided",
+  "already_completed",
+  "already_reversed",
+  "reversed_before_arrival",
+  "batch_settled",
+  "preauth_expired",
+  "amount_above_authorised",
+  "settlement_in_progress",
 ] as const;
 
 /** POST /v1/commands */

@@ -1,0 +1,27 @@
+import { expect, test } from "vitest";
+import type { NewEvent } from "../events.ts";
+import { type BacklogWatch, watchBacklog } from "./backlog-watch.ts";
+
+async function eventsOf(change: Partial<BacklogWatch>): Promise<NewEvent[]> {
+  const events: NewEvent[] = [];
+  await watchBacklog({
+    standing: () => Promise.resolve({ count: 7, oldestMs: Date.now() - 120_000 }),
+    wasToldSince: () => Promise.resolve(false),
+    events: { record: (event) => void events.push(event) },
+    alertAfterS: 60,
+    ...change,
+  });
+  return events;
+}
+
+test("a notification that is pending for longer than agreed is told, with its age and how many wait", async () => {
+  const [event] = await eventsOf({});
+  expect(event).toMatchObject({ kind: "oldest_pending", partnerId: null, detail: { count: 7 } });
+  expect(event?.detail["oldestSeconds"]).toBeGreaterThanOrEqual(120);
+});
+
+test("nothing is told of a younger one, of none, or again within the hour by any instance", async () => {
+  expect(await eventsOf({ alertAfterS: 600 })).toEqual([]);
+  expect(await eventsOf({ standing: () => Promise.resolve({ count: 0, oldestMs: undefined }) })).toEqual([]);
+  expect(await eventsOf({ wasToldSince: () => Promise.resolve(true) })).toEqual([]);
+});
