@@ -240,6 +240,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       lease,
       clock: systemClock,
       metrics,
+      bodyKey: masterKey.derive("request bodies"),
       preAuthDays: config.preAuthDays,
       commandsMax,
       sandbox,
@@ -309,24 +310,26 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       // goes.
       const closed = http.close();
       for (const timer of timers) clearInterval(timer);
-      await ledger.stop(ledgerStopMs);
-      // Whoever still waits for the acquirer is told that no answer comes: it is repeated by whoever is there then.
-      await acquirer.close();
-      await Promise.all([reverser.stop(), settler.stop()]);
-      await dispatcher.stop();
-      await closed;
-      await alerts.stop();
-      const pending = await deliveries
-        .standing()
-        .then(({ count }) => count)
-        .catch(() => undefined);
-      await lease.stop();
-      directory.stop();
-      await sealingWorker.stop();
-      transport.close();
-      await listener.stop();
-      await database.close();
-      metrics.close();
+      let pending: number | undefined;
+      await inOrder(warn("a part could not be stopped"), [
+        () => ledger.stop(ledgerStopMs),
+        // Whoever still waits for the acquirer is told that no answer comes: it is repeated by whoever is there then.
+        () => acquirer.close(),
+        () => Promise.all([reverser.stop(), settler.stop()]),
+        () => dispatcher.stop(),
+        () => closed,
+        () => alerts.stop(),
+        async () => {
+          pending = (await deliveries.standing()).count;
+        },
+        () => lease.stop(),
+        () => directory.stop(),
+        () => sealingWorker.stop(),
+        () => transport.close(),
+        () => listener.stop(),
+        () => database.close(),
+        () => metrics.close(),
+      ]);
       return pending;
     };
     return {
@@ -345,5 +348,16 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   } catch (error) {
     for (const close of closing.reverse()) await Promise.resolve(close()).catch(() => undefined);
     throw error;
+  }
+}
+
+/** Each step after the one before it has ended, however it did: one that fails keeps none of the others from it. */
+async function inOrder(onTrouble: (error: unknown) => void, steps: readonly (() => unknown)[]): Promise<void> {
+  for (const step of steps) {
+    try {
+      await step();
+    } catch (error) {
+      onTrouble(error);
+    }
   }
 }

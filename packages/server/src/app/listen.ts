@@ -35,7 +35,9 @@ export async function listenOn(
   const { port: taken } = app.server.address() as AddressInfo;
   const urls = [urlOf(first, taken)];
   for (const host of others) {
-    const server = createServer(timeoutsOf(app.server), (request, response) => app.routing(request, response));
+    const server = createServer((request, response) => app.routing(request, response));
+    // Set, not passed as options: those refuse a request's time that is shorter than the default for its head.
+    Object.assign(server, timeoutsOf(app.server));
     // What is no HTTP, or comes too slowly, is answered here as on the first host.
     for (const refuse of app.server.listeners("clientError")) server.on("clientError", refuse as () => void);
     try {

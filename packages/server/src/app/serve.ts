@@ -40,10 +40,11 @@ export async function serve(config: Config, log: Log): Promise<Served> {
       hosts: [config.host],
       callbackCas: config.callbackCaFile === null ? [] : [await readFile(config.callbackCaFile, "utf8")],
     });
-    log.info(
-      { urls: await service.listen(), database: embedded ? `embedded ${embedded.version}` : "external" },
-      "ready",
-    );
+    const urls = await service.listen().catch(async (error: unknown) => {
+      await service.stop();
+      throw error;
+    });
+    log.info({ urls, database: embedded ? `embedded ${embedded.version}` : "external" }, "ready");
     return {
       service,
       died: embedded?.died ?? new Promise(() => undefined),

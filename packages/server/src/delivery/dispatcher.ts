@@ -370,16 +370,18 @@ export class Dispatcher {
     const partner =
       this.#parts.directory.peek(claimed.partnerId) ??
       (await this.#parts.directory.find(claimed.partnerId).catch(() => undefined));
-    if (partner === undefined) return this.#giveBack(claimed, instance, retryLookupMs);
-    // Paused since it was taken: kept, and not sent.
-    if (partner.state !== "active") return this.#giveBack(claimed, instance, 0);
+    // Paused since it was taken, or not to be had now: kept, and not sent.
+    if (partner?.state !== "active") {
+      this.#rates.give(claimed.partnerId);
+      return this.#giveBack(claimed, instance, partner === undefined ? retryLookupMs : 0);
+    }
     const url = callbackUrlOf(claimed, partner);
     const blocked = this.endpoints.blocked(partner.id, url);
     if (blocked === "gone" || (blocked === "open" && !claimed.isProbe)) {
       this.#rates.give(partner.id);
       return this.#hold(claimed, instance, url, blocked);
     }
-    if (this.#parts.lease.current()?.epoch !== instance.epoch) return;
+    if (this.#parts.lease.current()?.epoch !== instance.epoch) return this.#rates.give(partner.id);
     const attempted = await this.#parts.attempt(claimed, partner);
     givePlace();
     if ("putOffMs" in attempted) {

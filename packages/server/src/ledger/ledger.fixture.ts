@@ -1,3 +1,4 @@
+import { createSecretKey } from "node:crypto";
 import { expect } from "vitest";
 import { createDatabase, type TestDatabase } from "../../../../test/support/database.ts";
 import type { Acquirer } from "../acquirer/acquirer.ts";
@@ -197,6 +198,7 @@ export class LedgerInstance {
       lease,
       clock,
       metrics: this.#metrics,
+      bodyKey: createSecretKey(Buffer.alloc(32, 7)),
       preAuthDays: 30,
       commandsMax: 1_000,
       sandbox: true,

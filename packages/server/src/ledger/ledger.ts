@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { createHmac, type KeyObject } from "node:crypto";
 import { canonicalJson, type NotifiedCommand, notifiedCommands } from "@paybell/contract";
 import type { Logger } from "pino";
 import { type Acquirer, NoAnswer, NotSent } from "../acquirer/acquirer.ts";
@@ -34,6 +34,8 @@ export interface LedgerParts {
   readonly log: Logger;
   readonly metrics: Pick<Metrics, "commandSeconds" | "lateAnswers">;
   readonly acquirerTimeoutMs: number;
+  /** For what "the same body" means. A plain hash would let whoever reads the row guess the card's token. */
+  readonly bodyKey: KeyObject;
   /** For how long a PreAuth can be completed or voided. */
   readonly preAuthDays: number;
   /** Commands in the acquirer's hands at once, shared among partners; more are refused before anything is accepted. */
@@ -125,7 +127,7 @@ export class Ledger {
     const original = await this.#originalOf(partner, request);
     const start = { id: newId<"transaction">(), atMs: this.#parts.clock.nowMs() };
     const procedure = procedureFor(request, { start, original, preAuthDays: this.#parts.preAuthDays });
-    const init = toInit(partner, request, start.id, instance, procedure, original);
+    const init = toInit(this.#parts.bodyKey, partner, request, start.id, instance, procedure, original);
     return { begun: await this.#parts.transactions.begin(init), init, procedure };
   }
 
@@ -366,6 +368,7 @@ function refusedBy(begun: Exclude<Begun, { outcome: "begun" | "repeated" }>, { t
 }
 
 function toInit(
+  bodyKey: KeyObject,
   partner: Partner,
   request: CommandRequest,
   id: TransactionId,
@@ -381,7 +384,7 @@ function toInit(
     instance,
     command: request.command,
     reqId,
-    bodyHash: createHash("sha256")
+    bodyHash: createHmac("sha256", bodyKey)
       .update(canonicalJson({ ...request, reqId }))
       .digest(),
     originalId: original?.id ?? null,

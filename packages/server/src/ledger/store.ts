@@ -50,7 +50,7 @@ export interface Init {
   readonly instance: Instance;
   readonly command: Command;
   readonly reqId: string;
-  /** SHA-256 of the request's RFC 8785 form: what "the same body" means. */
+  /** HMAC-SHA256 of the request's RFC 8785 form: what "the same body" means. */
   readonly bodyHash: Buffer;
   /** Whose row is locked, judged by `refusal`, and held by this command until it ends. */
   readonly originalId: TransactionId | null;

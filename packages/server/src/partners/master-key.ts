@@ -1,4 +1,4 @@
-import { createCipheriv, createDecipheriv, createSecretKey, type KeyObject, randomBytes } from "node:crypto";
+import { createCipheriv, createDecipheriv, createSecretKey, hkdfSync, type KeyObject, randomBytes } from "node:crypto";
 import { inspect } from "node:util";
 import type { PartnerId } from "../ids.ts";
 import type { KeyKind } from "./partner.ts";
@@ -70,6 +70,12 @@ export class MasterKey {
   /** @throws NotSealedByThisKey when it was sealed under another key, for another place, or was changed. */
   open(sealed: Buffer, place: KeyPlace): Buffer {
     return this.#open(sealed, keyContext(place));
+  }
+
+  /** A key of its own for another purpose; whoever has it learns nothing of this one. */
+  derive(purpose: string): KeyObject {
+    const derived = hkdfSync("sha256", this.#key, Buffer.alloc(0), `paybell ${purpose}`, keyBytes);
+    return createSecretKey(Buffer.from(derived));
   }
 
   /** A value by which a database recognises this key later. */
