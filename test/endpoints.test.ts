@@ -92,7 +92,8 @@ describe.concurrent("an endpoint that fails", () => {
     expect(partner.server.deliveries).toHaveLength(posts);
     const waiting = (await pendingOf(partner)).filter((row) => row["attempts_made"] === 0);
     expect(waiting).toHaveLength(20);
-    expect(Math.max(...waiting.map((row) => Number(row["claim_no"])))).toBe(0);
+    // What was handed over in the moment it opened was given back: at most its birth counts as a claim.
+    expect(Math.max(...waiting.map((row) => Number(row["claim_no"])))).toBeLessThanOrEqual(1);
 
     partner.server.answersAlways(204);
     await probeNow(partner);
