@@ -53,11 +53,15 @@ describe.concurrent("the notifications of one chain", () => {
     const { body } = await partner.run(sale());
     await partner.server.next(1);
     await voidOf(partner, body["id"]);
-    await withAdmin(service.database.url, (client) =>
-      client.query("UPDATE pending SET schedule_start = schedule_start - interval '11 minutes' WHERE partner_id = $1", [
-        partner.id,
-      ]),
-    );
+    // Not due while their time is set back: a claim that looks in between would compare the one's new with the other's
+    // old.
+    await withAdmin(service.database.url, async (client) => {
+      const both = "UPDATE pending SET due_at = now() + $2 * interval '1 minute'";
+      await client.query(`${both} WHERE partner_id = $1`, [partner.id, 60]);
+      const earlier = "schedule_start = schedule_start - interval '11 minutes'";
+      await client.query(`${both}, ${earlier} WHERE partner_id = $1`, [partner.id, 60]);
+      await client.query(`${both} WHERE partner_id = $1 AND follows`, [partner.id, 0]);
+    });
     const [, second] = await partner.server.next(2);
     expect(second?.received?.command).toBe("VOID");
     expect(second?.headers["paybell-out-of-order"]).toBe("1");
