@@ -18,9 +18,6 @@ export default defineConfig({
     // By itself vitest leaves a core free, and on two cores that is half of the time: many tests wait for leases.
     maxWorkers: Math.max(2, availableParallelism() - 1),
     execArgv: ["--conditions=paybell-source"],
-    // Where the machine is shared, another's work may stall a race that a test sets up. A second try is shown as "retry
-    // x1", so that such a test is found and mended; at a developer's desk it fails at once.
-    retry: process.env["CI"] ? 1 : 0,
     testTimeout: 30_000,
     hookTimeout: 60_000,
     globalSetup: ["test/support/global-setup.ts"],
