@@ -8,6 +8,7 @@ import { metricsReference } from "./generate/metrics.ts";
 import { settingsReference } from "./generate/settings.ts";
 import { signingReference } from "./generate/signing.ts";
 import { statesReference } from "./generate/states.ts";
+import { vectorsReference } from "./generate/vectors.ts";
 
 /** Everything in the repository that the code writes. Add a generator here: it is then written and checked. */
 export const generators: readonly Generator[] = [
@@ -18,6 +19,7 @@ export const generators: readonly Generator[] = [
   settingsReference,
   metricsReference,
   statesReference,
+  vectorsReference,
 ];
 
 export function generate(): Promise<GeneratedFile[]> {

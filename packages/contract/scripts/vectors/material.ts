@@ -10,6 +10,7 @@ function counting(from: number): Buffer {
 const rawEncryption = { "ek-1": counting(0x00), "ek-2": counting(0x80) };
 const rawSigning = { "sk-1": counting(0x20), "sk-2": counting(0xa0) };
 export const webhookSecret = `whsec_${counting(0x40).toString("base64")}`;
+export const otherWebhookSecret = `whsec_${counting(0xc0).toString("base64")}`;
 
 export type EncryptionKeyId = keyof typeof rawEncryption;
 export type SigningKeyId = keyof typeof rawSigning;
@@ -30,6 +31,7 @@ export function signingKey(id: SigningKeyId): KeyObject {
 }
 
 export const headerKey = webhookKey(webhookSecret);
+export const otherWebhookKey = webhookKey(otherWebhookSecret);
 
 /** An IV that is the same at every run: what makes the files comparable, and what no sender may ever do. */
 export function fixedIv(bytes: number): Buffer {

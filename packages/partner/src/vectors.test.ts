@@ -1,0 +1,59 @@
+import { readFileSync } from "node:fs";
+import { describe, expect, it } from "vitest";
+import { IpnRefused, type ReceiverOptions, receiver } from "./index.ts";
+
+interface Vector {
+  readonly name: string;
+  readonly expect: "accept" | "refuse";
+  readonly nowSeconds: number;
+  readonly cipher: NonNullable<ReceiverOptions["cipher"]>;
+  readonly encoding: NonNullable<ReceiverOptions["encoding"]>;
+  readonly signing: NonNullable<ReceiverOptions["signing"]>;
+  readonly encryptionKeys: readonly { readonly id: string; readonly key: string }[];
+  readonly signingKeys: readonly string[];
+  readonly webhookSecrets: readonly string[];
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+  readonly keyId?: string;
+  readonly kind?: string;
+  readonly ipn?: unknown;
+}
+
+const file = new URL("../../../docs/partner/vectors.json", import.meta.url);
+const { vectors } = JSON.parse(readFileSync(file, "utf8")) as { vectors: readonly Vector[] };
+
+function receive({ encryptionKeys, signingKeys, webhookSecrets, nowSeconds, ...vector }: Vector) {
+  const { cipher, encoding, signing } = vector;
+  return receiver({
+    encryptionKey: encryptionKeys,
+    signingKey: signingKeys.map((key) => ({ key })),
+    webhookSecret: webhookSecrets.map((key) => ({ key })),
+    cipher,
+    encoding,
+    signing,
+    clock: { nowMs: () => nowSeconds * 1000 },
+  }).open(vector.body, vector.headers);
+}
+
+describe("the published vectors", () => {
+  const names = (what: Vector["expect"]) => vectors.filter((vector) => vector.expect === what);
+
+  it.each(names("accept"))("are accepted: $name", (vector) => {
+    const { kind, ipn, keyId } = receive(vector);
+    expect({ kind, ipn, keyId }).toEqual({ kind: vector.kind, ipn: vector.ipn, keyId: vector.keyId });
+  });
+
+  it.each(names("refuse"))("are refused: $name", (vector) => {
+    expect(() => receive(vector)).toThrow(IpnRefused);
+  });
+
+  it("hold every cipher with every encoding, agreement and kind, and differ in their names", () => {
+    const good = names("accept");
+    const combinations = good.map(({ cipher, encoding, signing, kind }) =>
+      JSON.stringify([cipher, encoding, signing, kind]),
+    );
+    expect(new Set(combinations).size).toBe(7 * 3 * 2);
+    expect(names("refuse").length).toBeGreaterThan(60);
+    expect(new Set(vectors.map(({ name }) => name)).size).toBe(vectors.length);
+  });
+});
