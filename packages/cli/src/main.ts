@@ -1,46 +1,38 @@
-import { Command } from "commander";
+/**
+ * The command `paybell`: the only file that touches the process.
+ *
+ * - A command is one file in `commands/`: a factory that takes the `World` (streams, environment, fetch, the signal of
+ *   Ctrl-C) and returns what `command()` of `command.ts` makes, with its arguments, options and action. `program.ts`
+ *   lists the factories.
+ * - The action is wrapped by `ends()`, resolves to a code of `exit-codes.ts`, and prints by `output.ts`: one JSON
+ *   document to stdout with `--json`, lines for a person without.
+ * - What ends a command early is a `Failure`: message, remedy, stable code, exit code. Nothing prints a stack.
+ * - Where the service is and with which keys: `connection.ts`, from flags, environment, and `.paybell/sandbox.json`.
+ */
+import { run } from "./run.ts";
 
-/** Commands of the service live in a package of their own: a partner's machine needs none of it. */
-async function service() {
-  try {
-    return await import("@paybell/server");
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "ERR_MODULE_NOT_FOUND") throw error;
-    process.stderr.write("paybell: this command runs the service. Install it first: npm install @paybell/server\n");
-    process.exit(1);
-  }
+const interruption = new AbortController();
+// A second Ctrl-C does no more than the first: commands end at once, and the service's have a say of their own.
+for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
+  process.on(signal, () => interruption.abort(signal));
 }
+// Whoever reads us may end before we do, as in `paybell … | head`.
+process.stdout.on("error", () => interruption.abort("SIGPIPE"));
+process.stderr.on("error", () => undefined);
 
-const program = new Command("paybell")
-  .description("Card payment commands, and the notifications that must not be lost.")
-  .showHelpAfterError()
-  .addHelpText("after", "\nExample:\n  $ paybell sandbox");
-
-program
-  .command("sandbox")
-  .description("run the service for this machine alone, with a partner and its receiver")
-  .addHelpText("after", "\nExample:\n  $ PAYBELL_PORT=7500 paybell sandbox")
-  .action(async () => {
-    process.exitCode = await (await service()).runSandbox({ process });
-  });
-
-program
-  .command("serve")
-  .description("run the service: on DATABASE_URL, or on a PostgreSQL of its own")
-  .addHelpText("after", '\nExample:\n  $ PAYBELL_MASTER_KEY="$(openssl rand -base64 32)" paybell serve')
-  .action(async () => {
-    process.exitCode = await (await service()).runServe({ process });
-  });
-
-program
-  .command("check")
-  .description("say whether these settings can carry a service, and what to mend")
-  .option("--json", "print the findings as JSON", false)
-  .addHelpText("after", "\nExample:\n  $ DATABASE_URL=postgres://paybell@db.example/paybell paybell check")
-  .action(async (options: { json: boolean }) => {
-    process.exitCode = await (await service()).runCheck({ process }, options);
-  });
-
-await program.parseAsync();
-// Nothing of the service stays open after its end; if something did, it must not keep the process.
-process.exit(process.exitCode ?? 0);
+process.exitCode = await run(process.argv.slice(2), {
+  stdin: process.stdin,
+  stdout: process.stdout,
+  stderr: process.stderr,
+  env: process.env,
+  workingDirectory: process.cwd(),
+  fetch,
+  signal: interruption.signal,
+  nowMs: () => Date.now(),
+  process,
+});
+// Nothing stays open after a command's end; if something did, it must not keep the process.
+await Promise.all(
+  [process.stdout, process.stderr].map((stream) => new Promise<void>((flushed) => stream.end(flushed))),
+);
+process.exit();

@@ -1,0 +1,115 @@
+import { exitCodes } from "./exit-codes.ts";
+import { Failure } from "./failure.ts";
+import { printable } from "./printable.ts";
+import type { World } from "./world.ts";
+
+/** Longer than the service waits for an acquirer before it answers 202. */
+const answerTimeoutMs = 90_000;
+
+export type Query = Readonly<Record<string, string | number | undefined>>;
+
+/** Calls to one service. Every one that is not answered 2xx throws a Failure with the service's own words. */
+export interface Api {
+  readonly baseUrl: string;
+  get<Answer>(path: string, query?: Query): Promise<Answer>;
+  post<Answer>(path: string, body?: object, headers?: Readonly<Record<string, string>>): Promise<Answer>;
+  patch<Answer>(path: string, body: object): Promise<Answer>;
+  /** Whatever the status: for /readyz, which answers 503 with what is not ready. */
+  look(path: string): Promise<{ readonly status: number; readonly text: string }>;
+}
+
+/** @param key a bearer token, which is sent to `baseUrl` and nowhere else */
+export function api(world: World, baseUrl: string, key?: string): Api {
+  async function call(method: string, path: string, body?: object, headers: Readonly<Record<string, string>> = {}) {
+    const signal = AbortSignal.any([world.signal, AbortSignal.timeout(answerTimeoutMs)]);
+    try {
+      const response = await world.fetch(`${baseUrl}${path}`, {
+        method,
+        headers: {
+          accept: "application/json",
+          ...(key !== undefined && { authorization: `Bearer ${key}` }),
+          ...(body !== undefined && { "content-type": "application/json" }),
+          ...headers,
+        },
+        ...(body !== undefined && { body: JSON.stringify(body) }),
+        redirect: "manual",
+        signal,
+      });
+      return { status: response.status, text: await response.text() };
+    } catch (error) {
+      throw unreachable(baseUrl, error);
+    }
+  }
+
+  async function answer<Answer>(...request: Parameters<typeof call>): Promise<Answer> {
+    const { status, text } = await call(...request);
+    if (status < 200 || status > 299) throw refused(baseUrl, status, text);
+    const value = parse(text);
+    if (value === undefined) throw noPaybell(baseUrl, status);
+    return value as Answer;
+  }
+
+  return {
+    baseUrl,
+    get: (path, query = {}) => answer("GET", `${path}${queryText(query)}`),
+    post: (path, body, headers) => answer("POST", path, body, headers),
+    patch: (path, body) => answer("PATCH", path, body),
+    look: (path) => call("GET", path),
+  };
+}
+
+function queryText(query: Query): string {
+  const given = Object.entries(query).flatMap(([name, value]) => (value === undefined ? [] : [[name, String(value)]]));
+  return given.length === 0 ? "" : `?${new URLSearchParams(given)}`;
+}
+
+function parse(text: string): object | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === "object" && value !== null ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+interface Problem {
+  readonly code?: unknown;
+  readonly detail?: unknown;
+  readonly remedy?: unknown;
+  readonly errors?: readonly { readonly message?: unknown }[];
+}
+
+/** RFC 9457, as Paybell answers every error. */
+function refused(baseUrl: string, status: number, text: string): Failure {
+  const { code, detail, remedy, errors = [] }: Problem = parse(text) ?? {};
+  if (typeof code !== "string" || typeof detail !== "string") return noPaybell(baseUrl, status);
+  const lines = errors.map(({ message }) => printable(String(message))).filter((line) => line !== detail);
+  return new Failure(printable(detail), {
+    code,
+    status,
+    exitCode: exitCodes.service,
+    lines,
+    ...(typeof remedy === "string" && { remedy: printable(remedy) }),
+  });
+}
+
+function noPaybell(baseUrl: string, status: number): Failure {
+  return new Failure(`${baseUrl} answered ${status}, and not as Paybell does.`, {
+    code: "not_paybell",
+    status,
+    exitCode: exitCodes.service,
+    remedy: "Is the URL right? It is the service's own, without a path, not that of your callback.",
+  });
+}
+
+function unreachable(baseUrl: string, error: unknown): Failure {
+  const { cause = error } = Object(error) as { cause?: unknown };
+  const { code, message } = Object(cause) as { code?: unknown; message?: unknown };
+  const timedOut = error instanceof Error && error.name === "TimeoutError";
+  const why = timedOut ? "no answer in time" : String(code ?? message ?? error);
+  return new Failure(`${baseUrl} cannot be reached (${why}).`, {
+    code: "unreachable",
+    exitCode: exitCodes.service,
+    remedy: "Is the service running, and is this its URL?",
+  });
+}

@@ -1,0 +1,90 @@
+import { Command } from "commander";
+import { type ExitCode, exitCodes } from "./exit-codes.ts";
+import { Failure } from "./failure.ts";
+import type { World } from "./world.ts";
+
+export interface Described {
+  /** One line, in the list of commands. */
+  readonly summary: string;
+  /** More, in its own help. */
+  readonly description?: string;
+  /** Each as it is typed, after the `$`; `#` begins what it is for. The first one is the simplest. */
+  readonly examples: readonly string[];
+  /** What its exit codes mean, where that says more than the general list. */
+  readonly exitCodes?: Partial<Readonly<Record<ExitCode, string>>>;
+  /** False for what ends only when it is stopped, and says nothing that a program reads. */
+  readonly json?: boolean;
+}
+
+const descriptions = new WeakMap<Command, Described>();
+
+/** What a command says of itself; undefined for one that is no `command()`. */
+export function describedOf(command: Command): Described | undefined {
+  return descriptions.get(command);
+}
+
+/** A command with its help, an example, and `--json`. Arguments, options and the action are added to what it returns. */
+export function command(name: string, described: Described): Command {
+  const { summary, description, examples, exitCodes: codes = {}, json = true } = described;
+  const sections = [
+    `\nExample${examples.length > 1 ? "s" : ""}:\n${examples.map((example) => `  $ ${example}`).join("\n")}`,
+    Object.keys(codes).length === 0 ? "" : `\nExit codes:\n${codeLines(codes).join("\n")}`,
+  ];
+  const made = new Command(name)
+    .summary(summary)
+    .description(description === undefined ? sentence(summary) : `${sentence(summary)}\n\n${description}`)
+    .addHelpText("after", sections.filter((section) => section !== "").join("\n"));
+  if (json) made.option("--json", "print JSON for a program; an error too, to stderr");
+  descriptions.set(made, described);
+  return made;
+}
+
+/** Several commands under one word. */
+export function group(name: string, summary: string, commands: readonly Command[]): Command {
+  const made = new Command(name).summary(summary).description(sentence(summary));
+  for (const one of commands) made.addCommand(one);
+  return made;
+}
+
+/**
+ * An action that resolves to its exit code. Ctrl-C ends it at once, whatever it waits for.
+ *
+ * @param ctrlC `finishes`: the action watches `world.signal` itself and decides how it ends
+ */
+export function ends<Args extends unknown[]>(
+  world: World,
+  action: (...args: Args) => Promise<ExitCode>,
+  ctrlC: "ends" | "finishes" = "ends",
+): (...args: Args) => Promise<void> {
+  return async (...args) => {
+    const done = action(...args);
+    world.conclude(await (ctrlC === "finishes" ? done : orInterrupted(done, world.signal)));
+  };
+}
+
+async function orInterrupted(done: Promise<ExitCode>, signal: AbortSignal): Promise<ExitCode> {
+  let onAbort = () => {};
+  const aborted = new Promise<undefined>((resolve) => {
+    onAbort = () => resolve(undefined);
+    if (signal.aborted) onAbort();
+    else signal.addEventListener("abort", onAbort, { once: true });
+  });
+  try {
+    const code = await Promise.race([done, aborted]);
+    if (code !== undefined) return code;
+  } catch (error) {
+    // What was under way fails because it was interrupted: that is no failure to tell.
+    if (!signal.aborted) throw error;
+  } finally {
+    signal.removeEventListener("abort", onAbort);
+  }
+  throw new Failure("interrupted", { code: "interrupted", exitCode: exitCodes.interrupted });
+}
+
+function sentence(text: string): string {
+  return `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
+}
+
+function codeLines(codes: NonNullable<Described["exitCodes"]>): string[] {
+  return Object.entries(codes).map(([code, meaning]) => `  ${code.padEnd(4)} ${meaning}`);
+}

@@ -1,0 +1,17 @@
+import type { Command } from "commander";
+import { command } from "../command.ts";
+import type { ExitCode } from "../exit-codes.ts";
+import type { JsonOption } from "../output.ts";
+import { service } from "../service.ts";
+import type { World } from "../world.ts";
+
+export function checkCommand(world: World): Command {
+  return command("check", {
+    summary: "say whether these settings can carry a service, and what to mend",
+    examples: ["DATABASE_URL=postgres://paybell@db.example/paybell paybell check"],
+    exitCodes: { 0: "it can", 1: "something is an error, or the settings cannot be read" },
+  }).action(async ({ json = false }: JsonOption) => {
+    const { runCheck } = await service(world);
+    world.conclude((await runCheck(world, { json })) as ExitCode);
+  });
+}

@@ -1,0 +1,19 @@
+import type { Command } from "commander";
+import { command } from "../command.ts";
+import type { ExitCode } from "../exit-codes.ts";
+import { service } from "../service.ts";
+import type { World } from "../world.ts";
+
+export function sandboxCommand(world: World): Command {
+  return command("sandbox", {
+    summary: "run the service for this machine alone, with a partner and its receiver",
+    description:
+      "On a PostgreSQL of its own in .paybell/ (PAYBELL_HOME moves it). No card is charged. The keys stand in " +
+      ".paybell/sandbox.json, where the other commands find them.",
+    examples: ["paybell sandbox", "PAYBELL_PORT=7500 paybell sandbox"],
+    json: false,
+  }).action(async () => {
+    const { runSandbox } = await service(world);
+    world.conclude((await runSandbox(world)) as ExitCode);
+  });
+}

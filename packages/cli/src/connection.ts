@@ -1,0 +1,131 @@
+import type { ReceiverOptions } from "@paybell/partner";
+import type { Command } from "commander";
+import { type Api, api } from "./api.ts";
+import {
+  type Credentials,
+  credentialsOfEnvironment,
+  credentialsOfFile,
+  definedOf,
+  readCredentials,
+} from "./credentials.ts";
+import { Failure } from "./failure.ts";
+import { isLoopback } from "./loopback.ts";
+import type { World } from "./world.ts";
+
+export interface ConnectionOptions {
+  readonly url?: string;
+  readonly credentials?: string;
+  readonly allowHttp?: boolean;
+}
+
+/** Adds the options that say which service is meant. Keys are never options: a process list shows those. */
+export function withConnection(command: Command): Command {
+  return command
+    .option("--url <url>", "where Paybell is (PAYBELL_URL)")
+    .option("--credentials <file>", "JSON with the keys, as registration gives them (PAYBELL_CREDENTIALS)")
+    .option("--allow-http", "let http:// lead to another machine than this one");
+}
+
+export interface SealingOptions {
+  readonly cipher?: string;
+  readonly encoding?: string;
+  readonly signing?: string;
+}
+
+/** Adds the options that say how a partner's IPNs are sealed and signed, as registered. */
+export function withSealing(command: Command): Command {
+  return command
+    .option("--cipher <cipher>", "aes-256-gcm, aes-256-cbc or jwe (PAYBELL_CIPHER)")
+    .option("--encoding <encoding>", "base64, base64url or hex (PAYBELL_ENCODING)")
+    .option("--signing <mode>", "fields, whole, or the agreed lists as JSON (PAYBELL_SIGNING)");
+}
+
+/** The service, and what is known of whoever calls it. */
+export interface Connection {
+  /** What flags, environment and file say together; the earlier one wins. */
+  readonly credentials: Credentials;
+  /** The partner API. @throws Failure where no URL or no API key is known */
+  partner(): Api;
+  /** The operator API. @throws Failure where no URL or no operator token is known */
+  operator(): Api;
+  /** Calls without any key, such as /readyz. @throws Failure where no URL is known */
+  anyone(): Api;
+}
+
+/** @throws Failure naming what cannot be read, and never the value of a key */
+export async function readConnection(
+  world: World,
+  options: ConnectionOptions & SealingOptions = {},
+): Promise<Connection> {
+  const { url, cipher, encoding, signing, allowHttp = false } = options;
+  const flags = readCredentials(definedOf({ baseUrl: url, cipher, encoding, signing }), "the options");
+  const named = { ...credentialsOfEnvironment(world.env), ...flags };
+  const file = await credentialsOfFile(world, options.credentials);
+  // The sandbox's keys are for the sandbox: they are never sent elsewhere because of the folder one stands in.
+  const isOfAnother =
+    file?.isSandbox === true && named.baseUrl !== undefined && named.baseUrl !== file.credentials.baseUrl;
+  const credentials = isOfAnother ? named : { ...file?.credentials, ...named };
+  const unused = isOfAnother ? ` (${file.path} is for ${file.credentials.baseUrl} and was not used)` : "";
+
+  function callWith(what: string, variable: string, key: string | undefined): Api {
+    const baseUrl = readBaseUrl(credentials.baseUrl, allowHttp);
+    if (key !== undefined) return api(world, baseUrl, key);
+    throw new Failure(`there is no ${what}${unused}.`, {
+      code: "no_credentials",
+      remedy: `Set ${variable}, or name a file that has it with --credentials.`,
+    });
+  }
+
+  return {
+    credentials,
+    partner: () => callWith("API key", "PAYBELL_API_KEY", credentials.apiKey),
+    operator: () => callWith("operator token", "PAYBELL_OPERATOR_TOKEN", credentials.operatorToken),
+    anyone: () => api(world, readBaseUrl(credentials.baseUrl, allowHttp)),
+  };
+}
+
+/** What opens a partner's IPNs. @throws Failure naming each key that is missing */
+export function receiverOptionsOf(credentials: Credentials): ReceiverOptions {
+  const { encryptionKey, signingKey, webhookSecret, cipher, encoding, signing } = credentials;
+  if (encryptionKey !== undefined && signingKey !== undefined && webhookSecret !== undefined) {
+    return { encryptionKey, signingKey, webhookSecret, ...definedOf({ cipher, encoding, signing }) };
+  }
+  const missing = [
+    ...(encryptionKey === undefined ? ["PAYBELL_ENCRYPTION_KEY"] : []),
+    ...(signingKey === undefined ? ["PAYBELL_SIGNING_KEY"] : []),
+    ...(webhookSecret === undefined ? ["PAYBELL_WEBHOOK_SECRET"] : []),
+  ];
+  throw new Failure(`there is no ${missing.join(", no ")}.`, {
+    code: "no_credentials",
+    remedy: "Set them, name a file that has them with --credentials, or work in the folder of a sandbox.",
+  });
+}
+
+function readBaseUrl(text: string | undefined, allowHttp: boolean): string {
+  if (text === undefined) {
+    throw new Failure("it is not known where Paybell is.", {
+      code: "no_url",
+      remedy: "Give --url or PAYBELL_URL, or work in the folder in which `paybell sandbox` runs.",
+    });
+  }
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (url === undefined || (url.protocol !== "http:" && url.protocol !== "https:")) {
+    throw badUrl("is none");
+  }
+  if (`${url.username}${url.password}${url.search}${url.hash}` !== "") throw badUrl("has more than a place in it");
+  if (url.protocol === "http:" && !isLoopback(url) && !allowHttp) {
+    throw new Failure(`${url.origin} is another machine: over http:// anybody on the way could read the key.`, {
+      code: "insecure_url",
+      remedy: "Use https://, or say --allow-http where you trust the network.",
+    });
+  }
+  return text.replace(/\/+$/, "");
+}
+
+/** The text itself is not shown: somebody may have pasted a key. */
+function badUrl(what: string): Failure {
+  return new Failure(`the URL of Paybell ${what}.`, {
+    code: "bad_url",
+    remedy: "Give it as https://paybell.example or http://127.0.0.1:7420.",
+  });
+}

@@ -1,0 +1,50 @@
+import { type ExitCode, exitCodes } from "./exit-codes.ts";
+
+export interface FailureDetails {
+  /** A stable word for scripts: that of the service's problem, or our own. */
+  readonly code: string;
+  /** One sentence: what to do. */
+  readonly remedy?: string;
+  readonly exitCode?: ExitCode;
+  /** The HTTP status, where the service answered. */
+  readonly status?: number;
+  /** One line for each thing that was wrong. */
+  readonly lines?: readonly string[];
+}
+
+/** Ends a command. Shown without a stack; its message holds no key. */
+export class Failure extends Error {
+  readonly code: string;
+  readonly remedy: string;
+  readonly exitCode: ExitCode;
+  readonly status: number | undefined;
+  readonly lines: readonly string[];
+
+  constructor(message: string, details: FailureDetails) {
+    super(message);
+    this.name = "Failure";
+    this.code = details.code;
+    this.remedy = details.remedy ?? "";
+    this.exitCode = details.exitCode ?? exitCodes.usage;
+    this.status = details.status;
+    this.lines = details.lines ?? [];
+  }
+}
+
+/** As a person reads it: what is wrong, then what to do. */
+export function failureText({ message, lines, remedy }: Failure): string {
+  const rest = [...lines.map((line) => `  ${line}`), ...(remedy === "" ? [] : [`  → ${remedy}`])];
+  return [`paybell: ${message}`, ...rest].join("\n");
+}
+
+/** As a program reads it, with --json. */
+export function failureJson({ message, code, lines, remedy }: Failure): object {
+  return { error: { code, message, ...(lines.length > 0 && { lines }), ...(remedy !== "" && { remedy }) } };
+}
+
+/** Whatever was thrown. What we did not foresee is our own mistake: its words are shown, its stack is not. */
+export function failureOf(error: unknown): Failure {
+  if (error instanceof Failure) return error;
+  const message = error instanceof Error ? error.message : String(error);
+  return new Failure(`this should not happen: ${message}`, { code: "internal", exitCode: exitCodes.internal });
+}

@@ -1,0 +1,3 @@
+export { type ExitCode, exitCodes } from "./exit-codes.ts";
+export { run } from "./run.ts";
+export type { Machine } from "./world.ts";

@@ -1,0 +1,29 @@
+import type { World } from "./world.ts";
+
+export interface JsonOption {
+  readonly json?: boolean;
+}
+
+/** Writes what was asked for: one JSON document with --json, else lines for a person. */
+export function print(
+  { stdout }: Pick<World, "stdout">,
+  { json }: JsonOption,
+  value: unknown,
+  lines: readonly string[],
+): void {
+  stdout.write(json ? `${JSON.stringify(value, null, 2)}\n` : lines.map((line) => `${line}\n`).join(""));
+}
+
+/** Columns as wide as their widest cell; the last one is not padded. */
+export function columns(rows: readonly (readonly string[])[], gap = "  "): string[] {
+  const widths: number[] = [];
+  for (const row of rows) {
+    for (const [at, cell] of row.entries()) widths[at] = Math.max(widths[at] ?? 0, cell.length);
+  }
+  return rows.map((row) =>
+    row
+      .map((cell, at) => (at === row.length - 1 ? cell : cell.padEnd(widths[at] ?? 0)))
+      .join(gap)
+      .trimEnd(),
+  );
+}

@@ -1,0 +1,44 @@
+import { Command } from "commander";
+import { checkCommand } from "./commands/check.ts";
+import { sandboxCommand } from "./commands/sandbox.ts";
+import { serveCommand } from "./commands/serve.ts";
+import { exitCodeMeanings } from "./exit-codes.ts";
+import type { World } from "./world.ts";
+
+/** Every command, in the order of the help. */
+export function program(world: World): Command {
+  const root = new Command("paybell")
+    .description("Card payment commands, and the notifications that must not be lost.")
+    .addHelpText("after", `\nExit codes:\n${exitCodeLines().join("\n")}\n\nExample:\n  $ paybell sandbox`);
+
+  root.commandsGroup("The service:");
+  for (const make of [sandboxCommand, serveCommand, checkCommand]) root.addCommand(make(world));
+
+  for (const one of withSubcommands(root)) settle(one, world);
+  return root;
+}
+
+/** Every command ends by throwing, and writes to the streams it was given: commander would end the process itself. */
+function settle(one: Command, { stdout, stderr }: World): void {
+  one
+    .exitOverride()
+    .showHelpAfterError(`(paybell ${pathOf(one)}--help says how it is used)`)
+    .configureOutput({
+      writeOut: (text) => void stdout.write(text),
+      writeErr: (text) => void stderr.write(text),
+      getOutHelpWidth: () => stdout.columns ?? 80,
+      getErrHelpWidth: () => stderr.columns ?? 80,
+    });
+}
+
+function withSubcommands(one: Command): Command[] {
+  return [one, ...one.commands.flatMap(withSubcommands)];
+}
+
+function pathOf(one: Command): string {
+  return one.parent === null ? "" : `${pathOf(one.parent)}${one.name()} `;
+}
+
+function exitCodeLines(): string[] {
+  return Object.entries(exitCodeMeanings).map(([code, meaning]) => `  ${code.padEnd(4)} ${meaning}`);
+}

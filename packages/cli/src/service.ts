@@ -1,0 +1,18 @@
+import { clientVariables } from "./client-variables.ts";
+import { Failure } from "./failure.ts";
+import type { World } from "./world.ts";
+
+/** The service lives in a package of its own: a partner's machine needs none of it. */
+export async function service({ process }: World) {
+  // The service refuses every PAYBELL_ name that it does not know, and these are ours.
+  for (const name of clientVariables) delete process.env[name];
+  try {
+    return await import("@paybell/server");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ERR_MODULE_NOT_FOUND") throw error;
+    throw new Failure("this command runs the service, which is not installed.", {
+      code: "server_not_installed",
+      remedy: "npm install @paybell/server",
+    });
+  }
+}
