@@ -274,6 +274,8 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       directory,
       notifications,
       endpoints: new EndpointDesk(endpoints, () => dispatcher.endpointsChanged()),
+      isRegisteredDevice,
+      refusesToken: (token) => acquirer.refusesToken(token),
       health: () => health({ ping: () => deliveries.ping(), lease, partitions, acquirer: options.acquirerName }),
       clock: systemClock,
       sandbox,

@@ -136,7 +136,9 @@ export class Notifications {
     to: "original" | "registered",
     dryRun: boolean,
   ): Promise<RedeliveryResult> {
-    const [problem, ...problems] = redeliveryProblems(filter);
+    const [problem, ...problems] = redeliveryProblems(filter).map(({ field, code, rule }) => {
+      return { field, code, message: `${field} ${rule}.` };
+    });
     if (problem) throw badFields([problem, ...problems]);
     const state = filter.state ?? "parked";
     const ids: NotificationId[] = [];
@@ -233,19 +235,25 @@ export class Notifications {
   }
 }
 
-function redeliveryProblems(filter: RedeliveryFilter): FieldProblem[] {
-  const problems: FieldProblem[] = [];
+interface BrokenRule extends Omit<FieldProblem, "message"> {
+  /** Goes on from the field's name. */
+  readonly rule: string;
+}
+
+/** What the filter of a redelivery may not ask for, all at once. */
+export function redeliveryProblems(filter: RedeliveryFilter): BrokenRule[] {
+  const problems: BrokenRule[] = [];
   if (filter.state === "pending") {
-    const message = "A pending notification is on its way already: parked or accepted ones are sent again.";
-    problems.push({ field: "filter.state", code: "invalid_value", message });
+    const rule = "is pending: those are on their way already, parked or accepted ones are sent again";
+    problems.push({ field: "filter.state", code: "invalid_value", rule });
   }
   if (filter.state === "accepted" && filter.from === undefined) {
-    const message = "Accepted notifications are sent again only since a time: `from` is needed.";
-    problems.push({ field: "filter.from", code: "missing_field", message });
+    const rule = "is missing: accepted notifications are sent again only since a time";
+    problems.push({ field: "filter.from", code: "missing_field", rule });
   }
   if (filter.state === "accepted" && filter.reason !== undefined) {
-    const message = "Only parked notifications have a reason.";
-    problems.push({ field: "filter.reason", code: "invalid_value", message });
+    const rule = "has no place here: only parked notifications have a reason";
+    problems.push({ field: "filter.reason", code: "invalid_value", rule });
   }
   return problems;
 }

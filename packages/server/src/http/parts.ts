@@ -5,6 +5,7 @@ import type { Clock } from "../clock.ts";
 import type { Config } from "../config.ts";
 import type { EndpointDesk } from "../delivery/endpoints-desk.ts";
 import type { Notifications } from "../delivery/notifications.ts";
+import type { PartnerId } from "../ids.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { Reports } from "../ledger/reports.ts";
 import type { Log } from "../log.ts";
@@ -24,9 +25,13 @@ export interface HttpParts {
     PartnerRegistry,
     "register" | "change" | "find" | "list" | "setState" | "rotate" | "putTerminal" | "terminals"
   >;
-  readonly directory: Pick<PartnerDirectory, "findByApiKey">;
+  readonly directory: Pick<PartnerDirectory, "findByApiKey" | "find">;
   readonly notifications: Pick<Notifications, "pull" | "find" | "search" | "redeliver" | "redeliverMany" | "sendTest">;
   readonly endpoints: Pick<EndpointDesk, "list" | "close">;
+  /** Whether the operator registered this device for the partner: its serial number is known to be no card number. */
+  isRegisteredDevice(partnerId: PartnerId, deviceId: string): Promise<boolean>;
+  /** Why the acquirer cannot take this card token; undefined when it can. */
+  refusesToken(token: string): string | undefined;
   health(): Promise<Health>;
   readonly clock: Clock;
   /** Answers local callers only, and allows nothing that production refuses. */

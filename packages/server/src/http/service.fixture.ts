@@ -12,7 +12,7 @@ import { createMetrics } from "../metrics.ts";
 import type { Partner, PartnerState } from "../partners/partner.ts";
 import type { PartnerRecord } from "../partners/registry.ts";
 import { completeSettings, settingsProblems } from "../partners/settings.ts";
-import { completeTerminal } from "../partners/terminal.ts";
+import { completeTerminal, type TerminalInput, terminalProblems } from "../partners/terminal.ts";
 import type { Health, HttpParts } from "./parts.ts";
 import { createHttp } from "./server.ts";
 
@@ -42,6 +42,9 @@ export class TestService {
   readonly endpointId = newId<"endpoint">();
   readonly partner = partnerOfATest();
   readonly other = partnerOfATest();
+  /** Of no partner. */
+  readonly strangerId = newId<"partner">();
+  readonly registeredDeviceId = "4111111111111111";
   state: PartnerState = "active";
   callingAddresses: readonly string[] = ["127.0.0.1/32"];
   done = true;
@@ -82,7 +85,10 @@ export class TestService {
         },
       },
       registry: this.#registry(),
+      isRegisteredDevice: async (_, deviceId) => deviceId === this.registeredDeviceId,
+      refusesToken: (token) => (token.startsWith("tok_") ? undefined : "It is no test card."),
       directory: {
+        find: async (id) => (id === this.strangerId ? undefined : { ...this.partner, id }),
         findByApiKey: async (key) => {
           this.#failIfTold("findByApiKey");
           const found = key === apiKey ? this.partner : key === otherApiKey ? this.other : undefined;
@@ -178,7 +184,8 @@ export class TestService {
       },
       putTerminal: async (id, tid, input) => {
         require(id);
-        return completeTerminal(tid, input);
+        refuse(terminalProblems(tid, input, this.partner.settings.signing));
+        return completeTerminal(tid, input as TerminalInput);
       },
       terminals: async (id, page) => {
         require(id);

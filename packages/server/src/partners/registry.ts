@@ -142,9 +142,8 @@ export class PartnerRegistry {
   /** Registers a terminal or changes it; what `input` leaves out becomes empty. */
   async putTerminal(id: PartnerId, tid: string, input: TerminalInput): Promise<Terminal> {
     const partner = await this.#require(id);
-    const terminal = completeTerminal(tid, input);
-    refuse(terminalProblems(terminal, partner.settings.signing));
-    return await this.#parts.terminals.put(id, terminal);
+    refuse(terminalProblems(tid, input, partner.settings.signing));
+    return await this.#parts.terminals.put(id, completeTerminal(tid, input));
   }
 
   /** In the order of tid. */

@@ -1,11 +1,13 @@
 import { expect, test } from "vitest";
-import { completeTerminal, terminalProblems } from "./terminal.ts";
+import { terminalProblems } from "./terminal.ts";
 
 const fields = { mode: "fields" } as const;
 
-function problemsOf(input: Record<string, string>, signing: Parameters<typeof terminalProblems>[1] = fields) {
-  const terminal = completeTerminal(input["tid"] ?? "T1", { mid: "M1", ...input });
-  return terminalProblems(terminal, signing).map(({ field, code }) => [field, code]);
+function problemsOf(
+  { tid = "T1", ...input }: Record<string, unknown>,
+  signing: Parameters<typeof terminalProblems>[2] = fields,
+) {
+  return terminalProblems(String(tid), { mid: "M1", ...input }, signing).map(({ field, code }) => [field, code]);
 }
 
 test("a terminal needs its tid and its mid", () => {
@@ -36,4 +38,18 @@ test("texts are bounded and well-formed, every problem named at once", () => {
       ["appName", "invalid_text"],
     ],
   );
+});
+
+test("what is no text, what is not known and what breaks a rule are named together", () => {
+  const input = { merchantName: 5, surprise: "x", appName: "a\u0000" };
+  expect(problemsOf({ tid: "T&1", ...input })).toEqual([
+    ["tid", "delimiter_in_signed_field"],
+    ["merchantName", "wrong_type"],
+    ["surprise", "unknown_field"],
+    ["appName", "invalid_text"],
+  ]);
+  // The tid is that of the path.
+  expect(terminalProblems("T1", { mid: "M1", tid: "T1" }, fields)).toMatchObject([
+    { field: "tid", code: "unknown_field" },
+  ]);
 });

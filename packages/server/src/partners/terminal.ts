@@ -38,32 +38,33 @@ export function completeTerminal(tid: string, input: TerminalInput): Terminal {
   };
 }
 
-/** Everything wrong with a terminal, all at once. Which fields are signed follows from the partner's agreement. */
-export function terminalProblems(terminal: Terminal, signing: Signing): FieldProblem[] {
-  // Whole IPNs are signed as canonical JSON, in which nothing is ambiguous.
-  const signed =
-    signing.mode === "whole"
-      ? new Set<string>()
-      : new Set([...signedFields("card", signing), ...signedFields("settlement", signing)]);
-  return Object.entries(terminalLengthsMax).flatMap(([field, lengthMax]): FieldProblem[] => {
-    const value = terminal[field as keyof Terminal];
-    if (value === "" && (field === "tid" || field === "mid")) {
-      return [{ field, code: "missing_field", message: `${field} must not be empty.` }];
-    }
-    if (value.length > lengthMax)
-      return [{ field, code: "too_long", message: `${field} has over ${lengthMax} characters.` }];
+/** Everything wrong with what was said of a terminal, all at once. Which fields are signed follows from `signing`. */
+export function terminalProblems(tid: string, input: unknown, signing: Signing): FieldProblem[] {
+  const given: Readonly<Record<string, unknown>> = { mid: "", ...(input as Partial<TerminalInput>) };
+  const signed = signedOf(signing);
+  // The tid stands in the path: in the body it would be a second one.
+  const { tid: _, ...bodyLengthsMax } = terminalLengthsMax;
+  return [["tid", tid] as const, ...Object.entries(given)].flatMap(([field, value], at): FieldProblem[] => {
+    const problem = (code: FieldProblem["code"], rule: string) => [{ field, code, message: `${field} ${rule}.` }];
+    const known: Readonly<Record<string, number>> = at === 0 ? terminalLengthsMax : bodyLengthsMax;
+    const lengthMax = Object.hasOwn(known, field) ? known[field] : undefined;
+    if (lengthMax === undefined) return problem("unknown_field", "is not known here");
+    if (value === undefined) return [];
+    if (typeof value !== "string") return problem("wrong_type", "must be a text");
+    if (value === "" && (field === "tid" || field === "mid")) return problem("missing_field", "must not be empty");
+    if (value.length > lengthMax) return problem("too_long", `has over ${lengthMax} characters`);
     if (!value.isWellFormed() || value.includes("\0")) {
-      return [{ field, code: "invalid_text", message: `${field} holds NUL or half of a surrogate pair.` }];
+      return problem("invalid_text", "holds NUL or half of a surrogate pair");
     }
     if (signed.has(field) && /[&\p{Cc}]/u.test(value)) {
-      return [
-        {
-          field,
-          code: "delimiter_in_signed_field",
-          message: `${field} is signed for this partner and holds & or a control character.`,
-        },
-      ];
+      return problem("delimiter_in_signed_field", "is signed for this partner and holds & or a control character");
     }
     return [];
   });
+}
+
+function signedOf(signing: Signing): ReadonlySet<string> {
+  // Whole IPNs are signed as canonical JSON, in which nothing is ambiguous.
+  if (signing.mode === "whole") return new Set();
+  return new Set([...signedFields("card", signing), ...signedFields("settlement", signing)]);
 }

@@ -122,6 +122,68 @@ describe("POST /v1/commands", () => {
     expect(codesOf(body)).toEqual({ command: code });
   });
 
+  test("what is wrong in shape and what breaks a rule are named together", async () => {
+    const { status, body } = await run({
+      ...sale,
+      reqId: "order-1",
+      amount: "0",
+      currency: 840,
+      tid: "T&1",
+      paymentType: 5,
+      callBackUrl: "http://203.0.113.10/",
+      billId: "4111111111111111",
+      card: { token: "nonsense", number: "4111111111111111", swipeType: "C", pin: "1234", expiry: "soon" },
+    });
+    expect(status).toBe(400);
+    expect(codesOf(body)).toEqual({
+      currency: "wrong_type",
+      paymentType: "wrong_type",
+      "card.pin": "unknown_field",
+      reqId: "invalid_req_id",
+      amount: "invalid_amount",
+      tid: "delimiter_in_signed_field",
+      callBackUrl: "insecure_callback_url",
+      billId: "card_number_in_clear",
+      "card.token": "unknown_test_card",
+      "card.number": "invalid_card_number",
+      "card.expiry": "invalid_value",
+    });
+    expect(service.ran).toEqual([]);
+  });
+
+  test("no rule speaks of what is in no shape to be judged, nor of what hangs on it", async () => {
+    const chip = { ...card, aid: undefined };
+    expect(codesOf((await run({ ...sale, card: chip, paymentType: 5 })).body)).toEqual({ paymentType: "wrong_type" });
+    expect(codesOf((await run({ ...sale, card: "4111" })).body)).toEqual({ card: "wrong_type" });
+    const reversal = { command: "REVERSAL", reqId, originalReqId: 5 };
+    expect(codesOf((await run(reversal)).body)).toEqual({ originalReqId: "wrong_type" });
+  });
+
+  test("a registered device is no card number, whatever else is wrong", async () => {
+    const deviceId = service.registeredDeviceId;
+    expect(codesOf((await run({ ...sale, deviceId, surprise: 1 })).body)).toEqual({ surprise: "unknown_field" });
+    const { body } = await run({ ...sale, deviceId: "4242424242424242", surprise: 1 });
+    expect(codesOf(body)).toEqual({ surprise: "unknown_field", deviceId: "card_number_in_clear" });
+  });
+
+  test("of a command that is not known, what no command has is named too", async () => {
+    const { body } = await run({
+      command: "REFUND",
+      reqId: "order-1",
+      amount: 5,
+      tid: "T1",
+      card: { pin: 1 },
+      more: 1,
+    });
+    expect(codesOf(body)).toEqual({
+      command: "invalid_value",
+      amount: "wrong_type",
+      "card.pin": "unknown_field",
+      more: "unknown_field",
+      reqId: "invalid_req_id",
+    });
+  });
+
   test("a field of another command is unknown", async () => {
     const { body } = await run({ command: "LOGON", reqId, tid: "T1", mid: "M1", amount: "1" });
     expect(codesOf(body)).toEqual({ amount: "unknown_field" });

@@ -1,4 +1,8 @@
-import type { PartnerRoutes } from "../parts.ts";
+import type { FastifyRequest } from "fastify";
+import { badFields, PaybellError } from "../../errors.ts";
+import type { Partner } from "../../partners/partner.ts";
+import { everyProblemOfCommand } from "../every-problem.ts";
+import type { HttpParts, PartnerRoutes } from "../parts.ts";
 import { commandSchema } from "../schemas/command.ts";
 import { bodyErrors, partnerErrors, responses } from "../schemas/problem.ts";
 import { transactionSchema } from "../schemas/transaction.ts";
@@ -46,6 +50,8 @@ export function commandRoutes({ app, parts, callers }: PartnerRoutes): void {
   app.post(
     "/v1/commands",
     {
+      // What is wrong in shape is told together with what the partner's rules find.
+      attachValidation: true,
       schema: {
         operationId: "runCommand",
         tags: ["Commands"],
@@ -69,6 +75,7 @@ export function commandRoutes({ app, parts, callers }: PartnerRoutes): void {
     },
     async (request, reply) => {
       const partner = callers.partner(request);
+      if (request.validationError !== undefined) throw await everyBadField(request, partner, parts);
       const respondAsync = prefersAsync(request.headers["prefer"]);
       const { transaction, done } = await parts.ledger.run(partner, request.body, { respondAsync });
       return reply
@@ -77,6 +84,13 @@ export function commandRoutes({ app, parts, callers }: PartnerRoutes): void {
         .send(JSON.stringify(transactionView(transaction, partner.settings)));
     },
   );
+}
+
+async function everyBadField(request: FastifyRequest, partner: Partner, parts: HttpParts): Promise<Error> {
+  const shape = request.validationError;
+  if (!(shape instanceof PaybellError)) return shape ?? new Error("a body was refused without a reason");
+  const [first, ...others] = await everyProblemOfCommand(shape.fields, request.body, partner, parts);
+  return first === undefined ? shape : badFields([first, ...others]);
 }
 
 /** RFC 7240: preferences are parted by commas, each may have parameters. */

@@ -68,6 +68,41 @@ describe("POST /operator/v1/completions", () => {
     expect(service.reported.map(({ externalId }) => externalId)).toEqual(["a", "b", "e"]);
   });
 
+  test("what is wrong in shape, with the partner and by the rules is named together", async () => {
+    const { results } = await report([
+      completion("a", { amount: 5, currency: "XYZ", status: "DONE", reqId: "r", transDateTime: "today", more: 1 }),
+      completion("b", { partnerId: service.strangerId, amount: 5, callBackUrl: "http://203.0.113.10/" }),
+      completion("c", { partnerId: 5, deviceId: "4111111111111111", callBackUrl: "https://127.0.0.1/", tid: null }),
+      completion("d", { command: "SETTLEMENT", amount: undefined, settlementList: [{ reqId: "4111111111111111" }] }),
+    ]);
+    const codes = results.map(({ problem }) =>
+      Object.fromEntries(
+        (problem?.errors ?? []).map(({ field, code }) => [field.replace(/^completions.../, ""), code]),
+      ),
+    );
+    expect(codes[0]).toEqual({
+      ".amount": "wrong_type",
+      ".more": "unknown_field",
+      ".currency": "invalid_currency",
+      ".status": "invalid_value",
+      ".reqId": "invalid_req_id",
+      ".transDateTime": "invalid_value",
+    });
+    expect(codes[1]).toEqual({
+      ".amount": "wrong_type",
+      ".callBackUrl": "insecure_callback_url",
+      ".partnerId": "unknown_partner",
+    });
+    // Whose device and whose list is not known: neither is judged by them.
+    expect(codes[2]).toEqual({ ".partnerId": "wrong_type", ".tid": "wrong_type" });
+    expect(codes[3]).toEqual({
+      ".isoResponseCode": "unknown_field",
+      ".settlementList[0].refNo": "missing_field",
+      ".settlementList[0].reqId": "card_number_in_clear",
+    });
+    expect(service.reported).toEqual([]);
+  });
+
   test("a settlement's list is of the settlement's table only, and its entries are checked", async () => {
     const list = { settlementList: [{ reqId: "r" }, { reqId: 1, refNo: "x", more: "x" }] };
     const { results } = await report([

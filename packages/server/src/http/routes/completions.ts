@@ -1,8 +1,8 @@
 import { z } from "zod";
-import type { CompletionRequest } from "../../commands/request.ts";
-import { PaybellError } from "../../errors.ts";
+import { badFields, PaybellError } from "../../errors.ts";
 import { newId } from "../../ids.ts";
 import type { ReportResult } from "../../ledger/reports.ts";
+import { everyProblemOfCompletion } from "../every-problem.ts";
 import { shapeError } from "../issues.ts";
 import type { HttpApp, HttpParts } from "../parts.ts";
 import { type Problem, problemOf } from "../problem.ts";
@@ -24,7 +24,7 @@ const resultsSchema = z.object({
 });
 
 /** POST /operator/v1/completions. Only what is no list of completions is refused as a whole: each item stands alone. */
-export function completionRoutes(app: HttpApp, { reports }: HttpParts): void {
+export function completionRoutes(app: HttpApp, parts: HttpParts): void {
   app.post(
     "/operator/v1/completions",
     {
@@ -48,7 +48,7 @@ export function completionRoutes(app: HttpApp, { reports }: HttpParts): void {
     },
     async (request, reply) => {
       const items = (request.body as z.output<typeof reportFrame>).completions;
-      const results = await reportEach(items, reports);
+      const results = await reportEach(items, parts);
       return reply.type("application/json").send(JSON.stringify({ results }));
     },
   );
@@ -61,22 +61,29 @@ interface ItemResult {
   readonly problem?: Problem;
 }
 
-async function reportEach(items: readonly unknown[], reports: HttpParts["reports"]): Promise<ItemResult[]> {
-  const read = items.map(readItem);
-  const wellShaped = read.flatMap((item) => ("completion" in item ? [item.completion] : []));
-  const reported = wellShaped.length === 0 ? [] : await reports.report(wellShaped);
+async function reportEach(items: readonly unknown[], parts: HttpParts): Promise<ItemResult[]> {
+  const read = items.map((item) => completionSchema(item).safeParse(item));
+  const wellShaped = read.flatMap(({ data }) => (data === undefined ? [] : [data]));
+  const reported = wellShaped.length === 0 ? [] : await parts.reports.report(wellShaped);
   if (reported.length !== wellShaped.length)
     throw new Error("the ledger answered another number of items than it was given");
   const answers = reported.values();
-  return read.map((item, index) => ("refused" in item ? item.refused : resultOf(answers.next().value, index)));
+  const results = read.map(({ error }, index) => {
+    const item = items[index];
+    if (error === undefined) return inItem(index, answers.next().value);
+    const problem = shapeError(error, item, ["completions", index]);
+    return { externalId: externalIdOf(item), result: "refused" as const, problem };
+  });
+  return await Promise.all(results.map((result, index) => told(result, items[index], `completions[${index}].`, parts)));
 }
 
-type ReadItem = { readonly completion: CompletionRequest } | { readonly refused: ItemResult };
-
-function readItem(item: unknown, index: number): ReadItem {
-  const shape = completionSchema(item).safeParse(item);
-  if (shape.success) return { completion: shape.data };
-  return { refused: refusal(externalIdOf(item), shapeError(shape.error, item, ["completions", index])) };
+/** The ledger names an item's fields by themselves, the caller knows them by their place in the report. */
+function inItem(index: number, answer: ReportResult | undefined): ReportResult {
+  if (answer === undefined) throw new Error("the ledger left an item out");
+  const { problem } = answer;
+  if (problem === undefined) return answer;
+  const fields = problem.fields.map((one) => ({ ...one, field: `completions[${index}].${one.field}` }));
+  return { ...answer, problem: new PaybellError(problem.code, problem.message, { fields }) };
 }
 
 function externalIdOf(item: unknown): string {
@@ -84,20 +91,20 @@ function externalIdOf(item: unknown): string {
   return typeof given === "string" ? given.slice(0, 128) : "";
 }
 
-function refusal(externalId: string, problem: PaybellError): ItemResult {
-  return { externalId, result: "refused", problem: problemOf(problem, newId()) };
-}
-
-function resultOf(answer: ReportResult | undefined, index: number): ItemResult {
-  if (answer === undefined) throw new Error("the ledger left an item out");
+async function told(answer: ReportResult, item: unknown, path: string, parts: HttpParts): Promise<ItemResult> {
   const { externalId, result, transactionId, problem } = answer;
-  if (problem !== undefined) return refusal(externalId, inItem(index, problem));
-  return { externalId, result, ...(transactionId !== undefined && { transactionId }) };
+  if (problem === undefined) return { externalId, result, ...(transactionId !== undefined && { transactionId }) };
+  return { externalId, result, problem: problemOf(await withEveryField(problem, item, path, parts), newId()) };
 }
 
-/** The ledger names an item's fields by themselves, the caller knows them by their place in the report. */
-function inItem(index: number, { code, message, fields }: PaybellError): PaybellError {
-  return new PaybellError(code, message, {
-    fields: fields.map((problem) => ({ ...problem, field: `completions[${index}].${problem.field}` })),
-  });
+/** Where the shape was wrong, or the partner not known, the rules were not asked. */
+async function withEveryField(
+  problem: PaybellError,
+  item: unknown,
+  path: string,
+  parts: HttpParts,
+): Promise<PaybellError> {
+  if (problem.fields.length === 0) return problem;
+  const [first, ...others] = await everyProblemOfCompletion({ known: problem.fields, item, path }, parts);
+  return first === undefined ? problem : badFields([first, ...others]);
 }

@@ -139,4 +139,22 @@ describe("the operator's notifications", () => {
     expect(await refused({ filter: { mid: "x" } })).toMatchObject({ errors: [{ field: "filter.mid" }] });
     expect(await refused({ filter: { partner: "x" } })).toMatchObject({ errors: [{ field: "filter.partner" }] });
   });
+
+  test("what is wrong with a redelivery is named together", async () => {
+    const json = { filter: { partner: "x", state: "accepted", reason: 5, mid: "x" }, to: "both", more: 1 };
+    const { status, body } = await service.call("POST", "/operator/v1/redeliveries", { json });
+    expect(status).toBe(400);
+    const errors = body["errors"] as { field: string; code: string }[];
+    expect(new Set(errors.map(({ field, code }) => `${field} ${code}`))).toEqual(
+      new Set([
+        "filter.partner unknown_partner",
+        "filter.from missing_field",
+        "filter.reason wrong_type",
+        "filter.reason invalid_value",
+        "filter.mid unknown_field",
+        "to invalid_value",
+        "more unknown_field",
+      ]),
+    );
+  });
 });

@@ -1,4 +1,3 @@
-import { badFields, type FieldProblem } from "../../errors.ts";
 import { type PartnerId, readId } from "../../ids.ts";
 import type { HttpApp, HttpParts } from "../parts.ts";
 import { closeEndpointBody, endpointPageSchema, endpointSchema, operatorEndpointsQuery } from "../schemas/endpoint.ts";
@@ -27,7 +26,7 @@ export function operatorEndpointRoutes(app: HttpApp, { endpoints }: HttpParts): 
     },
     async (request) => {
       const { partner, ...page } = request.query;
-      return await endpoints.list({ ...pageOf(page), ...ofPartner("partner", partner) });
+      return await endpoints.list({ ...pageOf(page), ...ofPartner(partner) });
     },
   );
   app.post(
@@ -49,16 +48,14 @@ export function operatorEndpointRoutes(app: HttpApp, { endpoints }: HttpParts): 
       },
     },
     async (request) => {
-      const { partnerId } = ofPartner("partnerId", request.body?.partnerId);
+      const { partnerId } = ofPartner(request.body?.partnerId);
       return (await endpoints.close(requireEndpointId(request.params.id), partnerId)) ?? notFound();
     },
   );
 }
 
-function ofPartner(field: string, text: string | undefined): { partnerId?: PartnerId } {
-  if (text === undefined) return {};
-  const partnerId = readId<"partner">(text);
-  if (partnerId !== undefined) return { partnerId };
-  const problem: FieldProblem = { field, code: "unknown_partner", message: `${field} is no partner's id.` };
-  throw badFields([problem]);
+/** Its shape is known to be that of an id. */
+function ofPartner(text: string | undefined): { partnerId?: PartnerId } {
+  const partnerId = text === undefined ? undefined : readId<"partner">(text);
+  return partnerId === undefined ? {} : { partnerId };
 }

@@ -112,7 +112,7 @@ describe("terminals", () => {
 
   test("every field of a wrong shape is named", async () => {
     const { body } = await service.call("PUT", `${partners}/${service.partner.id}/terminals/T1`, {
-      json: { merchantName: 1, appName: "x".repeat(65), tid: "T1" },
+      json: { merchantName: 1, appName: "x".repeat(65), tid: "T1", merchantAddress: "a\u0000" },
     });
     const errors = body["errors"] as { field: string; code: string }[];
     expect(Object.fromEntries(errors.map(({ field, code }) => [field, code]))).toEqual({
@@ -120,6 +120,7 @@ describe("terminals", () => {
       merchantName: "wrong_type",
       appName: "too_long",
       tid: "unknown_field",
+      merchantAddress: "invalid_text",
     });
   });
 

@@ -170,6 +170,7 @@ function terminalRoutes(app: HttpApp, registry: HttpParts["registry"]): void {
   app.put(
     "/operator/v1/partners/:id/terminals/:tid",
     {
+      validatorCompiler: bodyCheckedElsewhere,
       schema: {
         operationId: "putTerminal",
         tags,
@@ -188,7 +189,7 @@ function terminalRoutes(app: HttpApp, registry: HttpParts["registry"]): void {
     },
     async (request) => {
       const { id, tid } = request.params;
-      // zod says "or undefined" of an optional property, the registry's type does not: an absent one is absent in both.
+      // The registry judges every field, and names all that are wrong at once.
       return await registry.putTerminal(requirePartnerId(id), tid, request.body as TerminalInput);
     },
   );

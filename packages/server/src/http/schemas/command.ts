@@ -1,5 +1,6 @@
 import { type Command, commands } from "@paybell/contract";
 import { z } from "zod";
+import type { RequestField } from "../../commands/field.ts";
 import { type CommandRequest, reqIdField, requestFields } from "../../commands/request.ts";
 import { fieldSchema, strictObjectOf } from "./field.ts";
 import { component } from "./registry.ts";
@@ -21,3 +22,18 @@ export const commandSchema = component(
   "Command",
   "A command, told apart by `command`",
 ) as unknown as z.ZodType<CommandRequest>;
+
+const everyField: ReadonlyMap<string, RequestField> = new Map(
+  Object.values(requestFields).flatMap((fields) => fields.map((field) => [field.name, optional(field)])),
+);
+
+/** What is known of the shape where it is not known which command it is: every field that some command has. */
+export const anyCommandSchema = strictObjectOf([...everyField.values()], {
+  command: z.unknown(),
+  reqId: fieldSchema(reqIdField),
+});
+
+function optional(field: RequestField): RequestField {
+  if (field.type === "string") return { ...field, required: false };
+  return { ...field, required: false, fields: field.fields.map((inner) => ({ ...inner, required: false })) };
+}

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { partnerIdText } from "./looked-up.ts";
 import { component, described } from "./registry.ts";
 
 const states = ["closed", "open", "gone"] as const;
@@ -39,12 +40,12 @@ const page = {
 
 export const endpointsQuery = z.strictObject(page);
 export const operatorEndpointsQuery = z.strictObject({
-  partner: described(z.string().optional(), "A partner's id"),
+  partner: described(partnerIdText, "A partner's id").optional(),
   ...page,
 });
 
 export const closeEndpointBody = component(
-  z.strictObject({ partnerId: described(z.string().optional(), "Only if it is this partner's") }),
+  z.strictObject({ partnerId: described(partnerIdText, "Only if it is this partner's").optional() }),
   "EndpointClosing",
   "Whose endpoint to close",
 );

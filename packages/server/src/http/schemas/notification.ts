@@ -1,6 +1,7 @@
 import { notifiedCommands } from "@paybell/contract";
 import { z } from "zod";
-import { lookedUpText } from "./looked-up.ts";
+import { redeliveryProblems } from "../../delivery/notifications.ts";
+import { lookedUpText, partnerIdText } from "./looked-up.ts";
 import { component, described } from "./registry.ts";
 
 const states = ["pending", "accepted", "parked"] as const;
@@ -67,7 +68,10 @@ export const searchSchema = component(
 );
 
 const limit = described(z.coerce.number().int().min(1).max(500).default(100), "Items of a page, at most 500");
-const moment = described(z.iso.datetime({ offset: true }), "ISO 8601 with a zone");
+const moment = described(
+  z.iso.datetime({ offset: true }).refine((text) => !(Date.parse(text) < 0), { message: "must be a time since 1970" }),
+  "ISO 8601 with a zone",
+);
 
 export const pullQuery = z.strictObject({
   after: described(z.string().max(512), "`next` of the page before; left out: from the beginning").optional(),
@@ -75,7 +79,7 @@ export const pullQuery = z.strictObject({
 });
 
 export const searchQuery = z.strictObject({
-  partner: described(z.string().max(64), "A partner's id").optional(),
+  partner: described(partnerIdText, "A partner's id").optional(),
   state: z.enum(states).optional(),
   q: described(lookedUpText(128), "A notification id, transaction id, reqId, externalId or merchantTransId").optional(),
   from: moment.optional(),
@@ -95,18 +99,27 @@ export const redeliverBody = z
   })
   .optional();
 
+const redeliveryFilter = z
+  .strictObject({
+    partner: partnerIdText.optional(),
+    state: z.enum(["accepted", "parked"]).optional(),
+    from: moment.optional(),
+    to: moment.optional(),
+    reason: described(lookedUpText(64), "Of parked ones: why the last attempt failed").optional(),
+  })
+  .superRefine(
+    (filter, context) => {
+      for (const { field, code, rule } of redeliveryProblems(filter)) {
+        context.addIssue({ code: "custom", path: field.split(".").slice(1), message: rule, params: { code } });
+      }
+    },
+    // Also where a field has another shape than it must: everything wrong is told at once.
+    { when: ({ value }) => typeof value === "object" && value !== null },
+  );
+
 export const redeliveriesBody = component(
   z.strictObject({
-    filter: described(
-      z.strictObject({
-        partner: z.string().max(64).optional(),
-        state: z.enum(["accepted", "parked"]).optional(),
-        from: moment.optional(),
-        to: moment.optional(),
-        reason: described(lookedUpText(64), "Of parked ones: why the last attempt failed").optional(),
-      }),
-      "Which notifications; an empty filter names them all",
-    ),
+    filter: described(redeliveryFilter, "Which notifications; an empty filter names them all"),
     to: z.enum(["original", "registered"]).optional(),
     dryRun: described(z.boolean(), "Only counts").optional(),
   }),
