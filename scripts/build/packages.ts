@@ -20,6 +20,7 @@ interface Manifest {
   readonly exports: Readonly<Record<string, Readonly<Record<string, string>> | string>>;
   readonly dependencies?: Readonly<Record<string, string>>;
   readonly optionalDependencies?: Readonly<Record<string, string>>;
+  readonly peerDependencies?: Readonly<Record<string, string>>;
 }
 
 /** The packages that have an entry, each after those it needs. */

@@ -45,8 +45,8 @@ test("ships what the package needs and nothing else", () => {
 
 test("ships no code that imports what the package does not depend on", () => {
   for (const one of packed) {
-    const { name, dependencies = {}, optionalDependencies = {} } = one.package.manifest;
-    const declared = Object.keys({ ...dependencies, ...optionalDependencies });
+    const { name, dependencies = {}, optionalDependencies = {}, peerDependencies = {} } = one.package.manifest;
+    const declared = Object.keys({ ...dependencies, ...optionalDependencies, ...peerDependencies });
     const strangers = [...importedPackages(directory, one)].filter((imported) => !declared.includes(imported));
     expect(strangers, name).toEqual([]);
   }
