@@ -42,6 +42,7 @@ import { PostgresDeliveries } from "./store/deliveries.ts";
 import { PostgresEndpoints } from "./store/endpoints.ts";
 import { PostgresEvents } from "./store/events.ts";
 import { PostgresInstances } from "./store/instances.ts";
+import { LedgerRetention } from "./store/ledger-retention.ts";
 import { Listener } from "./store/listener.ts";
 import { migrate } from "./store/migrate.ts";
 import { PostgresNotifications } from "./store/notifications.ts";
@@ -264,6 +265,15 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       onDue: (partnerId) => dispatcher.bornDue(partnerId),
     });
 
+    const retention = new LedgerRetention({
+      engine: database.engine,
+      clock: systemClock,
+      ledgerDays: config.ledgerDays,
+      onDropped: (table, rows) => metrics.ledgerDropped.inc({ table }, rows),
+    });
+    closing.push(() => retention.stop());
+    const dropOld = () => void retention.run().catch(warn("what the ledger holds past retention could not be dropped"));
+
     const http = createHttp({
       config,
       log,
@@ -294,6 +304,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       }, takeOverEveryMs),
       setInterval(() => {
         maintainHistory(partitions, alerts, log).catch(warn("the days of history could not be maintained"));
+        dropOld();
       }, maintainEveryMs),
       setInterval(() => {
         watchBacklog({
@@ -304,6 +315,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
         }).catch(warn("the oldest pending notification could not be looked at"));
       }, watchBacklogEveryMs),
     ];
+    dropOld();
     observeStanding(metrics, { dispatcher, lease, partitions, deliveries });
 
     let stopped: Promise<number | undefined> | undefined;
@@ -321,6 +333,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
         () => dispatcher.stop(),
         () => closed,
         () => alerts.stop(),
+        () => retention.stop(),
         async () => {
           pending = (await deliveries.standing()).count;
         },

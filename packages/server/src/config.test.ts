@@ -120,6 +120,9 @@ describe("readConfig", () => {
       /^PAYBELL_HISTORY_DAYS must be at least 11 .*found 10$/,
     );
     expect(problemsOf({ PAYBELL_LEDGER_DAYS: "89" })[0]).toMatch(/^PAYBELL_LEDGER_DAYS must be at least/);
+    expect(problemsOf({ PAYBELL_LEDGER_DAYS: "90", PAYBELL_PREAUTH_DAYS: "91" })[0]).toMatch(
+      /^PAYBELL_LEDGER_DAYS must be at least PAYBELL_PREAUTH_DAYS \(91\), found 90$/,
+    );
     expect(problemsOf({ PAYBELL_CONNECT_TIMEOUT_MS: "20000" })[0]).toMatch(
       /^PAYBELL_CONNECT_TIMEOUT_MS must be at most/,
     );

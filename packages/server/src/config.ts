@@ -78,6 +78,11 @@ function contradictions(config: Config): string[] {
       `PAYBELL_LEDGER_DAYS must be at least PAYBELL_HISTORY_DAYS (${config.historyDays}), found ${config.ledgerDays}`,
     );
   }
+  if (config.ledgerDays < config.preAuthDays) {
+    problems.push(
+      `PAYBELL_LEDGER_DAYS must be at least PAYBELL_PREAUTH_DAYS (${config.preAuthDays}), found ${config.ledgerDays}`,
+    );
+  }
   if (config.connectTimeoutMs > config.attemptTimeoutMs) {
     problems.push(
       `PAYBELL_CONNECT_TIMEOUT_MS must be at most PAYBELL_ATTEMPT_TIMEOUT_MS (${config.attemptTimeoutMs}), ` +

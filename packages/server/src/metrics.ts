@@ -56,6 +56,7 @@ export function createMetrics() {
     slotsInUse: gauge("slots_in_use", "POSTs in flight on this instance"),
     bytesInFlight: gauge("bytes_in_flight", "Content in flight on this instance"),
     leaseRemainingSeconds: gauge("lease_remaining_seconds", "For how long this instance's lease still stands"),
+    ledgerDropped: counter("ledger_rows_dropped_total", "Rows of the ledger dropped past their retention", "table"),
     partitionsAhead: gauge("partitions_ahead", "Days for which history partitions stand ready"),
 
     groupCommitRows: histogram("group_commit_rows", "Rows of one group commit", batchRows, "batch"),

@@ -186,7 +186,9 @@ export const settings = {
     kind: wholeNumber(8, 36_500),
     default: 400,
     unit: "days",
-    meaning: "How long transactions, and with them the reqIds that make a command idempotent, are kept.",
+    meaning:
+      "How long transactions with their batches, and the reqIds that make a command idempotent, are kept. What is in " +
+      "flight, in doubt, pending, parked or in an open batch is kept whatever its age, and its chain with it.",
   }),
   retrySeconds: setting({
     name: "PAYBELL_RETRY_SECONDS",
