@@ -23,7 +23,7 @@ export function describedOf(command: Command): Described | undefined {
   return descriptions.get(command);
 }
 
-/** A command with its help, an example, and `--json`. Arguments, options and the action are added to what it returns. */
+/** A command with its help, an example, and `--json`. Arguments, options and the action are added to what it is. */
 export function command(name: string, described: Described): Command {
   const { summary, description, examples, exitCodes: codes = {}, json = true } = described;
   const sections = [

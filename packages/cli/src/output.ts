@@ -14,7 +14,7 @@ export function print(
   stdout.write(json ? `${JSON.stringify(value, null, 2)}\n` : lines.map((line) => `${line}\n`).join(""));
 }
 
-/** Columns as wide as their widest cell; the last one is not padded. */
+/** Columns as wide as their widest cell; one that is empty in every row takes no room, and the last is not padded. */
 export function columns(rows: readonly (readonly string[])[], gap = "  "): string[] {
   const widths: number[] = [];
   for (const row of rows) {
@@ -22,7 +22,7 @@ export function columns(rows: readonly (readonly string[])[], gap = "  "): strin
   }
   return rows.map((row) =>
     row
-      .map((cell, at) => (at === row.length - 1 ? cell : cell.padEnd(widths[at] ?? 0)))
+      .flatMap((cell, at) => (widths[at] === 0 ? [] : [at === row.length - 1 ? cell : cell.padEnd(widths[at] ?? 0)]))
       .join(gap)
       .trimEnd(),
   );

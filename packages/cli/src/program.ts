@@ -1,7 +1,9 @@
 import { Command } from "commander";
 import { checkCommand } from "./commands/check.ts";
+import { listenCommand } from "./commands/listen.ts";
 import { sandboxCommand } from "./commands/sandbox.ts";
 import { serveCommand } from "./commands/serve.ts";
+import { triggerCommand } from "./commands/trigger.ts";
 import { exitCodeMeanings } from "./exit-codes.ts";
 import type { World } from "./world.ts";
 
@@ -11,6 +13,8 @@ export function program(world: World): Command {
     .description("Card payment commands, and the notifications that must not be lost.")
     .addHelpText("after", `\nExit codes:\n${exitCodeLines().join("\n")}\n\nExample:\n  $ paybell sandbox`);
 
+  root.commandsGroup("For a partner's engineer:");
+  for (const make of [listenCommand, triggerCommand]) root.addCommand(make(world));
   root.commandsGroup("The service:");
   for (const make of [sandboxCommand, serveCommand, checkCommand]) root.addCommand(make(world));
 

@@ -1,0 +1,163 @@
+import { createInterface } from "node:readline";
+import { type Command, InvalidArgumentError } from "commander";
+import { command, ends } from "../command.ts";
+import {
+  type Connection,
+  type ConnectionOptions,
+  readConnection,
+  type SealingOptions,
+  withConnection,
+  withSealing,
+} from "../connection.ts";
+import { type ExitCode, exitCodes } from "../exit-codes.ts";
+import { failureText } from "../failure.ts";
+import type { FeedEvents } from "../listen/feed.ts";
+import { type Opener, openerFor, readSelf, type Self } from "../listen/opened.ts";
+import { Relay } from "../listen/relay.ts";
+import { type Event, eventJson, eventLines } from "../listen/story.ts";
+import { readTarget } from "../listen/target.ts";
+import type { JsonOption } from "../output.ts";
+import { printable } from "../printable.ts";
+import { progress } from "../progress.ts";
+import { styleFor } from "../style.ts";
+import type { World } from "../world.ts";
+
+interface ListenOptions extends ConnectionOptions, SealingOptions, JsonOption {
+  readonly forward?: string;
+  readonly after?: string;
+  readonly sinceStart?: boolean;
+  readonly printIpn?: boolean;
+  readonly count?: number;
+}
+
+export function listenCommand(world: World): Command {
+  const made = command("listen", {
+    summary: "forward your notifications to a server on this machine, as they happen",
+    description:
+      "Pulls them from Paybell, so that no tunnel and no public address is needed, and POSTs each as it was sealed, " +
+      "with its headers. Each is shown in one line: opened, verified, and how your server answered. Nothing is " +
+      "repeated by itself: r and Enter forwards again what failed.",
+    examples: [
+      "paybell listen --forward localhost:3000/ipn",
+      "paybell listen --forward localhost:3000/ipn --print-ipn",
+      "paybell listen --since-start --count 10 --json",
+    ],
+    exitCodes: { 0: "stopped by Ctrl-C, or --count were accepted", 1: "with --count: not all were accepted" },
+  })
+    .option("--forward <place>", "where your server takes IPNs; without it they are shown alone")
+    .option("--after <cursor>", "begin after this place, as an earlier run printed it")
+    .option("--since-start", "begin with the oldest that is still kept; default: with what happens from now on")
+    .option("--print-ipn", "show each IPN as JSON, too")
+    .option("--count <n>", "end after so many notifications", readCount);
+  return withSealing(withConnection(made)).action(
+    ends(world, (options: ListenOptions) => listen(world, options), "finishes"),
+  );
+}
+
+function readCount(text: string): number {
+  if (/^[1-9]\d{0,8}$/.test(text)) return Number(text);
+  throw new InvalidArgumentError("It is a whole number from 1.");
+}
+
+async function listen(world: World, options: ListenOptions): Promise<ExitCode> {
+  const { stderr, stdout, signal } = world;
+  const { json = false, printIpn = false, forward, after, sinceStart = false, count } = options;
+  const target = forward === undefined ? undefined : readTarget(forward, options.allowHttp ?? false);
+  const tell = (text: string) => void stderr.write(`${text}\n`);
+  const style = styleFor(stdout, world.env);
+  const session = await Session.start(world, options);
+  const bar = progress(world, "passing over what is there already");
+  const relay = new Relay(
+    world,
+    {
+      api: async () => session.api,
+      opener: () => session.opener,
+      refresh: () => session.refresh(),
+      events: { ...feedEvents(tell), skipped: (passed) => bar.update(passed) },
+      show: (event) => void stdout.write(json ? `${JSON.stringify(eventJson(event, printIpn))}\n` : shown(event)),
+      listening: () => {
+        bar.stop();
+        tell(banner(session, target));
+      },
+    },
+    { target, after, from: sinceStart ? "beginning" : "now", countMax: count ?? Number.POSITIVE_INFINITY },
+  );
+
+  function shown(event: Event): string {
+    const ipn = printIpn ? event.opened?.received?.ipn : undefined;
+    const lines = [...eventLines(event, style), ...(ipn === undefined ? [] : [JSON.stringify(ipn, null, 2)])];
+    return `${lines.join("\n")}\n`;
+  }
+
+  const stopReading = readKeys(world, () => relay.retry());
+  try {
+    await relay.run();
+  } catch (error) {
+    // What was under way was cut off by Ctrl-C.
+    if (!signal.aborted) throw error;
+  } finally {
+    bar.stop();
+    stopReading();
+  }
+  if (count !== undefined && !signal.aborted) return relay.failures === 0 ? exitCodes.ok : exitCodes.negative;
+  const from = relay.cursor === undefined ? "--since-start" : `--after ${relay.cursor}`;
+  tell(`To go on from here: paybell listen ${from}`);
+  return exitCodes.ok;
+}
+
+/** Keys and settings, as they stand: both may change while we listen. */
+class Session {
+  api;
+  opener: Opener | undefined;
+  self: Self;
+  readonly #world: World;
+  readonly #options: ListenOptions;
+
+  static async start(world: World, options: ListenOptions): Promise<Session> {
+    const connection = await readConnection(world, options);
+    return new Session(world, options, connection, await readSelf(connection.partner()));
+  }
+
+  private constructor(world: World, options: ListenOptions, connection: Connection, self: Self) {
+    this.#world = world;
+    this.#options = options;
+    this.self = self;
+    this.api = connection.partner();
+    this.opener = openerFor(connection, self);
+  }
+
+  async refresh(): Promise<void> {
+    const connection = await readConnection(this.#world, this.#options);
+    this.api = connection.partner();
+    this.self = await readSelf(this.api);
+    this.opener = openerFor(connection, this.self);
+  }
+}
+
+function feedEvents(tell: (text: string) => void): Omit<FeedEvents, "skipped"> {
+  return {
+    trouble: (failure) => tell(`${failureText(failure)}\n  Trying again until it can be.`),
+    back: () => tell("Connected again: nothing was missed."),
+    restarted: ({ message }) => tell(`${message} Going on with what came since the last one.`),
+  };
+}
+
+function banner({ api, self, opener }: Session, target: URL | undefined): string {
+  const { name, cipher, encoding, signing } = self.settings;
+  const sealed = cipher === "jwe" ? "jwe" : `${cipher}, ${encoding}`;
+  return [
+    `Listening to ${api.baseUrl} as ${printable(name)} (${sealed}, signing ${signing?.mode})`,
+    target === undefined ? "Nothing is forwarded: name your server with --forward" : `Forwarding to ${target.href}`,
+    ...(opener === undefined ? ["There are no keys here: notifications are not opened"] : []),
+    "Ctrl-C ends. r and Enter forwards again what failed.",
+    "",
+  ].join("\n");
+}
+
+/** A person at a terminal may type; whoever pipes something into us may not. */
+function readKeys({ stdin }: World, retry: () => void): () => void {
+  if (stdin.isTTY !== true) return () => undefined;
+  const lines = createInterface({ input: stdin });
+  lines.on("line", (line) => line.trim().toLowerCase() === "r" && retry());
+  return () => lines.close();
+}

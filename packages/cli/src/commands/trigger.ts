@@ -1,0 +1,125 @@
+import { type Command, Option } from "commander";
+import type { Api } from "../api.ts";
+import { command, ends } from "../command.ts";
+import { type ConnectionOptions, readConnection, withConnection } from "../connection.ts";
+import { type ExitCode, exitCodes } from "../exit-codes.ts";
+import { Failure } from "../failure.ts";
+import { isLoopback } from "../loopback.ts";
+import { attemptLines, type NotificationDetail, standing } from "../notifications/detail.ts";
+import { columns, type JsonOption, print } from "../output.ts";
+import { Commander, pause, type Scene, type Transaction } from "../trigger/commands.ts";
+import { happenings } from "../trigger/happenings.ts";
+import type { World } from "../world.ts";
+
+interface TriggerOptions extends ConnectionOptions, JsonOption {
+  readonly amount: string;
+  readonly currency: string;
+  readonly tid?: string;
+  readonly mid: string;
+  readonly merchantTransId: string;
+  readonly callBackUrl?: string;
+  readonly code: string;
+  readonly anywhere?: boolean;
+}
+
+const list = columns(happenings.map(({ name, summary }) => [`  ${name}`, summary]));
+
+export function triggerCommand(world: World): Command {
+  const made = command("trigger", {
+    summary: "make a Sale, a Void, a Settlement … happen in the sandbox, and see where its IPN went",
+    description: `Runs the commands with test cards, and those first that it needs:\n\n${list.join("\n")}`,
+    examples: [
+      "paybell trigger sale",
+      "paybell trigger decline --code 51",
+      "paybell trigger void --call-back-url http://127.0.0.1:3000/ipn",
+    ],
+    exitCodes: { 0: "it happened; its IPN may still be pending", 1: "the service ended it otherwise than it should" },
+  })
+    .argument("<what>", "one of the list")
+    .option("--amount <amount>", "in the major unit", "150000")
+    .option("--currency <code>", "ISO 4217", "VND")
+    .option("--tid <tid>", "terminal; default: one of its own for each currency")
+    .option("--mid <mid>", "merchant", "M00000001")
+    .option("--merchant-trans-id <id>", "the merchant's transaction code", "triggered")
+    .option("--call-back-url <url>", "for these commands, in place of the registered one")
+    .addOption(new Option("--code <code>", "of a decline: ISO 8583 field 39").default("05"))
+    .option("--anywhere", "on another machine's service, too; test cards work with a simulated acquirer alone");
+  return withConnection(made).action(
+    ends(world, (what: string, options: TriggerOptions) => trigger(world, what, options)),
+  );
+}
+
+async function trigger(world: World, what: string, options: TriggerOptions): Promise<ExitCode> {
+  const happening = happenings.find(({ name }) => name === what);
+  if (happening === undefined) {
+    throw new Failure(`nothing is called ${JSON.stringify(what)}.`, { code: "unknown_happening", lines: list });
+  }
+  const connection = await readConnection(world, options);
+  const api = connection.partner();
+  if (!isLoopback(new URL(api.baseUrl)) && options.anywhere !== true) {
+    throw new Failure(`${api.baseUrl} is not on this machine, and so not a sandbox.`, {
+      code: "not_a_sandbox",
+      remedy: "Say --anywhere where you know that its acquirer is a simulated one.",
+    });
+  }
+  const commander = new Commander(world, api, sceneOf(options));
+  if (happening.name === "timeout" || happening.name === "late") {
+    world.stderr.write("The bank does not answer in time: this takes half a minute.\n");
+  }
+  const last = await happening.run(commander, options.code);
+  const notification = last.notification && (await delivered(world, api, last.notification.id));
+  const value = { transaction: last, before: commander.ran.slice(0, -1), notification };
+  print(world, options, value, linesOf(commander.ran, notification));
+  return asItShould(what, last) ? exitCodes.ok : exitCodes.negative;
+}
+
+function sceneOf({ amount, currency, tid, mid, merchantTransId, callBackUrl }: TriggerOptions): Scene {
+  return {
+    amount,
+    currency,
+    // A batch has one currency: so each has a terminal of its own, and none of those of the documents' examples.
+    tid: tid ?? `TRIG${currency.slice(0, 4)}`,
+    mid,
+    merchantTransId,
+    ...(callBackUrl !== undefined && { callBackUrl }),
+  };
+}
+
+/** What the happening is about came to be: a decline that was declined, a Sale that was approved. */
+function asItShould(what: string, { status }: Transaction): boolean {
+  const fails = what === "decline" || what === "timeout" || what === "late";
+  return status === (fails ? "ERROR" : "SUCCESS");
+}
+
+const deliveryWaitMs = 5_000;
+
+/** As it stands after its first attempt, or after a few seconds where none was made. */
+async function delivered(world: World, api: Api, id: string): Promise<NotificationDetail> {
+  const deadlineMs = world.nowMs() + deliveryWaitMs;
+  for (;;) {
+    const detail = await api.get<NotificationDetail>(`/v1/notifications/${id}`);
+    if (detail.attempts.length > 0 || detail.state !== "pending" || world.nowMs() > deadlineMs) return detail;
+    await pause(world.signal);
+  }
+}
+
+function linesOf(ran: readonly Transaction[], notification: NotificationDetail | null): string[] {
+  return [
+    ...columns(ran.map(cellsOf)),
+    "",
+    ...(notification === null
+      ? ["No IPN: this command is not notified (section 1, rule 2)"]
+      : [
+          `IPN ${notification.id}: ${standing(notification)}`,
+          ...notification.attempts.flatMap(attemptLines).map((line) => `  ${line}`),
+        ]),
+  ];
+}
+
+function cellsOf({ command: name, amount, currency, totalAmount, quantity, ...rest }: Transaction): string[] {
+  const { status, isoResponseCode = "", batchNo, refId = "", id } = rest;
+  const money =
+    totalAmount === undefined ? `${amount ?? ""} ${currency ?? ""}`.trim() : `${quantity} for ${totalAmount}`;
+  const batch = batchNo === "" ? "" : `batch ${batchNo}`;
+  return [name, money, `${status} ${isoResponseCode}`.trim(), batch, refId === "" ? "" : `refNo ${refId}`, `id ${id}`];
+}

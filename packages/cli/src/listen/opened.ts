@@ -1,0 +1,58 @@
+import { IpnRefused, type ReceivedIpn, type ReceiverOptions, receiver } from "@paybell/partner";
+import type { Api } from "../api.ts";
+import { type Connection, receiverOptionsOf } from "../connection.ts";
+import { type Credentials, definedOf } from "../credentials.ts";
+import { Failure } from "../failure.ts";
+import { bodyOf, type PulledNotification } from "./notification.ts";
+
+/** What our own keys made of a notification: the IPN, or why there is none. */
+export type Opened =
+  | { readonly received: ReceivedIpn; readonly refused: undefined }
+  | { readonly received: undefined; readonly refused: { readonly reason: string; readonly hint: string } };
+
+export type Opener = (notification: PulledNotification) => Opened;
+
+/** The part of GET /v1/self that is about the partner's own settings. */
+export interface Self {
+  readonly id: string;
+  readonly settings: Pick<Credentials, "cipher" | "encoding" | "signing"> & {
+    readonly name: string;
+    readonly callBackUrl: string | null;
+  };
+}
+
+/**
+ * Opens with the keys of the connection, sealed as the service says that the partner agreed; the options say otherwise.
+ * Undefined where there are no keys: then notifications are forwarded unseen.
+ *
+ * @throws Failure where a key is none
+ */
+export function openerFor({ credentials }: Connection, self: Self): Opener | undefined {
+  const { encryptionKey, signingKey, webhookSecret } = credentials;
+  if (encryptionKey === undefined && signingKey === undefined && webhookSecret === undefined) return undefined;
+  const { cipher, encoding, signing } = self.settings;
+  const options = { ...definedOf({ cipher, encoding, signing }), ...receiverOptionsOf(credentials) };
+  const opener = openReceiver(options);
+  return (notification) => {
+    try {
+      return { received: opener.open(bodyOf(notification), notification.headers), refused: undefined };
+    } catch (error) {
+      if (!(error instanceof IpnRefused)) throw error;
+      return { received: undefined, refused: { reason: error.reason, hint: error.hint } };
+    }
+  };
+}
+
+/** @throws Failure naming the option and the mistake */
+export function openReceiver(options: ReceiverOptions) {
+  try {
+    return receiver(options);
+  } catch (error) {
+    if (!(error instanceof TypeError)) throw error;
+    throw new Failure(error.message, { code: "bad_configuration" });
+  }
+}
+
+export function readSelf(api: Api): Promise<Self> {
+  return api.get<Self>("/v1/self");
+}

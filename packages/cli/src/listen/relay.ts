@@ -1,0 +1,124 @@
+import type { Api } from "../api.ts";
+import type { World } from "../world.ts";
+import { type Fed, Feed, type FeedEvents } from "./feed.ts";
+import { forward } from "./forward.ts";
+import { Nap } from "./nap.ts";
+import { bodyOf, type PulledNotification } from "./notification.ts";
+import type { Opened, Opener } from "./opened.ts";
+import type { Event } from "./story.ts";
+
+/** A completed command is forwarded within a second: half of it is left for the service and the way. */
+const askEveryMs = 500;
+const pageItems = 100;
+/** How many of those that failed can be forwarded again. */
+const failedMax = 1_000;
+
+export interface RelayOptions {
+  /** Undefined: notifications are shown alone. */
+  readonly target: URL | undefined;
+  /** Ends after so many notifications. */
+  readonly countMax: number;
+  readonly after: string | undefined;
+  readonly from: "now" | "beginning";
+}
+
+export interface RelayParts {
+  /** Asked before each call: credentials may change while we listen. */
+  readonly api: () => Promise<Api>;
+  /** Undefined where there are no keys. */
+  readonly opener: () => Opener | undefined;
+  /** Reads keys and settings again: a key may have been rotated. */
+  readonly refresh: () => Promise<void>;
+  readonly events: FeedEvents;
+  readonly show: (event: Event) => void;
+  /** Everything that comes from now on is given. */
+  readonly listening: () => void;
+}
+
+/** Pulls, opens and forwards, one after the other, in the order in which the service committed them. */
+export class Relay {
+  readonly #world: World;
+  readonly #parts: RelayParts;
+  readonly #options: RelayOptions;
+  readonly #feed: Feed;
+  readonly #nap = new Nap();
+  readonly #failed = new Map<string, Fed>();
+  #retryAll = false;
+  #done = 0;
+  /** Of the page that is worked on: what was not handled yet comes again from here. */
+  #unfinishedFrom: { readonly cursor: string | undefined } | undefined;
+
+  constructor(world: World, parts: RelayParts, options: RelayOptions) {
+    this.#world = world;
+    this.#parts = parts;
+    this.#options = options;
+    this.#feed = new Feed(parts.api, parts.events, options.after);
+  }
+
+  /** Where one can go on from later: all before it was forwarded, or failed. Undefined: from the beginning. */
+  get cursor(): string | undefined {
+    return this.#unfinishedFrom === undefined ? this.#feed.cursor : this.#unfinishedFrom.cursor;
+  }
+
+  /** How many failed, and were not accepted since. */
+  get failures(): number {
+    return this.#failed.size;
+  }
+
+  /** Forwards again what failed, sealed anew. */
+  retry(): void {
+    this.#retryAll = true;
+    this.#nap.wake();
+  }
+
+  /** Runs until Ctrl-C, or until `countMax` is reached. */
+  async run(): Promise<void> {
+    const { signal } = this.#world;
+    const { after, from } = this.#options;
+    if (after === undefined && from === "now") await this.#feed.skipToEnd();
+    this.#parts.listening();
+    while (!signal.aborted) {
+      if (this.#retryAll) await this.#retry();
+      const fed = await this.#feed.next(Math.min(pageItems, this.#options.countMax - this.#done));
+      for (const one of fed) {
+        this.#unfinishedFrom = { cursor: one.cursorBefore };
+        if (signal.aborted) return;
+        await this.#handle(one, one.notification);
+        this.#done += 1;
+      }
+      this.#unfinishedFrom = undefined;
+      if (this.#done >= this.#options.countMax) return;
+      if (fed.length === 0) await this.#nap.take(askEveryMs, signal);
+    }
+  }
+
+  async #handle(fed: Fed, notification: PulledNotification): Promise<void> {
+    const { target } = this.#options;
+    const { id, headers } = notification;
+    const opened = await this.#open(notification);
+    const forwarded = target && (await forward(this.#world, target, { body: bodyOf(notification), headers }));
+    if (forwarded?.accepted === false) this.#failed.set(id, fed);
+    else this.#failed.delete(id);
+    const [oldest] = this.#failed.keys();
+    if (this.#failed.size > failedMax && oldest !== undefined) this.#failed.delete(oldest);
+    this.#parts.show({ atMs: this.#world.nowMs(), notification, opened, forwarded });
+  }
+
+  async #open(notification: PulledNotification): Promise<Opened | undefined> {
+    const opened = this.#parts.opener()?.(notification);
+    if (opened?.refused === undefined) return opened;
+    // Sealed with a key that is newer than ours: whoever rotated it may have written it down by now.
+    await this.#parts.refresh();
+    return this.#parts.opener()?.(notification);
+  }
+
+  async #retry(): Promise<void> {
+    this.#retryAll = false;
+    for (const [id, fed] of [...this.#failed]) {
+      if (this.#world.signal.aborted) return;
+      const notification = await this.#feed.again(fed);
+      if (notification === undefined) this.#failed.delete(id);
+      else await this.#handle(fed, notification);
+    }
+  }
+}

@@ -1,0 +1,52 @@
+import { printable } from "../printable.ts";
+
+/** A notification as GET /v1/notifications/:id and the operator's answer it. */
+export interface NotificationDetail extends NotificationSummary {
+  readonly callBackUrl: string | null;
+  readonly attempts: readonly Attempt[];
+}
+
+export interface NotificationSummary {
+  readonly id: string;
+  readonly partnerId: string;
+  readonly transactionId: string | null;
+  readonly command: string;
+  readonly kind: "card" | "settlement";
+  readonly state: "pending" | "accepted" | "parked";
+  readonly attemptsMade: number;
+  readonly nextAttemptAt: string | null;
+  readonly lastReason: string | null;
+  readonly createdAt: string;
+  readonly outcomeAt: string | null;
+}
+
+export interface Attempt {
+  readonly attemptNo: number;
+  readonly startedAt: string;
+  readonly durationMs: number;
+  readonly url: string;
+  readonly address: string | null;
+  readonly httpStatus: number | null;
+  readonly reason: string | null;
+  readonly detail: string | null;
+  readonly answer: string | null;
+}
+
+/** What became of it, in one sentence. */
+export function standing({ state, nextAttemptAt, outcomeAt, attemptsMade }: NotificationSummary): string {
+  if (state === "accepted") return `accepted at ${outcomeAt}, attempt ${attemptsMade}`;
+  if (state === "parked") return `parked after ${attemptsMade} attempts: kept, and sent again when you ask for it`;
+  return attemptsMade === 0 ? "pending, not tried yet" : `pending, tried again at ${nextAttemptAt}`;
+}
+
+/** `attempt 1  →  https://… 204  12 ms`, and why where it was not accepted. */
+export function attemptLines(attempt: Attempt): string[] {
+  const { attemptNo, url, httpStatus, durationMs, reason, detail, answer } = attempt;
+  const took = `${Math.round(durationMs)} ms`;
+  const why = reason === null ? [] : [[reason, detail].filter((text) => text !== null && text !== "").join(": ")];
+  return [
+    printable(`attempt ${attemptNo}  → ${url}  ${httpStatus ?? "no status"}  ${took}`),
+    ...why.map((line) => `           ${printable(line)}`),
+    ...(answer === null || answer === "" ? [] : [`           it answered: ${printable(answer)}`]),
+  ];
+}

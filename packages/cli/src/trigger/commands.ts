@@ -1,0 +1,117 @@
+import { randomUUID } from "node:crypto";
+import type { Api } from "../api.ts";
+import { exitCodes } from "../exit-codes.ts";
+import { Failure } from "../failure.ts";
+import type { World } from "../world.ts";
+
+/** What POST /v1/commands answers, as far as it is shown. */
+export interface Transaction {
+  readonly id: string;
+  readonly command: string;
+  readonly status: "INIT" | "SUCCESS" | "ERROR";
+  readonly isoResponseCode?: string;
+  readonly amount?: string;
+  readonly currency?: string;
+  readonly totalAmount?: string;
+  readonly quantity?: string;
+  readonly batchNo: string;
+  readonly refId?: string;
+  readonly reqId: string;
+  readonly transaction_type: string;
+  readonly notification: { readonly id: string; readonly state: string } | null;
+}
+
+/** What the commands of one run have in common. */
+export interface Scene {
+  readonly amount: string;
+  readonly currency: string;
+  readonly tid: string;
+  readonly mid: string;
+  readonly merchantTransId: string;
+  readonly callBackUrl?: string;
+}
+
+/** Runs commands as a partner does, each with a reqId of its own, and waits for their outcome. */
+export class Commander {
+  readonly #world: World;
+  readonly #api: Api;
+  readonly #scene: Scene;
+  readonly ran: Transaction[] = [];
+
+  constructor(world: World, api: Api, scene: Scene) {
+    this.#world = world;
+    this.#api = api;
+    this.#scene = scene;
+  }
+
+  /** A Sale or PreAuth with a test card. */
+  pay(command: "SALE" | "PREAUTH", token: string): Promise<Transaction> {
+    const card = { token, number: "411111******1111", swipeType: "C", aid: "A0000000031010" };
+    return this.#run({ command, ...this.#scene, card });
+  }
+
+  void(original: Transaction): Promise<Transaction> {
+    return this.#run({ command: "VOID", transactionId: original.id, ...this.#callBackUrl() });
+  }
+
+  complete(original: Transaction): Promise<Transaction> {
+    const { amount } = this.#scene;
+    return this.#run({ command: "PREAUTH_COMPLETE", transactionId: original.id, amount, ...this.#callBackUrl() });
+  }
+
+  reverse(original: Transaction): Promise<Transaction> {
+    return this.#run({ command: "REVERSAL", transactionId: original.id });
+  }
+
+  settle(): Promise<Transaction> {
+    return this.#run({ command: "SETTLEMENT", ...this.#terminal(), ...this.#callBackUrl() });
+  }
+
+  system(command: "LOGON" | "BATCH_UPLOAD"): Promise<Transaction> {
+    return this.#run({ command, ...this.#terminal() });
+  }
+
+  #terminal(): Pick<Scene, "tid" | "mid"> {
+    const { tid, mid } = this.#scene;
+    return { tid, mid };
+  }
+
+  #callBackUrl(): Pick<Scene, "callBackUrl"> {
+    const { callBackUrl } = this.#scene;
+    return callBackUrl === undefined ? {} : { callBackUrl };
+  }
+
+  async #run(body: Readonly<Record<string, unknown>>): Promise<Transaction> {
+    const answered = await this.#api.post<Transaction>("/v1/commands", { reqId: randomUUID(), ...body });
+    const transaction = await this.#outcome(answered);
+    this.ran.push(transaction);
+    return transaction;
+  }
+
+  /** A command whose outcome is not known in time is answered INIT. */
+  async #outcome(answered: Transaction): Promise<Transaction> {
+    let transaction = answered;
+    while (transaction.status === "INIT") {
+      await pause(this.#world.signal);
+      transaction = await this.#api.get<Transaction>(`/v1/transactions/${answered.id}`);
+    }
+    return transaction;
+  }
+}
+
+const lookEveryMs = 250;
+
+/** Between two looks at what tells nobody when it changes. */
+export function pause(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const onAbort = () => {
+      clearTimeout(timer);
+      reject(new Failure("interrupted", { code: "interrupted", exitCode: exitCodes.interrupted }));
+    };
+    const timer = setTimeout(() => {
+      signal.removeEventListener("abort", onAbort);
+      resolve();
+    }, lookEveryMs);
+    signal.addEventListener("abort", onAbort, { once: true });
+  });
+}
