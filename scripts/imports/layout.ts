@@ -16,7 +16,8 @@ const COMMON = { contract: "any", "server/*": "any" } as const;
  */
 export const LAYOUT: Readonly<Record<string, Readonly<Record<string, Allowance>> | "everything">> = {
   contract: {},
-  partner: { contract: "any" },
+  partner: { contract: "any", "partner/stores": "any" },
+  "partner/stores": { contract: "any", partner: "type" },
   cli: { contract: "any", partner: "any", server: "dynamic" },
   console: { contract: "any" },
   "server/*": { contract: "any" },
@@ -56,10 +57,10 @@ export const LAYOUT: Readonly<Record<string, Readonly<Record<string, Allowance>>
 };
 
 /** Places that stand on `node:` modules and their own project alone. */
-export const WITHOUT_THIRD_PARTY: ReadonlySet<string> = new Set(["contract", "partner"]);
+export const WITHOUT_THIRD_PARTY: ReadonlySet<string> = new Set(["contract", "partner", "partner/stores"]);
 
-/** The only places that speak SQL. */
-export const WITH_SQL: ReadonlySet<string> = new Set(["server/store", "server/postgres"]);
+/** The only places that speak SQL: the service's own, and what a partner keeps in a database of theirs. */
+export const WITH_SQL: ReadonlySet<string> = new Set(["server/store", "server/postgres", "partner/stores"]);
 
 /** Folders that hold the parts of a file beside them, and may no more than that file. */
 const PARTS_OF_A_FILE: ReadonlyMap<string, string> = new Map([
@@ -71,6 +72,7 @@ const PARTS_OF_A_FILE: ReadonlyMap<string, string> = new Map([
 export function placeOf(path: string): string | undefined {
   const [, name, rest] = /^packages\/([^/]+)\/src\/(.+)$/.exec(path) ?? [];
   if (name === undefined || rest === undefined) return undefined;
+  if (name === "partner" && rest.startsWith("stores/")) return "partner/stores";
   if (name !== "server") return name;
   const [folder = ""] = rest.split("/");
   if (rest.includes("/")) return PARTS_OF_A_FILE.get(folder) ?? `server/${folder}`;

@@ -1,6 +1,10 @@
 export type { CardIpn, SettlementEntry, SettlementIpn } from "@paybell/contract";
+export { deduplicate, type OnceIpn } from "./deduplicate.ts";
 export type { RequestHeaders } from "./headers.ts";
 export type { Keys, KeyVersion } from "./keys.ts";
 export { bodyBytesMax, freshnessSecondsDefault, type ReceiverOptions } from "./options.ts";
+export type { Order } from "./order.ts";
 export { type ReceivedIpn, type Receiver, receiver } from "./receiver.ts";
 export { IpnRefused, type RefusedReason } from "./refused.ts";
+export { memoryStore } from "./stores/memory.ts";
+export type { KnownIpn, SeenIpn, SeenStore, SqlStore } from "./stores/store.ts";

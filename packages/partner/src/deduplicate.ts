@@ -1,0 +1,32 @@
+import { chainOf, knownFrom, type Order, orderOf } from "./order.ts";
+import type { ReceivedIpn } from "./receiver.ts";
+import type { SeenStore } from "./stores/store.ts";
+
+/**
+ * What you do with an IPN that was not processed before.
+ *
+ * @param tx writes in the same transaction that remembers the IPN, with PostgreSQL and SQLite; else undefined
+ * @param order how it stands in its chain: a Sale may come after its Void
+ */
+export type OnceIpn<Tx> = (received: ReceivedIpn, tx: Tx, order: Order) => unknown;
+
+/**
+ * Runs a function once for each IPN, however often it comes: retries, redeliveries, duplicates at the same moment,
+ * crashes. An IPN is told by its `id`, which every redelivery and the pull API repeat. When the function throws,
+ * nothing is remembered and the next delivery runs it again.
+ *
+ * @returns give it your function; what it gives back is for a handler, or for what `catchUp` yields
+ */
+export function deduplicate<Tx>(
+  store: SeenStore<Tx>,
+): (onIpn: OnceIpn<Tx>) => (received: ReceivedIpn) => Promise<"processed" | "duplicate"> {
+  return (onIpn) => async (received) => {
+    const { id } = received.ipn;
+    // Every one without would be a duplicate of the first.
+    if (id === "") throw new Error("The IPN has no id: nothing tells whether it was processed before.");
+    const facts = knownFrom(received);
+    return await store.once({ id, chain: chainOf(received), facts }, (tx, known) =>
+      onIpn(received, tx, orderOf(facts, known)),
+    );
+  };
+}

@@ -1,0 +1,112 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { chainOf, knownFrom, orderOf } from "./order.ts";
+import { type Sample, sampleIpn, sampleKeys } from "./testing.ts";
+
+const hourMs = 3_600_000;
+const startMs = Date.UTC(2026, 0, 1);
+const at = (ms: number) => ({ ...sampleKeys, clock: { nowMs: () => startMs + ms } });
+const facts = (sample: Sample) => knownFrom(sample.received);
+const orderAfter = (sample: Sample, ...seen: readonly Sample[]) => orderOf(facts(sample), seen.map(facts));
+
+const sale = sampleIpn({ command: "SALE" }, at(0));
+const declinedVoid = sampleIpn({ command: "VOID", of: sale, declined: "91" }, at(1_000));
+const saleVoid = sampleIpn({ command: "VOID", of: sale }, at(2_000));
+const preAuth = sampleIpn({ command: "PREAUTH", ipn: { invoiceNo: "000009" } }, at(0));
+const complete = sampleIpn({ command: "PREAUTH_COMPLETE", of: preAuth }, at(1_000));
+const completeVoid = sampleIpn({ command: "VOID", of: complete }, at(2_000));
+
+describe("a chain", () => {
+  it("is the same for a Sale and its Void, for a PreAuth, its Complete and the Complete's Void", () => {
+    expect(chainOf(saleVoid.received)).toBe(chainOf(sale.received));
+    expect(new Set([preAuth, complete, completeVoid].map(({ received }) => chainOf(received))).size).toBe(1);
+    expect(chainOf(preAuth.received)).not.toBe(chainOf(sale.received));
+  });
+
+  it("is each IPN's own without an invoiceNo, and a settlement's", () => {
+    const none = { ipn: { invoiceNo: "" } };
+    const settlements = [sampleIpn({ command: "SETTLEMENT" }), sampleIpn({ command: "SETTLEMENT" })];
+    const all = [sampleIpn(none), sampleIpn(none), ...settlements].map(({ received }) => chainOf(received));
+    expect(new Set(all).size).toBe(4);
+  });
+
+  it("does not join a merchant and a terminal whose names only look alike when put together", () => {
+    const one = sampleIpn({ ipn: { mid: "a,b", tid: "c" } });
+    const other = sampleIpn({ ipn: { mid: "a", tid: "b,c" } });
+    expect(chainOf(one.received)).not.toBe(chainOf(other.received));
+  });
+
+  it("does not depend on any header, because none is signed", () => {
+    const stripped = { ...saleVoid.received, command: undefined, originalTransactionId: undefined };
+    expect(chainOf(stripped)).toBe(chainOf(saleVoid.received));
+  });
+});
+
+describe("an IPN", () => {
+  it("that is the first of its chain is the latest and not stale", () => {
+    expect(orderAfter(sale)).toEqual({ stale: false, latest: facts(sale), known: [] });
+  });
+
+  it("is stale when its Void came before it", () => {
+    expect(orderAfter(sale, saleVoid)).toEqual({ stale: true, latest: facts(saleVoid), known: [facts(saleVoid)] });
+  });
+
+  it("is not stale when a Void that failed came before it", () => {
+    const order = orderAfter(sale, declinedVoid);
+    expect(order).toEqual({ stale: false, latest: facts(sale), known: [facts(declinedVoid)] });
+  });
+
+  it("is told what it follows: a Void is not stale after its Sale", () => {
+    expect(orderAfter(saleVoid, sale)).toEqual({ stale: false, latest: facts(saleVoid), known: [facts(sale)] });
+  });
+
+  it("of a failed Void is stale after a later Void that succeeded, and else leaves the Sale the latest", () => {
+    expect(orderAfter(declinedVoid, sale, saleVoid)).toMatchObject({ stale: true, latest: facts(saleVoid) });
+    expect(orderAfter(declinedVoid, sale)).toMatchObject({ stale: false, latest: facts(sale) });
+  });
+
+  it.each([
+    ["PreAuth", preAuth, [complete], complete],
+    ["PreAuth", preAuth, [completeVoid], completeVoid],
+    ["Complete", complete, [completeVoid, preAuth], completeVoid],
+  ])("of a %s is stale when what follows came before it", (_, late, seen, latest) => {
+    expect(orderAfter(late, ...seen)).toMatchObject({ stale: true, latest: facts(latest) });
+  });
+
+  it("is another invoice when the terminal's numbers have begun again", () => {
+    const again = sampleIpn({ command: "SALE" }, at(48 * hourMs));
+    const againVoid = sampleIpn({ command: "VOID", of: again }, at(48 * hourMs + 1_000));
+    expect(orderAfter(again, sale, saleVoid)).toEqual({ stale: false, latest: facts(again), known: [] });
+    expect(orderAfter(againVoid, sale, saleVoid, again).known).toEqual([facts(again)]);
+    // The old Sale comes last of all: the new one's Void is not its.
+    expect(orderAfter(sale, again, againVoid)).toEqual({ stale: false, latest: facts(sale), known: [] });
+  });
+
+  it("and its Void are one chain although the Void's instance has a clock that is a little behind", () => {
+    const early = sampleIpn({ command: "VOID", of: sale }, at(-60_000));
+    expect(orderAfter(sale, early)).toMatchObject({ stale: true, latest: facts(early) });
+  });
+
+  it("with an id of the switch's own is ordered by its invoiceNo alone", () => {
+    const own = sampleIpn({ ipn: { id: "sale-1" } });
+    const ownVoid = sampleIpn({ command: "VOID", of: own, ipn: { id: "void-1" } });
+    expect(orderAfter(own, ownVoid)).toMatchObject({ stale: true, latest: { id: "void-1" } });
+  });
+});
+
+describe("in whatever order a chain's IPNs come", () => {
+  it.each([
+    ["a Sale with two Voids", [sale, declinedVoid, saleVoid], saleVoid],
+    ["a completed and voided PreAuth", [preAuth, complete, completeVoid], completeVoid],
+  ])("%s ends in the same state, and nothing before the last state is acted on after it", (_, chain, last) => {
+    fc.assert(
+      fc.property(fc.shuffledSubarray([...chain], { minLength: chain.length }), (arrival) => {
+        const orders = arrival.map((sample, index) => orderAfter(sample, ...arrival.slice(0, index)));
+        expect(orders.at(-1)?.latest).toEqual(facts(last));
+        const lastAt = arrival.indexOf(last);
+        expect(orders.map(({ stale }) => stale).slice(lastAt + 1)).toEqual(arrival.slice(lastAt + 1).map(() => true));
+        expect(orders[lastAt]?.stale).toBe(false);
+      }),
+    );
+  });
+});

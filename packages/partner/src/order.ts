@@ -1,0 +1,83 @@
+import type { ReceivedIpn } from "./receiver.ts";
+import type { KnownIpn } from "./stores/store.ts";
+
+/** How an IPN stands among those of its chain: a Sale and its Void; a PreAuth, its Complete and their Void. */
+export interface Order {
+  /** What it tells is no longer how things stand: a later one of its chain is processed already. */
+  readonly stale: boolean;
+  /** The IPN that tells how the chain stands now: this one, unless it is stale or an earlier one says more. */
+  readonly latest: KnownIpn;
+  /** The chain's other IPNs that were processed before, the earlier step first. */
+  readonly known: readonly KnownIpn[];
+}
+
+/**
+ * What the IPNs of one chain have in common. The Void and the Complete have the invoiceNo of their original, and unlike
+ * paybell-original-transaction it stands in the sealed body. A settlement, and what has no invoiceNo, stands alone.
+ */
+export function chainOf({ kind, ipn }: ReceivedIpn): string {
+  return JSON.stringify(kind === "card" && ipn.invoiceNo !== "" ? [ipn.mid, ipn.tid, ipn.invoiceNo] : [ipn.id]);
+}
+
+export function knownFrom({ kind, ipn, command }: ReceivedIpn): KnownIpn {
+  const of = kind === "card" ? ipn : { isoResponseCode: "", amount: ipn.totalAmount, currency: "", refId: "" };
+  return {
+    id: ipn.id,
+    command: command ?? "",
+    transactionType: ipn.transaction_type,
+    status: ipn.status,
+    isoResponseCode: of.isoResponseCode,
+    amount: of.amount,
+    currency: of.currency,
+    reqId: ipn.reqId,
+    refId: of.refId,
+    merchantTransId: ipn.merchantTransId,
+  };
+}
+
+/** @param seen the other IPNs that a store holds under the same chain */
+export function orderOf(ipn: KnownIpn, seen: readonly KnownIpn[]): Order {
+  const known = sameInvoice(ipn, seen).filter((other) => other !== ipn && step(other) + step(ipn) > 0);
+  const stale = known.some(
+    (other) => succeeded(other) && (step(other) > step(ipn) || (step(other) === step(ipn) && !succeeded(ipn))),
+  );
+  const says = (one: KnownIpn) => (succeeded(one) ? 10 : 0) + step(one);
+  const latest = known.reduce((now, next) => (says(next) > says(now) ? next : now), ipn);
+  return { stale, latest, known: known.sort((one, other) => step(one) - step(other)) };
+}
+
+function succeeded({ status }: KnownIpn): boolean {
+  return status === "SUCCESS";
+}
+
+/** 0 begins a chain, 1 completes a PreAuth, 2 ends it. */
+function step({ transactionType, command }: KnownIpn): 0 | 1 | 2 {
+  if (transactionType === "VOID" || transactionType === "CANCEL") return 2;
+  return command === "PREAUTH_COMPLETE" ? 1 : 0;
+}
+
+const clocksApartMs = 3_600_000;
+
+/**
+ * A terminal's invoice numbers begin again after 999,999. So what begins a chain, and did so later than everything
+ * before it by more than clocks differ, is another invoice under the same number.
+ */
+function sameInvoice(ipn: KnownIpn, seen: readonly KnownIpn[]): KnownIpn[] {
+  const byTime = [ipn, ...seen].sort((one, other) => startedMs(one.id) - startedMs(other.id));
+  let invoice: KnownIpn[] = [];
+  for (const one of byTime) {
+    const before = invoice.at(-1);
+    const isNext = before !== undefined && startedMs(one.id) - startedMs(before.id) > clocksApartMs;
+    if (isNext && step(one) === 0) {
+      if (invoice.includes(ipn)) break;
+      invoice = [];
+    }
+    invoice.push(one);
+  }
+  return invoice;
+}
+
+/** Ids of the service are UUIDv7, which begin with the time. Another's tell none: then the number alone decides. */
+function startedMs(id: string): number {
+  return /^[0-9a-f]{8}-[0-9a-f]{4}-7/i.test(id) ? Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16) : Number.NaN;
+}

@@ -1,0 +1,124 @@
+import { randomBytes, randomUUID } from "node:crypto";
+import type { CardIpn, NotifiedCommand, SettlementIpn } from "@paybell/contract";
+import type { ReceiverOptions } from "./options.ts";
+import { type ReceivedIpn, receiver } from "./receiver.ts";
+import { type TestDelivery, type TestDeliveryOptions, type TestIpn, testDelivery } from "./sample-delivery.ts";
+
+/** Keys that everybody knows: for tests alone. */
+export const sampleKeys = {
+  encryptionKey: Buffer.alloc(32, 1).toString("base64"),
+  signingKey: Buffer.alloc(32, 2).toString("base64"),
+  webhookSecret: `whsec_${Buffer.alloc(32, 3).toString("base64")}`,
+} as const;
+
+/** What is wrong with a sample: a receiver must refuse each of them, all in the same way. */
+export type Spoilt =
+  /** A byte of the body was changed on its way. */
+  | "tampered"
+  /** Signed and sent an hour ago, by its headers. */
+  | "stale"
+  /** Signed in an hour, by its headers. */
+  | "future"
+  | "missing_headers"
+  | "wrong_encryption_key"
+  | "wrong_signing_key"
+  | "wrong_webhook_secret";
+
+/** What to make; what is left out has plausible values. */
+export interface SampleIpn extends TestDeliveryOptions {
+  /** Fields of the IPN, by the names of its table. */
+  readonly ipn?: Partial<CardIpn> | Partial<SettlementIpn>;
+  /** An isoResponseCode such as 51: the command failed, with status ERROR. */
+  readonly declined?: string;
+  /** The sample that a Void voids, or a PreAuth-Complete completes. */
+  readonly of?: Sample;
+  readonly spoilt?: Spoilt;
+}
+
+/** A sealed POST. */
+export interface Sample extends TestDelivery {
+  /** What a receiver makes of it, were it not spoilt. */
+  readonly received: ReceivedIpn;
+}
+
+/**
+ * Makes an IPN as the service would POST it, signed and sealed: for tests of your own callback.
+ *
+ * @param what default a Sale; the command decides what else is plausible
+ * @param options the receiver's; default `sampleKeys` and the default cipher, encoding and signing
+ */
+export function sampleIpn(what: SampleIpn = {}, options: ReceiverOptions = sampleKeys): Sample {
+  const { command = "SALE", of, spoilt } = what;
+  const nowMs = options.clock?.nowMs() ?? Date.now();
+  const original = of?.received.ipn.id ?? (command === "VOID" || command === "PREAUTH_COMPLETE" ? timedId(nowMs) : "");
+  const delivery = { notificationId: timedId(nowMs), originalTransactionId: original, ...what, command };
+  const content = contentOf(what, command, nowMs);
+  const sound = testDelivery(options, content, delivery);
+  const received = receiver(options).open(sound.body, sound.headers);
+  return { ...(spoilt ? spoil(spoilt, options, content, delivery, nowMs) : sound), received };
+}
+
+function contentOf(what: SampleIpn, command: NotifiedCommand, nowMs: number): TestIpn {
+  const { ipn, declined } = what;
+  const id = timedId(nowMs);
+  if (command === "SETTLEMENT") {
+    const failed = declined === undefined ? {} : { status: "ERROR", settlementList: [] };
+    return { kind: "settlement", ipn: { id, ...failed, ...ipn } };
+  }
+  const failed = declined === undefined ? {} : { status: "ERROR", isoResponseCode: declined, approveCode: "" };
+  const noRefId = declined !== undefined || command === "VOID" ? { refId: "" } : {};
+  const inherited = { ...byCommand(command, what.of?.received), id, ...failed, ...noRefId };
+  return { kind: "card", ipn: { ...inherited, ...ipn } };
+}
+
+/** A Void and a PreAuth-Complete have what they are not given from their original; a PreAuth belongs to no batch. */
+function byCommand(command: NotifiedCommand, original: ReceivedIpn | undefined): Partial<CardIpn> {
+  if (command === "SALE") return {};
+  if (command === "PREAUTH") return { batchNo: "" };
+  const { signature: _, ...inherited } = (original?.kind === "card" ? original.ipn : {}) as Partial<CardIpn>;
+  const own = { ...inherited, reqId: randomUUID() };
+  if (command === "PREAUTH_COMPLETE") return { ...own, batchNo: "000001", refId: "432198765433" };
+  const ofPreAuth = original?.command === "PREAUTH";
+  return { ...own, transaction_type: ofPreAuth ? "CANCEL" : "VOID" };
+}
+
+const hourMs = 3_600_000;
+
+function spoil(
+  spoilt: Spoilt,
+  options: ReceiverOptions,
+  content: TestIpn,
+  delivery: TestDeliveryOptions,
+  nowMs: number,
+): TestDelivery {
+  const made = (change: Partial<ReceiverOptions>) => testDelivery({ ...options, ...change }, content, delivery);
+  const otherKey = randomBytes(32).toString("base64");
+  switch (spoilt) {
+    case "tampered": {
+      const { body, headers } = made({});
+      const at = body.length - 10;
+      return { body: body.slice(0, at) + (body[at] === "A" ? "B" : "A") + body.slice(at + 1), headers };
+    }
+    case "stale":
+      return made({ clock: { nowMs: () => nowMs - hourMs } });
+    case "future":
+      return made({ clock: { nowMs: () => nowMs + hourMs } });
+    case "missing_headers": {
+      const { body, headers } = made({});
+      const kept = Object.entries(headers).filter(([name]) => !name.startsWith("webhook-"));
+      return { body, headers: Object.fromEntries(kept) };
+    }
+    case "wrong_encryption_key":
+      return made({ encryptionKey: otherKey });
+    case "wrong_signing_key":
+      return made({ signingKey: otherKey });
+    case "wrong_webhook_secret":
+      return made({ webhookSecret: `whsec_${otherKey}` });
+  }
+}
+
+/** A UUIDv7, as the ids of the service are. */
+function timedId(nowMs: number): string {
+  const time = nowMs.toString(16).padStart(12, "0");
+  return `${time.slice(0, 8)}-${time.slice(8)}-7${randomUUID().slice(15)}`;
+}

@@ -1,0 +1,171 @@
+import { describe, expect, it } from "vitest";
+import { deduplicate, type OnceIpn } from "../deduplicate.ts";
+import type { ReceivedIpn } from "../receiver.ts";
+import { sampleIpn } from "../testing.ts";
+import type { SeenStore } from "./store.ts";
+
+/** How a store is put to the test. */
+export interface StoreUnderTest<Tx> {
+  /** What each process that shares it has: made anew for each test, on the same data. */
+  open(): Promise<SeenStore<Tx>> | SeenStore<Tx>;
+  /** An own write in the transaction, and whether it stands. Where there is no transaction: left out. */
+  readonly own?: { write(tx: Tx, id: string): unknown; written(id: string): Promise<boolean> | boolean };
+  /**
+   * Runs the store's process, or its connection, into its end in the middle of a function that was given this IPN, and
+   * resolves once whatever it held may be taken again.
+   */
+  readonly crashWhileProcessing?: (received: ReceivedIpn) => Promise<void>;
+}
+
+/** A function that runs until it is told to end. */
+function held(): { run: () => Promise<void>; started: Promise<void>; end(): void } {
+  const start = Promise.withResolvers<void>();
+  const end = Promise.withResolvers<void>();
+  const run = () => {
+    start.resolve();
+    return end.promise;
+  };
+  return { run, started: start.promise, end: end.resolve };
+}
+
+/** What every store promises, as tests. */
+export function storeConformance<Tx>(subject: StoreUnderTest<Tx>): void {
+  const newSale = () => sampleIpn({ ipn: { invoiceNo: String(Math.floor(Math.random() * 1e15)) } });
+  const onceWith = async (onIpn: OnceIpn<Tx>) => deduplicate(await subject.open())(onIpn);
+
+  it("runs the function for the first delivery, and for no later one, in any process", async () => {
+    const { received } = newSale();
+    const runs: string[] = [];
+    const once = await onceWith(({ ipn }) => runs.push(ipn.id));
+    const elsewhere = await onceWith(() => runs.push("elsewhere"));
+    expect(await once(received)).toBe("processed");
+    expect(await once(received)).toBe("duplicate");
+    expect(await elsewhere({ ...received, attempt: 2 })).toBe("duplicate");
+    expect(runs).toEqual([received.ipn.id]);
+  });
+
+  it("runs it once for duplicates at the same moment, in two processes", async () => {
+    const { received } = newSale();
+    let runs = 0;
+    const onIpn = async () => {
+      await new Promise(setImmediate);
+      runs += 1;
+    };
+    const processes = [await onceWith(onIpn), await onceWith(onIpn)];
+    const deliveries = Array.from({ length: 20 }, (_, index) => processes[index % 2]?.(received));
+    const outcomes = await Promise.allSettled(deliveries);
+    expect(runs).toBe(1);
+    const accepted = outcomes.flatMap((outcome) => (outcome.status === "fulfilled" ? [outcome.value] : []));
+    expect(accepted.filter((outcome) => outcome === "processed")).toHaveLength(1);
+    // Who was not accepted is delivered again.
+    expect(await processes[1]?.(received)).toBe("duplicate");
+    expect(runs).toBe(1);
+  });
+
+  it("never answers a duplicate as processed while the first is still under way", async () => {
+    const { received } = newSale();
+    const first = held();
+    const processing = (await onceWith(first.run))(received);
+    await first.started;
+    let answered: string | undefined;
+    const elsewhere = (await onceWith(() => undefined))(received).then(
+      (outcome) => (answered = outcome),
+      () => "delivered again",
+    );
+    await new Promise(setImmediate);
+    expect(answered).toBeUndefined();
+    first.end();
+    expect(await processing).toBe("processed");
+    expect(["duplicate", "delivered again"]).toContain(await elsewhere);
+  });
+
+  it.each([
+    ["throws", () => expect.fail("no stock")],
+    ["rejects", () => Promise.reject(new Error("no stock"))],
+  ])("forgets an IPN whose function %s, passes the error on, and runs the next delivery", async (_, fails) => {
+    const { received } = newSale();
+    let outcome: () => unknown = fails;
+    const once = await onceWith(() => outcome());
+    await expect(once(received)).rejects.toThrow("no stock");
+    outcome = () => undefined;
+    expect(await once(received)).toBe("processed");
+    expect(await once(received)).toBe("duplicate");
+  });
+
+  it("keeps IPNs apart, whatever their ids hold", async () => {
+    const ids = ["a", "A", "a ", "a'; --", "{a}", "ä\u0001"].map((id) => `${id}-${Math.random()}`);
+    const once = await onceWith(() => undefined);
+    for (const id of ids) {
+      const { received } = sampleIpn({ ipn: { id, invoiceNo: "" } });
+      expect(await once(received), id).toBe("processed");
+      expect(await once(received), id).toBe("duplicate");
+    }
+  });
+
+  describe("for IPNs of one chain", () => {
+    it("tells what is known of the others, and that a Sale after its Void is stale", async () => {
+      const sale = newSale();
+      const saleVoid = sampleIpn({ command: "VOID", of: sale });
+      const orders: { stale: boolean; known: string[] }[] = [];
+      const once = await onceWith((_, __, { stale, known }) =>
+        orders.push({ stale, known: known.map(({ id }) => id) }),
+      );
+      await once(saleVoid.received);
+      await once(sale.received);
+      expect(orders).toEqual([
+        { stale: false, known: [] },
+        { stale: true, known: [saleVoid.received.ipn.id] },
+      ]);
+    });
+
+    it("lets one of two at the same moment know of the other", async () => {
+      const sale = newSale();
+      const saleVoid = sampleIpn({ command: "VOID", of: sale });
+      const known: number[] = [];
+      const first = held();
+      const processing = (await onceWith(first.run))(sale.received);
+      await first.started;
+      const once = await onceWith((_, __, order) => known.push(order.known.length));
+      const second = once(saleVoid.received).catch(() => "delivered again");
+      first.end();
+      await processing;
+      if ((await second) === "delivered again") await once(saleVoid.received);
+      expect(known).toEqual([1]);
+    });
+
+    it("remembers nothing of one whose function threw", async () => {
+      const sale = newSale();
+      const saleVoid = sampleIpn({ command: "VOID", of: sale });
+      await expect((await onceWith(() => Promise.reject(new Error("x"))))(saleVoid.received)).rejects.toThrow("x");
+      const orders: boolean[] = [];
+      await (await onceWith((_, __, { stale }) => orders.push(stale)))(sale.received);
+      expect(orders).toEqual([false]);
+    });
+  });
+
+  const { own, crashWhileProcessing } = subject;
+  if (own !== undefined) {
+    it("keeps the function's own write with the IPN, and drops it with a function that throws", async () => {
+      const { received } = newSale();
+      const id = received.ipn.id;
+      const failing = await onceWith(async (_, tx) => {
+        await own.write(tx, id);
+        throw new Error("after the write");
+      });
+      await expect(failing(received)).rejects.toThrow("after the write");
+      expect(await own.written(id)).toBe(false);
+      expect(await (await onceWith((_, tx) => own.write(tx, id)))(received)).toBe("processed");
+      expect(await own.written(id)).toBe(true);
+    });
+  }
+  if (crashWhileProcessing !== undefined) {
+    it("runs the function again after a crash in the middle of it", async () => {
+      const { received } = newSale();
+      await crashWhileProcessing(received);
+      if (own !== undefined) expect(await own.written(received.ipn.id)).toBe(false);
+      let runs = 0;
+      expect(await (await onceWith(() => (runs += 1)))(received)).toBe("processed");
+      expect(runs).toBe(1);
+    });
+  }
+}

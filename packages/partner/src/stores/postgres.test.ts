@@ -1,0 +1,84 @@
+import { Pool, type PoolClient } from "pg";
+import { afterAll, beforeAll, describe, expect, expectTypeOf, it } from "vitest";
+import { createDatabase, type TestDatabase } from "../../../../test/support/database.ts";
+import { deduplicate } from "../deduplicate.ts";
+import { sampleIpn } from "../testing.ts";
+import { storeConformance } from "./conformance.ts";
+import { postgresStore } from "./postgres.ts";
+
+let database: TestDatabase;
+let pools: Pool[] = [];
+const newPool = () => {
+  const pool = new Pool({ connectionString: database.url, max: 12 });
+  pools.push(pool);
+  return pool;
+};
+
+describe("in PostgreSQL", () => {
+  beforeAll(async () => {
+    database = await createDatabase();
+    const pool = newPool();
+    await Promise.all([pool, newPool()].map((one) => postgresStore(one).createTable()));
+    await pool.query("CREATE TABLE orders (id text PRIMARY KEY)");
+  });
+  afterAll(async () => {
+    await Promise.all(pools.map((pool) => pool.end()));
+    pools = [];
+    await database.drop();
+  });
+
+  storeConformance<PoolClient>({
+    open: () => postgresStore(newPool()),
+    own: {
+      write: (client, id) => client.query("INSERT INTO orders (id) VALUES ($1)", [id]),
+      written: async (id) => (await newPool().query("SELECT 1 FROM orders WHERE id = $1", [id])).rows.length > 0,
+    },
+    crashWhileProcessing: async (received) => {
+      const once = deduplicate(postgresStore(newPool()))(async ({ ipn }, client) => {
+        await client.query("INSERT INTO orders (id) VALUES ($1)", [ipn.id]);
+        const { rows } = await client.query<{ pid: number }>("SELECT pg_backend_pid() AS pid");
+        await newPool().query("SELECT pg_terminate_backend($1)", [rows[0]?.pid]);
+      });
+      await expect(once(received)).rejects.toThrow();
+    },
+  });
+
+  it("hands over the pool's own client, by its type too", () => {
+    deduplicate(postgresStore(newPool()))((_, client) => expectTypeOf(client).toEqualTypeOf<PoolClient>());
+  });
+
+  it("leaves no transaction open in the pool, whatever became of the function", async () => {
+    const pool = new Pool({ connectionString: database.url, max: 1 });
+    pools.push(pool);
+    const once = deduplicate(postgresStore(pool));
+    const { received } = sampleIpn();
+    await expect(once(() => Promise.reject(new Error("x")))(received)).rejects.toThrow("x");
+    await expect(once((_, client) => client.query("SELECT 1 / 0"))(received)).rejects.toThrow("division");
+    expect(await once(() => undefined)(received)).toBe("processed");
+    expect(await once(() => undefined)(received)).toBe("duplicate");
+    const { rows } = await pool.query("SELECT count(*)::int AS count FROM paybell_ipns WHERE id = $1", [
+      received.ipn.id,
+    ]);
+    expect(rows).toEqual([{ count: 1 }]);
+    await expect(pool.query("SAVEPOINT x")).rejects.toThrow("can only be used in transaction blocks");
+  });
+
+  it("forgets what is older than it is told, and never what may still be delivered", async () => {
+    const pool = newPool();
+    const store = postgresStore(pool, { table: "public.forgetting" });
+    await store.createTable();
+    const once = deduplicate(store)(() => undefined);
+    const [old, young] = [sampleIpn().received, sampleIpn().received];
+    await once(old);
+    await once(young);
+    await pool.query("UPDATE forgetting SET seen_at = now() - interval '101 days' WHERE id = $1", [old.ipn.id]);
+    expect(await store.forget()).toBe(1);
+    expect(await once(old)).toBe("processed");
+    expect(await once(young)).toBe("duplicate");
+    await expect(store.forget(3)).rejects.toThrow(RangeError);
+  });
+
+  it.each(["Robert'); DROP TABLE x", "a.b.c", "UPPER", ""])("refuses the table name %j", (table) => {
+    expect(() => postgresStore(newPool(), { table })).toThrow(TypeError);
+  });
+});

@@ -1,0 +1,121 @@
+import { checkedDays, checkedTable, type KnownIpn, retentionDaysDefault, type SqlStore } from "./store.ts";
+
+/** What of a `pg` PoolClient is used. */
+export interface PostgresClient {
+  query(text: string, values?: unknown[]): Promise<{ rows: unknown[] }>;
+  release(error?: Error | boolean): void;
+  on(event: "error", listener: (error: Error) => void): unknown;
+  removeListener(event: "error", listener: (error: Error) => void): unknown;
+}
+
+/** What of a `pg` Pool is used. */
+export interface PostgresPool {
+  connect(): Promise<PostgresClient>;
+}
+
+/** What the pool's connect() resolves to; `pg` declares two of them, and inference alone would see the other one. */
+type ClientOf<Pool> = Pool extends { connect(): Promise<infer Client>; connect(callback: never): unknown }
+  ? Client
+  : Pool extends { connect(): Promise<infer Client> }
+    ? Client
+    : never;
+
+// The service waits 15 s in all for an answer: whoever waits longer for a duplicate under way only holds a connection.
+const lockTimeoutMs = 10_000;
+const forgottenAtOnce = 5_000;
+
+/**
+ * "Seen" and your own writes in one transaction of PostgreSQL: your function gets its client. A statement of this
+ * transaction waits at most 10 s for a lock.
+ *
+ * @param pool of `pg`; each IPN takes one connection while your function runs
+ */
+export function postgresStore<Pool extends PostgresPool>(
+  pool: Pool,
+  options: {
+    /** Default paybell_ipns. */
+    readonly table?: string;
+  } = {},
+): SqlStore<ClientOf<Pool>> {
+  const table = checkedTable(options.table ?? "paybell_ipns");
+  const index = table.replace(".", "_");
+  const ddl = `CREATE TABLE IF NOT EXISTS ${table} (
+  id text PRIMARY KEY,
+  chain text NOT NULL,
+  facts text NOT NULL,
+  seen_at timestamptz NOT NULL DEFAULT now()
+);
+CREATE INDEX IF NOT EXISTS ${index}_by_chain ON ${table} (chain);
+CREATE INDEX IF NOT EXISTS ${index}_by_time ON ${table} (seen_at);
+`;
+  const insert = `INSERT INTO ${table} (id, chain, facts) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING RETURNING id`;
+  const select = `SELECT facts FROM ${table} WHERE chain = $1 AND id <> $2 ORDER BY seen_at, id`;
+  const remove = `WITH gone AS (DELETE FROM ${table} WHERE id IN (SELECT id FROM ${table}
+    WHERE seen_at < now() - make_interval(days => $1) LIMIT ${forgottenAtOnce}) RETURNING 1)
+    SELECT count(*)::int AS count FROM gone`;
+
+  /** Those of one chain, from any process, wait here for each other, and then see what the one before has written. */
+  async function enter(client: PostgresClient, chain: string): Promise<void> {
+    await client.query(`BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = ${lockTimeoutMs}`);
+    await client.query("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", [`${table} ${chain}`]);
+  }
+
+  return {
+    ddl,
+    createTable: () =>
+      withClient(pool, async (client) => {
+        // Two that create the same table at the same moment fail, in spite of IF NOT EXISTS.
+        await enter(client, "ddl");
+        await client.query(ddl);
+        await client.query("COMMIT");
+      }),
+    forget: (days = retentionDaysDefault) =>
+      withClient(pool, async (client) => {
+        for (let sum = 0; ; ) {
+          const { rows } = await client.query(remove, [Math.ceil(checkedDays(days))]);
+          const [{ count }] = rows as [{ count: number }];
+          sum += count;
+          if (count < forgottenAtOnce) return sum;
+        }
+      }),
+    once: ({ id, chain, facts }, runs) =>
+      withClient(pool, async (client) => {
+        await enter(client, chain);
+        const inserted = await client.query(insert, [id, chain, JSON.stringify(facts)]);
+        if (inserted.rows.length === 0) {
+          await client.query("ROLLBACK");
+          return "duplicate";
+        }
+        const { rows } = await client.query(select, [chain, id]);
+        await runs(
+          client as ClientOf<Pool>,
+          (rows as { facts: string }[]).map((row) => JSON.parse(row.facts) as KnownIpn),
+        );
+        await client.query("COMMIT");
+        return "processed";
+      }),
+  };
+}
+
+/** What fails leaves nothing behind: neither a transaction nor, when that is not sure, the connection. */
+async function withClient<Result>(
+  pool: PostgresPool,
+  use: (client: PostgresClient) => Promise<Result>,
+): Promise<Result> {
+  const client = await pool.connect();
+  let lost: Error | undefined;
+  // A connection that breaks tells it by an event too, and an event that nobody hears ends the process.
+  const onError = (error: Error) => {
+    lost = error;
+  };
+  client.on("error", onError);
+  try {
+    return await use(client);
+  } catch (error) {
+    await client.query("ROLLBACK").catch(onError);
+    throw error;
+  } finally {
+    client.removeListener("error", onError);
+    client.release(lost);
+  }
+}

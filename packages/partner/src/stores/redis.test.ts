@@ -1,0 +1,126 @@
+import { spawn } from "node:child_process";
+import { once as nextEvent } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Redis } from "ioredis";
+import { createClient } from "redis";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { redisMissing, startRedis } from "../../../../bench/redis.ts";
+import { deduplicate } from "../deduplicate.ts";
+import { sampleIpn } from "../testing.ts";
+import { storeConformance } from "./conformance.ts";
+import { IpnInProgress, redisStore } from "./redis.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "paybell-redis-"));
+const server = await startRedis(folder);
+const socket = server?.socket ?? "";
+afterAll(async () => {
+  await server?.stop();
+  rmSync(folder, { recursive: true });
+});
+
+const crashing = `
+import { Redis } from "ioredis";
+import { deduplicate } from ${JSON.stringify(import.meta.resolve("../deduplicate.ts"))};
+import { redisStore } from ${JSON.stringify(import.meta.resolve("./redis.ts"))};
+const once = deduplicate(redisStore(new Redis({ path: process.argv[2] }), { leaseMs: 200 }));
+await once(() => process.kill(process.pid, "SIGKILL"))(JSON.parse(process.argv[1]));
+`;
+
+// Without redis-server on PATH nothing of it can be shown.
+const ifInstalled = server === undefined ? describe.skip : describe;
+
+ifInstalled(server === undefined ? `in Redis: ${redisMissing}` : "in Redis", () => {
+  const ioredis = new Redis({ path: socket, lazyConnect: true });
+  const nodeRedis = createClient({ socket: { path: socket, tls: false } });
+  beforeAll(async () => {
+    await ioredis.connect();
+    await nodeRedis.connect();
+  });
+  afterAll(() => {
+    ioredis.disconnect();
+    nodeRedis.destroy();
+  });
+  beforeEach(() => ioredis.flushall());
+
+  describe.each([
+    ["ioredis", ioredis],
+    ["node-redis", nodeRedis],
+  ])("by %s", (_, client) => {
+    storeConformance<undefined>({
+      open: () => redisStore(client),
+      crashWhileProcessing: async (received) => {
+        const args = ["--conditions=paybell-source", "--input-type=module", "--eval", crashing];
+        const child = spawn(process.execPath, [...args, JSON.stringify(received), socket], {
+          stdio: "inherit",
+          cwd: import.meta.dirname,
+        });
+        const [, signal] = (await nextEvent(child, "exit")) as [number | null, NodeJS.Signals | null];
+        expect(signal).toBe("SIGKILL");
+        while ((await ioredis.keys("*:claim")).length > 0);
+      },
+    });
+  });
+
+  it("refuses to run what another process has claimed, until its lease is over", async () => {
+    const { received } = sampleIpn();
+    const release = Promise.withResolvers<void>();
+    const started = Promise.withResolvers<void>();
+    const first = deduplicate(redisStore(ioredis))(() => {
+      started.resolve();
+      return release.promise;
+    })(received);
+    await started.promise;
+    const second = deduplicate(redisStore(nodeRedis))(() => undefined);
+    await expect(second(received)).rejects.toThrow(IpnInProgress);
+    release.resolve();
+    await first;
+    expect(await second(received)).toBe("duplicate");
+  });
+
+  it("leaves another's claim alone when its own lease was lost, and remembers what it did", async () => {
+    const [sale] = [sampleIpn()];
+    const saleVoid = sampleIpn({ command: "VOID", of: sale });
+    const release = Promise.withResolvers<void>();
+    const started = Promise.withResolvers<void>();
+    const slow = deduplicate(redisStore(ioredis, { leaseMs: 1 }))(() => {
+      started.resolve();
+      return release.promise;
+    })(sale.received);
+    await started.promise;
+    while ((await ioredis.keys("*:claim")).length > 0);
+    const other = Promise.withResolvers<void>();
+    const otherStarted = Promise.withResolvers<void>();
+    const others = deduplicate(redisStore(ioredis))(() => {
+      otherStarted.resolve();
+      return other.promise;
+    })(saleVoid.received);
+    await otherStarted.promise;
+    release.resolve();
+    await slow;
+    expect(await ioredis.keys("*:claim")).toHaveLength(1);
+    other.resolve();
+    await others;
+    expect(await deduplicate(redisStore(ioredis))(() => undefined)(sale.received)).toBe("duplicate");
+  });
+
+  it("forgets a chain after its retention, counted from its last IPN", async () => {
+    await deduplicate(redisStore(ioredis, { retentionDays: 30, prefix: "shop:" }))(() => undefined)(
+      sampleIpn().received,
+    );
+    const [key = "", ...others] = await ioredis.keys("*");
+    expect(others).toEqual([]);
+    expect(key).toMatch(/^shop:\{.*\}$/);
+    const leftMs = await ioredis.pttl(key);
+    expect(leftMs).toBeGreaterThan(29 * 86_400_000);
+    expect(leftMs).toBeLessThanOrEqual(30 * 86_400_000);
+  });
+
+  it.each([
+    ["a lease of nothing", { leaseMs: 0 }],
+    ["a retention shorter than deliveries take", { retentionDays: 3 }],
+  ])("refuses %s", (_, options) => {
+    expect(() => redisStore(ioredis, options)).toThrow(RangeError);
+  });
+});

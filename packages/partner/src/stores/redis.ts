@@ -1,0 +1,77 @@
+import { randomUUID } from "node:crypto";
+import { checkedDays, type KnownIpn, retentionDaysDefault, type SeenStore } from "./store.ts";
+
+/** What of an `ioredis` or a `redis` (node-redis) client is used. */
+export type RedisClient =
+  | { call(command: string, ...args: string[]): Promise<unknown> }
+  | { sendCommand(args: string[]): Promise<unknown> };
+
+export interface RedisStoreOptions {
+  /** Of every key; default paybell:ipn: */
+  readonly prefix?: string;
+  /** How long a crashed process keeps its IPN from being tried again; your function takes less. Default 60,000. */
+  readonly leaseMs?: number;
+  /** Days without another IPN of the chain, after which it is forgotten; default 100, at least 7. */
+  readonly retentionDays?: number;
+}
+
+/** Another process has this IPN, or another of its chain, in hand: the service delivers again. */
+export class IpnInProgress extends Error {
+  readonly code = "ipn_in_progress";
+
+  constructor(id: string) {
+    super(`IPN ${id} or another one of its chain is being processed elsewhere; it will be delivered again.`);
+  }
+}
+
+const dayMs = 86_400_000;
+
+// KEYS: the chain's claim, the chain's IPNs. One chain lies in one slot, and each script is one step.
+const claim = `if redis.call("HEXISTS", KEYS[2], ARGV[1]) == 1 then return "duplicate" end
+if not redis.call("SET", KEYS[1], ARGV[2], "NX", "PX", ARGV[3]) then return "busy" end
+return redis.call("HVALS", KEYS[2])`;
+// It has been done, even when the lease was lost meanwhile; another one's claim is left alone.
+const confirm = `redis.call("HSET", KEYS[2], ARGV[1], ARGV[3])
+redis.call("PEXPIRE", KEYS[2], ARGV[4])
+if redis.call("GET", KEYS[1]) == ARGV[2] then redis.call("DEL", KEYS[1]) end`;
+const giveBack = `if redis.call("GET", KEYS[1]) == ARGV[1] then redis.call("DEL", KEYS[1]) end`;
+
+/**
+ * "Seen" in Redis. Your own writes are elsewhere, so the two are not one transaction: an IPN is claimed, your function
+ * runs, then it is confirmed. A crash after your write and before the confirmation runs your function once more.
+ */
+export function redisStore(client: RedisClient, options: RedisStoreOptions = {}): SeenStore<undefined> {
+  const { prefix = "paybell:ipn:", leaseMs = 60_000, retentionDays = retentionDaysDefault } = options;
+  const retentionMs = String(Math.round(checkedDays(retentionDays) * dayMs));
+  if (!(leaseMs >= 1)) throw new RangeError("leaseMs must be at least 1.");
+
+  function run(script: string, chain: string, ...args: string[]): Promise<unknown> {
+    const keys = [`${prefix}{${chain}}:claim`, `${prefix}{${chain}}`];
+    return send(client, ["EVAL", script, "2", ...keys, ...args]);
+  }
+
+  return {
+    async once({ id, chain, facts }, runs) {
+      const token = randomUUID();
+      const claimed = await run(claim, chain, id, token, String(Math.round(leaseMs)));
+      if (claimed === "duplicate") return "duplicate";
+      if (!Array.isArray(claimed)) throw new IpnInProgress(id);
+      try {
+        await runs(
+          undefined,
+          claimed.map((text: string) => JSON.parse(text) as KnownIpn),
+        );
+      } catch (error) {
+        // Where Redis is gone too, the claim ends with its lease.
+        await run(giveBack, chain, token).catch(() => undefined);
+        throw error;
+      }
+      await run(confirm, chain, id, token, JSON.stringify(facts), retentionMs);
+      return "processed";
+    },
+  };
+}
+
+function send(client: RedisClient, [command = "", ...args]: string[]): Promise<unknown> {
+  return "call" in client ? client.call(command, ...args) : client.sendCommand([command, ...args]);
+}

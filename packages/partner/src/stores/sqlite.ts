@@ -1,0 +1,87 @@
+import { checkedDays, checkedTable, type KnownIpn, retentionDaysDefault, type SqlStore } from "./store.ts";
+import { turns } from "./turns.ts";
+
+/** What of node:sqlite's DatabaseSync and of better-sqlite3's Database is used. */
+export interface SqliteDatabase {
+  exec(sql: string): unknown;
+  prepare(sql: string): {
+    run(...values: (string | number)[]): { changes: number | bigint };
+    all(...values: (string | number)[]): unknown[];
+  };
+}
+
+const dayMs = 86_400_000;
+
+/**
+ * "Seen" and your own writes in one transaction of SQLite: your function gets the database.
+ *
+ * A function that awaits leaves the transaction open meanwhile: then give the store a connection of its own, or what
+ * other code writes on this one is in the transaction too. One IPN is processed at a time.
+ */
+export function sqliteStore<Database extends SqliteDatabase>(
+  database: Database,
+  options: {
+    /** Default paybell_ipns. */
+    readonly table?: string;
+  } = {},
+): SqlStore<Database> {
+  const table = checkedTable(options.table ?? "paybell_ipns");
+  const [schema = "", name = ""] = table.includes(".") ? table.split(".") : ["main", table];
+  const index = `${schema}.${name}`;
+  const ddl = `CREATE TABLE IF NOT EXISTS ${table} (
+  id TEXT PRIMARY KEY,
+  chain TEXT NOT NULL,
+  facts TEXT NOT NULL,
+  seen_at INTEGER NOT NULL
+);
+CREATE INDEX IF NOT EXISTS ${index}_by_chain ON ${name} (chain);
+CREATE INDEX IF NOT EXISTS ${index}_by_time ON ${name} (seen_at);
+`;
+  const insert = `INSERT INTO ${table} (id, chain, facts, seen_at) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING`;
+  const select = `SELECT facts FROM ${table} WHERE chain = ? AND id <> ? ORDER BY seen_at, id`;
+  const inTurn = turns();
+
+  return {
+    ddl,
+    createTable: () =>
+      inTurn("", async () => {
+        database.exec(ddl);
+      }),
+    forget: (days = retentionDaysDefault) =>
+      inTurn("", async () => {
+        const remove = database.prepare(`DELETE FROM ${table} WHERE seen_at < ?`);
+        return Number(remove.run(Date.now() - checkedDays(days) * dayMs).changes);
+      }),
+    once: ({ id, chain, facts }, runs) =>
+      inTurn("", async () => {
+        // Takes the right to write at once: another process waits here, and not in the middle.
+        database.exec("BEGIN IMMEDIATE");
+        try {
+          const { changes } = database.prepare(insert).run(id, chain, JSON.stringify(facts), Date.now());
+          if (Number(changes) > 0) {
+            const rows = database.prepare(select).all(chain, id) as { facts: string }[];
+            const running = runs(
+              database,
+              rows.map((row) => JSON.parse(row.facts) as KnownIpn),
+            );
+            // Without a promise no other code runs before the COMMIT.
+            if (typeof (running as PromiseLike<unknown> | undefined)?.then === "function") await running;
+          }
+          database.exec("COMMIT");
+          return Number(changes) > 0 ? "processed" : "duplicate";
+        } catch (error) {
+          rollBack(database);
+          throw error;
+        }
+      }),
+  };
+}
+
+/** SQLite has rolled some failures back by itself, and then complains that there is no transaction. */
+function rollBack(database: SqliteDatabase): void {
+  try {
+    database.exec("ROLLBACK");
+  } catch {
+    // The error that led here is the one to tell.
+  }
+}
