@@ -7,7 +7,8 @@ import type { Package } from "./packages.ts";
 const run = promisify(execFile);
 
 /**
- * Compiles `packages`, in their order, into `directoryOf(package)`/dist, which is emptied first.
+ * Compiles `packages`, in their order, into `directoryOf(package)`/dist, which is emptied first. The code has no
+ * comments, the types keep theirs: editors show those, and the rest would be a third of what a partner installs.
  *
  * Each is compiled against the emitted types of those before it, as its users are, and not against their sources.
  * Rejects with the compiler's own words.
@@ -37,8 +38,10 @@ async function compile(root: string, one: Package, outDir: string, paths: Record
     compilerOptions: { outDir, paths, typeRoots },
   };
   writeFileSync(join(directory, "tsconfig.json"), JSON.stringify(settings));
+  const tsc = [join(root, "node_modules/typescript/bin/tsc"), "-p", directory];
   try {
-    await run(process.execPath, [join(root, "node_modules/typescript/bin/tsc"), "-p", directory]);
+    await run(process.execPath, [...tsc, "--emitDeclarationOnly"]);
+    await run(process.execPath, [...tsc, "--declaration", "false", "--removeComments"]);
   } catch (error) {
     const words = error instanceof Error && "stdout" in error ? String(error.stdout) : String(error);
     throw new Error(`${one.manifest.name} does not compile:\n${words}`, { cause: error });

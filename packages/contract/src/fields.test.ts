@@ -1,5 +1,6 @@
 import { describe, expect, expectTypeOf, test } from "vitest";
-import { type CardIpn, cardIpnFields, type SettlementIpn, settlementIpnFields } from "./fields.ts";
+import type { CardIpn, SettlementIpn } from "./columns.ts";
+import { cardIpnFields, ipnFields, settlementIpnFields } from "./fields.ts";
 import { ipnJsonSchema } from "./schema.ts";
 import { toWire } from "./wire.ts";
 
@@ -10,8 +11,8 @@ describe("the tables", () => {
   });
 
   test("have no name twice, aliases included", () => {
-    for (const fields of [cardIpnFields, settlementIpnFields]) {
-      const names = fields.flatMap((field) => ("alias" in field ? [field.name, field.alias] : [field.name]));
+    for (const fields of [ipnFields("card"), ipnFields("settlement")]) {
+      const names = fields.flatMap((field) => (field.alias !== undefined ? [field.name, field.alias] : [field.name]));
       expect(new Set(names).size).toBe(names.length);
     }
   });

@@ -1,24 +1,18 @@
 export { aids, cardSchemeFor, contradicts } from "./aids.ts";
 export { canonicalJson } from "./canonical.ts";
 export * from "./codes.ts";
+export type { CardIpn, IpnKind, SettlementEntry, SettlementIpn, UnsignedIpn } from "./columns.ts";
 export { currencies, currencyDecimals } from "./currencies.ts";
 export { type Encoding, encodings } from "./encoding.ts";
 export { NotAuthentic, type NotAuthenticReason } from "./errors.ts";
 export * from "./fields.ts";
 export * from "./headers.ts";
 export { type OpenedIpn, type Opening, openAndVerify } from "./opening.ts";
+export { fromWire, type WireIpn } from "./read-wire.ts";
 export { type ResponseCode, responseCodes, responseMeaning } from "./response-codes.ts";
 export { ipnJsonSchema } from "./schema.ts";
-export {
-  type Cipher,
-  ciphers,
-  defaultSealing,
-  open,
-  type Sealing,
-  type SealingKey,
-  seal,
-  sealingKey,
-} from "./sealing.ts";
+export { open, seal } from "./seal.ts";
+export { type Cipher, ciphers, defaultSealing, type Sealing, type SealingKey, sealingKey } from "./sealing.ts";
 export {
   cardSigningOrder,
   defaultSigning,
@@ -31,4 +25,4 @@ export {
   signedString,
   signingProblems,
 } from "./signing.ts";
-export { fromWire, toWire, type WireIpn, type WireNames, wireNames } from "./wire.ts";
+export { toWire, type WireNames, wireNames } from "./wire.ts";

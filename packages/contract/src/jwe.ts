@@ -1,24 +1,6 @@
 import { decodeStrictly } from "./encoding.ts";
 import { parseStrictly } from "./strict-json.ts";
 
-export interface JweHeader {
-  readonly text: string;
-  /** The text's bytes: what the tag authenticates beside the content. */
-  readonly authenticated: Buffer;
-}
-
-const headers = new WeakMap<{ readonly id: string }, JweHeader>();
-
-/** The protected header of RFC 7516: direct use of the key, AES-256-GCM, the key's public id. Made once for a key. */
-export function jweHeader(key: { readonly id: string }): JweHeader {
-  const known = headers.get(key);
-  if (known !== undefined) return known;
-  const text = Buffer.from(JSON.stringify({ alg: "dir", enc: "A256GCM", kid: key.id })).toString("base64url");
-  const header = { text, authenticated: Buffer.from(text, "latin1") };
-  headers.set(key, header);
-  return header;
-}
-
 export interface JweParts {
   /** The first part as it stands: what the tag authenticates beside the content. */
   readonly header: string;

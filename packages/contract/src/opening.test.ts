@@ -1,11 +1,12 @@
 import { randomBytes } from "node:crypto";
 import fc from "fast-check";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
+import type { IpnKind } from "./columns.ts";
 import { encodings } from "./encoding.ts";
 import { NotAuthentic } from "./errors.ts";
-import type { IpnKind } from "./fields.ts";
 import { type Opening, openAndVerify } from "./opening.ts";
-import { ciphers, defaultSealing, type Sealing, seal, sealingKey } from "./sealing.ts";
+import { seal } from "./seal.ts";
+import { ciphers, defaultSealing, type Sealing, sealingKey } from "./sealing.ts";
 import { defaultSigning, hmacKey, type Signing, sign, signedString } from "./signing.ts";
 import { toWire, type WireNames, wireNames } from "./wire.ts";
 

@@ -1,4 +1,5 @@
-import { type Field, type FieldFormat, type IpnKind, ipnFields, settlementListFields } from "./fields.ts";
+import type { IpnKind } from "./columns.ts";
+import { type Field, type FieldFormat, ipnFields, settlementListFields } from "./fields.ts";
 
 /** An unknown value is the empty string, so every pattern lets it pass. */
 const patterns: Record<FieldFormat, string> = {

@@ -3,7 +3,8 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { encodings } from "./encoding.ts";
 import { NotAuthentic } from "./errors.ts";
-import { ciphers, open, type Sealing, seal, sealingKey } from "./sealing.ts";
+import { open, seal } from "./seal.ts";
+import { ciphers, type Sealing, sealingKey } from "./sealing.ts";
 
 const [first, second, third] = ["k1", "k2", "k3"].map((id) => sealingKey(id, randomBytes(32))) as [Key, Key, Key];
 type Key = ReturnType<typeof sealingKey>;

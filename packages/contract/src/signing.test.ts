@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { type IpnKind, ipnFields } from "./fields.ts";
+import { type IpnKind, ipnColumns } from "./columns.ts";
 import {
   cardSigningOrder,
   defaultSigning,
@@ -29,7 +29,7 @@ const signings = [defaultSigning, agreed, whole];
 function anyIpn(kind: IpnKind) {
   const text = fc.string({ unit: "binary", maxLength: 12 });
   const entry = fc.record({ reqId: text, refNo: text });
-  const values = ipnFields(kind)
+  const values = ipnColumns(kind)
     .filter(({ name }) => name !== "signature")
     .map(({ name, type }) => [name, type === "list" ? fc.array(entry, { maxLength: 3 }) : text]);
   return fc.record(Object.fromEntries(values)) as fc.Arbitrary<Record<string, unknown>>;
@@ -41,7 +41,7 @@ const anyCase = fc
 
 describe("the signed string", () => {
   test("has the shape of section 5.1 for a card IPN, isoResponseCode twice", () => {
-    const wire = Object.fromEntries(ipnFields("card").map(({ name }) => [name, `<${name}>`]));
+    const wire = Object.fromEntries(ipnColumns("card").map(({ name }) => [name, `<${name}>`]));
     expect(signedString("card", wire, defaultSigning)).toBe(
       "aid=<aid>&amount=<amount>&approveCode=<approveCode>&isoResponseCode=<isoResponseCode>" +
         "&merchantTransId=<merchantTransId>&isoResponseCode=<isoResponseCode>&cardScheme=<cardScheme>" +
@@ -50,7 +50,7 @@ describe("the signed string", () => {
   });
 
   test("has the shape of section 5.1 for a settlement IPN", () => {
-    const wire = Object.fromEntries(ipnFields("settlement").map(({ name }) => [name, `<${name}>`]));
+    const wire = Object.fromEntries(ipnColumns("settlement").map(({ name }) => [name, `<${name}>`]));
     expect(signedString("settlement", wire, defaultSigning)).toBe(
       "batchNo=<batchNo>&quantity=<quantity>&saleQuantity=<saleQuantity>&saleTotalAmount=<saleTotalAmount>" +
         "&voidQuantity=<voidQuantity>&voidTotalAmount=<voidTotalAmount>&totalAmount=<totalAmount>&tid=<tid>&mid=<mid>",
@@ -72,7 +72,7 @@ describe("the signed string", () => {
         fc.string(),
         (kind, signing, v) => {
           const ipn = Object.fromEntries(
-            ipnFields(kind).map(({ name, type }) => [name, type === "list" ? [] : v + name]),
+            ipnColumns(kind).map(({ name, type }) => [name, type === "list" ? [] : v + name]),
           );
           const [table, sample] = [toWire(kind, ipn, "table"), toWire(kind, ipn, "sample")];
           expect(signedString(kind, sample, signing)).toBe(signedString(kind, table, signing));

@@ -1,6 +1,7 @@
 import { createHmac, type KeyObject, timingSafeEqual } from "node:crypto";
 import { canonicalJson } from "./canonical.ts";
-import { type Field, type IpnKind, ipnFields } from "./fields.ts";
+import { type Column, type IpnKind, ipnColumns } from "./columns.ts";
+import { decodeStrictly } from "./encoding.ts";
 import { secretKey } from "./keys.ts";
 
 /**
@@ -60,7 +61,7 @@ export function signingProblems(signing: Signing): string[] {
 function listProblems(kind: IpnKind, list: readonly string[] | undefined): string[] {
   if (list === undefined) return [];
   if (!Array.isArray(list)) return [`signing.${kind} must be a list of field names`];
-  const known = new Set(ipnFields(kind).map((field) => field.name));
+  const known = new Set(ipnColumns(kind).map(({ name }) => name));
   const unusable = list.flatMap((name: string) => {
     if (neverSigned.has(name)) return [`signing.${kind} must not hold ${name}`];
     if (!known.has(name))
@@ -74,8 +75,8 @@ function listProblems(kind: IpnKind, list: readonly string[] | undefined): strin
 /** The fields a signature covers, by the tables' names, in the order of the signed string. */
 export function signedFields(kind: IpnKind, signing: Signing): readonly string[] {
   if (signing.mode === "whole") {
-    return ipnFields(kind)
-      .map((field) => field.name)
+    return ipnColumns(kind)
+      .map(({ name }) => name)
       .filter((name) => name !== "signature");
   }
   if (kind === "card") return signing.card ?? cardSigningOrder;
@@ -96,7 +97,7 @@ const compiled: Record<IpnKind, WeakMap<Signing, readonly SignedField[]>> = {
 };
 
 function compile(kind: IpnKind, signing: Signing): readonly SignedField[] {
-  const table = new Map<string, Field>(ipnFields(kind).map((field) => [field.name, field]));
+  const table = new Map<string, Column>(ipnColumns(kind).map((column) => [column.name, column]));
   const list = signedFields(kind, signing).map((name, at) => {
     const field = table.get(name);
     if (field === undefined || field.type === "list") throw new TypeError(`${name} cannot be signed as key=value`);
@@ -129,12 +130,13 @@ export function sign(text: string, key: KeyObject): string {
   return createHmac("sha256", key).update(text, "utf8").digest("hex");
 }
 
-const signatureShape = /^[0-9a-fA-F]{64}$/;
+const macBytes = 32;
 
 /** Whether the signature is the text's: either case of hexadecimal, in constant time; any other shape is false. */
 export function signatureMatches(text: string, signature: string, key: KeyObject): boolean {
-  if (typeof signature !== "string" || !signatureShape.test(signature)) return false;
-  return timingSafeEqual(createHmac("sha256", key).update(text, "utf8").digest(), Buffer.from(signature, "hex"));
+  const offered = typeof signature === "string" ? decodeStrictly(signature, "hex") : undefined;
+  if (offered?.length !== macBytes) return false;
+  return timingSafeEqual(createHmac("sha256", key).update(text, "utf8").digest(), offered);
 }
 
 /**

@@ -1,8 +1,10 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import type { IpnKind } from "./columns.ts";
 import { NotAuthentic } from "./errors.ts";
-import { cardIpnFields, type IpnKind, ipnFields, settlementIpnFields } from "./fields.ts";
-import { fromWire, toWire, wireNames } from "./wire.ts";
+import { cardIpnFields, ipnFields, settlementIpnFields } from "./fields.ts";
+import { fromWire } from "./read-wire.ts";
+import { toWire, wireNames } from "./wire.ts";
 
 const kinds: readonly IpnKind[] = ["card", "settlement"];
 

@@ -102,6 +102,13 @@ const encodings: readonly Case[] = [
   ],
   ["base64 where base64url is agreed", "another alphabet", "encoding", posted(sealed(plain)), base64url],
   ["hexadecimal with half a byte", "an odd number of digits", "encoding", posted(sealed(plain, hex).slice(0, -1)), hex],
+  [
+    "hexadecimal with a character whose low byte is a digit",
+    "U+0130 is no 0, though its low byte is",
+    "encoding",
+    posted(sealed(plain, hex).replace("0", "\u0130")),
+    hex,
+  ],
   ["hexadecimal with a foreign digit", "g is no digit", "encoding", posted(`${sealed(plain, hex).slice(0, -1)}g`), hex],
   [
     "AES-CBC with half a block",

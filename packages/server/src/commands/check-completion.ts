@@ -67,7 +67,7 @@ function tableOf(kind: IpnKind, types: readonly string[]): Table {
 }
 
 function settlementTypes(): readonly string[] {
-  return settlementIpnFields.flatMap((field) => (field.name === "transaction_type" ? field.values : []));
+  return settlementIpnFields.flatMap((field) => (field.name === "transaction_type" ? (field.values ?? []) : []));
 }
 
 const finalStatuses = ["SUCCESS", "ERROR"];

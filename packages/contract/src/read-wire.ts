@@ -1,0 +1,117 @@
+import {
+  type CardIpn,
+  type Column,
+  type IpnKind,
+  ipnColumns,
+  type SettlementIpn,
+  settlementListColumns,
+} from "./columns.ts";
+import { NotAuthentic, type NotAuthenticReason } from "./errors.ts";
+import { parseStrictly } from "./strict-json.ts";
+
+type Values = Readonly<Record<string, unknown>>;
+
+export interface WireIpn {
+  readonly kind: IpnKind;
+  /** Exactly what was received, keys we do not know included. */
+  readonly wire: Readonly<Record<string, unknown>>;
+  /** The tables' names only, missing fields as empty strings. It is `wire` itself where that says the same. */
+  readonly ipn: CardIpn | SettlementIpn;
+}
+
+/**
+ * Reads an opened IPN under either set of names. It does not verify the signature.
+ *
+ * @throws NotAuthentic when it is no JSON object, a key stands twice, a field stands under two of its names, or a
+ * scalar is not a string.
+ */
+export function fromWire(json: string): WireIpn {
+  const read = readWire(json);
+  if (typeof read === "string") throw new NotAuthentic(read);
+  return read;
+}
+
+/** As fromWire, with the reason in place of an exception. */
+export function readWire(json: string): WireIpn | NotAuthenticReason {
+  const parsed = parseStrictly(json);
+  if ("refused" in parsed) return parsed.refused;
+  if (!isObject(parsed.value)) return "not_json";
+  const wire = parsed.value;
+  const kind = kindOf(wire);
+  const ipn = byTableNames(wire, ipnColumns(kind));
+  if (typeof ipn === "string") return ipn;
+  return { kind, wire, ipn: (kind === "card" ? withSchemeInCapitals(ipn) : ipn) as CardIpn | SettlementIpn };
+}
+
+/** A card IPN may say SETTLE too (section 6), so the type alone does not tell. */
+function kindOf(wire: Values): IpnKind {
+  const settles = wire["transaction_type"] === "SETTLE";
+  return settles && ("settlementList" in wire || "saleQuantity" in wire) ? "settlement" : "card";
+}
+
+function withSchemeInCapitals(ipn: Values): Values {
+  const scheme = ipn["cardScheme"] as string;
+  const capitals = scheme.toUpperCase();
+  return scheme === capitals ? ipn : { ...ipn, cardScheme: capitals };
+}
+
+function byTableNames(wire: Values, columns: readonly Column[]): Values | "two_names" | "wrong_type" {
+  // The usual case needs no copy and no look-up of each field.
+  if (isAsInTable(wire, columns)) return wire;
+  if (!everyScalarIsText(wire)) return "wrong_type";
+  const ipn = renamed(wire, columns);
+  if (typeof ipn === "string") return ipn;
+  for (const { name, type } of columns) {
+    if (type === "string") {
+      if (typeof ipn[name] !== "string") return "wrong_type";
+    } else {
+      const list = readList(ipn[name]);
+      if (typeof list === "string") return list;
+      ipn[name] = list;
+    }
+  }
+  return ipn;
+}
+
+/** The table's names in its order, and texts alone. */
+function isAsInTable(wire: Values, columns: readonly Column[]): boolean {
+  const keys = Object.keys(wire);
+  const values = Object.values(wire);
+  return (
+    keys.length === columns.length &&
+    columns.every(({ name, type }, at) => keys[at] === name && type === "string" && typeof values[at] === "string")
+  );
+}
+
+function renamed(wire: Values, columns: readonly Column[]): Record<string, unknown> | "two_names" {
+  const ipn: Record<string, unknown> = {};
+  for (const { name, alias, type } of columns) {
+    const second = alias === undefined ? undefined : wire[alias];
+    const first = wire[name];
+    if (first !== undefined && second !== undefined) return "two_names";
+    ipn[name] = first ?? second ?? (type === "list" ? [] : "");
+  }
+  return ipn;
+}
+
+function readList(value: unknown): Values[] | "two_names" | "wrong_type" {
+  if (!Array.isArray(value)) return "wrong_type";
+  const list: Values[] = [];
+  for (const item of value) {
+    const entry = isObject(item) ? byTableNames(item, settlementListColumns) : "wrong_type";
+    if (typeof entry === "string") return entry;
+    list.push(entry);
+  }
+  return list;
+}
+
+function isObject(value: unknown): value is Values {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** Section 2: all scalars are JSON strings. It holds for keys we do not know as well. */
+function everyScalarIsText(value: unknown): boolean {
+  if (typeof value === "string") return true;
+  if (typeof value !== "object" || value === null) return false;
+  return Object.values(value).every(everyScalarIsText);
+}
