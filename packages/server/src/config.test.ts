@@ -123,6 +123,9 @@ describe("readConfig", () => {
     expect(problemsOf({ PAYBELL_LEDGER_DAYS: "90", PAYBELL_PREAUTH_DAYS: "91" })[0]).toMatch(
       /^PAYBELL_LEDGER_DAYS must be at least PAYBELL_PREAUTH_DAYS \(91\), found 90$/,
     );
+    expect(problemsOf({ PAYBELL_HEADERS_TIMEOUT_MS: "31000" })[0]).toMatch(
+      /^PAYBELL_HEADERS_TIMEOUT_MS must be at most PAYBELL_REQUEST_TIMEOUT_MS/,
+    );
     expect(problemsOf({ PAYBELL_CONNECT_TIMEOUT_MS: "20000" })[0]).toMatch(
       /^PAYBELL_CONNECT_TIMEOUT_MS must be at most/,
     );

@@ -83,6 +83,12 @@ function contradictions(config: Config): string[] {
       `PAYBELL_LEDGER_DAYS must be at least PAYBELL_PREAUTH_DAYS (${config.preAuthDays}), found ${config.ledgerDays}`,
     );
   }
+  if (config.headersTimeoutMs > config.requestTimeoutMs) {
+    problems.push(
+      `PAYBELL_HEADERS_TIMEOUT_MS must be at most PAYBELL_REQUEST_TIMEOUT_MS (${config.requestTimeoutMs}), ` +
+        `found ${config.headersTimeoutMs}`,
+    );
+  }
   if (config.connectTimeoutMs > config.attemptTimeoutMs) {
     problems.push(
       `PAYBELL_CONNECT_TIMEOUT_MS must be at most PAYBELL_ATTEMPT_TIMEOUT_MS (${config.attemptTimeoutMs}), ` +

@@ -11,10 +11,14 @@ test.runIf(process.platform === "linux")("every host refuses what is no HTTP as 
     requestTimeout: 30_000,
     clientErrorHandler: (error, socket) => socket.end(`refused ${error.code}`),
   });
+  let connections = 0;
+  app.server.on("connection", () => (connections += 1));
   onTestFinished(() => app.close());
   const urls = await listenOn(app, ["127.0.0.1", "127.0.0.2"], 0);
   expect(urls).toHaveLength(2);
   for (const url of urls) expect(await answerTo(url, "no HTTP\r\n\r\n")).toMatch(/^refused HPE_/);
+  // The first's own: what bounds its connections bounds theirs.
+  expect(connections).toBe(2);
 });
 
 async function answerTo(url: string, bytes: string): Promise<string> {

@@ -1,6 +1,5 @@
 import { once } from "node:events";
-import { createServer, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
+import { type AddressInfo, createServer, type Server } from "node:net";
 import type { FastifyInstance } from "fastify";
 
 /** No such address on this machine: without IPv6 there is no ::1, and nothing is missing. */
@@ -10,7 +9,8 @@ const absent = new Set(["EADDRNOTAVAIL", "EAFNOSUPPORT"]);
 const closeTimeoutMs = 10_000;
 
 /**
- * Listens on every host, all on one port. Port 0 takes any free one, the same for all. Closing the app closes them all.
+ * Listens on every host, all on one port. Port 0 takes any free one, the same for all. What connects to any of them is
+ * the app's own server's, under its time-outs and its bounds. Closing the app closes them all.
  *
  * @returns where it listens, such as http://127.0.0.1:7420
  */
@@ -20,46 +20,35 @@ export async function listenOn(
   port: number,
 ): Promise<readonly string[]> {
   const [first = "127.0.0.1", ...others] = hosts;
-  const servers: Server[] = [];
+  const doors: Server[] = [];
   let cut: NodeJS.Timeout | undefined;
   app.addHook("preClose", async () => {
-    cut = setTimeout(() => {
-      for (const server of [app.server, ...servers]) server.closeAllConnections();
-    }, closeTimeoutMs);
+    cut = setTimeout(() => app.server.closeAllConnections(), closeTimeoutMs);
   });
   app.addHook("onClose", async () => {
-    await Promise.all(servers.map(close));
+    const closed = doors.map((door) => once(door.close(), "close"));
+    app.server.closeIdleConnections();
+    await Promise.all(closed);
     clearTimeout(cut);
   });
   await app.listen({ host: first, port });
   const { port: taken } = app.server.address() as AddressInfo;
   const urls = [urlOf(first, taken)];
   for (const host of others) {
-    const server = createServer((request, response) => app.routing(request, response));
-    // Set, not passed as options: those refuse a request's time that is shorter than the default for its head.
-    Object.assign(server, timeoutsOf(app.server));
-    // What is no HTTP, or comes too slowly, is answered here as on the first host.
-    for (const refuse of app.server.listeners("clientError")) server.on("clientError", refuse as () => void);
+    // As the app's own server takes them in: half open, so that who has sent all may still be answered.
+    const door = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => {
+      app.server.emit("connection", socket);
+    });
     try {
-      await once(server.listen(taken, host), "listening");
+      await once(door.listen(taken, host), "listening");
     } catch (error) {
       if (absent.has((error as NodeJS.ErrnoException).code ?? "")) continue;
       throw error;
     }
-    servers.push(server);
+    doors.push(door);
     urls.push(urlOf(host, taken));
   }
   return urls;
-}
-
-function timeoutsOf({ requestTimeout, headersTimeout, keepAliveTimeout }: Server) {
-  return { requestTimeout, headersTimeout, keepAliveTimeout };
-}
-
-async function close(server: Server): Promise<void> {
-  const closed = once(server.close(), "close");
-  server.closeIdleConnections();
-  await closed;
 }
 
 function urlOf(host: string, port: number): string {

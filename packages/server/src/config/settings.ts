@@ -49,6 +49,38 @@ export const settings = {
     default: 7420,
     meaning: "Port on which the service listens.",
   }),
+  connectionsMax: setting({
+    name: "PAYBELL_CONNECTIONS_MAX",
+    kind: wholeNumber(8, 1_000_000),
+    default: 4_096,
+    unit: "connections",
+    meaning:
+      "Connections of callers at once. One more closes the one that has waited longest, for a request or for the " +
+      "rest of one.",
+  }),
+  headersTimeoutMs: setting({
+    name: "PAYBELL_HEADERS_TIMEOUT_MS",
+    kind: wholeNumber(100, 600_000),
+    default: 10_000,
+    unit: "milliseconds",
+    meaning: "How long a caller may take to send the head of a request.",
+  }),
+  requestTimeoutMs: setting({
+    name: "PAYBELL_REQUEST_TIMEOUT_MS",
+    kind: wholeNumber(100, 600_000),
+    default: 30_000,
+    unit: "milliseconds",
+    meaning: "How long a caller may take to send a whole request, its body too.",
+  }),
+  keepAliveTimeoutMs: setting({
+    name: "PAYBELL_KEEP_ALIVE_TIMEOUT_MS",
+    kind: wholeNumber(1_000, 600_000),
+    default: 72_000,
+    unit: "milliseconds",
+    meaning:
+      "How long a connection stays open without a request: longer than the proxy in front keeps its own, or it may " +
+      "send one into a connection that closes.",
+  }),
   databaseUrl: optional({
     name: "DATABASE_URL",
     kind: postgresUrl,

@@ -16,7 +16,16 @@ import type { Callers } from "./authenticate.ts";
 
 /** What the HTTP layer is given; it owns none of it. */
 export interface HttpParts {
-  readonly config: Pick<Config, "operatorTokens" | "trustedProxies" | "egressAddresses">;
+  readonly config: Pick<
+    Config,
+    | "operatorTokens"
+    | "trustedProxies"
+    | "egressAddresses"
+    | "connectionsMax"
+    | "headersTimeoutMs"
+    | "requestTimeoutMs"
+    | "keepAliveTimeoutMs"
+  >;
   readonly log: Log;
   readonly metrics: Metrics;
   readonly ledger: Pick<Ledger, "run" | "find" | "findByReqId" | "chain">;

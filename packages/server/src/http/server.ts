@@ -3,6 +3,7 @@ import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import { newId } from "../ids.ts";
 import { Callers, operatorAuthentication } from "./authenticate.ts";
 import { callerAddress } from "./caller.ts";
+import { Connections } from "./connections.ts";
 import { handleFailures, refuseBadHttp, refuseBadPath } from "./failures.ts";
 import { readJson } from "./json.ts";
 import { localOnly } from "./local-only.ts";
@@ -23,7 +24,8 @@ import { transactionRoutes } from "./routes/transactions.ts";
 import { validate } from "./validation.ts";
 
 const bodyBytesMax = 64 * 1024;
-const requestTimeoutMs = 30_000;
+/** How often it is looked for requests that take too long. */
+const lookEveryMs = 2_000;
 const apiVersion = "1.0.0";
 
 /** The partner API, the operator API, health, metrics and their documents. The caller listens and closes. */
@@ -36,7 +38,9 @@ export function createHttp(parts: HttpParts): FastifyInstance {
     frameworkErrors: refuseBadPath(parts.log),
     genReqId: () => newId(),
     bodyLimit: bodyBytesMax,
-    requestTimeout: requestTimeoutMs,
+    requestTimeout: parts.config.requestTimeoutMs,
+    keepAliveTimeout: parts.config.keepAliveTimeoutMs,
+    http: { headersTimeout: parts.config.headersTimeoutMs, connectionsCheckingInterval: lookEveryMs },
     // While it drains, whoever takes a request says `unavailable` in our words where it must.
     return503OnClosing: false,
     clientErrorHandler: refuseBadHttp,
@@ -56,6 +60,7 @@ export function createHttp(parts: HttpParts): FastifyInstance {
   app.setSerializerCompiler(() => (answer) => JSON.stringify(answer));
   handleFailures(app, parts.log);
   observeRequests(app, parts);
+  new Connections(parts.config.connectionsMax, parts).watch(app);
   if (parts.sandbox === true) app.addHook("onRequest", localOnly);
   endConnectionsOnClose(app);
   documentRoutes(app, apiVersion);

@@ -52,6 +52,7 @@ export class TestService {
   health: Health = { ready: true, checks: { database: { ok: true, detail: "reachable" } } };
   readonly #transactions: Transaction[] = [];
   readonly #failures = new Map<string, unknown>();
+  #hold: () => Promise<void> = () => Promise.resolve();
   readonly #metrics = createMetrics();
   readonly #app: ReturnType<typeof createHttp>;
 
@@ -68,6 +69,7 @@ export class TestService {
         run: async (partner, request, { respondAsync }) => {
           this.#failIfTold("run");
           this.ran.push({ request, respondAsync });
+          await this.#hold();
           const transaction = transactionOf(partner, request, this.done && !respondAsync);
           this.#transactions.push(transaction);
           return { transaction, done: this.done && !respondAsync };
@@ -112,6 +114,18 @@ export class TestService {
 
   get port(): number {
     return (this.#app.server.address() as AddressInfo).port;
+  }
+
+  /** The next commands do not end until `go`; `begun` resolves once so many have begun. */
+  holdsNextRun(commands = 1): { readonly begun: Promise<void>; readonly go: () => void } {
+    const [begun, held] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    let left = commands;
+    this.#hold = () => {
+      left -= 1;
+      if (left === 0) begun.resolve();
+      return held.promise;
+    };
+    return { begun: begun.promise, go: held.resolve };
   }
 
   fails(part: string, error: unknown): void {
