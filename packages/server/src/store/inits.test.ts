@@ -65,6 +65,8 @@ test("a terminal that another instance makes and closes meanwhile is judged agai
   const begun = second.begin(
     sampleInit(partnerId, instance, {
       tid,
+      command: "SETTLEMENT",
+      takes: settles,
       refusal: (known) => {
         judged.push(known?.batch);
         return known?.batch === "closing" ? refusal : undefined;

@@ -2,12 +2,14 @@ import type { Pool, PoolClient } from "pg";
 import type { OriginalState } from "../commands/original.ts";
 import type { TerminalState } from "../commands/terminal.ts";
 import type { PartnerId, TransactionId } from "../ids.ts";
-import type { Begun, Init, TerminalTurn } from "../ledger/store.ts";
+import type { Begun, Init } from "../ledger/store.ts";
 import { GroupCommit, type GroupCommitOptions } from "./group-commit.ts";
+import { beginWhole, holdsItsTerminalAlone } from "./inits-whole.ts";
 import { jsonList } from "./json-list.ts";
 import { holdOriginals, lockOriginals } from "./originals.ts";
 import { searchable } from "./searchable.ts";
-import { allotTurns, lockTerminals, type TurnTaken } from "./turns.ts";
+import { allotTurns, keyOf, lockTerminals, type TurnTaken, terminalOf, turnFor } from "./turns.ts";
+import { Registrations } from "./turns-registrations.ts";
 
 // One look-up for each, in this order alone. Measured: a plan made while the table was empty, and kept by its
 // connection, read all 100,000 transactions of a partner for 20 reqIds.
@@ -73,26 +75,42 @@ interface UsedRow {
 
 type Results = Map<string, Begun>;
 
-/** Makes INITs durable, concurrent ones in one commit: terminals locked first, then originals, always in key order. */
+const notBegun = { begun: undefined };
+
+/**
+ * Makes INITs durable, concurrent ones in one commit. What holds its terminal alone begins in one statement, if all is
+ * as expected; what holds an original, what closes a batch, and what is odd begins by steps: terminals locked first,
+ * then originals, always in key order.
+ */
 export class Inits {
   readonly #engine: Pool;
-  readonly #group: GroupCommit<Init, Begun>;
+  readonly #registrations = new Registrations();
+  readonly #whole: GroupCommit<Init, { readonly begun: Begun | undefined }>;
+  readonly #bySteps: GroupCommit<Init, Begun>;
 
   constructor(engine: Pool, observe: Pick<GroupCommitOptions<Init, Begun>, "onFlush">) {
     this.#engine = engine;
-    this.#group = new GroupCommit<Init, Begun>({
-      name: "begin",
+    const options = {
       key: keyOf,
       bytes: () => 1_024,
-      commit: (inits) => this.#commit(inits),
       giveUpAfterMs: 5_000,
-      onDoubt: (init) => void this.#abandon(init),
+      onDoubt: (init: Init) => void this.#abandon(init),
       ...observe,
+    };
+    this.#whole = new GroupCommit({
+      name: "begin",
+      ...options,
+      commit: async (inits) => {
+        const begun = await beginWhole(engine, inits, this.#registrations);
+        return new Map(inits.map((init) => [keyOf(init), { begun: begun.get(keyOf(init)) }]));
+      },
     });
+    this.#bySteps = new GroupCommit({ name: "begin by steps", ...options, commit: (inits) => this.#commit(inits) });
   }
 
-  begin(init: Init): Promise<Begun> {
-    return this.#group.add(init);
+  async begin(init: Init): Promise<Begun> {
+    const { begun } = holdsItsTerminalAlone(init) ? await this.#whole.add(init) : notBegun;
+    return begun ?? (await this.#bySteps.add(init));
   }
 
   async #commit(inits: readonly Init[]): Promise<Results> {
@@ -101,7 +119,7 @@ export class Inits {
       const [, used] = await Promise.all([client.query("BEGIN"), findUsed(client, inits)]);
       const results = answersForUsed(inits, used);
       const fresh = inits.filter((init) => !results.has(keyOf(init)));
-      const written = fresh.length === 0 || (await beginFresh(client, fresh, results));
+      const written = fresh.length === 0 || (await beginFresh(client, fresh, results, this.#registrations));
       await client.query(written ? "COMMIT" : "ROLLBACK");
       client.release();
       // Another instance has committed by now: the next look finds its rows.
@@ -131,7 +149,12 @@ export class Inits {
  * them lost a race against another instance: then nothing of this may stand, neither a number nor a batch that is
  * closing.
  */
-async function beginFresh(client: PoolClient, inits: readonly Init[], results: Results): Promise<boolean> {
+async function beginFresh(
+  client: PoolClient,
+  inits: readonly Init[],
+  results: Results,
+  registrations: Registrations,
+): Promise<boolean> {
   const terminals = new Map(await lockTerminals(client, inits));
   const known = new Set(terminals.keys());
   const originals = await lockOriginals(client, inits);
@@ -157,7 +180,7 @@ async function beginFresh(client: PoolClient, inits: readonly Init[], results: R
   if (refused.length > 0) {
     for (const [key, begun] of answersForUsed(refused, await findUsed(client, refused))) results.set(key, begun);
   }
-  return allowed.length === 0 || writeAllowed(client, allowed, known, results);
+  return allowed.length === 0 || writeAllowed(client, allowed, known, results, registrations);
 }
 
 async function writeAllowed(
@@ -165,8 +188,9 @@ async function writeAllowed(
   allowed: readonly Init[],
   known: ReadonlySet<string>,
   results: Results,
+  registrations: Registrations,
 ): Promise<boolean> {
-  const turns = await allotTurns(client, allowed, known);
+  const turns = await allotTurns(client, allowed, known, registrations);
   const ready = allowed.flatMap((init) => {
     const taken = init.takes.traceNo ? turns.get(init) : noTurn;
     return taken === undefined ? [] : [{ init, taken, facts: init.facts(turnFor(init, taken)) }];
@@ -215,10 +239,6 @@ interface Ready {
   readonly init: Init;
   readonly taken: TurnTaken;
   readonly facts: ReturnType<Init["facts"]>;
-}
-
-function turnFor(init: Init, taken: TurnTaken): TerminalTurn {
-  return init.takes.batch || init.takes.settlement !== null ? taken : { ...taken, batchNo: "" };
 }
 
 async function insert(client: PoolClient, ready: readonly Ready[]): Promise<{ id: TransactionId; created_at: Date }[]> {
@@ -285,12 +305,4 @@ function answerForUsed(init: Init, row: UsedRow): Begun {
   // Our own row: its COMMIT had happened after all.
   if (row.id === init.id) return { outcome: "begun", facts: row.facts, createdAtMs: row.created_at.getTime() };
   return { outcome: "repeated", sameBody: row.body_hash?.equals(init.bodyHash) ?? false, id: row.id };
-}
-
-function keyOf(init: Init): string {
-  return `${init.partnerId} ${init.reqId}`;
-}
-
-function terminalOf(init: Init): string {
-  return `${init.partnerId} ${init.tid}`;
 }

@@ -124,11 +124,25 @@ async function claimSome(): Promise<readonly Claimed[]> {
   return deliveries.claim(instance, limits);
 }
 
-async function begin() {
+async function begin(state = "INIT") {
   const init = sampleInit(partnerId, instance, { tid: `T${newId().slice(-7)}` });
   const begun = await transactions.begin(init);
   if (begun.outcome !== "begun") throw new Error(begun.outcome);
+  if (state !== "INIT") {
+    const { id } = init;
+    await connections.pool.query("UPDATE transactions SET state = $3 WHERE partner_id = $1 AND id = $2", [
+      partnerId,
+      id,
+      state,
+    ]);
+  }
   return init;
+}
+
+/** After one that another currency was declined in: what the batch holds is looked at. */
+async function beginBySteps() {
+  const { tid } = await begin("ERROR");
+  await transactions.begin(sampleInit(partnerId, instance, { tid, currency: "USD" }));
 }
 
 function expectBounded(carriedOut: readonly CarriedOut[], named: readonly string[]): void {
@@ -186,9 +200,14 @@ const works: readonly (readonly [string, readonly string[], () => Promise<unknow
     },
   ],
   [
-    "a command that begins, and its reqId",
-    ["t.req_id = i.req_id", "FOR UPDATE OF t", "INSERT INTO transactions"],
-    () => several(begin),
+    "a command that begins whole, and its reqId",
+    ["t.req_id = i.req_id", "INSERT INTO terminals AS t", "traces_after"],
+    () => several(() => begin()),
+  ],
+  [
+    "a command that begins by steps, and its reqId",
+    ["t.req_id = i.req_id", "FOR UPDATE OF t", "INSERT INTO transactions", "t.state = 'INIT' LIMIT 1"],
+    () => several(beginBySteps),
   ],
   [
     "a command that completes, with its notification",
