@@ -65,7 +65,7 @@ export function createMetrics() {
     lateAnswers: counter("late_answers_total", "Answers of the acquirer that came after the time-out", "approved"),
     alerts: counter("alerts_total", "Events that alert the operator", "kind"),
 
-    connections: gauge("http_connections", "Connections of callers"),
+    connections: gauge("http_connections_in_use", "Connections of callers"),
     connectionsClosed: counter("http_connections_closed_total", "Connections closed to make room", "reason"),
     requests: counter("http_requests_total", "HTTP requests answered", "method", "route", "status"),
     requestSeconds: histogram("http_request_seconds", "From an HTTP request to its answer", fastSeconds, "route"),

@@ -35,7 +35,8 @@ const metric = async (name: string) => {
 
 const head = "POST /v1/commands HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n";
 const body = JSON.stringify({ command: "LOGON", reqId: "11111111-1111-4111-8111-111111111111", tid: "T", mid: "M" });
-const whole = `${head}Authorization: Bearer ${apiKey}\r\nConnection: close\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
+const ownHead = `${head}Authorization: Bearer ${apiKey}\r\nConnection: close\r\n`;
+const whole = `${ownHead}Content-Length: ${body.length}\r\n\r\n${body}`;
 
 describe("callers' connections", () => {
   test("one too many closes the one that has waited longest, and is itself served", async () => {
