@@ -1,8 +1,11 @@
 import { copyFile, readdir } from "node:fs/promises";
 import { join } from "node:path";
+import { type ConditionResults, measureConditions } from "./conditions.ts";
 import { fdatasyncP50Ms } from "./disk.ts";
+import { expectedMs, inWords } from "./duration.ts";
 import { type LatencyResult, measureLatency } from "./latency.ts";
 import { type LibraryResult, measureLibrary } from "./library.ts";
+import type { MemorySample } from "./memory-watch.ts";
 import type { Options, PartName } from "./options.ts";
 import { selfTimes } from "./profile.ts";
 import { redisMissing } from "./redis.ts";
@@ -17,10 +20,10 @@ import {
   type ServiceProcess,
 } from "./service-rows.ts";
 import { measureStart, type StartResult } from "./start-time.ts";
-import { profileStatements, statementSettings } from "./statements.ts";
-import { type Cleanup, type Surroundings, startSurroundings } from "./surroundings.ts";
+import { everyStatement, profileStatements, statementSettings } from "./statements.ts";
+import { Cleanup, type Surroundings, startSurroundings } from "./surroundings.ts";
 
-export interface BenchResult {
+export interface BenchResult extends ConditionResults {
   readonly node: string;
   readonly postgres: string;
   readonly fdatasyncP50Ms: number;
@@ -30,8 +33,8 @@ export interface BenchResult {
   readonly latency: LatencyResult | undefined;
   readonly library: LibraryResult | undefined;
   readonly start: StartResult | undefined;
-  /** The most that the called service held, at load; PostgreSQL is not in it. */
-  readonly serviceMemoryBytes: number | undefined;
+  /** The most that the called service held in all its rows; PostgreSQL is not in it. */
+  readonly serviceMemory: MemorySample | undefined;
 }
 
 /** Says what happens now, on stderr: a bench takes minutes. */
@@ -40,13 +43,16 @@ export type Note = (line: string) => void;
 /** Measures everything that the options name. What it started is stopped by `cleanup`, whatever happens. */
 export async function runBench(options: Options, cleanup: Cleanup, note: Note): Promise<BenchResult> {
   const wants = (part: PartName) => options.parts.has(part);
+  note(`this takes some ${inWords(expectedMs(options))}`);
   note("starting the receiver and PostgreSQL");
   const around = await startSurroundings(cleanup, {
     redis: wants("bullmq"),
-    postgresSettings: options.profile ? statementSettings : {},
+    postgresSettings: options.profile ? everyStatement : statementSettings,
   });
   const fdatasync = await fdatasyncP50Ms(around.folder);
-  const { rows, service, engine, left } = await openRows(options, around, cleanup, note);
+  const ofRows = new Cleanup();
+  cleanup.add(() => ofRows.run());
+  const { rows, service, engine, left } = await openRows(options, around, ofRows, note);
   const measured =
     rows.length === 0
       ? []
@@ -56,9 +62,12 @@ export async function runBench(options: Options, cleanup: Cleanup, note: Note): 
           onRound: (round) => note(round === 0 ? "warmed up" : `round ${round} of ${options.rounds}`),
         });
   if (options.profile && engine) await profileEngine(engine, around, note);
-  const memory = service && (await service.process.ask("standing", undefined)).memoryBytes;
+  const serviceMemory = service && (await service.process.ask("standing", undefined)).memory;
   const latency = wants("latency") && service ? await latencyOf(service, around, measured, options, note) : undefined;
-  // What stands idle would take from what comes now.
+  // What stands idle would take from what comes now: processor time, and connections.
+  await ofRows.run();
+  const serviceRow = measured.find(({ name }) => name === "service");
+  const conditions = await measureConditions(options, around, cleanup, serviceRow?.perS.median, note);
   const library = wants("library") ? await measureLibrary(cleanup, options) : undefined;
   if (wants("start")) note("npm start, twice");
   const start = wants("start") ? await measureStart(around.folder, cleanup) : undefined;
@@ -71,7 +80,8 @@ export async function runBench(options: Options, cleanup: Cleanup, note: Note): 
     latency,
     library,
     start,
-    serviceMemoryBytes: memory,
+    serviceMemory,
+    ...conditions,
   };
 }
 
@@ -96,7 +106,7 @@ async function openRows(options: Options, around: Surroundings, cleanup: Cleanup
   await openPeers(["raw"]);
   if (options.parts.has("engine")) {
     const profile = options.profile ? ["--cpu-prof", `--cpu-prof-dir=${profileFolder(around)}`] : [];
-    const open = () => openService(around, cleanup, "engine", profile);
+    const open = () => openService(around, cleanup, "engine", { execArgv: profile });
     engine = options.oneService ? await called() : await open();
     rows.push(engineRow(engine));
   }
@@ -114,7 +124,7 @@ function profileFolder({ folder }: Surroundings): string {
 
 /** Ends the engine: Node writes its profile then. */
 async function profileEngine({ process }: ServiceProcess, around: Surroundings, note: Note): Promise<void> {
-  note(await profileStatements(around.postgres.connectionString));
+  note(await profileStatements(around.postgres.connectionString, ["engine", "service"]));
   await process.ask("stop", undefined);
   await process.stop();
   for (const name of await readdir(profileFolder(around))) {

@@ -14,20 +14,31 @@ export interface LatencyResult {
   readonly callerLateMs: number;
 }
 
+export interface LatencyPlan {
+  readonly ratePerS: number;
+  readonly windows: number;
+  readonly windowMs: number;
+}
+
 const warmUpMs = 1_000;
+/** The last callback that does not come by then never will. */
+const lastComesWithinMs = 60_000;
+const askAgainMs = 20;
 
 /** Open loop at a fixed rate: a call that finds the service busy waits, and its wait counts. */
 export async function measureLatency(
-  { caller, process }: CalledService,
+  { caller }: Pick<CalledService, "caller">,
   { receiver, target }: Surroundings,
-  plan: { readonly ratePerS: number; readonly windows: number; readonly windowMs: number },
+  plan: LatencyPlan,
 ): Promise<LatencyResult> {
   const durationMs = Math.min(warmUpMs, plan.windowMs) + plan.windows * plan.windowMs;
   await receiver.ask("noteArrivals", Math.ceil(plan.ratePerS * (durationMs / 1_000) * 1.5) + 1_000);
-  const { attempts } = await process.ask("standing", undefined);
   const loop = { ratePerS: plan.ratePerS, durationMs, callbackBase: target.url };
   const { scheduledMs, lateMs } = await caller.ask("openLoop", loop);
-  await process.ask("drained", { attempts: attempts + scheduledMs.length });
+  const deadlineMs = performance.now() + lastComesWithinMs;
+  while ((await receiver.ask("missing", scheduledMs.length)) > 0 && performance.now() < deadlineMs) {
+    await new Promise((resolve) => setTimeout(resolve, askAgainMs));
+  }
   const arrivals = await receiver.ask("arrivals", undefined);
   const startMs = (scheduledMs[0] ?? 0) + Math.min(warmUpMs, plan.windowMs);
   const latencies = Array.from({ length: plan.windows }, (): number[] => []);

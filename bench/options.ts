@@ -1,4 +1,9 @@
 import { parseArgs } from "node:util";
+import type { BacklogPlan } from "./backlog.ts";
+import type { IsolationPlan } from "./isolation.ts";
+import type { OpenTransactionPlan } from "./open-transaction.ts";
+import type { RecoveryPlan } from "./recovery.ts";
+import type { ScalePlan } from "./scale.ts";
 
 export const rowNames = [
   "raw",
@@ -13,7 +18,18 @@ export const rowNames = [
 /** What notifications a second are measured of. */
 export type RowName = (typeof rowNames)[number];
 
-const partNames = [...rowNames, "latency", "library", "start"] as const;
+const partNames = [
+  ...rowNames,
+  "latency",
+  "memory",
+  "isolation",
+  "backlog",
+  "open-transaction",
+  "recovery",
+  "scale",
+  "library",
+  "start",
+] as const;
 export type PartName = (typeof partNames)[number];
 
 export interface Options {
@@ -29,18 +45,61 @@ export interface Options {
   readonly calibrateMs: number;
   readonly latencyWindows: number;
   readonly latencyWindowMs: number;
+  readonly memoryMs: number;
+  readonly isolation: Omit<IsolationPlan, "servicePerS">;
+  readonly backlog: BacklogPlan;
+  readonly openTransaction: OpenTransactionPlan;
+  readonly recovery: RecoveryPlan;
+  readonly scale: ScalePlan;
 }
 
 const usageParts = [
   "npm run bench -- [--quick | --smoke] [--rounds n] [--round-ms n] [--profile]",
   `  [--only ${partNames.join(",")}]`,
+  "--quick measures less, and of each part a short form; with --only, of the parts that it names",
 ];
 export const usage = `${usageParts.join("\n")}\n`;
 
 const modes = {
-  full: { rounds: 7, roundMs: 3_000, calibrateMs: 2_000, latencyWindows: 5, latencyWindowMs: 10_000 },
-  quick: { rounds: 5, roundMs: 1_500, calibrateMs: 700, latencyWindows: 5, latencyWindowMs: 3_000 },
-  smoke: { rounds: 1, roundMs: 150, calibrateMs: 0, latencyWindows: 1, latencyWindowMs: 300 },
+  full: {
+    rounds: 7,
+    roundMs: 3_000,
+    calibrateMs: 2_000,
+    latencyWindows: 5,
+    latencyWindowMs: 10_000,
+    memoryMs: 30_000,
+    isolation: { pending: 100_000, windows: 5, windowMs: 10_000 },
+    backlog: { pending: 1_000_000, rounds: 7, rowsPerRound: 10_000 },
+    openTransaction: { pending: 1_000_000, holdMs: 600_000, windowMs: 30_000 },
+    recovery: { downMs: 60_000, maxPerSecond: 100, completionsPerS: 400 },
+    scale: { instances: [1, 2, 4], rounds: 5, roundMs: 3_000 },
+  },
+  quick: {
+    rounds: 5,
+    roundMs: 1_500,
+    calibrateMs: 700,
+    latencyWindows: 5,
+    latencyWindowMs: 3_000,
+    memoryMs: 5_000,
+    isolation: { pending: 20_000, windows: 3, windowMs: 3_000 },
+    backlog: { pending: 200_000, rounds: 3, rowsPerRound: 5_000 },
+    openTransaction: { pending: 200_000, holdMs: 30_000, windowMs: 5_000 },
+    recovery: { downMs: 12_000, maxPerSecond: 100, completionsPerS: 400 },
+    scale: { instances: [1, 2, 4], rounds: 1, roundMs: 1_500 },
+  },
+  smoke: {
+    rounds: 1,
+    roundMs: 150,
+    calibrateMs: 0,
+    latencyWindows: 1,
+    latencyWindowMs: 300,
+    memoryMs: 200,
+    isolation: { pending: 200, windows: 1, windowMs: 300 },
+    backlog: { pending: 2_000, rounds: 1, rowsPerRound: 200 },
+    openTransaction: { pending: 2_000, holdMs: 300, windowMs: 300 },
+    recovery: { downMs: 300, maxPerSecond: 100, completionsPerS: 100 },
+    scale: { instances: [1, 2], rounds: 1, roundMs: 150 },
+  },
 } as const;
 
 const quickParts: readonly PartName[] = ["raw", "engine", "service", "bullmq", "latency"];

@@ -1,7 +1,8 @@
 import type { BenchResult } from "./bench.ts";
 import type { RowName } from "./options.ts";
+import { conditionLines } from "./report-conditions.ts";
+import { line, memoryText, seconds, spreadText } from "./report-lines.ts";
 import { type RowResult, ratio } from "./rounds.ts";
-import type { Spread } from "./statistics.ts";
 
 /** What each row should reach of raw. */
 const targets: Readonly<Partial<Record<RowName, number>>> = {
@@ -41,7 +42,7 @@ function rowLines(rows: readonly RowResult[]): string[] {
 }
 
 function otherLines(result: BenchResult): string[] {
-  const { latency, library, start, serviceMemoryBytes } = result;
+  const { latency, library, start, serviceMemory } = result;
   const ofBullmq = ratio(row(result, "engine"), row(result, "bullmq"));
   const raw = row(result, "raw");
   return [
@@ -72,9 +73,8 @@ function otherLines(result: BenchResult): string[] {
           ),
         ]
       : []),
-    ...(serviceMemoryBytes === undefined
-      ? []
-      : [line("memory of the service at load", `${Math.round(serviceMemoryBytes / 1_048_576)} MB`, "≤ 350 MB")]),
+    ...(serviceMemory ? [line("the service after its rows held", memoryText(serviceMemory), "≤ 350 MB")] : []),
+    ...conditionLines(result),
     ...(start
       ? [
           line("npm start, ready", `first ${seconds(start.firstMs)}, again ${seconds(start.againMs)}`, "≤ 3 s"),
@@ -82,18 +82,6 @@ function otherLines(result: BenchResult): string[] {
         ]
       : []),
   ];
-}
-
-function line(what: string, found: string, wanted: string): string {
-  return `${what.padEnd(39)}${found}${wanted === "" ? "" : `   (${wanted})`}`;
-}
-
-function seconds(ms: number): string {
-  return `${(ms / 1_000).toFixed(2)} s`;
-}
-
-function spreadText({ median, min, max }: Spread): string {
-  return `${median.toFixed(3)} (${min.toFixed(2)}–${max.toFixed(2)})`;
 }
 
 function row(result: BenchResult, name: RowName): RowResult | undefined {

@@ -2,34 +2,44 @@ import { producers, type RoundOutcome } from "./contender.ts";
 import type { RowName } from "./options.ts";
 import type { CallerRound, callerMethods } from "./processes/caller.ts";
 import { type Process, startProcess } from "./processes/channel.ts";
-import type { ServiceAt, serviceMethods } from "./processes/service.ts";
+import type { ServiceAt, ServiceStart, serviceMethods } from "./processes/service.ts";
 import type { Row } from "./rows.ts";
 import type { Cleanup, Surroundings } from "./surroundings.ts";
 
 /** With their default settings, 32 POSTs in flight each: together as many as an instance has slots. */
-const partners = 16;
+export const partners = 16;
 /** Callers that hand over 100 at once: as many completions under way as a quarter of what one group commit queues. */
 const batchCallers = 8;
 const batchSize = 100;
 
-/** Paybell in a process of its own, on a database of its own. */
+/** Paybell in a process of its own. */
 export interface ServiceProcess {
   readonly process: Process<ReturnType<typeof serviceMethods>>;
   readonly at: ServiceAt;
+  readonly databaseUrl: string;
 }
 
+/** On a database of its own, unless it joins others. Without anything said, its partners all have the one receiver. */
 export async function openService(
   around: Surroundings,
   cleanup: Cleanup,
   name: string,
-  execArgv: readonly string[] = [],
+  plan: Partial<ServiceStart> & { readonly execArgv?: readonly string[] } = {},
 ): Promise<ServiceProcess> {
-  const databaseUrl = await around.newDatabase(name);
+  const { execArgv = [], ...given } = plan;
+  const databaseUrl = given.databaseUrl ?? (await around.newDatabase(name));
   const process: ServiceProcess["process"] = startProcess(new URL("./processes/service.ts", import.meta.url), execArgv);
   cleanup.add(() => process.stop());
-  const at = await process.ask("start", { target: around.target, databaseUrl, partners });
+  const register = given.register ?? Array.from({ length: partners }, () => ({ callBackUrl: around.target.url }));
+  const at = await process.ask("start", { ca: around.target.ca, ...given, databaseUrl, register });
   cleanup.add(() => process.ask("stop", undefined));
-  return { process, at };
+  return { process, at, databaseUrl };
+}
+
+/** When others are measured: what stands idle would take from them. */
+export async function closeService({ process }: ServiceProcess): Promise<void> {
+  await process.ask("stop", undefined);
+  await process.stop();
 }
 
 export function engineRow({ process }: ServiceProcess): Row {
@@ -46,8 +56,13 @@ export interface CalledService extends ServiceProcess {
   readonly caller: Process<ReturnType<typeof callerMethods>>;
 }
 
-export async function openCalledService(around: Surroundings, cleanup: Cleanup): Promise<CalledService> {
-  const service = await openService(around, cleanup, "service");
+export async function openCalledService(
+  around: Surroundings,
+  cleanup: Cleanup,
+  name = "service",
+  plan: Partial<ServiceStart> = {},
+): Promise<CalledService> {
+  const service = await openService(around, cleanup, name, plan);
   const caller: CalledService["caller"] = startProcess(new URL("./processes/caller.ts", import.meta.url));
   cleanup.add(() => caller.stop());
   await caller.ask("aim", service.at);

@@ -20,6 +20,19 @@ test("the bench measures raw, the engine, the service and the latency, and leave
   }
 });
 
+test("the bench measures a backlog and several instances, and says what each statement cost", async () => {
+  const cleanup = new Cleanup();
+  try {
+    const options = readOptions(["--smoke", "--only", "backlog,scale"]);
+    const result = await runBench(options, cleanup, () => undefined);
+    expect(result.backlog?.statements.map(({ query }) => query).join("\n")).toContain("INSERT INTO attempts");
+    expect(result.scale?.map(({ instances }) => instances)).toEqual([1, 2]);
+    expect(tableLines(result).join("\n")).toContain("2 instances");
+  } finally {
+    await cleanup.run();
+  }
+}, 60_000);
+
 test("an unknown part is refused by its name", () => {
   expect(() => readOptions(["--only", "raw,engin"])).toThrow(/engin$/);
   expect(() => readOptions(["--rounds", "0"])).toThrow(/--rounds/);

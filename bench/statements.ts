@@ -1,23 +1,88 @@
 import { Client } from "pg";
 
-/** What `--profile` starts PostgreSQL with. */
-export const statementSettings = { shared_preload_libraries: "pg_stat_statements" } as const;
+/**
+ * What PostgreSQL is started with where its statements are measured: of no database by itself, because that costs each
+ * row of the table something.
+ */
+export const statementSettings = {
+  shared_preload_libraries: "pg_stat_statements",
+  "pg_stat_statements.track": "none",
+} as const;
 
-/** The statements that took the most time, of all databases, as lines. */
-export async function profileStatements(serverUrl: string): Promise<string> {
-  const client = new Client({ connectionString: serverUrl });
-  await client.connect();
-  try {
-    await client.query("CREATE EXTENSION IF NOT EXISTS pg_stat_statements");
-    const { rows } = await client.query<{ database: string; line: string }>(`
-      SELECT d.datname AS database, format('%10s ms %8s calls %9s rows %8s ms each  %s',
-        round(s.total_exec_time), s.calls, s.rows, round(s.mean_exec_time::numeric, 3),
-        left(regexp_replace(trim(s.query), '\\s+', ' ', 'g'), 90)) AS line
-      FROM pg_stat_statements s JOIN pg_database d ON d.oid = s.dbid
-      WHERE d.datname = 'engine' OR d.datname = 'service'
-      ORDER BY s.total_exec_time DESC LIMIT 24`);
-    return `statements\n${rows.map(({ database, line }) => `${database.padEnd(8)}${line}`).join("\n")}`;
-  } finally {
-    await client.end();
+/** Of all databases, from the start. */
+export const everyStatement = { ...statementSettings, "pg_stat_statements.track": "top" } as const;
+
+/** One statement of a database, since the last `forget`. */
+export interface StatementCost {
+  readonly query: string;
+  readonly calls: number;
+  readonly rows: number;
+  readonly totalMs: number;
+}
+
+/** What PostgreSQL's statements cost, of each database. */
+export class Statements {
+  readonly #client: Client;
+
+  private constructor(client: Client) {
+    this.#client = client;
   }
+
+  static async open(serverUrl: string): Promise<Statements> {
+    const client = new Client({ connectionString: serverUrl });
+    await client.connect();
+    await client.query("CREATE EXTENSION IF NOT EXISTS pg_stat_statements");
+    return new Statements(client);
+  }
+
+  /** From now on, for connections that come. */
+  async watch(database: string): Promise<void> {
+    await this.#client.query(
+      `ALTER DATABASE ${this.#client.escapeIdentifier(database)} SET pg_stat_statements.track = 'top'`,
+    );
+  }
+
+  async forget(): Promise<void> {
+    await this.#client.query("SELECT pg_stat_statements_reset()");
+  }
+
+  /** Those of the service, of one database: the most expensive first. */
+  async of(database: string): Promise<readonly StatementCost[]> {
+    const { rows } = await this.#client.query<StatementCost>(
+      `SELECT s.query, s.calls::float8 AS calls, s.rows::float8 AS rows, s.total_exec_time AS "totalMs"
+       FROM pg_stat_statements s JOIN pg_database d ON d.oid = s.dbid
+       WHERE d.datname = $1 AND s.toplevel
+       ORDER BY s.total_exec_time DESC`,
+      [database],
+    );
+    return rows;
+  }
+
+  async close(): Promise<void> {
+    await this.#client.end();
+  }
+}
+
+/** The statements that took the most time, of these databases, as lines. */
+export async function profileStatements(serverUrl: string, databases: readonly string[]): Promise<string> {
+  const statements = await Statements.open(serverUrl);
+  try {
+    const found = await Promise.all(databases.map(async (name) => ({ name, costs: await statements.of(name) })));
+    const lines = found.flatMap(({ name, costs }) =>
+      costs.slice(0, 24).map((cost) => `${name.padEnd(8)}${line(cost)}`),
+    );
+    return `statements\n${lines.join("\n")}`;
+  } finally {
+    await statements.close();
+  }
+}
+
+function line({ query, calls, rows, totalMs }: StatementCost): string {
+  const counts = `${totalMs.toFixed(0).padStart(10)} ms ${String(calls).padStart(8)} calls ${String(rows).padStart(9)} rows`;
+  return `${counts} ${(totalMs / calls).toFixed(3).padStart(8)} ms each  ${shortened(query, 90)}`;
+}
+
+/** On one line. */
+export function shortened(query: string, length: number): string {
+  return query.trim().replaceAll(/\s+/g, " ").slice(0, length);
 }

@@ -15,6 +15,8 @@ export type Receiver = Process<ReturnType<typeof receiverMethods>>;
 export interface Surroundings {
   readonly folder: string;
   readonly target: CallbackTarget;
+  /** PEM, of the receiver and of every other callback server here. */
+  readonly certificate: { readonly key: string; readonly cert: string };
   readonly receiver: Receiver;
   readonly postgres: EmbeddedPostgres;
   /** Undefined where it is not wanted or not installed. */
@@ -76,6 +78,7 @@ export async function startSurroundings(
   return {
     folder,
     target: { url, ca },
+    certificate: { key, cert },
     receiver,
     postgres,
     redis,

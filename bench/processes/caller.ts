@@ -20,6 +20,12 @@ export interface OpenLoop {
   readonly callbackBase: string;
 }
 
+export interface Trickle {
+  readonly partnerId: string;
+  readonly ratePerS: number;
+  readonly durationMs: number;
+}
+
 /** Monotonic milliseconds of the machine. */
 export interface OpenLoopOutcome {
   readonly scheduledMs: Float64Array;
@@ -82,6 +88,18 @@ export function callerMethods(process: NodeJS.Process) {
       };
       await Promise.all(Array.from({ length: callers }, run));
       return taken;
+    },
+
+    /** One partner's completions beside everything else, at a fixed rate; its callbacks go where it is registered. */
+    async trickle({ partnerId, ratePerS, durationMs }: Trickle): Promise<void> {
+      const calls: Promise<void>[] = [];
+      const startedMs = performance.now();
+      for (let called = 0; performance.now() - startedMs < durationMs; ) {
+        const dueNow = Math.floor(((performance.now() - startedMs) / 1_000) * ratePerS);
+        for (; called < dueNow; called += 1) calls.push(report([saleCompletion(partnerId, randomUUID())]));
+        await new Promise((resolve) => setTimeout(resolve, 1_000 / ratePerS));
+      }
+      await Promise.all(calls);
     },
 
     /** Calls when the schedule says, whatever became of the calls before: a Poisson process. */

@@ -40,6 +40,8 @@ export function receiverMethods(process: NodeJS.Process) {
     noteArrivals: (size: number): void => {
       arrivals = new Float64Array(size);
     },
+    /** Of the first `size` callbacks, how many did not come yet. */
+    missing: (size: number): number => arrivals.subarray(0, size).filter((cameMs) => cameMs === 0).length,
     /** Monotonic milliseconds of the machine, by index; 0: not come. */
     arrivals: (): Float64Array => arrivals,
   };

@@ -1,126 +1,224 @@
-import { randomUUID } from "node:crypto";
+import { randomBytes, randomUUID } from "node:crypto";
 import { Writable } from "node:stream";
+import { Client } from "pg";
 import { SimulatedAcquirer } from "../../packages/server/src/acquirer/simulator/simulator.ts";
 import { type Service, startService } from "../../packages/server/src/app.ts";
 import type { CompletionRequest } from "../../packages/server/src/commands/request.ts";
 import { readConfig } from "../../packages/server/src/config.ts";
+import type { PartnerId } from "../../packages/server/src/ids.ts";
 import { createLog } from "../../packages/server/src/log.ts";
 import { MasterKey } from "../../packages/server/src/partners/master-key.ts";
-import type { CallbackTarget } from "../callback.ts";
 import { producers, type RoundOutcome } from "../contender.ts";
+import { type MemorySample, MemoryWatch } from "../memory-watch.ts";
 import { saleCompletion } from "../sale.ts";
 import { answer } from "./channel.ts";
 
+/** One that is registered at the start. */
+export interface NewPartner {
+  readonly callBackUrl: string;
+  readonly maxPerSecond?: number;
+}
+
+export interface RegisteredPartner {
+  readonly id: string;
+  readonly apiKey: string;
+}
+
 export interface ServiceStart {
-  readonly target: CallbackTarget;
+  /** PEM: whom callbacks trust. */
+  readonly ca: string;
   readonly databaseUrl: string;
-  /** Partners among which the load is spread, each with the default settings: 32 POSTs in flight. */
-  readonly partners: number;
+  /** Registered here, with the default settings but for what each names. */
+  readonly register: readonly NewPartner[];
+  /** Another instance's, on the same database: its key, and whom it registered. */
+  readonly joins?: Pick<ServiceAt, "masterKey" | "partners">;
+  /** Callbacks are meant to fail: they are counted, and end nothing. */
+  readonly mayFail?: boolean;
 }
 
 export interface ServiceAt {
   readonly url: string;
   readonly operatorToken: string;
-  readonly partners: readonly { readonly id: string; readonly apiKey: string }[];
+  readonly partners: readonly RegisteredPartner[];
+  /** Base64. */
+  readonly masterKey: string;
 }
 
 /** How far it is. */
 export interface ServiceStanding {
-  /** Accepted callbacks, since the start. */
+  /** Callbacks that were accepted, since the start. */
   readonly attempts: number;
+  readonly failed: number;
+  readonly inFlight: number;
   readonly cpuMs: number;
-  readonly memoryBytes: number;
+  /** When it held the most, since the start or since `forgetMemory`. */
+  readonly memory: MemorySample;
+}
+
+export interface Load {
+  readonly durationMs: number;
+  readonly callers: number;
 }
 
 const loopback = ["127.0.0.0/8"];
-const sampleMemoryEveryMs = 100;
 const pollMs = 2;
 
 /** Paybell, whole, with its own HTTP API; completions can be handed over in process as well. */
 export function serviceMethods(process: NodeJS.Process) {
   let service: Service | undefined;
+  let database: Client | undefined;
   let partnerIds: readonly string[] = [];
   let attempts = 0;
+  let failed = 0;
   let failure: string | undefined;
-  let memoryBytesMax = 0;
-  const sampler = setInterval(() => {
-    memoryBytesMax = Math.max(memoryBytesMax, process.memoryUsage.rss());
-  }, sampleMemoryEveryMs);
-  sampler.unref();
+  let mayFail = false;
+  /** Wakes who waits for a number of attempts, the moment it is reached. */
+  let onAttempts: (() => void) | undefined;
+  const memory = new MemoryWatch(process);
 
-  async function start({ target, databaseUrl, partners }: ServiceStart): Promise<ServiceAt> {
+  async function start(plan: ServiceStart): Promise<ServiceAt> {
+    mayFail = plan.mayFail ?? false;
     const operatorToken = randomUUID() + randomUUID();
-    const log = createLog("warn", new Writable({ write: (line, _encoding, done) => process.stderr.write(line, done) }));
+    const masterKey = plan.joins?.masterKey ?? randomBytes(32).toString("base64");
+    const stderr = new Writable({ write: (line, _encoding, done) => process.stderr.write(line, done) });
     service = await startService({
       config: { ...readConfig({}), port: 0, operatorTokens: [operatorToken] },
-      databaseUrl,
-      masterKey: MasterKey.generate(),
+      databaseUrl: plan.databaseUrl,
+      masterKey: MasterKey.parse(masterKey),
       acquirer: new SimulatedAcquirer(),
       acquirerName: "simulator",
-      log,
+      log: createLog(mayFail ? "error" : "warn", stderr),
       sandbox: true,
       hosts: ["127.0.0.1"],
-      callbackCas: [target.ca],
+      callbackCas: [plan.ca],
       onAttempt: (_claimed, { attempt }) => {
         if (attempt.reason === null) attempts += 1;
-        else failure ??= `A callback failed: ${attempt.reason}: ${attempt.detail}`;
+        else {
+          failed += 1;
+          failure ??= `A callback failed: ${attempt.reason}: ${attempt.detail}`;
+        }
+        onAttempts?.();
       },
     });
-    const registered: { readonly id: string; readonly apiKey: string }[] = [];
-    for (let index = 0; index < partners; index += 1) {
+    database = new Client({ connectionString: plan.databaseUrl });
+    await database.connect();
+    const partners = [...(plan.joins?.partners ?? [])];
+    for (const [index, one] of plan.register.entries()) {
       const { partner, secrets } = await service.registry.register({
         name: `Partner ${index}`,
-        callBackUrl: target.url,
+        ...one,
         callbackAddresses: loopback,
         callingAddresses: loopback,
       });
-      registered.push({ id: partner.id, apiKey: secrets.apiKey });
-      await service.directory.find(partner.id);
+      partners.push({ id: partner.id, apiKey: secrets.apiKey });
     }
-    partnerIds = registered.map(({ id }) => id);
-    return { url: (await service.listen())[0] ?? "", operatorToken, partners: registered };
+    for (const { id } of partners) await service.directory.find(id as PartnerId);
+    partnerIds = partners.map(({ id }) => id);
+    return { url: (await service.listen())[0] ?? "", operatorToken, partners, masterKey };
   }
 
   /** Resolves when so many attempts were answered since the start, and each is recorded: no pending row is left. */
   async function drained({ attempts: wanted }: { readonly attempts: number }): Promise<void> {
+    await answered(wanted);
+    // A place is given back with the answer, which is written down a moment later.
+    while (await anyPending()) await new Promise((resolve) => setTimeout(resolve, pollMs));
+  }
+
+  async function answered(wanted: number): Promise<void> {
     while (attempts < wanted || (service?.inFlight() ?? 0) > 0) {
       // It is sent again, and nothing is lost; but it is no measurement any more.
-      if (failure !== undefined) throw new Error(failure);
+      if (failure !== undefined && !mayFail) throw new Error(failure);
       await new Promise((resolve) => setTimeout(resolve, pollMs));
     }
+  }
+
+  async function anyPending(): Promise<boolean> {
+    const found = await database?.query("SELECT FROM pending LIMIT 1");
+    return (found?.rowCount ?? 0) > 0;
+  }
+
+  async function reportOne(partnerId: string): Promise<void> {
+    const completion = saleCompletion(partnerId, randomUUID()) as unknown as CompletionRequest;
+    const [result] = (await service?.reports.report([completion])) ?? [];
+    if (result?.result !== "accepted") throw new Error(`A completion was ${result?.result}.`);
+  }
+
+  /** Completions in process, one after the other for each caller. @returns how many were accepted */
+  async function produce({ durationMs, callers }: Load): Promise<number> {
+    const startedMs = performance.now();
+    let count = 0;
+    const run = async (_: unknown, index: number) => {
+      const partnerId = partnerIds[index % partnerIds.length] ?? "";
+      while (performance.now() - startedMs < durationMs) {
+        await reportOne(partnerId);
+        count += 1;
+      }
+    };
+    await Promise.all(Array.from({ length: callers }, run));
+    return count;
   }
 
   async function round({ durationMs }: { readonly durationMs: number }): Promise<RoundOutcome> {
     const startedMs = performance.now();
     const cpuStart = process.cpuUsage();
     const attemptsBefore = attempts;
-    let count = 0;
-    const produce = async (_: unknown, index: number) => {
-      const partnerId = partnerIds[index % partnerIds.length] ?? "";
-      while (performance.now() - startedMs < durationMs) {
-        const completion = saleCompletion(partnerId, randomUUID()) as unknown as CompletionRequest;
-        const [result] = (await service?.reports.report([completion])) ?? [];
-        if (result?.result !== "accepted") throw new Error(`A completion was ${result?.result}.`);
-        count += 1;
-      }
-    };
-    await Promise.all(Array.from({ length: producers }, produce));
+    const count = await produce({ durationMs, callers: producers });
     await drained({ attempts: attemptsBefore + count });
     const { user, system } = process.cpuUsage(cpuStart);
     return { count, elapsedMs: performance.now() - startedMs, cpuMs: (user + system) / 1_000 };
   }
 
+  /** These partners are sent to, or not: what comes then waits in the database. */
+  async function sending({ to, on }: { readonly to: readonly string[]; readonly on: boolean }): Promise<void> {
+    await Promise.all(to.map((id) => service?.registry.setState(id as PartnerId, on ? "active" : "paused")));
+  }
+
+  /** Sends until `rows` more were accepted, from the first of them on; then nobody is sent to again. */
+  async function drain({ rows }: { readonly rows: number }): Promise<RoundOutcome> {
+    const before = attempts;
+    const cpuStart = process.cpuUsage();
+    let firstMs = 0;
+    let lastMs = 0;
+    const { promise: done, resolve, reject } = Promise.withResolvers<undefined>();
+    onAttempts = () => {
+      if (failure !== undefined) reject(new Error(failure));
+      if (attempts - before === 1) firstMs = performance.now();
+      if (attempts - before === rows) {
+        lastMs = performance.now();
+        resolve(undefined);
+      }
+    };
+    await sending({ to: partnerIds, on: true });
+    await done.finally(() => {
+      onAttempts = undefined;
+    });
+    const { user, system } = process.cpuUsage(cpuStart);
+    await sending({ to: partnerIds, on: false });
+    await answered(attempts);
+    return { count: rows - 1, elapsedMs: lastMs - firstMs, cpuMs: (user + system) / 1_000 };
+  }
+
   return {
     start,
+    produce,
     round,
     drained,
+    sending,
+    drain,
+    /** One completion of each, at the same time. */
+    reportEach: async (partners: readonly string[]): Promise<void> => {
+      await Promise.all(partners.map(reportOne));
+    },
     standing: (): ServiceStanding => {
       const { user, system } = process.cpuUsage();
-      return { attempts, cpuMs: (user + system) / 1_000, memoryBytes: memoryBytesMax };
+      const inFlight = service?.inFlight() ?? 0;
+      return { attempts, failed, inFlight, cpuMs: (user + system) / 1_000, memory: memory.most };
     },
+    forgetMemory: (): void => memory.forget(),
     stop: async (): Promise<void> => {
-      clearInterval(sampler);
+      memory.stop();
       await service?.stop();
+      await database?.end();
     },
   };
 }

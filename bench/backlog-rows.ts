@@ -1,0 +1,85 @@
+import { Client } from "pg";
+
+/** A backlog made by SQL: what a service wrote for real, copied as often as asked. */
+export class BacklogRows {
+  readonly #client: Client;
+  #copies = 0;
+
+  private constructor(client: Client) {
+    this.#client = client;
+  }
+
+  static async open(databaseUrl: string): Promise<BacklogRows> {
+    const client = new Client({ connectionString: databaseUrl });
+    await client.connect();
+    return new BacklogRows(client);
+  }
+
+  /**
+   * Keeps what is pending now, one row for each of some partners, as what is copied. The service sends to none of them
+   * meanwhile: what it claimed would be copied as claimed.
+   */
+  async takeAsTemplates(): Promise<void> {
+    await this.#client.query("CREATE TABLE template_pending AS SELECT * FROM pending");
+    await this.#client.query(
+      `CREATE TABLE template_notifications AS
+       SELECT n.* FROM notifications n JOIN template_pending USING (partner_id, id)`,
+    );
+  }
+
+  /** `rows` more are due, of all partners alike, each with its notification: some 1.5 kB on the disk. */
+  async add(rows: number): Promise<void> {
+    const { rowCount: partners } = await this.#client.query("SELECT FROM template_pending");
+    const each = Math.ceil(rows / Math.max(1, partners ?? 0));
+    const range = [this.#copies + 1, this.#copies + each];
+    this.#copies += each;
+    // The day stands in front of an id: the copies lie in the same piece of history.
+    const id = "(left(t.id::text, 24) || lpad(to_hex(i), 12, '0'))::uuid";
+    const changed = { id, transaction_id: id, chain_id: id, due_at: "t.due_at + i * interval '1 microsecond'" };
+    for (const table of ["notifications", "pending"]) {
+      const names = await this.#columns(table);
+      const values = names.map((name) =>
+        Object.hasOwn(changed, name) ? changed[name as keyof typeof changed] : `t.${name}`,
+      );
+      await this.#client.query(
+        `INSERT INTO ${table} (${names.join(", ")}) SELECT ${values.join(", ")}
+         FROM template_${table} t, generate_series($1::integer, $2::integer) AS i`,
+        range,
+      );
+    }
+  }
+
+  async pending(): Promise<number> {
+    const { rows } = await this.#client.query<{ count: number }>("SELECT count(*)::integer AS count FROM pending");
+    return rows[0]?.count ?? 0;
+  }
+
+  /** Rows of `pending` that are gone and still stand in the table. */
+  async deadPending(): Promise<number> {
+    const { rows } = await this.#client.query<{ dead: number }>(
+      "SELECT n_dead_tup::integer AS dead FROM pg_stat_user_tables WHERE relname = 'pending'",
+    );
+    return rows[0]?.dead ?? 0;
+  }
+
+  /** Nothing of a partner is pending any more, and nothing is known of its endpoints. */
+  async remove(partnerId: string): Promise<void> {
+    for (const table of ["pending", "endpoints"]) {
+      await this.#client.query(`DELETE FROM ${table} WHERE partner_id = $1`, [partnerId]);
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#client.end();
+  }
+
+  /** Whatever the schema is: a column that is new is copied as it is. */
+  async #columns(table: string): Promise<readonly string[]> {
+    const { rows } = await this.#client.query<{ name: string }>(
+      `SELECT attname AS name FROM pg_attribute
+       WHERE attrelid = $1::regclass AND attnum > 0 AND NOT attisdropped AND attgenerated = ''`,
+      [table],
+    );
+    return rows.map(({ name }) => name);
+  }
+}

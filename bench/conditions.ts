@@ -1,0 +1,53 @@
+import { type BacklogResult, measureBacklog } from "./backlog.ts";
+import { type IsolationResult, measureIsolation } from "./isolation.ts";
+import { type MemoryResult, measureMemory } from "./memory.ts";
+import { measureOpenTransaction, type OpenTransactionResult } from "./open-transaction.ts";
+import type { Options, PartName } from "./options.ts";
+import { measureRecovery, type RecoveryResult } from "./recovery.ts";
+import { measureScale, type ScaleStep } from "./scale.ts";
+import { Cleanup, type Surroundings } from "./surroundings.ts";
+
+/** How the service stands what happens to it; undefined what was not measured. */
+export interface ConditionResults {
+  readonly memory: MemoryResult | undefined;
+  readonly isolation: IsolationResult | undefined;
+  readonly backlog: BacklogResult | undefined;
+  readonly openTransaction: OpenTransactionResult | undefined;
+  readonly recovery: RecoveryResult | undefined;
+  readonly scale: readonly ScaleStep[] | undefined;
+}
+
+/**
+ * One after the other, each with services and databases of its own that are gone when the next one begins.
+ *
+ * @param servicePerS what the row "service" came to, if it was measured: isolation runs at half of it
+ */
+export async function measureConditions(
+  options: Options,
+  around: Surroundings,
+  cleanup: Cleanup,
+  servicePerS: number | undefined,
+  note: (line: string) => void,
+): Promise<ConditionResults> {
+  const measure = async <Result>(part: PartName, how: (own: Cleanup) => Promise<Result>) => {
+    if (!options.parts.has(part)) return undefined;
+    note(part);
+    const own = new Cleanup();
+    cleanup.add(() => own.run());
+    const result = await how(own);
+    await own.run();
+    return result;
+  };
+  return {
+    memory: await measure("memory", (own) => measureMemory(around, own, { durationMs: options.memoryMs })),
+    isolation: await measure("isolation", (own) =>
+      measureIsolation(around, own, { ...options.isolation, servicePerS }, note),
+    ),
+    backlog: await measure("backlog", (own) => measureBacklog(around, own, options.backlog, note)),
+    openTransaction: await measure("open-transaction", (own) =>
+      measureOpenTransaction(around, own, options.openTransaction, note),
+    ),
+    recovery: await measure("recovery", (own) => measureRecovery(around, own, options.recovery, note)),
+    scale: await measure("scale", (own) => measureScale(around, own, options.scale, note)),
+  };
+}

@@ -1,0 +1,65 @@
+import { type Options, type PartName, rowNames } from "./options.ts";
+
+/** Services, databases and peers start and stop: seen on two cores. */
+const startMs = 3_000;
+const stopMs = 500;
+/** The slowest that a backlog is written. */
+const rowsWrittenPerMs = 12;
+/** The slowest that one is drained. */
+const rowsDrainedPerMs = 3;
+/** What hangs is waited for after each of the two kinds of trouble. */
+const troubleEndsMs = 20_000;
+/** A probe that waits, twice as long as they were down at most, and the drain. */
+const recoveryEndsMs = 30_000;
+
+/** How long it will take, more or less, in milliseconds: a bench that is waited for says so first. */
+export function expectedMs(options: Options): number {
+  return [...options.parts].reduce((sum, part) => sum + expectedOfMs(part, options), 2 * startMs);
+}
+
+export function inWords(ms: number): string {
+  return ms < 120_000 ? `${Math.round(ms / 5_000) * 5} seconds` : `${Math.round(ms / 60_000)} minutes`;
+}
+
+function expectedOfMs(part: PartName, options: Options): number {
+  const { rounds, roundMs, isolation, backlog, openTransaction, recovery, scale } = options;
+  if (rowNames.some((name) => name === part)) {
+    const calibration = isPeer(part) && options.calibrateMs > 0 ? 3 * (options.calibrateMs + 1_200) : 0;
+    return 1_000 + calibration + (rounds + 1) * (roundMs * 1.1 + 100);
+  }
+  switch (part) {
+    case "latency":
+      return 1_500 + options.latencyWindows * options.latencyWindowMs;
+    case "memory":
+      return startMs + options.memoryMs * 1.05 + stopMs;
+    case "isolation":
+      return startMs + 4 * (1_500 + isolation.windows * isolation.windowMs) + 2 * troubleEndsMs + 3_000;
+    case "backlog": {
+      const written = backlog.pending + (backlog.rounds + 1) * 2 * backlog.rowsPerRound;
+      const drained = (backlog.rounds + 1) * 2 * backlog.rowsPerRound;
+      return 2 * startMs + written / rowsWrittenPerMs + drained / rowsDrainedPerMs;
+    }
+    case "open-transaction":
+      // More is written as often as most of it is drained.
+      return (
+        startMs +
+        (3 * openTransaction.pending) / rowsWrittenPerMs +
+        openTransaction.holdMs +
+        4 * openTransaction.windowMs
+      );
+    case "recovery":
+      return startMs + recovery.downMs * 2 + recoveryEndsMs;
+    case "scale":
+      return scale.rounds * scale.instances.length * (startMs + 2.2 * scale.roundMs + stopMs);
+    case "library":
+      return 1_000 + (rounds + 1) * (roundMs / 2);
+    case "start":
+      return 20_000;
+    default:
+      throw new TypeError(`Nobody knows how long ${part} takes.`);
+  }
+}
+
+function isPeer(part: PartName): boolean {
+  return part === "raw" || part === "bullmq" || part === "graphile-worker" || part === "pg-boss";
+}

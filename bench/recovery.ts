@@ -1,0 +1,136 @@
+import { BacklogRows } from "./backlog-rows.ts";
+import { startProcess } from "./processes/channel.ts";
+import type { partnerSitesMethods } from "./processes/partner-sites.ts";
+import { closeService, openService, partners } from "./service-rows.ts";
+import type { Cleanup, Surroundings } from "./surroundings.ts";
+
+export interface RecoveryPlan {
+  /** How long nobody listens, while completions come. */
+  readonly downMs: number;
+  /** Of half of the partners; the others have no limit a second. */
+  readonly maxPerSecond: number;
+  /** Together. */
+  readonly completionsPerS: number;
+}
+
+export interface RecoveryResult {
+  readonly downMs: number;
+  readonly completions: number;
+  /** POSTs that failed while nobody listened: the breaker keeps them few. */
+  readonly failed: number;
+  /** From the moment they listen again to the first POST, at the partner that waits longest. */
+  readonly firstMs: number;
+  /** From that moment until nothing is pending. */
+  readonly drainedMs: number;
+  /** At one partner: at once, and within a second. */
+  readonly mostAtOnce: number;
+  readonly mostInASecond: number;
+  readonly maxInFlight: number;
+  /** At one of the partners that are limited. */
+  readonly mostInASecondLimited: number;
+  readonly maxPerSecond: number;
+  /** Partners at which others began before the first POST was answered: 0 when a probe goes ahead everywhere. */
+  readonly withoutProbe: number;
+  readonly lost: number;
+  readonly duplicates: number;
+}
+
+/** The default of a partner. */
+const maxInFlight = 32;
+const drainedWithinMs = 900_000;
+const lookEveryMs = 50;
+const waveMs = 100;
+
+/** All receivers go down, completions keep coming, and then all come back in the same moment. */
+export async function measureRecovery(
+  around: Surroundings,
+  cleanup: Cleanup,
+  plan: RecoveryPlan,
+  note: (line: string) => void,
+): Promise<RecoveryResult> {
+  const sites = startProcess<ReturnType<typeof partnerSitesMethods>>(
+    new URL("./processes/partner-sites.ts", import.meta.url),
+  );
+  cleanup.add(() => sites.stop());
+  const url = await sites.ask("serve", around.certificate);
+  const register = Array.from({ length: partners }, (_, index) => ({
+    callBackUrl: `${url}/${index}`,
+    ...(isLimited(index) && { maxPerSecond: plan.maxPerSecond }),
+  }));
+  const service = await openService(around, cleanup, "recovery", { register, mayFail: true });
+  const rows = await BacklogRows.open(service.databaseUrl);
+  cleanup.add(() => rows.close());
+  const to = service.at.partners.map(({ id }) => id);
+  // Connections stand, and everything was gone through once.
+  await service.process.ask("reportEach", to);
+  await untilNothingPending(rows);
+
+  note(`recovery: down for ${plan.downMs / 1_000} s`);
+  await sites.ask("goDown", undefined);
+  const completions = await reportFor(plan, (partnersOf) => service.process.ask("reportEach", partnersOf), to);
+  const { failed } = await service.process.ask("standing", undefined);
+  await sites.ask("forget", undefined);
+  const backMs = await sites.ask("comeBack", undefined);
+  note(`recovery: back, ${completions} to deliver`);
+  const startedMs = performance.now();
+  await untilNothingPending(rows);
+  const drainedMs = performance.now() - startedMs;
+  const seen = await sites.ask("seen", partners);
+  await rows.close();
+  await closeService(service);
+  await sites.stop();
+
+  const unlimited = seen.filter((_, index) => !isLimited(index));
+  const limited = seen.filter((_, index) => isLimited(index));
+  const accepted = sum(seen.map((site) => site.accepted));
+  return {
+    downMs: plan.downMs,
+    completions,
+    failed,
+    firstMs: Math.max(...seen.map((site) => site.firstMs)) - backMs,
+    drainedMs,
+    mostAtOnce: Math.max(...seen.map((site) => site.mostAtOnce)),
+    mostInASecond: Math.max(...unlimited.map((site) => site.mostInASecond)),
+    maxInFlight,
+    mostInASecondLimited: Math.max(...limited.map((site) => site.mostInASecond)),
+    maxPerSecond: plan.maxPerSecond,
+    withoutProbe: seen.filter((site) => site.besideTheFirst > 0).length,
+    lost: completions - accepted,
+    duplicates: sum(seen.map((site) => site.requests)) - accepted,
+  };
+}
+
+function isLimited(index: number): boolean {
+  return index % 2 === 1;
+}
+
+/** Every wave brings each partner as many as the rate asks for. @returns how many there were */
+async function reportFor(
+  { downMs, completionsPerS }: RecoveryPlan,
+  reportEach: (partnersOf: readonly string[]) => Promise<void>,
+  to: readonly string[],
+): Promise<number> {
+  const startedMs = performance.now();
+  let reported = 0;
+  for (;;) {
+    const elapsedMs = performance.now() - startedMs;
+    if (elapsedMs >= downMs) return reported;
+    const due = Math.floor((elapsedMs / 1_000) * completionsPerS) - reported;
+    const wave = Array.from({ length: due }, (_, index) => to[(reported + index) % to.length] ?? "");
+    await reportEach(wave);
+    reported += wave.length;
+    await new Promise((resolve) => setTimeout(resolve, waveMs));
+  }
+}
+
+async function untilNothingPending(rows: BacklogRows): Promise<void> {
+  const deadlineMs = performance.now() + drainedWithinMs;
+  while ((await rows.pending()) > 0) {
+    if (performance.now() > deadlineMs) throw new Error(`Recovery: ${await rows.pending()} are still pending.`);
+    await new Promise((resolve) => setTimeout(resolve, lookEveryMs));
+  }
+}
+
+function sum(values: readonly number[]): number {
+  return values.reduce((total, value) => total + value, 0);
+}
