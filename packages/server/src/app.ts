@@ -7,6 +7,7 @@ import { health } from "./app/health.ts";
 import { maintainHistory } from "./app/history.ts";
 import { listenOn } from "./app/listen.ts";
 import { countAttempt, observeStanding } from "./app/observation.ts";
+import { standingOf } from "./app/standing.ts";
 import { systemClock } from "./clock.ts";
 import type { Config } from "./config.ts";
 import { Alerts } from "./delivery/alerts.ts";
@@ -189,6 +190,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       breaker: (standing, sighting) => afterSighting(standing, sighting, Math.random()),
       onFlush: onFlush("outcomes"),
     });
+    const standing = standingOf({ deliveries, partitions });
     const endpoints = new PostgresEndpoints(database, { alerting: target !== undefined });
     const dispatcher = new Dispatcher({
       store: deliveries,
@@ -286,7 +288,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       endpoints: new EndpointDesk(endpoints, () => dispatcher.endpointsChanged()),
       isRegisteredDevice,
       refusesToken: (token) => acquirer.refusesToken(token),
-      health: () => health({ ping: () => deliveries.ping(), lease, partitions, acquirer: options.acquirerName }),
+      health: () => health({ standing, lease, acquirer: options.acquirerName }),
       clock: systemClock,
       sandbox,
     });
@@ -316,7 +318,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       }, watchBacklogEveryMs),
     ];
     dropOld();
-    observeStanding(metrics, { dispatcher, lease, partitions, deliveries });
+    observeStanding(metrics, { dispatcher, lease, standing });
 
     let stopped: Promise<number | undefined> | undefined;
     const stop = async () => {

@@ -1,24 +1,37 @@
 import type { Health } from "../http/parts.ts";
 import type { Lease } from "../instance.ts";
-import type { Partitions } from "../store/partitions.ts";
+import type { Standing } from "./standing.ts";
 
 const partitionsWarnBelow = 3;
-const databaseTimeoutMs = 2_000;
+const databaseTimeoutMsDefault = 2_000;
 
 export interface HealthParts {
-  readonly ping: () => Promise<void>;
-  readonly lease: Lease;
-  readonly partitions: Pick<Partitions, "partitionsAhead">;
+  readonly standing: Pick<Standing, "ping" | "daysAhead">;
+  readonly lease: Pick<Lease, "remainingMs">;
   /** What stands behind the commands, in words. */
   readonly acquirer: string;
+  /** How long it waits for the database. */
+  readonly databaseTimeoutMs?: number;
 }
 
 /** Whether this instance can take work now, check by check: /readyz. */
 export async function health(parts: HealthParts): Promise<Health> {
+  const { standing, databaseTimeoutMs = databaseTimeoutMsDefault } = parts;
   const leaseMs = parts.lease.remainingMs();
   const [database, daysAhead] = await Promise.all([
-    timed(parts.ping()),
-    parts.partitions.partitionsAhead().catch(() => undefined),
+    timed(
+      standing.ping().then(
+        () => undefined,
+        () => "cannot be reached",
+      ),
+      databaseTimeoutMs,
+      `no answer within ${databaseTimeoutMs / 1_000} s`,
+    ),
+    timed(
+      standing.daysAhead().catch(() => undefined),
+      databaseTimeoutMs,
+      undefined,
+    ),
   ]);
   const checks = {
     database: { ok: database === undefined, detail: database ?? "answers" },
@@ -36,20 +49,14 @@ function historyDetail(daysAhead: number | undefined): string {
   return daysAhead < partitionsWarnBelow ? `warning: only ${days}` : days;
 }
 
-/** Undefined when it succeeded in time; otherwise why not. */
-async function timed(work: Promise<void>): Promise<string | undefined> {
+/** What `work` comes to, or `late` when it takes longer. */
+async function timed<Value>(work: Promise<Value>, timeoutMs: number, late: Value): Promise<Value> {
   let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<string>((resolve) => {
-    timer = setTimeout(() => resolve(`no answer within ${databaseTimeoutMs / 1_000} s`), databaseTimeoutMs);
+  const over = new Promise<Value>((resolve) => {
+    timer = setTimeout(() => resolve(late), timeoutMs);
   });
   try {
-    return await Promise.race([
-      work.then(
-        () => undefined,
-        () => "cannot be reached",
-      ),
-      late,
-    ]);
+    return await Promise.race([work, over]);
   } finally {
     clearTimeout(timer);
   }

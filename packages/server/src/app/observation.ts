@@ -2,8 +2,7 @@ import type { Attempted, Dispatcher } from "../delivery/dispatcher.ts";
 import type { Claimed } from "../delivery/store.ts";
 import type { Lease } from "../instance.ts";
 import type { Metrics } from "../metrics.ts";
-import type { PostgresDeliveries } from "../store/deliveries.ts";
-import type { Partitions } from "../store/partitions.ts";
+import type { Standing } from "./standing.ts";
 
 /** Counts what became of one attempt. */
 export function countAttempt(metrics: Metrics, claimed: Claimed, { attempt, next }: Attempted): void {
@@ -18,21 +17,20 @@ export function countAttempt(metrics: Metrics, claimed: Claimed, { attempt, next
 }
 
 export interface Observed {
-  readonly dispatcher: Dispatcher;
-  readonly lease: Lease;
-  readonly deliveries: PostgresDeliveries;
-  readonly partitions: Partitions;
+  readonly dispatcher: { readonly slots: Pick<Dispatcher["slots"], "taken" | "bytes"> };
+  readonly lease: Pick<Lease, "remainingMs">;
+  readonly standing: Pick<Standing, "pending" | "daysAhead">;
 }
 
 /** Reads, every time somebody looks at the metrics, what stands rather than happens. */
-export function observeStanding(metrics: Metrics, { dispatcher, lease, deliveries, partitions }: Observed): void {
+export function observeStanding(metrics: Metrics, { dispatcher, lease, standing }: Observed): void {
   metrics.onRead(async () => {
     metrics.slotsInUse.set(dispatcher.slots.taken);
     metrics.bytesInFlight.set(dispatcher.slots.bytes);
     metrics.leaseRemainingSeconds.set(lease.remainingMs() / 1_000);
-    const [standing, daysAhead] = await Promise.all([deliveries.standing(), partitions.partitionsAhead()]);
-    metrics.pending.set(standing.count);
-    metrics.oldestPendingSeconds.set(standing.oldestMs === undefined ? 0 : (Date.now() - standing.oldestMs) / 1_000);
+    const [{ count, oldestMs }, daysAhead] = await Promise.all([standing.pending(), standing.daysAhead()]);
+    metrics.pending.set(count);
+    metrics.oldestPendingSeconds.set(oldestMs === undefined ? 0 : (Date.now() - oldestMs) / 1_000);
     metrics.partitionsAhead.set(daysAhead);
   });
 }

@@ -1,0 +1,85 @@
+import { expect, test } from "vitest";
+import { createMetrics } from "../metrics.ts";
+import { health } from "./health.ts";
+import { observeStanding } from "./observation.ts";
+import { standingOf } from "./standing.ts";
+
+/** A database that counts its questions, and answers each when it is told to. */
+function database() {
+  const asked = { ping: 0, standing: 0, partitionsAhead: 0 };
+  let nowMs = 0;
+  let answer: () => Promise<unknown> = () => Promise.resolve();
+  const count = async <Value>(what: keyof typeof asked, value: Value) => {
+    asked[what] += 1;
+    await answer();
+    return value;
+  };
+  const parts = {
+    deliveries: {
+      ping: () => count("ping", undefined),
+      standing: () => count("standing", { count: 3, oldestMs: 0 }),
+    },
+    partitions: { partitionsAhead: () => count("partitionsAhead", 14) },
+  };
+  return {
+    asked,
+    standing: standingOf(parts, () => nowMs),
+    passes: (ms: number) => {
+      nowMs += ms;
+    },
+    answersWith: (next: () => Promise<unknown>) => {
+      answer = next;
+    },
+  };
+}
+
+const lease = { current: () => undefined, remainingMs: () => 5_000 };
+
+test("however often the metrics and /readyz are read, the database is asked once a second", async () => {
+  const { asked, standing, passes } = database();
+  const metrics = createMetrics();
+  const dispatcher = { slots: { taken: 1, bytes: 2 } };
+  observeStanding(metrics, { dispatcher, lease, standing });
+  const look = async () => {
+    const [text, state] = await Promise.all([metrics.text(), health({ standing, lease, acquirer: "simulator" })]);
+    expect(text).toContain("paybell_notifications_pending 3");
+    expect(state.ready).toBe(true);
+  };
+  await Promise.all(Array.from({ length: 20 }, look));
+  passes(999);
+  await look();
+  expect(asked).toEqual({ ping: 1, standing: 1, partitionsAhead: 1 });
+  passes(1);
+  await look();
+  expect(asked).toEqual({ ping: 2, standing: 2, partitionsAhead: 2 });
+  metrics.close();
+});
+
+test("while a question hangs everybody waits for it, and for a second after a failure nobody asks again", async () => {
+  const { asked, standing, passes, answersWith } = database();
+  const hanging = Promise.withResolvers<void>();
+  answersWith(() => hanging.promise);
+  const first = standing.ping();
+  passes(60_000);
+  const second = standing.ping();
+  hanging.reject(new Error("away"));
+  await expect(first).rejects.toThrow("away");
+  await expect(second).rejects.toThrow("away");
+  await expect(standing.ping()).rejects.toThrow("away");
+  expect(asked.ping).toBe(1);
+  answersWith(() => Promise.resolve());
+  passes(1_000);
+  await standing.ping();
+  expect(asked.ping).toBe(2);
+});
+
+test("/readyz tells of a database that does not answer, without waiting for it", async () => {
+  const { standing, answersWith } = database();
+  const never = Promise.withResolvers<void>();
+  answersWith(() => never.promise);
+  const state = await health({ standing, lease, acquirer: "simulator", databaseTimeoutMs: 10 });
+  expect(state).toMatchObject({
+    ready: false,
+    checks: { database: { ok: false }, history: { ok: false, detail: "could not be read" } },
+  });
+});
