@@ -82,7 +82,7 @@ async function whileLocked(tid: string, change: string, values: unknown[], begin
   return begun;
 }
 
-test("commands of one terminal that begin together get its next numbers in a row, and what they take alone", async () => {
+test("commands of one terminal that begin together get its next numbers, and what they take alone", async () => {
   const tid = newTid();
   const takes = [undefined, preAuth, noInvoice, undefined].map((taken) => init(tid, taken && { takes: taken }));
   const begun = await Promise.all(takes.map((one) => store.begin(one)));
@@ -93,7 +93,7 @@ test("commands of one terminal that begin together get its next numbers in a row
   expect(await row("terminals", tid)).toMatchObject({ trace_no: 4, invoice_no: 3, batch_currency: "VND" });
 });
 
-test("the row holds the very facts that were answered, and nothing inside of a value is taken for a number", async () => {
+test("the row holds the very facts that were answered, and no part of a value is taken for a number", async () => {
   const tid = newTid();
   for (const one of [init(tid), init(tid, { takes: preAuth }), init(tid, { takes: noInvoice })]) {
     const begun = await store.begin(one);
@@ -109,10 +109,11 @@ test("the row holds the very facts that were answered, and nothing inside of a v
   }
 });
 
-test("counters run to 999999 and begin again with 000001, also in the middle of what begins together", async () => {
+test("counters run to 999999 and begin again with 000001, also amid what begins together", async () => {
   const tid = newTid();
   await connections.pool.query(
-    "INSERT INTO terminals (partner_id, tid, mid, trace_no, invoice_no, batch_no) VALUES ($1, $2, $3, 999997, 999998, 42)",
+    `INSERT INTO terminals (partner_id, tid, mid, trace_no, invoice_no, batch_no)
+     VALUES ($1, $2, $3, 999997, 999998, 42)`,
     [partnerId, tid, mid],
   );
   const begun = await Promise.all([1, 2, 3, 4].map(() => store.begin(init(tid))));
@@ -129,7 +130,7 @@ test("counters run to 999999 and begin again with 000001, also in the middle of 
   }
 });
 
-test("a reqId used before begins nothing and uses no number up: same body, other body, reversed before arrival", async () => {
+test("a reqId used before begins nothing and uses no number up, nor does one reversed before it arrived", async () => {
   const [tid, other] = [newTid(), newTid()];
   const first = init(tid);
   await store.begin(first);
@@ -211,8 +212,10 @@ describe("what another instance does between the look and the lock", () => {
     const tid = newTid();
     await store.begin(init(tid, { takes: preAuth }));
     const begins = `
-      WITH bound AS (UPDATE terminals SET batch_currency = 'VND' WHERE tid = $1 RETURNING partner_id, tid, batch_id)
-      INSERT INTO transactions (partner_id, id, origin, command, state, req_id, chain_id, facts, tid, batch_id, currency)
+      WITH bound AS (
+        UPDATE terminals SET batch_currency = 'VND' WHERE tid = $1 RETURNING partner_id, tid, batch_id)
+      INSERT INTO transactions (partner_id, id, origin, command, state, req_id, chain_id, facts, tid, batch_id,
+        currency)
       SELECT partner_id, $2::uuid, 'command', 'SALE', 'INIT', $2::text, $2::uuid, '{"fields":{}}', tid, batch_id, 'VND' FROM bound`;
     const dollars = () => store.begin(init(tid, { currency: "USD", ...change }));
     const id = newId();

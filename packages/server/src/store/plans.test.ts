@@ -206,7 +206,7 @@ const works: readonly (readonly [string, readonly string[], () => Promise<unknow
   ],
   [
     "a command that begins by steps, and its reqId",
-    ["t.req_id = i.req_id", "FOR UPDATE OF t", "INSERT INTO transactions", "t.state = 'INIT' LIMIT 1"],
+    ["t.req_id = i.req_id", "FOR UPDATE OF t", "INSERT INTO transactions", "t.state = 'SUCCESS' LIMIT 1"],
     () => several(beginBySteps),
   ],
   [

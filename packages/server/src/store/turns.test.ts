@@ -38,7 +38,7 @@ afterAll(async () => {
 
 const dollars = { currency: "USD" };
 
-test(`a batch of ${declined.toLocaleString("en")} declined commands costs no more to judge a currency in than an empty one`, {
+test("a batch of 100,000 declined commands costs no more to judge a currency in than an empty one", {
   timeout: 120_000,
 }, async () => {
   const tid = "T0000001";

@@ -18,8 +18,8 @@ const lock = {
 // A currency that no command in the open batch stands for any more does not bind the next one. Asked in a statement of
 // its own once the terminals are locked: the one that locks them looks at everything else as it was before it waited,
 // and would miss what another instance began meanwhile.
-// Measured: one look-up for each state, whatever else the batch holds; what is not an ERROR, asked for as such, read all
-// 100,000 declined rows of a batch.
+// Measured: one look-up for each state, 4 pages; what is not an ERROR, asked for as such, read all 100,000 declined rows
+// of a batch.
 const bound = {
   name: "bound_batches",
   text: `
@@ -28,7 +28,8 @@ const bound = {
       (SELECT true FROM transactions t
         WHERE t.partner_id = i.partner_id AND t.batch_id = i.batch_id AND t.state = 'SUCCESS' LIMIT 1),
       (SELECT true FROM transactions t
-        WHERE t.partner_id = i.partner_id AND t.tid = i.tid AND t.batch_id = i.batch_id AND t.state = 'INIT' LIMIT 1))`,
+        WHERE t.partner_id = i.partner_id AND t.tid = i.tid AND t.batch_id = i.batch_id
+          AND t.state = 'INIT' LIMIT 1))`,
 };
 
 // A terminal comes into being with its first command.
