@@ -1,0 +1,92 @@
+import type { Result } from "./certify.ts";
+import type { FindingCode, Words } from "./findings.ts";
+import type { Came } from "./post.ts";
+
+export type DiagnosisCode = "stopped_answering" | "verifies_nothing" | "takes_nothing" | "clock_off";
+
+/** What several failures have in common. */
+export interface Diagnosis extends Words {
+  readonly code: DiagnosisCode;
+  /** The cases that fail for it, the one that shows it best first. */
+  readonly cases: readonly string[];
+}
+
+/** Freshness allows 300 s; what is seen of the other clock has whole seconds, and was on its way. */
+const clockToleranceMs = 295_000;
+
+/** What is to be mended first: until then the other findings say little. */
+export function diagnose(results: readonly Result[]): readonly Diagnosis[] {
+  return [stopped(results), clockOff(results) ?? takesNothing(results), verifiesNothing(results)].filter(
+    (diagnosis) => diagnosis !== undefined,
+  );
+}
+
+/** It took connections, and does no longer. */
+function stopped(results: readonly Result[]): Diagnosis | undefined {
+  const at = results.findIndex(({ finding }) => finding?.code === "no_connection");
+  const [last, lost] = [results[at - 1], results[at]];
+  // With an earlier post of its own answered, the case says better itself what ended the endpoint.
+  if (last === undefined || lost === undefined || lost.exchanges.length > 1) return undefined;
+  return {
+    code: "stopped_answering",
+    cases: [lost.code],
+    means: `After ${last.code} the endpoint takes no more connections: as a rule its process has ended.`,
+    mend: `Look in your log for what ${last.code} threw. No request may end the process.`,
+  };
+}
+
+/** Every authentic notification fails in the same way, so each case's own words are beside the point. */
+function takesNothing(results: readonly Result[]): Diagnosis | undefined {
+  const tried = results.filter(({ expects, verdict }) => expects === "accepted" && verdict !== "not_run");
+  const [first] = tried;
+  const { code, means, mend } = first?.finding ?? {};
+  if (first === undefined || code === undefined || means === undefined || mend === undefined) return undefined;
+  const isSame = ({ finding, exchanges }: Result) =>
+    finding?.code === code &&
+    exchanges.length > 0 &&
+    statusOf(exchanges.at(-1)?.came) === statusOf(first.exchanges[0]?.came);
+  if (tried.length < 2 || !tried.every(isSame)) return undefined;
+  const proveNothing = code === "refused_authentic" ? " What it refused rightly proves nothing until then." : "";
+  const others = results.filter(({ expects, finding }) => {
+    return expects === "refused" && finding?.means === means && finding.mend === mend;
+  });
+  const failed = [...tried, ...others].map((one) => one.code);
+  return { code: "takes_nothing", cases: failed, means: `${means}${proveNothing}`, mend };
+}
+
+function verifiesNothing(results: readonly Result[]): Diagnosis | undefined {
+  const tried = results.filter(({ expects, exchanges }) => expects === "refused" && exchanges.length > 0);
+  const accepted = tried.filter(({ finding }) => finding?.code === ("accepted_forgery" satisfies FindingCode));
+  const forged = accepted.filter(({ code }) => code !== "wrong-method");
+  if (forged.length < 4 || forged.length < tried.length - 1) return undefined;
+  return {
+    code: "verifies_nothing",
+    cases: accepted.map(({ code }) => code),
+    means: "The endpoint answers 2xx to whatever it is sent. Anybody can report payments to it that never were.",
+    mend:
+      "Verify webhook-signature and freshness, open data, verify signature, and only then answer 2xx; 400 when " +
+      "any of it fails. @paybell/partner does it in JavaScript (docs/partner/receive.md); for another language see " +
+      "docs/partner/other-languages.md.",
+  };
+}
+
+/** HTTP answers carry the sender's time. */
+function clockOff(results: readonly Result[]): Diagnosis | undefined {
+  const refused = results.filter(({ finding }) => finding?.code === "refused_authentic");
+  const { came, atMs = 0 } = refused[0]?.exchanges.at(-1) ?? {};
+  const date = came !== undefined && "status" in came ? Date.parse(came.headers.date ?? "") : Number.NaN;
+  const aheadMs = date - atMs;
+  if (Number.isNaN(aheadMs) || Math.abs(aheadMs) < clockToleranceMs) return undefined;
+  const off = `${Math.round(Math.abs(aheadMs) / 1_000)} s ${aheadMs > 0 ? "ahead of" : "behind"}`;
+  return {
+    code: "clock_off",
+    cases: refused.map(({ code }) => code),
+    means: `The endpoint's clock is ${off} this machine's. Freshness allows 300 s: it refuses every notification.`,
+    mend: "Set the clock by NTP (timedatectl), on the machine that is wrong.",
+  };
+}
+
+function statusOf(came: Came | undefined): number | string {
+  if (came === undefined) return "";
+  return "status" in came ? came.status : came.failure;
+}

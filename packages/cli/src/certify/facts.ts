@@ -1,0 +1,102 @@
+import { randomUUID } from "node:crypto";
+import type { CardIpn, SettlementEntry, SettlementIpn, UnsignedIpn } from "@paybell/contract";
+
+type CardFacts = Partial<UnsignedIpn<CardIpn>>;
+export type SettlementFacts = Partial<UnsignedIpn<SettlementIpn>>;
+
+/** By these a partner's program tells what certify sent, and throws it away. */
+export const marks = {
+  /** merchantTransId begins with it, in both bodies. */
+  merchantTransId: "CERTIFY-",
+  tid: "CERTIFY1",
+  mid: "CERTIFY00000001",
+} as const;
+
+/** The IPNs of one run: facts that are plausible, and say of themselves that they are made up. */
+export class Facts {
+  /** Tells one run's notifications from another's. */
+  readonly run: string;
+  readonly #nowMs: () => number;
+  #traceNo = 0;
+
+  constructor(run: string, nowMs: () => number) {
+    this.run = run;
+    this.#nowMs = nowMs;
+  }
+
+  /** An approved card command of 1 VND. */
+  card(code: string, changes: CardFacts = {}): CardFacts & { readonly id: string; readonly reqId: string } {
+    const traceNo = this.#nextTraceNo();
+    return {
+      ...this.#both(code),
+      aid: "A0000000031010",
+      amount: "1",
+      appName: "Paybell certify",
+      approveCode: "000000",
+      billId: "CERTIFY",
+      cardHolder: "TEST CARD",
+      cardNumber: "411111******1111",
+      cardScheme: "VISA",
+      currency: "VND",
+      invoiceNo: traceNo,
+      isoResponseCode: "00",
+      merchantId: marks.mid,
+      merchantName: "Paybell certify",
+      paymentType: "card",
+      refId: `000000${traceNo}`,
+      swipeType: "C",
+      traceNo,
+      transDateTime: this.#time(),
+      transaction_type: "SALE",
+      ...changes,
+    };
+  }
+
+  /** A Void, or a PreAuth-Complete: it has an id and a reqId of its own, and the rest of what it follows. */
+  following(original: CardFacts, changes: CardFacts): CardFacts & { readonly id: string; readonly reqId: string } {
+    const own = { id: randomUUID(), reqId: randomUUID(), traceNo: this.#nextTraceNo(), transDateTime: this.#time() };
+    return { ...original, ...own, ...changes };
+  }
+
+  /** A batch of Sales of 1 VND each. */
+  settlement(code: string, settlementList: SettlementEntry[], changes: SettlementFacts = {}): SettlementFacts {
+    const count = String(settlementList.length);
+    return {
+      ...this.#both(code),
+      quantity: count,
+      saleQuantity: count,
+      saleTotalAmount: count,
+      settlementList,
+      totalAmount: count,
+      transaction_time: this.#time(),
+      transaction_type: "SETTLE",
+      voidQuantity: "0",
+      voidTotalAmount: "0",
+      ...changes,
+    };
+  }
+
+  #both(code: string) {
+    return {
+      batchNo: "000001",
+      deviceId: "CERTIFY",
+      extraData: JSON.stringify({ test: true, note: "Made up by paybell certify: no card was charged." }),
+      id: randomUUID(),
+      merchantTransId: `${marks.merchantTransId}${this.run}-${code}`,
+      mid: marks.mid,
+      reqId: randomUUID(),
+      status: "SUCCESS",
+      tid: marks.tid,
+    };
+  }
+
+  #nextTraceNo(): string {
+    this.#traceNo += 1;
+    return String(this.#traceNo).padStart(6, "0");
+  }
+
+  /** yyyymmddhhmmss, UTC. */
+  #time(): string {
+    return new Date(this.#nowMs()).toISOString().replaceAll(/[-:T]|\..*$/g, "");
+  }
+}

@@ -1,0 +1,93 @@
+/** What was wrong with an answer: stable words for a program. */
+export type FindingCode =
+  | "accepted_forgery"
+  | "answered_early"
+  | "bad_response"
+  | "distinguishable"
+  | "gone"
+  | "no_connection"
+  | "not_served"
+  | "rate_limited"
+  | "redirect"
+  | "refused_authentic"
+  | "reset"
+  | "server_error"
+  | "timeout"
+  | "tls"
+  | "too_large";
+
+export interface Words {
+  /** What it comes to where the cards are. */
+  readonly means: string;
+  readonly mend: string;
+}
+
+const repeated =
+  "Paybell takes this as not received: it repeats the notification for about three days, then parks it. " +
+  "The customer has paid, and your books do not know.";
+
+/** Where a case says nothing of its own. */
+export const findings: Readonly<Record<FindingCode, Words>> = {
+  accepted_forgery: {
+    means: "Whoever knows the URL can report a payment that never was: goods leave, and no money comes.",
+    mend: "Verify before anything else, and answer 400 when it fails. docs/partner/other-languages.md has the steps.",
+  },
+  answered_early: {
+    means: "A 2xx ends the delivery. It was given before all had come: what is lost after it is never sent again.",
+    mend: "Read the whole body, verify it, store the IPN, and answer then.",
+  },
+  bad_response: {
+    means: `What came is no HTTP answer. ${repeated}`,
+    mend: "Check what listens on this port: the endpoint has to speak HTTP/1.1.",
+  },
+  distinguishable: {
+    means: "Answers that differ tell a forger which check failed, and so how far a forgery got.",
+    mend: "Answer every one of them alike: one status, one body. Write the reason to your own log.",
+  },
+  gone: {
+    means: "410 says that the URL is given up: Paybell stops delivering to it until somebody resumes it by hand.",
+    mend: "Never answer 410 to a POST: 400 for what is not authentic, 5xx for what should come again.",
+  },
+  no_connection: {
+    means: `Paybell cannot reach it either. ${repeated}`,
+    mend: "Start the endpoint, and check the host and the port of the URL.",
+  },
+  not_served: {
+    means: `Nothing takes a POST at this path. ${repeated}`,
+    mend: "Check the path of the URL, and that the route is there for POST.",
+  },
+  rate_limited: {
+    means: "Paybell sends as fast as terminals sell, and waits when it is told to: IPNs come late, then minutes late.",
+    mend: "Exempt the addresses of Paybell from the rate limit, or agree on maxPerSecond with the operator.",
+  },
+  redirect: {
+    means: `Paybell never follows a redirect. ${repeated}`,
+    mend: "Register the URL that the redirect names (https, the exact path, with or without the last slash).",
+  },
+  refused_authentic: {
+    means: repeated,
+    mend:
+      "Your own log knows the reason. As a rule a key is not the one that registration showed, the body was parsed " +
+      "before it was verified, or cipher, encoding or signing differ from what is registered (GET /v1/self).",
+  },
+  reset: {
+    means: `The connection ended before there was an answer. ${repeated}`,
+    mend: "Look for a crash in your log, and for a proxy that cuts the connection.",
+  },
+  server_error: {
+    means: repeated,
+    mend: "Look for what was thrown in your log.",
+  },
+  timeout: {
+    means: `Paybell waits 15 s for the whole answer, no longer. ${repeated}`,
+    mend: "Store the IPN, answer, and do the slow part afterwards, from what you stored.",
+  },
+  tls: {
+    means: `Paybell calls nobody whom it cannot trust to be you. ${repeated}`,
+    mend: "Serve the whole certificate chain for this host name. Give one of your own making with --ca.",
+  },
+  too_large: {
+    means: `A limit refused the body before your program saw it. ${repeated}`,
+    mend: "Raise the limit of the framework and of every proxy before it.",
+  },
+};

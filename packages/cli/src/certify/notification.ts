@@ -1,0 +1,109 @@
+import { randomUUID } from "node:crypto";
+import {
+  contractVersion,
+  headerNames,
+  type IpnKind,
+  type NotifiedCommand,
+  seal,
+  sign,
+  signedString,
+  toWire,
+  type WireNames,
+  webhookSignature,
+} from "@paybell/contract";
+import type { SealerKeys } from "./keys.ts";
+
+/** One notification: the same content and webhook-id however often it is posted. */
+export interface Notification {
+  readonly kind: IpnKind;
+  readonly command: NotifiedCommand;
+  /** By the tables' names. */
+  readonly facts: Readonly<Record<string, unknown>>;
+  readonly notificationId: string;
+  readonly originalId?: string | undefined;
+  readonly outOfOrder?: boolean;
+}
+
+/** One request to the endpoint. */
+export interface Post {
+  readonly method: "POST" | "GET";
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+  /** `slow`: in many pieces. `cut`: half of it, then the connection ends. Default: at once. */
+  readonly pace?: "slow" | "cut";
+}
+
+/** Where a post leaves the way that the service goes; each is applied at its own step, in this order. */
+export interface Deviation {
+  readonly wireNames?: WireNames;
+  /** The IPN before it is signed. */
+  readonly unsigned?: (wire: Record<string, unknown>) => Record<string, unknown>;
+  /** The IPN's own signature. */
+  readonly signature?: (signature: string) => string;
+  /** The IPN after it was signed. */
+  readonly signed?: (wire: Record<string, unknown>) => Record<string, unknown>;
+  /** The IPN's JSON text before it is sealed. */
+  readonly text?: (text: string) => string;
+  readonly keys?: Partial<SealerKeys>;
+  /** The body before the headers sign it. */
+  readonly body?: (body: string) => string;
+  /** The body after the headers signed it. */
+  readonly sentBody?: (body: string) => string;
+  /** How long before now it was signed; negative: after now. */
+  readonly ageSeconds?: number;
+  readonly headers?: (headers: Record<string, string>) => Record<string, string>;
+  readonly attempt?: number;
+  readonly pace?: "slow" | "cut";
+}
+
+export function cardNotification(
+  command: NotifiedCommand,
+  facts: Notification["facts"],
+  more: Pick<Notification, "originalId" | "outOfOrder"> = {},
+): Notification {
+  return { kind: "card", command, facts, notificationId: randomUUID(), ...more };
+}
+
+export function settlementNotification(facts: object): Notification {
+  return { kind: "settlement", command: "SETTLEMENT", facts: { ...facts }, notificationId: randomUUID() };
+}
+
+/** Signs and seals as the service does at each attempt (sections 4.1 and 5), but for what deviates. */
+export function makePost(keys: SealerKeys, notification: Notification, nowMs: number, deviation: Deviation = {}): Post {
+  const { signing, sealing, encryptionKey, signingKey, webhookSecret } = { ...keys, ...deviation.keys };
+  const { unsigned = same, signature = same, signed = same, text = same, body = same, sentBody = same } = deviation;
+  const wire = unsigned(toWire(notification.kind, notification.facts, deviation.wireNames ?? "table"));
+  const signatureFound = sign(signedString(notification.kind, wire, signing), signingKey);
+  const content = text(JSON.stringify(signed({ ...wire, signature: signature(signatureFound) })));
+  const bodySigned = body(JSON.stringify({ data: seal(content, sealing, encryptionKey) }));
+  const timestampS = Math.floor(nowMs / 1_000) - (deviation.ageSeconds ?? 0);
+  const headers: Record<string, string> = {
+    ...plainHeaders,
+    [headerNames.id]: notification.notificationId,
+    [headerNames.timestamp]: String(timestampS),
+    [headerNames.signature]: webhookSignature(notification.notificationId, timestampS, bodySigned, webhookSecret),
+    [headerNames.attempt]: String(deviation.attempt ?? 1),
+    [headerNames.contract]: contractVersion,
+    [headerNames.command]: notification.command,
+  };
+  if (sealing.cipher !== "jwe" && encryptionKey.id !== "") headers[headerNames.key] = encryptionKey.id;
+  if (notification.originalId !== undefined) headers[headerNames.originalTransaction] = notification.originalId;
+  if (notification.outOfOrder === true) headers[headerNames.outOfOrder] = "1";
+  return {
+    method: "POST",
+    headers: (deviation.headers ?? same)(headers),
+    body: sentBody(bodySigned),
+    ...(deviation.pace === undefined ? {} : { pace: deviation.pace }),
+  };
+}
+
+/** Those of section 4.1, and who it is. */
+export const plainHeaders = {
+  accept: "application/json",
+  "content-type": "application/json",
+  "user-agent": "Paybell certify",
+} as const;
+
+function same<Value>(value: Value): Value {
+  return value;
+}

@@ -1,0 +1,189 @@
+import { once } from "node:events";
+import { type ClientRequest, type IncomingMessage, request as requestHttp } from "node:http";
+import { request as requestHttps } from "node:https";
+import { setTimeout as pause } from "node:timers/promises";
+import { rootCertificates } from "node:tls";
+import type { Post } from "./notification.ts";
+
+/** What came to one post. */
+export type Came = Answered | Unanswered;
+
+export interface Answered {
+  readonly status: number;
+  readonly ms: number;
+  /** The first 4 KiB. */
+  readonly body: Buffer;
+  readonly headers: IncomingMessage["headers"];
+  /** The answer came before the last piece of the body was sent. */
+  readonly early: boolean;
+}
+
+export interface Unanswered {
+  /**
+   * `no_connection`: nobody is there. `tls`: no HTTPS, or a certificate that is not trusted. `timeout`: no answer in
+   * time. `reset`: the connection was cut. `bad_response`: it is no HTTP.
+   */
+  readonly failure: "no_connection" | "tls" | "timeout" | "reset" | "bad_response";
+  readonly detail: string;
+  readonly ms: number;
+}
+
+export interface PostOptions {
+  /** A certificate to trust beside the well-known authorities, in PEM. */
+  readonly ca?: string | undefined;
+  /** From the moment the body is whole. */
+  readonly timeoutMs: number;
+  readonly connectTimeoutMs: number;
+  /** A slow body's pieces, and the time between two of them. */
+  readonly pieces: number;
+  readonly gapMs: number;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** As long as the service waits for an acknowledgement. */
+export const postDefaults = { timeoutMs: 15_000, connectTimeoutMs: 5_000, pieces: 20, gapMs: 100 } as const;
+
+const answerBytesKept = 4 * 1_024;
+/** The status line has decided: what becomes of the body after it is not waited for longer. */
+const bodyWaitMs = 1_000;
+/** For an endpoint to see that a connection ended. */
+const cutWaitMs = 1_000;
+
+/**
+ * One request, over a connection of its own. What went wrong is what came: it rejects only when the signal aborts.
+ */
+export async function post(url: URL, sent: Post, options: PostOptions): Promise<Came> {
+  options.signal?.throwIfAborted();
+  const body = Buffer.from(sent.body);
+  const startedMs = performance.now();
+  const elapsedMs = () => Math.round(performance.now() - startedMs);
+  const request = open(url, sent, body, options);
+  // Once it is answered, the rest of its body may fail to be sent: the answer stands.
+  request.on("error", () => undefined);
+  const limits: NodeJS.Timeout[] = [];
+  const limit = (ms: number, failure: "no_connection" | "timeout", what: string) =>
+    limits.push(setTimeout(() => request.destroy(new TooLate(failure, `${what} within ${ms / 1_000} s`)), ms));
+  limit(options.connectTimeoutMs, "no_connection", "no connection");
+
+  let connected = false;
+  request.once("socket", (socket) => {
+    socket.once(url.protocol === "https:" ? "secureConnect" : "connect", () => {
+      connected = true;
+      clearTimeout(limits[0]);
+    });
+  });
+  let whole = false;
+  const came = headOf(request).then(
+    async (message): Promise<Came> => {
+      const head = { status: message.statusCode ?? 0, ms: elapsedMs(), headers: message.headers, early: !whole };
+      return { ...head, body: await startOf(message) };
+    },
+    (error: unknown): Came => ({ ...failureOf(error, connected), ms: elapsedMs() }),
+  );
+  try {
+    await send(request, sent, body, came, options);
+    whole = true;
+    limit(sent.pace === "cut" ? cutWaitMs : options.timeoutMs, "timeout", "no answer");
+    return await came;
+  } finally {
+    for (const timer of limits) clearTimeout(timer);
+    request.destroy();
+    options.signal?.throwIfAborted();
+  }
+}
+
+function open(url: URL, { method, headers }: Post, body: Buffer, { ca, signal }: PostOptions): ClientRequest {
+  const trusted = ca === undefined ? {} : { ca: [...rootCertificates, ca] };
+  const given = {
+    method,
+    headers: method === "GET" ? headers : { ...headers, "content-length": body.length },
+    agent: false as const,
+    ...(signal === undefined ? {} : { signal }),
+  };
+  if (url.protocol === "http:") return requestHttp(url, given);
+  return requestHttps(url, { ...given, ...trusted, minVersion: "TLSv1.2" });
+}
+
+async function send(
+  request: ClientRequest,
+  { pace }: Post,
+  body: Buffer,
+  came: Promise<Came>,
+  options: PostOptions,
+): Promise<void> {
+  if (pace === "slow") return trickle(request, body, came, options);
+  if (pace === undefined) return void request.end(body);
+  // Half closed: when the endpoint closes too, it has seen the end, and whatever that does to it is done.
+  request.write(body.subarray(0, body.length / 2), () => request.socket?.end());
+}
+
+/** In pieces, with time between them. Whoever answers before the last one has not seen all of it. */
+async function trickle(
+  request: ClientRequest,
+  body: Buffer,
+  came: Promise<Came>,
+  { pieces, gapMs }: PostOptions,
+): Promise<void> {
+  const answered = new AbortController();
+  const stop = () => answered.abort();
+  came.then(stop, stop);
+  const size = Math.ceil(body.length / pieces);
+  for (let at = 0; at < body.length; at += size) {
+    if (at > 0) await pause(gapMs, undefined, { signal: answered.signal }).catch(() => undefined);
+    if (answered.signal.aborted) return;
+    request.write(body.subarray(at, at + size));
+  }
+  request.end();
+}
+
+async function headOf(request: ClientRequest): Promise<IncomingMessage> {
+  const [message] = (await once(request, "response")) as [IncomingMessage];
+  return message;
+}
+
+/** What comes of the body in time, and no more than is kept. */
+function startOf(message: IncomingMessage): Promise<Buffer> {
+  return new Promise((resolve) => {
+    const chunks: Buffer[] = [];
+    let bytes = 0;
+    const timer = setTimeout(end, bodyWaitMs);
+    message.on("data", (chunk: Buffer) => {
+      chunks.push(chunk);
+      bytes += chunk.length;
+      if (bytes >= answerBytesKept) end();
+    });
+    message.once("close", end);
+    message.on("error", end);
+
+    function end(): void {
+      clearTimeout(timer);
+      resolve(Buffer.concat(chunks).subarray(0, answerBytesKept));
+    }
+  });
+}
+
+class TooLate extends Error {
+  readonly failure: "no_connection" | "timeout";
+
+  constructor(failure: "no_connection" | "timeout", message: string) {
+    super(message);
+    this.failure = failure;
+  }
+}
+
+const nobodyThere = new Set(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNREACH", "ENETUNREACH", "ETIMEDOUT"]);
+
+function failureOf(error: unknown, connected: boolean): Pick<Unanswered, "failure" | "detail"> {
+  if (error instanceof TooLate) return { failure: error.failure, detail: error.message };
+  // Of an attempt at several addresses, the first failure speaks for all.
+  const first = error instanceof AggregateError ? (error.errors[0] as unknown) : error;
+  const { code = "", message = String(first) } = Object(first) as { code?: string; message?: string };
+  const words = message.length > 200 ? `${message.slice(0, 200)}…` : message;
+  if (/wrong version number|packet length too long/.test(message)) {
+    return { failure: "tls", detail: "what answers on this port speaks no TLS" };
+  }
+  const detail = code === "" || words.includes(code) ? words : `${words} (${code})`;
+  if (nobodyThere.has(code)) return { failure: "no_connection", detail };
+  if (!connected) return { failure: code === "ECONNRESET" ? "no_connection" : "tls", detail };
+  return { failure: code.startsWith("HPE_") ? "bad_response" : "reset", detail };
+}

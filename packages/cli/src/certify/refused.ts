@@ -1,0 +1,165 @@
+import { type Cipher, headerNames } from "@paybell/contract";
+import type { Bench, Case, Step } from "./case.ts";
+import type { Words } from "./findings.ts";
+import { strangeKey, strangeSealingKey } from "./keys.ts";
+import { cardNotification, type Deviation, settlementNotification } from "./notification.ts";
+
+/** Twice what freshness allows. */
+const farSeconds = 600;
+
+const forgedSale = "Whoever can send this can report a payment that never was: goods leave, and no money comes.";
+
+const ambiguous = "Two programs that read one IPN can see two values: one ships what the other did not book.";
+
+const crashed: Words = {
+  means:
+    "Whoever probes the URL sees that this message got further than others, and fills your log. A real notification " +
+    "that breaks in the same way is repeated for three days.",
+  mend: "Catch what fails while a message is verified and opened (base64, decryption, UTF-8, JSON); answer 400.",
+};
+
+/** What the service never sends: forged, altered, replayed. To be answered 4xx, always alike. */
+export const refusedCases: readonly Case[] = [
+  forged("bad-signature", "a Sale whose signature is another's", {
+    deviation: { signature: (signature) => signature.replaceAll(/./g, (digit) => (digit === "0" ? "1" : "0")) },
+    means: "The seal keeps readers out, the signature proves the sender: who has the one key is not the other.",
+    mend: "Compare signature with the HMAC-SHA256 of the signed string (section 5.1), in constant time.",
+  }),
+  forged("empty-signature", "a Sale whose signature is empty", {
+    deviation: { signature: () => "" },
+    mend: "An empty signature is a wrong one: do not skip the comparison when it is missing.",
+  }),
+  forged("tampered-content", "a Sale whose amount was changed after it was signed", {
+    deviation: { signed: (wire) => ({ ...wire, amount: "9000000" }) },
+    means: "A Sale of 1 is booked as one of 9,000,000.",
+    mend: "Build the signed string from the fields that came, and compare: docs/partner/signature.md.",
+  }),
+  forged("tampered-body", "a body with one character changed", {
+    deviation: { sentBody: (body) => body.replace(/.(?=.{8}"\}$)/, (byte) => (byte === "b" ? "c" : "b")) },
+    mend: "Compute webhook-signature over the raw body and compare it before you decrypt.",
+  }),
+  forged("respaced-body", "a body with white space added after it was signed", {
+    deviation: { sentBody: (body) => `${body} ` },
+    means: "What you verify is not what came: a change that your parser does not show passes as signed.",
+    mend: "Compute webhook-signature over the raw bytes of the body. Do not parse and write it again before.",
+  }),
+  forged("wrong-encryption-key", "a Sale sealed with another encryption key", {
+    make: (bench) => ({ keys: { encryptionKey: strangeSealingKey(bench.keys.encryptionKey.id) } }),
+    mend: "What does not open is not authentic: answer 400 when decryption fails.",
+  }),
+  forged("wrong-signing-key", "a Sale signed with another signing key", {
+    make: () => ({ keys: { signingKey: strangeKey() } }),
+    mend: "Compare signature with the HMAC-SHA256 of the signed string under your signingKey.",
+  }),
+  forged("wrong-webhook-secret", "headers signed with another webhook secret", {
+    make: () => ({ keys: { webhookSecret: strangeKey() } }),
+    mend: "Compare webhook-signature with the HMAC-SHA256 of <id>.<timestamp>.<body> under your webhookSecret.",
+  }),
+  forged("other-cipher", "a Sale sealed with another cipher under the right key", {
+    make: ({ keys }) => ({ keys: { sealing: { ...keys.sealing, cipher: otherCipher(keys.sealing.cipher) } } }),
+    means: "Who chooses the cipher of a message can choose the weakest one that you know.",
+    mend: "Take the cipher from your configuration, never from the message; try no other when it fails.",
+  }),
+  forged("stale-timestamp", "a Sale signed ten minutes ago", {
+    deviation: { ageSeconds: farSeconds },
+    means: "Whoever has seen one delivery can send it again whenever it pays: a refund twice, an order twice.",
+    mend: "Refuse when webhook-timestamp lies more than 300 s from your clock, after its signature was found right.",
+  }),
+  forged("future-timestamp", "a Sale signed ten minutes from now", {
+    deviation: { ageSeconds: -farSeconds },
+    means: "A delivery that claims a later time stays good for as long as it claims: it can be replayed until then.",
+    mend: "Refuse when webhook-timestamp lies more than 300 s from your clock, in either direction.",
+  }),
+  forged("renewed-timestamp", "a Sale signed ten minutes ago, with the time of now written over it", {
+    deviation: { ageSeconds: farSeconds, headers: renewed },
+    means: "An old delivery passes as a new one: the freshness check checks nothing.",
+    mend: "Sign over <webhook-id>.<webhook-timestamp>.<body>, with the header's own values.",
+  }),
+  forged("missing-headers", "a Sale without any webhook- header", {
+    deviation: { headers: (own) => without(own, ["id", "timestamp", "signature"]) },
+    means: "Whoever leaves the headers out gets past the check of them: an old delivery can be replayed for ever.",
+    mend:
+      "Refuse what has no webhook-signature. If a proxy removes the headers and you agreed to do without, run " +
+      "certify with --allow-missing-headers.",
+  }),
+  forged("missing-signature", "a Sale with webhook-id and webhook-timestamp, and no webhook-signature", {
+    deviation: { headers: (own) => without(own, ["signature"]) },
+    means: "Whoever leaves one header out gets past the check of all.",
+    mend: "When one of the three headers is missing, refuse; allowing for a proxy that removes them means all three.",
+  }),
+  {
+    ...forged("two-names", "a field under both of its names", {
+      means: ambiguous,
+      mend: "Refuse an IPN with a field under two of its names, in settlementList too.",
+    }),
+    steps: (bench) => [
+      refused(
+        "a Sale with approveCode and approve_code",
+        bench.post(
+          cardNotification("SALE", bench.facts.card("two-names")),
+          alsoNamed(bench, { approve_code: "999999" }),
+        ),
+      ),
+      refused(
+        "a settlement whose list has reqId and reqID",
+        bench.post(settlementNotification(bench.facts.settlement("two-names", [])), {
+          unsigned: (wire) => ({
+            ...wire,
+            settlementList: [{ reqId: "R1", reqID: "R2", refNo: "R0" }],
+          }),
+        }),
+      ),
+    ],
+  },
+  forged("duplicate-key", "a Sale that has one JSON key twice", {
+    deviation: { text: (text) => text.replace('"amount":"1"', '"amount":"9000000","amount":"1"') },
+    means: ambiguous,
+    mend:
+      "Read the IPN with a JSON reader that refuses a key that stands twice (Jackson: STRICT_DUPLICATE_DETECTION; " +
+      "Python: object_pairs_hook).",
+  }),
+];
+
+interface Forgery {
+  readonly deviation?: Deviation;
+  readonly make?: (bench: Bench) => Deviation;
+  readonly means?: string;
+  readonly mend: string;
+}
+
+function forged(code: string, title: string, { deviation = {}, make, means = forgedSale, mend }: Forgery): Case {
+  return {
+    code,
+    title,
+    expects: "refused",
+    alike: true,
+    steps: (bench) => {
+      const sale = cardNotification("SALE", bench.facts.card(code));
+      return [refused(title, bench.post(sale, make?.(bench) ?? deviation))];
+    },
+    words: { accepted_forgery: { means, mend }, server_error: crashed },
+  };
+}
+
+function refused(what: string, post: Step["post"]): Step {
+  return { what, post, expects: "refused" };
+}
+
+function otherCipher(cipher: Cipher): Cipher {
+  return cipher === "aes-256-gcm" ? "aes-256-cbc" : "aes-256-gcm";
+}
+
+function without(headers: Record<string, string>, names: readonly (keyof typeof headerNames)[]) {
+  const gone = new Set<string>(names.map((name) => headerNames[name]));
+  return Object.fromEntries(Object.entries(headers).filter(([name]) => !gone.has(name)));
+}
+
+function renewed(headers: Record<string, string>) {
+  return { ...headers, [headerNames.timestamp]: String(Number(headers[headerNames.timestamp]) + farSeconds) };
+}
+
+/** Beside the names that are there, and signed with them where everything is. */
+function alsoNamed({ keys }: Bench, second: Record<string, string>): Deviation {
+  const add = (wire: Record<string, unknown>) => ({ ...wire, ...second });
+  return keys.signing.mode === "whole" ? { unsigned: add } : { signed: add };
+}

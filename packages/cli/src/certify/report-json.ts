@@ -1,0 +1,44 @@
+import type { Certificate, Exchange, Result } from "./certify.ts";
+import type { Came } from "./post.ts";
+
+/** The run as a program reads it. Names are added to it, never taken away. */
+export function reportJson(certificate: Certificate): object {
+  const { results, diagnoses, url, run, passed, durationMs, sealing, signing } = certificate;
+  return {
+    passed,
+    url,
+    run,
+    durationMs,
+    settings: { ...sealing, signing },
+    counts: countsOf(results),
+    diagnoses: diagnoses.map(({ code, cases, means, mend }) => ({ code, cases, means, mend })),
+    cases: results.map(({ code, title, expects, verdict, finding, note, exchanges }) => ({
+      code,
+      title,
+      verdict,
+      expected: expects === "accepted" ? "2xx" : "4xx",
+      ...(note !== undefined && { note }),
+      ...(finding !== undefined && { finding }),
+      exchanges: exchanges.map(exchangeJson),
+    })),
+  };
+}
+
+export function countsOf(results: readonly Result[]): Record<"passed" | "failed" | "notRun" | "leftOut", number> {
+  const count = (wanted: Result["verdict"]) => results.filter(({ verdict }) => verdict === wanted).length;
+  return { passed: count("passed"), failed: count("failed"), notRun: count("not_run"), leftOut: count("left_out") };
+}
+
+function exchangeJson({ step, came }: Exchange): object {
+  const { method, headers, body } = step.post;
+  return {
+    sent: { what: step.what, method, headers, bodyBytes: Buffer.byteLength(body) },
+    came: cameJson(came),
+  };
+}
+
+function cameJson(came: Came): object {
+  if ("failure" in came) return { failure: came.failure, detail: came.detail, ms: came.ms };
+  const { status, ms, early, headers, body } = came;
+  return { status, ms, ...(early && { early }), headers, body: body.toString("utf8") };
+}

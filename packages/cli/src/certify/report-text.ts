@@ -1,0 +1,175 @@
+import { columns } from "../output.ts";
+import { printable } from "../printable.ts";
+import type { Style } from "../style.ts";
+import type { Certificate, Exchange, Result } from "./certify.ts";
+import { marks } from "./facts.ts";
+import type { Came } from "./post.ts";
+import { countsOf } from "./report-json.ts";
+
+const textColumns = 100;
+/** Of an answer's body, as much as tells whose it is. */
+const bodyCharactersShown = 160;
+
+/** What is about to be sent, and how to tell it from real payments. */
+export function warning(url: URL, run: string, caseCount: number): string[] {
+  return [
+    `certify ${url.href}`,
+    ...paragraph(
+      `POSTs made-up notifications, sealed with your keys: ${caseCount} ${caseCount === 1 ? "case" : "cases"}, the ` +
+        "forged ones among them. No card is charged. To tell them from payments: merchantTransId begins with " +
+        `${marks.merchantTransId}${run}-, tid is ${marks.tid}, mid ${marks.mid}, each Sale is of 1 VND. Let nothing ` +
+        "be shipped for them, and delete what they left.",
+    ),
+    "",
+  ];
+}
+
+/** The run as a person reads it. */
+export function reportLines(certificate: Certificate, style: Style): string[] {
+  const { results, diagnoses, timeoutMs } = certificate;
+  const explained = new Set(diagnoses.flatMap(({ cases }) => cases));
+  const failed = results.filter(({ code, verdict }) => verdict === "failed" && !explained.has(code));
+  return [
+    ...columns(results.map(row)).map((line) => coloured(line, style)),
+    "",
+    ...diagnoses.flatMap(({ code, cases, means, mend }) => [
+      style.strong(`FIRST  ${headlines[code]}`),
+      ...section("cases", cases.join(", ")),
+      ...came(
+        results.find((one) => one.code === cases[0]),
+        timeoutMs,
+      ),
+      ...section("means", means),
+      ...section("mend", mend),
+      "",
+    ]),
+    ...groups(failed).flatMap((those) => [...failure(those, timeoutMs, style), ""]),
+    summary(certificate),
+  ];
+}
+
+/** Failures of which the same is to be said: it is said once. */
+function groups(failed: readonly Result[]): Result[][] {
+  const byWords = new Map<string, Result[]>();
+  for (const result of failed) {
+    const words = JSON.stringify(result.finding);
+    byWords.set(words, [...(byWords.get(words) ?? []), result]);
+  }
+  return [...byWords.values()];
+}
+
+function coloured(line: string, { good, bad, faint }: Style): string {
+  return line
+    .replace(/^ok/, good)
+    .replace(/^FAIL/, bad)
+    .replace(/^(not run|left out).*/, faint);
+}
+
+const headlines = {
+  stopped_answering: "The endpoint stopped answering.",
+  clock_off: "The clocks differ.",
+  takes_nothing: "Nothing that is authentic is taken.",
+  verifies_nothing: "Nothing is verified.",
+} as const;
+
+const wanted = { accepted: "2xx", refused: "4xx" } as const;
+const verdicts = { passed: "ok", failed: "FAIL", not_run: "not run", left_out: "left out" } as const;
+
+function row({ verdict, code, title, expects, exchanges, finding, note }: Result): string[] {
+  const last = exchanges.at(-1)?.came;
+  const status = last === undefined ? "" : "failure" in last ? last.failure : String(last.status);
+  const isWrong = verdict === "failed" && status !== "";
+  const came = isWrong
+    ? `${status}, ${finding?.code === "answered_early" ? "too early" : `not ${wanted[expects]}`}`
+    : status;
+  const seen = verdict === "not_run" || verdict === "left_out" ? `(${note ?? ""})` : title;
+  const totalMs = exchanges.reduce((sum, exchange) => sum + exchange.came.ms, 0);
+  return [verdicts[verdict], code, came, last === undefined ? "" : `${totalMs} ms`.padStart(8), seen];
+}
+
+function failure(those: readonly Result[], timeoutMs: number, style: Style): string[] {
+  const [first] = those;
+  const { code = "", means = "", mend = "" } = first?.finding ?? {};
+  return [
+    ...paragraph(those.map((one) => one.code).join(", "), textColumns - 6).map((line, at) =>
+      style.strong(`${at === 0 ? "FAIL" : ""}`.padEnd(6) + line),
+    ),
+    ...section("finding", code),
+    ...came(first, timeoutMs),
+    ...section("means", means),
+    ...section("mend", mend),
+  ];
+}
+
+function came(result: Result | undefined, timeoutMs: number): string[] {
+  const { exchanges = [], note } = result ?? {};
+  if (exchanges.length === 0 && note !== undefined) {
+    return [
+      ...section("expected", "the same answer to every forgery"),
+      ...note.split("; ").flatMap((one) => section("came", printable(one))),
+    ];
+  }
+  return exchanges.flatMap((exchange: Exchange) => {
+    const { method, body } = exchange.step.post;
+    const { what, expects } = exchange.step;
+    return [
+      ...section("sent", `${what}${method === "GET" ? "" : `: ${method}, ${bytes(body)}`}`),
+      ...(expects === "anything" ? [] : section("expected", expected(expects, timeoutMs))),
+      ...section("came", cameText(exchange.came)),
+    ];
+  });
+}
+
+function expected(expects: "accepted" | "refused", timeoutMs: number): string {
+  return `${wanted[expects]} within ${timeoutMs / 1_000} s`;
+}
+
+function cameText(came: Came): string {
+  if ("failure" in came) return `${failureWords[came.failure]}: ${printable(came.detail)}`;
+  const { status, ms, early, headers } = came;
+  const text = printable(came.body.toString("utf8").trim());
+  const shown = text.length > bodyCharactersShown ? `${text.slice(0, bodyCharactersShown)}…` : text;
+  const where = headers.location === undefined ? "" : `, to ${printable(headers.location)}`;
+  const moment = early ? "before the body was whole" : `after ${ms} ms`;
+  return `${status} ${moment}${where}${shown === "" ? "" : `: ${shown}`}`;
+}
+
+const failureWords = {
+  no_connection: "no connection",
+  tls: "no trusted TLS connection",
+  timeout: "nothing in time",
+  reset: "the connection ended without an answer",
+  bad_response: "no HTTP",
+} as const;
+
+function bytes(text: string): string {
+  const count = Buffer.byteLength(text);
+  return count < 10_000 ? `${count} bytes` : `${(count / 1_000_000).toFixed(1)} MB`;
+}
+
+function summary({ passed, results, durationMs }: Certificate): string {
+  const { passed: good, failed, notRun, leftOut } = countsOf(results);
+  const rest = [`${good} passed`, `${failed} failed`];
+  if (notRun > 0) rest.push(`${notRun} not run`);
+  if (leftOut > 0) rest.push(`${leftOut} left out`);
+  return `${passed ? "PASSED" : "FAILED"}: ${rest.join(", ")}, in ${(durationMs / 1_000).toFixed(1)} s`;
+}
+
+const labelColumns = 12;
+
+function section(label: string, text: string): string[] {
+  return paragraph(text, textColumns - labelColumns).map((line, at) => {
+    return `  ${(at === 0 ? label : "").padEnd(labelColumns - 2)}${line}`;
+  });
+}
+
+/** Broken at spaces. A word that is longer than a line stays whole: it may be a URL. */
+function paragraph(text: string, width = textColumns): string[] {
+  const lines: string[] = [];
+  for (const word of text.split(" ")) {
+    const last = lines.at(-1);
+    if (last !== undefined && last.length + 1 + word.length <= width) lines[lines.length - 1] = `${last} ${word}`;
+    else lines.push(word);
+  }
+  return lines;
+}

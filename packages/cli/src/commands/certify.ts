@@ -1,0 +1,121 @@
+import { randomBytes } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import { resolve } from "node:path";
+import { type ReceiverOptions, receiver } from "@paybell/partner";
+import type { Command } from "commander";
+import { caseCodes } from "../certify/cases.ts";
+import { certify } from "../certify/certify.ts";
+import { reportJson } from "../certify/report-json.ts";
+import { reportLines, warning } from "../certify/report-text.ts";
+import { command, ends } from "../command.ts";
+import {
+  type ConnectionOptions,
+  readConnection,
+  receiverOptionsOf,
+  type SealingOptions,
+  withSealing,
+} from "../connection.ts";
+import { exitCodes } from "../exit-codes.ts";
+import { Failure } from "../failure.ts";
+import { isLoopback } from "../loopback.ts";
+import { type JsonOption, print } from "../output.ts";
+import { progress } from "../progress.ts";
+import { styleFor } from "../style.ts";
+import type { World } from "../world.ts";
+
+interface CertifyCommandOptions extends JsonOption, ConnectionOptions, SealingOptions {
+  readonly only?: readonly string[];
+  readonly ca?: string;
+  readonly allowMissingHeaders?: boolean;
+}
+
+export function certifyCommand(world: World): Command {
+  const made = command("certify", {
+    summary: "try your own callback endpoint with real seals: what it must accept, and what it must refuse",
+    description:
+      "It POSTs made-up notifications, forged ones among them, to the endpoint alone; Paybell itself need not run. " +
+      `Each has a merchantTransId that begins with CERTIFY- and tid CERTIFY1.\n\nCases: ${caseCodes.join(", ")}.`,
+    examples: [
+      "paybell certify http://localhost:3000/ipn",
+      "paybell certify http://localhost:3000/ipn --only duplicate,reordered",
+      "paybell certify https://staging.example/ipn --credentials keys.json --json > report.json",
+    ],
+    exitCodes: { 0: "every case passed", 1: "a case failed, or the endpoint could not be reached" },
+  })
+    .argument("<url>", "the endpoint: https://…, or http:// on this machine")
+    .option("--only <cases>", "run these cases alone, parted by commas", listed)
+    .option("--credentials <file>", "JSON with the keys, as registration gives them (PAYBELL_CREDENTIALS)")
+    .option("--ca <file>", "also trust this certificate, in PEM")
+    .option("--allow-missing-headers", "the endpoint is set to do without the webhook- headers")
+    .option("--allow-http", "let http:// lead to another machine than this one");
+  return withSealing(made).action(
+    ends(world, async (text: string, options: CertifyCommandOptions) => {
+      const url = endpointUrl(text, options);
+      const { only } = options;
+      const { credentials } = await readConnection(world, options);
+      const keys = readable(receiverOptionsOf(credentials));
+      const ca = await trusted(world, url, options);
+      const run = randomBytes(4).toString("hex");
+      if (!options.json) world.stdout.write(`${warning(url, run, only?.length ?? caseCodes.length).join("\n")}\n`);
+      const bar = progress(world, "certify", caseCodes.length);
+      const certificate = await certify({
+        ...{ url, keys, run, ca, signal: world.signal, nowMs: world.nowMs, onCase: bar.update },
+        ...(only === undefined ? {} : { only }),
+        allowMissingHeaders: options.allowMissingHeaders === true,
+      }).finally(bar.stop);
+      print(world, options, reportJson(certificate), reportLines(certificate, styleFor(world.stdout, world.env)));
+      return certificate.passed ? exitCodes.ok : exitCodes.negative;
+    }),
+  );
+}
+
+/** @throws Failure naming the key that is none, the mistake and the remedy */
+function readable(keys: ReceiverOptions): ReceiverOptions {
+  try {
+    receiver(keys);
+    return keys;
+  } catch (error) {
+    throw new Failure(error instanceof Error ? error.message : String(error), { code: "bad_configuration" });
+  }
+}
+
+function listed(text: string, before: readonly string[] = []): readonly string[] {
+  const codes = text.split(",").map((code) => code.trim());
+  const unknown = codes.filter((code) => !caseCodes.includes(code));
+  if (unknown.length === 0) return [...new Set([...before, ...codes])];
+  throw new Failure(`there is no case ${unknown.join(", ")}.`, {
+    code: "unknown_case",
+    remedy: `There are ${caseCodes.join(", ")}.`,
+  });
+}
+
+function endpointUrl(text: string, { allowHttp = false }: ConnectionOptions): URL {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (url === undefined || (url.protocol !== "https:" && url.protocol !== "http:")) {
+    throw new Failure(`${JSON.stringify(text)} is no http:// or https:// URL.`, {
+      code: "bad_url",
+      remedy: "Give the endpoint as https://shop.example/ipn or http://localhost:3000/ipn.",
+    });
+  }
+  if (url.protocol === "http:" && !isLoopback(url) && !allowHttp) {
+    throw new Failure(`${url.origin} is another machine, and Paybell calls https:// alone.`, {
+      code: "insecure_url",
+      remedy: "Use https://, or say --allow-http for an endpoint inside your own network.",
+    });
+  }
+  return url;
+}
+
+/** What is trusted beside the well-known authorities: what is named, else the sandbox's receiver where it stands. */
+async function trusted(world: World, url: URL, { ca }: CertifyCommandOptions): Promise<string | undefined> {
+  if (ca !== undefined) {
+    return readFile(resolve(world.workingDirectory, ca), "utf8").catch((error: NodeJS.ErrnoException) => {
+      throw new Failure(`${ca} cannot be read: ${error.code ?? error.message}.`, { code: "bad_ca_file" });
+    });
+  }
+  if (url.protocol !== "https:" || !isLoopback(url)) return undefined;
+  const home = world.env["PAYBELL_HOME"] ?? ".paybell";
+  const pem = await readFile(resolve(world.workingDirectory, home, "receiver.pem"), "utf8").catch(() => "");
+  // Its private key stands in the same file.
+  return /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----\n/.exec(pem)?.[0];
+}

@@ -1,0 +1,263 @@
+import { randomBytes } from "node:crypto";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { ReceiverOptions } from "@paybell/partner";
+import { afterEach, describe, expect, it } from "vitest";
+import { alikeCase, caseCodes, cases } from "../../packages/cli/src/certify/cases.ts";
+import { type Certificate, type CertifyOptions, certify } from "../../packages/cli/src/certify/certify.ts";
+import { marks } from "../../packages/cli/src/certify/facts.ts";
+import { startReceiver } from "../../packages/server/src/sandbox/receiver.ts";
+import { broken, byTheContract, byTheLibrary, type Endpoint, startEndpoint } from "./endpoints.ts";
+
+const key = () => randomBytes(32).toString("base64");
+const keys: ReceiverOptions = { encryptionKey: key(), signingKey: key(), webhookSecret: `whsec_${key()}` };
+/** A slow body that is quick to test. */
+const quick = { pieces: 4, gapMs: 10 };
+
+const closers: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  for (const close of closers.splice(0)) await close();
+});
+
+async function start(listener: Parameters<typeof startEndpoint>[0]): Promise<Endpoint> {
+  const endpoint = await startEndpoint(listener);
+  closers.push(endpoint.close);
+  return endpoint;
+}
+
+function certifyAt(url: URL, more: Partial<CertifyOptions> = {}): Promise<Certificate> {
+  return certify({ url, keys, run: "0badc0de", nowMs: Date.now, limits: quick, ...more });
+}
+
+/** The failed cases with what was found. */
+function failures({ results }: Certificate): Record<string, string> {
+  const failed = results.filter(({ verdict }) => verdict === "failed");
+  return Object.fromEntries(failed.map(({ code, finding }) => [code, finding?.code ?? ""]));
+}
+
+function diagnoses({ diagnoses: found }: Certificate): string[] {
+  return found.map(({ code }) => code);
+}
+
+const codesOf = (expects: "accepted" | "refused") =>
+  cases.filter((one) => one.expects === expects).map(({ code }) => code);
+const all = (codes: readonly string[], finding: string) => Object.fromEntries(codes.map((code) => [code, finding]));
+
+describe("an endpoint that is right", () => {
+  it.each<[string, Partial<ReceiverOptions>]>([
+    ["aes-256-gcm, base64, fields", {}],
+    ["aes-256-gcm, hex, whole", { encoding: "hex", signing: { mode: "whole" } }],
+    ["aes-256-cbc, base64url, fields", { cipher: "aes-256-cbc", encoding: "base64url" }],
+    ["jwe, an agreed list", { cipher: "jwe", signing: agreed() }],
+    [
+      "jwe with named versions",
+      {
+        cipher: "jwe",
+        encryptionKey: [
+          { id: "v2", key: key() },
+          { id: "v1", key: key() },
+        ],
+      },
+    ],
+  ])("made with the library passes: %s", async (_name, settings) => {
+    const options = { ...keys, ...settings };
+    const { url } = await start(byTheLibrary(options));
+    const certificate = await certifyAt(url, { keys: options });
+    expect(failures(certificate)).toEqual({});
+    expect(certificate).toMatchObject({ passed: true, diagnoses: [] });
+    expect(certificate.results.map(({ code }) => code)).toEqual(caseCodes);
+  });
+
+  it("is the receiver of the sandbox, over HTTPS", async () => {
+    const home = await mkdtemp(join(tmpdir(), "paybell-certify-"));
+    closers.push(() => rm(home, { recursive: true, force: true }));
+    const started = await startReceiver({ home, keys, onIpn: () => undefined, onRefused: () => undefined });
+    closers.push(() => started.close());
+    const url = new URL(started.url);
+    const certificate = await certifyAt(url, { ca: started.ca });
+    expect([certificate.passed, failures(certificate)]).toEqual([true, {}]);
+    const untrusted = await certifyAt(url, { only: ["sale", "void"] });
+    expect([failures(untrusted), untrusted.results[1]?.verdict]).toEqual([{ sale: "tls" }, "not_run"]);
+  });
+
+  it("refuses each forgery for what is wrong with it, and for nothing else", async () => {
+    const { url, refusals } = await start(byTheContract(keys));
+    await certifyAt(url, { only: cases.filter(({ alike }) => alike === true).map(({ code }) => code) });
+    expect(refusals).toEqual([
+      ...["signature", "signature", "signature", "webhook-signature", "webhook-signature", "decryption", "signature"],
+      ...["webhook-signature", "decryption", "freshness", "freshness", "webhook-signature", "headers", "headers"],
+      ...["two_names", "two_names", "duplicate_key"],
+    ]);
+  });
+
+  it("gets notifications that say of themselves what they are", async () => {
+    const { url, taken } = await start(byTheLibrary(keys));
+    await certifyAt(url, { only: codesOf("accepted").filter((code) => code !== "huge-settlement") });
+    expect(taken.length).toBeGreaterThan(20);
+    for (const { ipn } of taken) {
+      expect(ipn.merchantTransId).toMatch(/^CERTIFY-0badc0de-/);
+      expect([ipn.tid, ipn.mid]).toEqual([marks.tid, marks.mid]);
+    }
+    expect(new Set(taken.map(({ command }) => command))).toEqual(
+      new Set(["SALE", "VOID", "PREAUTH", "PREAUTH_COMPLETE", "SETTLEMENT"]),
+    );
+  });
+
+  it("may do without the webhook- headers, where that was agreed on", async () => {
+    const { url } = await start(byTheLibrary({ ...keys, allowMissingHeaders: true }));
+    expect(failures(await certifyAt(url))).toEqual({ "missing-headers": "accepted_forgery" });
+    const certificate = await certifyAt(url, { allowMissingHeaders: true });
+    expect([certificate.passed, failures(certificate)]).toEqual([true, {}]);
+  });
+});
+
+describe("an endpoint that is broken fails for what is wrong with it", () => {
+  it("answers 200 to everything", async () => {
+    const { url } = await start(broken.saysYes());
+    const certificate = await certifyAt(url);
+    expect(failures(certificate)).toEqual(all(codesOf("refused"), "accepted_forgery"));
+    expect(diagnoses(certificate)).toEqual(["verifies_nothing"]);
+    expect(certificate.results.at(-1)).toMatchObject({ code: alikeCase.code, verdict: "not_run" });
+  });
+
+  it("parses the body and writes it again before it verifies", async () => {
+    const { url } = await start(broken.reserialises(keys));
+    expect(failures(await certifyAt(url))).toEqual({
+      "raw-bytes": "refused_authentic",
+      "respaced-body": "accepted_forgery",
+    });
+  });
+
+  it("answers 500 to a notification that comes again", async () => {
+    const { url } = await start(broken.failsOnDuplicates(keys));
+    const certificate = await certifyAt(url);
+    expect(failures(certificate)).toEqual({ duplicate: "server_error" });
+    const { exchanges, finding } = certificate.results.find(({ code }) => code === "duplicate") ?? {};
+    expect(exchanges?.map(({ came }) => "status" in came && came.status)).toEqual([200, 500]);
+    expect(finding?.mend).toContain("Deduplicate by the IPN's id");
+  });
+
+  it("takes bodies up to 1 MB", async () => {
+    const { url } = await start(broken.limitsBodies(keys));
+    const certificate = await certifyAt(url);
+    expect(failures(certificate)).toEqual({ "huge-settlement": "too_large" });
+    expect(certificate.results.find(({ code }) => code === "huge-settlement")?.finding?.mend).toContain("16 MB");
+  });
+
+  it("does not check freshness", async () => {
+    const { url } = await start(broken.ignoresFreshness(keys));
+    expect(failures(await certifyAt(url))).toEqual({
+      "stale-timestamp": "accepted_forgery",
+      "future-timestamp": "accepted_forgery",
+    });
+  });
+
+  it("knows no alias", async () => {
+    const { url } = await start(broken.knowsNoAlias(keys));
+    expect(failures(await certifyAt(url))).toEqual({
+      "sample-names": "refused_authentic",
+      "sample-names-settlement": "refused_authentic",
+    });
+  });
+
+  it("answers 200 to GET", async () => {
+    const { url } = await start(broken.answersGet(keys));
+    expect(failures(await certifyAt(url))).toEqual({ "wrong-method": "accepted_forgery" });
+  });
+
+  it("answers before the body is whole", async () => {
+    const { url } = await start(broken.answersAtOnce());
+    // Its next piece is a minute away: the answer cannot but come before.
+    const certificate = await certifyAt(url, { only: ["slow-body"], limits: { pieces: 2, gapMs: 60_000 } });
+    expect(failures(certificate)).toEqual({ "slow-body": "answered_early" });
+  });
+
+  it("tells which check failed", async () => {
+    const { url } = await start(broken.tellsWhy(keys));
+    const certificate = await certifyAt(url);
+    expect(failures(certificate)).toEqual({ [alikeCase.code]: "distinguishable" });
+    expect(certificate.results.at(-1)?.note).toContain('{"error":"not_fresh"} to stale-timestamp, future-timestamp');
+  });
+
+  it("answers 500 to what it cannot open", async () => {
+    const { url } = await start(broken.throwsOnForgery(keys));
+    const posted = codesOf("refused").filter((code) => code !== "wrong-method");
+    expect(failures(await certifyAt(url))).toEqual(all(posted, "server_error"));
+  });
+
+  it("cannot take a Void before its Sale", async () => {
+    const { url } = await start(broken.wantsOrder(keys));
+    expect(failures(await certifyAt(url))).toEqual({ reordered: "server_error" });
+  });
+
+  it("has other keys: one cause for all, told once", async () => {
+    const { url } = await start(byTheLibrary({ ...keys, webhookSecret: `whsec_${key()}` }));
+    const certificate = await certifyAt(url);
+    expect(failures(certificate)).toEqual(all(codesOf("accepted"), "refused_authentic"));
+    expect(diagnoses(certificate)).toEqual(["takes_nothing"]);
+  });
+
+  it("redirects", async () => {
+    const { url } = await start(broken.redirects());
+    const certificate = await certifyAt(url);
+    const failed = [...codesOf("accepted"), ...codesOf("refused")];
+    expect(failures(certificate)).toEqual(all(failed, "redirect"));
+    expect(certificate.diagnoses).toMatchObject([{ code: "takes_nothing", cases: failed }]);
+  });
+
+  it("has a clock that is an hour ahead", async () => {
+    const { url } = await start(broken.hasAnotherTime(keys));
+    expect(diagnoses(await certifyAt(url))).toEqual(["clock_off"]);
+  });
+
+  it("ends when a connection is cut", async () => {
+    const { url } = await start(broken.endsWhenCut(keys));
+    const certificate = await certifyAt(url);
+    expect(failures(certificate)).toEqual({ "cut-body": "no_connection" });
+    expect(diagnoses(certificate)).toEqual([]);
+    expect(certificate.results.find(({ code }) => code === "cut-body")?.finding?.means).toContain("broken connection");
+    const after = certificate.results.slice(certificate.results.findIndex(({ code }) => code === "cut-body") + 1);
+    expect(new Set(after.map(({ verdict }) => verdict))).toEqual(new Set(["not_run"]));
+  });
+
+  it("ends at a body that is no JSON", async () => {
+    const { url } = await start(broken.endsAtJunk(keys));
+    const certificate = await certifyAt(url);
+    expect(failures(certificate)).toEqual({ "junk-body": "reset", "empty-body": "no_connection" });
+    expect(certificate.diagnoses).toMatchObject([
+      { code: "stopped_answering", means: expect.stringContaining("After junk-body") },
+    ]);
+  });
+
+  it("is not there", async () => {
+    const { url, close } = await start(byTheLibrary(keys));
+    await close();
+    const certificate = await certifyAt(url);
+    expect(failures(certificate)).toEqual({ sale: "no_connection" });
+    expect([certificate.passed, diagnoses(certificate)]).toEqual([false, []]);
+  });
+
+  it("never answers", async () => {
+    const { url } = await start(() => (request) => void request.resume());
+    const certificate = await certifyAt(url, { only: ["sale"], limits: { timeoutMs: 50 } });
+    expect(failures(certificate)).toEqual({ sale: "timeout" });
+  });
+});
+
+it("compares the refusals although nothing else was asked for", async () => {
+  const { url } = await start(broken.tellsWhy(keys));
+  const certificate = await certifyAt(url, { only: [alikeCase.code] });
+  expect(certificate.results.map(({ code, verdict }) => [code, verdict])).toEqual([[alikeCase.code, "failed"]]);
+});
+
+it("ends when it is told to, in the middle of a case", async () => {
+  const aborting = new AbortController();
+  const { url } = await start(() => () => aborting.abort());
+  await expect(certifyAt(url, { signal: aborting.signal })).rejects.toMatchObject({ name: "AbortError" });
+});
+
+function agreed(): NonNullable<ReceiverOptions["signing"]> {
+  const card = ["id", "transaction_type", "status", "amount", "merchantTransId"];
+  return { mode: "fields", card, settlement: ["id", "transaction_type", "status", "totalAmount", "tid"] };
+}
