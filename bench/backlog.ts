@@ -1,6 +1,6 @@
 import { BacklogRows } from "./backlog-rows.ts";
 import { closeService, openService, type ServiceProcess } from "./service-rows.ts";
-import { type StatementCost, Statements, shortened } from "./statements.ts";
+import { type StatementCost, Statements } from "./statements.ts";
 import { type Spread, spread } from "./statistics.ts";
 import type { Cleanup, Surroundings } from "./surroundings.ts";
 
@@ -119,6 +119,6 @@ function compare(few: readonly StatementCost[], many: readonly StatementCost[]):
     const before = few.find((one) => one.query === query);
     // What the bench itself writes is in there once a round.
     if (before === undefined || totalMs < allMs * visibleShare || query.includes("template_")) return [];
-    return [{ query: shortened(query, 80), fewMs: before.totalMs / before.calls, manyMs: totalMs / calls }];
+    return [{ query: query.slice(0, 80), fewMs: before.totalMs / before.calls, manyMs: totalMs / calls }];
   });
 }

@@ -25,12 +25,14 @@ function isolationLines({ ratePerS, pending, p99Ms, p99OfWindowsMs, ratio, allow
   return [
     line(
       `isolation at ${ratePerS} a second`,
-      `p99 ${p99Ms["at-once"].toFixed(1)} ms; beside one that answers in 10 s ${beside("late")}, never ${beside("never")}`,
+      `p99 ${p99Ms["at-once"].toFixed(1)} ms; beside one that answers in 10 s ${beside("late")}, ` +
+        `never ${beside("never")}`,
       `≤ ${allowedMs.toFixed(1)} ms`,
     ),
     line(
       "",
-      `${pending} pending for that one; p99 of each window ${windows("at-once")} | ${windows("late")} | ${windows("never")}`,
+      `${pending} pending for that one; p99 of each window ` +
+        `${windows("at-once")} | ${windows("late")} | ${windows("never")}`,
       "",
     ),
   ];
@@ -44,7 +46,8 @@ function backlogLines(result: BacklogResult): string[] {
   return [
     line(
       `drain with ${pending} pending`,
-      `${manyPerS.median.toFixed(0)} a second, of ${fewPerS.median.toFixed(0)} with ${rowsPerRound}: ${spreadText(manyOfFew)}`,
+      `${manyPerS.median.toFixed(0)} a second, of ${fewPerS.median.toFixed(0)} with ${rowsPerRound}: ` +
+        spreadText(manyOfFew),
       "≥ 0.8",
     ),
     line("its memory", `${megabytes(memoryGrowth)} more`, "≤ 30 MB"),
@@ -66,8 +69,9 @@ function openTransactionLines(result: OpenTransactionResult): string[] {
     ),
     line(
       "",
-      `claim ${first?.claimMs.toFixed(1)} → ${last?.claimMs.toFixed(1)} ms for ${last?.rowsPerClaim.toFixed(0)} rows, ` +
-        `${last?.dead} dead rows; a second, by window ${windows.map(({ perS }) => perS.toFixed(0)).join(" ")}`,
+      `claim ${first?.claimMs.toFixed(1)} → ${last?.claimMs.toFixed(1)} ms for ` +
+        `${last?.rowsPerClaim.toFixed(0)} rows, ${last?.dead} dead rows; ` +
+        `a second, by window ${windows.map(({ perS }) => perS.toFixed(0)).join(" ")}`,
       "",
     ),
   ];
@@ -77,19 +81,21 @@ function recoveryLines(result: RecoveryResult): string[] {
   return [
     line(
       `recovery after ${result.downMs / 1_000} s down`,
-      `first POST ${seconds(result.firstMs)}, all ${result.completions} delivered ${seconds(result.drainedMs)} after they were ` +
-        `back; ${result.lost} lost, ${result.duplicates} twice`,
+      `first POST ${seconds(result.firstMs)}, all ${result.completions} delivered ` +
+        `${seconds(result.drainedMs)} after they were back; ${result.lost} lost, ${result.duplicates} twice`,
       "0 lost",
     ),
     line("", `at one partner at most ${result.mostAtOnce} at once`, `≤ ${result.maxInFlight}`),
     line(
       "",
-      `${result.mostInASecond} within a second; ${result.mostInASecondLimited} where ${result.maxPerSecond} are allowed`,
+      `${result.mostInASecond} within a second; ` +
+        `${result.mostInASecondLimited} where ${result.maxPerSecond} are allowed`,
       `≤ ${result.maxPerSecond * 2}: one second's worth may be saved up`,
     ),
     line(
       "",
-      `${result.withoutProbe} partners without a probe going ahead; ${result.failed} POSTs failed while they were down`,
+      `${result.withoutProbe} partners without a probe going ahead; ` +
+        `${result.failed} POSTs failed while they were down`,
       "0",
     ),
   ];

@@ -31,7 +31,7 @@ test("the bench measures a backlog and several instances, and says what each sta
   } finally {
     await cleanup.run();
   }
-}, 60_000);
+}, 120_000);
 
 test("an unknown part is refused by its name", () => {
   expect(() => readOptions(["--only", "raw,engin"])).toThrow(/engin$/);

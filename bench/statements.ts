@@ -14,6 +14,7 @@ export const everyStatement = { ...statementSettings, "pg_stat_statements.track"
 
 /** One statement of a database, since the last `forget`. */
 export interface StatementCost {
+  /** On one line, each constant and parameter as `?`. */
   readonly query: string;
   readonly calls: number;
   readonly rows: number;
@@ -55,7 +56,18 @@ export class Statements {
        ORDER BY s.total_exec_time DESC`,
       [database],
     );
-    return rows;
+    const costs = new Map<string, StatementCost>();
+    for (const { query: text, ...cost } of rows) {
+      const query = withoutConstants(text);
+      const { calls = 0, rows: brought = 0, totalMs = 0 } = costs.get(query) ?? {};
+      costs.set(query, {
+        query,
+        calls: calls + cost.calls,
+        rows: brought + cost.rows,
+        totalMs: totalMs + cost.totalMs,
+      });
+    }
+    return [...costs.values()];
   }
 
   async close(): Promise<void> {
@@ -78,11 +90,14 @@ export async function profileStatements(serverUrl: string, databases: readonly s
 }
 
 function line({ query, calls, rows, totalMs }: StatementCost): string {
-  const counts = `${totalMs.toFixed(0).padStart(10)} ms ${String(calls).padStart(8)} calls ${String(rows).padStart(9)} rows`;
-  return `${counts} ${(totalMs / calls).toFixed(3).padStart(8)} ms each  ${shortened(query, 90)}`;
+  const spent = `${totalMs.toFixed(0).padStart(10)} ms ${String(calls).padStart(8)} calls`;
+  return `${spent} ${String(rows).padStart(9)} rows ${(totalMs / calls).toFixed(3).padStart(8)} ms each  ${query.slice(0, 90)}`;
 }
 
-/** On one line. */
-export function shortened(query: string, length: number): string {
-  return query.trim().replaceAll(/\s+/g, " ").slice(0, length);
+/** PostgreSQL takes them out when it prepares a statement, and leaves them in where that was before a reset. */
+function withoutConstants(query: string): string {
+  return query
+    .trim()
+    .replaceAll(/'[^']*'|\$\d+|\b\d+\b/g, "?")
+    .replaceAll(/\s+/g, " ");
 }
