@@ -1,10 +1,12 @@
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { partnerApi } from "./generate/client.ts";
 import { codesReference } from "./generate/codes.ts";
 import type { GeneratedFile, Generator } from "./generate/document.ts";
 import { errorsReference } from "./generate/errors.ts";
 import { fieldsReference } from "./generate/fields.ts";
 import { metricsReference } from "./generate/metrics.ts";
+import { openApiReference } from "./generate/openapi.ts";
 import { settingsReference } from "./generate/settings.ts";
 import { signingReference } from "./generate/signing.ts";
 import { statesReference } from "./generate/states.ts";
@@ -20,6 +22,8 @@ export const generators: readonly Generator[] = [
   metricsReference,
   statesReference,
   vectorsReference,
+  openApiReference,
+  partnerApi,
 ];
 
 export function generate(): Promise<GeneratedFile[]> {

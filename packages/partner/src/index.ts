@@ -1,4 +1,8 @@
 export type { CardIpn, SettlementEntry, SettlementIpn } from "@paybell/contract";
+export type * from "./api.ts";
+export { ApiError, type ClientErrorCode } from "./api-error.ts";
+export { type CaughtUp, CursorRefused, catchUp } from "./catch-up.ts";
+export { type CallOptions, type Client, type ClientOptions, client } from "./client.ts";
 export { deduplicate, type OnceIpn } from "./deduplicate.ts";
 export type { RequestHeaders } from "./headers.ts";
 export type { Keys, KeyVersion } from "./keys.ts";

@@ -1,0 +1,121 @@
+import { describe, expect, it } from "vitest";
+import type { NotificationPage } from "./api.ts";
+import { ApiError } from "./api-error.ts";
+import { CursorRefused, catchUp } from "./catch-up.ts";
+import { receiver } from "./receiver.ts";
+import { IpnRefused } from "./refused.ts";
+import { type Sample, sampleIpn, sampleKeys } from "./testing.ts";
+
+const samples = Array.from({ length: 5 }, () => sampleIpn());
+
+/** A history of samples, whose cursor is the number of those that were seen. */
+function historyOf(all: readonly Sample[], asked: (string | undefined)[] = []) {
+  return {
+    pullNotifications: async ({
+      after,
+      limit = 100,
+    }: {
+      after?: string | undefined;
+      limit?: number | undefined;
+    } = {}) => {
+      asked.push(after);
+      const from = Number(after ?? 0);
+      const items = all.slice(from, from + limit).map(({ body, headers }) => ({
+        id: headers["webhook-id"] ?? "",
+        createdAt: "2026-01-01T00:00:00Z",
+        kind: "card" as const,
+        state: "parked" as const,
+        data: (JSON.parse(body) as { data: string }).data,
+        headers,
+      }));
+      return { items, next: String(from + items.length) } satisfies NotificationPage;
+    },
+  };
+}
+
+const paybell = receiver(sampleKeys);
+const idsOf = (all: readonly Sample[]) => all.map(({ received }) => received.ipn.id);
+
+describe("catching up", () => {
+  it("yields every IPN once, opened, with a cursor after the last of each page", async () => {
+    const caught: [string, string | undefined][] = [];
+    for await (const { received, cursor } of catchUp(historyOf(samples), null, paybell, { pageMax: 2 })) {
+      caught.push([received.ipn.id, cursor]);
+    }
+    const cursors = [undefined, "2", undefined, "4", "5"];
+    expect(caught).toEqual(idsOf(samples).map((id, index) => [id, cursors[index]]));
+  });
+
+  it("goes on from any cursor that was stored, and misses nothing, wherever it was interrupted", async () => {
+    for (let stopAfter = 0; stopAfter <= samples.length; stopAfter += 1) {
+      const seen = new Set<string>();
+      let stored: string | undefined;
+      let taken = 0;
+      for await (const { received, cursor } of catchUp(historyOf(samples), stored, paybell, { pageMax: 2 })) {
+        if (taken === stopAfter) break;
+        taken += 1;
+        seen.add(received.ipn.id);
+        stored = cursor ?? stored;
+      }
+      for await (const { received } of catchUp(historyOf(samples), stored, paybell)) seen.add(received.ipn.id);
+      expect([...seen].sort()).toEqual(idsOf(samples).sort());
+    }
+  });
+
+  it("ends with the cursor to go on from, also when nothing was missed", async () => {
+    const asked: (string | undefined)[] = [];
+    const end = await catchUp(historyOf(samples, asked), "5", paybell).next();
+    expect(end).toEqual({ done: true, value: "5" });
+    expect(asked).toEqual(["5"]);
+  });
+
+  it("asks for no page before it is wanted", async () => {
+    const asked: (string | undefined)[] = [];
+    for await (const { cursor } of catchUp(historyOf(samples, asked), undefined, paybell, { pageMax: 2 })) {
+      if (cursor === "2") break;
+    }
+    expect(asked).toEqual([undefined]);
+  });
+
+  it("opens a page at once: a slow function does not make its headers stale", async () => {
+    let nowMs = Date.now();
+    const options = { ...sampleKeys, clock: { nowMs: () => nowMs } };
+    const fresh = samples.map(() => sampleIpn({}, options));
+    let count = 0;
+    for await (const _ of catchUp(historyOf(fresh), undefined, receiver(options), { pageMax: 5 })) {
+      nowMs += 200_000;
+      count += 1;
+      if (count === fresh.length) break;
+    }
+    expect(count).toBe(5);
+  });
+
+  it("stops at what is not authentic, with nothing of its page yielded", async () => {
+    const history = historyOf([...samples, sampleIpn({ spoilt: "wrong_signing_key" })]);
+    const caught: string[] = [];
+    const all = async () => {
+      for await (const { received } of catchUp(history, "4", paybell)) caught.push(received.ipn.id);
+    };
+    await expect(all()).rejects.toThrow(IpnRefused);
+    expect(caught).toEqual([]);
+  });
+
+  it.each([
+    ["invalid_cursor", 400],
+    ["cursor_from_another_history", 409],
+    ["cursor_expired", 410],
+  ] as const)("says what to do about %s", async (code, status) => {
+    const refusing = { pullNotifications: () => Promise.reject(new ApiError(code, `${code}: D`, "R", { status })) };
+    const error = await catchUp(refusing, "x", paybell)
+      .next()
+      .catch((one: unknown) => one as CursorRefused);
+    expect(error).toBeInstanceOf(CursorRefused);
+    expect(error).toMatchObject({ code, remedy: expect.stringMatching(/begin again/i) });
+  });
+
+  it("passes on every other failure as it is", async () => {
+    const failing = new ApiError("unavailable", "unavailable: D", "R", { status: 503 });
+    const refusing = { pullNotifications: () => Promise.reject(failing) };
+    await expect(catchUp(refusing, "x", paybell).next()).rejects.toBe(failing);
+  });
+});

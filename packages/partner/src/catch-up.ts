@@ -1,0 +1,73 @@
+import { ApiError } from "./api-error.ts";
+import type { Client } from "./client.ts";
+import type { ReceivedIpn, Receiver } from "./receiver.ts";
+
+/** One notification that was fetched, opened and verified. */
+export interface CaughtUp {
+  readonly received: ReceivedIpn;
+  /** With the last one of each page: store it once this one is processed, and begin there the next time. */
+  readonly cursor: string | undefined;
+}
+
+const remedies = {
+  invalid_cursor: "Give the cursor exactly as catchUp() gave it; if it is lost, begin again without one.",
+  cursor_from_another_history:
+    "The service was restored from a backup. Begin again without a cursor, and reconcile: what happened after the " +
+    "backup is known to you alone.",
+  cursor_expired:
+    "What followed this cursor is no longer kept whole. Begin again without a cursor, and reconcile the days between.",
+} as const;
+
+/** The service cannot go on from this cursor; `code` and `remedy` tell why, and what to do. */
+export class CursorRefused extends Error {
+  readonly code: keyof typeof remedies;
+  readonly remedy: string;
+
+  constructor(code: keyof typeof remedies, cause: ApiError) {
+    super(`${cause.message} ${remedies[code]}`, { cause });
+    this.code = code;
+    this.remedy = remedies[code];
+  }
+
+  override get name(): string {
+    return "CursorRefused";
+  }
+}
+
+/**
+ * Everything that followed a cursor, in commit order, however it was delivered: give each to what `deduplicate` made.
+ * Ends when nothing is left; returns the cursor to go on from.
+ *
+ * @param cursor the last one stored; without one, from the oldest that is kept
+ * @throws CursorRefused, ApiError, and IpnRefused of the receiver: then nothing of its page was yielded
+ */
+export async function* catchUp(
+  client: Pick<Client, "pullNotifications">,
+  cursor: string | null | undefined,
+  receiver: Pick<Receiver, "open">,
+  options: {
+    /** Notifications of a page, 1 to 500; default 100. */
+    readonly pageMax?: number;
+    readonly signal?: AbortSignal;
+  } = {},
+): AsyncGenerator<CaughtUp, string> {
+  const { pageMax: limit = 100, ...how } = options;
+  let after = cursor ?? undefined;
+  for (;;) {
+    const page = await client.pullNotifications({ after, limit }, how).catch(refuseCursor);
+    // At once, whatever the caller takes for each: the headers are fresh now.
+    const all = page.items.map(({ data, headers }) => receiver.open(JSON.stringify({ data }), headers));
+    for (const [index, received] of all.entries()) {
+      yield { received, cursor: index === all.length - 1 ? page.next : undefined };
+    }
+    after = page.next;
+    if (all.length === 0) return after;
+  }
+}
+
+function refuseCursor(error: unknown): never {
+  const { code } = Object(error) as { code?: unknown };
+  const known = (Object.keys(remedies) as (keyof typeof remedies)[]).find((one) => one === code);
+  if (known !== undefined && error instanceof ApiError) throw new CursorRefused(known, error);
+  throw error;
+}

@@ -1,0 +1,200 @@
+import { once } from "node:events";
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { ApiError } from "./api-error.ts";
+import { type ClientOptions, client } from "./client.ts";
+
+const apiKey = "pb_key-of-a-test";
+const sale = {
+  command: "SALE",
+  reqId: "0b9ee1a5-8a3f-4c54-9a2e-0a4f4c4c0a11",
+  amount: "150000",
+  currency: "VND",
+  tid: "T1",
+  mid: "M1",
+  merchantTransId: "order-1",
+  card: { token: "tok_approve", number: "411111******1111", swipeType: "C" },
+} as const;
+
+type Answer = (response: ServerResponse, request: IncomingMessage) => void;
+interface Seen {
+  readonly method: string | undefined;
+  readonly url: string | undefined;
+  readonly headers: IncomingMessage["headers"];
+  readonly body: string;
+}
+
+let server: Server;
+let answers: Answer[];
+let seen: Seen[];
+beforeEach(async () => {
+  [answers, seen] = [[], []];
+  server = createServer(async (request, response) => {
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk as Buffer);
+    const { method, url, headers } = request;
+    seen.push({ method, url, headers, body: Buffer.concat(chunks).toString() });
+    (answers.length > 1 ? answers.shift() : answers[0])?.(response, request);
+  }).listen(0, "127.0.0.1");
+  await once(server, "listening");
+});
+afterEach(async () => {
+  server.closeAllConnections();
+  await new Promise((resolve) => server.close(resolve));
+});
+
+const json =
+  (status: number, body: unknown, headers: Record<string, string> = {}): Answer =>
+  (response) =>
+    response.writeHead(status, { "content-type": "application/json", ...headers }).end(JSON.stringify(body));
+const problem = (status: number, code: string, headers: Record<string, string> = {}) =>
+  json(status, { type: `urn:paybell:error:${code}`, title: "T", status, code, detail: "D", remedy: "R" }, headers);
+const vanish: Answer = (response) => response.destroy();
+const origin = () => `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+const paybell = (options: Partial<ClientOptions> = {}) => client({ baseUrl: origin(), apiKey, ...options });
+const failure = (call: Promise<unknown>) =>
+  call.then(
+    () => expect.fail("it did not fail"),
+    (error: unknown) => error as ApiError,
+  );
+
+describe("a call", () => {
+  it.each([
+    ["getSelf", () => paybell().getSelf(), "GET", "/v1/self", ""],
+    ["getTransaction", () => paybell().getTransaction("a/../b?"), "GET", "/v1/transactions/a%2F..%2Fb%3F", ""],
+    ["findTransaction", () => paybell().findTransaction({ reqId: "r&" }), "GET", "/v1/transactions?reqId=r%26", ""],
+    ["pullNotifications", () => paybell().pullNotifications(), "GET", "/v1/notifications", ""],
+    ["redeliverNotification", () => paybell().redeliverNotification("n"), "POST", "/v1/notifications/n/redeliver", ""],
+    ["runCommand", () => paybell().runCommand(sale), "POST", "/v1/commands", JSON.stringify(sale)],
+  ])("%s goes where its operation is", async (_, call, method, url, body) => {
+    answers = [json(200, { there: true })];
+    expect(await call()).toEqual({ there: true });
+    expect(seen).toMatchObject([{ method, url, body, headers: { authorization: `Bearer ${apiKey}` } }]);
+    expect(seen[0]?.headers["content-type"]).toBe(body === "" ? undefined : "application/json");
+    expect(seen[0]?.headers["prefer"]).toBeUndefined();
+  });
+
+  it("leaves out what is undefined, keeps a baseUrl's own path, and asks for no wait where it is told", async () => {
+    answers = [json(202, {})];
+    const behindProxy = client({ baseUrl: `${origin()}/paybell/`, apiKey });
+    await behindProxy.pullNotifications({ after: undefined, limit: 5 });
+    await behindProxy.runCommand(sale, { respondAsync: true });
+    expect(seen.map(({ url }) => url)).toEqual(["/paybell/v1/notifications?limit=5", "/paybell/v1/commands"]);
+    expect(seen[1]?.headers["prefer"]).toBe("respond-async");
+  });
+
+  it("fails with the problem that was answered", async () => {
+    const errors = [{ field: "amount", code: "invalid_amount", message: "no" }];
+    answers = [json(400, { code: "invalid_request", detail: "D", remedy: "R", errors }, {})];
+    const error = await failure(paybell().runCommand(sale));
+    expect(error).toBeInstanceOf(ApiError);
+    expect(error).toMatchObject({ code: "invalid_request", status: 400, remedy: "R", problem: { errors } });
+    expect(error.message).toBe("invalid_request: D");
+    expect(seen).toHaveLength(1);
+  });
+
+  it.each<[string, Answer]>([
+    ["HTML", (response) => response.writeHead(404, { "content-type": "text/html" }).end("<html>")],
+    ["a redirect", (response) => response.writeHead(302, { location: "https://elsewhere.example" }).end()],
+    ["JSON of somebody else's", json(404, { message: "no" })],
+    ["200 without JSON", (response) => response.end("ok")],
+  ])("fails clearly for %s", async (_, answer) => {
+    answers = [answer];
+    expect(await failure(paybell().getSelf())).toMatchObject({ code: "not_paybell" });
+    expect(seen).toHaveLength(1);
+  });
+
+  it("refuses an empty id, which would ask for the list", async () => {
+    await expect(paybell().getTransaction("")).rejects.toThrow(TypeError);
+    expect(seen).toEqual([]);
+  });
+});
+
+describe("a repetition", () => {
+  it.each([429, 503])("follows %i after Retry-After, also of what must not be done twice", async (status) => {
+    answers = [problem(status, "unavailable", { "retry-after": "0" }), json(202, { id: "n" })];
+    expect(await paybell().sendTestNotification()).toEqual({ id: "n" });
+    expect(seen).toHaveLength(2);
+  });
+
+  it("ends after its bound, with the last answer", async () => {
+    answers = [problem(503, "unavailable", { "retry-after": "0" })];
+    expect(await failure(paybell({ retriesMax: 2 }).getSelf())).toMatchObject({ code: "unavailable", status: 503 });
+    expect(seen).toHaveLength(3);
+  });
+
+  it.each(["31", new Date(Date.now() + 60_000).toUTCString()])("does not wait for Retry-After: %s", async (header) => {
+    answers = [problem(429, "unavailable", { "retry-after": header })];
+    const error = await failure(paybell().getSelf());
+    expect(error.retryAfterMs).toBeGreaterThan(30_000);
+    expect(seen).toHaveLength(1);
+  });
+
+  it("of a command that had no answer is the same command", async () => {
+    answers = [vanish, json(200, { status: "SUCCESS" })];
+    expect(await paybell().runCommand(sale)).toEqual({ status: "SUCCESS" });
+    expect(seen.map(({ body }) => body)).toEqual([JSON.stringify(sale), JSON.stringify(sale)]);
+  });
+
+  it("does not follow where nobody knows whether it was done, and it would be done twice", async () => {
+    answers = [vanish];
+    expect(await failure(paybell().redeliverNotification("n"))).toMatchObject({ code: "no_answer", status: 0 });
+    expect(seen).toHaveLength(1);
+  });
+
+  it("does not follow what the state forbids", async () => {
+    answers = [problem(409, "settlement_in_progress", { "retry-after": "0" })];
+    expect(await failure(paybell().runCommand(sale))).toMatchObject({ code: "settlement_in_progress" });
+    expect(seen).toHaveLength(1);
+  });
+});
+
+describe("the end of a call", () => {
+  it("comes after timeoutMs for each try", async () => {
+    answers = [() => undefined];
+    const error = await failure(paybell({ retriesMax: 1 }).getSelf({ timeoutMs: 20 }));
+    expect(error).toMatchObject({ code: "timeout", message: "No answer within 20 ms." });
+    expect(seen).toHaveLength(2);
+  });
+
+  it("comes with the caller's signal and its reason, before, during and between tries", async () => {
+    const reason = new Error("shop closed");
+    const during = new AbortController();
+    answers = [() => during.abort(reason)];
+    await expect(paybell().getSelf({ signal: during.signal })).rejects.toBe(reason);
+    await expect(paybell().getSelf({ signal: AbortSignal.abort(reason) })).rejects.toBe(reason);
+    const between = new AbortController();
+    answers = [problem(503, "unavailable", { "retry-after": "20" })];
+    const waiting = paybell({
+      fetch: async (input, init) => {
+        const answer = await fetch(input, init);
+        setImmediate(() => setImmediate(() => between.abort(reason)));
+        return answer;
+      },
+    }).getSelf({ signal: between.signal });
+    await expect(waiting).rejects.toBe(reason);
+    expect(seen).toHaveLength(2);
+  });
+});
+
+describe("the options", () => {
+  it.each<[{ baseUrl?: string; apiKey?: string }, string]>([
+    [{ baseUrl: "http://pay.example" }, "https://"],
+    [{ baseUrl: "pay.example" }, "no URL"],
+    [{ apiKey: "" }, "pb_"],
+    [{ apiKey: "whsec_AQEBAQ==" }, "pb_"],
+    [{ apiKey: "pb_a\n" }, "pb_"],
+  ])("%j are refused, without naming the key", (wrong, words) => {
+    expect(() => paybell(wrong)).toThrow(TypeError);
+    expect(() => paybell(wrong)).toThrow(words);
+    if (wrong.apiKey) expect(() => paybell(wrong)).not.toThrow(wrong.apiKey.trim());
+  });
+
+  it.each(["https://pay.example", "http://localhost:7420", "http://127.0.0.1:7420", "http://[::1]:7420"])(
+    "%s is taken",
+    (baseUrl) => {
+      expect(client({ baseUrl, apiKey })).toHaveProperty("runCommand");
+    },
+  );
+});

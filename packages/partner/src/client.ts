@@ -1,0 +1,167 @@
+import { operations, type PartnerApi, type Problem } from "./api.ts";
+import { ApiError } from "./api-error.ts";
+
+export interface ClientOptions {
+  /** Where the service is: https://…; http:// to this machine alone. */
+  readonly baseUrl: string;
+  readonly apiKey: string;
+  /** For each try; default 45,000, because a command waits 30 s for its acquirer. */
+  readonly timeoutMs?: number;
+  /** Tries after the first one; default 3. */
+  readonly retriesMax?: number;
+  /** A longer Retry-After is not waited for; default 30,000. */
+  readonly retryAfterMsMax?: number;
+  /** Default: the global one. */
+  readonly fetch?: typeof fetch;
+}
+
+export interface CallOptions {
+  /** Ends the call with its reason. */
+  readonly signal?: AbortSignal;
+  /** For each try, in place of the client's. */
+  readonly timeoutMs?: number;
+  /** Of a command: answers INIT at once; the outcome comes as an IPN. */
+  readonly respondAsync?: boolean;
+}
+
+/** The partner API. Every call rejects with an ApiError. */
+export type Client = PartnerApi<CallOptions>;
+
+/**
+ * Repeated are: 429 and 503, after Retry-After, because nothing was accepted then; what had no answer, where that does
+ * no harm: reading, and commands, whose reqId makes the repetition the same command.
+ *
+ * @throws TypeError naming the option and the remedy, never the API key
+ */
+export function client(options: ClientOptions): Client {
+  const baseUrl = checkedBaseUrl(options.baseUrl);
+  const apiKey = checkedApiKey(options.apiKey);
+  const calls = Object.entries(operations).map(([name, [method = "", path = "", takes]]) => {
+    const isRepeatable = method === "GET" || name === "runCommand";
+    const call = async (...given: unknown[]) => {
+      const url = new URL(baseUrl + path.replace("{id}", () => encodeURIComponent(checkedId(given.shift()))));
+      const input = takes === undefined ? undefined : given.shift();
+      const { respondAsync, ...how } = (given.shift() ?? {}) as CallOptions;
+      if (takes === "query") addQuery(url, input);
+      const headers: Record<string, string> = { accept: "application/json", authorization: `Bearer ${apiKey}` };
+      if (respondAsync === true) headers["prefer"] = "respond-async";
+      const init: RequestInit = { method, headers, redirect: "manual" };
+      if (takes === "body" && input !== undefined) {
+        headers["content-type"] = "application/json";
+        init.body = JSON.stringify(input);
+      }
+      return await repeat(() => ask(url, init, { ...options, ...how }), isRepeatable, { ...options, ...how });
+    };
+    return [name, call];
+  });
+  return Object.fromEntries(calls) as Client;
+}
+
+interface How extends ClientOptions, CallOptions {}
+
+async function repeat(ask: () => Promise<unknown>, isRepeatable: boolean, how: How): Promise<unknown> {
+  const { retriesMax = 3, retryAfterMsMax = 30_000, signal } = how;
+  for (let tries = 0; ; tries += 1) {
+    try {
+      return await ask();
+    } catch (error) {
+      if (!(error instanceof ApiError) || tries >= retriesMax) throw error;
+      const isBusy = error.status === 429 || error.status === 503;
+      const isUnknown = error.status === 0 || error.status === 502 || error.status === 504;
+      // Twice as long each time, and not in step with others that were refused at the same moment.
+      const waitMs = error.retryAfterMs ?? 200 * 2 ** tries * (0.5 + Math.random());
+      if (!(isBusy || (isUnknown && isRepeatable)) || waitMs > retryAfterMsMax) throw error;
+      await wait(waitMs, signal);
+    }
+  }
+}
+
+async function ask(url: URL, init: RequestInit, how: How): Promise<unknown> {
+  const { timeoutMs = 45_000, signal } = how;
+  const timeout = AbortSignal.timeout(timeoutMs);
+  const signals = signal === undefined ? [timeout] : [timeout, signal];
+  try {
+    const response = await (how.fetch ?? fetch)(url, { ...init, signal: AbortSignal.any(signals) });
+    const text = await response.text();
+    return readAnswer(response, text);
+  } catch (error) {
+    if (error instanceof ApiError) throw error;
+    signal?.throwIfAborted();
+    const remedy = "Repeat a command under the same reqId: it is the same command.";
+    if (timeout.aborted) throw new ApiError("timeout", `No answer within ${timeoutMs} ms.`, remedy, { cause: error });
+    throw new ApiError("no_answer", "The connection failed.", `Is baseUrl right? ${remedy}`, { cause: error });
+  }
+}
+
+function readAnswer({ ok, status, headers }: Response, text: string): unknown {
+  const body = readJson(text);
+  if (ok && body !== undefined) return body;
+  const retryAfterMs = readRetryAfter(headers.get("retry-after"));
+  const problem = Object(body) as Partial<Problem>;
+  if (typeof problem.code === "string") {
+    const { code, detail, remedy = "" } = problem as Problem & { code: ApiError["code"] };
+    throw new ApiError(code, `${code}: ${detail}`, remedy, { status, problem: problem as Problem, retryAfterMs });
+  }
+  const message = `HTTP ${status} without an answer of Paybell's.`;
+  throw new ApiError("not_paybell", message, "Is baseUrl right, and does no proxy answer in between?", {
+    status,
+    retryAfterMs,
+  });
+}
+
+function readJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Seconds, or a date. */
+function readRetryAfter(header: string | null): number | undefined {
+  if (header === null) return undefined;
+  const ms = /^\d+$/.test(header) ? Number(header) * 1000 : Date.parse(header) - Date.now();
+  return Number.isNaN(ms) ? undefined : Math.max(0, ms);
+}
+
+function wait(ms: number, signal: AbortSignal | undefined): Promise<void> {
+  return new Promise((resolve, reject) => {
+    signal?.throwIfAborted();
+    const onAbort = () => {
+      clearTimeout(timer);
+      reject(signal?.reason as Error);
+    };
+    const timer = setTimeout(() => {
+      signal?.removeEventListener("abort", onAbort);
+      resolve();
+    }, ms);
+    signal?.addEventListener("abort", onAbort, { once: true });
+  });
+}
+
+function addQuery(url: URL, query: unknown): void {
+  for (const [name, value] of Object.entries(Object(query) as Record<string, unknown>)) {
+    if (value !== undefined) url.searchParams.set(name, String(value));
+  }
+}
+
+/** An empty one would ask for the list. */
+function checkedId(id: unknown): string {
+  if (typeof id === "string" && id !== "") return id;
+  throw new TypeError("id must be a text that is not empty.");
+}
+
+function checkedBaseUrl(baseUrl: string): string {
+  if (!URL.canParse(baseUrl)) throw new TypeError("baseUrl is no URL: give https://… as the operator named it.");
+  const { protocol, hostname, origin, pathname } = new URL(baseUrl);
+  const isHere = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(hostname);
+  if (protocol === "https:" || (protocol === "http:" && isHere)) return origin + pathname.replace(/\/+$/, "");
+  throw new TypeError(
+    "baseUrl must be https://: the API key would be sent in the clear. http:// is for localhost alone.",
+  );
+}
+
+function checkedApiKey(apiKey: string): string {
+  if (/^pb_[A-Za-z0-9_-]+$/.test(apiKey)) return apiKey;
+  throw new TypeError("apiKey is no API key: give the text that begins with pb_, as registration showed it.");
+}

@@ -1,0 +1,55 @@
+import { systemClock } from "../../packages/server/src/clock.ts";
+import { readConfig } from "../../packages/server/src/config.ts";
+import type { HttpParts } from "../../packages/server/src/http/parts.ts";
+import { createHttp } from "../../packages/server/src/http/server.ts";
+import { createLog } from "../../packages/server/src/log.ts";
+import { createMetrics } from "../../packages/server/src/metrics.ts";
+import type { GeneratedFile } from "./document.ts";
+import { formatted } from "./formatted.ts";
+
+/** What of an OpenAPI document its readers here look at. */
+export interface OpenApiDocument {
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
+  readonly components: { readonly schemas: Readonly<Record<string, Schema>> };
+}
+
+export interface Operation {
+  readonly operationId: string;
+  readonly summary: string;
+  readonly parameters?: readonly {
+    readonly name: string;
+    readonly in: "path" | "query";
+    readonly required?: boolean;
+    readonly schema: Schema;
+  }[];
+  readonly requestBody?: { readonly required: boolean; readonly content: Content };
+  readonly responses: Readonly<Record<string, { readonly description: string; readonly content?: Content }>>;
+}
+
+type Content = Readonly<Record<string, { readonly schema: Schema }>>;
+
+/** JSON Schema 2020-12. */
+export type Schema = Readonly<Record<string, unknown>>;
+
+/** The document as the service itself serves it. */
+export async function openApiDocument(): Promise<OpenApiDocument> {
+  const metrics = createMetrics();
+  const clock = systemClock;
+  const log = createLog("silent", { write: () => undefined });
+  // Nothing but the document is asked for, so nobody needs to be there who answers.
+  const parts: Partial<HttpParts> = { config: readConfig({}), log, metrics, clock };
+  const app = createHttp(parts as HttpParts);
+  try {
+    const answer = await app.inject("/openapi.json");
+    return answer.json<OpenApiDocument>();
+  } finally {
+    await app.close();
+    metrics.close();
+  }
+}
+
+/** The OpenAPI document, for whoever generates a client without a service at hand. */
+export async function openApiReference(): Promise<GeneratedFile> {
+  const document = await openApiDocument();
+  return formatted({ path: "docs/reference/openapi.json", text: JSON.stringify(document, null, 2) });
+}
