@@ -1,0 +1,265 @@
+"""Receives Paybell's notifications (IPNs): checks who sent them, opens them, stores each once, answers.
+
+    pip install -r requirements.txt
+    python3 receiver.py agreement.json               # listens on PORT, or 8080; stores in the folder inbox
+    python3 receiver.py --vectors ../../vectors.json  # holds it against the test vectors
+"""
+import base64, binascii, hmac, json, os, re, sys, tempfile, time
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.padding import PKCS7
+
+FRESHNESS_SECONDS = 300
+BODY_BYTES_MAX = 16 * 1024 * 1024
+
+# The tables of the specification, section 2. After a slash: the name that a field may have in its place.
+CARD = """aid amount appName approveCode/approve_code batchNo billId cardHolder cardNumber cardScheme currency
+    deviceId/device_id expDate extraData id invoiceNo isoResponseCode merchantAddress merchantId merchantName
+    merchantTransId mid paymentType/payment_type refId reqId status swipeType tc tid traceNo transDateTime
+    transaction_type signature""".split()
+SETTLEMENT = """batchNo callbackUrl deviceId/deviceID extraData id merchantTransId mid quantity reqId saleQuantity
+    saleTotalAmount status tid totalAmount transaction_time transaction_type voidQuantity voidTotalAmount
+    settlementList signature""".split()
+ENTRY = ["reqId/reqID", "refNo"]
+CARD_SIGNED = """aid amount approveCode isoResponseCode merchantTransId isoResponseCode cardScheme tid mid traceNo
+    batchNo""".split()
+SETTLEMENT_SIGNED = """batchNo quantity saleQuantity saleTotalAmount voidQuantity voidTotalAmount totalAmount tid
+    mid""".split()
+
+
+class Refused(Exception):
+    """It is not authentic, or not as agreed. The reason is for your log, never for whoever sent it."""
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """What was agreed with the operator: never taken from a message. Several keys are the versions of a rotation."""
+
+    cipher: str
+    encoding: str
+    signing: dict
+    encryption_keys: list[tuple[str, bytes]]  # (id, key); an empty id stands for any
+    signing_keys: list[bytes]
+    webhook_secrets: list[bytes]
+
+    @classmethod
+    def read(cls, written: dict) -> "Agreement":
+        def key(text):
+            raw = decode(text.removeprefix("whsec_"), "base64")
+            if len(raw) != 32:
+                raise ValueError("a key is base64 of 32 bytes")
+            return raw
+        return cls(written["cipher"], written["encoding"], written["signing"],
+                   [(one["id"], key(one["key"])) for one in written["encryptionKeys"]],
+                   [key(one) for one in written["signingKeys"]], [key(one) for one in written["webhookSecrets"]])
+
+
+def verify(agreed: Agreement, body: bytes, headers, now: float) -> dict:
+    """The IPN by the tables' names; else Refused. `body` are the bytes as they came, `headers` needs get(name)."""
+    check_headers(agreed, body, headers, now)
+    envelope = parse(body)
+    if set(envelope) != {"data"} or not isinstance(envelope["data"], str):
+        raise Refused("the body is not {data}")
+    named, iv, sealed, authenticated = take_apart(agreed, envelope["data"])
+    refused = Refused("no key has this kid")
+    for id, key in agreed.encryption_keys:
+        if id and named not in (None, id):
+            continue
+        try:  # A wrong key opens one AES-CBC in 256: a key is right only when the signature is right too.
+            return check_content(agreed, decrypt(agreed.cipher, key, iv, sealed, authenticated))
+        except Refused as reason:
+            refused = reason
+    raise refused
+
+
+def check_headers(agreed, body, headers, now):
+    """Standard Webhooks v1. Comes first: whoever lacks the secret must not learn what decrypting came to."""
+    id, timestamp, signature = (headers.get(f"webhook-{name}") or "" for name in ("id", "timestamp", "signature"))
+    if not re.fullmatch(r"[^.\s]{1,256}", id) or not re.fullmatch(r"[0-9]{1,12}", timestamp):
+        raise Refused("webhook-id or webhook-timestamp is missing or malformed")
+    signed = f"{id}.{timestamp}.".encode() + body
+    expected = [b"v1," + base64.b64encode(hmac.digest(key, signed, "sha256")) for key in agreed.webhook_secrets]
+    if not any(hmac.compare_digest(one, entry.encode()) for one in expected for entry in signature.split(" ")):
+        raise Refused("webhook-signature is not that of the body")
+    if abs(int(now) - int(timestamp)) > FRESHNESS_SECONDS:
+        raise Refused("webhook-timestamp is too far from this clock")
+
+
+def take_apart(agreed, data):
+    """The id of the key where the message names it, the IV, what is sealed, what is authenticated beside it."""
+    if agreed.cipher != "jwe":
+        raw, iv_bytes = decode(data, agreed.encoding), 16 if agreed.cipher == "aes-256-cbc" else 12
+        return None, raw[:iv_bytes], raw[iv_bytes:], None
+    if data.count(".") != 4:
+        raise Refused("a JWE has five parts")
+    header, encrypted_key, *parts = data.split(".")
+    iv, sealed, tag = (decode(part, "base64url") for part in parts)
+    fields = parse(decode(header, "base64url"))
+    usual = fields.get("alg") == "dir" and fields.get("enc") == "A256GCM" and isinstance(fields.get("kid"), str)
+    if not usual or "zip" in fields or "crit" in fields or encrypted_key or len(iv) != 12 or len(tag) != 16:
+        raise Refused("the JWE is not as agreed")
+    return fields["kid"], iv, sealed + tag, header.encode()
+
+
+def decrypt(cipher, key, iv, sealed, authenticated):
+    try:
+        if cipher != "aes-256-cbc":
+            return AESGCM(key).decrypt(iv, sealed, authenticated)
+        decryptor, unpadder = Cipher(algorithms.AES(key), modes.CBC(iv)).decryptor(), PKCS7(128).unpadder()
+        return unpadder.update(decryptor.update(sealed) + decryptor.finalize()) + unpadder.finalize()
+    except (InvalidTag, ValueError) as error:
+        raise Refused("decryption failed") from error
+
+
+def check_content(agreed, plain):
+    wire = parse(plain)
+    if not only_text(wire):
+        raise Refused("a value is not a string")
+    settles = wire.get("transaction_type") == "SETTLE" and ("settlementList" in wire or "saleQuantity" in wire)
+    ipn = by_table_names(wire, SETTLEMENT if settles else CARD)
+    if agreed.signing["mode"] == "whole":
+        text = canonical({name: value for name, value in wire.items() if name != "signature"})
+    else:
+        usual = SETTLEMENT_SIGNED if settles else CARD_SIGNED
+        names = agreed.signing.get("settlement" if settles else "card", usual)
+        text = "&".join(f"{name}={ipn[name]}" for name in names)
+    signature = ipn["signature"].lower().encode()
+    expected = [hmac.digest(key, text.encode(), "sha256").hex().encode() for key in agreed.signing_keys]
+    if not any(hmac.compare_digest(one, signature) for one in expected):
+        raise Refused("signature is not that of the signed string")
+    return ipn if settles else {**ipn, "cardScheme": ipn["cardScheme"].upper()}
+
+
+def by_table_names(wire, table):
+    ipn = {}
+    for name, *alias in (field.split("/") for field in table):
+        found = [wire[one] for one in (name, *alias) if one in wire]
+        if len(found) > 1:
+            raise Refused(f"{name} stands under two names")
+        kind = list if name == "settlementList" else str
+        value = found[0] if found else kind()
+        if not isinstance(value, kind) or kind is list and not all(isinstance(entry, dict) for entry in value):
+            raise Refused(f"{name} has another type")
+        ipn[name] = [by_table_names(entry, ENTRY) for entry in value] if kind is list else value
+    return ipn
+
+
+def parse(raw: bytes) -> dict:
+    """One JSON object in UTF-8, in which no key stands twice and no surrogate alone: each reader sees the same."""
+    def unique(pairs):
+        if len(dict(pairs)) < len(pairs):
+            raise ValueError("a key stands twice")
+        return dict(pairs)
+    try:
+        value = json.loads(raw.decode("utf-8"), object_pairs_hook=unique)
+        json.dumps(value, ensure_ascii=False).encode("utf-8")
+    except (ValueError, RecursionError) as error:
+        raise Refused("not JSON as it has to be") from error
+    if not isinstance(value, dict):
+        raise Refused("not a JSON object")
+    return value
+
+
+def only_text(value):
+    items = value.values() if isinstance(value, dict) else value
+    return isinstance(value, str) or isinstance(value, (dict, list)) and all(only_text(item) for item in items)
+
+
+def canonical(value):
+    """RFC 8785, for strings, lists and objects: keys in the order of UTF-16, no white space."""
+    if isinstance(value, list):
+        return "[" + ",".join(canonical(item) for item in value) + "]"
+    if isinstance(value, dict):
+        names = sorted(value, key=lambda name: name.encode("utf-16-be"))
+        return "{" + ",".join(canonical(name) + ":" + canonical(value[name]) for name in names) + "}"
+    return json.dumps(value, ensure_ascii=False)
+
+
+def decode(text, encoding):
+    """The bytes, if the text is exactly what the encoding writes: decoders let stray bits and alphabets pass."""
+    try:
+        if encoding == "hex":
+            return binascii.unhexlify(text)
+        if encoding == "base64":
+            raw = base64.b64decode(text)
+            again = base64.b64encode(raw)
+        else:
+            raw = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+            again = base64.urlsafe_b64encode(raw).rstrip(b"=")
+    except ValueError as error:
+        raise Refused("not in the agreed encoding") from error
+    if again.decode() != text:
+        raise Refused("not in the agreed encoding")
+    return raw
+
+
+def store_once(inbox: Path, ipn: dict) -> bool:
+    """False if it is there. A table with a unique key on the id, written with the rest of your work, is better."""
+    if not re.fullmatch(r"[0-9A-Za-z-]{1,64}", ipn["id"]):
+        raise ValueError("the id is no file name")
+    with tempfile.NamedTemporaryFile(dir=inbox) as file:
+        file.write(json.dumps(ipn, ensure_ascii=False).encode())
+        file.flush()
+        os.fsync(file.fileno())
+        try:
+            os.link(file.name, inbox / f"{ipn['id']}.json")  # Of two at once, one fails.
+        except FileExistsError:
+            return False
+    return True
+
+
+class Callback(BaseHTTPRequestHandler):
+    timeout = 30
+
+    def do_POST(self):
+        length = self.headers.get("content-length", "")
+        if not re.fullmatch("[0-9]{1,9}", length) or int(length) > BODY_BYTES_MAX:
+            return self.answer(413)
+        try:
+            ipn = verify(self.server.agreed, self.rfile.read(int(length)), self.headers, time.time())
+            first = store_once(self.server.inbox, ipn)
+        except Refused as reason:
+            self.log_message("refused: %s", reason)
+            return self.answer(400)
+        except Exception as error:  # Whatever it is: 500 brings the IPN again.
+            self.log_message("not stored: %r", error)
+            return self.answer(500)
+        self.log_message("%s %s %s", "stored" if first else "had already", ipn["transaction_type"], ipn["id"])
+        self.answer(204)
+
+    def do_GET(self):
+        self.answer(405)
+
+    do_HEAD = do_PUT = do_PATCH = do_DELETE = do_GET
+
+    def answer(self, status):
+        self.send_response(status)
+        self.end_headers()
+
+
+def run_vectors(file) -> bool:
+    passed = True
+    for vector in json.loads(Path(file).read_text("utf-8"))["vectors"]:
+        try:
+            found = verify(Agreement.read(vector), vector["body"].encode(), vector["headers"], vector["nowSeconds"])
+        except Refused:
+            found = None
+        right = found == vector.get("ipn")
+        passed = passed and right
+        print("ok  " if right else "FAIL", vector["name"])
+    return passed
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "--vectors":
+        sys.exit(0 if run_vectors(sys.argv[2]) else 1)
+    server = ThreadingHTTPServer(("127.0.0.1", int(os.environ.get("PORT", "8080"))), Callback)
+    server.agreed, server.inbox = Agreement.read(json.loads(Path(sys.argv[1]).read_text())), Path("inbox")
+    server.inbox.mkdir(exist_ok=True)
+    print(f"listening on http://127.0.0.1:{server.server_port}/ipn", flush=True)
+    server.serve_forever()

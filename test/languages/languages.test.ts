@@ -1,0 +1,243 @@
+import { randomBytes, randomUUID } from "node:crypto";
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type ReceiverOptions, receiver } from "@paybell/partner";
+import { type TestDelivery, type TestIpn, testDelivery } from "@paybell/partner/testing";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { freePort } from "../support/instance.ts";
+import { languages, type Runtime } from "./languages.ts";
+import { type Answer, run, type Server, send, startServer } from "./programs.ts";
+
+interface Vector {
+  readonly name: string;
+  readonly expect: "accept" | "refuse";
+  readonly ipn?: Readonly<Record<string, unknown>>;
+}
+
+/** Compilers start cold and share two cores with everything else. */
+const buildTimeoutMs = 240_000;
+const runTimeoutMs = 60_000;
+
+const vectorsFile = join(import.meta.dirname, "../../docs/partner/vectors.json");
+const { vectors } = JSON.parse(await readFile(vectorsFile, "utf8")) as { vectors: readonly Vector[] };
+const folder = await mkdtemp(join(tmpdir(), "paybell-languages-"));
+const found = await Promise.all(languages.map(async (language) => ({ language, runtime: await language.find() })));
+
+afterAll(async () => {
+  const lines = found.map(({ language, runtime }) =>
+    "missing" in runtime
+      ? `  not run: ${language.name}: ${runtime.missing}`
+      : `  run: ${language.name}: ${runtime.version}`,
+  );
+  process.stdout.write(`Receivers in other languages\n${lines.join("\n")}\n`);
+  await rm(folder, { recursive: true, force: true });
+});
+
+for (const { language, runtime } of found) {
+  describe(`the receiver in ${language.name}`, () => {
+    if ("missing" in runtime) {
+      test("passes every vector and answers", ({ skip }) => skip(`${language.name} was not run: ${runtime.missing}`));
+    } else {
+      holdToTheContract(runtime, join(folder, language.name));
+    }
+  });
+}
+
+function holdToTheContract(runtime: Runtime, out: string): void {
+  beforeAll(async () => {
+    await mkdir(out, { recursive: true });
+    const command = runtime.build(out);
+    if (command === undefined) return;
+    const { exitCode, stdout, stderr } = await run(command, { timeoutMs: buildTimeoutMs });
+    expect(exitCode, `${command.join(" ")}\n${stdout}${stderr}`).toBe(0);
+  }, buildTimeoutMs);
+
+  test("accepts each vector with the exact IPN, or refuses it", { timeout: runTimeoutMs }, async () => {
+    const { exitCode, stdout, stderr } = await run(runtime.vectors(out, vectorsFile), { timeoutMs: runTimeoutMs });
+    expect(linesOf(stdout)).toEqual(vectors.map(({ name }) => `ok ${name}`));
+    expect(stderr).toBe("");
+    expect(exitCode).toBe(0);
+  });
+
+  test("says so of each vector that expects something else", { timeout: runTimeoutMs }, async () => {
+    const file = join(out, "wrong.json");
+    await writeFile(file, JSON.stringify({ vectors: vectors.map(wrong) }));
+    const { exitCode, stdout } = await run(runtime.vectors(out, file), { timeoutMs: runTimeoutMs });
+    expect(linesOf(stdout)).toEqual(vectors.map(({ name }) => `FAIL ${name}`));
+    expect(exitCode).toBe(1);
+  });
+
+  describe.each(agreements)("with $cipher, signed: $signed", (agreement) => {
+    const options = agreement.options();
+    const home = join(out, agreement.cipher);
+    let server: Server;
+
+    beforeAll(async () => {
+      await mkdir(home, { recursive: true });
+      const file = join(home, "agreement.json");
+      await writeFile(file, JSON.stringify(written(options)));
+      const port = await freePort();
+      const surroundings = { cwd: home, env: { PORT: String(port) }, timeoutMs: runTimeoutMs };
+      server = await startServer(runtime.serve(out, file, port), port, surroundings);
+    }, runTimeoutMs);
+    afterAll(async () => {
+      await server?.stop();
+    });
+
+    test.each([
+      ["a card IPN", { kind: "card", ipn: { id: randomUUID(), merchantName: "Quán Cà Phê ☕ 😀 <&>" } }],
+      [
+        `a settlement of ${agreement.transactions} transactions`,
+        { kind: "settlement", ipn: { id: randomUUID(), settlementList: settled(agreement.transactions) } },
+      ],
+    ] as const)("stores %s and answers 2xx", { timeout: runTimeoutMs }, async (_, what) => {
+      const delivery = testDelivery(options, what);
+
+      expect((await deliver(server, delivery)).status, server.output()).toBe(204);
+
+      const { ipn } = receiver(options).open(delivery.body, delivery.headers);
+      expect(JSON.parse(await readFile(inboxFile(home, what.ipn.id), "utf8"))).toEqual(ipn);
+    });
+
+    test("stores an IPN once, however often it comes", async () => {
+      const ipn = { id: randomUUID() };
+      const attempts = [1, 2, 3].map((attempt) => testDelivery(options, { kind: "card", ipn }, { attempt }));
+      const answers = await Promise.all(attempts.map((attempt) => deliver(server, attempt)));
+      await writeFile(inboxFile(home, ipn.id), "what was made of it since");
+
+      answers.push(await deliver(server, testDelivery(options, { kind: "card", ipn }, { attempt: 4 })));
+
+      expect(answers.map(({ status }) => status)).toEqual([204, 204, 204, 204]);
+      expect(await readFile(inboxFile(home, ipn.id), "utf8")).toBe("what was made of it since");
+      expect((await readdir(join(home, "inbox"))).filter((name) => !/^[0-9a-f-]{36}\.json$/.test(name))).toEqual([]);
+    });
+
+    test("refuses what is not authentic with 400, always alike, and stores nothing", async () => {
+      const stored = await readdir(join(home, "inbox"));
+      const good = testDelivery(options, sale());
+      const answers: Answer[] = [];
+      for (const { body, headers } of forgeries(options, good)) {
+        answers.push(await send(server.url, "POST", headers, body));
+      }
+
+      const stranger = answers.map(({ status, headers: { date: _, ...headers }, body }) => ({ status, headers, body }));
+      expect(stranger, server.output()).toEqual(stranger.map(() => ({ ...stranger[0], status: 400, body: "" })));
+      expect(await readdir(join(home, "inbox"))).toEqual(stored);
+      expect((await deliver(server, good)).status).toBe(204);
+    });
+
+    test("answers 405 to another method", async () => {
+      expect((await send(server.url, "GET", {}, "")).status).toBe(405);
+      expect((await send(server.url, "PUT", testDelivery(options, sale()).headers, "")).status).toBe(405);
+    });
+
+    test("asks for the IPN again with 500 when it cannot store it", async () => {
+      const delivery = testDelivery(options, { kind: "card", ipn: { id: "../no-file-name" } });
+      expect((await deliver(server, delivery)).status).toBe(500);
+    });
+  });
+}
+
+/** Every way of signing, one with each cipher; the encodings too. The vectors hold all of them together. */
+const agreements = [
+  {
+    cipher: "aes-256-gcm",
+    signed: "specification",
+    transactions: 2,
+    options: () => freshOptions({ cipher: "aes-256-gcm" }),
+  },
+  {
+    cipher: "aes-256-cbc",
+    signed: "whole",
+    transactions: 50_000,
+    options: () => freshOptions({ cipher: "aes-256-cbc", encoding: "hex", signing: { mode: "whole" } }),
+  },
+  {
+    cipher: "jwe",
+    signed: "agreed",
+    transactions: 0,
+    options: () => {
+      const card = ["id", "transaction_type", "status", "amount", "merchantName"];
+      const settlement = ["id", "transaction_type", "status", "totalAmount", "deviceId"];
+      return freshOptions({ cipher: "jwe", signing: { mode: "fields", card, settlement } });
+    },
+  },
+] as const satisfies readonly { cipher: string; signed: string; transactions: number; options: () => FreshOptions }[];
+
+type FreshOptions = ReceiverOptions & {
+  readonly encryptionKey: readonly { id: string; key: string }[];
+  readonly signingKey: string;
+  readonly webhookSecret: string;
+};
+
+function freshOptions(more: Partial<ReceiverOptions>): FreshOptions {
+  const key = () => randomBytes(32).toString("base64");
+  return {
+    ...more,
+    encryptionKey: [{ id: randomUUID(), key: key() }],
+    signingKey: key(),
+    webhookSecret: `whsec_${key()}`,
+  };
+}
+
+/** agreement.json */
+function written({ cipher, encoding = "base64", signing = { mode: "fields" }, ...keys }: FreshOptions): unknown {
+  const [signingKeys, webhookSecrets] = [[keys.signingKey], [keys.webhookSecret]];
+  return { cipher, encoding, signing, encryptionKeys: keys.encryptionKey, signingKeys, webhookSecrets };
+}
+
+function sale(): TestIpn {
+  return { kind: "card", ipn: { id: randomUUID() } };
+}
+
+function settled(count: number): { reqId: string; refNo: string }[] {
+  return Array.from({ length: count }, (_, at) => ({ reqId: randomUUID(), refNo: String(at).padStart(12, "0") }));
+}
+
+function inboxFile(home: string, id: string): string {
+  return join(home, "inbox", `${id}.json`);
+}
+
+function deliver(server: Server, { body, headers }: TestDelivery): Promise<Answer> {
+  return send(server.url, "POST", headers, body);
+}
+
+function forgeries(options: FreshOptions, good: TestDelivery): TestDelivery[] {
+  const other = freshOptions({});
+  const without = (name: string) => Object.fromEntries(Object.entries(good.headers).filter(([key]) => key !== name));
+  const lateMs = 302_000;
+  const late = { ...options, clock: { nowMs: () => Date.now() - lateMs } };
+  const early = { ...options, clock: { nowMs: () => Date.now() + lateMs } };
+  return [
+    {
+      ...good,
+      body: good.body.replace(/.(.{40}"\})$/, (end, rest: string) => (end.startsWith("A") ? "B" : "A") + rest),
+    },
+    { ...good, body: JSON.stringify(JSON.parse(good.body), null, 1) },
+    { ...good, body: "" },
+    { ...good, headers: without("webhook-id") },
+    { ...good, headers: without("webhook-timestamp") },
+    { ...good, headers: without("webhook-signature") },
+    testDelivery({ ...options, webhookSecret: other.webhookSecret }, sale()),
+    testDelivery({ ...options, encryptionKey: other.encryptionKey }, sale()),
+    testDelivery({ ...options, signingKey: other.signingKey }, sale()),
+    testDelivery(late, sale()),
+    testDelivery(early, sale()),
+  ];
+}
+
+/** The vector with another expectation: a changed IPN, none, or one where there must be none. */
+function wrong(vector: Vector, at: number): Vector {
+  if (vector.ipn === undefined) return { ...vector, ipn: {} };
+  const { ipn, ...rest } = vector;
+  return at % 2 === 0 ? rest : { ...rest, ipn: { ...ipn, status: "INIT" } };
+}
+
+/** Each line with its words one space apart from the result. */
+function linesOf(stdout: string): string[] {
+  return stdout
+    .trimEnd()
+    .split("\n")
+    .map((line) => line.replace(/^(ok|FAIL) +/, "$1 "));
+}

@@ -1,0 +1,151 @@
+import { cpSync } from "node:fs";
+import { join } from "node:path";
+import { type Command, run } from "./programs.ts";
+
+/** How the receiver of one language is built and run. `out` is a folder outside of the repository. */
+export interface Language {
+  readonly name: string;
+  readonly source: string;
+  /** What this machine has, as people call it; or what it lacks, and where that comes from. */
+  find(): Promise<Found>;
+}
+
+export type Found = { readonly missing: string } | Runtime;
+
+export interface Runtime {
+  readonly version: string;
+  build(out: string): Command | undefined;
+  vectors(out: string, file: string): Command;
+  /** Reads `agreement`, listens on `port`, keeps its inbox in the folder that it is started in. */
+  serve(out: string, agreement: string, port: number): Command;
+}
+
+const receivers = join(import.meta.dirname, "../../docs/partner/receivers");
+const probeTimeoutMs = 20_000;
+
+/** The first line that the command prints, from wherever it prints it; undefined when it fails. */
+async function probe(...command: Command): Promise<string | undefined> {
+  const { exitCode, stdout, stderr } = await run(command, { timeoutMs: probeTimeoutMs });
+  return exitCode === 0 ? (`${stdout}${stderr}`.trim().split("\n")[0] ?? "") : undefined;
+}
+
+/** Whether the first number with a dot in the text is at least `wanted`. */
+function isAtLeast(wanted: readonly [major: number, minor: number], text: string): boolean {
+  const [, major = "0", minor = "0"] = /(\d+)\.(\d+)/.exec(text) ?? [];
+  return Number(major) > wanted[0] || (Number(major) === wanted[0] && Number(minor) >= wanted[1]);
+}
+
+const java: Language = {
+  name: "Java",
+  source: join(receivers, "java/Receiver.java"),
+  async find() {
+    const version = await probe("javac", "-version");
+    if (version === undefined || !isAtLeast([17, 0], version))
+      return { missing: "no JDK 17 or newer (Debian: openjdk-17-jdk-headless)" };
+    return {
+      version,
+      build: (out) => ["javac", "-Xlint:all", "-Werror", "-d", out, java.source],
+      vectors: (out, file) => ["java", "-cp", out, "Receiver", "--vectors", file],
+      serve: (out, agreement) => ["java", "-cp", out, "Receiver", agreement],
+    };
+  },
+};
+
+const python: Language = {
+  name: "Python",
+  source: join(receivers, "python/receiver.py"),
+  async find() {
+    const show =
+      "import sys, cryptography; print('Python', sys.version.split()[0], 'cryptography', cryptography.__version__)";
+    for (const program of ["python3", "/usr/bin/python3"]) {
+      const version = await probe(program, "-c", show);
+      if (version === undefined || !isAtLeast([3, 9], version)) continue;
+      const start = (...args: string[]): Command => [program, "-B", "-W", "error", python.source, ...args];
+      return {
+        version,
+        build: () => undefined,
+        vectors: (_, file) => start("--vectors", file),
+        serve: (_, agreement) => start(agreement),
+      };
+    }
+    return { missing: "no Python 3.9 or newer with the package cryptography (Debian: python3-cryptography)" };
+  },
+};
+
+const php: Language = {
+  name: "PHP",
+  source: join(receivers, "php/receiver.php"),
+  async find() {
+    const needs = "function_exists('openssl_decrypt') && function_exists('iconv') && function_exists('ctype_xdigit')";
+    const version = await probe("php", "-r", `${needs} || exit(1); echo 'PHP ', PHP_VERSION;`);
+    if (version === undefined || !isAtLeast([8, 1], version))
+      return { missing: "no PHP 8.1 or newer with openssl, iconv and ctype (Debian: php-cli)" };
+    return {
+      version,
+      build: () => ["php", "-l", php.source],
+      vectors: (_, file) => ["php", php.source, "--vectors", file],
+      serve: (_, agreement, port) => [
+        "env",
+        `PAYBELL_AGREEMENT=${agreement}`,
+        ...["php", "-d", "post_max_size=16M", "-S", `127.0.0.1:${port}`, php.source],
+      ],
+    };
+  },
+};
+
+const csharp: Language = {
+  name: "C#",
+  source: join(receivers, "csharp/Receiver.cs"),
+  async find() {
+    const version = await probe("dotnet", "--version");
+    if (version === undefined || !isAtLeast([8, 0], version))
+      return { missing: "no .NET SDK 8 or newer (not in Debian)" };
+    const program = (out: string) => join(out, "bin/receiver.dll");
+    return {
+      version: `.NET ${version}`,
+      build(out) {
+        cpSync(join(receivers, "csharp"), out, { recursive: true });
+        // An SDK brings what its own framework needs; that of an older one would have to be fetched.
+        const framework = `-p:TargetFramework=net${version.split(".")[0]}.0`;
+        return ["dotnet", "build", join(out, "receiver.csproj"), "-c", "Release", "-o", join(out, "bin"), framework];
+      },
+      vectors: (out, file) => ["dotnet", program(out), "--vectors", file],
+      serve: (out, agreement) => ["dotnet", program(out), agreement],
+    };
+  },
+};
+
+const go: Language = {
+  name: "Go",
+  source: join(receivers, "go/receiver.go"),
+  async find() {
+    const version = await probe("go", "version");
+    if (version === undefined || !isAtLeast([1, 23], version))
+      return { missing: "no Go 1.23 or newer (Debian: golang)" };
+    const program = (out: string) => join(out, "receiver");
+    return {
+      version,
+      build: (out) => ["go", "build", "-C", join(receivers, "go"), "-o", program(out), "."],
+      vectors: (out, file) => [program(out), "--vectors", file],
+      serve: (out, agreement) => [program(out), agreement],
+    };
+  },
+};
+
+const ruby: Language = {
+  name: "Ruby",
+  source: join(receivers, "ruby/receiver.rb"),
+  async find() {
+    const version = await probe("ruby", "-rpuma", "-e", "puts %(Ruby #{RUBY_VERSION} Puma #{Puma::Const::VERSION})");
+    if (version === undefined || !isAtLeast([3, 0], version))
+      return { missing: "no Ruby 3.0 or newer with Puma (Debian: ruby, puma)" };
+    return {
+      version,
+      build: () => ["ruby", "-wc", ruby.source],
+      vectors: (_, file) => ["ruby", "-w", ruby.source, "--vectors", file],
+      serve: (_, agreement) => ["ruby", ruby.source, agreement],
+    };
+  },
+};
+
+export const languages: readonly Language[] = [java, python, php, csharp, go, ruby];
