@@ -1,11 +1,24 @@
 import { Command } from "commander";
+import { certifyCommand } from "./commands/certify.ts";
 import { checkCommand } from "./commands/check.ts";
+import { keysCommand } from "./commands/keys.ts";
 import { listenCommand } from "./commands/listen.ts";
+import { notificationsCommand } from "./commands/notifications.ts";
+import { openCommand } from "./commands/open.ts";
+import { partnerCommand } from "./commands/partner.ts";
 import { sandboxCommand } from "./commands/sandbox.ts";
 import { serveCommand } from "./commands/serve.ts";
+import { statusCommand } from "./commands/status.ts";
 import { triggerCommand } from "./commands/trigger.ts";
 import { exitCodeMeanings } from "./exit-codes.ts";
 import type { World } from "./world.ts";
+
+const groups = [
+  ["For a partner's engineer:", [listenCommand, triggerCommand, openCommand, certifyCommand, keysCommand]],
+  ["For both sides:", [notificationsCommand]],
+  ["For the operator:", [partnerCommand, statusCommand]],
+  ["The service:", [sandboxCommand, serveCommand, checkCommand]],
+] as const;
 
 /** Every command, in the order of the help. */
 export function program(world: World): Command {
@@ -13,11 +26,10 @@ export function program(world: World): Command {
     .description("Card payment commands, and the notifications that must not be lost.")
     .addHelpText("after", `\nExit codes:\n${exitCodeLines().join("\n")}\n\nExample:\n  $ paybell sandbox`);
 
-  root.commandsGroup("For a partner's engineer:");
-  for (const make of [listenCommand, triggerCommand]) root.addCommand(make(world));
-  root.commandsGroup("The service:");
-  for (const make of [sandboxCommand, serveCommand, checkCommand]) root.addCommand(make(world));
-
+  for (const [heading, factories] of groups) {
+    root.commandsGroup(heading);
+    for (const make of factories) root.addCommand(make(world));
+  }
   for (const one of withSubcommands(root)) settle(one, world);
   return root;
 }

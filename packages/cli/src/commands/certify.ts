@@ -36,13 +36,13 @@ export function certifyCommand(world: World): Command {
       "It POSTs made-up notifications, forged ones among them, to the endpoint alone; Paybell itself need not run. " +
       `Each has a merchantTransId that begins with CERTIFY- and tid CERTIFY1.\n\nCases: ${caseCodes.join(", ")}.`,
     examples: [
-      "paybell certify http://localhost:3000/ipn",
-      "paybell certify http://localhost:3000/ipn --only duplicate,reordered",
+      "paybell certify localhost:3000/ipn",
+      "paybell certify localhost:3000/ipn --only duplicate,reordered",
       "paybell certify https://staging.example/ipn --credentials keys.json --json > report.json",
     ],
     exitCodes: { 0: "every case passed", 1: "a case failed, or the endpoint could not be reached" },
   })
-    .argument("<url>", "the endpoint: https://…, or http:// on this machine")
+    .argument("<url>", "the endpoint: https://…, or localhost:3000/ipn for http:// on this machine")
     .option("--only <cases>", "run these cases alone, parted by commas", listed)
     .option("--credentials <file>", "JSON with the keys, as registration gives them (PAYBELL_CREDENTIALS)")
     .option("--ca <file>", "also trust this certificate, in PEM")
@@ -90,11 +90,12 @@ function listed(text: string, before: readonly string[] = []): readonly string[]
 }
 
 function endpointUrl(text: string, { allowHttp = false }: ConnectionOptions): URL {
-  const url = URL.canParse(text) ? new URL(text) : undefined;
-  if (url === undefined || (url.protocol !== "https:" && url.protocol !== "http:")) {
-    throw new Failure(`${JSON.stringify(text)} is no http:// or https:// URL.`, {
+  const whole = /^[a-z][a-z0-9+.-]*:\/\//i.test(text) ? text : `http://${text}`;
+  const url = URL.canParse(whole) ? new URL(whole) : undefined;
+  if (url === undefined || (url.protocol !== "https:" && url.protocol !== "http:") || url.username !== "") {
+    throw new Failure(`${JSON.stringify(text)} is no URL of an endpoint.`, {
       code: "bad_url",
-      remedy: "Give the endpoint as https://shop.example/ipn or http://localhost:3000/ipn.",
+      remedy: "Give it as https://shop.example/ipn or localhost:3000/ipn.",
     });
   }
   if (url.protocol === "http:" && !isLoopback(url) && !allowHttp) {

@@ -1,0 +1,43 @@
+import type { Command } from "commander";
+import { command, ends, group } from "../command.ts";
+import { type ExitCode, exitCodes } from "../exit-codes.ts";
+import { generateKeys } from "../keys/generate.ts";
+import { writePrivateFile } from "../keys/private-file.ts";
+import { type JsonOption, print } from "../output.ts";
+import type { World } from "../world.ts";
+
+interface GenerateOptions extends JsonOption {
+  readonly out?: string;
+}
+
+export function keysCommand(world: World): Command {
+  return group("keys", "make keys", [generateCommand(world)]);
+}
+
+function generateCommand(world: World): Command {
+  return command("generate", {
+    summary: "make an encryption key, a signing key and a webhook secret",
+    description:
+      "In the form that a registration gives them, for tests of your own receiver: those of a real partner are made " +
+      "by its registration. Without --out they are printed, as `NAME=value` for a shell's environment.",
+    examples: ["paybell keys generate --out test-keys.json", "export $(paybell keys generate)"],
+  })
+    .option("--out <file>", "write them as JSON to a new file, for its owner alone (0600)")
+    .action(ends(world, (options: GenerateOptions) => generate(world, options)));
+}
+
+async function generate(world: World, options: GenerateOptions): Promise<ExitCode> {
+  const { out } = options;
+  if (out !== undefined) {
+    await writePrivateFile(world, out, async () => generateKeys());
+    print(world, options, { file: out }, [`${out}: encryptionKey, signingKey, webhookSecret`]);
+    return exitCodes.ok;
+  }
+  const keys = generateKeys();
+  print(world, options, keys, [
+    `PAYBELL_ENCRYPTION_KEY=${keys.encryptionKey}`,
+    `PAYBELL_SIGNING_KEY=${keys.signingKey}`,
+    `PAYBELL_WEBHOOK_SECRET=${keys.webhookSecret}`,
+  ]);
+  return exitCodes.ok;
+}

@@ -1,0 +1,288 @@
+import { type Command, InvalidArgumentError, Option } from "commander";
+import { command, ends, group } from "../command.ts";
+import { type Connection, type ConnectionOptions, readConnection, withConnection } from "../connection.ts";
+import { definedOf } from "../credentials.ts";
+import { type ExitCode, exitCodes } from "../exit-codes.ts";
+import { Failure } from "../failure.ts";
+import type { PulledNotification, PulledPage } from "../listen/notification.ts";
+import { attemptLines, type NotificationDetail, type NotificationSummary, standing } from "../notifications/detail.ts";
+import { type BulkFilter, countMatching, redeliverEach, redeliverShares } from "../notifications/redeliver.ts";
+import { findSealed } from "../notifications/sealed.ts";
+import { columns, type JsonOption, print } from "../output.ts";
+import { every } from "../partners/every.ts";
+import { printable } from "../printable.ts";
+import { progress } from "../progress.ts";
+import type { World } from "../world.ts";
+
+export function notificationsCommand(world: World): Command {
+  const commands = [listCommand, showCommand, redeliverCommand].map((make) => make(world));
+  return group("notifications", "list notifications, show one with its attempts, have some sent again", commands);
+}
+
+interface AsOption {
+  readonly as?: "operator" | "partner";
+}
+
+function withRole(made: Command): Command {
+  const as = new Option("--as <role>", "whose view; default: the operator's where there is its token");
+  return withConnection(made).addOption(as.choices(["operator", "partner"]));
+}
+
+function isOperator({ credentials }: Connection, { as }: AsOption): boolean {
+  return as === undefined ? credentials.operatorToken !== undefined : as === "operator";
+}
+
+interface ListOptions extends ConnectionOptions, JsonOption, AsOption {
+  readonly partner?: string;
+  readonly state?: string;
+  readonly q?: string;
+  readonly since?: string;
+  readonly until?: string;
+  readonly after?: string;
+  readonly limit: number;
+}
+
+const states = ["pending", "accepted", "parked"] as const;
+
+function listCommand(world: World): Command {
+  const made = command("list", {
+    summary: "list notifications",
+    description:
+      "The operator's: of every partner, the newest first. The partner's: its own, in the order of their commits, with " +
+      "the cursor to go on from.",
+    examples: [
+      "paybell notifications list --state parked",
+      "paybell notifications list --q order-1",
+      "paybell notifications list --as partner --limit 500",
+    ],
+  })
+    .option("--partner <id>", "operator: of one partner")
+    .addOption(new Option("--state <state>", "operator: in one state").choices(states))
+    .option("--q <text>", "operator: a notification id, transaction id, reqId, externalId or merchantTransId")
+    .option("--since <time>", "operator: created from then on, ISO 8601", readTime)
+    .option("--until <time>", "operator: created before, ISO 8601", readTime)
+    .option("--after <cursor>", "partner: after this place, as an earlier page gave it")
+    .addOption(new Option("--limit <n>", "at most so many").default(50).argParser(readLimit));
+  return withRole(made).action(ends(world, (options: ListOptions) => list(world, options)));
+}
+
+function readTime(text: string): string {
+  const timeMs = Date.parse(text);
+  if (!Number.isNaN(timeMs)) return new Date(timeMs).toISOString();
+  throw new InvalidArgumentError("It is a time as 2026-11-21T08:00:00Z, or a day as 2026-11-21.");
+}
+
+function readLimit(text: string): number {
+  if (/^[1-9]\d{0,6}$/.test(text)) return Number(text);
+  throw new InvalidArgumentError("It is a whole number from 1.");
+}
+
+async function list(world: World, options: ListOptions): Promise<ExitCode> {
+  const connection = await readConnection(world, options);
+  return isOperator(connection, options)
+    ? listForOperator(world, connection, options)
+    : listForPartner(world, connection, options);
+}
+
+async function listForOperator(world: World, connection: Connection, options: ListOptions): Promise<ExitCode> {
+  const { partner, state, q, since, until, limit } = options;
+  const query = { partner, state, q, from: since, to: until };
+  const items: NotificationSummary[] = [];
+  const api = connection.operator();
+  const bar = progress(world, "reading notifications", limit);
+  try {
+    for await (const item of every<NotificationSummary>(api, "/operator/v1/notifications", query, limit)) {
+      items.push(item);
+      bar.update(items.length);
+    }
+  } finally {
+    bar.stop();
+  }
+  const rows = items.map((item) => [item.createdAt, item.command, item.id, item.lastReason ?? "", standing(item)]);
+  print(world, options, { items }, items.length === 0 ? ["None."] : columns(rows));
+  return exitCodes.ok;
+}
+
+async function listForPartner(world: World, connection: Connection, options: ListOptions): Promise<ExitCode> {
+  const { partner, state, q, since, until, limit } = options;
+  if ([partner, state, q, since, until].some((filter) => filter !== undefined)) {
+    throw new Failure("a partner's notifications cannot be searched: they are read in their order.", {
+      code: "partner_cannot_search",
+      remedy: "Leave the filters out, or give an operator token.",
+    });
+  }
+  const api = connection.partner();
+  const items: PulledNotification[] = [];
+  const bar = progress(world, "reading notifications", limit);
+  let { after } = options;
+  try {
+    while (items.length < limit) {
+      const page = await api.get<PulledPage>("/v1/notifications", {
+        after,
+        limit: Math.min(500, limit - items.length),
+      });
+      after = page.next;
+      items.push(...page.items);
+      bar.update(items.length);
+      if (page.items.length === 0) break;
+    }
+  } finally {
+    bar.stop();
+  }
+  const rows = items.map(({ createdAt, kind, id, state: now }) => [createdAt, kind, id, now]);
+  print(world, options, { items, next: after }, [...columns(rows), "", `Go on with --after ${after}`]);
+  return exitCodes.ok;
+}
+
+interface ShowOptions extends ConnectionOptions, JsonOption, AsOption {
+  readonly sealed: boolean;
+}
+
+function showCommand(world: World): Command {
+  const made = command("show", {
+    summary: "show a notification with its attempts: did they get it, and if not why",
+    description:
+      "With --json and an API key it holds `sealed {body, headers}` too, as `paybell open` takes it. That is looked " +
+      "for in the pull API, from the oldest on: --no-sealed leaves it out.",
+    examples: [
+      "paybell notifications show 01a1fc40-577c-728c-bd54-142edc79a51f",
+      "paybell notifications show 01a1fc40-577c-728c-bd54-142edc79a51f --json | paybell open -",
+    ],
+    exitCodes: { 0: "it was accepted, or is pending", 1: "it is parked" },
+  })
+    .argument("<id>", "the notification's, as in webhook-id")
+    .option("--no-sealed", "with --json: without the sealed body and its headers");
+  return withRole(made).action(ends(world, (id: string, options: ShowOptions) => show(world, id, options)));
+}
+
+async function show(world: World, id: string, options: ShowOptions): Promise<ExitCode> {
+  const connection = await readConnection(world, options);
+  const asOperator = isOperator(connection, options);
+  const api = asOperator ? connection.operator() : connection.partner();
+  const place = `${asOperator ? "/operator" : ""}/v1/notifications/${encodeURIComponent(id)}`;
+  const detail = await api.get<NotificationDetail>(place);
+  const sealed = options.json === true && options.sealed ? await sealedOf(world, connection, detail) : undefined;
+  const { command: name, kind, transactionId, createdAt, callBackUrl, attempts } = detail;
+  print(world, options, { ...detail, ...(sealed && { sealed }) }, [
+    `${name}  ${kind}  ${id}`,
+    standing(detail),
+    ...columns([
+      ["transaction", transactionId ?? "none: a test"],
+      ["created", createdAt],
+      ["callBackUrl", printable(callBackUrl ?? "none of its own: the registered one")],
+    ]),
+    ...attempts.flatMap((attempt) => ["", `${attempt.startedAt}`, ...attemptLines(attempt)]),
+  ]);
+  return detail.state === "parked" ? exitCodes.negative : exitCodes.ok;
+}
+
+async function sealedOf(world: World, connection: Connection, detail: NotificationDetail) {
+  const { apiKey, partnerId } = connection.credentials;
+  // The operator may look at another partner's, which our API key does not open.
+  if (apiKey === undefined || (partnerId !== undefined && partnerId !== detail.partnerId)) return undefined;
+  const bar = progress(world, "looking for its sealed body");
+  try {
+    return await findSealed(connection.partner(), detail, (count) => bar.update(count));
+  } finally {
+    bar.stop();
+  }
+}
+
+interface RedeliverOptions extends ConnectionOptions, JsonOption {
+  readonly state?: string;
+  readonly reason?: string;
+  readonly partner?: string;
+  readonly since?: string;
+  readonly until?: string;
+  readonly registered?: boolean;
+  readonly dryRun?: boolean;
+}
+
+function redeliverCommand(world: World): Command {
+  const made = command("redeliver", {
+    summary: "have notifications sent again",
+    description:
+      "By their ids, with the partner's API key; or all that the filters name, with the operator's token. Each has a " +
+      "whole schedule before it, under the same webhook-id. What is pending anyway is left as it is.",
+    examples: [
+      "paybell notifications redeliver 01a1fc40-577c-728c-bd54-142edc79a51f",
+      "paybell notifications redeliver --state parked --reason connect --dry-run",
+      "paybell notifications redeliver --state accepted --since 2026-11-21T08:00:00Z --registered",
+    ],
+    exitCodes: { 0: "they are due", 1: "some of the ids could not be redelivered" },
+  })
+    .argument("[ids...]", "notification ids; without any, the filters say which")
+    .addOption(
+      new Option("--state <state>", "parked or accepted; accepted asks for --since").choices(["parked", "accepted"]),
+    )
+    .option("--reason <word>", "of parked ones: why the last attempt failed")
+    .option("--partner <id>", "of one partner")
+    .option("--since <time>", "created from then on, ISO 8601", readTime)
+    .option("--until <time>", "created before, ISO 8601", readTime)
+    .option("--registered", "to the URL registered now, in place of the original one")
+    .option("--dry-run", "only count");
+  return withConnection(made).action(
+    ends(world, (ids: string[], options: RedeliverOptions) => redeliver(world, ids, options)),
+  );
+}
+
+async function redeliver(world: World, ids: readonly string[], options: RedeliverOptions): Promise<ExitCode> {
+  const connection = await readConnection(world, options);
+  const { state, reason, partner, since, until } = options;
+  const filter: BulkFilter = definedOf({ state, reason, partner, from: since, to: until });
+  const hasFilter = Object.keys(filter).length > 0;
+  if (ids.length > 0 && (hasFilter || options.dryRun === true)) throw ambiguous("ids and filters exclude each other.");
+  if (ids.length > 0) return redeliverIds(world, connection, ids, options);
+  if (hasFilter) return redeliverMany(world, connection, filter, options);
+  throw ambiguous("it is not said which notifications.");
+}
+
+function ambiguous(message: string): Failure {
+  return new Failure(message, { code: "bad_usage", remedy: "Give ids, or a filter such as --state parked." });
+}
+
+function toOf({ registered }: RedeliverOptions): "original" | "registered" {
+  return registered === true ? "registered" : "original";
+}
+
+async function redeliverIds(
+  world: World,
+  connection: Connection,
+  ids: readonly string[],
+  options: RedeliverOptions,
+): Promise<ExitCode> {
+  const bar = progress(world, "redelivering", ids.length);
+  const api = connection.partner();
+  const result = await redeliverEach(api, ids, toOf(options), (done) => bar.update(done)).finally(() => bar.stop());
+  const { redelivered, pending, refused } = result;
+  print(world, options, result, [
+    `${redelivered} of ${ids.length} are due again.${pending === 0 ? "" : ` ${pending} were pending anyway.`}`,
+    ...refused.map(({ id, message }) => `  ${printable(id)}: ${message}`),
+  ]);
+  return refused.length === 0 ? exitCodes.ok : exitCodes.negative;
+}
+
+async function redeliverMany(
+  world: World,
+  connection: Connection,
+  filter: BulkFilter,
+  options: RedeliverOptions,
+): Promise<ExitCode> {
+  const api = connection.operator();
+  const shares = await countMatching(api, filter);
+  const matched = shares.reduce((sum, share) => sum + share.matched, 0);
+  const where = `${matched} of ${shares.length} ${shares.length === 1 ? "partner" : "partners"}`;
+  if (options.dryRun === true || matched === 0) {
+    print(world, options, { matched, redelivered: 0, partners: shares }, [
+      matched === 0 ? "Nothing matches." : `${where} match. Nothing was changed.`,
+    ]);
+    return exitCodes.ok;
+  }
+  const bar = progress(world, "redelivering", matched);
+  const told = (done: number) => bar.update(done);
+  const redelivered = await redeliverShares(api, shares, filter, toOf(options), told).finally(() => bar.stop());
+  print(world, options, { matched, redelivered, partners: shares }, [
+    `${redelivered} are due again, ${where} matched.`,
+  ]);
+  return exitCodes.ok;
+}

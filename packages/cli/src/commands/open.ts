@@ -1,0 +1,144 @@
+import { readFile } from "node:fs/promises";
+import { resolve } from "node:path";
+import type { Command } from "commander";
+import { command, ends } from "../command.ts";
+import {
+  type ConnectionOptions,
+  readConnection,
+  receiverOptionsOf,
+  type SealingOptions,
+  withConnection,
+  withSealing,
+} from "../connection.ts";
+import { type ExitCode, exitCodes } from "../exit-codes.ts";
+import { Failure } from "../failure.ts";
+import { openReceiver } from "../listen/opened.ts";
+import { readCapture } from "../open/capture.ts";
+import { type Comparison, compareWithService } from "../open/compare.ts";
+import { type Explanation, explain } from "../open/explain.ts";
+import type { Finding } from "../open/finding.ts";
+import { namedKeys } from "../open/named-keys.ts";
+import { type Difference, differenceOf } from "../open/signature.ts";
+import { type JsonOption, print } from "../output.ts";
+import { printable } from "../printable.ts";
+import { type Style, styleFor } from "../style.ts";
+import type { World } from "../world.ts";
+
+interface OpenOptions extends ConnectionOptions, SealingOptions, JsonOption {
+  readonly signedString?: string;
+  readonly compare?: boolean;
+}
+
+export function openCommand(world: World): Command {
+  const made = command("open", {
+    summary: "open and explain a captured body: which key, what was signed, and why it does not match",
+    description:
+      "Takes the raw body; JSON of body (or data) and headers, as `paybell notifications show --json` prints it; or " +
+      "an HTTP message with its headers, as `curl -i` shows it. Asks no service unless --compare says so. Shows the " +
+      "whole IPN: mind who looks over your shoulder.",
+    examples: [
+      "paybell open captured.json",
+      "paybell notifications show 01a1fc40-577c-728c-bd54-142edc79a51f --json | paybell open -",
+      'paybell open captured.json --signed-string "aid=A0000000031010&amount=150000&approveCode=831000"',
+    ],
+    exitCodes: { 0: "it is authentic, as configured", 1: "it is not, and this is why" },
+  })
+    .argument("<file>", "the capture; - reads it from standard input")
+    .option("--signed-string <text>", "the text that your program signed: where does it part from ours?")
+    .option("--compare", "ask Paybell for the transaction, and compare the signed values with it");
+  return withSealing(withConnection(made)).action(
+    ends(world, (file: string, options: OpenOptions) => open(world, file, options)),
+  );
+}
+
+async function open(world: World, file: string, options: OpenOptions): Promise<ExitCode> {
+  const capture = readCapture(await readInput(world, file));
+  const connection = await readConnection(world, options);
+  const given = receiverOptionsOf(connection.credentials);
+  // Its rules for keys are ours: a key that is none is named before anything is tried.
+  openReceiver(given);
+  const explanation = explain(capture, namedKeys(given), connection.credentials, world.nowMs());
+  const { signedString } = explanation;
+  const yours =
+    options.signedString === undefined || signedString === undefined
+      ? undefined
+      : { firstDifference: differenceOf(signedString, options.signedString) ?? null };
+  const compared = options.compare === true ? await compareWithService(connection.partner(), explanation) : undefined;
+  const value = { ...explanation, ...(yours && { yourSignedString: yours }), ...(compared && { compared }) };
+  const style = styleFor(world.stdout, world.env);
+  print(world, options, value, [
+    ...explanation.findings.flatMap((finding) => findingLines(finding, style)),
+    ...detailLines(explanation),
+    ...(yours === undefined ? [] : yourLines(yours.firstDifference)),
+    ...(compared === undefined ? [] : comparedLines(compared)),
+    "",
+    explanation.authentic ? style.good("Authentic.") : style.bad("Not authentic."),
+  ]);
+  return explanation.authentic ? exitCodes.ok : exitCodes.negative;
+}
+
+async function readInput({ stdin, workingDirectory }: World, file: string): Promise<string> {
+  if (file === "-") {
+    let text = "";
+    stdin.setEncoding("utf8");
+    for await (const chunk of stdin) text += chunk;
+    return text;
+  }
+  return readFile(resolve(workingDirectory, file), "utf8").catch((error: NodeJS.ErrnoException) => {
+    throw new Failure(`${file} cannot be read: ${error.code ?? error.message}.`, { code: "unreadable" });
+  });
+}
+
+const signs = { right: "✓", note: "!", wrong: "✗" } as const;
+
+function findingLines({ step, level, text, remedy }: Finding, style: Style): string[] {
+  const paint = { right: style.good, note: same, wrong: style.bad }[level];
+  return [
+    `${paint(signs[level])} ${step.padEnd(10)} ${printable(text)}`,
+    ...(remedy === undefined ? [] : [`             → ${printable(remedy)}`]),
+  ];
+}
+
+function same(text: string): string {
+  return text;
+}
+
+function detailLines({ signedString, expected, found, firstDifference, ipn }: Explanation): string[] {
+  if (signedString === undefined || ipn === undefined) return [];
+  return [
+    "",
+    "Signed string, as configured",
+    `  ${printable(signedString)}`,
+    `Expected  ${expected}`,
+    `Found     ${printable(found ?? "")}`,
+    ...(firstDifference === undefined ? [] : differenceLines(firstDifference, "what was signed")),
+    "",
+    ...JSON.stringify(ipn, null, 2).split("\n").map(printable),
+  ];
+}
+
+function yourLines(difference: Difference | null): string[] {
+  if (difference === null) return ["", "Your signed string is the same as ours."];
+  return ["", "Your signed string is another.", ...differenceLines(difference, "yours")];
+}
+
+function differenceLines({ unit, position, ours, theirs }: Difference, whose: string): string[] {
+  return [
+    `First differing ${unit}: number ${position}`,
+    `  as configured    ${printable(ours)}`,
+    `  ${whose.padEnd(15)}  ${printable(theirs)}`,
+  ];
+}
+
+function comparedLines(compared: Comparison): string[] {
+  if (compared.transaction === null)
+    return ["", `Paybell knows no such transaction of yours: ${printable(compared.why)}`];
+  if (compared.differences.length === 0) return ["", "Every field is what Paybell says of the transaction."];
+  return [
+    "",
+    "Fields that are not what Paybell says of the transaction, signed ones first",
+    ...compared.differences.map(({ field, signed, captured, service }) => {
+      return `  ${field}${signed ? " (signed)" : ""}: ${printable(captured)}, but Paybell says ${printable(service)}`;
+    }),
+  ];
+}

@@ -1,0 +1,186 @@
+import { type Command, InvalidArgumentError, Option } from "commander";
+import { command, ends, group } from "../command.ts";
+import { type Connection, type ConnectionOptions, readConnection, withConnection, withSealing } from "../connection.ts";
+import { definedOf, readCredentials } from "../credentials.ts";
+import { type ExitCode, exitCodes } from "../exit-codes.ts";
+import { Failure } from "../failure.ts";
+import { writePrivateFile } from "../keys/private-file.ts";
+import { columns, type JsonOption, print } from "../output.ts";
+import { every } from "../partners/every.ts";
+import { keyKinds, type PartnerRecord, partnerLines } from "../partners/partner.ts";
+import { type RegistrationOptions, readRegistration } from "../partners/registration.ts";
+import { printable } from "../printable.ts";
+import type { World } from "../world.ts";
+
+export function partnerCommand(world: World): Command {
+  const commands = [addCommand, listCommand, showCommand, rotateCommand].map((make) => make(world));
+  return group("partner", "register partners, show them, and rotate their keys", commands);
+}
+
+interface AddOptions extends ConnectionOptions, JsonOption, RegistrationOptions {
+  readonly out?: string;
+}
+
+function addCommand(world: World): Command {
+  const made = command("add", {
+    summary: "register a partner",
+    description:
+      "Its keys are shown this once: with --out they go to a file for you alone, in the form that --credentials takes. " +
+      "What has no option of its own stands in --settings, by the names of the operator API.",
+    examples: [
+      'paybell partner add --name "Corner Shop" --call-back-url https://192.0.2.10/ipn \\\n' +
+        "      --callback-addresses 192.0.2.10/32 --calling-addresses 192.0.2.0/24 --out corner-shop.json",
+    ],
+  })
+    .option("--name <name>", "as the operator calls it")
+    .option("--call-back-url <url>", "where its IPNs go when a command names no other")
+    .option("--callback-addresses <cidr...>", "the addresses that may be called")
+    .option("--calling-addresses <cidr...>", "the addresses that it calls from")
+    .option("--wire-names <names>", "table or sample")
+    .option("--time-zone <zone>", "IANA name, as Asia/Ho_Chi_Minh")
+    .option("--settings <file>", "any other setting, as JSON")
+    .option("--out <file>", "write its keys to a new file, for its owner alone (0600)");
+  return withSealing(withConnection(made)).action(ends(world, (options: AddOptions) => add(world, options)));
+}
+
+async function add(world: World, options: AddOptions): Promise<ExitCode> {
+  const { out } = options;
+  // The sealing options are the new partner's: they say nothing of the connection.
+  const api = (await readConnection(world, connectionOf(options))).operator();
+  const settings = await readRegistration(world, options);
+  async function register() {
+    const { id, ...keys } = await api.post<{ id: string }>("/operator/v1/partners", settings);
+    const sealing = readCredentials(definedOf(pickSealing(settings)), "the answer");
+    return { baseUrl: api.baseUrl, partnerId: id, ...keys, ...sealing };
+  }
+  const partner = out === undefined ? await register() : await writePrivateFile(world, out, register);
+  const { partnerId } = partner;
+  if (out === undefined) {
+    const shown = columns(Object.entries(partner).map(([name, value]) => [name, textOf(value)]));
+    print(world, options, partner, [...shown, "", "Keep the keys: they are shown this once."]);
+  } else {
+    print(world, options, { partnerId, file: out }, [
+      `Registered ${partnerId}. Its keys are in ${out}, and nowhere else.`,
+    ]);
+  }
+  return exitCodes.ok;
+}
+
+function pickSealing({ cipher, encoding, signing, wireNames }: Readonly<Record<string, unknown>>) {
+  return { cipher, encoding, signing, wireNames };
+}
+
+function connectionOf({ url, credentials, allowHttp }: ConnectionOptions): ConnectionOptions {
+  return definedOf({ url, credentials, allowHttp });
+}
+
+function textOf(value: unknown): string {
+  return typeof value === "string" ? value : JSON.stringify(value);
+}
+
+interface ListOptions extends ConnectionOptions, JsonOption {}
+
+function listCommand(world: World): Command {
+  const made = command("list", { summary: "list the partners", examples: ["paybell partner list"] });
+  return withConnection(made).action(
+    ends(world, async (options: ListOptions) => {
+      const api = (await readConnection(world, options)).operator();
+      const partners: PartnerRecord[] = [];
+      for await (const partner of every<PartnerRecord>(api, "/operator/v1/partners")) partners.push(partner);
+      const rows = partners.map(({ id, state, settings }) => [id, state, printable(settings.name)]);
+      print(world, options, { items: partners }, columns(rows));
+      return exitCodes.ok;
+    }),
+  );
+}
+
+function showCommand(world: World): Command {
+  const made = command("show", {
+    summary: "show a partner's settings and key versions, never a key",
+    description: "With a partner's API key and no operator token it shows that partner itself.",
+    examples: ["paybell partner show", "paybell partner show 01a1fc39-e58e-73fb-a49a-dce132454876"],
+  }).argument("[id]", "default: the one that the credentials are of");
+  return withConnection(made).action(
+    ends(world, async (id: string | undefined, options: ConnectionOptions & JsonOption) => {
+      const partner = await readPartner(await readConnection(world, options), id);
+      print(world, options, partner, partnerLines(partner));
+      return exitCodes.ok;
+    }),
+  );
+}
+
+async function readPartner(connection: Connection, id: string | undefined): Promise<PartnerRecord> {
+  const { operatorToken, apiKey } = connection.credentials;
+  if (id === undefined && apiKey !== undefined && operatorToken === undefined) {
+    return connection.partner().get<PartnerRecord>("/v1/self");
+  }
+  return connection.operator().get<PartnerRecord>(`/operator/v1/partners/${idOf(connection, id)}`);
+}
+
+function idOf({ credentials }: Connection, id: string | undefined): string {
+  const known = id ?? credentials.partnerId;
+  if (known !== undefined) return encodeURIComponent(known);
+  throw new Failure("it is not said which partner.", {
+    code: "no_partner",
+    remedy: "`paybell partner list` lists them.",
+  });
+}
+
+interface RotateOptions extends ConnectionOptions, JsonOption {
+  readonly partner?: string;
+  readonly overlapHours: number;
+  readonly out?: string;
+}
+
+interface Rotated {
+  readonly id: string;
+  readonly kind: string;
+  readonly secret: string;
+  readonly activeFrom: string;
+  readonly expiresOld: string;
+}
+
+function rotateCommand(world: World): Command {
+  const made = command("rotate", {
+    summary: "replace a partner's key",
+    description:
+      "encryptionKey, signingKey: the old version goes on until the overlap ends, and the partner installs the new one " +
+      "beside it before that. webhookSecret, apiKey: both stand during the overlap. The new key is shown this once.",
+    examples: [
+      "paybell partner rotate encryptionKey --out new-key.json",
+      "paybell partner rotate apiKey --partner 01a1fc39-e58e-73fb-a49a-dce132454876 --overlap-hours 0",
+    ],
+  })
+    .argument("<key>", `one of ${keyKinds.join(", ")}`)
+    .option("--partner <id>", "default: the one that the credentials are of")
+    .addOption(new Option("--overlap-hours <hours>", "0 to 720; 0 after a leak").default(24).argParser(readHours))
+    .option("--out <file>", "write the new version to a new file, for its owner alone (0600)");
+  return withConnection(made).action(ends(world, (key: string, options: RotateOptions) => rotate(world, key, options)));
+}
+
+function readHours(text: string): number {
+  const hours = Number(text);
+  if (text.trim() !== "" && hours >= 0 && hours <= 720) return hours;
+  throw new InvalidArgumentError("It is a number from 0 to 720.");
+}
+
+async function rotate(world: World, key: string, options: RotateOptions): Promise<ExitCode> {
+  const { out, overlapHours } = options;
+  if (!keyKinds.some((kind) => kind === key)) {
+    throw new Failure(`there is no key ${JSON.stringify(key)}: it is one of ${keyKinds.join(", ")}.`, {
+      code: "unknown_key_kind",
+    });
+  }
+  const connection = await readConnection(world, options);
+  const api = connection.operator();
+  const path = `/operator/v1/partners/${idOf(connection, options.partner)}/keys/rotate`;
+  const post = () => api.post<Rotated>(path, { key, overlapHours });
+  const rotated = out === undefined ? await post() : await writePrivateFile(world, out, post);
+  const { secret, ...rest } = rotated;
+  print(world, options, out === undefined ? rotated : { ...rest, file: out }, [
+    `${rotated.kind}, version ${rotated.id}`,
+    ...(out === undefined ? [secret, "Keep it: it is shown this once."] : [`It is in ${out}, and nowhere else.`]),
+    `Used from ${rotated.activeFrom}; the old version ends ${rotated.expiresOld}.`,
+  ]);
+  return exitCodes.ok;
+}

@@ -1,0 +1,81 @@
+import { type Command, InvalidArgumentError, Option } from "commander";
+import { command, ends } from "../command.ts";
+import { type ConnectionOptions, readConnection, withConnection } from "../connection.ts";
+import { type ExitCode, exitCodes } from "../exit-codes.ts";
+import { columns, type JsonOption, print } from "../output.ts";
+import { printable } from "../printable.ts";
+import { progress } from "../progress.ts";
+import { readStatus, type Status } from "../status/status.ts";
+import { type Style, styleFor } from "../style.ts";
+import type { World } from "../world.ts";
+
+interface StatusOptions extends ConnectionOptions, JsonOption {
+  readonly keysWithin: number;
+}
+
+export function statusCommand(world: World): Command {
+  const made = command("status", {
+    summary: "tell whether the service can work, what waits, which endpoints fail, and which keys end",
+    examples: ["paybell status", "PAYBELL_URL=https://paybell.example paybell status --json"],
+    exitCodes: { 0: "the service is ready", 1: "it is not" },
+  }).addOption(
+    new Option("--keys-within <days>", "tell of keys that end within so many days").default(14).argParser(readDays),
+  );
+  return withConnection(made).action(ends(world, (options: StatusOptions) => status(world, options)));
+}
+
+function readDays(text: string): number {
+  if (/^\d{1,4}$/.test(text)) return Number(text);
+  throw new InvalidArgumentError("It is a whole number of days.");
+}
+
+async function status(world: World, options: StatusOptions): Promise<ExitCode> {
+  const { keysWithin: keysWithinDays } = options;
+  const connection = await readConnection(world, options);
+  const operator = connection.operator();
+  const bar = progress(world, "reading partners");
+  const counted = (partners: number) => bar.update(partners);
+  const read = { keysWithinDays, nowMs: world.nowMs(), counted };
+  const found = await readStatus(connection.anyone(), operator, read).finally(() => bar.stop());
+  print(world, options, found, linesOf(found, keysWithinDays, styleFor(world.stdout, world.env)));
+  return found.ready ? exitCodes.ok : exitCodes.negative;
+}
+
+function linesOf(
+  { ready, checks, backlog, endpoints, keysEnding, partners }: Status,
+  days: number,
+  style: Style,
+): string[] {
+  return [
+    ready ? style.good("Ready") : style.bad("Not ready"),
+    ...columns(Object.entries(checks).map(([name, { ok, detail }]) => [ok ? "  ✓" : "  ✗", name, printable(detail)])),
+    "",
+    `Backlog    ${backlogText(backlog)}`,
+    `Partners   ${partners.total}, ${partners.paused} paused, ${partners.disabled} disabled`,
+    `Endpoints  ${endpoints.length === 0 ? "none fails" : `${endpoints.length} open or gone`}`,
+    ...columns(
+      endpoints.map(({ state, target, failures, lastReason, probeAt, partnerId }) => [
+        `  ${state}`,
+        printable(target),
+        `${failures} failures, ${lastReason ?? "no reason"}`,
+        probeAt === null ? "until it is closed by hand" : `tried again at ${probeAt}`,
+        `partner ${partnerId}`,
+      ]),
+    ),
+    `Keys       ${keysEnding.length === 0 ? `none ends within ${days} days` : `${keysEnding.length} end within ${days} days`}`,
+    ...columns(
+      keysEnding.map(({ kind, partner, expiresAt, partnerId }) => [
+        `  ${kind}`,
+        `ends ${expiresAt}`,
+        `partner ${partnerId}`,
+        printable(partner),
+      ]),
+    ),
+  ];
+}
+
+function backlogText(backlog: Status["backlog"]): string {
+  if (backlog === null) return "not shown: /metrics does not answer us";
+  if (backlog.pending === 0) return "nothing is pending";
+  return `${backlog.pending} pending, the oldest for ${Math.round(backlog.oldestPendingSeconds)} s`;
+}

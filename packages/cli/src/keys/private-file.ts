@@ -1,0 +1,45 @@
+import { type FileHandle, open, rm } from "node:fs/promises";
+import { resolve } from "node:path";
+import { Failure } from "../failure.ts";
+import type { World } from "../world.ts";
+
+/**
+ * Writes a new file for its owner alone (mode 0600) with what `make` answers. The file is there before `make` is asked:
+ * keys that are shown once must not be lost to a folder that cannot be written. Where `make` fails, it goes again.
+ *
+ * @throws Failure where it exists already, or cannot be written
+ */
+export async function writePrivateFile<Value extends object>(
+  { workingDirectory }: Pick<World, "workingDirectory">,
+  path: string,
+  make: () => Promise<Value>,
+): Promise<Value> {
+  const place = resolve(workingDirectory, path);
+  const file = await create(place, path);
+  try {
+    const value = await make();
+    await file.writeFile(`${JSON.stringify(value, null, 2)}\n`);
+    await file.sync();
+    await file.close();
+    return value;
+  } catch (error) {
+    await file.close().catch(() => undefined);
+    await rm(place, { force: true });
+    throw error;
+  }
+}
+
+async function create(place: string, path: string): Promise<FileHandle> {
+  try {
+    return await open(place, "wx", 0o600);
+  } catch (error) {
+    const { code = "", message } = error as NodeJS.ErrnoException;
+    if (code === "EEXIST") {
+      throw new Failure(`${path} exists already, and may hold keys that are nowhere else.`, {
+        code: "file_exists",
+        remedy: "Name another file, or move that one away.",
+      });
+    }
+    throw new Failure(`${path} cannot be written: ${code === "" ? message : code}.`, { code: "unwritable" });
+  }
+}

@@ -1,0 +1,91 @@
+import type { Api } from "../api.ts";
+import { Failure } from "../failure.ts";
+import { every } from "../partners/every.ts";
+import type { PartnerRecord } from "../partners/partner.ts";
+
+export interface Redelivered {
+  readonly redelivered: number;
+  /** Are pending anyway. */
+  readonly pending: number;
+  readonly refused: readonly { readonly id: string; readonly code: string; readonly message: string }[];
+}
+
+type To = "original" | "registered";
+
+/** Each by itself, as the partner asks for it. @param told after each, with how many were asked for */
+export async function redeliverEach(
+  api: Api,
+  ids: readonly string[],
+  to: To,
+  told: (done: number) => void,
+): Promise<Redelivered> {
+  let [redelivered, pending, done] = [0, 0, 0];
+  const refused: { id: string; code: string; message: string }[] = [];
+  for (const id of ids) {
+    try {
+      await api.post(`/v1/notifications/${encodeURIComponent(id)}/redeliver`, { to });
+      redelivered += 1;
+    } catch (error) {
+      // One that is not there stops no other; a service that is not there stops them all.
+      if (!(error instanceof Failure) || (error.status !== 404 && error.status !== 409)) throw error;
+      if (error.code === "notification_pending") pending += 1;
+      else refused.push({ id, code: error.code, message: error.message });
+    }
+    done += 1;
+    told(done);
+  }
+  return { redelivered, pending, refused };
+}
+
+export interface BulkFilter {
+  readonly partner?: string;
+  readonly state?: string;
+  readonly reason?: string;
+  readonly from?: string;
+  readonly to?: string;
+}
+
+export interface Share {
+  readonly partner: string;
+  readonly matched: number;
+}
+
+interface BulkAnswer {
+  readonly matched: number;
+  readonly redelivered: number;
+}
+
+/** How many match, partner by partner; those of whom none does are left out. Changes nothing. */
+export async function countMatching(api: Api, filter: BulkFilter): Promise<readonly Share[]> {
+  const shares: Share[] = [];
+  for (const partner of filter.partner === undefined ? await partnerIds(api) : [filter.partner]) {
+    const body = { filter: { ...filter, partner }, dryRun: true };
+    const { matched } = await api.post<BulkAnswer>("/operator/v1/redeliveries", body);
+    if (matched > 0) shares.push({ partner, matched });
+  }
+  return shares;
+}
+
+/** One request for each partner, so that it is seen how far it is. @param told with how many were asked for */
+export async function redeliverShares(
+  api: Api,
+  shares: readonly Share[],
+  filter: BulkFilter,
+  to: To,
+  told: (done: number) => void,
+): Promise<number> {
+  let [redelivered, done] = [0, 0];
+  for (const { partner, matched } of shares) {
+    const body = { filter: { ...filter, partner }, to };
+    redelivered += (await api.post<BulkAnswer>("/operator/v1/redeliveries", body)).redelivered;
+    done += matched;
+    told(done);
+  }
+  return redelivered;
+}
+
+async function partnerIds(api: Api): Promise<string[]> {
+  const ids: string[] = [];
+  for await (const { id } of every<PartnerRecord>(api, "/operator/v1/partners")) ids.push(id);
+  return ids;
+}

@@ -1,0 +1,38 @@
+import type { Api } from "../api.ts";
+import { bodyOf, type PulledPage } from "../listen/notification.ts";
+import type { NotificationDetail } from "./detail.ts";
+
+/** The POST of a notification, as it would be made now: what `paybell open` takes. */
+export interface SealedPost {
+  readonly body: string;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+const pageItems = 500;
+/** Ids and times are made a moment before the commit that orders them. */
+const outOfOrderMs = 60_000;
+
+/**
+ * Looks for it in the pull API, from the oldest on; undefined where it is not kept any more.
+ *
+ * @param looked told how many were passed over so far
+ */
+export async function findSealed(
+  api: Api,
+  { id, createdAt }: NotificationDetail,
+  looked: (count: number) => void,
+): Promise<SealedPost | undefined> {
+  const untilMs = Date.parse(createdAt) + outOfOrderMs;
+  let after: string | undefined;
+  let count = 0;
+  for (;;) {
+    const { items, next } = await api.get<PulledPage>("/v1/notifications", { after, limit: pageItems });
+    const found = items.find((item) => item.id === id);
+    if (found !== undefined) return { body: bodyOf(found), headers: found.headers };
+    const last = items.at(-1);
+    if (last === undefined || Date.parse(last.createdAt) > untilMs) return undefined;
+    count += items.length;
+    looked(count);
+    after = next;
+  }
+}

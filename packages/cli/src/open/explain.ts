@@ -1,0 +1,144 @@
+import {
+  type CardIpn,
+  defaultSealing,
+  defaultSigning,
+  fromWire,
+  headerNames,
+  type IpnKind,
+  ipnFields,
+  NotAuthentic,
+  type SettlementIpn,
+  type WireNames,
+} from "@paybell/contract";
+import type { Credentials } from "../credentials.ts";
+import type { Capture } from "./capture.ts";
+import type { Finding } from "./finding.ts";
+import { judgeHeaders } from "./headers.ts";
+import type { NamedKeys } from "./named-keys.ts";
+import { kidOf, unseal } from "./seal.ts";
+import { type Difference, judgeSignature } from "./signature.ts";
+
+/** What a capture is, step by step: each as far as the one before it let us see. */
+export interface Explanation {
+  readonly authentic: boolean;
+  readonly findings: readonly Finding[];
+  readonly kind?: IpnKind;
+  readonly wireNames?: WireNames;
+  readonly signedString?: string;
+  readonly expected?: string;
+  readonly found?: string;
+  readonly firstDifference?: Difference;
+  readonly ipn?: CardIpn | SettlementIpn;
+}
+
+type Settings = Pick<Credentials, "cipher" | "encoding" | "signing">;
+
+/** Opens a capture as a receiver with these settings does, and looks for the reason where it cannot. */
+export function explain(capture: Capture, keys: NamedKeys, settings: Settings, nowMs: number): Explanation {
+  const signed = judgeHeaders(capture, keys, nowMs);
+  const data = dataOf(signed.body);
+  const soFar = [data.finding, ...signed.findings];
+  if (data.text === undefined) return judged(soFar);
+
+  const { cipher = defaultSealing.cipher, encoding = defaultSealing.encoding } = settings;
+  const version = kidOf(data.text) ?? capture.headers?.[headerNames.key];
+  const unsealed = unseal(data.text, { cipher, encoding }, keys, version);
+  if (unsealed.content === undefined) return judged([...soFar, unsealed.finding]);
+
+  const content = readContent(unsealed.content);
+  const opened = [...soFar, unsealed.finding, content.finding];
+  if (content.wire === undefined) return judged(opened);
+
+  const { kind, wire, ipn, wireNames } = content;
+  const { finding, firstDifference, ...signature } = judgeSignature(
+    kind,
+    wire,
+    settings.signing ?? defaultSigning,
+    keys,
+  );
+  const difference = firstDifference === undefined ? {} : { firstDifference };
+  return { ...judged([...opened, finding]), kind, wireNames, ...signature, ...difference, ipn };
+}
+
+function judged(findings: readonly Finding[]): Explanation {
+  const reached = findings.some(({ step, level }) => step === "signature" && level === "right");
+  return { authentic: reached && findings.every(({ level }) => level !== "wrong"), findings };
+}
+
+/** Section 2.1: an object with the one field `data`. */
+function dataOf(body: string): { readonly text?: string; readonly finding: Finding } {
+  const wrong = (text: string, remedy: string): { finding: Finding } => ({
+    finding: { step: "body", level: "wrong", text, remedy },
+  });
+  let value: unknown;
+  try {
+    value = JSON.parse(body);
+  } catch {
+    if (/^[A-Za-z0-9+/=_.-]+$/.test(body.trim())) {
+      return { text: body.trim(), finding: { step: "body", level: "note", text: "data alone, without its envelope" } };
+    }
+    return wrong(`is no JSON${looksLike(body)}`, 'Capture the raw bytes of the request: {"data": "…"}.');
+  }
+  const { data, ...others } = Object(value) as Readonly<Record<string, unknown>>;
+  if (typeof data !== "string") {
+    const opened = "transaction_type" in others;
+    return opened
+      ? wrong("is an IPN that was opened already", "Give the sealed body, as it was POSTed.")
+      : wrong("has no field data that is text", "It is not what Paybell sends (section 2.1).");
+  }
+  const names = Object.keys(others);
+  if (names.length > 0) return wrong(`has more fields than data: ${names.join(", ")}`, "Paybell sends data alone.");
+  const text = `{"data": …}, ${Buffer.byteLength(body)} bytes`;
+  return { text: data, finding: { step: "body", level: "right", text } };
+}
+
+function looksLike(body: string): string {
+  if (/^\s*</.test(body)) return ": it looks like HTML or XML";
+  if (/^\w+=/.test(body)) return ": it looks like a form";
+  return body.startsWith("\u001f") ? ": it looks like gzip" : "";
+}
+
+type Content =
+  | { readonly finding: Finding; readonly wire?: undefined }
+  | {
+      readonly finding: Finding;
+      readonly kind: IpnKind;
+      readonly wire: Readonly<Record<string, unknown>>;
+      readonly ipn: CardIpn | SettlementIpn;
+      readonly wireNames: WireNames;
+    };
+
+function readContent(content: string): Content {
+  try {
+    const { kind, wire, ipn } = fromWire(content);
+    const aliased = aliasesOf(kind).filter(([, alias]) => alias in wire);
+    const names = aliased.map(([name, alias]) => `${alias} for ${name}`);
+    const told = names.length === 0 ? "names of the tables" : `names of the samples: ${names.join(", ")}`;
+    const finding: Finding = { step: "content", level: "right", text: `a ${kind} IPN, ${told}` };
+    return { finding, kind, wire, ipn, wireNames: names.length === 0 ? "table" : "sample" };
+  } catch (error) {
+    if (!(error instanceof NotAuthentic)) throw error;
+    return { finding: { step: "content", level: "wrong", text: contentText(error.reason, content) } };
+  }
+}
+
+function aliasesOf(kind: IpnKind): (readonly [string, string])[] {
+  return ipnFields(kind).flatMap((field: { name: string; alias?: string }) =>
+    field.alias === undefined ? [] : [[field.name, field.alias] as const],
+  );
+}
+
+function contentText(reason: NotAuthentic["reason"], content: string): string {
+  if (reason === "duplicate_key") return "a JSON key stands in it twice: a receiver refuses it";
+  if (reason !== "two_names" && reason !== "wrong_type") return "it opened, but to no JSON object";
+  const wire = JSON.parse(content) as Readonly<Record<string, unknown>>;
+  if (reason === "two_names") {
+    const both = (["card", "settlement"] as const)
+      .flatMap(aliasesOf)
+      .filter(([name, alias]) => name in wire && alias in wire)
+      .map(([name, alias]) => `${name} and ${alias}`);
+    return `a field stands in it under both of its names: ${[...new Set(both)].join(", ") || "in settlementList"}`;
+  }
+  const odd = Object.keys(wire).filter((name) => typeof wire[name] !== "string" && name !== "settlementList");
+  return `a value is of the wrong type: ${odd.join(", ") || "in settlementList"}. All scalars are strings (section 2)`;
+}

@@ -1,0 +1,114 @@
+import { ciphers, encodings, NotAuthentic, open, type Sealing, sealingKey } from "@paybell/contract";
+import type { Finding } from "./finding.ts";
+import type { NamedKey, NamedKeys } from "./named-keys.ts";
+
+export interface Unsealed {
+  readonly finding: Finding;
+  /** Undefined where nothing opened it. */
+  readonly content: string | undefined;
+}
+
+interface Try {
+  readonly sealing: Sealing;
+  readonly key: NamedKey;
+  readonly data: string;
+}
+
+/** Opens as configured; where that fails, looks for the cipher, encoding or key that does. */
+export function unseal(data: string, configured: Sealing, keys: NamedKeys, named: string | undefined): Unsealed {
+  const asAgreed = keys.encryption.map((key) => ({ sealing: configured, key, data }));
+  for (const one of asAgreed) {
+    const content = tryToOpen(one);
+    if (content === undefined) continue;
+    const text = `${sealingText(configured)}, opened with ${keyText(one.key, named)}`;
+    return { content, finding: { step: "seal", level: "right", text } };
+  }
+  for (const one of otherTries(data, configured, keys)) {
+    const content = tryToOpen(one);
+    if (content === undefined) continue;
+    const text = `does not open as ${sealingText(configured)}, but as ${sealingText(one.sealing)} with ${one.key.name}`;
+    return { content, finding: { step: "seal", level: "wrong", text, remedy: remedyOf(one, configured, keys, data) } };
+  }
+  return { content: undefined, finding: unopened(data, configured, named) };
+}
+
+function tryToOpen({ sealing, key, data }: Try): string | undefined {
+  try {
+    // A key that was given without an id stands for whichever the message names.
+    const { text } = open(data, sealing, [sealingKey(kidOf(data) ?? key.id, key.raw)]);
+    // One wrong key in 256 opens AES-CBC to something.
+    return text.trimStart().startsWith("{") ? text : undefined;
+  } catch (error) {
+    if (error instanceof NotAuthentic) return undefined;
+    throw error;
+  }
+}
+
+function* otherTries(data: string, configured: Sealing, keys: NamedKeys): Generator<Try> {
+  const sealings = [configured, ...allSealings()];
+  const texts = [data, data.replaceAll(/\s/g, ""), data.replaceAll(" ", "+")];
+  const all = [...keys.encryption, ...keys.signing, ...keys.webhook];
+  for (const key of all)
+    for (const sealing of sealings) for (const text of new Set(texts)) yield { key, sealing, data: text };
+}
+
+function allSealings(): readonly Sealing[] {
+  return ciphers.flatMap((cipher): Sealing[] => {
+    if (cipher === "jwe") return [{ cipher, encoding: "base64url" }];
+    return encodings.map((encoding) => ({ cipher, encoding }));
+  });
+}
+
+function remedyOf({ sealing, key, data }: Try, configured: Sealing, keys: NamedKeys, captured: string): string {
+  const changes = [
+    ...(keys.encryption.includes(key) ? [] : [`the keys are swapped: give what you call ${key.name} as encryptionKey`]),
+    ...(sealing.cipher === configured.cipher ? [] : [`set cipher to ${sealing.cipher}`]),
+    ...(sealing.cipher === "jwe" || sealing.encoding === configured.encoding
+      ? []
+      : [`set encoding to ${sealing.encoding}`]),
+    ...(data === captured
+      ? []
+      : ["data lost or gained characters on its way: a + became a space, or lines were broken"]),
+  ];
+  const text = changes.join("; ");
+  return `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
+}
+
+function unopened(data: string, configured: Sealing, named: string | undefined): Finding {
+  const looks = looksLike(data, configured);
+  const key = named === undefined || named === "" ? "" : ` The message names the key version ${JSON.stringify(named)}.`;
+  return {
+    step: "seal",
+    level: "wrong",
+    text: `no key opens it, whatever the cipher and encoding${looks}`,
+    remedy: `Compare encryptionKey with the one that registration or the last rotation gave.${key}`,
+  };
+}
+
+function looksLike(data: string, { encoding }: Sealing): string {
+  if (data.length < 38) return "; it is too short for any IPN";
+  if (/^ey[\w-]+\.\.[\w-]+\.[\w-]+\.[\w-]+$/.test(data)) return "; it looks like a JWE";
+  if (/^[0-9a-fA-F]+$/.test(data)) return "; it looks like hex";
+  return /[^A-Za-z0-9+/=_-]/.test(data) ? `; it holds characters that ${encoding} has not` : "";
+}
+
+function sealingText({ cipher, encoding }: Sealing): string {
+  return cipher === "jwe" ? "jwe" : `${cipher}, ${encoding}`;
+}
+
+function keyText({ name, id }: NamedKey, named: string | undefined): string {
+  const version = named ?? id;
+  return version === "" ? name : `${name} (version ${version.slice(0, 64)})`;
+}
+
+/** The key version that a JWE names; undefined for what is none. */
+export function kidOf(data: string): string | undefined {
+  const [header = ""] = data.split(".", 1);
+  if (header === data) return undefined;
+  try {
+    const { kid } = Object(JSON.parse(Buffer.from(header, "base64url").toString("utf8"))) as { kid?: unknown };
+    return typeof kid === "string" ? kid : undefined;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,106 @@
+import type { Api } from "../api.ts";
+import { exitCodes } from "../exit-codes.ts";
+import { Failure } from "../failure.ts";
+import { every } from "../partners/every.ts";
+import type { KeyVersion, PartnerRecord } from "../partners/partner.ts";
+
+export interface Status {
+  readonly ready: boolean;
+  readonly checks: Readonly<Record<string, { readonly ok: boolean; readonly detail: string }>>;
+  readonly backlog: Backlog | null;
+  readonly endpoints: readonly Endpoint[];
+  /** Key versions that end within the days that were asked for, the first to end first. */
+  readonly keysEnding: readonly EndingKey[];
+  readonly partners: { readonly total: number; readonly paused: number; readonly disabled: number };
+}
+
+/** Of all instances, as the one that was asked counts it. */
+export interface Backlog {
+  readonly pending: number;
+  readonly oldestPendingSeconds: number;
+}
+
+export interface Endpoint {
+  readonly id: string;
+  readonly partnerId: string;
+  readonly target: string;
+  readonly state: "open" | "gone";
+  readonly failures: number;
+  readonly lastReason: string | null;
+  readonly probeAt: string | null;
+}
+
+export interface EndingKey extends Pick<KeyVersion, "id" | "kind"> {
+  readonly partnerId: string;
+  readonly partner: string;
+  readonly expiresAt: string;
+}
+
+/** What an operator looks at first. @throws Failure where the service cannot be asked */
+export async function readStatus(
+  anyone: Api,
+  operator: Api,
+  { keysWithinDays, nowMs, counted }: { keysWithinDays: number; nowMs: number; counted: (partners: number) => void },
+): Promise<Status> {
+  const [readiness, backlog, open, gone] = await Promise.all([
+    readReadiness(anyone),
+    readBacklog(anyone),
+    readEndpoints(operator, "open"),
+    readEndpoints(operator, "gone"),
+  ]);
+  const keysEnding: EndingKey[] = [];
+  const partners = { total: 0, paused: 0, disabled: 0 };
+  const untilMs = nowMs + keysWithinDays * 86_400_000;
+  for await (const partner of every<PartnerRecord>(operator, "/operator/v1/partners")) {
+    partners.total += 1;
+    if (partner.state !== "active") partners[partner.state] += 1;
+    keysEnding.push(...endingKeys(partner, nowMs, untilMs));
+    counted(partners.total);
+  }
+  keysEnding.sort((a, b) => (a.expiresAt < b.expiresAt ? -1 : 1));
+  return { ...readiness, backlog, endpoints: [...open, ...gone], keysEnding, partners };
+}
+
+async function readReadiness(api: Api): Promise<Pick<Status, "ready" | "checks">> {
+  const { status, text } = await api.look("/readyz");
+  try {
+    const { ready, checks } = JSON.parse(text) as Pick<Status, "ready" | "checks">;
+    if (typeof ready === "boolean" && typeof checks === "object") return { ready, checks };
+  } catch {
+    // Told below: whoever answers in other words is not the service.
+  }
+  throw new Failure(`${api.baseUrl}/readyz answered ${status}, and not as Paybell does.`, {
+    code: "not_paybell",
+    status,
+    exitCode: exitCodes.service,
+  });
+}
+
+/** Null where the metrics are not shown to us: a proxy may keep them to itself. */
+async function readBacklog(api: Api): Promise<Backlog | null> {
+  const { status, text } = await api.look("/metrics");
+  const pending = gauge(text, "paybell_notifications_pending");
+  const oldestPendingSeconds = gauge(text, "paybell_oldest_pending_seconds");
+  if (status !== 200 || pending === undefined || oldestPendingSeconds === undefined) return null;
+  return { pending, oldestPendingSeconds };
+}
+
+/** The value of a metric without labels, in Prometheus' text format. */
+function gauge(text: string, name: string): number | undefined {
+  const value = new RegExp(`^${name} (\\S+)$`, "m").exec(text)?.[1];
+  return value === undefined ? undefined : Number(value);
+}
+
+async function readEndpoints(api: Api, state: Endpoint["state"]): Promise<Endpoint[]> {
+  const found: Endpoint[] = [];
+  for await (const one of every<Endpoint>(api, "/operator/v1/endpoints", { state })) found.push(one);
+  return found;
+}
+
+function endingKeys({ id: partnerId, settings, keys }: PartnerRecord, nowMs: number, untilMs: number): EndingKey[] {
+  return keys.flatMap(({ id, kind, expiresAt }) => {
+    if (expiresAt === null) return [];
+    const endsMs = Date.parse(expiresAt);
+    return endsMs > nowMs && endsMs <= untilMs ? [{ id, kind, partnerId, partner: settings.name, expiresAt }] : [];
+  });
+}
