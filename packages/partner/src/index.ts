@@ -9,6 +9,14 @@ export type { Keys, KeyVersion } from "./keys.ts";
 export { bodyBytesMax, freshnessSecondsDefault, type ReceiverOptions } from "./options.ts";
 export type { Order } from "./order.ts";
 export { type ReceivedIpn, type Receiver, receiver } from "./receiver.ts";
+export {
+  type Reconcilable,
+  type Reconciliation,
+  type ReconciliationFinding,
+  reconcile,
+  type SettlementTotalField,
+  type TotalFinding,
+} from "./reconcile.ts";
 export { IpnRefused, type RefusedReason } from "./refused.ts";
 export { memoryStore } from "./stores/memory.ts";
 export type { KnownIpn, SeenIpn, SeenStore, SqlStore } from "./stores/store.ts";

@@ -1,0 +1,244 @@
+import { randomUUID } from "node:crypto";
+import type { CardIpn, SettlementIpn } from "@paybell/contract";
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { reconcile } from "./reconcile.ts";
+import { sampleIpn } from "./testing.ts";
+
+interface Plan {
+  /** In hundredths. */
+  readonly amount: number;
+  readonly what: "sold" | "completed" | "voided" | "declined" | "preauthorised" | "void declined" | "cancelled";
+  readonly refId: string;
+}
+
+const plans = fc.array(
+  fc.record<Plan>({
+    amount: fc.integer({ min: 1, max: 1_000_000 }),
+    what: fc.constantFrom("sold", "completed", "voided", "declined", "preauthorised", "void declined", "cancelled"),
+    // A refNo may repeat.
+    refId: fc.constantFrom("100000000001", "100000000002", "100000000003"),
+  }),
+  { maxLength: 12 },
+);
+
+const card = (what: Parameters<typeof sampleIpn>[0]) => sampleIpn(what).received.ipn as CardIpn;
+const asAmount = (hundredths: bigint) => `${hundredths / 100n}.${String(hundredths % 100n).padStart(2, "0")}`;
+
+/** What a partner is notified of in one batch, and the settlement that follows. */
+function batchOf(all: readonly Plan[], settlementTotal: "sum" | "net" = "sum") {
+  const transactions: CardIpn[] = [];
+  const standing: CardIpn[] = [];
+  const totals = { sale: 0n, void: 0n, saleQuantity: 0, voidQuantity: 0 };
+  for (const [index, { amount, what, refId }] of all.entries()) {
+    const own = { invoiceNo: String(index + 1).padStart(6, "0"), amount: asAmount(BigInt(amount)), refId };
+    if (what === "declined") {
+      transactions.push(card({ declined: "51", ipn: { ...own, refId: "" } }));
+      continue;
+    }
+    const preAuthorises = what === "preauthorised" || what === "completed" || what === "cancelled";
+    const first = sampleIpn({ command: preAuthorises ? "PREAUTH" : "SALE", ipn: own });
+    transactions.push(first.received.ipn as CardIpn);
+    if (what === "cancelled") transactions.push(card({ command: "VOID", of: first }));
+    if (what === "cancelled" || what === "preauthorised") continue;
+    const complete = preAuthorises ? card({ command: "PREAUTH_COMPLETE", of: first, ipn: own }) : undefined;
+    if (complete) transactions.push(complete);
+    totals.sale += BigInt(amount);
+    totals.saleQuantity += 1;
+    if (what === "void declined") transactions.push(card({ command: "VOID", of: first, declined: "91" }));
+    if (what !== "voided") {
+      standing.push(complete ?? (first.received.ipn as CardIpn));
+      continue;
+    }
+    transactions.push(card({ command: "VOID", of: first }));
+    totals.void += BigInt(amount);
+    totals.voidQuantity += 1;
+  }
+  const settlement = sampleIpn({
+    command: "SETTLEMENT",
+    ipn: {
+      quantity: String(totals.saleQuantity - totals.voidQuantity),
+      saleQuantity: String(totals.saleQuantity),
+      saleTotalAmount: asAmount(totals.sale),
+      voidQuantity: String(totals.voidQuantity),
+      voidTotalAmount: asAmount(totals.void),
+      totalAmount: asAmount(settlementTotal === "sum" ? totals.sale + totals.void : totals.sale - totals.void),
+      settlementList: standing.map(({ reqId, refId }) => ({ reqId, refNo: refId })),
+    },
+  }).received.ipn as SettlementIpn;
+  return { transactions, settlement, standing };
+}
+
+const sold = (count: number): Plan[] =>
+  Array.from({ length: count }, (_, index) => ({ amount: 1_000 + index, what: "sold", refId: "100000000001" }));
+const codesOf = ({ findings }: ReturnType<typeof reconcile>) => findings.map(({ code }) => code);
+
+describe("a settlement that is right", () => {
+  it("is balanced, whatever the batch holds, in whatever order and how often it is given", () => {
+    fc.assert(
+      fc.property(plans, fc.constantFrom("sum", "net"), fc.infiniteStream(fc.nat()), (all, settlementTotal, order) => {
+        const { transactions, settlement } = batchOf(all, settlementTotal);
+        const given = [...transactions, ...transactions.slice(0, 2)].sort(() => (order.next().value % 3) - 1);
+        const result = reconcile(settlement, given, { settlementTotal });
+        expect(result).toEqual({ balanced: true, settled: true, findings: [] });
+      }),
+    );
+  });
+
+  it("is balanced though other batches, terminals and merchants are given too, and reqIds in capitals", () => {
+    const { transactions, settlement } = batchOf(sold(3));
+    const others = [{ batchNo: "000002" }, { tid: "T2" }, { mid: "M2" }].map((ipn) => card({ ipn }));
+    const capitals = transactions.map((one) => ({ ...one, reqId: one.reqId.toUpperCase() }));
+    expect(reconcile(settlement, [...others, ...capitals]).balanced).toBe(true);
+  });
+
+  it("is balanced for an empty batch", () => {
+    expect(reconcile(batchOf([]).settlement, []).balanced).toBe(true);
+  });
+
+  it("is balanced without any reqId or invoiceNo, as a switch may report it", () => {
+    const { transactions, settlement } = batchOf([
+      ...sold(3),
+      { amount: 1_000, what: "voided", refId: "100000000009" },
+    ]);
+    const bare = transactions.map((one) => ({ ...one, reqId: "", invoiceNo: "" }));
+    const settlementList = settlement.settlementList.map((entry) => ({ ...entry, reqId: "" }));
+    const [, , , sale, saleVoid] = bare;
+    const linked = [...bare.slice(0, 3), sale, { ...saleVoid, originalTransactionId: sale?.id }];
+    expect(reconcile({ ...settlement, settlementList }, linked as typeof bare)).toMatchObject({ findings: [] });
+  });
+
+  it("of 50,000 transactions is told in one pass", () => {
+    const [sale] = batchOf(sold(1)).transactions;
+    const many = Array.from({ length: 50_000 }, (_, index) => {
+      return { ...sale, id: `t${index}`, reqId: randomUUID(), invoiceNo: String(index), amount: "1.00" } as CardIpn;
+    });
+    const settlement = {
+      ...batchOf([]).settlement,
+      quantity: "50000",
+      saleQuantity: "50000",
+      saleTotalAmount: "50000.00",
+      totalAmount: "50000.00",
+      settlementList: many.map(({ reqId, refId }) => ({ reqId, refNo: refId })),
+    };
+    expect(reconcile(settlement, many).balanced).toBe(true);
+  });
+});
+
+describe("what is wrong", () => {
+  it("is found for any one IPN that was never received, and nothing else is blamed for it", () => {
+    fc.assert(
+      fc.property(plans, fc.nat(), (all, at) => {
+        const { transactions, settlement, standing } = batchOf(all);
+        const missing = transactions[at % Math.max(1, transactions.length)];
+        const result = reconcile(
+          settlement,
+          transactions.filter((one) => one !== missing),
+        );
+        const isStanding = missing !== undefined && standing.includes(missing);
+        const entries = result.findings.filter(({ code }) => code === "settled_not_notified");
+        const expected = isStanding
+          ? [{ code: "settled_not_notified", entry: { reqId: missing.reqId, refNo: missing.refId } }]
+          : [];
+        expect(entries).toEqual(expected);
+        expect(codesOf(result)).not.toContain("settled_though_voided");
+        // A Void that is missing makes its Sale one that should have been settled.
+        const isVoid = missing?.transaction_type === "VOID" && missing.status === "SUCCESS";
+        expect(codesOf(result).includes("notified_not_settled")).toBe(isVoid);
+      }),
+    );
+  });
+
+  it("is found for any one entry that the settlement lacks", () => {
+    fc.assert(
+      fc.property(plans, fc.nat(), (all, at) => {
+        const { transactions, settlement, standing } = batchOf(all);
+        fc.pre(standing.length > 0);
+        const lacking = standing[at % standing.length];
+        const settlementList = settlement.settlementList.filter(({ reqId }) => reqId !== lacking?.reqId);
+        const result = reconcile({ ...settlement, settlementList }, transactions);
+        expect(result.findings).toEqual([
+          { code: "notified_not_settled", transaction: lacking },
+          {
+            code: "settlement_inconsistent",
+            field: "quantity",
+            stated: String(standing.length),
+            expected: String(standing.length - 1),
+          },
+        ]);
+      }),
+    );
+  });
+
+  it("is what was voided though the Sale's IPN is missing, once", () => {
+    const { transactions, settlement } = batchOf([{ amount: 500, what: "voided", refId: "1" }]);
+    const saleVoid = transactions.filter(({ transaction_type }) => transaction_type === "VOID");
+    const result = reconcile(settlement, saleVoid);
+    expect(result.findings).toEqual([{ code: "voided_not_notified", transaction: saleVoid[0] }]);
+  });
+
+  it("is an entry that was voided, failed, is of another batch, stands twice, or has another refNo", () => {
+    const { transactions, settlement } = batchOf(sold(5));
+    const [voided, failed, elsewhere, twice, other] = transactions as [CardIpn, CardIpn, CardIpn, CardIpn, CardIpn];
+    const saleVoid = { ...voided, id: "v", reqId: randomUUID(), transaction_type: "VOID" };
+    const given = [
+      voided,
+      saleVoid,
+      { ...failed, status: "ERROR" },
+      { ...elsewhere, batchNo: "000007" },
+      twice,
+      { ...other, refId: "another" },
+    ];
+    const settlementList = [...settlement.settlementList, { reqId: twice.reqId, refNo: twice.refId }];
+    const found = reconcile({ ...settlement, settlementList }, given).findings.filter(
+      ({ code }) => !/^(total|settlement_)/.test(code),
+    );
+    expect(found).toEqual([
+      { code: "settled_though_voided", entry: settlementList[0], transaction: voided },
+      { code: "settled_though_failed", entry: settlementList[1], transaction: given[2] },
+      { code: "settled_in_another_batch", entry: settlementList[2], transaction: given[3] },
+      { code: "ref_no_differs", entry: settlementList[4], transaction: given[5] },
+      { code: "listed_twice", entry: settlementList[5] },
+    ]);
+  });
+
+  it.each([
+    ["quantity", "settlement_inconsistent"],
+    ["totalAmount", "settlement_inconsistent"],
+    ["saleQuantity", "total_differs"],
+    ["saleTotalAmount", "total_differs"],
+    ["voidQuantity", "total_differs"],
+    ["voidTotalAmount", "total_differs"],
+  ] as const)("is a %s that is off, empty or no number", (field, code) => {
+    const { transactions, settlement } = batchOf([...sold(2), { amount: 500, what: "voided", refId: "1" }]);
+    for (const stated of [`${settlement[field]}1`, "", "many"]) {
+      const { findings, balanced } = reconcile({ ...settlement, [field]: stated }, transactions);
+      expect(balanced).toBe(false);
+      expect(findings).toContainEqual({ code, field, stated, expected: settlement[field] });
+    }
+  });
+
+  it("is a total by the other setting, told exactly", () => {
+    const { transactions, settlement } = batchOf([{ amount: 1_001, what: "voided", refId: "1" }], "net");
+    expect(reconcile(settlement, transactions, { settlementTotal: "net" }).balanced).toBe(true);
+    expect(reconcile(settlement, transactions).findings).toEqual([
+      { code: "settlement_inconsistent", field: "totalAmount", stated: "0.00", expected: "20.02" },
+    ]);
+  });
+
+  it("is not searched in the list of a settlement that failed: its batch is open again", () => {
+    const { transactions, settlement } = batchOf(sold(2));
+    const failed = { ...settlement, status: "ERROR", settlementList: [] };
+    expect(reconcile(failed, transactions)).toEqual({ balanced: false, settled: false, findings: [] });
+  });
+
+  it("is refused where an amount of one's own is no number", () => {
+    const { transactions, settlement } = batchOf(sold(1));
+    expect(() =>
+      reconcile(
+        settlement,
+        transactions.map((one) => ({ ...one, amount: "12,50" })),
+      ),
+    ).toThrow(RangeError);
+  });
+});

@@ -1,0 +1,250 @@
+import type { CardIpn, SettlementEntry, SettlementIpn } from "@paybell/contract";
+
+/** What reconciling needs of a transaction: its card IPN has it, and your own record of one may. */
+export interface Reconcilable
+  extends Pick<
+    CardIpn,
+    "id" | "amount" | "batchNo" | "invoiceNo" | "mid" | "refId" | "reqId" | "status" | "tid" | "transaction_type"
+  > {
+  /** Of a Void, where you kept it; without it the invoiceNo tells what was voided. */
+  readonly originalTransactionId?: string | undefined;
+}
+
+/** The counts and sums of a settlement. */
+export type SettlementTotalField =
+  | "quantity"
+  | "saleQuantity"
+  | "saleTotalAmount"
+  | "voidQuantity"
+  | "voidTotalAmount"
+  | "totalAmount";
+
+export type ReconciliationFinding<T extends Reconcilable> =
+  /** In the settlement, and no successful transaction with its reqId is known: fetch what was missed. */
+  | { readonly code: "settled_not_notified"; readonly entry: SettlementEntry }
+  /** Successful in this batch and not voided, but not in the settlement: it was reversed, or ask the operator. */
+  | { readonly code: "notified_not_settled"; readonly transaction: T }
+  /** In the settlement, though a Void of it succeeded. */
+  | { readonly code: "settled_though_voided"; readonly entry: SettlementEntry; readonly transaction: T }
+  /** In the settlement, though it failed. */
+  | { readonly code: "settled_though_failed"; readonly entry: SettlementEntry; readonly transaction: T }
+  /** In the settlement, though its IPN named another merchant, terminal or batch. */
+  | { readonly code: "settled_in_another_batch"; readonly entry: SettlementEntry; readonly transaction: T }
+  /** Its reference is not the one that its IPN carried. */
+  | { readonly code: "ref_no_differs"; readonly entry: SettlementEntry; readonly transaction: T }
+  /** The same reqId once more in the settlement. */
+  | { readonly code: "listed_twice"; readonly entry: SettlementEntry }
+  /** A Void of this batch is known, and not what it voided. */
+  | { readonly code: "voided_not_notified"; readonly transaction: T }
+  | TotalFinding;
+
+/** `stated` is as the settlement says. */
+export type TotalFinding = {
+  /** The settlement contradicts itself (its list, counts and sums), or is not what the transactions come to. */
+  readonly code: "settlement_inconsistent" | "total_differs";
+  readonly field: SettlementTotalField;
+  readonly stated: string;
+  readonly expected: string;
+};
+
+export interface Reconciliation<T extends Reconcilable> {
+  /** Settled, and nothing was found. */
+  readonly balanced: boolean;
+  /** False when the settlement failed: its batch is open again, and its list is empty. */
+  readonly settled: boolean;
+  readonly findings: readonly ReconciliationFinding<T>[];
+}
+
+/**
+ * Holds a settlement against the transactions you know, by reqId, in any case of letters; a refNo may repeat. Entries
+ * without reqId, as a switch may report them, are matched by refNo.
+ *
+ * @param transactions card IPNs, in any order, of other batches too: mid, tid and batchNo tell which count
+ * @param options.settlementTotal as registered: totalAmount is Sales plus Voids (sum, the default) or less Voids (net)
+ * @throws RangeError when an amount of yours is no decimal number
+ */
+export function reconcile<T extends Reconcilable>(
+  settlement: SettlementIpn,
+  transactions: Iterable<T>,
+  options: { readonly settlementTotal?: "sum" | "net" } = {},
+): Reconciliation<T> {
+  const settled = settlement.status === "SUCCESS";
+  const all = [...new Map([...transactions].map((one) => [one.id, one])).values()];
+  const batch = batchOf(settlement, all);
+  const findings: ReconciliationFinding<T>[] = [
+    ...(settled ? matchList(settlement, all, batch) : []),
+    ...batch.orphans.map((transaction) => ({ code: "voided_not_notified", transaction }) as const),
+    ...contradictions(settlement, options.settlementTotal ?? "sum", settled),
+    ...differences(settlement, batch),
+  ];
+  return { balanced: settled && findings.length === 0, settled, findings };
+}
+
+interface Batch<T> {
+  /** Successful Sales and PreAuth-Completes. */
+  readonly sales: readonly T[];
+  /** Successful Voids. */
+  readonly voids: readonly T[];
+  readonly voided: ReadonlySet<T>;
+  /** Voids whose original is not known. */
+  readonly orphans: readonly T[];
+}
+
+function batchOf<T extends Reconcilable>(settlement: SettlementIpn, all: readonly T[]): Batch<T> {
+  const { mid, tid, batchNo, settlementList } = settlement;
+  const own = all.filter((one) => one.mid === mid && one.tid === tid && one.batchNo === batchNo);
+  const succeeded = own.filter(({ status }) => status === "SUCCESS");
+  const [sales, voids] = [succeeded.filter((one) => !isVoid(one)), succeeded.filter(isVoid)];
+  const byId = grouped(sales, ({ id }) => id);
+  const byInvoice = grouped(sales, ({ invoiceNo }) => invoiceNo);
+  const listed = new Set(settlementList.map(({ reqId }) => reqId.toLowerCase()));
+  const voided = new Set<T>();
+  const orphans: T[] = [];
+  for (const one of voids) {
+    const named = byId.get(one.originalTransactionId ?? "") ?? [];
+    // Where nothing but the amount tells, it was one that the settlement does not list.
+    const candidates =
+      one.invoiceNo === ""
+        ? sales.filter(({ amount, reqId }) => amount === one.amount && !listed.has(reqId.toLowerCase()))
+        : (byInvoice.get(one.invoiceNo) ?? []);
+    const original = [...named, ...candidates].find((sale) => !voided.has(sale));
+    if (original === undefined) orphans.push(one);
+    else voided.add(original);
+  }
+  return { sales, voids, voided, orphans };
+}
+
+function matchList<T extends Reconcilable>(
+  { settlementList }: SettlementIpn,
+  all: readonly T[],
+  { sales, voided }: Batch<T>,
+): ReconciliationFinding<T>[] {
+  const findings: ReconciliationFinding<T>[] = [];
+  const ofBatch = new Set(sales);
+  const others = all.filter((one) => !isVoid(one));
+  const byReqId = grouped(others, ({ reqId }) => reqId.toLowerCase());
+  const byRefId = grouped(others, ({ refId }) => refId);
+  const matched = new Set<T>();
+  const listed = new Set<string>();
+  for (const entry of settlementList) {
+    const reqId = entry.reqId.toLowerCase();
+    if (reqId !== "" && listed.has(reqId)) {
+      findings.push({ code: "listed_twice", entry });
+      continue;
+    }
+    listed.add(reqId);
+    const known = ((reqId === "" ? byRefId.get(entry.refNo) : byReqId.get(reqId)) ?? []).filter(
+      (one) => !matched.has(one),
+    );
+    const transaction = known.find((one) => ofBatch.has(one)) ?? known.find(({ status }) => status === "SUCCESS");
+    if (transaction === undefined) {
+      const [failed] = known;
+      findings.push(
+        failed === undefined
+          ? { code: "settled_not_notified", entry }
+          : { code: "settled_though_failed", entry, transaction: failed },
+      );
+      continue;
+    }
+    matched.add(transaction);
+    if (!ofBatch.has(transaction)) findings.push({ code: "settled_in_another_batch", entry, transaction });
+    if (voided.has(transaction)) findings.push({ code: "settled_though_voided", entry, transaction });
+    if (transaction.refId !== entry.refNo) findings.push({ code: "ref_no_differs", entry, transaction });
+  }
+  for (const transaction of sales) {
+    if (matched.has(transaction) || voided.has(transaction)) continue;
+    findings.push({ code: "notified_not_settled", transaction });
+  }
+  return findings;
+}
+
+function contradictions(settlement: SettlementIpn, settlementTotal: "sum" | "net", settled: boolean): TotalFinding[] {
+  const { settlementList, quantity, totalAmount } = settlement;
+  const [saleQuantity, voidQuantity] = [decimal(settlement.saleQuantity), decimal(settlement.voidQuantity)];
+  const [sales, voids] = [decimal(settlement.saleTotalAmount), decimal(settlement.voidTotalAmount)];
+  const code = "settlement_inconsistent";
+  return [
+    ...differing(code, "quantity", quantity, saleQuantity && voidQuantity && plus(saleQuantity, voidQuantity, -1n)),
+    ...(settled ? differing(code, "quantity", quantity, decimal(String(settlementList.length))) : []),
+    ...differing(
+      code,
+      "totalAmount",
+      totalAmount,
+      sales && voids && plus(sales, voids, settlementTotal === "sum" ? 1n : -1n),
+    ),
+  ];
+}
+
+function differences(settlement: SettlementIpn, { sales, voids, orphans }: Batch<Reconcilable>): TotalFinding[] {
+  // What a Void voided is counted as sold, although its own IPN is missing: one cause, one finding.
+  const sold = [...sales, ...orphans];
+  const expected = {
+    saleQuantity: decimal(String(sold.length)),
+    saleTotalAmount: sum(sold),
+    voidQuantity: decimal(String(voids.length)),
+    voidTotalAmount: sum(voids),
+  };
+  return Object.entries(expected).flatMap(([name, total]) => {
+    const field = name as keyof typeof expected;
+    return differing("total_differs", field, settlement[field], total);
+  });
+}
+
+function differing(
+  code: TotalFinding["code"],
+  field: SettlementTotalField,
+  stated: string,
+  expected: Decimal | undefined,
+): TotalFinding[] {
+  const read = decimal(stated);
+  if (read !== undefined && expected !== undefined && plus(read, expected, -1n).units === 0n) return [];
+  return [{ code, field, stated, expected: expected === undefined ? "" : written(expected) }];
+}
+
+function isVoid({ transaction_type: type }: Reconcilable): boolean {
+  return type === "VOID" || type === "CANCEL";
+}
+
+function grouped<T>(all: readonly T[], keyOf: (one: T) => string): ReadonlyMap<string, readonly T[]> {
+  const groups = new Map<string, T[]>();
+  for (const one of all) {
+    const group = groups.get(keyOf(one));
+    if (group === undefined) groups.set(keyOf(one), [one]);
+    else group.push(one);
+  }
+  return groups;
+}
+
+/** Exact: units of 10 to the minus scale. */
+interface Decimal {
+  readonly units: bigint;
+  readonly scale: number;
+}
+
+function decimal(text: string): Decimal | undefined {
+  const [, whole, fraction = ""] = /^(-?\d+)(?:\.(\d+))?$/.exec(text) ?? [];
+  return whole === undefined ? undefined : { units: BigInt(whole + fraction), scale: fraction.length };
+}
+
+function plus(one: Decimal, other: Decimal, sign: bigint): Decimal {
+  const scale = Math.max(one.scale, other.scale);
+  const at = ({ units, scale: own }: Decimal) => units * 10n ** BigInt(scale - own);
+  return { units: at(one) + sign * at(other), scale };
+}
+
+function sum(transactions: readonly Reconcilable[]): Decimal {
+  return transactions.reduce<Decimal>(
+    (total, { id, amount }) => {
+      const read = decimal(amount);
+      if (read === undefined) throw new RangeError(`The amount of transaction ${id} is no decimal number.`);
+      return plus(total, read, 1n);
+    },
+    { units: 0n, scale: 0 },
+  );
+}
+
+function written({ units, scale }: Decimal): string {
+  const digits = (units < 0n ? -units : units).toString().padStart(scale + 1, "0");
+  const whole = digits.slice(0, digits.length - scale);
+  return `${units < 0n ? "-" : ""}${whole}${scale === 0 ? "" : `.${digits.slice(-scale)}`}`;
+}
