@@ -1,14 +1,15 @@
 import { execFile } from "node:child_process";
-import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import type { Package } from "./packages.ts";
+import { minifySync } from "rolldown/utils";
+import { type Package, smallPackages } from "./packages.ts";
 
 const run = promisify(execFile);
 
 /**
  * Compiles `packages`, in their order, into `directoryOf(package)`/dist, which is emptied first. The code has no
- * comments, the types keep theirs: editors show those, and the rest would be a third of what a partner installs.
+ * comments; the types keep theirs, because editors show them.
  *
  * Each is compiled against the emitted types of those before it, as its users are, and not against their sources.
  * Rejects with the compiler's own words.
@@ -23,6 +24,7 @@ export async function emitPackages(
     const dist = join(directoryOf(one), "dist");
     rmSync(dist, { recursive: true, force: true });
     await compile(root, one, dist, paths);
+    if (smallPackages.has(one.folder)) shorten(dist);
     copyOtherFiles(join(one.directory, "src"), dist);
     Object.assign(paths, typesOf(one, directoryOf(one)));
   }
@@ -49,6 +51,21 @@ async function compile(root: string, one: Package, outDir: string, paths: Record
     rmSync(directory, { recursive: true });
   }
   if (!existsSync(join(outDir, "index.js"))) throw new Error(`${one.manifest.name}: the compiler wrote no index.js`);
+}
+
+/** File by file, so that what is not imported is not loaded, and exported names stay. */
+function shorten(dist: string): void {
+  const names = readdirSync(dist, { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".js"));
+  for (const name of names) {
+    const path = join(dist, name);
+    const { code, errors } = minifySync(name, readFileSync(path, "utf8"), {
+      compress: true,
+      mangle: true,
+      codegen: { removeWhitespace: true },
+    });
+    if (errors.length > 0) throw new Error(`${path} cannot be shortened: ${errors.join(", ")}`);
+    writeFileSync(path, code);
+  }
 }
 
 /** What is read at run time and is no TypeScript: migrations, pages. */

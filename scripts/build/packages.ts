@@ -11,6 +11,9 @@ export interface Package {
   readonly manifest: Manifest;
 }
 
+/** What a partner installs and reads by its types: each file is written without what only its readers need. */
+export const smallPackages: ReadonlySet<string> = new Set(["contract", "partner"]);
+
 interface Manifest {
   readonly name: string;
   readonly version: string;

@@ -1,14 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { aids, cardSchemeFor, contradicts } from "./aids.ts";
-import {
-  cardSchemes,
-  commands,
-  notifiedCommands,
-  paymentTypes,
-  statuses,
-  swipeTypes,
-  systemCommands,
-} from "./codes.ts";
+import { cardSchemes, paymentTypes, statuses, swipeTypes } from "./codes.ts";
+import { commands, notifiedCommands, systemCommands } from "./commands.ts";
 import { currencies, currencyDecimals } from "./currencies.ts";
 import { cardIpnFields } from "./fields.ts";
 import { responseCodes, responseMeaning } from "./response-codes.ts";

@@ -2,6 +2,7 @@ export { aids, cardSchemeFor, contradicts } from "./aids.ts";
 export { canonicalJson } from "./canonical.ts";
 export * from "./codes.ts";
 export type { CardIpn, IpnKind, SettlementEntry, SettlementIpn, UnsignedIpn } from "./columns.ts";
+export * from "./commands.ts";
 export { currencies, currencyDecimals } from "./currencies.ts";
 export { type Encoding, encodings } from "./encoding.ts";
 export { NotAuthentic, type NotAuthenticReason } from "./errors.ts";

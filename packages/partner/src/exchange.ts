@@ -1,5 +1,5 @@
-import { emitWarning } from "node:process";
 import type { RequestHeaders } from "./headers.ts";
+import { Misused } from "./misused.ts";
 import type { ReceivedIpn, Receiver } from "./receiver.ts";
 import { IpnRefused } from "./refused.ts";
 
@@ -12,7 +12,7 @@ export type OnIpn = (received: ReceivedIpn) => unknown;
 export interface HandlerOptions {
   /**
    * Told of every POST that was not answered 2xx: why an IPN was refused, that a framework had read the body before us,
-   * what your own function threw. Default: process.emitWarning, which Node writes to stderr.
+   * what your own function threw. Default: a warning of the process, which Node, Bun and Deno write to stderr.
    */
   readonly log?: (message: string, error: unknown) => void;
 }
@@ -21,9 +21,11 @@ export interface HandlerOptions {
 export interface Exchange {
   readonly method: string;
   readonly headers: RequestHeaders;
+  /** The connection's other end, where it is known. */
+  readonly remoteAddress: string | undefined;
   /** Reads at most bodyBytesMax. Rejects when the sender went away. */
   readonly readBody: () => Promise<BodyRead>;
-  /** What to tell the developer when something had read the body before us. */
+  /** Which setting to change when something had read the body before us: whole sentences. */
   readonly alreadyReadRemedy: string;
 }
 
@@ -57,23 +59,23 @@ export async function answer(
 ): Promise<Answer> {
   if (exchange.method !== "POST") return methodNotAllowed;
   const read = await exchange.readBody();
-  if ("body" in read) return process(read.body, exchange.headers, receiver, onIpn, log);
+  if ("body" in read) return deliver(read.body, exchange, receiver, onIpn, log);
   if (read.failed === "too_large") return refuse(new IpnRefused("too_large"), log);
-  const message = `IPN not received: something read the body before the handler did. ${exchange.alreadyReadRemedy}`;
-  tell(log, message, new Error(message));
+  const misused = new Misused("body_already_read", "", { remedy: exchange.alreadyReadRemedy });
+  tell(log, `IPN not received: ${misused.message}`, misused);
   return bodyAlreadyRead;
 }
 
-async function process(
+async function deliver(
   body: Uint8Array | string,
-  headers: RequestHeaders,
+  { headers, remoteAddress }: Exchange,
   receiver: Receiver,
   onIpn: OnIpn,
   log: Log,
 ): Promise<Answer> {
   let received: ReceivedIpn;
   try {
-    received = receiver.open(body, headers);
+    received = receiver.open(body, headers, remoteAddress);
   } catch (error) {
     if (error instanceof IpnRefused) return refuse(error, log);
     tell(log, "IPN not processed: opening it failed.", error);
@@ -104,5 +106,12 @@ function tell(log: Log, message: string, error: unknown): void {
 }
 
 function warn(message: string): void {
-  emitWarning(message, { type: "PaybellWarning" });
+  const { process } = globalThis as { process?: { emitWarning?: NodeJS.Process["emitWarning"] } };
+  process?.emitWarning?.(message, { type: "PaybellWarning" });
+}
+
+/** A handler that could only fail is refused where it is made. */
+export function checkHandler(receiver: Receiver, onIpn: OnIpn): void {
+  if (typeof (receiver as Partial<Receiver> | undefined)?.open !== "function") throw new Misused("no_receiver");
+  if (typeof onIpn !== "function") throw new Misused("no_function");
 }

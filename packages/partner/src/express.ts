@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { answer, type BodyRead, type HandlerOptions, type OnIpn } from "./exchange.ts";
+import { answer, type BodyRead, checkHandler, type HandlerOptions, type OnIpn } from "./exchange.ts";
 import { answerThrough } from "./node-answer.ts";
 import { readStream } from "./read-stream.ts";
 import type { Receiver } from "./receiver.ts";
@@ -22,16 +22,18 @@ export function expressHandler(
   onIpn: OnIpn,
   options: HandlerOptions = {},
 ): (request: ExpressRequest, response: ServerResponse) => void {
+  checkHandler(receiver, onIpn);
   return (request, response) => {
     const exchange = {
       method: request.method ?? "",
       headers: request.headers,
+      remoteAddress: request.socket.remoteAddress,
       readBody: () => readBody(request),
       alreadyReadRemedy:
         "Put the handler before express.json() and other body parsers, or before the handler " +
         'express.raw({ type: "*/*", limit: "16mb" }).',
     };
-    answerThrough(response, answer(exchange, receiver, onIpn, options));
+    void answerThrough(response, answer(exchange, receiver, onIpn, options));
   };
 }
 

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { Readable } from "node:stream";
-import { answer, type BodyRead, type HandlerOptions, type OnIpn } from "./exchange.ts";
+import { answer, type BodyRead, checkHandler, type HandlerOptions, type OnIpn } from "./exchange.ts";
 import { readStream } from "./read-stream.ts";
 import type { Receiver } from "./receiver.ts";
 
@@ -25,6 +25,7 @@ export interface FastifyRequestLike {
   readonly method: string;
   readonly headers: IncomingHttpHeaders;
   readonly body: unknown;
+  readonly socket: { readonly remoteAddress?: string | undefined };
 }
 
 export interface FastifyReplyLike {
@@ -42,6 +43,7 @@ export function fastifyPlugin(
   onIpn: OnIpn,
   { path = "/ipn", ...options }: FastifyPluginOptions = {},
 ): (app: FastifyLike) => Promise<void> {
+  checkHandler(receiver, onIpn);
   return async (app) => {
     app.removeAllContentTypeParsers();
     app.addContentTypeParser("*", async (_request, payload) => payload);
@@ -49,6 +51,8 @@ export function fastifyPlugin(
       const exchange = {
         method: request.method,
         headers: request.headers,
+        // Not request.ip, which is what trustProxy made of X-Forwarded-For.
+        remoteAddress: request.socket.remoteAddress,
         readBody: () => readBody(request.body),
         alreadyReadRemedy: "A preParsing hook read it: register the plugin outside of that hook's reach.",
       };

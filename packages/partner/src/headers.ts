@@ -1,14 +1,17 @@
-import { headerNames, type NotifiedCommand, notifiedCommands } from "@paybell/contract";
+import { headerNames, type NotifiedCommand, notifiedCommands } from "@paybell/contract/receiving";
+import { Misused } from "./misused.ts";
 
 /** The headers of a request: those of fetch, of node:http, or a plain object with names in any case. */
 export type RequestHeaders = Headers | Readonly<Record<string, string | readonly string[] | undefined>>;
 
-type HeaderName = (typeof headerNames)[keyof typeof headerNames];
+type HeaderName = (typeof headerNames)[keyof typeof headerNames] | "x-forwarded-for";
 
 /** Looks a header up; one that was sent several times is joined with ", ", as HTTP joins it. */
 export type HeaderReader = (name: HeaderName) => string | undefined;
 
 export function headerReader(headers: RequestHeaders): HeaderReader {
+  if (headers instanceof Promise) throw new Misused("missing_await", "The second argument of open(), the headers,");
+  if (typeof headers !== "object" || headers === null) throw new Misused("no_headers");
   if (headers instanceof Headers) return (name) => headers.get(name) ?? undefined;
   // node:http and fetch pass the names in lower case; function platforms may pass them as they were sent.
   const named = headers[headerNames.id] === undefined ? inLowerCase(headers) : headers;

@@ -1,4 +1,4 @@
-export type { CardIpn, SettlementEntry, SettlementIpn } from "@paybell/contract";
+export type { CardIpn, SettlementEntry, SettlementIpn } from "@paybell/contract/receiving";
 export type * from "./api.ts";
 export { ApiError, type ClientErrorCode } from "./api-error.ts";
 export { type CaughtUp, CursorRefused, catchUp } from "./catch-up.ts";
@@ -6,8 +6,10 @@ export { type CallOptions, type Client, type ClientOptions, client } from "./cli
 export { deduplicate, type OnceIpn } from "./deduplicate.ts";
 export type { RequestHeaders } from "./headers.ts";
 export type { Keys, KeyVersion } from "./keys.ts";
+export { Misused, type MisusedReason } from "./misused.ts";
 export { bodyBytesMax, freshnessSecondsDefault, type ReceiverOptions } from "./options.ts";
 export type { Order } from "./order.ts";
+export { PaybellError } from "./paybell-error.ts";
 export { type ReceivedIpn, type Receiver, receiver } from "./receiver.ts";
 export {
   type Reconcilable,

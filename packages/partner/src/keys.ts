@@ -1,5 +1,7 @@
+import { Buffer } from "node:buffer";
 import type { KeyObject } from "node:crypto";
-import { hmacKey, type SealingKey, sealingKey, webhookKey } from "@paybell/contract";
+import { hmacKey, type SealingKey, sealingKey, webhookKey } from "@paybell/contract/receiving";
+import { Misused } from "./misused.ts";
 
 /** One version of a key during a rotation. */
 export interface KeyVersion {
@@ -23,10 +25,15 @@ export function signingKeys(keys: Keys): readonly KeyObject[] {
   return versions("signingKey", keys).map(({ text, where }) => hmacKey(bytes(where, text)));
 }
 
+const prefix = "whsec_";
+
 export function webhookKeys(keys: Keys): readonly KeyObject[] {
   return versions("webhookSecret", keys).map(({ text, where }) => {
-    if (!text.startsWith("whsec_")) throw mistake(where, "does not begin with whsec_", webhookRemedy(text));
-    bytes(where, text.slice("whsec_".length));
+    if (text === "") throw new Misused("empty_key", where);
+    if (text.trim() !== text) throw new Misused("white_space_in_key", where);
+    if (!text.startsWith(prefix)) throw new Misused("no_whsec_prefix", where);
+    if (text.startsWith(prefix, prefix.length)) throw new Misused("two_whsec_prefixes", where);
+    bytes(where, text.slice(prefix.length));
     return webhookKey(text);
   });
 }
@@ -36,9 +43,9 @@ export function refuseSharedKeys(given: Readonly<Record<Option, Keys>>): void {
   const seen = new Map<string, string>();
   for (const option of ["encryptionKey", "signingKey", "webhookSecret"] as const) {
     for (const { text, where } of versions(option, given[option])) {
-      const bare = text.startsWith("whsec_") ? text.slice("whsec_".length) : text;
+      const bare = text.startsWith(prefix) ? text.slice(prefix.length) : text;
       const twin = seen.get(bare);
-      if (twin !== undefined) throw mistake(where, `is the same key as ${twin}`, "each has a value of its own");
+      if (twin !== undefined) throw new Misused("shared_key", where, { meaning: `is the same key as ${twin}` });
       seen.set(bare, where);
     }
   }
@@ -53,22 +60,22 @@ interface Version {
 
 function versions(option: Option, keys: unknown): readonly Version[] {
   if (typeof keys === "string") return [{ id: "", text: keys, where: option }];
-  if (keys === undefined || keys === null)
-    throw mistake(option, "is missing", "is the environment variable set in this process?");
-  if (!Array.isArray(keys)) throw mistake(option, "is neither text nor a list", `give base64 text or [{ id, key }]`);
-  if (keys.length === 0) throw mistake(option, "is an empty list", "give at least one key");
+  if (keys === undefined || keys === null) throw new Misused("missing_key", option);
+  if (keys instanceof Promise) throw new Misused("missing_await", option);
+  if (!Array.isArray(keys)) throw new Misused("key_not_text", option);
+  if (keys.length === 0) throw new Misused("no_key_version", option);
   return keys.map((version: unknown, at) => {
-    const where = `${option}[${at}]`;
     const { id = "", key } = Object(version) as { id?: unknown; key?: unknown };
-    if (typeof id !== "string") throw mistake(`${where}.id`, "is not text", "give the version's public id");
-    if (typeof key !== "string")
-      throw mistake(`${where}.key`, "is not text", "give { id, key } with the key as base64 text");
-    return { id, text: key, where: `${where}.key` };
+    const where = `${option}[${at}].key`;
+    if (typeof id !== "string") throw new Misused("key_not_text", `${option}[${at}].id`);
+    if (key instanceof Promise) throw new Misused("missing_await", where);
+    if (typeof key !== "string") throw new Misused("key_not_text", where);
+    return { id, text: key, where };
   });
 }
 
 const keyBytes = 32;
-const standardAlphabet = /^[A-Za-z0-9+/]+={0,2}$/;
+const hexOfKey = /^[0-9a-fA-F]{64}$/;
 
 /**
  * Strict: a key that is slightly wrong must fail here, at the start, and not as "not authentic" at three in the
@@ -77,30 +84,15 @@ const standardAlphabet = /^[A-Za-z0-9+/]+={0,2}$/;
 function bytes(where: string, text: string): Buffer {
   const raw = Buffer.from(text, "base64");
   if (raw.length === keyBytes && raw.toString("base64") === text) return raw;
-  if (text === "") throw mistake(where, "is empty", "is the environment variable set in this process?");
-  if (text.startsWith("whsec_")) throw mistake(where, "is a webhook secret", "give that one as webhookSecret");
-  if (text.startsWith("pb_")) throw mistake(where, "is an API key", "registration showed this key under its own name");
-  if (text.trim() !== text) throw mistake(where, "has white space around it", "trim() it: a line end came with it");
-  if (/^[0-9a-fA-F]{64}$/.test(text))
-    throw mistake(where, "is hexadecimal", `convert it: Buffer.from(hex, "hex").toString("base64")`);
-  if (raw.length === keyBytes)
-    throw mistake(
-      where,
-      "is base64url or lacks its padding",
-      `convert it: Buffer.from(text, "base64").toString("base64")`,
-    );
-  if (!standardAlphabet.test(text)) throw mistake(where, "is not base64", "give it exactly as registration showed it");
-  throw mistake(where, `has ${raw.length} bytes instead of ${keyBytes}`, "give it exactly as registration showed it");
-}
-
-function webhookRemedy(text: string): string {
-  const isOtherKey = Buffer.from(text, "base64").length === keyBytes;
-  return isOtherKey
-    ? "it looks like encryptionKey or signingKey: are the options swapped?"
-    : "give the webhookSecret exactly as registration showed it";
-}
-
-/** Names the option, the mistake and the remedy; never the value. */
-function mistake(where: string, what: string, remedy: string): TypeError {
-  return new TypeError(`${where} ${what}: ${remedy}.`);
+  if (text === "") throw new Misused("empty_key", where);
+  if (text.startsWith(prefix)) throw new Misused("webhook_secret_as_key", where);
+  if (text.startsWith("pb_")) throw new Misused("api_key_as_key", where);
+  if (text.trim() !== text) throw new Misused("white_space_in_key", where);
+  if (hexOfKey.test(text)) throw new Misused("hexadecimal_key", where);
+  if (raw.length === keyBytes) throw new Misused("base64url_key", where);
+  const inner = raw.toString("latin1");
+  if (hexOfKey.test(inner) || Buffer.from(inner, "base64").toString("base64") === inner)
+    throw new Misused("key_encoded_twice", where);
+  if (!/^[A-Za-z0-9+/]+={0,2}$/.test(text)) throw new Misused("key_not_base64", where);
+  throw new Misused("key_length", where, { meaning: `has ${raw.length} bytes instead of ${keyBytes}` });
 }

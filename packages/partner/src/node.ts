@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { answer, type HandlerOptions, type OnIpn } from "./exchange.ts";
+import { answer, checkHandler, type HandlerOptions, type OnIpn } from "./exchange.ts";
 import { answerThrough } from "./node-answer.ts";
 import { readStream } from "./read-stream.ts";
 import type { Receiver } from "./receiver.ts";
@@ -17,13 +17,15 @@ export function nodeHandler(
   onIpn: OnIpn,
   options: HandlerOptions = {},
 ): (request: IncomingMessage, response: ServerResponse) => void {
+  checkHandler(receiver, onIpn);
   return (request, response) => {
     const exchange = {
       method: request.method ?? "",
       headers: request.headers,
+      remoteAddress: request.socket.remoteAddress,
       readBody: () => readStream(request),
       alreadyReadRemedy: "Call the handler before anything else reads the request.",
     };
-    answerThrough(response, answer(exchange, receiver, onIpn, options));
+    void answerThrough(response, answer(exchange, receiver, onIpn, options));
   };
 }

@@ -7,8 +7,10 @@ import {
   encodings,
   type Signing,
   signingProblems,
-} from "@paybell/contract";
+} from "@paybell/contract/receiving";
 import type { Keys } from "./keys.ts";
+import { Misused } from "./misused.ts";
+import { type AddressList, addressList } from "./source-addresses.ts";
 
 /**
  * How far webhook-timestamp may lie from this machine's clock, in either direction, unless `freshnessSeconds` says
@@ -37,11 +39,23 @@ export interface ReceiverOptions {
    * only where the whole IPN is signed.
    */
   readonly allowMissingHeaders?: boolean;
+  /**
+   * Paybell's egress addresses (GET /v1/self, `egressAddresses`): addresses and CIDR blocks, IPv4 and IPv6. An IPN from
+   * anywhere else is refused. Default: from anywhere, because the signature tells who sent it.
+   */
+  readonly sourceAddresses?: readonly string[];
+  /** Your own proxies, likewise: X-Forwarded-For is read from its end, as long as one of these wrote it. */
+  readonly trustedProxies?: readonly string[];
   /** Milliseconds since 1970; default the machine's clock. */
   readonly clock?: { nowMs(): number };
 }
 
-type Settings = Required<Omit<ReceiverOptions, "encryptionKey" | "signingKey" | "webhookSecret">>;
+type Named = "encryptionKey" | "signingKey" | "webhookSecret" | "sourceAddresses" | "trustedProxies";
+
+interface Settings extends Required<Omit<ReceiverOptions, Named>> {
+  readonly sourceAddresses: AddressList | undefined;
+  readonly trustedProxies: AddressList;
+}
 
 const optionNames: Readonly<Record<keyof ReceiverOptions, true>> = {
   encryptionKey: true,
@@ -52,41 +66,54 @@ const optionNames: Readonly<Record<keyof ReceiverOptions, true>> = {
   signing: true,
   freshnessSeconds: true,
   allowMissingHeaders: true,
+  sourceAddresses: true,
+  trustedProxies: true,
   clock: true,
 };
 
-/** @throws TypeError naming the option, the mistake and the remedy. */
+/** @throws Misused naming the option, the mistake and the remedy. */
 export function readSettings(options: ReceiverOptions): Settings {
   for (const name of Object.keys(options)) {
     if (!Object.hasOwn(optionNames, name))
-      throw new TypeError(`${name} is no option: there are ${Object.keys(optionNames).join(", ")}.`);
+      throw new Misused("unknown_option", name, { remedy: `There are ${Object.keys(optionNames).join(", ")}.` });
   }
+  const { sourceAddresses, trustedProxies = [] } = options;
   const settings: Settings = {
     cipher: options.cipher ?? defaultSealing.cipher,
     encoding: options.encoding ?? defaultSealing.encoding,
     signing: options.signing ?? defaultSigning,
     freshnessSeconds: options.freshnessSeconds ?? freshnessSecondsDefault,
     allowMissingHeaders: options.allowMissingHeaders ?? false,
+    sourceAddresses: sourceAddresses === undefined ? undefined : addressList("sourceAddresses", sourceAddresses),
+    trustedProxies: addressList("trustedProxies", trustedProxies),
     clock: options.clock ?? { nowMs: () => Date.now() },
   };
   const problem = problemOf(settings);
-  if (problem !== undefined) throw new TypeError(problem);
+  if (problem !== undefined) throw new Misused("wrong_option", "", { meaning: problem });
+  const { allowMissingHeaders, cipher, signing } = settings;
+  if (allowMissingHeaders && cipher === "aes-256-cbc" && signing.mode !== "whole")
+    throw new Misused("headers_given_up");
   return settings;
 }
 
-function problemOf(settings: Settings): string | undefined {
-  const { cipher, encoding, signing, freshnessSeconds, allowMissingHeaders } = settings;
-  if (!ciphers.includes(cipher)) return `cipher must be one of ${ciphers.join(", ")}.`;
-  if (!encodings.includes(encoding)) return `encoding must be one of ${encodings.join(", ")}.`;
+function problemOf({
+  cipher,
+  encoding,
+  signing,
+  freshnessSeconds,
+  allowMissingHeaders,
+  sourceAddresses,
+  trustedProxies,
+}: Settings): string | undefined {
+  if (!ciphers.includes(cipher)) return `cipher must be one of ${ciphers.join(", ")}`;
+  if (!encodings.includes(encoding)) return `encoding must be one of ${encodings.join(", ")}`;
   const [signingProblem] = signingProblems(signing);
-  if (signingProblem !== undefined) return `${signingProblem}.`;
+  if (signingProblem !== undefined) return signingProblem;
   if (!Number.isInteger(freshnessSeconds) || freshnessSeconds < 1 || freshnessSeconds > 86_400)
-    return "freshnessSeconds must be a whole number from 1 to 86,400.";
-  if (typeof allowMissingHeaders !== "boolean") return "allowMissingHeaders must be true or false.";
-  if (allowMissingHeaders && cipher === "aes-256-cbc" && signing.mode !== "whole")
-    return (
-      'allowMissingHeaders cannot be used with aes-256-cbc unless signing is { mode: "whole" }: nothing would ' +
-      "protect the fields that are not signed. Use aes-256-gcm or jwe, or sign the whole IPN."
-    );
+    return "freshnessSeconds must be a whole number from 1 to 86,400";
+  if (typeof allowMissingHeaders !== "boolean") return "allowMissingHeaders must be true or false";
+  if (sourceAddresses?.length === 0) return "sourceAddresses is empty, so that everything would be refused";
+  if (sourceAddresses === undefined && trustedProxies.length > 0)
+    return "trustedProxies says nothing without sourceAddresses";
   return undefined;
 }

@@ -134,7 +134,7 @@ describe("what is not authentic", () => {
       duplicate_key: testEnvelope(options, '{"id":"1","id":"2"}'),
       not_json: testEnvelope(options, "[]"),
       wrong_type: testEnvelope(options, '{"amount":1}'),
-      encoding: from({ encoding: "hex", cipher: "jwe" }),
+      wrong_cipher: from({ encoding: "hex", cipher: "jwe" }),
       missing_headers: { body: good.body, headers: {} },
       too_large: { body: "x".repeat(16 * 1024 * 1024 + 1), headers: good.headers },
     };

@@ -1,3 +1,4 @@
+import { Buffer } from "node:buffer";
 import {
   type CardIpn,
   headerNames,
@@ -5,14 +6,17 @@ import {
   type NotifiedCommand,
   type OpenedIpn,
   openAndVerify,
-  type SealingKey,
   type SettlementIpn,
   webhookSignatureMatches,
-} from "@paybell/contract";
+} from "@paybell/contract/receiving";
+import { bodyMistake, explainContent, explainHeaders, type Setup } from "./diagnosis.ts";
 import { type HeaderReader, headerReader, quoted, type RequestHeaders, readAttempt, readCommand } from "./headers.ts";
+import { jweKeyId, namedAsIn } from "./jwe-key-id.ts";
 import { encryptionKeys, refuseSharedKeys, signingKeys, webhookKeys } from "./keys.ts";
+import { Misused } from "./misused.ts";
 import { bodyBytesMax, type ReceiverOptions, readSettings } from "./options.ts";
 import { IpnRefused } from "./refused.ts";
+import { isFrom } from "./source-addresses.ts";
 
 interface Delivery {
   /** webhook-id: the same at every attempt. Undefined only where allowMissingHeaders let it be. */
@@ -43,27 +47,42 @@ export interface Receiver {
    * Verifies webhook-signature and freshness, opens the seal, verifies the IPN's own signature: sections 2 and 5.
    *
    * @param rawBody the bytes exactly as they came, before any JSON parser
+   * @param remoteAddress the address of the connection's other end; needed with `sourceAddresses` alone
    * @throws IpnRefused for whatever is not authentic and fresh, always alike
-   * @throws TypeError when rawBody is not raw
+   * @throws Misused when rawBody is not raw, or was not awaited
    */
-  open(rawBody: Uint8Array | string, headers: RequestHeaders): ReceivedIpn;
+  open(rawBody: Uint8Array | string, headers: RequestHeaders, remoteAddress?: string): ReceivedIpn;
 }
 
-/** @throws TypeError naming the option, the mistake and the remedy; never the value of a key. */
+/** @throws Misused naming the option, the mistake and the remedy; never the value of a key. */
 export function receiver(options: ReceiverOptions): Receiver {
   const settings = readSettings(options);
   const { encryptionKey, signingKey, webhookSecret } = options;
-  const encryption = encryptionKeys(encryptionKey);
-  const webhook = webhookKeys(webhookSecret);
-  const how = { sealing: settings, signing: settings.signing, signingKeys: signingKeys(signingKey) };
+  const setup: Setup = {
+    sealing: { cipher: settings.cipher, encoding: settings.encoding },
+    signing: settings.signing,
+    encryption: encryptionKeys(encryptionKey),
+    signingKeys: signingKeys(signingKey),
+    webhook: webhookKeys(webhookSecret),
+  };
   refuseSharedKeys({ encryptionKey, signingKey, webhookSecret });
+  const { sealing, encryption } = setup;
 
-  function open(rawBody: Uint8Array | string, headers: RequestHeaders): ReceivedIpn {
+  function open(rawBody: Uint8Array | string, headers: RequestHeaders, remoteAddress?: string): ReceivedIpn {
     const body = bufferOf(rawBody);
-    if (body.length > bodyBytesMax) throw new IpnRefused("too_large");
     const header = headerReader(headers);
+    verifySource(remoteAddress, header);
+    if (body.length > bodyBytesMax) throw new IpnRefused("too_large");
     const notificationId = verifyHeaders(body, header);
-    return describe(openBody(body.toString("utf8"), header), notificationId, header);
+    return describe(openBody(body, header, notificationId !== undefined), notificationId, header);
+  }
+
+  function verifySource(remoteAddress: string | undefined, header: HeaderReader): void {
+    const { sourceAddresses, trustedProxies } = settings;
+    if (sourceAddresses === undefined) return;
+    if (!remoteAddress) throw new IpnRefused("source_unknown");
+    if (!isFrom(sourceAddresses, trustedProxies, remoteAddress, header("x-forwarded-for") ?? ""))
+      throw new IpnRefused("source_address");
   }
 
   /**
@@ -79,7 +98,8 @@ export function receiver(options: ReceiverOptions): Receiver {
       if (settings.allowMissingHeaders && noneIsThere) return undefined;
       throw new IpnRefused("missing_headers");
     }
-    if (!webhookSignatureMatches(signature, id, timestamp, body, webhook)) throw new IpnRefused("webhook_signature");
+    if (!webhookSignatureMatches(signature, id, timestamp, body, setup.webhook))
+      throw explainHeaders(body, header, setup);
     const ageSeconds = Math.floor(settings.clock.nowMs() / 1000) - Number(timestamp);
     if (Math.abs(ageSeconds) > settings.freshnessSeconds) throw new IpnRefused("not_fresh", ageFinding(ageSeconds));
     return id;
@@ -91,26 +111,23 @@ export function receiver(options: ReceiverOptions): Receiver {
     return `${lies}; ${settings.freshnessSeconds} s are allowed.`;
   }
 
-  function openBody(text: string, header: HeaderReader): OpenedIpn {
+  function openBody(body: Buffer, header: HeaderReader, isVerified: boolean): OpenedIpn {
+    const text = body.toString("utf8");
     try {
-      return openAndVerify(text, { ...how, encryptionKeys: keysFor(text) });
+      const keys = sealing.cipher === "jwe" ? namedAsIn(text, encryption) : encryption;
+      return openAndVerify(text, { ...setup, encryptionKeys: keys });
     } catch (error) {
       if (!(error instanceof NotAuthentic)) throw error;
-      throw new IpnRefused(error.reason, keyFinding(error.reason, text, header));
+      // Other settings are tried for the holder of the webhook secret alone: a stranger must not learn from the time.
+      const explained = isVerified ? explainContent(text, error.reason, setup) : undefined;
+      throw explained ?? new IpnRefused(bodyMistake(body) ?? error.reason, keyFinding(error.reason, text, header));
     }
-  }
-
-  /** A JWE names its key; a key that was given without an id stands for whichever is named. */
-  function keysFor(text: string): readonly SealingKey[] {
-    if (settings.cipher !== "jwe" || encryption.every((version) => version.id !== "")) return encryption;
-    const named = jweKeyId(text);
-    return encryption.map((version) => (version.id === "" ? { id: named, key: version.key } : version));
   }
 
   function keyFinding(reason: string, text: string, header: HeaderReader): string {
     if (reason !== "decryption" && reason !== "unknown_key") return "";
-    const named = settings.cipher === "jwe" ? jweKeyId(text) : header(headerNames.key);
-    return named === undefined || named === "" ? "" : `The message names the key version ${quoted(named)}.`;
+    const named = sealing.cipher === "jwe" ? jweKeyId(text) : header(headerNames.key);
+    return named ? `No encryptionKey opens it, and the message names the key version ${quoted(named)}.` : "";
   }
 
   return { open };
@@ -132,20 +149,6 @@ function bufferOf(rawBody: unknown): Buffer {
   if (typeof rawBody === "string") return Buffer.from(rawBody, "utf8");
   if (Buffer.isBuffer(rawBody)) return rawBody;
   if (rawBody instanceof Uint8Array) return Buffer.from(rawBody.buffer, rawBody.byteOffset, rawBody.byteLength);
-  throw new TypeError(
-    "open() needs the raw body as it was received (bytes or text), not what a JSON parser made of it: " +
-      "read the request before the parser does.",
-  );
-}
-
-/** The kid as it stands in the message; whether it is that of a whole JWE header, opening it will tell. */
-function jweKeyId(body: string): string {
-  const header = /"data"\s*:\s*"([A-Za-z0-9_-]{1,1024})\./.exec(body)?.[1];
-  if (header === undefined) return "";
-  try {
-    const { kid } = Object(JSON.parse(Buffer.from(header, "base64url").toString("utf8"))) as { kid?: unknown };
-    return typeof kid === "string" ? kid : "";
-  } catch {
-    return "";
-  }
+  if (rawBody instanceof Promise) throw new Misused("missing_await", "The raw body");
+  throw new Misused("not_raw");
 }

@@ -1,54 +1,105 @@
-import type { NotAuthenticReason } from "@paybell/contract";
+import type { NotAuthenticReason } from "@paybell/contract/receiving";
+import { PaybellError } from "./paybell-error.ts";
 
-/** Why an IPN was refused: what its content shows, or what the headers already showed. */
+/** Why an IPN was refused: what its content shows, what its headers or sender already showed, or your own mistake. */
 export type RefusedReason =
   | NotAuthenticReason
-  /** The body is longer than `bodyBytesMax`. */
+  | "source_address"
+  | "source_unknown"
   | "too_large"
-  /** webhook-id, webhook-timestamp or webhook-signature is not there. */
   | "missing_headers"
-  /** webhook-timestamp is no time, or too far from now: a delayed message, a wrong clock, or a replay. */
   | "not_fresh"
-  /** webhook-signature is not that of this body under any of the webhook secrets. */
-  | "webhook_signature";
+  | "webhook_signature"
+  | "empty_body"
+  | "compressed_body"
+  | "html_body"
+  | "stringified_body"
+  | "rewritten_body"
+  | "swapped_keys"
+  | "wrong_cipher"
+  | "wrong_encoding"
+  | "wrong_signing";
 
-const hints: Record<RefusedReason, string> = {
-  too_large: "The body is longer than any IPN; it was not read.",
-  missing_headers:
-    "A proxy may have removed webhook-id, webhook-timestamp or webhook-signature: let them pass. " +
-    "Where it cannot, see allowMissingHeaders.",
-  not_fresh: "Check this machine's clock (NTP). If the clock is right, the message is old and may be a replay.",
-  webhook_signature:
+const registered = "with GET /v1/self";
+
+/** Every reason: what it means, and what to do about it. */
+export const refusals: Readonly<Record<RefusedReason, readonly [meaning: string, remedy: string]>> = {
+  source_address: [
+    "It comes from an address outside of sourceAddresses.",
+    "If Paybell sent it, add its egress address; if a proxy of yours stands before you, add that to trustedProxies.",
+  ],
+  source_unknown: [
+    "Nobody told from which address it comes, so that sourceAddresses cannot be checked.",
+    "Give the handler remoteAddress, or open() the address as its third argument.",
+  ],
+  too_large: ["The body is longer than any IPN; it was not read.", "Nothing: it is no IPN."],
+  missing_headers: [
+    "webhook-id, webhook-timestamp or webhook-signature is missing.",
+    "Let your proxy pass them, and give open() the request's headers. Where it cannot, see allowMissingHeaders.",
+  ],
+  not_fresh: [
+    "webhook-timestamp is too far from this machine's clock.",
+    "Set the clock (NTP). If it is right, the message is old and may be a replay.",
+  ],
+  webhook_signature: [
+    "webhook-signature is not that of this body under any webhookSecret.",
     "Compare webhookSecret with the one that registration or the last rotation showed. If it is right, the body is " +
-    "not the one that was sent: pass the raw bytes, before any JSON parser or proxy rewrites them.",
-  envelope: 'The body is not a JSON object with the one field "data".',
-  encoding: "data is not in the agreed encoding: compare cipher and encoding with GET /v1/self.",
-  jwe_header: "data is no JWE with alg dir and enc A256GCM: compare cipher with GET /v1/self.",
-  unknown_key: "The JWE names a key version that is not among encryptionKey: install the version that the kid names.",
-  decryption:
-    "No encryptionKey opens it: compare cipher with GET /v1/self, and the header paybell-key with the version you " +
-    "installed.",
-  not_text: "It opened, but to no UTF-8 text: compare cipher with GET /v1/self.",
-  not_json: "It opened, but to no JSON object: compare cipher with GET /v1/self.",
-  duplicate_key: "A JSON key stands twice in the IPN.",
-  two_names: "A field stands in the IPN under both of its names.",
-  wrong_type: "A value of the IPN is not a string, or settlementList is no list of objects.",
-  signature:
-    "It opened, but its signature is not that of the signed string: compare signingKey with the one you were given, " +
-    "and signing (mode and field lists) with GET /v1/self.",
+      "not the one that was sent: pass the raw bytes, before any JSON parser or proxy rewrites them.",
+  ],
+  empty_body: ["The body is empty.", "Read the request's body once, before anything else does, and pass its bytes."],
+  compressed_body: ["The body is gzip; Paybell sends it plain.", "Have your proxy leave the body as it is."],
+  html_body: [
+    "The body is a web page or XML.",
+    "Something else answers or sends here: look at what stands before you.",
+  ],
+  stringified_body: [
+    "The body is an object that was turned into text, or text within text.",
+    "Pass the raw bytes: not String(body), nor JSON.stringify() of a string.",
+  ],
+  rewritten_body: [
+    "The body was parsed and written again: as Paybell wrote it, its signature is right.",
+    "Pass the raw bytes: read the request before the JSON parser does, and never JSON.stringify() it again.",
+  ],
+  swapped_keys: ["A key stands under the name of another.", "Compare the three with what registration showed."],
+  wrong_cipher: ["It is sealed with another cipher than the one configured.", `Compare cipher ${registered}.`],
+  wrong_encoding: ["data is in another encoding than the one configured.", `Compare encoding ${registered}.`],
+  wrong_signing: ["It is signed as another agreement says.", `Compare signing ${registered}.`],
+  envelope: ['The body is not a JSON object with the one field "data".', "Nothing: it is no IPN."],
+  encoding: ["data is not in the configured encoding.", `Compare cipher and encoding ${registered}.`],
+  jwe_header: ["data is no JWE with alg dir and enc A256GCM.", `Compare cipher ${registered}.`],
+  unknown_key: [
+    "The JWE names a key version that is not among encryptionKey.",
+    "Install the version that the kid names.",
+  ],
+  decryption: [
+    "No encryptionKey opens it.",
+    `Compare cipher ${registered}, and the header paybell-key with the version you installed.`,
+  ],
+  not_text: ["It opened, but to no UTF-8 text.", `Compare cipher ${registered}.`],
+  not_json: ["It opened, but to no JSON object.", `Compare cipher ${registered}.`],
+  duplicate_key: ["A JSON key stands twice in the IPN.", "Tell the operator: Paybell never sends that."],
+  two_names: ["A field stands in the IPN under both of its names.", "Tell the operator: Paybell never sends that."],
+  wrong_type: [
+    "A value of the IPN is not a string, or settlementList is no list of objects.",
+    "Tell the operator: Paybell never sends that.",
+  ],
+  signature: [
+    "It opened, but its signature is not that of the signed string.",
+    `Compare signingKey with the one you were given, and signing (mode and field lists) ${registered}.`,
+  ],
 };
 
 /**
  * The IPN is not authentic, or not fresh. Every cause looks the same from outside (message, code, stack, JSON): an
- * answer that tells one from another helps whoever forges. `reason` and `hint` are getters on the prototype, for your
- * own log only; neither holds a key or anything of the opened content.
+ * answer that tells one from another helps whoever forges. `reason`, `remedy` and `hint` are getters on the prototype,
+ * for your own log only; none holds a key or anything of the opened content.
  */
-export class IpnRefused extends Error {
+export class IpnRefused extends PaybellError {
   readonly code = "not_authentic";
   readonly #reason: RefusedReason;
   readonly #finding: string;
 
-  /** @param finding what was seen, for the hint; must not hold raw text of the sender's */
+  /** @param finding what was seen, in place of the meaning; must not hold raw text of the sender's */
   constructor(reason: RefusedReason, finding = "") {
     super("The IPN is not authentic.");
     this.#reason = reason;
@@ -71,8 +122,13 @@ export class IpnRefused extends Error {
     return this.#reason;
   }
 
-  /** What to look at, in whole sentences. For your own log; never answer with it. */
+  /** What to do, in whole sentences. For your own log; never answer with it. */
+  get remedy(): string {
+    return refusals[this.#reason][1];
+  }
+
+  /** What was found, and what to do, in whole sentences. For your own log; never answer with it. */
   get hint(): string {
-    return this.#finding === "" ? hints[this.#reason] : `${this.#finding} ${hints[this.#reason]}`;
+    return `${this.#finding || refusals[this.#reason][0]} ${this.remedy}`;
   }
 }

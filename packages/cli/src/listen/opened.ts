@@ -1,4 +1,4 @@
-import { IpnRefused, type ReceivedIpn, type ReceiverOptions, receiver } from "@paybell/partner";
+import { IpnRefused, Misused, type ReceivedIpn, type ReceiverOptions, receiver } from "@paybell/partner";
 import type { Api } from "../api.ts";
 import { type Connection, receiverOptionsOf } from "../connection.ts";
 import { type Credentials, definedOf } from "../credentials.ts";
@@ -48,7 +48,7 @@ export function openReceiver(options: ReceiverOptions) {
   try {
     return receiver(options);
   } catch (error) {
-    if (!(error instanceof TypeError)) throw error;
+    if (!(error instanceof Misused)) throw error;
     throw new Failure(error.message, { code: "bad_configuration" });
   }
 }

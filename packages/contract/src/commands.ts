@@ -1,0 +1,26 @@
+/** Every command the service processes: section 1. */
+export const commands = [
+  "SALE",
+  "VOID",
+  "PREAUTH",
+  "PREAUTH_COMPLETE",
+  "SETTLEMENT",
+  "LOGON",
+  "REVERSAL",
+  "BATCH_UPLOAD",
+] as const;
+export type Command = (typeof commands)[number];
+
+/** Commands whose completion is notified: section 1, rule 1. */
+export const notifiedCommands = [
+  "SALE",
+  "VOID",
+  "PREAUTH",
+  "PREAUTH_COMPLETE",
+  "SETTLEMENT",
+] as const satisfies readonly Command[];
+export type NotifiedCommand = (typeof notifiedCommands)[number];
+
+/** Commands that are never notified: section 1, rule 2. */
+export const systemCommands = ["LOGON", "REVERSAL", "BATCH_UPLOAD"] as const satisfies readonly Command[];
+export type SystemCommand = (typeof systemCommands)[number];

@@ -1,0 +1,10 @@
+/** What a receiver needs, and no more: a partner's process loads neither tables for people nor what seals. */
+
+export type { CardIpn, IpnKind, SettlementEntry, SettlementIpn } from "../columns.ts";
+export { type NotifiedCommand, notifiedCommands } from "../commands.ts";
+export { type Encoding, encodings } from "../encoding.ts";
+export { NotAuthentic, type NotAuthenticReason } from "../errors.ts";
+export { headerNames, webhookKey, webhookSignatureMatches } from "../headers.ts";
+export { type OpenedIpn, openAndVerify } from "../opening.ts";
+export { type Cipher, ciphers, defaultSealing, type Sealing, type SealingKey, sealingKey } from "../sealing.ts";
+export { defaultSigning, hmacKey, type Signing, signingProblems } from "../signing.ts";

@@ -1,0 +1,205 @@
+import { randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { Hono } from "hono";
+import { afterEach, describe, expect, it } from "vitest";
+import { fetchHandler } from "./fetch.ts";
+import { honoHandler } from "./hono.ts";
+import { bodyBytesMax, type Misused, type ReceivedIpn, type ReceiverOptions, receiver } from "./index.ts";
+import { nextApi, nextRoute } from "./next.ts";
+import { type TestDelivery, testDelivery } from "./testing.ts";
+
+const key = () => randomBytes(32).toString("base64");
+const options: ReceiverOptions = { encryptionKey: key(), signingKey: key(), webhookSecret: `whsec_${key()}` };
+const paybell = receiver(options);
+const good = () => testDelivery(options, { kind: "card" });
+const url = "http://localhost/ipn";
+const request = ({ body, headers }: TestDelivery, method = "POST") => new Request(url, { method, body, headers });
+const seen = async (response: Response) => [response.status, await response.text()];
+
+function told() {
+  const errors: unknown[] = [];
+  return { errors, log: (_message: string, error: unknown) => void errors.push(error) };
+}
+
+const servers: Server[] = [];
+afterEach(async () => {
+  for (const server of servers.splice(0)) {
+    server.closeAllConnections();
+    server.close();
+    await once(server, "close");
+  }
+});
+
+async function listen(handle: (request: IncomingMessage, response: ServerResponse) => unknown): Promise<string> {
+  const server = createServer((incoming, response) => void handle(incoming, response));
+  servers.push(server);
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/ipn`;
+}
+
+type Ask = (delivery: TestDelivery, method?: string) => Promise<Response>;
+
+/** Each framework's way from a request to the handler. */
+const frameworks: Record<string, (onIpn: (ipn: ReceivedIpn) => unknown, log?: () => void) => Promise<Ask>> = {
+  async Hono(onIpn, log = () => undefined) {
+    const app = new Hono();
+    app.all("/ipn", honoHandler(paybell, onIpn, { log }));
+    return async (delivery, method) => app.request(url, { method: method ?? "POST", ...delivery });
+  },
+  async "Next.js, App router"(onIpn, log = () => undefined) {
+    const POST = nextRoute(paybell, onIpn, { log });
+    return (delivery, method) => POST(request(delivery, method));
+  },
+  async "Next.js, Pages router"(onIpn, log = () => undefined) {
+    const address = await listen(nextApi(paybell, onIpn, { log }));
+    return ({ body, headers }, method = "POST") => fetch(address, { method, body, headers });
+  },
+};
+
+describe.each(Object.entries(frameworks))("%s", (_name, start) => {
+  it("hands the IPN over and answers 204, after the function has finished", async () => {
+    const order: string[] = [];
+    const finish = Promise.withResolvers<void>();
+    const ask = await start(async ({ kind }) => {
+      await finish.promise;
+      order.push(kind);
+    });
+    const answered = ask(good()).then((response) => {
+      order.push("answered");
+      return seen(response);
+    });
+    finish.resolve();
+    expect(await answered).toEqual([204, ""]);
+    expect(order).toEqual(["card", "answered"]);
+  });
+
+  it("answers 500 when the function throws, 400 for what is not authentic, 405 and 413", async () => {
+    const ask = await start(() => {
+      throw new Error("the ledger is closed");
+    });
+    expect(await seen(await ask(good()))).toEqual([500, '{"error":"not_processed"}']);
+    const { body, headers } = good();
+    expect(await seen(await ask({ body: `${body} `, headers }))).toEqual([400, '{"error":"not_authentic"}']);
+    expect(await seen(await ask({ body, headers: {} }))).toEqual([400, '{"error":"not_authentic"}']);
+    expect((await ask({ body, headers }, "PUT")).status).toBe(405);
+    const long = { body: "x".repeat(bodyBytesMax + 1), headers };
+    expect(await seen(await ask(long))).toEqual([413, '{"error":"too_large"}']);
+  });
+});
+
+describe("Hono", () => {
+  const app = (read: (context: { req: { text(): unknown; json(): unknown; arrayBuffer(): unknown } }) => unknown) => {
+    const { errors, log } = told();
+    const hono = new Hono();
+    hono.use(async (context, next) => {
+      await read(context);
+      await next();
+    });
+    hono.post(
+      "/ipn",
+      honoHandler(paybell, () => undefined, { log }),
+    );
+    return { errors, ask: async () => hono.request(url, { method: "POST", ...good() }) };
+  };
+
+  it("takes the text or the bytes that a middleware has read, because Hono keeps them as they came", async () => {
+    expect((await app(({ req }) => req.text()).ask()).status).toBe(204);
+    expect((await app(({ req }) => req.arrayBuffer()).ask()).status).toBe(204);
+  });
+
+  it("says which call to change when a middleware has parsed the body", async () => {
+    const { errors, ask } = app(({ req }) => req.json());
+    const response = await ask();
+    // Hono reads the text first, and keeps it, from version 4 on; where it does not, the log says what to change.
+    if (response.status === 204) return expect(errors).toEqual([]);
+    expect(errors).toEqual([expect.objectContaining({ reason: "body_already_read" })]);
+  });
+
+  it("says so too when the request itself was read", async () => {
+    const { errors, log } = told();
+    const hono = new Hono();
+    hono.post("/ipn", async (context) => {
+      await context.req.raw.formData().catch(() => undefined);
+      return honoHandler(paybell, () => undefined, { log })(context);
+    });
+    const response = await hono.request(url, { method: "POST", ...good() });
+    expect(await seen(response)).toEqual([500, '{"error":"body_already_read"}']);
+    expect((errors[0] as Misused).remedy).toMatch(/c\.req\.json\(\).*c\.req\.text\(\)/);
+  });
+});
+
+describe("Next.js", () => {
+  it("says which setting to change when the Pages router has parsed the body", async () => {
+    const { errors, log } = told();
+    const handle = nextApi(paybell, () => undefined, { log });
+    // As Next does it without the setting: it reads the stream and puts what it parsed beside it.
+    const address = await listen(async (incoming, response) => {
+      const chunks: Buffer[] = [];
+      for await (const chunk of incoming) chunks.push(chunk as Buffer);
+      await handle(Object.assign(incoming, { body: JSON.parse(Buffer.concat(chunks).toString()) }), response);
+    });
+    const { body, headers } = good();
+    expect(await seen(await fetch(address, { method: "POST", body, headers }))).toEqual([
+      500,
+      '{"error":"body_already_read"}',
+    ]);
+    expect((errors[0] as Misused).message).toContain("export const config = { api: { bodyParser: false } }");
+  });
+
+  it("lets its Pages handler resolve only when the answer was sent", async () => {
+    const handled = Promise.withResolvers<boolean>();
+    const handle = nextApi(paybell, () => undefined);
+    const address = await listen(async (incoming, response) => {
+      await handle(incoming, response);
+      handled.resolve(response.writableEnded);
+    });
+    const { body, headers } = good();
+    expect((await fetch(address, { method: "POST", body, headers })).status).toBe(204);
+    expect(await handled.promise).toBe(true);
+  });
+});
+
+describe("where a request comes from", () => {
+  const strict = receiver({ ...options, sourceAddresses: ["192.0.2.1"] });
+  const statusOf = async (response: Response | Promise<Response>) => (await response).status;
+
+  it("is what Deno and Bun pass beside the request, or what the option says", async () => {
+    const { log } = told();
+    const handle = fetchHandler(strict, () => undefined, { log });
+    const bun = (address: string) => ({ requestIP: () => ({ address, family: "IPv4", port: 4711 }) });
+    expect(await statusOf(handle(request(good()), { remoteAddr: { hostname: "192.0.2.1", port: 4711 } }))).toBe(204);
+    expect(await statusOf(handle(request(good()), { remoteAddr: { hostname: "192.0.2.2", port: 4711 } }))).toBe(400);
+    expect(await statusOf(handle(request(good()), bun("192.0.2.1")))).toBe(204);
+    expect(await statusOf(handle(request(good()), bun("192.0.2.2")))).toBe(400);
+    expect(await statusOf(handle(request(good())))).toBe(400);
+    const remoteAddress = (asked: Request) => asked.headers.get("x-real-ip") ?? undefined;
+    const behind = fetchHandler(strict, () => undefined, { log, remoteAddress });
+    const { body, headers } = good();
+    expect(await statusOf(behind(request({ body, headers: { ...headers, "x-real-ip": "192.0.2.1" } })))).toBe(204);
+  });
+
+  it("is found in what Hono's servers pass", async () => {
+    const hono = new Hono();
+    hono.post(
+      "/ipn",
+      honoHandler(strict, () => undefined, { log: () => undefined }),
+    );
+    const ask = (env: object) => statusOf(hono.fetch(request(good()), env));
+    expect(await ask({ incoming: { socket: { remoteAddress: "192.0.2.1" } } })).toBe(204);
+    expect(await ask({ server: { requestIP: () => ({ address: "192.0.2.1" }) } })).toBe(204);
+    expect(await ask({ remoteAddr: { hostname: "192.0.2.1" } })).toBe(204);
+    expect(await ask({ incoming: { socket: { remoteAddress: "192.0.2.2" } } })).toBe(400);
+    expect(await ask({})).toBe(400);
+  });
+
+  it("is the socket's in the Pages router", async () => {
+    const address = await listen(nextApi(strict, () => undefined, { log: () => undefined }));
+    const local = receiver({ ...options, sourceAddresses: ["127.0.0.1"] });
+    const localAddress = await listen(nextApi(local, () => undefined));
+    const { body, headers } = good();
+    expect(await statusOf(fetch(address, { method: "POST", body, headers }))).toBe(400);
+    expect(await statusOf(fetch(localAddress, { method: "POST", body, headers }))).toBe(204);
+  });
+});

@@ -1,0 +1,65 @@
+import { answer, type BodyRead, checkHandler, type HandlerOptions, type OnIpn } from "./exchange.ts";
+import { addressFrom, readRequest, responseOf } from "./fetch.ts";
+import type { Receiver } from "./receiver.ts";
+
+export type { HandlerOptions, OnIpn } from "./exchange.ts";
+
+/** As much of Hono's context as the handler uses. */
+export interface HonoContextLike {
+  readonly req: { readonly raw: Request; readonly bodyCache: HonoBodyCache };
+  readonly env: unknown;
+}
+
+/** What Hono keeps of a body that a middleware has read, under the name of what it asked for. */
+export interface HonoBodyCache {
+  readonly text?: Promise<string> | string;
+  readonly arrayBuffer?: Promise<ArrayBuffer> | ArrayBuffer;
+}
+
+export interface HonoHandlerOptions<C> extends HandlerOptions {
+  /**
+   * The address of the connection's other end, for `sourceAddresses`: found by itself with @hono/node-server, Bun and
+   * Deno; elsewhere say where your platform puts it.
+   */
+  readonly remoteAddress?: (context: C) => string | undefined;
+}
+
+/** A handler for `app.all("/ipn", …)`, or `app.post`, which leaves other methods to Hono's 404. */
+export function honoHandler<C extends HonoContextLike>(
+  receiver: Receiver,
+  onIpn: OnIpn,
+  options: HonoHandlerOptions<C> = {},
+): (context: C) => Promise<Response> {
+  checkHandler(receiver, onIpn);
+  return async (context) => {
+    const { raw, bodyCache } = context.req;
+    const exchange = {
+      method: raw.method,
+      headers: raw.headers,
+      remoteAddress: options.remoteAddress?.(context) ?? addressIn(context),
+      readBody: () => readBody(raw, bodyCache),
+      alreadyReadRemedy:
+        "A middleware called c.req.json(), c.req.parseBody() or c.req.formData(): register the handler before it, or " +
+        "have it call c.req.text().",
+    };
+    return responseOf(await answer(exchange, receiver, onIpn, options));
+  };
+}
+
+/** Text and bytes that Hono kept are the body as it came; what it parsed is not. */
+async function readBody(raw: Request, { arrayBuffer, text }: HonoBodyCache): Promise<BodyRead> {
+  if (!raw.bodyUsed) return readRequest(raw);
+  if (arrayBuffer !== undefined) return { body: new Uint8Array(await arrayBuffer) };
+  return text === undefined ? { failed: "already_read" } : { body: await text };
+}
+
+interface Environment {
+  /** @hono/node-server: the request of node:http. */
+  readonly incoming?: { readonly socket?: { readonly remoteAddress?: string } };
+  readonly server?: unknown;
+}
+
+function addressIn({ env, req }: HonoContextLike): string | undefined {
+  const { incoming, server = env } = Object(env) as Environment;
+  return incoming?.socket?.remoteAddress ?? addressFrom(server, req.raw);
+}

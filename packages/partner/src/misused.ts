@@ -1,0 +1,68 @@
+import { PaybellError } from "./paybell-error.ts";
+
+const environment = "Is the environment variable set in this process?";
+const asShown = "Give it exactly as registration showed it.";
+
+/** Every mistake of your own that can be told: what is wrong, and what to do about it. */
+export const misuses = {
+  missing_key: ["is missing", environment],
+  empty_key: ["is empty", environment],
+  key_not_text: ["is neither text nor a list of versions", "Give base64 text or [{ id, key }], both as text."],
+  no_key_version: ["is an empty list", "Give at least one version."],
+  hexadecimal_key: ["is hexadecimal", 'Convert it: Buffer.from(hex, "hex").toString("base64").'],
+  key_encoded_twice: ["is base64 of text that was encoded before", "Leave the second base64 out."],
+  base64url_key: ["is base64url or lacks its padding", 'Convert it: Buffer.from(text, "base64").toString("base64").'],
+  white_space_in_key: ["has white space around it", "trim() it: a line end came with it."],
+  key_not_base64: ["is not base64", asShown],
+  key_length: ["has not 32 bytes", asShown],
+  webhook_secret_as_key: ["is a webhook secret", "Give that one as webhookSecret."],
+  api_key_as_key: ["is an API key", "Registration showed this key under its own name."],
+  no_whsec_prefix: [
+    "does not begin with whsec_",
+    "Give webhookSecret with its prefix; if this is encryptionKey or signingKey, the options are swapped.",
+  ],
+  two_whsec_prefixes: ["begins with whsec_ twice", asShown],
+  shared_key: ["is the same key as another", "Each has a value of its own: one variable was pasted twice."],
+  missing_await: ["is a Promise", "await it first."],
+  unknown_option: ["is no option", "See ReceiverOptions."],
+  wrong_option: ["cannot be used so", "See ReceiverOptions."],
+  headers_given_up: [
+    'allowMissingHeaders cannot be used with aes-256-cbc unless signing is { mode: "whole" }',
+    "Use aes-256-gcm or jwe, or sign the whole IPN: nothing would protect the fields that are not signed.",
+  ],
+  no_address: ["is no IP address or CIDR block", "Write it as 203.0.113.7, 203.0.113.0/24 or 2001:db8::/32."],
+  not_raw: [
+    "open() needs the raw body as it was received (bytes or text), not what a JSON parser made of it",
+    "Read the request before the parser does.",
+  ],
+  no_headers: ["open() needs the request's headers", "Pass them as its second argument."],
+  no_receiver: ["The handler's first argument is no receiver", "Make one: receiver({ encryptionKey, … })."],
+  no_function: ["The handler's second argument is no function", "Give it what is to happen with an IPN."],
+  body_already_read: ["Something read the body before the handler did", "Let the handler read it."],
+} as const satisfies Readonly<Record<string, readonly [meaning: string, remedy: string]>>;
+
+/** Which mistake it is. */
+export type MisusedReason = keyof typeof misuses;
+
+/** A mistake in your code or configuration, found where it was made. It never holds the value of a key. */
+export class Misused extends PaybellError {
+  readonly code = "misused";
+  readonly reason: MisusedReason;
+  readonly remedy: string;
+
+  /**
+   * @param where what the mistake is in, in front of its meaning
+   * @param more in place of the remedy, where it is known more exactly
+   */
+  constructor(reason: MisusedReason, where = "", { meaning = "", remedy = "" } = {}) {
+    const [usualMeaning, usualRemedy] = misuses[reason];
+    const what = remedy || usualRemedy;
+    super(`${`${where} ${meaning || usualMeaning}`.trim()}. ${what}`);
+    this.reason = reason;
+    this.remedy = what;
+  }
+
+  override get name(): string {
+    return "Misused";
+  }
+}

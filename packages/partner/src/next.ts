@@ -1,0 +1,46 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { answer, checkHandler, type HandlerOptions, type OnIpn } from "./exchange.ts";
+import { type FetchHandlerOptions, fetchHandler } from "./fetch.ts";
+import { answerThrough } from "./node-answer.ts";
+import { readStream } from "./read-stream.ts";
+import type { Receiver } from "./receiver.ts";
+
+export type { HandlerOptions, OnIpn } from "./exchange.ts";
+export type { FetchHandlerOptions } from "./fetch.ts";
+
+/**
+ * The App router, in `app/ipn/route.ts`: `export const POST = nextRoute(paybell, onIpn)`. It needs node:crypto: no
+ * `runtime = "edge"` in that file. For `sourceAddresses` say where your platform puts the address (`remoteAddress`).
+ */
+export function nextRoute(
+  receiver: Receiver,
+  onIpn: OnIpn,
+  options: FetchHandlerOptions = {},
+): (request: Request) => Promise<Response> {
+  const handle = fetchHandler(receiver, onIpn, options);
+  // Next passes the route's parameters as well, which are none of the handler's.
+  return (request) => handle(request);
+}
+
+/**
+ * The Pages router, in `pages/api/ipn.ts`: `export default nextApi(paybell, onIpn)`, and in the same file, written out,
+ * `export const config = { api: { bodyParser: false } }`: otherwise Next parses the body first.
+ */
+export function nextApi(
+  receiver: Receiver,
+  onIpn: OnIpn,
+  options: HandlerOptions = {},
+): (request: IncomingMessage, response: ServerResponse) => Promise<void> {
+  checkHandler(receiver, onIpn);
+  return (request, response) => {
+    const exchange = {
+      method: request.method ?? "",
+      headers: request.headers,
+      remoteAddress: request.socket.remoteAddress,
+      readBody: () => readStream(request),
+      alreadyReadRemedy:
+        "Next parsed it: export const config = { api: { bodyParser: false } } from the file of this API route.",
+    };
+    return answerThrough(response, answer(exchange, receiver, onIpn, options));
+  };
+}
