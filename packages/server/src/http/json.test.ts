@@ -64,6 +64,50 @@ describe("readJson", () => {
 
   test("a body nested without end is refused, not overflowed by", () => {
     expect(refusal("[".repeat(30_000) + "]".repeat(30_000))).toMatch(/nested deeper than 32/);
+    expect(refusal("[".repeat(32) + "]".repeat(32))).toBe("");
+  });
+
+  const all = (count: number, make: (at: number) => string) =>
+    Array.from({ length: count }, (_, at) => make(at)).join();
+
+  test.each([
+    ["values without end", `[${all(400_001, () => "1")}]`, "The body holds over 400000 values."],
+    ["empty objects without end", `[${all(200_001, () => "{}")}]`, "The body holds over 400000 values."],
+    ["keys without end", `{${all(257, (at) => `"${at}":1`)}}`, "The body holds an object with over 256 keys."],
+    ["the same key without end", `{${all(9_000, () => '"a":1')}}`, "The body holds an object with over 256 keys."],
+    [
+      "names without end",
+      `[${all(5_000, (at) => `{"a":1,"name ${at}":1}`)}]`,
+      "The body holds over 1024 different keys.",
+    ],
+    [
+      "shapes without end",
+      `[${all(6_000, (at) => `{"${at % 31}":1,"x${at % 37}":1,"y${at % 41}":1}`)}]`,
+      "The body holds objects of over 2048 kinds.",
+    ],
+    [
+      "a bound passed before it turns out to be no JSON",
+      `[${all(400_001, () => "1")}`,
+      "The body holds over 400000 values.",
+    ],
+  ])("%s is refused before anybody parses it", (_, body, message) => {
+    expect(refusal(body)).toBe(message);
+  });
+
+  test("as much as a report may hold is read: 1,000 items with every field, a settlement of 50,000", () => {
+    const item = (at: number) => `{${all(45, (field) => `"field${field}":"${at}"`)}}`;
+    expect(refusal(`{"completions":[${all(1_000, item)}]}`)).toBe("");
+    const entry = (at: number) => `{"reqId":"${at}","refNo":"${at}"}`;
+    expect(refusal(`{"completions":[{"settlementList":[${all(50_000, entry)}]}]}`)).toBe("");
+    // Each item with other fields left out.
+    const some = (at: number) => `{${all(45, (field) => `"field${(field + at) % 51}":"${at}"`)}}`;
+    expect(refusal(`{"completions":[${all(1_000, some)}]}`)).toBe("");
+  });
+
+  test("white space, quotes and backslashes are counted as what they are", () => {
+    expect(refusal(`{"a":"${"{[,:".repeat(300_000)}","b" \t\n :"${'\\"\\\\'.repeat(200_000)}"}`)).toBe("");
+    for (const broken of ['"', '"\\', '{"a":"\\"', "]]]]", '"a" x', "}{"])
+      expect(refusal(broken)).toBe("The body is not well-formed JSON.");
   });
 });
 

@@ -1,26 +1,25 @@
 import { isUtf8 } from "node:buffer";
 import { PaybellError } from "../errors.ts";
+import { keysWithinBounds } from "./json-size.ts";
 import { shownName } from "./shown-name.ts";
 
-/** Deeper than any request; a bound, because the walk below recurses. */
-const nestingMax = 32;
 const quote = 0x22;
 const backslash = 0x5c;
 const colon = 0x3a;
 
 /**
- * The value of a JSON body, read strictly: UTF-8, and no key twice in one object. Of two equal keys, one reader keeps
- * the first and another the last, so that they would see two different commands.
+ * The value of a JSON body, read strictly: UTF-8, bounded, and no key twice in one object. Of two equal keys, one
+ * reader keeps the first and another the last, so that they would see two different commands.
  *
  * @throws PaybellError `invalid_json`.
  */
 export function readJson(bytes: Buffer): unknown {
+  const keys = keysWithinBounds(bytes);
   if (!isUtf8(bytes)) throw new PaybellError("invalid_json", "The body is not UTF-8.");
   const text = bytes.toString("utf8");
   const value = parse(text);
-  // JSON.parse keeps one of two equal keys: then the text holds more keys than the value. Measured on a Sale: 1.3 µs
-  // beside the parser's 0.9.
-  if (keysWritten(text) !== keysKept(value, 0)) {
+  // JSON.parse keeps one of two equal keys: then the text holds more keys than the value.
+  if (keys !== keysKept(value)) {
     const key = JSON.stringify(keyStandingTwice(text));
     throw new PaybellError("invalid_json", `The key ${key} stands twice in one object.`);
   }
@@ -36,24 +35,18 @@ function parse(text: string): unknown {
   }
 }
 
-function keysKept(value: unknown, depth: number): number {
+/** It is known to be nested within bounds. */
+function keysKept(value: unknown): number {
   if (typeof value !== "object" || value === null) return 0;
-  if (depth === nestingMax)
-    throw new PaybellError("invalid_json", `The body is nested deeper than ${nestingMax} levels.`);
-  const list = Array.isArray(value);
-  const items: unknown[] = list ? value : Object.values(value);
-  let keys = list ? 0 : items.length;
-  for (const item of items) if (typeof item === "object") keys += keysKept(item, depth + 1);
-  return keys;
-}
-
-function keysWritten(text: string): number {
   let keys = 0;
-  let start = text.indexOf('"');
-  while (start !== -1) {
-    const after = endOfString(text, start);
-    if (isFollowedByColon(text, after)) keys += 1;
-    start = text.indexOf('"', after);
+  if (Array.isArray(value)) {
+    for (const item of value) if (typeof item === "object") keys += keysKept(item);
+    return keys;
+  }
+  // No object has a key that it does not own: it comes from the parser. Measured: half the time of Object.values.
+  for (const key in value) {
+    const item: unknown = value[key as keyof typeof value];
+    keys += typeof item === "object" ? keysKept(item) + 1 : 1;
   }
   return keys;
 }
@@ -85,7 +78,8 @@ function keyStandingTwice(text: string): string {
     if (text.charCodeAt(at) === quote) {
       const after = endOfString(text, at);
       if (isFollowedByColon(text, after)) {
-        const key = String(JSON.parse(text.slice(at, after)));
+        const written = text.slice(at, after);
+        const key = written.includes("\\") ? String(JSON.parse(written)) : written.slice(1, -1);
         if (seen.at(-1)?.has(key) === true) return shownName(key);
         seen.at(-1)?.add(key);
       }

@@ -121,6 +121,16 @@ describe("POST /operator/v1/completions", () => {
     });
   });
 
+  test("of what is wrong everywhere the first hundred are named", async () => {
+    const settlementList = Array.from({ length: 1_000 }, () => ({ reqId: 1, refNo: 2 }));
+    const unknown = Object.fromEntries(Array.from({ length: 200 }, (_, at) => [`unknown${at}`, 1]));
+    const { results } = await report([
+      completion("a", { command: "SETTLEMENT", amount: undefined, isoResponseCode: undefined, settlementList }),
+      completion("b", unknown),
+    ]);
+    for (const { problem } of results) expect(problem?.errors).toHaveLength(100);
+  });
+
   test("without items there are no results", async () => {
     expect(await report([])).toMatchObject({ status: 200, results: [] });
   });
