@@ -216,7 +216,8 @@ describe("what another instance does between the look and the lock", () => {
         UPDATE terminals SET batch_currency = 'VND' WHERE tid = $1 RETURNING partner_id, tid, batch_id)
       INSERT INTO transactions (partner_id, id, origin, command, state, req_id, chain_id, facts, tid, batch_id,
         currency)
-      SELECT partner_id, $2::uuid, 'command', 'SALE', 'INIT', $2::text, $2::uuid, '{"fields":{}}', tid, batch_id, 'VND' FROM bound`;
+      SELECT partner_id, $2::uuid, 'command', 'SALE', 'INIT', $2::text, $2::uuid, '{"fields":{}}', tid, batch_id, 'VND'
+      FROM bound`;
     const dollars = () => store.begin(init(tid, { currency: "USD", ...change }));
     const id = newId();
     expect(await whileLocked(tid, begins, [tid, id], dollars)).toMatchObject({

@@ -18,8 +18,8 @@ const lock = {
 // A currency that no command in the open batch stands for any more does not bind the next one. Asked in a statement of
 // its own once the terminals are locked: the one that locks them looks at everything else as it was before it waited,
 // and would miss what another instance began meanwhile.
-// Measured: one look-up for each state, 4 pages; what is not an ERROR, asked for as such, read all 100,000 declined rows
-// of a batch.
+// Measured: one look-up for each state, 4 pages; what is not an ERROR, asked for as such, read all 100,000 declined
+// rows of a batch.
 const bound = {
   name: "bound_batches",
   text: `
