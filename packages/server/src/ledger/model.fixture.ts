@@ -50,31 +50,65 @@ const fate = fc.oneof(
 );
 const nth = fc.nat(20);
 
+const charge = fc.record({
+  kind: fc.constant("charge" as const),
+  command: fc.constantFrom("SALE" as const, "SALE" as const, "PREAUTH" as const),
+  minor,
+  currency: fc.constantFrom("VND" as const, "VND" as const, "USD" as const),
+  fate,
+});
+const voiding = fc.record({ kind: fc.constant("void" as const), nth, fate });
+const completing = fc.record({ kind: fc.constant("complete" as const), nth, minor, fate });
+const reversing = fc.record({
+  kind: fc.constant("reverse" as const),
+  nth,
+  by: fc.constantFrom("id" as const, "reqId" as const),
+  fate,
+});
+const settling = fc.record({ kind: fc.constant("settle" as const), fate });
+const repeating = fc.record({ kind: fc.constant("repeat" as const), nth });
+
 export const op: fc.Arbitrary<Op> = fc.oneof(
-  {
-    weight: 6,
-    arbitrary: fc.record({
-      kind: fc.constant("charge" as const),
-      command: fc.constantFrom("SALE" as const, "SALE" as const, "PREAUTH" as const),
-      minor,
-      currency: fc.constantFrom("VND" as const, "VND" as const, "USD" as const),
-      fate,
-    }),
-  },
-  { weight: 4, arbitrary: fc.record({ kind: fc.constant("void" as const), nth, fate }) },
-  { weight: 4, arbitrary: fc.record({ kind: fc.constant("complete" as const), nth, minor, fate }) },
-  {
-    weight: 3,
-    arbitrary: fc.record({
-      kind: fc.constant("reverse" as const),
-      nth,
-      by: fc.constantFrom("id" as const, "reqId" as const),
-      fate,
-    }),
-  },
-  { weight: 2, arbitrary: fc.record({ kind: fc.constant("settle" as const), fate }) },
-  { weight: 1, arbitrary: fc.record({ kind: fc.constant("repeat" as const), nth }) },
+  { weight: 6, arbitrary: charge },
+  { weight: 4, arbitrary: voiding },
+  { weight: 4, arbitrary: completing },
+  { weight: 3, arbitrary: reversing },
+  { weight: 2, arbitrary: settling },
+  { weight: 1, arbitrary: repeating },
 );
+
+/** What whoever closes the till does, while others go on selling. */
+const closingOp: fc.Arbitrary<Op> = fc.oneof(
+  { weight: 2, arbitrary: settling },
+  { weight: 1, arbitrary: charge },
+  { weight: 1, arbitrary: voiding },
+);
+
+/** Callers sell on one terminal while one of them closes it: each has a Sale under way when the first close comes. */
+export const callers: fc.Arbitrary<readonly (readonly Op[])[]> = fc
+  .tuple(
+    settling,
+    fc.array(closingOp, { minLength: 1, maxLength: 3, size: "max" }),
+    fc.array(
+      fc.tuple(
+        charge.map((one) => ({
+          ...one,
+          command: "SALE" as const,
+          currency: "VND" as const,
+          fate: "approved" as const,
+        })),
+        fc.array(op, { minLength: 2, maxLength: 5, size: "max" }),
+      ),
+      { minLength: 1, maxLength: 3, size: "max" },
+    ),
+  )
+  .map(([close, closing, sellers]) => [...sellers.map(([sale, ops]) => [sale, ...ops]), [close, ...closing]]);
+
+/**
+ * How many turns of others each message, and each answer, takes on its way, so that what left later may arrive before
+ * it. Those of a settlement take one: it overtakes whatever it does not wait for.
+ */
+export const turnsOnLink = fc.array(fc.integer({ min: 1, max: 6 }), { minLength: 1, maxLength: 12, size: "max" });
 
 const behaviours: Partial<Record<Fate, Behaviour>> = {
   declined: { declines: "51" },

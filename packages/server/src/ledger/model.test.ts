@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import type { CommandRequest } from "../commands/request.ts";
 import { audit } from "./books.fixture.ts";
 import { field, Till, World } from "./ledger.fixture.ts";
-import { type Fate, isCrash, type Op, op, RealTill } from "./model.fixture.ts";
+import { callers, type Fate, isCrash, type Op, op, RealTill, turnsOnLink } from "./model.fixture.ts";
 import type { Transaction } from "./transaction.ts";
 
 // TEST_RUNS makes it long, TEST_SEED repeats a run.
@@ -222,13 +222,16 @@ test("several callers on one terminal, in any order of their calls and answers, 
   timeout: timeoutMs,
 }, async ({ annotate }) => {
   await annotate(`TEST_SEED=${seed} TEST_RUNS=${runs}`);
-  const ops = fc.array(op, { minLength: 3, maxLength: 6, size: "max" });
-  const callers = fc.array(ops, { minLength: 2, maxLength: 4, size: "max" });
   await fc.assert(
-    fc.asyncProperty(callers, fc.scheduler(), async (all, scheduler) => {
+    fc.asyncProperty(callers, turnsOnLink, fc.scheduler(), async (all, turns, scheduler) => {
       const real = await openTill();
       const known: Known[] = [];
-      world.onLink = (what) => scheduler.schedule(Promise.resolve(), what);
+      let sent = 0;
+      world.onLink = async (what) => {
+        const [turn = 1] = what.includes("SETTLEMENT") ? [] : turns.slice(sent % turns.length);
+        sent += 1;
+        for (let left = turn; left > 0; left -= 1) await scheduler.schedule(Promise.resolve(), what);
+      };
       const called = all.map(async (ops) => {
         for (const one of ops) {
           await scheduler.schedule(Promise.resolve(), `a caller's ${one.kind}`);
