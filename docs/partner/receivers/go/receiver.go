@@ -245,27 +245,28 @@ func parse(raw []byte) object {
 	for _, found := range surrogate.FindAllSubmatchIndex(raw, -1) {
 		require(found[2] < 0, "a surrogate stands alone")
 	}
-	read, isObject := next(json.NewDecoder(bytes.NewReader(raw))).(object)
+	read, isObject := next(json.NewDecoder(bytes.NewReader(raw)), 64).(object)
 	require(isObject, "not a JSON object")
 	return read
 }
 
-func next(decoder *json.Decoder) any {
+func next(decoder *json.Decoder, levels int) any {
 	token, _ := decoder.Token() // the text is known to be JSON
 	if text, isText := token.(string); isText {
 		return text
 	}
 	read, list := object{}, []any{}
 	require(token == json.Delim('{') || token == json.Delim('['), "a value is not a string")
+	require(levels > 0, "nested too deep")
 	for decoder.More() {
 		if token == json.Delim('[') {
-			list = append(list, next(decoder))
+			list = append(list, next(decoder, levels-1))
 			continue
 		}
-		name, _ := next(decoder).(string)
+		name, _ := next(decoder, 0).(string)
 		_, isThere := read[name]
 		require(!isThere, "a key stands twice")
-		read[name] = next(decoder)
+		read[name] = next(decoder, levels-1)
 	}
 	if end, _ := decoder.Token(); end == json.Delim(']') {
 		return list

@@ -248,7 +248,7 @@ public final class Receiver {
         private Object value(int depth) {
             char first = peek();
             if (first == '"') return string();
-            if (depth > 64) throw new IllegalArgumentException("too deep");
+            if (depth == 64) throw new IllegalArgumentException("too deep");
             if (first == '{') return object(depth);
             if (first == '[') return array(depth);
             int start = at;

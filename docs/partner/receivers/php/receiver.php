@@ -156,7 +156,7 @@ function by_table_names(array $wire, string $table): array
 /** One JSON object in UTF-8 that holds text alone, in which no key stands twice: json_decode keeps the last one. */
 function parse(string $raw): object
 {
-    $value = json_decode($raw);
+    $value = json_decode($raw, depth: 65); // Refuses a key that begins with NUL, too: there is none.
     ensure(is_object($value), 'not a JSON object');
     // Each string with a colon after it is a key; the others are passed over as a whole.
     $keys = preg_match_all('/"(?:[^"\\\\]++|\\\\.)*+"(?:\s*+:|(*SKIP)(*FAIL))/s', $raw);

@@ -165,9 +165,11 @@ def parse(raw: bytes) -> dict:
     return value
 
 
-def only_text(value):
-    items = value.values() if isinstance(value, dict) else value
-    return isinstance(value, str) or isinstance(value, (dict, list)) and all(only_text(item) for item in items)
+def only_text(value, levels=64):
+    if isinstance(value, (dict, list)):
+        items = value.values() if isinstance(value, dict) else value
+        return levels > 0 and all(only_text(item, levels - 1) for item in items)
+    return isinstance(value, str)
 
 
 def canonical(value):

@@ -104,7 +104,7 @@ class Receiver
       id.match?(/\A[^.\s]{1,256}\z/) && timestamp.match?(/\A[0-9]{1,12}\z/)
     is_right = @webhook_secrets.any? do |secret|
       mac = OpenSSL::HMAC.digest("SHA256", secret, "#{id}.#{timestamp}.".b + body.b)
-      signature.split.any? { |entry| OpenSSL.secure_compare("v1,#{[mac].pack("m0")}", entry) }
+      signature.split(/ /).any? { |entry| OpenSSL.secure_compare("v1,#{[mac].pack("m0")}", entry) }
     end
     refuse "webhook-signature is not that of the body" unless is_right
     refuse "webhook-timestamp is too far from this clock" if (now - timestamp.to_i).abs > FRESHNESS_SECONDS
@@ -183,7 +183,7 @@ class Receiver
     # JSON.parse lets comments and unknown escapes pass.
     refuse "something beside objects, lists and strings" unless text.gsub(STRING, "").match?(/\A[\s{}\[\]:,]*\z/)
     refuse "an escape that JSON does not have" if text.gsub(ESCAPE, "").include?("\\")
-    value = JSON.parse(text, object_class: UniqueKeys)
+    value = JSON.parse(text, object_class: UniqueKeys, max_nesting: 64)
     value.is_a?(Hash) ? value : refuse("not a JSON object")
   rescue JSON::ParserError
     refuse "not JSON"
