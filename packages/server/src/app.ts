@@ -9,6 +9,7 @@ import { listenOn } from "./app/listen.ts";
 import { countAttempt, observeStanding } from "./app/observation.ts";
 import { standingOf } from "./app/standing.ts";
 import { systemClock } from "./clock.ts";
+import { cardNumberProblem } from "./commands/card-number.ts";
 import type { Config } from "./config.ts";
 import { Alerts } from "./delivery/alerts.ts";
 import { attempting } from "./delivery/attempt.ts";
@@ -151,6 +152,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       masterKey,
       defaults,
       rules: { sandbox },
+      cardNumberProblem,
       changed: (id) => directory.invalidate(id),
     });
     const seals = new SealBudget(partnerStore, ({ partnerId, keyId, seals: count }) =>

@@ -59,10 +59,14 @@ export interface RegistryParts {
   readonly masterKey: MasterKey;
   readonly defaults: DefaultSettings;
   readonly rules: CallbackUrlRules;
+  /** The guard against card numbers: what it says of a text in a field; undefined when the text holds none. */
+  readonly cardNumberProblem: (field: string, text: string) => FieldProblem | undefined;
   /** Told after each change of a partner; what it returns is awaited, its failure harms nothing. */
   changed(id: PartnerId): Promise<void>;
 }
 
+/** Of a name that a caller made up. */
+const shownCharactersMax = 100;
 /** 30 days. */
 const overlapHoursMax = 720;
 const keyKinds = ["apiKey", "encryptionKey", "signingKey", "webhookSecret"] as const satisfies readonly KeyKind[];
@@ -77,7 +81,7 @@ export class PartnerRegistry {
 
   /** Registers a partner with four new keys. Bad settings are refused, every one named. */
   async register(input: PartnerInput): Promise<{ partner: PartnerRecord; secrets: NewSecrets }> {
-    refuse(settingsProblems(input, this.#parts.rules));
+    this.#refuse(input, settingsProblems(input, this.#parts.rules));
     const id = newId<"partner">();
     const made = keyKinds.map((kind) => this.#newKey(id, kind));
     const settings = completeSettings(input, this.#parts.defaults);
@@ -93,7 +97,7 @@ export class PartnerRegistry {
         ...standing,
         ...Object.fromEntries(Object.entries(patch).filter(([, value]) => value !== undefined)),
       };
-      refuse(settingsProblems(merged, this.#parts.rules));
+      this.#refuse(patch, settingsProblems(merged, this.#parts.rules));
       const transactionTypes = { ...standing.transactionTypes, ...patch.transactionTypes };
       return { settings: completeSettings({ ...merged, transactionTypes }, this.#parts.defaults) };
     });
@@ -142,7 +146,9 @@ export class PartnerRegistry {
   /** Registers a terminal or changes it; what `input` leaves out becomes empty. */
   async putTerminal(id: PartnerId, tid: string, input: TerminalInput): Promise<Terminal> {
     const partner = await this.#require(id);
-    refuse(terminalProblems(tid, input, partner.settings.signing));
+    // A registered deviceId may look like a card number: it is known to be none.
+    const { deviceId: _, ...guarded } = input;
+    this.#refuse({ tid, ...guarded }, terminalProblems(tid, input, partner.settings.signing));
     return await this.#parts.terminals.put(id, completeTerminal(tid, input));
   }
 
@@ -151,6 +157,22 @@ export class PartnerRegistry {
     await this.#require(id);
     const rows = await this.#parts.terminals.list(id, page.after, page.limit + 1);
     return pageOf(rows, page.limit, (terminal) => terminal.tid);
+  }
+
+  /** All that is wrong at once, card numbers too. No error repeats one, also where it is the name of a field. */
+  #refuse(given: object, problems: readonly FieldProblem[]): void {
+    const { cardNumberProblem } = this.#parts;
+    const shown = problems.map((problem) => {
+      if (problem.code !== "unknown_field") return problem;
+      const holdsOne = cardNumberProblem("", problem.field) !== undefined;
+      const field = holdsOne ? "[a card number]" : problem.field.slice(0, shownCharactersMax);
+      return field === problem.field ? problem : { ...problem, field, message: `${field} is not known here.` };
+    });
+    const known = new Set(problems.map(({ field }) => field));
+    const numbers = Object.entries(given)
+      .filter(([field, value]) => typeof value === "string" && !known.has(field))
+      .map(([field, value]) => cardNumberProblem(field, value));
+    refuse([...shown, ...numbers.filter((problem) => problem !== undefined)]);
   }
 
   async #require(id: PartnerId): Promise<StoredPartner> {

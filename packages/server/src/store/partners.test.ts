@@ -2,6 +2,7 @@ import { Pool } from "pg";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { createDatabase, type TestDatabase } from "../../../../test/support/database.ts";
 import { systemClock } from "../clock.ts";
+import { cardNumberProblem } from "../commands/card-number.ts";
 import type { PaybellError } from "../errors.ts";
 import { type KeyId, newId, type PartnerId } from "../ids.ts";
 import { CachedPartners } from "../partners/directory.ts";
@@ -50,6 +51,7 @@ function service() {
     terminals: new PostgresTerminals(pool),
     masterKey,
     defaults: defaultSettings,
+    cardNumberProblem,
     rules: { sandbox: false },
     changed: (id) => directory.invalidate(id),
   });
@@ -344,6 +346,41 @@ describe("terminals", () => {
     const refused = await refusalOf(registry.putTerminal(partner.id, "T1", { mid: "M&1" }));
     expect(refused).toMatchObject({ code: "delimiter_in_signed_field", fields: [{ field: "mid" }] });
   });
+
+  test("with a full card number in any field but the deviceId are refused, and no error repeats it", async () => {
+    const { registry } = service();
+    const { partner } = await registry.register(input);
+    const visa = "4111 1111 1111 1111";
+    const bare = visa.replaceAll(" ", "");
+    const given = { mid: bare, merchantId: visa, merchantName: visa, merchantAddress: `(${visa})`, appName: visa };
+    const surprise = { [`note ${visa}`]: "x" };
+    const refused = await refusalOf(registry.putTerminal(partner.id, bare, { ...given, ...surprise }));
+    expect(refused.fields.map(({ field, code }) => `${field} ${code}`)).toEqual([
+      "[a card number] unknown_field",
+      ...["tid", "mid", "merchantId", "merchantName", "merchantAddress", "appName"].map(
+        (field) => `${field} card_number_in_clear`,
+      ),
+    ]);
+    expect(JSON.stringify([refused.message, refused.fields])).not.toContain("1111");
+    expect(await registry.putTerminal(partner.id, "T1", { mid: "M1", deviceId: bare })).toMatchObject({
+      deviceId: bare,
+    });
+  });
+});
+
+test("a full card number in a partner's settings is refused, at the registration and later", async () => {
+  const { registry } = service();
+  const callBackUrl = "https://203.0.113.10/4111111111111111";
+  const named = (refused: PaybellError) => refused.fields.map(({ field, code }) => `${field} ${code}`);
+  const name = "4111-1111-1111-1111";
+  expect(named(await refusalOf(registry.register({ ...input, name, callBackUrl })))).toEqual([
+    "name card_number_in_clear",
+    "callBackUrl card_number_in_clear",
+  ]);
+  const { partner } = await registry.register(input);
+  expect(named(await refusalOf(registry.change(partner.id, { callBackUrl })))).toEqual([
+    "callBackUrl card_number_in_clear",
+  ]);
 });
 
 describe("the database", () => {

@@ -49,6 +49,22 @@ describe("partners", () => {
     });
   });
 
+  test("__proto__ is no setting, and no field of a terminal", async () => {
+    const headers = { "content-type": "application/json" };
+    const one = `${partners}/${service.partner.id}`;
+    for (const [method, path] of [
+      ["PATCH", one],
+      ["POST", partners],
+      ["PUT", `${one}/terminals/T1`],
+    ] as const) {
+      const answer = await service.call(method, path, { body: '{"mid":"M1","__proto__":{"name":"x"}}', headers });
+      expect(answer.status).toBe(400);
+      expect(answer.body["errors"]).toContainEqual(
+        expect.objectContaining({ field: "__proto__", code: "unknown_field" }),
+      );
+    }
+  });
+
   test("a setting is changed, a bad one refused", async () => {
     const path = `${partners}/${service.partner.id}`;
     const { status, body } = await service.call("PATCH", path, { json: { timeZone: "Asia/Ho_Chi_Minh" } });

@@ -27,6 +27,7 @@ const settingErrors = [
   "insecure_callback_url",
   "address_not_whitelisted",
   "invalid_signing",
+  "card_number_in_clear",
 ] as const;
 const partnerFound = { 200: { schema: partnerSchema, description: "The partner" } };
 
@@ -183,6 +184,7 @@ function terminalRoutes(app: HttpApp, registry: HttpParts["registry"]): void {
           ...bodyErrors,
           "delimiter_in_signed_field",
           "invalid_text",
+          "card_number_in_clear",
           "not_found",
         ),
       },
