@@ -1,5 +1,7 @@
 import { randomBytes } from "node:crypto";
+import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
+import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { ReceiverOptions } from "@paybell/partner";
@@ -236,6 +238,30 @@ describe("an endpoint that is broken fails for what is wrong with it", () => {
     const certificate = await certifyAt(url);
     expect(failures(certificate)).toEqual({ sale: "no_connection" });
     expect([certificate.passed, diagnoses(certificate)]).toEqual([false, []]);
+  });
+
+  it("speaks no HTTP", async () => {
+    const server = createServer((socket) => socket.resume().end("220 mail.example ESMTP\r\n"));
+    await once(server.listen(0, "127.0.0.1"), "listening");
+    closers.push(() => once(server.close(), "close"));
+    const url = new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}/ipn`);
+    expect(failures(await certifyAt(url, { only: ["sale"] }))).toEqual({ sale: "bad_response" });
+  });
+
+  it.each([
+    [410, "gone"],
+    [429, "rate_limited"],
+    [404, "not_served"],
+    [413, "too_large"],
+    [403, "refused_authentic"],
+    [502, "server_error"],
+  ])("answers %i to everything", async (status, finding) => {
+    const { url } = await start(() => (request, response) => {
+      request.resume().on("end", () => response.writeHead(status).end());
+    });
+    const isRefusal = status < 500 && status !== 410 && status !== 429;
+    const expected = isRefusal ? { sale: finding } : { sale: finding, "bad-signature": finding };
+    expect(failures(await certifyAt(url, { only: ["sale", "bad-signature"] }))).toEqual(expected);
   });
 
   it("never answers", async () => {

@@ -45,7 +45,7 @@ export const findings: Readonly<Record<FindingCode, Words>> = {
     mend: "Answer every one of them alike: one status, one body. Write the reason to your own log.",
   },
   gone: {
-    means: "410 says that the URL is given up: Paybell stops delivering to it until somebody resumes it by hand.",
+    means: "410 says that the URL is given up: nothing is delivered to it until POST /v1/endpoints/<id>/close.",
     mend: "Never answer 410 to a POST: 400 for what is not authentic, 5xx for what should come again.",
   },
   no_connection: {

@@ -57,7 +57,7 @@ export function certifyCommand(world: World): Command {
       const ca = await trusted(world, url, options);
       const run = randomBytes(4).toString("hex");
       if (!options.json) world.stdout.write(`${warning(url, run, only?.length ?? caseCodes.length).join("\n")}\n`);
-      const bar = progress(world, "certify", caseCodes.length);
+      const bar = progress(world, "certify", only?.length ?? caseCodes.length);
       const certificate = await certify({
         ...{ url, keys, run, ca, signal: world.signal, nowMs: world.nowMs, onCase: bar.update },
         ...(only === undefined ? {} : { only }),

@@ -1,0 +1,143 @@
+import { randomBytes } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { PassThrough } from "node:stream";
+import { text } from "node:stream/consumers";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { alikeCase, caseCodes, cases } from "../../packages/cli/src/certify/cases.ts";
+import { findings } from "../../packages/cli/src/certify/findings.ts";
+import { run } from "../../packages/cli/src/index.ts";
+import { spawnPaybell } from "../support/instance.ts";
+import { broken, byTheLibrary, type Endpoint, startEndpoint } from "./endpoints.ts";
+
+const key = () => randomBytes(32).toString("base64");
+const keys = { encryptionKey: key(), signingKey: key(), webhookSecret: `whsec_${key()}` };
+const env = {
+  PAYBELL_ENCRYPTION_KEY: keys.encryptionKey,
+  PAYBELL_SIGNING_KEY: keys.signingKey,
+  PAYBELL_WEBHOOK_SECRET: keys.webhookSecret,
+};
+
+let endpoint: Endpoint;
+beforeEach(async () => {
+  endpoint = await startEndpoint(byTheLibrary(keys));
+});
+afterEach(() => endpoint.close());
+
+/** Runs `paybell certify` in this process. */
+async function certify(args: readonly string[], environment: Record<string, string> = env) {
+  const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()];
+  const { signal } = new AbortController();
+  const machine = { stdin, stdout, stderr, workingDirectory: import.meta.dirname, fetch, signal, nowMs: Date.now };
+  const code = await run(["certify", ...args], { ...machine, env: environment, process });
+  stdout.end();
+  stderr.end();
+  return { code, stdout: await text(stdout), stderr: await text(stderr) };
+}
+
+describe("paybell certify", () => {
+  it("warns of what it sends, prints a line for each case, and ends with 0", async () => {
+    const { code, stdout, stderr } = await certify([`${endpoint.url.host}/ipn`, "--only", "sale,stale-timestamp"]);
+    expect([code, stderr]).toEqual([0, ""]);
+    expect(stdout).toMatch(/merchantTransId begins with\s+CERTIFY-[0-9a-f]{8}-, tid is\s+CERTIFY1/);
+    expect(stdout).toMatch(/^ok {2}sale {13}204 .* an approved Sale$/m);
+    expect(stdout).toMatch(/^ok {2}stale-timestamp {2}400 .* a Sale signed ten minutes ago$/m);
+    expect(stdout).toMatch(/\nPASSED: 2 passed, 0 failed, in .* s\n$/);
+  });
+
+  it("says of a failure what was sent, expected, came, what it means and how to mend it, and ends with 1", async () => {
+    const wrong = await startEndpoint(broken.failsOnDuplicates(keys));
+    const { code, stdout } = await certify([wrong.url.href, "--only", "duplicate"]).finally(wrong.close);
+    expect(code).toBe(1);
+    const labels = [...stdout.matchAll(/^ {2}(\w+) +\S/gm)].map(([, label]) => label);
+    expect(labels).toEqual(["finding", "sent", "expected", "came", "sent", "expected", "came", "means", "mend"]);
+    expect(stdout).toContain("came      500 after ");
+  });
+
+  it("prints one JSON document for a program, and nothing else", async () => {
+    const { code, stdout, stderr } = await certify([endpoint.url.href, "--only", "duplicate", "--json"]);
+    expect([code, stderr]).toEqual([0, ""]);
+    expect(JSON.parse(stdout)).toMatchObject({
+      passed: true,
+      url: endpoint.url.href,
+      counts: { passed: 1, failed: 0, notRun: 0, leftOut: 0 },
+      cases: [{ code: "duplicate", verdict: "passed", expected: "2xx", exchanges: [{}, { came: { status: 204 } }] }],
+    });
+    for (const secret of Object.values(keys)) expect(stdout).not.toContain(secret);
+  });
+
+  it("shows an answer's control characters as their codes", async () => {
+    const steering = await startEndpoint(() => (request, response) => {
+      request.resume().on("end", () => response.writeHead(400).end("\u001b[2Jgone"));
+    });
+    const { stdout } = await certify([steering.url.href, "--only", "sale"]).finally(steering.close);
+    expect(stdout).toContain("\\u{1b}[2Jgone");
+    expect(stdout).not.toContain("\u001b");
+  });
+
+  it("ends with 1 where nobody is", async () => {
+    await endpoint.close();
+    const { code, stdout } = await certify([endpoint.url.href]);
+    expect([code, stdout]).toEqual([1, expect.stringContaining("no connection: connect ECONNREFUSED")]);
+    expect(stdout).toMatch(/FAILED: 0 passed, 1 failed, 38 not run/);
+  });
+
+  it.each<[string, readonly string[], Record<string, string>, RegExp]>([
+    ["a case that there is none of", ["http://localhost/", "--only", "sale,sail"], env, /no case sail\..*duplicate/s],
+    ["no URL", ["ftp://localhost/ipn"], env, /"ftp:\/\/localhost\/ipn" is no URL of an endpoint/],
+    ["http:// to another machine", ["shop.example/ipn"], env, /shop\.example is another machine/],
+    ["no keys", ["http://localhost/"], {}, /there is no PAYBELL_ENCRYPTION_KEY/],
+    ["a key that is none", ["http://localhost/"], { ...env, PAYBELL_SIGNING_KEY: "abc" }, /signingKey has 2 bytes/],
+    [
+      "a certificate that is not there",
+      ["http://localhost/", "--ca", "none.pem"],
+      env,
+      /none\.pem cannot be read: ENOENT/,
+    ],
+  ])("ends with 2 for %s, and says what to do", async (_what, args, environment, words) => {
+    const { code, stdout, stderr } = await certify(args, environment);
+    expect([code, stdout]).toEqual([2, ""]);
+    expect(stderr).toMatch(words);
+    expect(stderr).not.toMatch(/\n +at /);
+  });
+
+  it("ends at Ctrl-C, with 130, while it waits for an answer", async () => {
+    const asked = Promise.withResolvers<void>();
+    const silent = await startEndpoint(() => () => asked.resolve());
+    const child = spawnPaybell(["certify", silent.url.href], env);
+    await asked.promise;
+    child.signal("SIGINT");
+    expect(await child.exited).toBe(130);
+    expect(child.output()).not.toMatch(/error/i);
+    await silent.close();
+  });
+});
+
+describe("its page", () => {
+  const page = readFile(join(import.meta.dirname, "../../docs/partner/certify.md"), "utf8");
+  const rows = (markdown: string, heading: string) => {
+    const [, section = ""] = markdown.split(`## ${heading}\n`);
+    return (section.split("\n## ")[0] ?? "")
+      .split("\n")
+      .filter((line) => line.startsWith("| `"))
+      .map((line) =>
+        line
+          .split("|")
+          .slice(1, -1)
+          .map((cell) => cell.trim()),
+      );
+  };
+
+  it("names every case", async () => {
+    const wanted = [...cases, alikeCase].map(({ code, title, expects }) => {
+      return [`\`${code}\``, title, expects === "accepted" ? "2xx" : "4xx"];
+    });
+    expect(rows(await page, "The cases")).toEqual(wanted);
+    expect(await page).toContain(`${caseCodes.length} cases`);
+  });
+
+  it("names every finding", async () => {
+    const named = rows(await page, "The findings").map(([code]) => code);
+    expect(named).toEqual(Object.keys(findings).map((code) => `\`${code}\``));
+  });
+});
