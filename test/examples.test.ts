@@ -1,8 +1,9 @@
 import { spawn } from "node:child_process";
-import { chmod, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { chmod, mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { createDatabase, type TestDatabase } from "./support/database.ts";
 import { comparable, type Example, examplesOf, readDocuments } from "./support/documents.ts";
 import { freePort, type SpokenProcess, spawnPaybell } from "./support/instance.ts";
 
@@ -18,9 +19,13 @@ const documents = (await readDocuments(root))
 let folder: string;
 let port: number;
 let sandbox: SpokenProcess;
+let database: TestDatabase;
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "paybell-examples-"));
   await chmod(folder, 0o711);
+  // As if the reader had installed the packages there, and had a database.
+  await symlink(join(root, "node_modules"), join(folder, "node_modules"));
+  database = await createDatabase();
   port = await freePort();
   sandbox = spawnPaybell(["sandbox"], {
     PAYBELL_HOME: join(folder, ".paybell"),
@@ -34,6 +39,7 @@ afterAll(async () => {
   sandbox.signal("SIGTERM");
   expect(await sandbox.exited, sandbox.output()).toBe(0);
   await rm(folder, { recursive: true, force: true });
+  await database.drop();
 });
 
 interface Ran {
@@ -47,10 +53,12 @@ async function run({ language, code }: Pick<Example, "language" | "code">): Prom
   const here = code.replaceAll(/(127\.0\.0\.1|localhost):7420/g, `$1:${port}`);
   const file = join(folder, language === "sh" ? "example.sh" : "example.mjs");
   await writeFile(file, here);
-  const command = language === "sh" ? ["bash", "-euo", "pipefail", file] : [process.execPath, file];
+  const node = [process.execPath, "--conditions=paybell-source", file];
+  const command = language === "sh" ? ["bash", "-euo", "pipefail", file] : node;
   const [program = "", ...args] = command;
   const PATH = [dirname(process.execPath), process.env["PATH"]].join(delimiter);
-  const child = spawn(program, args, { cwd: folder, env: { ...process.env, PATH }, stdio: ["ignore", "pipe", "pipe"] });
+  const env = { ...process.env, PATH, DATABASE_URL: database.url };
+  const child = spawn(program, args, { cwd: folder, env, stdio: ["ignore", "pipe", "pipe"] });
   let [stdout, stderr] = ["", ""];
   child.stdout.on("data", (chunk) => (stdout += chunk));
   child.stderr.on("data", (chunk) => (stderr += chunk));

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import type { CardIpn, SettlementIpn } from "@paybell/contract";
+import type { CardIpn } from "@paybell/contract";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { reconcile } from "./reconcile.ts";
@@ -38,7 +38,7 @@ function batchOf(all: readonly Plan[], settlementTotal: "sum" | "net" = "sum") {
     }
     const preAuthorises = what === "preauthorised" || what === "completed" || what === "cancelled";
     const first = sampleIpn({ command: preAuthorises ? "PREAUTH" : "SALE", ipn: own });
-    transactions.push(first.received.ipn as CardIpn);
+    transactions.push(first.received.ipn);
     if (what === "cancelled") transactions.push(card({ command: "VOID", of: first }));
     if (what === "cancelled" || what === "preauthorised") continue;
     const complete = preAuthorises ? card({ command: "PREAUTH_COMPLETE", of: first, ipn: own }) : undefined;
@@ -47,7 +47,7 @@ function batchOf(all: readonly Plan[], settlementTotal: "sum" | "net" = "sum") {
     totals.saleQuantity += 1;
     if (what === "void declined") transactions.push(card({ command: "VOID", of: first, declined: "91" }));
     if (what !== "voided") {
-      standing.push(complete ?? (first.received.ipn as CardIpn));
+      standing.push(complete ?? first.received.ipn);
       continue;
     }
     transactions.push(card({ command: "VOID", of: first }));
@@ -65,7 +65,7 @@ function batchOf(all: readonly Plan[], settlementTotal: "sum" | "net" = "sum") {
       totalAmount: asAmount(settlementTotal === "sum" ? totals.sale + totals.void : totals.sale - totals.void),
       settlementList: standing.map(({ reqId, refId }) => ({ reqId, refNo: refId })),
     },
-  }).received.ipn as SettlementIpn;
+  }).received.ipn;
   return { transactions, settlement, standing };
 }
 

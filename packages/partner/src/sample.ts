@@ -40,6 +40,12 @@ export interface Sample extends TestDelivery {
   /** What a receiver makes of it, were it not spoilt. */
   readonly received: ReceivedIpn;
 }
+export interface CardSample extends Sample {
+  readonly received: Extract<ReceivedIpn, { kind: "card" }>;
+}
+export interface SettlementSample extends Sample {
+  readonly received: Extract<ReceivedIpn, { kind: "settlement" }>;
+}
 
 /**
  * Makes an IPN as the service would POST it, signed and sealed: for tests of your own callback.
@@ -47,6 +53,12 @@ export interface Sample extends TestDelivery {
  * @param what default a Sale; the command decides what else is plausible
  * @param options the receiver's; default `sampleKeys` and the default cipher, encoding and signing
  */
+export function sampleIpn(what: SampleIpn & { command: "SETTLEMENT" }, options?: ReceiverOptions): SettlementSample;
+export function sampleIpn(
+  what?: SampleIpn & { command?: Exclude<NotifiedCommand, "SETTLEMENT"> },
+  options?: ReceiverOptions,
+): CardSample;
+export function sampleIpn(what?: SampleIpn, options?: ReceiverOptions): Sample;
 export function sampleIpn(what: SampleIpn = {}, options: ReceiverOptions = sampleKeys): Sample {
   const { command = "SALE", of, spoilt } = what;
   const nowMs = options.clock?.nowMs() ?? Date.now();
