@@ -11,6 +11,7 @@ import { selfTimes } from "./profile.ts";
 import { redisMissing } from "./redis.ts";
 import { type RowResult, runRounds } from "./rounds.ts";
 import { contenders, openContender, type Row } from "./rows.ts";
+import { measureSaleLatency, type SaleLatencyResult } from "./sale-latency.ts";
 import {
   type CalledService,
   calledRow,
@@ -31,6 +32,7 @@ export interface BenchResult extends ConditionResults {
   /** What was not measured, and why. */
   readonly left: readonly { readonly name: PartName; readonly why: string }[];
   readonly latency: LatencyResult | undefined;
+  readonly saleLatency: SaleLatencyResult | undefined;
   readonly library: LibraryResult | undefined;
   readonly start: StartResult | undefined;
   /** The most that the called service held in all its rows; PostgreSQL is not in it. */
@@ -64,6 +66,10 @@ export async function runBench(options: Options, cleanup: Cleanup, note: Note): 
   if (options.profile && engine) await profileEngine(engine, around, note);
   const serviceMemory = service && (await service.process.ask("standing", undefined)).memory;
   const latency = wants("latency") && service ? await latencyOf(service, around, measured, options, note) : undefined;
+  const saleLatency =
+    wants("sale-latency") && service
+      ? await saleLatencyOf(service, around, cleanup, measured, options, note)
+      : undefined;
   // What stands idle would take from what comes now: processor time, and connections.
   await ofRows.run();
   const serviceRow = measured.find(({ name }) => name === "service");
@@ -78,6 +84,7 @@ export async function runBench(options: Options, cleanup: Cleanup, note: Note): 
     rows: measured,
     left,
     latency,
+    saleLatency,
     library,
     start,
     serviceMemory,
@@ -113,7 +120,7 @@ async function openRows(options: Options, around: Surroundings, cleanup: Cleanup
   for (const name of ["service", "batches", "commands"] as const) {
     if (options.parts.has(name)) rows.push(calledRow(name, await called()));
   }
-  if (options.parts.has("latency")) await called();
+  if (options.parts.has("latency") || options.parts.has("sale-latency")) await called();
   await openPeers(["bullmq", "graphile-worker", "pg-boss"]);
   return { rows, service, engine, left };
 }
@@ -141,7 +148,7 @@ async function latencyOf(
   options: Options,
   note: Note,
 ): Promise<LatencyResult> {
-  const row = measured.find(({ name }) => name === "service") ?? (await serviceAlone(service, around, options));
+  const row = measured.find(({ name }) => name === "service") ?? (await rowAlone("service", service, around, options));
   const ratePerS = Math.round(row.perS.median / 2);
   note(`latency at ${ratePerS} a second`);
   return await measureLatency(service, around, {
@@ -151,9 +158,30 @@ async function latencyOf(
   });
 }
 
-async function serviceAlone(service: CalledService, around: Surroundings, options: Options): Promise<RowResult> {
+async function saleLatencyOf(
+  service: CalledService,
+  around: Surroundings,
+  cleanup: Cleanup,
+  measured: readonly RowResult[],
+  options: Options,
+  note: Note,
+): Promise<SaleLatencyResult> {
+  const row =
+    measured.find(({ name }) => name === "commands") ?? (await rowAlone("commands", service, around, options));
+  const ratePerS = Math.round(row.perS.median / 4);
+  note(`latency of a Sale at ${ratePerS} a second`);
+  const { latencyWindows: windows, latencyWindowMs: windowMs } = options;
+  return await measureSaleLatency(service, cleanup, { ratePerS, windows, windowMs });
+}
+
+async function rowAlone(
+  name: "service" | "commands",
+  service: CalledService,
+  around: Surroundings,
+  options: Options,
+): Promise<RowResult> {
   const rounds = { rounds: options.rounds, roundMs: options.roundMs, onRound: () => undefined };
-  const [row] = await runRounds([calledRow("service", service)], around, rounds);
-  if (row === undefined) throw new Error("The service's row gave no result.");
+  const [row] = await runRounds([calledRow(name, service)], around, rounds);
+  if (row === undefined) throw new Error(`The row ${name} gave no result.`);
   return row;
 }

@@ -29,6 +29,7 @@ function expectedOfMs(part: PartName, options: Options): number {
   }
   switch (part) {
     case "latency":
+    case "sale-latency":
       return 1_500 + options.latencyWindows * options.latencyWindowMs;
     case "memory":
       return startMs + options.memoryMs * 1.05 + stopMs;

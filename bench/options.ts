@@ -21,6 +21,7 @@ export type RowName = (typeof rowNames)[number];
 const partNames = [
   ...rowNames,
   "latency",
+  "sale-latency",
   "memory",
   "isolation",
   "backlog",

@@ -42,7 +42,7 @@ function rowLines(rows: readonly RowResult[]): string[] {
 }
 
 function otherLines(result: BenchResult): string[] {
-  const { latency, library, start, serviceMemory } = result;
+  const { latency, saleLatency, library, start, serviceMemory } = result;
   const ofBullmq = ratio(row(result, "engine"), row(result, "bullmq"));
   const raw = row(result, "raw");
   return [
@@ -60,6 +60,21 @@ function otherLines(result: BenchResult): string[] {
             `${latency.windows} windows of ${latency.windowMs / 1_000} s, p99 of each ` +
               `${latency.p99OfWindowsMs.map((ms) => ms.toFixed(1)).join(" ")}; the caller itself ` +
               `${latency.callerLateMs.toFixed(1)} ms late`,
+            "",
+          ),
+        ]
+      : []),
+    ...(saleLatency
+      ? [
+          line(
+            `POST of a Sale at ${saleLatency.ratePerS} a second`,
+            `answered p50 ${saleLatency.p50Ms.toFixed(1)} ms, p99 ${saleLatency.p99Ms.toFixed(1)} ms`,
+            "p50 ≤ 6",
+          ),
+          line(
+            "",
+            `p50 of each window ${saleLatency.p50OfWindowsMs.map((ms) => ms.toFixed(1)).join(" ")}; ` +
+              `the caller itself ${saleLatency.callerLateMs.toFixed(1)} ms late`,
             "",
           ),
         ]
@@ -102,6 +117,7 @@ export function summary(result: BenchResult): Readonly<Record<string, number | n
     engine_bullmq_ratio: of("engine", "bullmq"),
     latency_p50_ms: rounded(result.latency?.p50Ms, 2),
     latency_p99_ms: rounded(result.latency?.p99Ms, 2),
+    sale_p50_ms: rounded(result.saleLatency?.p50Ms, 2),
   };
 }
 

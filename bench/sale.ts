@@ -44,3 +44,11 @@ export function saleIpn(id: string): CardIpn {
 export function saleCompletion(partnerId: string, externalId: string): Readonly<Record<string, string>> {
   return { partnerId, externalId, command: "SALE", ...saleFields(externalId) };
 }
+
+/** The Sale as a partner asks for it, approved at once. `reqId` must be new each time. */
+export function saleCommand(reqId: string, tid: string): Readonly<Record<string, unknown>> {
+  const { amount, currency, mid, merchantTransId, billId, extraData, deviceId, appName, aid } = saleFields("1");
+  const card = { token: "tok_approve", number: "411111******1111", swipeType: "C", aid };
+  const fields = { amount, currency, mid, merchantTransId, billId, extraData, deviceId, appName, card };
+  return { command: "SALE", reqId, tid, ...fields };
+}

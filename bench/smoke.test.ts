@@ -5,13 +5,13 @@ import { summary, tableLines } from "./report.ts";
 import { percentile, spread } from "./statistics.ts";
 import { Cleanup } from "./surroundings.ts";
 
-test("the bench measures raw, the engine, the service and the latency, and leaves nothing running", async () => {
+test("the bench measures raw, the engine, the service and both latencies, and leaves nothing running", async () => {
   const cleanup = new Cleanup();
   try {
-    const options = readOptions(["--smoke", "--only", "raw,engine,service,latency", "--round-ms", "50"]);
+    const options = readOptions(["--smoke", "--only", "raw,engine,service,latency,sale-latency", "--round-ms", "50"]);
     const result = await runBench(options, cleanup, () => undefined);
-    const { raw_per_s, engine_per_s, service_per_s, bullmq_per_s, latency_p99_ms } = summary(result);
-    for (const measured of [raw_per_s, engine_per_s, service_per_s, latency_p99_ms])
+    const { raw_per_s, engine_per_s, service_per_s, bullmq_per_s, latency_p99_ms, sale_p50_ms } = summary(result);
+    for (const measured of [raw_per_s, engine_per_s, service_per_s, latency_p99_ms, sale_p50_ms])
       expect(measured).toBeGreaterThan(0);
     expect(bullmq_per_s).toBeNull();
     expect(tableLines(result).join("\n")).toContain("engine: completions in process");

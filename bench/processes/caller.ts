@@ -1,7 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { Pool } from "undici";
 import { producers } from "../contender.ts";
-import { saleCompletion, saleFields } from "../sale.ts";
+import { poisson } from "../poisson.ts";
+import { saleCommand, saleCompletion } from "../sale.ts";
 import { answer } from "./channel.ts";
 import type { ServiceAt } from "./service.ts";
 
@@ -59,11 +60,8 @@ export function callerMethods(process: NodeJS.Process) {
   }
 
   async function command(apiKey: string, caller: number): Promise<void> {
-    const { amount, currency, mid, merchantTransId, billId, extraData, deviceId, appName } = saleFields("1");
-    const card = { token: "tok_approve", number: "411111******1111", swipeType: "C", aid: "A0000000031010" };
-    const fields = { amount, currency, mid, merchantTransId, billId, extraData, deviceId, appName, card };
     const tid = `T${String(caller).padStart(7, "0")}`;
-    const body = JSON.stringify({ command: "SALE", reqId: randomUUID(), tid, ...fields });
+    const body = JSON.stringify(saleCommand(randomUUID(), tid));
     const text = await call("/v1/commands", apiKey, body);
     if (!text.includes('"status":"SUCCESS"')) throw new Error(`A Sale was not approved: ${text.slice(0, 300)}`);
   }
@@ -128,15 +126,6 @@ export function callerMethods(process: NodeJS.Process) {
       await pool?.close();
     },
   };
-}
-
-function poisson(ratePerS: number, durationMs: number): Float64Array {
-  const times: number[] = [];
-  for (let atMs = 0; ; ) {
-    atMs -= (Math.log(1 - Math.random()) / ratePerS) * 1_000;
-    if (atMs >= durationMs) return Float64Array.from(times);
-    times.push(atMs);
-  }
 }
 
 function nowMs(process: NodeJS.Process): number {
