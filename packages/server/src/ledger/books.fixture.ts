@@ -42,6 +42,7 @@ export async function audit(world: World, partner: Partner, tills: readonly Till
   expectBooksToAgree(world, rows, tills);
   expectLegalNumbers(rows);
   expectOneOfEach(rows);
+  expectReversedToBeGone(rows);
   return tills.reduce((checked, till) => checked + expectExactSettlements(world, rows, till), 0);
 }
 
@@ -96,6 +97,17 @@ function expectOneOfEach(rows: readonly Row[]): void {
   const settlements = successes.filter(({ command }) => command === "SETTLEMENT");
   const batches = settlements.map(({ tid, facts }) => `${tid} ${facts.fields["batchNo"]}`);
   expect(new Set(batches).size, "each batch is settled once").toBe(batches.length);
+}
+
+/** Whatever a partner was told is reversed does not stand, also when it came after its Reversal. */
+function expectReversedToBeGone(rows: readonly Row[]): void {
+  for (const { command, state, original_id, facts } of rows) {
+    if (command !== "REVERSAL" || state !== "SUCCESS") continue;
+    const reqId = facts.fields["originalReqId"];
+    const named = rows.filter((row) => row.id === original_id || (reqId !== "" && row.facts.fields["reqId"] === reqId));
+    const standing = named.filter((row) => row.state === "SUCCESS" && row.reversal_state !== "done");
+    expect(standing, "what a successful REVERSAL named stands").toEqual([]);
+  }
 }
 
 function expectExactSettlements(world: World, rows: readonly Row[], { tid, mid }: Till): number {
