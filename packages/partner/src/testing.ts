@@ -1,4 +1,12 @@
-export { type Sample, type SampleIpn, type Spoilt, sampleIpn, sampleKeys } from "./sample.ts";
+export {
+  type CardSample,
+  type Sample,
+  type SampleIpn,
+  type SettlementSample,
+  type Spoilt,
+  sampleIpn,
+  sampleKeys,
+} from "./sample.ts";
 export {
   type TestDelivery,
   type TestDeliveryOptions,
