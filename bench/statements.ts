@@ -91,7 +91,8 @@ export async function profileStatements(serverUrl: string, databases: readonly s
 
 function line({ query, calls, rows, totalMs }: StatementCost): string {
   const spent = `${totalMs.toFixed(0).padStart(10)} ms ${String(calls).padStart(8)} calls`;
-  return `${spent} ${String(rows).padStart(9)} rows ${(totalMs / calls).toFixed(3).padStart(8)} ms each  ${query.slice(0, 90)}`;
+  const each = `${(totalMs / calls).toFixed(3).padStart(8)} ms each`;
+  return `${spent} ${String(rows).padStart(9)} rows ${each}  ${query.slice(0, 90)}`;
 }
 
 /** PostgreSQL takes them out when it prepares a statement, and leaves them in where that was before a reset. */

@@ -307,3 +307,23 @@ test("every table that grows has the partner first in its primary key", async ()
   expect(found.sort()).toEqual(Object.keys(exempt).sort());
   expect(rows.length).toBeGreaterThan(found.length + 5);
 });
+
+/** Unique indexes that know nothing of the partner, and why their tables can do without being distributed. */
+const exemptIndexes = {
+  partner_keys_api_key: "an API key tells whose it is; a partner has a few keys, so that every node can have them all",
+};
+
+test("every unique index of a table that grows has the partner in it", async () => {
+  const { rows } = await connections.pool.query<{ name: string; partner: boolean }>(
+    `SELECT i.indexrelid::regclass::text AS name, EXISTS (
+       SELECT FROM pg_attribute a
+       WHERE a.attrelid = c.oid AND a.attname = 'partner_id' AND a.attnum = ANY (i.indkey::smallint[])) AS partner
+     FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid
+     WHERE i.indisunique AND c.relnamespace = 'public'::regnamespace AND NOT c.relispartition
+       AND c.relname <> ALL ($1)`,
+    [Object.keys(exempt)],
+  );
+  const found = rows.filter(({ partner }) => !partner).map(({ name }) => name);
+  expect(found).toEqual(Object.keys(exemptIndexes));
+  expect(rows.length).toBeGreaterThan(found.length + 8);
+});
