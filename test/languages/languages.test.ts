@@ -7,13 +7,8 @@ import { type TestDelivery, type TestIpn, testDelivery } from "@paybell/partner/
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { freePort } from "../support/instance.ts";
 import { languages, type Runtime } from "./languages.ts";
+import { oddVectors, type Vector } from "./odd-vectors.ts";
 import { type Answer, run, type Server, send, startServer } from "./programs.ts";
-
-interface Vector {
-  readonly name: string;
-  readonly expect: "accept" | "refuse";
-  readonly ipn?: Readonly<Record<string, unknown>>;
-}
 
 /** Compilers start cold and share two cores with everything else. */
 const buildTimeoutMs = 240_000;
@@ -21,6 +16,9 @@ const runTimeoutMs = 60_000;
 
 const vectorsFile = join(import.meta.dirname, "../../docs/partner/vectors.json");
 const { vectors } = JSON.parse(await readFile(vectorsFile, "utf8")) as { vectors: readonly Vector[] };
+const [usual] = vectors;
+if (usual === undefined) throw new Error("there are no vectors");
+const odd = oddVectors(usual);
 const folder = await mkdtemp(join(tmpdir(), "paybell-languages-"));
 const found = await Promise.all(languages.map(async (language) => ({ language, runtime: await language.find() })));
 
@@ -32,6 +30,12 @@ afterAll(async () => {
   );
   process.stdout.write(`Receivers in other languages\n${lines.join("\n")}\n`);
   await rm(folder, { recursive: true, force: true });
+});
+
+test("what is odd is refused for the most part, but not all of it", () => {
+  const accepted = odd.filter(({ ipn }) => ipn !== undefined);
+  expect(accepted.length).toBeGreaterThan(30);
+  expect(odd.length - accepted.length).toBeGreaterThan(100);
 });
 
 for (const { language, runtime } of found) {
@@ -58,6 +62,14 @@ function holdToTheContract(runtime: Runtime, out: string): void {
     expect(linesOf(stdout)).toEqual(vectors.map(({ name }) => `ok ${name}`));
     expect(stderr).toBe("");
     expect(exitCode).toBe(0);
+  });
+
+  test("agrees with @paybell/partner about what is odd", { timeout: runTimeoutMs }, async () => {
+    const file = join(out, "odd.json");
+    await writeFile(file, JSON.stringify({ vectors: odd }));
+    const { stdout, stderr } = await run(runtime.vectors(out, file), { timeoutMs: runTimeoutMs });
+    expect(linesOf(stdout)).toEqual(odd.map(({ name }) => `ok ${name}`));
+    expect(stderr).toBe("");
   });
 
   test("says so of each vector that expects something else", { timeout: runTimeoutMs }, async () => {
@@ -125,6 +137,17 @@ function holdToTheContract(runtime: Runtime, out: string): void {
       expect(stranger, server.output()).toEqual(stranger.map(() => ({ ...stranger[0], status: 400, body: "" })));
       expect(await readdir(join(home, "inbox"))).toEqual(stored);
       expect((await deliver(server, good)).status).toBe(204);
+    });
+
+    test("asks who sent it before it decrypts anything", async () => {
+      const other = freshOptions({});
+      const { encryptionKey, webhookSecret } = other;
+      const reason = server.said(/refused: webhook-signature is not that of the body/);
+
+      expect((await deliver(server, testDelivery({ ...options, encryptionKey, webhookSecret }, sale()))).status).toBe(
+        400,
+      );
+      await reason;
     });
 
     test("answers 405 to another method", async () => {

@@ -33,6 +33,8 @@ export interface Server {
   readonly url: string;
   /** Everything it wrote, to both streams. */
   output(): string;
+  /** Resolves when what it wrote, from now on, is found to hold a match. */
+  said(pattern: RegExp): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -44,11 +46,22 @@ export async function startServer(
 ): Promise<Server> {
   const child = spawn(program, args, { cwd, env: { ...process.env, ...env }, stdio: ["ignore", "pipe", "pipe"] });
   let written = "";
-  const { promise: listening, resolve, reject } = Promise.withResolvers<void>();
+  const listeners = new Set<() => void>();
   const hear = (chunk: string) => {
     written += chunk;
-    if (/listening on|Development Server .* started/i.test(written)) resolve();
+    for (const listener of listeners) listener();
   };
+  const said = (pattern: RegExp, from = written.length) =>
+    new Promise<void>((resolve) => {
+      const listener = () => {
+        if (!pattern.test(written.slice(from))) return;
+        listeners.delete(listener);
+        resolve();
+      };
+      listeners.add(listener);
+      listener();
+    });
+  const { promise: failed, reject } = Promise.withResolvers<never>();
   child.stdout.setEncoding("utf8").on("data", hear);
   child.stderr.setEncoding("utf8").on("data", hear);
   child.once("error", reject);
@@ -56,14 +69,19 @@ export async function startServer(
   const tooLate = () => reject(new Error(`${program} did not listen within ${timeoutMs} ms:\n${written}`));
   const timer = setTimeout(tooLate, timeoutMs);
   try {
-    await listening;
+    await Promise.race([said(/listening on|Development Server .* started/i), failed]);
   } catch (error) {
     await stop(child);
     throw error;
   } finally {
     clearTimeout(timer);
   }
-  return { url: `http://127.0.0.1:${port}/ipn`, output: () => written, stop: () => stop(child) };
+  return {
+    url: `http://127.0.0.1:${port}/ipn`,
+    output: () => written,
+    said: (pattern) => said(pattern),
+    stop: () => stop(child),
+  };
 }
 
 async function stop(child: ChildProcess): Promise<void> {

@@ -174,7 +174,7 @@ class Receiver
   end
 
   STRING = /"(?:[^"\\]++|\\.)*+"/m
-  ESCAPE = %r{\\(?:["\\/bfnrt]|u(?!d[89a-f])\h{4}|ud[89ab]\h\h\\ud[c-f]\h\h)}i
+  ESCAPE = %r{\\(?:["\\/bfnrt]|u(?![dD][89a-fA-F])\h{4}|u[dD][89abAB]\h\h\\u[dD][c-fC-F]\h\h)}
 
   # One JSON object in UTF-8 that holds text alone, in which no key stands twice and no surrogate stands alone.
   def parse(raw)

@@ -1,0 +1,148 @@
+import { createHmac } from "node:crypto";
+import { PaybellError, receiver } from "@paybell/partner";
+import { testEnvelope } from "@paybell/partner/testing";
+
+/** As in docs/partner/vectors.json: an accepted card IPN, signed by the specification's fields. */
+export interface Vector {
+  readonly name: string;
+  readonly nowSeconds: number;
+  readonly cipher: "aes-256-gcm" | "aes-256-cbc" | "jwe";
+  readonly encoding: "base64" | "base64url" | "hex";
+  readonly signing: { readonly mode: "fields" };
+  readonly encryptionKeys: readonly { readonly id: string; readonly key: string }[];
+  readonly signingKeys: readonly string[];
+  readonly webhookSecrets: readonly string[];
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+  readonly ipn?: unknown;
+}
+
+/**
+ * What nobody lists as a reason, with what @paybell/partner makes of it: every receiver has to agree. All of it is
+ * sealed and signed with the keys of `like`, so that nothing but its own oddness can be refused.
+ */
+export function oddVectors(like: Vector): Vector[] {
+  const content = JSON.stringify(like.ipn);
+  const contents = [...oddTexts(content), ...oddValues.map((value) => `${content.slice(0, -1)},"x":${value}}`)];
+  const { data } = JSON.parse(seal(like, content)) as { data: string };
+  return [
+    ...contents.map((odd) => signed(like, odd, seal(like, odd))),
+    ...oddBodies(data).map((body) => signed(like, body, body)),
+    ...oddIds.map((id) => signed({ ...like, headers: { ...like.headers, "webhook-id": id } }, `id ${id}`, like.body)),
+    ...oddTimestamps(like.nowSeconds).map((timestamp) =>
+      signed({ ...like, headers: { ...like.headers, "webhook-timestamp": timestamp } }, `time ${timestamp}`, like.body),
+    ),
+  ];
+}
+
+/** The IPN's JSON, written in ways that some readers take and others do not. */
+function oddTexts(content: string): string[] {
+  const open = content.slice(0, -1);
+  return [
+    ...["x", "\0", "\f", content, "// c", "/* c */", ","].map((end) => content + end),
+    ...["\v", "\u00a0", "\ufeff", ",", "/* c */", "// c\n", "\0"].map((start) => start + content),
+    ` \t\r\n${content} \t\r\n`,
+    ...[",", ",,", "/* c */", " ", "", ':"x"', ',"x"', ',"x":', ",x:1", ",'x':'y'"].map((end) => `${open}${end}}`),
+    ...["", " ", "{", "{}", "[]", "null", "1", '"x"', "[{}]", `[${content}]`, open, `{,${content.slice(1)}`],
+    ...["__proto__", "constructor", "length", "", "1", "json_class", "a\\u0000"].flatMap((key) => [
+      `${open},"${key}":"x"}`,
+      `${open},"${key}":"x","${key}":"y"}`,
+    ]),
+  ];
+}
+
+const levels = [3, 60, 62, 63, 64, 65, 100, 600, 3000];
+
+/** JSON and what is almost JSON, as the value of a field that nobody knows and no signature covers. */
+const oddValues: readonly string[] = [
+  ...["true", "false", "null", "0", "-1", "1.5", "1e5", "01", "NaN", "Infinity", "undefined", "'x'", "{}", "[]"],
+  ...["[1]", '["a",]', '[,"a"]', '["a" "b"]', '["a":"b"]', '{"a"}', '{"a":"b",}', '["a"', '{"a":[null]}'],
+  ...['{"a":"1","a":"2"}', '[{"a":"1","\\u0061":"2"}]', '{"amount":"1"}', '[{"amount":"1"},{"amount":"2"}]'],
+  ...['"\\"amount\\":"', '":"', '"\\\\"', '"\\\\\\""', '"\\\\u0061"', '"/* c */"', '"\\/"', '"{}[],:"'],
+  ...['"\\q"', '"\\x41"', '"\\\'"', '"\\u00zz"', '"\\u00"', '"\\u"', '"\\', '"\\U0041"', '"\\u00\uff11\uff11"'],
+  ...['"\u0000"', '"\u0001"', '"\n"', '"\t"', '"\u007f"', '"\\u0000"', '"\u2028"', '"\ufffd"', '"\uffff"'],
+  ...['"\\ud83d"', '"\\ude00"', '"\\ud83d\\ude00"', '"\\uD83D\\uDE00"', '"\\ude00\\ud83d"', '"\\ud83dx"'],
+  ...['"\\ud83d\\ud83d\\ude00"', '"\\ud83d\\u0041"', '"\\\\ud83d"', '"\\\\\\ud83d"', '{"\\ud83d":"x"}'],
+  ...levels.flatMap((depth) => [
+    "[".repeat(depth) + "]".repeat(depth),
+    `${'{"a":'.repeat(depth)}"b"${"}".repeat(depth)}`,
+  ]),
+];
+
+function oddBodies(data: string): string[] {
+  const changed = [
+    ...[
+      `${data}\\n`,
+      ` ${data}`,
+      `${data}=`,
+      `${data.slice(0, 8)}=${data.slice(9)}`,
+      `\uff21${data.slice(1)}`,
+      `é${data}`,
+    ],
+    ...[data.replaceAll("/", "\\/"), `\\u${data.charCodeAt(0).toString(16).padStart(4, "0")}${data.slice(1)}`],
+    ...[data.replaceAll("+", "-").replaceAll("/", "_"), data.replaceAll("=", ""), "", "AAAA", "=", "\\u0000"],
+  ];
+  return [
+    ...changed.map((text) => `{"data":"${text}"}`),
+    ...[`{"data":["${data}"]}`, `{"data":{"data":"${data}"}}`, '{"data":null}', '{"data":1}', `{"Data":"${data}"}`],
+    ...[`{"data":"${data}","x":"y"}`, `{"data":"${data}","x":1}`, `{"data":"x","data":"${data}"}`, `"${data}"`],
+    ...[`\ufeff{"data":"${data}"}`, `{"data":"${data}",}`, `{"data":"${data}"/**/}`, `{"data":"${data}"}\n`, data],
+  ];
+}
+
+const oddIds = ["a.b", "a b", " ", "a\tb", "x".repeat(256), "x".repeat(257), "-", "a,b", "../a"];
+
+function oddTimestamps(nowSeconds: number): string[] {
+  const now = String(nowSeconds);
+  return [
+    ` ${now}`,
+    `${now} `,
+    `+${now}`,
+    `-${now}`,
+    `0${now}`,
+    `000${now}`,
+    `${now}.0`,
+    `${now}e0`,
+    "9".repeat(12),
+    "0x1",
+  ];
+}
+
+function seal(like: Vector, content: string): string {
+  return testEnvelope(options(like), content).body;
+}
+
+/** The body with the headers' signature that belongs to it, and with what the library makes of it. */
+function signed(like: Vector, name: string, body: string): Vector {
+  const { "webhook-id": id = "", "webhook-timestamp": timestamp = "" } = like.headers;
+  const [secret = ""] = like.webhookSecrets;
+  const key = Buffer.from(secret.slice("whsec_".length), "base64");
+  const mac = createHmac("sha256", key).update(`${id}.${timestamp}.${body}`).digest("base64");
+  const { ipn: _, ...posted } = { ...like, body, headers: { ...like.headers, "webhook-signature": `v1,${mac}` } };
+  // One line of what people can read; its end tells most.
+  const vector = {
+    ...posted,
+    name: JSON.stringify(name)
+      .replaceAll(/[^\x21-\x7e]+/g, "?")
+      .slice(-80),
+  };
+  const { open } = receiver(options(vector));
+  try {
+    return { ...vector, ipn: open(vector.body, vector.headers).ipn };
+  } catch (error) {
+    if (!(error instanceof PaybellError)) throw error;
+    return vector;
+  }
+}
+
+function options({ cipher, encoding, signing, encryptionKeys, signingKeys, webhookSecrets, nowSeconds }: Vector) {
+  return {
+    cipher,
+    encoding,
+    signing,
+    encryptionKey: encryptionKeys,
+    signingKey: signingKeys.map((key) => ({ key })),
+    webhookSecret: webhookSecrets.map((key) => ({ key })),
+    clock: { nowMs: () => nowSeconds * 1000 },
+  };
+}
