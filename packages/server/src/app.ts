@@ -1,59 +1,38 @@
 import { randomUUID } from "node:crypto";
 import type { Acquirer } from "./acquirer/acquirer.ts";
-import { alertTarget } from "./app/alert-target.ts";
-import { watchBacklog } from "./app/backlog-watch.ts";
-import { handOver } from "./app/hand-over.ts";
+import { wireDelivery } from "./app/delivery.ts";
+import { layGround } from "./app/ground.ts";
 import { health } from "./app/health.ts";
 import { maintainHistory } from "./app/history.ts";
+import { wireLedger } from "./app/ledger.ts";
 import { listenOn } from "./app/listen.ts";
-import { countAttempt, observeStanding } from "./app/observation.ts";
+import { observeStanding } from "./app/observation.ts";
+import { wirePartners } from "./app/partners.ts";
 import { standingOf } from "./app/standing.ts";
+import { keepUp } from "./app/upkeep.ts";
 import { systemClock } from "./clock.ts";
-import { cardNumberProblem } from "./commands/card-number.ts";
 import type { Config } from "./config.ts";
-import { Alerts } from "./delivery/alerts.ts";
-import { attempting } from "./delivery/attempt.ts";
-import { afterSighting } from "./delivery/breaker.ts";
-import { type Attempted, Dispatcher } from "./delivery/dispatcher.ts";
+import type { Attempted } from "./delivery/dispatcher.ts";
 import { EndpointDesk } from "./delivery/endpoints-desk.ts";
 import { Notifications } from "./delivery/notifications.ts";
 import { sealing } from "./delivery/notifications-pull.ts";
-import { SealingWorker } from "./delivery/sealing-worker.ts";
 import type { Claimed } from "./delivery/store.ts";
-import { Transport } from "./delivery/transport.ts";
-import { createResolver } from "./delivery/transport-resolve.ts";
 import { createHttp } from "./http/server.ts";
 import { readId } from "./ids.ts";
 import { InstanceLease } from "./instance.ts";
-import { Completer } from "./ledger/completer.ts";
-import { Ledger } from "./ledger/ledger.ts";
-import { Reports } from "./ledger/reports.ts";
-import { Reverser } from "./ledger/reverser.ts";
-import { Settler } from "./ledger/settler.ts";
+import type { Ledger } from "./ledger/ledger.ts";
+import type { Reports } from "./ledger/reports.ts";
+import type { ReverserParts } from "./ledger/reverser.ts";
 import type { Log } from "./log.ts";
-import { createMetrics, type Metrics } from "./metrics.ts";
-import { CachedPartners } from "./partners/directory.ts";
-import { type MasterKey, requireFittingMasterKey } from "./partners/master-key.ts";
+import type { Metrics } from "./metrics.ts";
+import type { MasterKey } from "./partners/master-key.ts";
 import type { PartnerDirectory } from "./partners/partner.ts";
-import { PartnerRegistry } from "./partners/registry.ts";
-import { SealBudget } from "./partners/seal-budget.ts";
-import { defaultSettings } from "./partners/settings.ts";
-import { PostgresCompletions } from "./store/completions.ts";
-import { openDatabase } from "./store/database.ts";
-import { PostgresDeliveries } from "./store/deliveries.ts";
-import { PostgresEndpoints } from "./store/endpoints.ts";
-import { PostgresEvents } from "./store/events.ts";
+import type { PartnerRegistry } from "./partners/registry.ts";
 import { PostgresInstances } from "./store/instances.ts";
-import { LedgerRetention } from "./store/ledger-retention.ts";
 import { Listener } from "./store/listener.ts";
 import { migrate } from "./store/migrate.ts";
 import { PostgresNotifications } from "./store/notifications.ts";
 import { Partitions } from "./store/partitions.ts";
-import { PostgresPartners } from "./store/partners.ts";
-import { PostgresReversals } from "./store/reversals.ts";
-import { PostgresSettlements } from "./store/settlements.ts";
-import { PostgresTerminals } from "./store/terminals.ts";
-import { PostgresTransactions } from "./store/transactions.ts";
 
 export interface ServiceOptions {
   readonly config: Config;
@@ -71,6 +50,8 @@ export interface ServiceOptions {
   readonly callbackCas: readonly string[];
   /** Told of each attempt: the sandbox shows them. */
   readonly onAttempt?: (claimed: Claimed, attempted: Attempted) => void;
+  /** Told of each Reversal that the acquirer has answered. */
+  readonly onReversalEnded?: ReverserParts["onEnded"];
 }
 
 export interface Service {
@@ -91,10 +72,6 @@ export interface Service {
   stop(): Promise<number | undefined>;
 }
 
-const takeOverEveryMs = 2_000;
-const maintainEveryMs = 3_600_000;
-const watchBacklogEveryMs = 60_000;
-const commandsMax = 4_000;
 /** Of a stop, what the ledger may take; delivery has the drain's own time. */
 const ledgerStopMs = 10_000;
 
@@ -103,61 +80,16 @@ const ledgerStopMs = 10_000;
  * cannot start.
  */
 export async function startService(options: ServiceOptions): Promise<Service> {
-  const { config, log, masterKey, sandbox } = options;
+  const { config, log, masterKey, sandbox, acquirer } = options;
   const closing: (() => Promise<unknown> | unknown)[] = [];
   try {
     await migrate(options.databaseUrl);
-    const metrics = createMetrics();
-    closing.push(() => metrics.close());
-    const database = openDatabase(options.databaseUrl, {
-      connectionsMax: config.databaseConnections,
-      onIdleError: (error) => log.warn({ err: error }, "a connection to the database broke"),
-    });
-    closing.push(() => database.close());
-    const warn = (text: string) => (error: unknown) => log.warn({ err: error }, text);
-    const onFlush = (batch: string) => (rows: number, durationMs: number) => {
-      metrics.groupCommitRows.observe({ batch }, rows);
-      metrics.groupCommitSeconds.observe({ batch }, durationMs / 1_000);
-    };
-
-    const partnerStore = new PostgresPartners(database.pool);
-    await requireFittingMasterKey(masterKey, partnerStore);
+    const ground = layGround(options, closing);
+    const { database, metrics, alerts, warn } = ground;
+    const partners = await wirePartners(ground, masterKey);
+    const { directory, registry, isRegisteredDevice } = partners;
     const partitions = new Partitions({ pool: database.pool, clock: systemClock, historyDays: config.historyDays });
-
-    const target = alertTarget(config);
-    const eventStore = new PostgresEvents(database.pool);
-    const alerts = new Alerts({
-      store: eventStore,
-      target,
-      clock: systemClock,
-      log,
-      onRecorded: (kind) => metrics.alerts.inc({ kind }),
-    });
-    closing.push(() => alerts.stop());
     await maintainHistory(partitions, alerts, log);
-
-    const terminals = new PostgresTerminals(database.pool);
-    const defaults = { ...defaultSettings, retry: config.retrySeconds };
-    const directory = new CachedPartners({
-      store: partnerStore,
-      masterKey,
-      defaults,
-      clock: systemClock,
-      onError: warn("partners could not be refreshed"),
-    });
-    closing.push(() => directory.stop());
-    const registry = new PartnerRegistry({
-      partners: partnerStore,
-      terminals,
-      masterKey,
-      defaults,
-      rules: { sandbox },
-      cardNumberProblem,
-      changed: (id) => directory.invalidate(id),
-    });
-    const seals = new SealBudget(partnerStore, ({ partnerId, keyId, seals: count }) =>
-      alerts.record({ kind: "key_limit", partnerId, subjectId: keyId, detail: { seals: count } }),
-    );
 
     const listener = new Listener({
       connect: () => database.connectDirectly(),
@@ -176,108 +108,15 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       systemClock,
       warn("the lease could not be renewed"),
     );
-
-    const transport = new Transport({
-      clock: systemClock,
-      resolve: createResolver(),
-      sandbox,
-      extraCas: options.callbackCas,
-      connectTimeoutMs: config.connectTimeoutMs,
-    });
-    closing.push(() => transport.close());
-    const sealingWorker = new SealingWorker({ log });
-    closing.push(() => sealingWorker.stop());
-    const deliveries = new PostgresDeliveries(database.engine, {
-      alerting: target !== undefined,
-      breaker: (standing, sighting) => afterSighting(standing, sighting, Math.random()),
-      onFlush: onFlush("outcomes"),
+    const delivery = wireDelivery(ground, partners, { ...options, lease });
+    const { dispatcher, deliveries, endpoints, sealingWorker, transport } = delivery;
+    const { ledger, reports, reverser, settler } = wireLedger(ground, partners, delivery, {
+      masterKey,
+      acquirer,
+      lease,
+      onReversalEnded: options.onReversalEnded,
     });
     const standing = standingOf({ deliveries, partitions });
-    const endpoints = new PostgresEndpoints(database, { alerting: target !== undefined });
-    const dispatcher = new Dispatcher({
-      store: deliveries,
-      endpoints,
-      clock: systemClock,
-      directory,
-      lease,
-      attempt: attempting({
-        transport,
-        seals,
-        makeEnvelope: sealingWorker.make,
-        clock: systemClock,
-        log,
-        attemptTimeoutMs: config.attemptTimeoutMs,
-        random: Math.random,
-      }),
-      log,
-      slotsMax: config.slotsMax,
-      bytesInFlightMax: config.bytesInFlightMax,
-      drainTimeoutMs: config.drainTimeoutMs,
-      probeLeaseMs: config.attemptTimeoutMs + 5_000,
-      onOutcome: (claimed, attempted) => {
-        countAttempt(metrics, claimed, attempted);
-        options.onAttempt?.(claimed, attempted);
-      },
-      onOverdue: (parked) => metrics.notificationsParked.inc({ reason: "endpoint" }, parked),
-    });
-
-    const notifier = handOver(dispatcher);
-    const transactions = new PostgresTransactions(database, { onFlush: onFlush("inits") });
-    const completions = new PostgresCompletions(database.engine, {
-      onFlush: onFlush("completions"),
-      onDoubtfulReport: ({ notification }) => {
-        if (notification?.lease) dispatcher.disown({ ...notification, claimNo: 1 });
-      },
-    });
-    const isRegisteredDevice = terminals.isRegisteredDevice.bind(terminals);
-    const completer = new Completer({ completions, notifier, directory, events: alerts, metrics });
-    const reversals = new PostgresReversals(database.engine);
-    const { acquirer } = options;
-    const { acquirerTimeoutMs } = config;
-    const shared = { transactions, completer, acquirer, log, acquirerTimeoutMs };
-    const reverser = new Reverser({ ...shared, reversals });
-    const settler = new Settler({ ...shared, settlements: new PostgresSettlements(database.engine) });
-    const ledger = new Ledger({
-      ...shared,
-      reversals,
-      reverser,
-      settler,
-      lease,
-      clock: systemClock,
-      metrics,
-      bodyKey: masterKey.derive("request bodies"),
-      preAuthDays: config.preAuthDays,
-      commandsMax,
-      sandbox,
-      isRegisteredDevice,
-    });
-    const reports = new Reports({
-      transactions,
-      completions,
-      directory,
-      notifier,
-      events: alerts,
-      metrics,
-      sandbox,
-      isRegisteredDevice,
-    });
-    const notifications = new Notifications({
-      store: new PostgresNotifications(database.pool, partitions),
-      seal: sealing(seals, systemClock, sealingWorker.make),
-      clock: systemClock,
-      newReqId: randomUUID,
-      onDue: (partnerId) => dispatcher.bornDue(partnerId),
-    });
-
-    const retention = new LedgerRetention({
-      engine: database.engine,
-      clock: systemClock,
-      ledgerDays: config.ledgerDays,
-      onDropped: (table, rows) => metrics.ledgerDropped.inc({ table }, rows),
-    });
-    closing.push(() => retention.stop());
-    const dropOld = () => void retention.run().catch(warn("what the ledger holds past retention could not be dropped"));
-
     const http = createHttp({
       config,
       log,
@@ -286,7 +125,13 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       reports,
       registry,
       directory,
-      notifications,
+      notifications: new Notifications({
+        store: new PostgresNotifications(database.pool, partitions),
+        seal: sealing(partners.seals, systemClock, sealingWorker.make),
+        clock: systemClock,
+        newReqId: randomUUID,
+        onDue: (partnerId) => dispatcher.bornDue(partnerId),
+      }),
       endpoints: new EndpointDesk(endpoints, () => dispatcher.endpointsChanged()),
       isRegisteredDevice,
       refusesToken: (token) => acquirer.refusesToken(token),
@@ -302,32 +147,14 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     reverser.start();
     settler.start();
     alerts.start();
-    const timers = [
-      setInterval(() => {
-        ledger.takeOver((id) => directory.find(id)).catch(warn("commands in doubt could not be taken over"));
-      }, takeOverEveryMs),
-      setInterval(() => {
-        maintainHistory(partitions, alerts, log).catch(warn("the days of history could not be maintained"));
-        dropOld();
-      }, maintainEveryMs),
-      setInterval(() => {
-        watchBacklog({
-          standing: () => deliveries.standing(),
-          wasToldSince: (kind, sinceMs) => eventStore.wasToldSince(kind, sinceMs),
-          events: alerts,
-          alertAfterS: config.oldestPendingAlertS,
-        }).catch(warn("the oldest pending notification could not be looked at"));
-      }, watchBacklogEveryMs),
-    ];
-    dropOld();
+    const endUpkeep = keepUp(ground, { ledger, directory, deliveries, partitions });
     observeStanding(metrics, { dispatcher, lease, standing });
 
-    let stopped: Promise<number | undefined> | undefined;
     const stop = async () => {
       // No new commands: whoever calls now is told so. What runs ends, what is in flight is answered, then the lease
       // goes.
       const closed = http.close();
-      for (const timer of timers) clearInterval(timer);
+      const upkeepEnded = endUpkeep();
       let pending: number | undefined;
       await inOrder(warn("a part could not be stopped"), [
         () => ledger.stop(ledgerStopMs),
@@ -337,7 +164,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
         () => dispatcher.stop(),
         () => closed,
         () => alerts.stop(),
-        () => retention.stop(),
+        () => upkeepEnded,
         async () => {
           pending = (await deliveries.standing()).count;
         },
@@ -351,6 +178,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       ]);
       return pending;
     };
+    let stopped: Promise<number | undefined> | undefined;
     return {
       listen: () => listenOn(http, options.hosts, config.port),
       ledger,

@@ -31,6 +31,7 @@ describe("createMetrics", () => {
   test("the event loop and the process are read when asked for", async () => {
     const text = await metricsOfATest().registry.metrics();
     expect(text).toMatch(/^process_resident_memory_bytes [1-9][0-9]+$/m);
+    expect(text).toMatch(/^# TYPE process_cpu_seconds_total counter\nprocess_cpu_seconds_total [0-9.]+$/m);
     expect(text).toMatch(/^paybell_event_loop_delay_p99_seconds [0-9.e-]+$/m);
   });
 

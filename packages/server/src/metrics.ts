@@ -107,9 +107,15 @@ function observeProcess(registry: Registry): () => void {
     },
   );
   gauge("process_resident_memory_bytes", "Memory of this process", () => process.memoryUsage.rss());
-  gauge("process_cpu_seconds_total", "Processor time of this process", () => {
-    const { user, system } = process.cpuUsage();
-    return (user + system) / 1e6;
+  new Counter({
+    name: "process_cpu_seconds_total",
+    help: "Processor time of this process",
+    registers: [registry],
+    collect() {
+      const { user, system } = process.cpuUsage();
+      this.reset();
+      this.inc((user + system) / 1e6);
+    },
   });
   return () => {
     delay.disable();

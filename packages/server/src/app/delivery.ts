@@ -1,0 +1,75 @@
+import { systemClock } from "../clock.ts";
+import { attempting } from "../delivery/attempt.ts";
+import { afterSighting } from "../delivery/breaker.ts";
+import { type Attempted, Dispatcher } from "../delivery/dispatcher.ts";
+import { SealingWorker } from "../delivery/sealing-worker.ts";
+import type { Claimed } from "../delivery/store.ts";
+import { Transport } from "../delivery/transport.ts";
+import { createResolver } from "../delivery/transport-resolve.ts";
+import type { Lease } from "../instance.ts";
+import { PostgresDeliveries } from "../store/deliveries.ts";
+import { PostgresEndpoints } from "../store/endpoints.ts";
+import type { Ground } from "./ground.ts";
+import { countAttempt } from "./observation.ts";
+import type { PartnerParts } from "./partners.ts";
+
+export interface DeliveryOptions {
+  readonly lease: Lease;
+  /** PEM certificates that callbacks may use beside the well-known authorities. */
+  readonly callbackCas: readonly string[];
+  /** Told of each attempt: the sandbox shows them. */
+  readonly onAttempt?: (claimed: Claimed, attempted: Attempted) => void;
+}
+
+export type DeliveryParts = ReturnType<typeof wireDelivery>;
+
+/** A probe's delivery is its own for an attempt's whole time, and a little more. */
+const probeGraceMs = 5_000;
+
+/** How notifications leave. */
+export function wireDelivery(ground: Ground, { directory, seals }: PartnerParts, options: DeliveryOptions) {
+  const { database, config, log, metrics, sandbox, alerting, closing, onFlush } = ground;
+  const transport = new Transport({
+    clock: systemClock,
+    resolve: createResolver(),
+    sandbox,
+    extraCas: options.callbackCas,
+    connectTimeoutMs: config.connectTimeoutMs,
+  });
+  closing.push(() => transport.close());
+  const sealingWorker = new SealingWorker({ log });
+  closing.push(() => sealingWorker.stop());
+  const deliveries = new PostgresDeliveries(database.engine, {
+    alerting,
+    breaker: (standing, sighting) => afterSighting(standing, sighting, Math.random()),
+    onFlush: onFlush("outcomes"),
+  });
+  const endpoints = new PostgresEndpoints(database, { alerting });
+  const dispatcher = new Dispatcher({
+    store: deliveries,
+    endpoints,
+    clock: systemClock,
+    directory,
+    lease: options.lease,
+    attempt: attempting({
+      transport,
+      seals,
+      makeEnvelope: sealingWorker.make,
+      clock: systemClock,
+      log,
+      attemptTimeoutMs: config.attemptTimeoutMs,
+      random: Math.random,
+    }),
+    log,
+    slotsMax: config.slotsMax,
+    bytesInFlightMax: config.bytesInFlightMax,
+    drainTimeoutMs: config.drainTimeoutMs,
+    probeLeaseMs: config.attemptTimeoutMs + probeGraceMs,
+    onOutcome: (claimed, attempted) => {
+      countAttempt(metrics, claimed, attempted);
+      options.onAttempt?.(claimed, attempted);
+    },
+    onOverdue: (parked) => metrics.notificationsParked.inc({ reason: "endpoint" }, parked),
+  });
+  return { transport, sealingWorker, deliveries, endpoints, dispatcher };
+}

@@ -1,0 +1,75 @@
+import { systemClock } from "../clock.ts";
+import type { Config } from "../config.ts";
+import { Alerts } from "../delivery/alerts.ts";
+import type { Log } from "../log.ts";
+import { createMetrics, type Metrics } from "../metrics.ts";
+import { type Database, openDatabase } from "../store/database.ts";
+import { PostgresEvents } from "../store/events.ts";
+import { alertTarget } from "./alert-target.ts";
+
+/** What every part stands on: where it writes, what it counts with, whom it tells. */
+export interface Ground {
+  readonly config: Config;
+  readonly log: Log;
+  /** Answers local callers only, and allows http:// and loopback callbacks. */
+  readonly sandbox: boolean;
+  readonly database: Database;
+  readonly metrics: Metrics;
+  readonly alerts: Alerts;
+  readonly events: PostgresEvents;
+  /** Whether somebody is told of alerts. */
+  readonly alerting: boolean;
+  /** What is undone when the service could not start: the last first. */
+  readonly closing: (() => Promise<unknown> | unknown)[];
+  /** For a failure that is put right later: a line in the log. */
+  warn(text: string): (error: unknown) => void;
+  /** For a group commit of this name: its rows and its time. */
+  onFlush(batch: string): (rows: number, durationMs: number) => void;
+}
+
+export interface GroundOptions {
+  readonly config: Config;
+  readonly databaseUrl: string;
+  readonly log: Log;
+  readonly sandbox: boolean;
+}
+
+/** @param closing is given what is to be closed again */
+export function layGround(
+  { config, databaseUrl, log, sandbox }: GroundOptions,
+  closing: (() => Promise<unknown> | unknown)[],
+): Ground {
+  const metrics = createMetrics();
+  closing.push(() => metrics.close());
+  const database = openDatabase(databaseUrl, {
+    connectionsMax: config.databaseConnections,
+    onIdleError: (error) => log.warn({ err: error }, "a connection to the database broke"),
+  });
+  closing.push(() => database.close());
+  const target = alertTarget(config);
+  const events = new PostgresEvents(database.pool);
+  const alerts = new Alerts({
+    store: events,
+    target,
+    clock: systemClock,
+    log,
+    onRecorded: (kind) => metrics.alerts.inc({ kind }),
+  });
+  closing.push(() => alerts.stop());
+  return {
+    config,
+    log,
+    sandbox,
+    database,
+    metrics,
+    alerts,
+    events,
+    alerting: target !== undefined,
+    closing,
+    warn: (text) => (error) => log.warn({ err: error }, text),
+    onFlush: (batch) => (rows, durationMs) => {
+      metrics.groupCommitRows.observe({ batch }, rows);
+      metrics.groupCommitSeconds.observe({ batch }, durationMs / 1_000);
+    },
+  };
+}

@@ -1,0 +1,74 @@
+import type { Acquirer } from "../acquirer/acquirer.ts";
+import { systemClock } from "../clock.ts";
+import type { InstanceLease } from "../instance.ts";
+import { Completer } from "../ledger/completer.ts";
+import { Ledger } from "../ledger/ledger.ts";
+import { Reports } from "../ledger/reports.ts";
+import { Reverser, type ReverserParts } from "../ledger/reverser.ts";
+import { Settler } from "../ledger/settler.ts";
+import type { MasterKey } from "../partners/master-key.ts";
+import { PostgresCompletions } from "../store/completions.ts";
+import { PostgresReversals } from "../store/reversals.ts";
+import { PostgresSettlements } from "../store/settlements.ts";
+import { PostgresTransactions } from "../store/transactions.ts";
+import type { DeliveryParts } from "./delivery.ts";
+import type { Ground } from "./ground.ts";
+import { handOver } from "./hand-over.ts";
+import type { PartnerParts } from "./partners.ts";
+
+export interface LedgerOptions {
+  readonly masterKey: MasterKey;
+  readonly acquirer: Acquirer;
+  readonly lease: InstanceLease;
+  readonly onReversalEnded: ReverserParts["onEnded"];
+}
+
+const commandsMax = 4_000;
+
+/** What runs commands and takes in reports, and hands what is to be told to delivery. */
+export function wireLedger(
+  { database, config, log, metrics, alerts, sandbox, onFlush }: Ground,
+  { directory, isRegisteredDevice }: PartnerParts,
+  { dispatcher }: DeliveryParts,
+  { masterKey, acquirer, lease, onReversalEnded: onEnded }: LedgerOptions,
+) {
+  const notifier = handOver(dispatcher);
+  const transactions = new PostgresTransactions(database, { onFlush: onFlush("inits") });
+  const completions = new PostgresCompletions(database.engine, {
+    onFlush: onFlush("completions"),
+    onDoubtfulReport: ({ notification }) => {
+      if (notification?.lease) dispatcher.disown({ ...notification, claimNo: 1 });
+    },
+  });
+  const completer = new Completer({ completions, notifier, directory, events: alerts, metrics });
+  const reversals = new PostgresReversals(database.engine);
+  const { acquirerTimeoutMs, preAuthDays } = config;
+  const shared = { transactions, completer, acquirer, log, acquirerTimeoutMs };
+  const reverser = new Reverser({ ...shared, reversals, onEnded });
+  const settler = new Settler({ ...shared, settlements: new PostgresSettlements(database.engine) });
+  const ledger = new Ledger({
+    ...shared,
+    reversals,
+    reverser,
+    settler,
+    lease,
+    clock: systemClock,
+    metrics,
+    bodyKey: masterKey.derive("request bodies"),
+    preAuthDays,
+    commandsMax,
+    sandbox,
+    isRegisteredDevice,
+  });
+  const reports = new Reports({
+    transactions,
+    completions,
+    directory,
+    notifier,
+    events: alerts,
+    metrics,
+    sandbox,
+    isRegisteredDevice,
+  });
+  return { ledger, reports, reverser, settler };
+}

@@ -1,0 +1,42 @@
+import { systemClock } from "../clock.ts";
+import { cardNumberProblem } from "../commands/card-number.ts";
+import { CachedPartners } from "../partners/directory.ts";
+import { type MasterKey, requireFittingMasterKey } from "../partners/master-key.ts";
+import { PartnerRegistry } from "../partners/registry.ts";
+import { SealBudget } from "../partners/seal-budget.ts";
+import { defaultSettings } from "../partners/settings.ts";
+import { PostgresPartners } from "../store/partners.ts";
+import { PostgresTerminals } from "../store/terminals.ts";
+import type { Ground } from "./ground.ts";
+
+export type PartnerParts = Awaited<ReturnType<typeof wirePartners>>;
+
+/** Who the partners are, what was agreed with them, and their keys. Rejects when the master key is another one. */
+export async function wirePartners(ground: Ground, masterKey: MasterKey) {
+  const { database, config, sandbox, alerts, closing, warn } = ground;
+  const store = new PostgresPartners(database.pool);
+  await requireFittingMasterKey(masterKey, store);
+  const terminals = new PostgresTerminals(database.pool);
+  const defaults = { ...defaultSettings, retry: config.retrySeconds };
+  const directory = new CachedPartners({
+    store,
+    masterKey,
+    defaults,
+    clock: systemClock,
+    onError: warn("partners could not be refreshed"),
+  });
+  closing.push(() => directory.stop());
+  const registry = new PartnerRegistry({
+    partners: store,
+    terminals,
+    masterKey,
+    defaults,
+    rules: { sandbox },
+    cardNumberProblem,
+    changed: (id) => directory.invalidate(id),
+  });
+  const seals = new SealBudget(store, ({ partnerId, keyId, seals: count }) =>
+    alerts.record({ kind: "key_limit", partnerId, subjectId: keyId, detail: { seals: count } }),
+  );
+  return { directory, registry, seals, isRegisteredDevice: terminals.isRegisteredDevice.bind(terminals) };
+}

@@ -1,0 +1,58 @@
+import { systemClock } from "../clock.ts";
+import type { Ledger } from "../ledger/ledger.ts";
+import { LedgerRetention } from "../store/ledger-retention.ts";
+import type { Partitions } from "../store/partitions.ts";
+import { watchBacklog } from "./backlog-watch.ts";
+import type { DeliveryParts } from "./delivery.ts";
+import type { Ground } from "./ground.ts";
+import { maintainHistory } from "./history.ts";
+import type { PartnerParts } from "./partners.ts";
+
+export interface Kept {
+  readonly ledger: Ledger;
+  readonly directory: PartnerParts["directory"];
+  readonly deliveries: DeliveryParts["deliveries"];
+  readonly partitions: Partitions;
+}
+
+const takeOverEveryMs = 2_000;
+const maintainEveryMs = 3_600_000;
+const watchBacklogEveryMs = 60_000;
+
+/** What is done every few seconds, every minute and every hour. @returns what ends it, after what is under way */
+export function keepUp(ground: Ground, { ledger, directory, deliveries, partitions }: Kept): () => Promise<void> {
+  const { database, config, metrics, alerts, events, log, closing, warn } = ground;
+  const retention = new LedgerRetention({
+    engine: database.engine,
+    clock: systemClock,
+    ledgerDays: config.ledgerDays,
+    onDropped: (table, rows) => metrics.ledgerDropped.inc({ table }, rows),
+  });
+  const dropOld = () => {
+    retention.run().catch(warn("what the ledger holds past its retention could not be dropped"));
+  };
+  const timers = [
+    setInterval(() => {
+      ledger.takeOver((id) => directory.find(id)).catch(warn("commands in doubt could not be taken over"));
+    }, takeOverEveryMs),
+    setInterval(() => {
+      maintainHistory(partitions, alerts, log).catch(warn("the days of history could not be maintained"));
+      dropOld();
+    }, maintainEveryMs),
+    setInterval(() => {
+      watchBacklog({
+        standing: () => deliveries.standing(),
+        wasToldSince: (kind, sinceMs) => events.wasToldSince(kind, sinceMs),
+        events: alerts,
+        alertAfterS: config.oldestPendingAlertS,
+      }).catch(warn("the oldest pending notification could not be looked at"));
+    }, watchBacklogEveryMs),
+  ];
+  dropOld();
+  const end = async () => {
+    for (const timer of timers) clearInterval(timer);
+    await retention.stop();
+  };
+  closing.push(end);
+  return end;
+}
