@@ -48,6 +48,8 @@ export interface ReverserParts {
   readonly acquirer: Acquirer;
   readonly log: Logger;
   readonly acquirerTimeoutMs: number;
+  /** Told of each that has ended. */
+  readonly onEnded?: ((transaction: Transaction, end: ReversalEnd) => void) | undefined;
 }
 
 /** Undone, or never seen: either way nothing stands. */
@@ -101,6 +103,7 @@ export class Reverser {
     const state = undone.has(responseCode) ? "DONE" : "PARKED";
     const ended = await reversals.end(due, { state, responseCode });
     if (ended === undefined) return;
+    this.#parts.onEnded?.(transaction, { state, responseCode });
     if (state === "PARKED") completer.record(transaction, "reversal_refused", { responseCode });
     if (ended.requestedBy !== null) await this.#answerPartner(due.partnerId, ended.requestedBy, responseCode);
   }

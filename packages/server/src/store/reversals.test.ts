@@ -113,3 +113,24 @@ test("what never had one is not reversed by a late approval alone", async () => 
   await reversals.repeat(partnerId, init.id);
   expect(await taken(init.id)).toBeUndefined();
 });
+
+test("an end that loses a deadlock is tried again, and none of it is lost", async () => {
+  const id = await timedOut();
+  const due = await taken(id);
+  if (due === undefined) throw new Error("it was due");
+  const other = await connections.pool.connect();
+  await other.query("BEGIN");
+  await other.query("SELECT FROM transactions WHERE partner_id = $1 AND id = $2 FOR UPDATE", [partnerId, id]);
+  const ended = reversals.end(due, { state: "DONE", responseCode: "00" });
+  const waits = () =>
+    connections.pool
+      .query("SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'")
+      .then(({ rows }) => rows.length);
+  await expect.poll(waits, { timeout: 5_000, interval: 5 }).toBe(1);
+  // It waits for us with the Reversal locked, and now we wait for it: whoever waited longest is told of the deadlock.
+  await other.query("SELECT FROM reversals WHERE partner_id = $1 AND transaction_id = $2 FOR UPDATE", [partnerId, id]);
+  await other.query("COMMIT");
+  other.release();
+  expect(await ended).toEqual({ requestedBy: null });
+  expect(await stateOf(id)).toBe("done");
+});

@@ -1,6 +1,8 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Pool } from "pg";
 import type { PartnerId, TransactionId } from "../ids.ts";
 import type { DueReversal, EndedReversal, ReversalEnd, ReversalStore } from "../ledger/reverser.ts";
+import { troubleOf } from "./retryable.ts";
 
 // Taken until its answer must have come: whoever took it and is gone by then has it repeated by another.
 const takeDue = {
@@ -71,6 +73,24 @@ const repeat = {
     FROM again a WHERE t.partner_id = a.partner_id AND t.id = a.transaction_id`,
 };
 
+const conflictTriesMax = 10;
+const conflictWaitMs = 5;
+
+/**
+ * Runs a statement again that lost a deadlock. These lock a Reversal before its transaction and the original of that:
+ * who comes from the other side may need them the other way round. Each is safe to repeat, as its failure undid it.
+ */
+async function despiteConflicts<Result>(run: () => Promise<Result>): Promise<Result> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await run();
+    } catch (error) {
+      if (troubleOf(error) !== "conflict" || tries >= conflictTriesMax) throw error;
+      await sleep(tries * conflictWaitMs);
+    }
+  }
+}
+
 /** Reversals on their way, in PostgreSQL. */
 export class PostgresReversals implements ReversalStore {
   readonly #engine: Pool;
@@ -100,18 +120,19 @@ export class PostgresReversals implements ReversalStore {
     { partnerId, transactionId, tries }: DueReversal,
     { state, responseCode }: ReversalEnd,
   ): Promise<EndedReversal | undefined> {
-    const { rows } = await this.#engine.query<{ requested_by: TransactionId | null }>({
-      ...end,
-      values: [partnerId, transactionId, state, responseCode, tries],
-    });
+    const values = [partnerId, transactionId, state, responseCode, tries];
+    const { rows } = await despiteConflicts(() =>
+      this.#engine.query<{ requested_by: TransactionId | null }>({ ...end, values }),
+    );
     return rows[0] && { requestedBy: rows[0].requested_by };
   }
 
   async queue(partnerId: PartnerId, transactionId: TransactionId, requestedBy: TransactionId): Promise<void> {
-    await this.#engine.query({ ...queue, values: [partnerId, transactionId, requestedBy] });
+    const values = [partnerId, transactionId, requestedBy];
+    await despiteConflicts(() => this.#engine.query({ ...queue, values }));
   }
 
   async repeat(partnerId: PartnerId, transactionId: TransactionId): Promise<void> {
-    await this.#engine.query({ ...repeat, values: [partnerId, transactionId] });
+    await despiteConflicts(() => this.#engine.query({ ...repeat, values: [partnerId, transactionId] }));
   }
 }
