@@ -94,7 +94,7 @@ function byHand(options: ReceiverOptions, changes: ByHand = {}): Listener {
     (request, response) => {
       if (request.method !== "POST") return void response.writeHead(405).end();
       whenRead(request, bodyBytesMax, (body) => {
-        if (body === undefined) return void response.writeHead(413, { connection: "close" }).end("too large");
+        if (body === undefined) return answerTooLarge(request, response);
         let received: ReceivedIpn;
         try {
           received = open(body, request.headers);
@@ -110,6 +110,12 @@ function byHand(options: ReceiverOptions, changes: ByHand = {}): Listener {
         }
       });
     };
+}
+
+/** At once, but the connection ends after the body did, as a proxy does it: a reset could overtake the answer. */
+function answerTooLarge(request: IncomingMessage, response: ServerResponse): void {
+  response.writeHead(413).write("too large");
+  request.once("end", () => response.end());
 }
 
 function refuseAlike(response: ServerResponse): void {
