@@ -18,7 +18,15 @@ import {
   writeCredentials,
 } from "./credentials.ts";
 import { type SandboxReceiver, startReceiver } from "./receiver.ts";
-import { bannerLines, failedAttemptLines, failedLines, ipnLines, type Look, refusedLines } from "./story.ts";
+import {
+  bannerLines,
+  failedAttemptLines,
+  failedLines,
+  ipnLines,
+  type Look,
+  refusedLines,
+  reversalLines,
+} from "./story.ts";
 
 export interface SandboxOptions {
   readonly config: Config;
@@ -77,6 +85,7 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
         const attemptNo = claimed.attemptsMade + 1;
         tell(failedAttemptLines({ notificationId: claimed.id, attemptNo, url, httpStatus, reason, nextAfterMs }, look));
       },
+      onReversalEnded: (transaction, end) => tell(reversalLines(transaction, end, look)),
     });
     closing.push(() => service.stop());
 

@@ -2,6 +2,7 @@ import { stripVTControlCharacters } from "node:util";
 import type { CardIpn, SettlementIpn } from "@paybell/contract";
 import type { ReceivedIpn } from "@paybell/partner";
 import { describe, expect, it } from "vitest";
+import type { Transaction } from "../ledger/transaction.ts";
 import {
   bannerLines,
   drainingLines,
@@ -10,6 +11,7 @@ import {
   ipnLines,
   lookOf,
   refusedLines,
+  reversalLines,
   stoppedLines,
 } from "./story.ts";
 import { columnsOf } from "./story-text.ts";
@@ -312,5 +314,32 @@ describe("the look", () => {
   it("is neither too narrow for an id nor too wide to read", () => {
     expect(lookOf({ isTTY: true, columns: 20 }, {}).columns).toBe(56);
     expect(lookOf({ isTTY: true, columns: 300 }, {}).columns).toBe(120);
+  });
+});
+
+describe("a Reversal in the terminal", () => {
+  const reversed = {
+    id: "019a2b3c-0000-7f60-8182-93a4b5c6d7e8",
+    command: "SALE",
+    facts: { kind: "card", command: "SALE", fields: { ...card } },
+  } as unknown as Transaction;
+
+  it("says of what, how it was answered, and what that leaves", () => {
+    expect(text(reversalLines(reversed, { state: "DONE", responseCode: "00" }, plain))).toBe(
+      `
+[REVERSED]  SALE  150000 VND  answered 00 (Approved)
+  Nothing of it stands: it counts in no total and no list.
+  transaction 019a2b3c-0000-7f60-8182-93a4b5c6d7e8 · traceNo 000001
+  reqId 0f3d1a52-6a52-4d36-9d26-6d2e1c8b7a90
+`.trimStart(),
+    );
+    const [, unknown] = reversalLines(reversed, { state: "DONE", responseCode: "25" }, plain);
+    expect(unknown).toBe("  The acquirer never saw it: nothing of it stands.");
+  });
+
+  it("says that it is parked where the acquirer refused it", () => {
+    const [title, then] = reversalLines(reversed, { state: "PARKED", responseCode: "12" }, plain);
+    expect(title).toBe("[PARKED]  Reversal of SALE  150000 VND  answered 12 (Invalid transaction)");
+    expect(then).toMatch(/stays locked/);
   });
 });

@@ -6,6 +6,7 @@ import { count, flow, milliseconds, printable, wrap } from "./story-text.ts";
 export { bannerLines } from "./story-banner.ts";
 export { ipnLines } from "./story-ipn.ts";
 export { type Look, lookOf } from "./story-look.ts";
+export { reversalLines } from "./story-reversal.ts";
 
 /** A delivery that the sandbox partner refused, with what to look at. */
 export function refusedLines({ reason, hint, path }: RefusedDelivery, look: Look): string[] {
