@@ -106,10 +106,15 @@ function unreachable(baseUrl: string, error: unknown): Failure {
   const { cause = error } = Object(error) as { cause?: unknown };
   const { code, message } = Object(cause) as { code?: unknown; message?: unknown };
   const timedOut = error instanceof Error && error.name === "TimeoutError";
-  const why = timedOut ? "no answer in time" : String(code ?? message ?? error);
+  const why = timedOut ? "no answer in time" : unreachableText(String(code ?? message ?? error));
   return new Failure(`${baseUrl} cannot be reached (${why}).`, {
     code: "unreachable",
     exitCode: exitCodes.service,
     remedy: "Is the service running, and is this its URL?",
   });
+}
+
+/** What fetch says of a failure, in words. */
+export function unreachableText(why: string): string {
+  return why === "bad port" ? "fetch refuses this port, which belongs to another protocol: use another" : why;
 }

@@ -49,36 +49,33 @@ export function group(name: string, summary: string, commands: readonly Command[
 /**
  * An action that resolves to its exit code. Ctrl-C ends it at once, whatever it waits for.
  *
- * @param ctrlC `finishes`: the action watches `world.signal` itself and decides how it ends
+ * @param ctrlC `finishes`: the action watches `world.signal` itself, and may end in another way
  */
 export function ends<Args extends unknown[]>(
   world: World,
   action: (...args: Args) => Promise<ExitCode>,
   ctrlC: "ends" | "finishes" = "ends",
 ): (...args: Args) => Promise<void> {
+  const { signal } = world;
   return async (...args) => {
-    const done = action(...args);
-    world.conclude(await (ctrlC === "finishes" ? done : orInterrupted(done, world.signal)));
+    try {
+      const done = action(...args);
+      const code = await (ctrlC === "finishes" ? done : Promise.race([done, aborted(signal)]));
+      world.conclude(code);
+    } catch (error) {
+      // What was under way fails because it was interrupted: that is no failure to tell.
+      if (!signal.aborted) throw error;
+      throw new Failure("interrupted", { code: "interrupted", exitCode: exitCodes.interrupted });
+    }
   };
 }
 
-async function orInterrupted(done: Promise<ExitCode>, signal: AbortSignal): Promise<ExitCode> {
-  let onAbort = () => {};
-  const aborted = new Promise<undefined>((resolve) => {
-    onAbort = () => resolve(undefined);
-    if (signal.aborted) onAbort();
-    else signal.addEventListener("abort", onAbort, { once: true });
+function aborted(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => {
+    const end = () => reject(new Error("interrupted"));
+    if (signal.aborted) end();
+    else signal.addEventListener("abort", end, { once: true });
   });
-  try {
-    const code = await Promise.race([done, aborted]);
-    if (code !== undefined) return code;
-  } catch (error) {
-    // What was under way fails because it was interrupted: that is no failure to tell.
-    if (!signal.aborted) throw error;
-  } finally {
-    signal.removeEventListener("abort", onAbort);
-  }
-  throw new Failure("interrupted", { code: "interrupted", exitCode: exitCodes.interrupted });
 }
 
 function sentence(text: string): string {

@@ -63,7 +63,7 @@ export async function readConnection(
   const file = await credentialsOfFile(world, options.credentials);
   // The sandbox's keys are for the sandbox: they are never sent elsewhere because of the folder one stands in.
   const isOfAnother =
-    file?.isSandbox === true && named.baseUrl !== undefined && named.baseUrl !== file.credentials.baseUrl;
+    file?.isSandbox === true && named.baseUrl !== undefined && !isSame(named.baseUrl, file.credentials.baseUrl);
   const credentials = isOfAnother ? named : { ...file?.credentials, ...named };
   const unused = isOfAnother ? ` (${file.path} is for ${file.credentials.baseUrl} and was not used)` : "";
 
@@ -82,6 +82,14 @@ export async function readConnection(
     operator: () => callWith("operator token", "PAYBELL_OPERATOR_TOKEN", credentials.operatorToken),
     anyone: () => api(world, readBaseUrl(credentials.baseUrl, allowHttp)),
   };
+}
+
+/** Whether two URLs lead to the same service: this machine has several names. */
+function isSame(one: string, other = ""): boolean {
+  if (!URL.canParse(one) || !URL.canParse(other)) return false;
+  const [a, b] = [new URL(one), new URL(other)];
+  const sameHost = a.host === b.host || (isLoopback(a) && isLoopback(b) && a.port === b.port);
+  return a.protocol === b.protocol && sameHost;
 }
 
 /** What opens a partner's IPNs. @throws Failure naming each key that is missing */

@@ -20,19 +20,27 @@ for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
 process.stdout.on("error", () => interruption.abort("SIGPIPE"));
 process.stderr.on("error", () => undefined);
 
-process.exitCode = await run(process.argv.slice(2), {
-  stdin: process.stdin,
-  stdout: process.stdout,
-  stderr: process.stderr,
-  env: process.env,
-  workingDirectory: process.cwd(),
-  fetch,
-  signal: interruption.signal,
-  nowMs: () => Date.now(),
-  process,
-});
-// Nothing stays open after a command's end; if something did, it must not keep the process.
-await Promise.all(
-  [process.stdout, process.stderr].map((stream) => new Promise<void>((flushed) => stream.end(flushed))),
-);
-process.exit();
+async function main(): Promise<void> {
+  process.exitCode = await run(process.argv.slice(2), {
+    stdin: process.stdin,
+    stdout: process.stdout,
+    stderr: process.stderr,
+    env: process.env,
+    workingDirectory: process.cwd(),
+    fetch,
+    signal: interruption.signal,
+    nowMs: () => Date.now(),
+    process,
+  });
+  // Nothing stays open after a command's end; if something did, it must not keep the process.
+  await Promise.all([flushed(process.stdout), flushed(process.stderr)]);
+  process.exit();
+}
+
+/** Once all is written. Of a stream that broke it may never come: then nothing is left to do, and Node ends itself. */
+function flushed(stream: NodeJS.WriteStream): Promise<void> {
+  return new Promise((resolve) => stream.write("", () => resolve()));
+}
+
+// Not awaited: what never comes must not count as a failure.
+void main();

@@ -48,8 +48,8 @@ function listCommand(world: World): Command {
   const made = command("list", {
     summary: "list notifications",
     description:
-      "The operator's: of every partner, the newest first. The partner's: its own, in the order of their commits, with " +
-      "the cursor to go on from.",
+      "The operator's: of every partner, the newest first. The partner's: its own, in the order of their commits, " +
+      "with the cursor to go on from.",
     examples: [
       "paybell notifications list --state parked",
       "paybell notifications list --q order-1",
@@ -232,6 +232,12 @@ async function redeliver(world: World, ids: readonly string[], options: Redelive
   const filter: BulkFilter = definedOf({ state, reason, partner, from: since, to: until });
   const hasFilter = Object.keys(filter).length > 0;
   if (ids.length > 0 && (hasFilter || options.dryRun === true)) throw ambiguous("ids and filters exclude each other.");
+  if (state === "accepted" && since === undefined) {
+    throw new Failure("accepted notifications are sent again only since a time.", {
+      code: "bad_usage",
+      remedy: "Say since when, as --since 2026-11-21T08:00:00Z.",
+    });
+  }
   if (ids.length > 0) return redeliverIds(world, connection, ids, options);
   if (hasFilter) return redeliverMany(world, connection, filter, options);
   throw ambiguous("it is not said which notifications.");

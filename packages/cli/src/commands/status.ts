@@ -62,7 +62,7 @@ function linesOf(
         `partner ${partnerId}`,
       ]),
     ),
-    `Keys       ${keysEnding.length === 0 ? `none ends within ${days} days` : `${keysEnding.length} end within ${days} days`}`,
+    `Keys       ${keysEnding.length === 0 ? "none ends" : `${keysEnding.length} end`} within ${days} days`,
     ...columns(
       keysEnding.map(({ kind, partner, expiresAt, partnerId }) => [
         `  ${kind}`,

@@ -98,7 +98,10 @@ async function delivered(world: World, api: Api, id: string): Promise<Notificati
   const deadlineMs = world.nowMs() + deliveryWaitMs;
   for (;;) {
     const detail = await api.get<NotificationDetail>(`/v1/notifications/${id}`);
-    if (detail.attempts.length > 0 || detail.state !== "pending" || world.nowMs() > deadlineMs) return detail;
+    // Standing and attempts are read one after the other: an attempt may be told before it is counted.
+    const { attempts, attemptsMade, state } = detail;
+    const tried = attempts.length > 0 && attemptsMade >= attempts.length;
+    if (tried || state !== "pending" || world.nowMs() > deadlineMs) return detail;
     await pause(world.signal);
   }
 }

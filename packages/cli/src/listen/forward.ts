@@ -1,3 +1,4 @@
+import { unreachableText } from "../api.ts";
 import type { World } from "../world.ts";
 
 /** What became of one POST. `detail` says why there is no status, or what was answered beside a bad one. */
@@ -57,5 +58,5 @@ function whyNot(error: unknown): string {
   const why = code ?? first?.code ?? message ?? String(error);
   if (why === "ECONNREFUSED") return "connection refused: is your server running on that port?";
   if (certificateCodes.test(why)) return `${why}: name your certificate authority in NODE_EXTRA_CA_CERTS`;
-  return why;
+  return unreachableText(why);
 }

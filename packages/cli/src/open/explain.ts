@@ -74,7 +74,7 @@ function dataOf(body: string): { readonly text?: string; readonly finding: Findi
   try {
     value = JSON.parse(body);
   } catch {
-    if (/^[A-Za-z0-9+/=_.-]+$/.test(body.trim())) {
+    if (/^[A-Za-z0-9+/_.-]{38,}={0,2}$/.test(body.trim())) {
       return { text: body.trim(), finding: { step: "body", level: "note", text: "data alone, without its envelope" } };
     }
     return wrong(`is no JSON${looksLike(body)}`, 'Capture the raw bytes of the request: {"data": "…"}.');

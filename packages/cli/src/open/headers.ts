@@ -70,7 +70,8 @@ function wrong(swapped: NamedKey | undefined): Finding {
   const text = "webhook-signature is not that of this body";
   const remedy =
     swapped === undefined
-      ? "Compare webhookSecret with the one that registration or the last rotation gave. If it is right, the body was changed."
+      ? "Compare webhookSecret with the one that registration or the last rotation gave. If it is right, the body " +
+        "was changed."
       : `It is made with what you call ${swapped.name}: the keys are swapped.`;
   return { step: "headers", level: "wrong", text, remedy };
 }

@@ -1,0 +1,250 @@
+import { once } from "node:events";
+import { mkdirSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import type { Command } from "commander";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { describedOf } from "../../packages/cli/src/command.ts";
+import { program } from "../../packages/cli/src/program.ts";
+import type { World } from "../../packages/cli/src/world.ts";
+import { freePort, spawnPaybell } from "../support/instance.ts";
+import { CommandLine } from "./command-line.ts";
+
+let line: CommandLine;
+beforeEach(() => {
+  line = new CommandLine();
+});
+afterEach(() => line.remove());
+
+/** A world in which nothing runs: for what commander alone knows. */
+const nowhere = { stdout: process.stdout, stderr: process.stderr, process } as unknown as World;
+
+function leaves(one: Command): Command[] {
+  return one.commands.length === 0 ? [one] : one.commands.flatMap(leaves);
+}
+
+function pathOf(one: Command): string {
+  return one.parent === null ? one.name() : `${pathOf(one.parent)} ${one.name()}`;
+}
+
+const all = leaves(program(nowhere)).map((one) => [pathOf(one), describedOf(one)?.examples ?? []] as const);
+
+describe("every command", () => {
+  test.each(all)("%s has an example that its own parser takes", async (path, examples) => {
+    expect(examples.length).toBeGreaterThan(0);
+    for (const example of examples) {
+      for (const words of commandsIn(example)) {
+        const root = program(nowhere);
+        let ran = "";
+        for (const one of leaves(root)) {
+          one.action(() => {
+            ran = pathOf(one);
+          });
+        }
+        await root.parseAsync(words, { from: "user" });
+        expect(all.map(([name]) => name)).toContain(ran);
+      }
+    }
+    expect(examples.join("\n")).toContain(path);
+  });
+
+  test.each(all)("%s has help with the example, and says what the exit codes mean", async (path, examples) => {
+    const { code, stdout } = await line.run([...path.split(" ").slice(1), "--help"]);
+    expect(code).toBe(0);
+    expect(stdout).toContain(examples[0]);
+    if (!/ (?:sandbox|serve)$/.test(path)) expect(stdout).toContain("--json");
+  });
+
+  test.each(all)("%s refuses an option that there is not, with 2", async (path) => {
+    const { code, stderr } = await line.run([...path.split(" ").slice(1), "--no-such-option"]);
+    expect(code).toBe(2);
+    expect(stderr).toContain("--no-such-option");
+    expect(stderr).not.toMatch(/\n\s+at /);
+  });
+});
+
+/** The words after each `paybell` of a shell line, quotes taken away. */
+function commandsIn(example: string): string[][] {
+  const joined = example.replaceAll(/\\\n\s*/g, " ");
+  return [...joined.matchAll(/(?<![\w/@.])paybell ((?:"[^"]*"|[^|>)"]+)+)/g)].map(([, rest = ""]) =>
+    [...rest.matchAll(/"([^"]*)"|(\S+)/g)].map(([, quoted, plain = ""]) => quoted ?? plain),
+  );
+}
+
+describe("credentials", () => {
+  const nobody: typeof fetch = () => Promise.reject(new TypeError("fetch failed", { cause: { code: "ECONNREFUSED" } }));
+
+  async function calls(args: readonly string[], env: Readonly<Record<string, string>> = {}) {
+    const seen: { url: string; key: string | null }[] = [];
+    const recording: typeof fetch = (input, init) => {
+      seen.push({ url: String(input), key: new Headers(init?.headers).get("authorization") });
+      return nobody(input);
+    };
+    const { code, stderr } = await line.run(args, { env, fetch: recording });
+    return { code, stderr, seen };
+  }
+
+  const sandbox = { baseUrl: "http://127.0.0.1:7420", apiKey: "pb_sandbox", operatorToken: "sandbox-token" };
+  function inSandbox() {
+    mkdirSync(join(line.folder, ".paybell"));
+    line.write(".paybell/sandbox.json", sandbox);
+  }
+
+  test("come from the sandbox's file where nothing else is said", async () => {
+    inSandbox();
+    const { code, seen } = await calls(["trigger", "sale"]);
+    expect(code).toBe(3);
+    expect(seen).toEqual([{ url: `${sandbox.baseUrl}/v1/commands`, key: "Bearer pb_sandbox" }]);
+  });
+
+  test("of the environment win over the file, and flags over both", async () => {
+    inSandbox();
+    const own = await calls(["partner", "list"], { PAYBELL_OPERATOR_TOKEN: "own-token" });
+    expect(own.seen).toMatchObject([{ key: "Bearer own-token" }]);
+    const env = { PAYBELL_URL: "https://one.example", PAYBELL_OPERATOR_TOKEN: "own-token" };
+    const flag = await calls(["partner", "list", "--url", "https://two.example/"], env);
+    expect(flag.seen).toMatchObject([{ url: expect.stringMatching(/^https:\/\/two\.example\/operator/) }]);
+  });
+
+  test("of the sandbox are never sent elsewhere", async () => {
+    inSandbox();
+    for (const url of ["https://paybell.example", "http://127.0.0.1:7421", "https://127.0.0.1:7420"]) {
+      const { code, seen, stderr } = await calls(["partner", "list", "--url", url]);
+      expect([code, seen], url).toEqual([2, []]);
+      expect(stderr).toContain("was not used");
+    }
+    expect((await calls(["partner", "list", "--url", "http://localhost:7420"])).seen).toHaveLength(1);
+  });
+
+  test("never go over http:// to another machine, unless told to", async () => {
+    const env = { PAYBELL_URL: "http://paybell.example", PAYBELL_OPERATOR_TOKEN: "own-token" };
+    expect(await calls(["partner", "list"], env)).toMatchObject({ code: 2, seen: [] });
+    expect((await calls(["partner", "list", "--allow-http"], env)).seen).toHaveLength(1);
+  });
+
+  test.each([
+    ["{", "is no JSON"],
+    ["[]", "is no JSON object"],
+    ['{"apiKey": 5}', "apiKey is no text"],
+    ['{"cipher": "des"}', "cipher must be one of"],
+  ])("in a file that holds %s are refused by name", async (text, word) => {
+    line.write("bad.json", text);
+    const { code, stderr } = await calls(["partner", "show", "--credentials", "bad.json"]);
+    expect([code, stderr]).toEqual([2, expect.stringContaining(word)]);
+  });
+
+  test("that are missing are named, and the file that is not there", async () => {
+    expect((await calls(["trigger", "sale"])).stderr).toContain("--url or PAYBELL_URL");
+    const env = { PAYBELL_URL: "https://paybell.example" };
+    expect((await calls(["trigger", "sale"], env)).stderr).toContain("PAYBELL_API_KEY");
+    expect((await calls(["trigger", "sale", "--credentials", "no.json"], env)).stderr).toContain("no.json cannot be");
+  });
+
+  test("in a URL are refused, and not repeated", async () => {
+    const { code, stderr } = await calls(["status", "--url", "https://me:secret-word@paybell.example"]);
+    expect(code).toBe(2);
+    expect(stderr).not.toContain("secret-word");
+  });
+});
+
+describe("errors", () => {
+  test.each([
+    [502, "<html>Bad gateway</html>", "not as Paybell does"],
+    [200, "<html>Welcome</html>", "not as Paybell does"],
+    [302, "", "not as Paybell does"],
+  ])("of a %s that is not Paybell's are told as that", async (status, body, word) => {
+    const env = { PAYBELL_URL: "https://paybell.example", PAYBELL_OPERATOR_TOKEN: "token" };
+    const stranger: typeof fetch = () => Promise.resolve(new Response(body, { status }));
+    const { code, stderr } = await line.run(["partner", "list"], { env, fetch: stranger });
+    expect([code, stderr]).toEqual([3, expect.stringContaining(word)]);
+  });
+
+  test("that nobody foresaw are told without a stack, with 4", async () => {
+    const env = { PAYBELL_URL: "https://paybell.example", PAYBELL_OPERATOR_TOKEN: "token" };
+    const odd: typeof fetch = () => Promise.resolve({ status: 200, text: async () => '{"items": 5}' } as Response);
+    const { code, stderr } = await line.run(["partner", "list"], { env, fetch: odd });
+    expect(code).toBe(4);
+    expect(stderr).toMatch(/^paybell: this should not happen: .*\n$/);
+  });
+
+  test("a stranger's words in them cannot steer the terminal", async () => {
+    const env = { PAYBELL_URL: "https://paybell.example", PAYBELL_OPERATOR_TOKEN: "token" };
+    const problem = { code: "x", detail: "a\u001b[2Jb", remedy: "c\u202ed" };
+    const stranger: typeof fetch = () => Promise.resolve(Response.json(problem, { status: 400 }));
+    const { stderr } = await line.run(["partner", "list"], { env, fetch: stranger });
+    expect(stderr).toContain("a\\u{1b}[2Jb");
+    for (const character of ["\u001b", "\u202e"]) expect(stderr).not.toContain(character);
+  });
+});
+
+describe("the process", () => {
+  test("ends with the documented codes", async () => {
+    const usage = spawnPaybell(["no-such-command"], {});
+    expect(await usage.exited).toBe(2);
+    const help = spawnPaybell(["--help"], {});
+    expect(await help.exited).toBe(0);
+    const away = spawnPaybell(["status"], {
+      PAYBELL_URL: `http://127.0.0.1:${await freePort()}`,
+      PAYBELL_OPERATOR_TOKEN: "token",
+    });
+    expect(await away.exited, away.output()).toBe(3);
+    expect(away.output()).toContain("cannot be reached (ECONNREFUSED)");
+  });
+
+  /** A server of the test's own; `asked` resolves with the first request. */
+  async function startServer(answer: (path: string) => object | undefined) {
+    const asked = Promise.withResolvers<void>();
+    const server = createServer(({ url = "" }, response) => {
+      asked.resolve();
+      const body = answer(url);
+      if (body !== undefined) response.end(JSON.stringify(body));
+    });
+    await once(server.listen(0, "127.0.0.1"), "listening");
+    return {
+      url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+      asked: asked.promise,
+      async close() {
+        const closed = once(server.close(), "close");
+        server.closeAllConnections();
+        await closed;
+      },
+    };
+  }
+
+  test.each([
+    ["status", "SIGINT"],
+    ["status", "SIGTERM"],
+    ["listen", "SIGINT"],
+  ] as const)("ends %s at %s with 130 and without a word, whatever it waits for", async (name, signal) => {
+    const silent = await startServer(() => undefined);
+    const env = { PAYBELL_URL: silent.url, PAYBELL_OPERATOR_TOKEN: "token", PAYBELL_API_KEY: "pb_key" };
+    const child = spawnPaybell([name], env);
+    await silent.asked;
+    child.signal(signal);
+    const code = await child.exited;
+    await silent.close();
+    expect([code, child.output()]).toEqual([130, ""]);
+  });
+
+  test("ends when nobody reads it any more", async () => {
+    const item = {
+      id: "n",
+      createdAt: "2026-01-01T00:00:00.000Z",
+      kind: "card",
+      state: "accepted",
+      data: "",
+      headers: {},
+    };
+    const settings = { name: "P", cipher: "jwe", encoding: "base64", signing: { mode: "fields" } };
+    const endless = await startServer((path) =>
+      path === "/v1/self" ? { id: "p", settings } : { items: [item], next: "more" },
+    );
+    const env = { PAYBELL_URL: endless.url, PAYBELL_API_KEY: "pb_key" };
+    const child = spawnPaybell(["listen", "--since-start", "--json"], env);
+    await child.said((text) => text.includes('"notificationId":"n"') || undefined);
+    child.stopListening();
+    expect(await child.exited).toBe(0);
+    await endless.close();
+  });
+});

@@ -1,0 +1,207 @@
+import { once } from "node:events";
+import { createServer, type IncomingHttpHeaders } from "node:http";
+import type { AddressInfo } from "node:net";
+import { receiver } from "@paybell/partner";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { sale } from "../support/commands.ts";
+import { startTestService, type TestPartner, type TestService } from "../support/service.ts";
+import { CommandLine } from "./command-line.ts";
+
+interface Post {
+  readonly body: string;
+  readonly headers: IncomingHttpHeaders;
+}
+
+/** The server that is being developed, at an address of this machine alone. */
+async function startLocalServer() {
+  const posts: Post[] = [];
+  const waiting = new Set<() => void>();
+  let statuses: number[] = [];
+  const server = createServer(async (request, response) => {
+    let body = "";
+    for await (const chunk of request) body += chunk;
+    posts.push({ body, headers: request.headers });
+    response.writeHead(statuses.shift() ?? 204, { location: "/elsewhere" }).end();
+    for (const look of waiting) look();
+  });
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  return {
+    posts,
+    place: `127.0.0.1:${(server.address() as AddressInfo).port}/ipn`,
+    answers: (...next: number[]) => {
+      statuses = next;
+    },
+    received: (count: number) =>
+      new Promise<void>((resolve) => {
+        const look = () => {
+          if (posts.length >= count) resolve();
+        };
+        waiting.add(look);
+        look();
+      }),
+    async close() {
+      const closed = once(server.close(), "close");
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+}
+
+let service: TestService;
+let partner: TestPartner;
+let local: Awaited<ReturnType<typeof startLocalServer>>;
+let line: CommandLine;
+
+beforeAll(async () => {
+  service = await startTestService();
+});
+afterAll(async () => {
+  await service.stop();
+});
+beforeEach(async () => {
+  partner = await service.register({ cipher: "aes-256-cbc", encoding: "hex", signing: { mode: "whole" } });
+  local = await startLocalServer();
+  line = new CommandLine();
+  line.write("partner.json", { baseUrl: service.baseUrl, ...partner.secrets });
+});
+afterEach(async () => {
+  line.remove();
+  await local.close();
+});
+
+function listen(...args: string[]) {
+  return line.start(["listen", "--credentials", "partner.json", "--forward", local.place, ...args]);
+}
+
+describe("listen", () => {
+  test("forwards what happens from now on as it was sealed, and shows it opened, verified and answered", async () => {
+    await partner.run(sale({ merchantTransId: "before" }));
+    const listening = listen();
+    await listening.said("Forwarding to");
+    const { body: transaction } = await partner.run(sale({ merchantTransId: "after" }));
+    await listening.said("→ 204");
+
+    const [post] = local.posts;
+    expect(local.posts).toHaveLength(1);
+    const { ipn } = receiver(partner.keys).open(post?.body ?? "", post?.headers ?? {});
+    expect(ipn).toMatchObject({ id: transaction["id"], merchantTransId: "after" });
+    expect(listening.stdout()).toMatch(
+      /SALE {2}150000 VND {2}SUCCESS 00 {2}refNo \d{12} {2}verified {2}→ 204 {2}\d+ ms/,
+    );
+
+    listening.interrupt();
+    const { code, stderr } = await listening.ended;
+    expect(code).toBe(0);
+    expect(stderr).toMatch(/paybell listen --after \S+\n$/);
+  });
+
+  test("goes on from the cursor that the last run printed, and from the beginning when asked to", async () => {
+    await partner.run(sale({ merchantTransId: "first" }));
+    const first = listen("--since-start", "--count", "1");
+    expect((await first.ended).code).toBe(0);
+    const second = listen("--since-start");
+    await second.said("→ 204");
+    second.interrupt();
+    const after = /--after (\S+)/.exec((await second.ended).stderr)?.[1] ?? "";
+
+    await partner.run(sale({ merchantTransId: "second" }));
+    const { code, stdout } = await listen("--after", after, "--count", "1", "--print-ipn").ended;
+    expect(code).toBe(0);
+    expect(stdout).toContain('"merchantTransId": "second"');
+    expect(local.posts).toHaveLength(3);
+  });
+
+  test("--json prints one line of JSON for each", async () => {
+    await partner.run(sale());
+    const { stdout } = await listen("--since-start", "--count", "1", "--json", "--print-ipn").ended;
+    expect(stdout.trimEnd().split("\n")).toHaveLength(1);
+    expect(JSON.parse(stdout)).toMatchObject({
+      kind: "card",
+      command: "SALE",
+      verified: true,
+      amount: "150000",
+      forwarded: { status: 204, accepted: true },
+      ipn: { transaction_type: "SALE" },
+    });
+  });
+
+  test("a server that fails, redirects or is not there is told, and with --count ends it with 1", async () => {
+    local.answers(500, 302);
+    await partner.run(sale());
+    await partner.run(sale());
+    const { code, stdout } = await listen("--since-start", "--count", "2").ended;
+    expect(code).toBe(1);
+    expect(stdout).toContain("→ 500");
+    expect(stdout).toContain("redirects to /elsewhere: redirects are not followed");
+    expect(local.posts).toHaveLength(2);
+
+    const { place } = local;
+    await local.close();
+    const nobody = ["listen", "--credentials", "partner.json", "--since-start", "--count", "1", "--forward", place];
+    expect((await line.run(nobody)).stdout).toContain("connection refused: is your server running");
+    local = await startLocalServer();
+  });
+
+  test("r and Enter forwards again what failed, and nothing else", async () => {
+    local.answers(204, 500);
+    const listening = listen();
+    await listening.said("Forwarding to");
+    await partner.run(sale({ merchantTransId: "good" }));
+    await partner.run(sale({ merchantTransId: "bad" }));
+    await listening.said("→ 500");
+    listening.type("r");
+    await listening.said("→ 204", 2);
+    expect(local.posts).toHaveLength(3);
+    const [, failed, again] = local.posts;
+    expect(again?.headers["webhook-id"]).toBe(failed?.headers["webhook-id"]);
+    listening.interrupt();
+    expect((await listening.ended).code).toBe(0);
+  });
+
+  test("forwards unseen where there are no keys, and names the key that is wrong", async () => {
+    await partner.run(sale());
+    line.write("partner.json", { baseUrl: service.baseUrl, apiKey: partner.secrets.apiKey });
+    const { code, stdout, stderr } = await listen("--since-start", "--count", "1").ended;
+    expect([code, local.posts.length]).toEqual([0, 1]);
+    expect(stderr).toContain("There are no keys here");
+    expect(stdout).toContain("not opened");
+
+    line.write("partner.json", { baseUrl: service.baseUrl, ...partner.secrets, signingKey: "abc" });
+    const wrong = await listen("--since-start", "--count", "1").ended;
+    expect(wrong.code).toBe(2);
+    expect(wrong.stderr).toContain("signingKey");
+    expect(wrong.stderr).not.toContain("    at ");
+  });
+
+  test("takes up a key that was rotated while it listened", async () => {
+    const listening = listen();
+    await listening.said("Forwarding to");
+    const path = `/operator/v1/partners/${partner.id}/keys/rotate`;
+    const { body } = await service.operator("POST", path, { key: "signingKey", overlapHours: 0 });
+    line.write("partner.json", { baseUrl: service.baseUrl, ...partner.secrets, signingKey: body["secret"] });
+    await partner.run(sale());
+    await listening.said("verified");
+    listening.interrupt();
+    expect((await listening.ended).stdout).not.toContain("NOT AUTHENTIC");
+  });
+
+  test("waits for a service that is away, and misses nothing", async () => {
+    let away = false;
+    const flaky: typeof fetch = (input, init) => {
+      if (!away || !String(input).startsWith(service.baseUrl)) return fetch(input, init);
+      return Promise.reject(new TypeError("fetch failed", { cause: { code: "ECONNREFUSED" } }));
+    };
+    const args = ["listen", "--credentials", "partner.json", "--forward", local.place];
+    const listening = line.start(args, { fetch: flaky });
+    await listening.said("Forwarding to");
+    away = true;
+    await listening.said("Trying again");
+    await partner.run(sale());
+    away = false;
+    await listening.said("Connected again");
+    await listening.said("→ 204");
+    listening.interrupt();
+    expect(local.posts).toHaveLength(1);
+    expect((await listening.ended).code).toBe(0);
+  });
+});

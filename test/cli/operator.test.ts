@@ -1,0 +1,206 @@
+import { stat } from "node:fs/promises";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { sale } from "../support/commands.ts";
+import { operatorToken, startTestService, type TestPartner, type TestService } from "../support/service.ts";
+import { CommandLine } from "./command-line.ts";
+
+let service: TestService;
+let partner: TestPartner;
+let line: CommandLine;
+beforeAll(async () => {
+  service = await startTestService();
+  partner = await service.register({ retry: [1] });
+  line = new CommandLine({ PAYBELL_URL: service.baseUrl, PAYBELL_OPERATOR_TOKEN: operatorToken });
+  line.write("partner.json", { baseUrl: service.baseUrl, partnerId: partner.id, ...partner.secrets });
+});
+afterAll(async () => {
+  line.remove();
+  await service.stop();
+});
+
+async function ok(...args: string[]) {
+  const ran = await line.run(args);
+  expect(ran.code, ran.stderr).toBe(0);
+  return ran;
+}
+
+/** A notification of the partner, once it has been accepted. */
+async function acceptedNotification(merchantTransId: string): Promise<string> {
+  const { body } = await partner.run(sale({ merchantTransId }));
+  const { id } = body["notification"] as { id: string };
+  await partner.settled(id, "accepted");
+  return id;
+}
+
+describe("partner", () => {
+  const settings = ["--callback-addresses", "192.0.2.10/32", "--calling-addresses", "127.0.0.1/32", "192.0.2.0/24"];
+
+  test("add registers, and keeps the keys in a file for its owner, which the other commands read", async () => {
+    const added = await ok("partner", "add", "--name", "Shop", ...settings, "--cipher", "jwe", "--out", "shop.json");
+    expect(added.stdout).toContain("shop.json");
+    expect(added.stdout).not.toContain("pb_");
+    expect(((await stat(join(line.folder, "shop.json"))).mode & 0o777).toString(8)).toBe("600");
+
+    const own = { PAYBELL_OPERATOR_TOKEN: "", PAYBELL_URL: "" };
+    const shown = await line.run(["partner", "show", "--credentials", "shop.json", "--json"], { env: own });
+    expect(shown.json()).toMatchObject({
+      settings: { name: "Shop", cipher: "jwe", callingAddresses: ["127.0.0.1/32", "192.0.2.0/24"] },
+    });
+    const listed = await ok("partner", "list");
+    expect(listed.stdout).toContain("Shop");
+  });
+
+  test("add writes over no file, and leaves none where the service refuses", async () => {
+    line.write("there.json", "{}");
+    const there = await line.run(["partner", "add", "--name", "A", ...settings, "--out", "there.json"]);
+    expect([there.code, there.stderr]).toEqual([2, expect.stringContaining("exists already")]);
+    const refused = await line.run(["partner", "add", "--name", "A", "--out", "new.json"]);
+    expect(refused.code).toBe(3);
+    expect(refused.stderr).toContain("callbackAddresses");
+    await expect(stat(join(line.folder, "new.json"))).rejects.toThrow("ENOENT");
+    const { json } = await ok("partner", "list", "--json");
+    const { items } = json<{ items: { settings: { name: string } }[] }>();
+    expect(items.map((one) => one.settings.name)).not.toContain("A");
+  });
+
+  test("add takes the other settings from a file, and prints the keys without --out", async () => {
+    line.write("settings.json", { ordering: "none", timeZone: "UTC", retry: [7] });
+    const args = ["partner", "add", "--name", "B", ...settings, "--settings", "settings.json", "--json"];
+    const added = (await ok(...args, "--time-zone", "Asia/Ho_Chi_Minh")).json<Record<string, string>>();
+    expect(added["webhookSecret"]).toMatch(/^whsec_/);
+    const shown = await ok("partner", "show", added["partnerId"] ?? "", "--json");
+    expect(shown.json()).toMatchObject({ settings: { ordering: "none", retry: [7], timeZone: "Asia/Ho_Chi_Minh" } });
+    expect(shown.stdout).not.toContain(added["signingKey"]);
+  });
+
+  test("rotate replaces a key, shows it once, and names the overlap", async () => {
+    const args = ["partner", "rotate", "webhookSecret", "--partner", partner.id, "--overlap-hours", "1"];
+    const rotated = (await ok(...args, "--json")).json<Record<string, string>>();
+    expect(rotated["secret"]).toMatch(/^whsec_/);
+    const filed = await ok(...args, "--out", "rotated.json");
+    expect(filed.stdout).not.toContain("whsec_");
+    const shown = await ok("partner", "show", partner.id, "--json");
+    const { keys } = shown.json<{ keys: { id: string; kind: string }[] }>();
+    expect(keys.filter(({ kind }) => kind === "webhookSecret").length).toBeGreaterThan(1);
+
+    const unknown = await line.run(["partner", "rotate", "masterKey", "--partner", partner.id]);
+    expect([unknown.code, unknown.stderr]).toEqual([2, expect.stringContaining("encryptionKey")]);
+    expect((await line.run([...args.slice(0, -1), "1000"])).code).toBe(2);
+  });
+});
+
+describe("notifications", () => {
+  test("list and show find what somebody quotes, with its attempts", async () => {
+    const id = await acceptedNotification("quoted-1");
+    const listed = await ok("notifications", "list", "--q", "quoted-1");
+    expect(listed.stdout).toContain(id);
+    const shown = await ok("notifications", "show", id);
+    expect(shown.stdout).toContain(`→ ${partner.server.url}  204`);
+    expect(shown.stdout).toMatch(/accepted at .*, attempt 1/);
+  });
+
+  test("show --json gives open what it takes", async () => {
+    const id = await acceptedNotification("opened-1");
+    const shown = await ok("notifications", "show", id, "--json", "--credentials", "partner.json");
+    const opened = await line.run(["open", "-", "--credentials", "partner.json"], { stdin: shown.stdout });
+    expect(opened.code, opened.stdout).toBe(0);
+    expect(opened.stdout).toContain('"merchantTransId": "opened-1"');
+    const bare = await ok("notifications", "show", id, "--json", "--no-sealed", "--credentials", "partner.json");
+    expect(bare.json()).not.toHaveProperty("sealed");
+  });
+
+  test("a partner lists its own in their order, page by page, and cannot search", async () => {
+    const ids = [await acceptedNotification("mine-1"), await acceptedNotification("mine-2")];
+    const as = ["--as", "partner", "--credentials", "partner.json"];
+    const all = await ok("notifications", "list", ...as, "--limit", "500", "--json");
+    const { items } = all.json<{ items: { id: string }[] }>();
+    expect(items.map(({ id }) => id).slice(-2)).toEqual(ids);
+    const first = (await ok("notifications", "list", ...as, "--limit", "1", "--json")).json<{ next: string }>();
+    const rest = await ok("notifications", "list", ...as, "--after", first.next, "--limit", "500", "--json");
+    expect(rest.json<{ items: unknown[] }>().items).toHaveLength(items.length - 1);
+    expect((await line.run(["notifications", "list", ...as, "--q", "x"])).code).toBe(2);
+  });
+
+  test("redeliver sends by id, says which it could not, and by filter what is parked", async () => {
+    const id = await acceptedNotification("again-1");
+    const seen = partner.server.deliveries.length;
+    const stranger = "01a1fc4e-6d3c-700f-874e-0ad9ef58793d";
+    const ran = await line.run(["notifications", "redeliver", id, stranger, "--credentials", "partner.json", "--json"]);
+    expect(ran.code).toBe(1);
+    expect(ran.json()).toMatchObject({ redelivered: 1, pending: 0, refused: [{ id: stranger, code: "not_found" }] });
+    await partner.server.until((all) => all.length > seen);
+
+    partner.server.answers(400, 400);
+    const { body } = await partner.run(sale());
+    const parked = (body["notification"] as { id: string }).id;
+    await partner.settled(parked, "parked");
+    expect((await line.run(["notifications", "show", parked])).code).toBe(1);
+    const counted = await ok("notifications", "redeliver", "--state", "parked", "--dry-run", "--json");
+    expect(counted.json()).toMatchObject({
+      matched: 1,
+      redelivered: 0,
+      partners: [{ partner: partner.id, matched: 1 }],
+    });
+    const again = await ok("notifications", "redeliver", "--state", "parked", "--json");
+    expect(again.json()).toMatchObject({ matched: 1, redelivered: 1 });
+    await partner.settled(parked, "accepted");
+  });
+
+  test.each([
+    [[], "which notifications"],
+    [["x", "--state", "parked"], "exclude each other"],
+    [["--state", "accepted"], "since a time"],
+  ])("redeliver %j ends with 2", async (args, word) => {
+    const { code, stderr } = await line.run(["notifications", "redeliver", ...args]);
+    expect([code, stderr]).toEqual([2, expect.stringContaining(word)]);
+  });
+});
+
+describe("status", () => {
+  test("tells readiness, backlog, failing endpoints and keys that end", async () => {
+    const { id } = await service.register({ name: "Rotating" });
+    await ok("partner", "rotate", "apiKey", "--partner", id, "--overlap-hours", "48");
+    const { ready, backlog, endpoints, keysEnding, partners } = (await ok("status", "--json")).json<{
+      ready: boolean;
+      backlog: { pending: number };
+      endpoints: unknown[];
+      keysEnding: { kind: string; partner: string }[];
+      partners: { total: number };
+    }>();
+    expect({ ready, endpoints }).toEqual({ ready: true, endpoints: [] });
+    expect(backlog.pending).toBeGreaterThanOrEqual(0);
+    expect(partners.total).toBeGreaterThan(1);
+    expect(keysEnding).toContainEqual(expect.objectContaining({ kind: "apiKey", partner: "Rotating" }));
+    const within = await ok("status", "--keys-within", "1", "--json");
+    expect(within.json<{ keysEnding: { partner: string }[] }>().keysEnding.map((one) => one.partner)).not.toContain(
+      "Rotating",
+    );
+    expect((await ok("status")).stdout).toContain("Ready");
+  });
+
+  test("names an endpoint that is open, and the partner whose it is", async () => {
+    const gone = await service.register({ name: "Gone" });
+    gone.server.answersAlways(410);
+    await gone.run(sale());
+    await gone.server.next(1);
+    const found = await eventuallyOpen(gone.id);
+    expect(found).toContain("gone");
+  });
+
+  async function eventuallyOpen(partnerId: string): Promise<string> {
+    for (;;) {
+      const { stdout } = await ok("status");
+      if (stdout.includes(partnerId) && stdout.includes("open or gone")) return stdout;
+    }
+  }
+
+  test("that is not ready ends with 1", async () => {
+    const answer = { ready: false, checks: { database: { ok: false, detail: "does not answer" } } };
+    const unready: typeof fetch = (input, init) =>
+      String(input).endsWith("/readyz") ? Promise.resolve(Response.json(answer, { status: 503 })) : fetch(input, init);
+    const { code, stdout } = await line.run(["status"], { fetch: unready });
+    expect(code).toBe(1);
+    expect(stdout).toContain("✗  database  does not answer");
+  });
+});
