@@ -7,6 +7,7 @@ import { errorsReference } from "./generate/errors.ts";
 import { fieldsReference } from "./generate/fields.ts";
 import { metricsReference } from "./generate/metrics.ts";
 import { openApiReference } from "./generate/openapi.ts";
+import { receiverErrorsReference } from "./generate/receiver-errors.ts";
 import { settingsReference } from "./generate/settings.ts";
 import { signingReference } from "./generate/signing.ts";
 import { statesReference } from "./generate/states.ts";
@@ -22,6 +23,7 @@ export const generators: readonly Generator[] = [
   metricsReference,
   statesReference,
   vectorsReference,
+  receiverErrorsReference,
   openApiReference,
   partnerApi,
 ];

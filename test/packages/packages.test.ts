@@ -1,10 +1,12 @@
-import { cpSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { listPackages, type Package } from "../../scripts/build/packages.ts";
 import { findNodes, type NodeFound, runsOn } from "./nodes.ts";
 import { importedPackages, installAll, type Packed, packAll, repository, run } from "./project.ts";
+import { findRuntimes } from "./runtimes.ts";
+import { loadedBytes } from "./size.ts";
 
 const nodes = await findNodes(process.env["PATH"] ?? "");
 const packages = listPackages(repository);
@@ -54,6 +56,72 @@ test("ships no code that imports what the package does not depend on", () => {
   expect(partner && [...importedPackages(directory, partner)]).toEqual(["@paybell/contract"]);
 });
 
+describe("the size of what a partner gets", () => {
+  /** For the frameworks and databases of a partner's own, and for tests. */
+  const forSome =
+    /^dist\/(node|express|fastify|fetch|hono|next|exchange|read-stream|testing|sample|stores\/(?!store|memory|turns))/;
+
+  function bytesOf(folder: string, of: (file: string) => boolean): number {
+    const one = packed.find(({ package: { folder: name } }) => name === folder);
+    const files = (one?.files ?? []).filter((file) => !file.endsWith("/") && of(file));
+    expect(files.length).toBeGreaterThan(3);
+    return files.reduce((sum, file) => sum + statSync(join(project, "node_modules/@paybell", folder, file)).size, 0);
+  }
+
+  test("a process that receives loads at most 40 kB, contract included; so has the partner's own code", async () => {
+    expect(await loadedBytes(project, ["@paybell/partner"])).toBeLessThanOrEqual(40_000);
+    expect(bytesOf("partner", (file) => file.endsWith(".js") && !forSome.test(file))).toBeLessThanOrEqual(40_000);
+  });
+
+  test("is what the README says, within a twentieth", async () => {
+    const readme = readFileSync(join(repository, "packages/partner/README.md"), "utf8");
+    const stated = (label: string) => {
+      const cell = readme
+        .split("\n")
+        .find((line) => line.startsWith(`| ${label}`))
+        ?.split("|")[2];
+      return Number(cell?.trim().replace(" kB", "")) * 1000;
+    };
+    const within = (label: string, bytes: number) => {
+      expect(Math.abs(stated(label) - bytes) / bytes, `${label}: ${bytes} bytes`).toBeLessThan(0.05);
+    };
+    within("loaded to receive", await loadedBytes(project, ["@paybell/partner"]));
+    within("loaded to receive by node:http", await loadedBytes(project, ["@paybell/partner", "@paybell/partner/node"]));
+    within(
+      "installed: code of @paybell/partner",
+      bytesOf("partner", (file) => file.endsWith(".js")),
+    );
+    within(
+      "installed: types of @paybell/partner",
+      bytesOf("partner", (file) => file.endsWith(".d.ts")),
+    );
+    within(
+      "installed: @paybell/contract",
+      bytesOf("contract", () => true),
+    );
+  });
+});
+
+describe.each(findRuntimes(process.env["PATH"] ?? ""))("on $name", ({ name, command }) => {
+  test("the published vectors come out as on Node, and a POST is answered", async (context) => {
+    if (command === undefined) {
+      process.stderr.write(`NOT TRIED on ${name}, which is not installed (npm install ${name.toLowerCase()})\n`);
+      context.skip(`${name} is not installed`);
+      return;
+    }
+    await expectVectors(command);
+  });
+});
+
+/** What the vectors come to when the installed package opens them. */
+async function expectVectors([executable, ...args]: readonly [string, ...string[]]): Promise<void> {
+  const vectors = join(repository, "docs/partner/vectors.json");
+  const { stdout } = await run(executable, [...args, "vectors.mjs", vectors], { cwd: project });
+  const { tried, ...came } = JSON.parse(stdout);
+  expect(came).toEqual({ wrong: [], statuses: [204, 400, 400], handled: 1 });
+  expect(tried).toBeGreaterThan(140);
+}
+
 describe.each(nodes)("on Node $version", (node) => {
   test.each(packages.filter(({ manifest }) => runsOn(manifest.engines.node, node)).flatMap(entriesOf))(
     "%s gives the same names by import and by require as its source",
@@ -81,6 +149,10 @@ describe.each(nodes)("on Node $version", (node) => {
       const { stdout } = await run(node.path, [file], { cwd: project });
       expect(JSON.parse(stdout), file).toEqual(expected);
     }
+  });
+
+  test("the published vectors come out right, and a POST is answered", async () => {
+    await expectVectors([node.path]);
   });
 
   test.each(packages.filter(({ manifest }) => manifest.bin !== undefined))(

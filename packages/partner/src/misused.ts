@@ -3,8 +3,36 @@ import { PaybellError } from "./paybell-error.ts";
 const environment = "Is the environment variable set in this process?";
 const asShown = "Give it exactly as registration showed it.";
 
+/** Which mistake it is. */
+export type MisusedReason =
+  | "missing_key"
+  | "empty_key"
+  | "key_not_text"
+  | "no_key_version"
+  | "hexadecimal_key"
+  | "key_encoded_twice"
+  | "base64url_key"
+  | "white_space_in_key"
+  | "key_not_base64"
+  | "key_length"
+  | "webhook_secret_as_key"
+  | "api_key_as_key"
+  | "no_whsec_prefix"
+  | "two_whsec_prefixes"
+  | "shared_key"
+  | "missing_await"
+  | "unknown_option"
+  | "wrong_option"
+  | "headers_given_up"
+  | "no_address"
+  | "not_raw"
+  | "no_headers"
+  | "no_receiver"
+  | "no_function"
+  | "body_already_read";
+
 /** Every mistake of your own that can be told: what is wrong, and what to do about it. */
-export const misuses = {
+export const misuses: Readonly<Record<MisusedReason, readonly [meaning: string, remedy: string]>> = {
   missing_key: ["is missing", environment],
   empty_key: ["is empty", environment],
   key_not_text: ["is neither text nor a list of versions", "Give base64 text or [{ id, key }], both as text."],
@@ -39,10 +67,7 @@ export const misuses = {
   no_receiver: ["The handler's first argument is no receiver", "Make one: receiver({ encryptionKey, … })."],
   no_function: ["The handler's second argument is no function", "Give it what is to happen with an IPN."],
   body_already_read: ["Something read the body before the handler did", "Let the handler read it."],
-} as const satisfies Readonly<Record<string, readonly [meaning: string, remedy: string]>>;
-
-/** Which mistake it is. */
-export type MisusedReason = keyof typeof misuses;
+};
 
 /** A mistake in your code or configuration, found where it was made. It never holds the value of a key. */
 export class Misused extends PaybellError {

@@ -15,7 +15,8 @@ describe("reading a body", () => {
 
   it("reads up to the bound, and not one byte more", async () => {
     const most = Buffer.alloc(bodyBytesMax);
-    expect(await readStream(Readable.from([most]))).toEqual({ body: most });
+    const read = await readStream(Readable.from([most]));
+    expect("body" in read && most.equals(Buffer.from(read.body))).toBe(true);
     expect(await readStream(Readable.from([most, Buffer.alloc(1)]))).toEqual({ failed: "too_large" });
   });
 

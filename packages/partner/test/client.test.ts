@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
-import { ApiError, CursorRefused, catchUp, client, deduplicate, memoryStore, receiver } from "@paybell/partner";
+import { deduplicate, memoryStore, receiver } from "@paybell/partner";
+import { ApiError, CursorRefused, catchUp, client } from "@paybell/partner/client";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { startTestService, type TestPartner, type TestService } from "../../../test/support/service.ts";
 

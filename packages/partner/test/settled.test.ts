@@ -1,5 +1,7 @@
 import { randomUUID } from "node:crypto";
-import { type CardIpn, catchUp, client, type Reconciliation, receiver, reconcile } from "@paybell/partner";
+import { type CardIpn, receiver } from "@paybell/partner";
+import { catchUp, client } from "@paybell/partner/client";
+import { type Reconciliation, reconcile } from "@paybell/partner/reconcile";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { startTestService, type TestService } from "../../../test/support/service.ts";
 
