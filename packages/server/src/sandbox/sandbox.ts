@@ -1,10 +1,7 @@
-import type { KeyObject } from "node:crypto";
 import { resolve } from "node:path";
-import type { Cipher } from "@paybell/contract";
 import { SimulatedAcquirer } from "../acquirer/simulator/simulator.ts";
 import { type Service, startService } from "../app.ts";
 import type { Config } from "../config.ts";
-import { idTimeMs, isUuidV7 } from "../ids.ts";
 import type { Log } from "../log.ts";
 import type { Partner } from "../partners/partner.ts";
 import { startEmbeddedPostgres } from "../postgres/embedded.ts";
@@ -17,16 +14,9 @@ import {
   sandboxMasterKey,
   writeCredentials,
 } from "./credentials.ts";
-import { type SandboxReceiver, startReceiver } from "./receiver.ts";
-import {
-  bannerLines,
-  failedAttemptLines,
-  failedLines,
-  ipnLines,
-  type Look,
-  refusedLines,
-  reversalLines,
-} from "./story.ts";
+import { followKeys, keyTexts } from "./follow-keys.ts";
+import { bannerLines, failedAttemptLines, type Look, reversalLines } from "./story.ts";
+import { startToldReceiver } from "./told-receiver.ts";
 
 export interface SandboxOptions {
   readonly config: Config;
@@ -50,7 +40,6 @@ export interface Sandbox {
 
 const hosts = ["127.0.0.1", "::1"];
 const loopback = ["127.0.0.0/8", "::1/128"];
-const followKeysEveryMs = 500;
 
 /**
  * The service on its own PostgreSQL with one partner and that partner's real HTTPS receiver, for this machine alone.
@@ -91,7 +80,7 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
 
     const { partner, secrets } = await sandboxPartner(service, before);
     const cipherNow = () => (service.directory.peek(partner.id) ?? partner).settings.cipher;
-    const receiver = await startSandboxReceiver(home, partner, before?.receiverUrl, cipherNow, options);
+    const receiver = await startToldReceiver({ home, partner, lastUrl: before?.receiverUrl, cipherNow, look, tell });
     closing.push(() => receiver.close());
     if (partner.settings.callBackUrl === null || partner.settings.callBackUrl === before?.receiverUrl) {
       if (partner.settings.callBackUrl !== receiver.url)
@@ -107,7 +96,7 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
       receiverUrl: receiver.url,
     };
     await writeCredentials(home, credentials);
-    const stopFollowing = followKeys(service, partner, receiver, (keys) =>
+    const stopFollowing = followKeys(service.directory, partner, receiver, (keys) =>
       writeCredentials(home, { ...credentials, ...keys }),
     );
 
@@ -162,84 +151,4 @@ async function sandboxPartner(
   const registered = await service.directory.find(partner.id);
   if (registered === undefined) throw new Error("The sandbox partner was registered and cannot be found.");
   return { partner: registered, secrets };
-}
-
-async function startSandboxReceiver(
-  home: string,
-  partner: Partner,
-  lastUrl: string | undefined,
-  cipherNow: () => Cipher,
-  { look, tell }: SandboxOptions,
-): Promise<SandboxReceiver> {
-  const start = {
-    home,
-    keys: receiverKeys(partner),
-    onIpn: (received: Parameters<typeof ipnLines>[0]["received"]) => {
-      const { id } = received.ipn;
-      // Our own ids tell when the command came; one that a switch gave may not.
-      const afterCommandMs = isUuidV7(id) ? { afterCommandMs: Math.max(0, Date.now() - idTimeMs(id)) } : {};
-      tell(ipnLines({ received, cipher: cipherNow(), ...afterCommandMs }, look));
-    },
-    onRefused: (refused: Parameters<typeof refusedLines>[0]) => tell(refusedLines(refused, look)),
-    onFailed: (failed: Parameters<typeof failedLines>[0]) => tell(failedLines(failed, look)),
-  };
-  // What is still pending goes to the port of the last start.
-  const port = lastUrl === undefined ? 0 : Number(new URL(lastUrl).port);
-  try {
-    return await startReceiver({ ...start, port });
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "EADDRINUSE" || port === 0) throw error;
-    return startReceiver({ ...start, port: 0 });
-  }
-}
-
-/**
- * The sandbox keeps both sides' keys: its receiver follows every change of the partner at once, as a real one could
- * not.
- */
-function followKeys(
-  service: Service,
-  first: Partner,
-  receiver: SandboxReceiver,
-  changed: (keys: KeyTexts) => Promise<void>,
-): () => void {
-  let current = first;
-  const timer = setInterval(() => {
-    const partner = service.directory.peek(first.id);
-    if (partner === undefined || partner === current) return;
-    receiver.changeKeys(receiverKeys(partner, current));
-    current = partner;
-    void changed(keyTexts(partner));
-  }, followKeysEveryMs);
-  return () => clearInterval(timer);
-}
-
-type KeyTexts = Pick<SandboxCredentials, "encryptionKey" | "signingKey" | "webhookSecret">;
-
-function keyTexts({ keys }: Partner): KeyTexts {
-  const [webhook] = keys.webhook;
-  return {
-    encryptionKey: textOf(keys.encryption.key),
-    signingKey: textOf(keys.signing.key),
-    webhookSecret: webhook === undefined ? "" : `whsec_${textOf(webhook.key)}`,
-  };
-}
-
-/** What is on its way was sealed with the keys that stood before. */
-function receiverKeys(partner: Partner, before: Partner = partner) {
-  const { cipher, encoding, signing } = partner.settings;
-  const [now, then] = [keyTexts(partner), keyTexts(before)];
-  const both = (name: keyof KeyTexts) => [...new Set([now[name], then[name]])].map((key) => ({ key }));
-  return {
-    encryptionKey: both("encryptionKey"),
-    signingKey: both("signingKey"),
-    webhookSecret: both("webhookSecret"),
-    cipher,
-    encoding,
-    signing,
-  };
-}
-
-function textOf(key: KeyObject): string {
-  return key.export().toString("base64");
 }

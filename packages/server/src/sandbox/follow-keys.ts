@@ -1,0 +1,57 @@
+import type { KeyObject } from "node:crypto";
+import type { Partner, PartnerDirectory } from "../partners/partner.ts";
+import type { SandboxCredentials } from "./credentials.ts";
+import type { SandboxReceiver } from "./receiver.ts";
+
+const followKeysEveryMs = 500;
+
+/**
+ * The sandbox keeps both sides' keys: its receiver follows every change of the partner at once, as a real one could
+ * not.
+ */
+export function followKeys(
+  directory: Pick<PartnerDirectory, "peek">,
+  first: Partner,
+  receiver: SandboxReceiver,
+  changed: (keys: KeyTexts) => Promise<void>,
+): () => void {
+  let current = first;
+  const timer = setInterval(() => {
+    const partner = directory.peek(first.id);
+    if (partner === undefined || partner === current) return;
+    receiver.changeKeys(receiverKeys(partner, current));
+    current = partner;
+    void changed(keyTexts(partner));
+  }, followKeysEveryMs);
+  return () => clearInterval(timer);
+}
+
+type KeyTexts = Pick<SandboxCredentials, "encryptionKey" | "signingKey" | "webhookSecret">;
+
+export function keyTexts({ keys }: Partner): KeyTexts {
+  const [webhook] = keys.webhook;
+  return {
+    encryptionKey: textOf(keys.encryption.key),
+    signingKey: textOf(keys.signing.key),
+    webhookSecret: webhook === undefined ? "" : `whsec_${textOf(webhook.key)}`,
+  };
+}
+
+/** What is on its way was sealed with the keys that stood before. */
+export function receiverKeys(partner: Partner, before: Partner = partner) {
+  const { cipher, encoding, signing } = partner.settings;
+  const [now, then] = [keyTexts(partner), keyTexts(before)];
+  const both = (name: keyof KeyTexts) => [...new Set([now[name], then[name]])].map((key) => ({ key }));
+  return {
+    encryptionKey: both("encryptionKey"),
+    signingKey: both("signingKey"),
+    webhookSecret: both("webhookSecret"),
+    cipher,
+    encoding,
+    signing,
+  };
+}
+
+function textOf(key: KeyObject): string {
+  return key.export().toString("base64");
+}
