@@ -57,8 +57,10 @@ for (const { name, source, find } of languages) {
     const runtime = await find();
     if ("missing" in runtime) return skip(`${name} was not run: ${runtime.missing}`);
 
+    const folder = join(copy, dirname(link));
+    runtime.adapt?.(folder);
     const [program = "", ...args] = command.split(" ");
-    const { exitCode, stdout } = await run([program, ...args], { cwd: join(copy, dirname(link)), timeoutMs });
+    const { exitCode, stdout } = await run([program, ...args], { cwd: folder, timeoutMs });
 
     expect(stdout).toMatch(/^(?:ok .*\n)+$/);
     expect(exitCode).toBe(0);

@@ -1,4 +1,4 @@
-import { cpSync } from "node:fs";
+import { cpSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type Command, run } from "./programs.ts";
 
@@ -14,6 +14,8 @@ export type Found = { readonly missing: string } | Runtime;
 
 export interface Runtime {
   readonly version: string;
+  /** Makes a copy of the receiver's folder fit what this machine has. */
+  adapt?(folder: string): void;
   build(out: string): Command | undefined;
   vectors(out: string, file: string): Command;
   /** Reads `agreement`, listens on `port`, keeps its inbox in the folder that it is started in. */
@@ -101,13 +103,19 @@ const csharp: Language = {
     if (version === undefined || !isAtLeast([8, 0], version))
       return { missing: "no .NET SDK 8 or newer (not in Debian)" };
     const program = (out: string) => join(out, "bin/receiver.dll");
+    // An SDK brings what its own framework needs; that of an older one would have to be fetched.
+    const adapt = (folder: string) => {
+      const project = join(folder, "receiver.csproj");
+      const text = readFileSync(project, "utf8");
+      writeFileSync(project, text.replace(/net\d+\.0/, `net${version.split(".")[0]}.0`));
+    };
     return {
       version: `.NET ${version}`,
+      adapt,
       build(out) {
         cpSync(join(receivers, "csharp"), out, { recursive: true });
-        // An SDK brings what its own framework needs; that of an older one would have to be fetched.
-        const framework = `-p:TargetFramework=net${version.split(".")[0]}.0`;
-        return ["dotnet", "build", join(out, "receiver.csproj"), "-c", "Release", "-o", join(out, "bin"), framework];
+        adapt(out);
+        return ["dotnet", "build", join(out, "receiver.csproj"), "-c", "Release", "-o", join(out, "bin")];
       },
       vectors: (out, file) => ["dotnet", program(out), "--vectors", file],
       serve: (out, agreement) => ["dotnet", program(out), agreement],

@@ -434,5 +434,11 @@ func main() {
 	if err := readJSON(os.Args[1], agreed); err != nil {
 		log.Fatal(err)
 	}
+	for _, one := range agreed.EncryptionKeys { // a wrong key is found now, not with the first IPN
+		key(one.Key)
+	}
+	for _, text := range slices.Concat(agreed.SigningKeys, agreed.WebhookSecrets) {
+		key(text)
+	}
 	log.Fatal(serve(agreed))
 }
