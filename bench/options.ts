@@ -77,7 +77,7 @@ const modes = {
   },
   quick: {
     rounds: 5,
-    roundMs: 1_500,
+    roundMs: 1_300,
     calibrateMs: 700,
     latencyWindows: 5,
     latencyWindowMs: 3_000,

@@ -117,7 +117,6 @@ export function summary(result: BenchResult): Readonly<Record<string, number | n
     engine_bullmq_ratio: of("engine", "bullmq"),
     latency_p50_ms: rounded(result.latency?.p50Ms, 2),
     latency_p99_ms: rounded(result.latency?.p99Ms, 2),
-    sale_p50_ms: rounded(result.saleLatency?.p50Ms, 2),
   };
 }
 

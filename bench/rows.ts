@@ -1,3 +1,5 @@
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
 import type { ContenderMethods, RoundOutcome, Setting } from "./contender.ts";
 import type { RowName } from "./options.ts";
 import { type Process, startProcess } from "./processes/channel.ts";
@@ -35,7 +37,7 @@ export const contenders: readonly Contender[] = [
   },
   {
     name: "bullmq",
-    label: "BullMQ on Redis",
+    label: "BullMQ <version> on Redis",
     file: here("bullmq.ts"),
     settings: [
       { batch: 16, concurrency: 64 },
@@ -47,7 +49,7 @@ export const contenders: readonly Contender[] = [
   },
   {
     name: "graphile-worker",
-    label: "graphile-worker",
+    label: "graphile-worker <version>",
     file: here("graphile-worker.ts"),
     settings: [
       { batch: 32, concurrency: 32, localQueue: 100 },
@@ -59,7 +61,7 @@ export const contenders: readonly Contender[] = [
   },
   {
     name: "pg-boss",
-    label: "pg-boss",
+    label: "pg-boss <version>",
     file: here("pg-boss.ts"),
     settings: [
       { batch: 64, fetch: 50, loops: 4 },
@@ -97,7 +99,15 @@ export async function openContender(
   const process = await openOne(contender, around, best, settings.length);
   cleanup.add(() => process.stop());
   const setting = `${describe(best)}${calibrateMs > 0 ? `, best of ${settings.length}` : ""}`;
-  return { name, label, setting, round: (durationMs) => process.ask("round", { durationMs }) };
+  const shown = name === "raw" ? label : label.replace("<version>", await installedVersion(name));
+  return { name, label: shown, setting, round: (durationMs) => process.ask("round", { durationMs }) };
+}
+
+/** A peer's row is called as its package is. */
+async function installedVersion(name: string): Promise<string> {
+  const path = join(import.meta.dirname, "../node_modules", name, "package.json");
+  const { version } = JSON.parse(await readFile(path, "utf8")) as { readonly version: string };
+  return version;
 }
 
 async function openOne(
