@@ -7,6 +7,7 @@ import type { Config } from "../config.ts";
 import type { Log } from "../log.ts";
 import { MasterKey } from "../partners/master-key.ts";
 import { type EmbeddedPostgres, startEmbeddedPostgres } from "../postgres/embedded.ts";
+import { requireFreePort } from "./port.ts";
 import { writePrivately } from "./private-file.ts";
 
 export interface Served {
@@ -24,6 +25,8 @@ export async function serve(config: Config, log: Log): Promise<Served> {
   const { masterKey, databaseUrl } = config;
   if (masterKey === null) throw new Error("PAYBELL_MASTER_KEY is required.");
   const home = resolve(config.home);
+  const hosts = [config.host];
+  await requireFreePort(hosts, config.port, home);
   const embedded =
     databaseUrl === null ? await startEmbeddedPostgres({ home, log: (line) => log.info(line) }) : undefined;
   try {
@@ -37,7 +40,7 @@ export async function serve(config: Config, log: Log): Promise<Served> {
       acquirerName: "simulator: no card is charged",
       log,
       sandbox: false,
-      hosts: [config.host],
+      hosts,
       callbackCas: config.callbackCaFile === null ? [] : [await readFile(config.callbackCaFile, "utf8")],
     });
     const urls = await service.listen().catch(async (error: unknown) => {

@@ -1,5 +1,6 @@
 import { resolve } from "node:path";
 import { SimulatedAcquirer } from "../acquirer/simulator/simulator.ts";
+import { requireFreePort } from "../app/port.ts";
 import { type Service, startService } from "../app.ts";
 import type { Config } from "../config.ts";
 import type { Log } from "../log.ts";
@@ -48,6 +49,7 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
   const { config, log, look, tell } = options;
   const startedMs = performance.now();
   const home = resolve(options.workingDirectory, config.home);
+  await requireFreePort(hosts, config.port, home);
   const postgres = await startEmbeddedPostgres({ home, log: (line) => log.info(line) });
   const closing: (() => Promise<unknown>)[] = [() => postgres.stop()];
   try {

