@@ -13,8 +13,8 @@ export function receiverErrorsReference(): GeneratedFile {
     text: markdown(
       "What the receiver's errors mean",
       "Everything that `receiver()`, `open()` and the handlers throw or log is a `PaybellError`: `code` says whose " +
-        "mistake it is, `reason` which one, `remedy` what to do. A reason is never renamed. Whoever POSTs sees none of " +
-        "this.",
+        "mistake it is, `reason` which one, `remedy` what to do. A reason is never renamed. Whoever POSTs sees none " +
+        "of this.",
       "## not_authentic",
       "`IpnRefused`, thrown by `open()`. Its message, its stack and its JSON are always the same, and every handler " +
         "answers 400 (413 for `too_large`). `reason`, `remedy` and `hint` (what was found, and the remedy) are for " +

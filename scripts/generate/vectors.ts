@@ -1,4 +1,5 @@
 import { deliveryVectors } from "../../packages/contract/scripts/vectors/deliveries.ts";
+import { freshnessSecondsDefault } from "../../packages/partner/src/options.ts";
 import type { GeneratedFile } from "./document.ts";
 
 const description = [
@@ -24,6 +25,6 @@ const description = [
 
 /** What receivers in other languages are held against: whole POSTs, to be accepted or refused. */
 export function vectorsReference(): GeneratedFile {
-  const content = { description, contract: "1", freshnessSeconds: 300, vectors: deliveryVectors() };
+  const content = { description, contract: "1", freshnessSeconds: freshnessSecondsDefault, vectors: deliveryVectors() };
   return { path: "docs/partner/vectors.json", text: `${JSON.stringify(content, undefined, 2)}\n` };
 }

@@ -6,7 +6,7 @@ import { listPackages, type Package } from "../../scripts/build/packages.ts";
 import { findNodes, type NodeFound, runsOn } from "./nodes.ts";
 import { importedPackages, installAll, type Packed, packAll, repository, run } from "./project.ts";
 import { findRuntimes } from "./runtimes.ts";
-import { loadedBytes } from "./size.ts";
+import { loaded } from "./size.ts";
 
 const nodes = await findNodes(process.env["PATH"] ?? "");
 const packages = listPackages(repository);
@@ -56,7 +56,7 @@ test("ships no code that imports what the package does not depend on", () => {
   expect(partner && [...importedPackages(directory, partner)]).toEqual(["@paybell/contract"]);
 });
 
-describe("the size of what a partner gets", () => {
+describe("what a partner gets", () => {
   /** For the frameworks and databases of a partner's own, and for tests. */
   const forSome =
     /^dist\/(node|express|fastify|fetch|hono|next|exchange|read-stream|testing|sample|stores\/(?!store|memory|turns))/;
@@ -69,8 +69,13 @@ describe("the size of what a partner gets", () => {
   }
 
   test("a process that receives loads at most 40 kB, contract included; so has the partner's own code", async () => {
-    expect(await loadedBytes(project, ["@paybell/partner"])).toBeLessThanOrEqual(40_000);
+    expect((await loaded(project, ["@paybell/partner"])).bytes).toBeLessThanOrEqual(40_000);
     expect(bytesOf("partner", (file) => file.endsWith(".js") && !forSome.test(file))).toBeLessThanOrEqual(40_000);
+  });
+
+  test("is of Node the crypto and the buffers alone, which edge runtimes have", async () => {
+    const { builtins } = await loaded(project, ["@paybell/partner", "@paybell/partner/fetch", "@paybell/partner/hono"]);
+    expect(builtins).toEqual(["node:buffer", "node:crypto"]);
   });
 
   test("is what the README says, within a twentieth", async () => {
@@ -85,8 +90,11 @@ describe("the size of what a partner gets", () => {
     const within = (label: string, bytes: number) => {
       expect(Math.abs(stated(label) - bytes) / bytes, `${label}: ${bytes} bytes`).toBeLessThan(0.05);
     };
-    within("loaded to receive", await loadedBytes(project, ["@paybell/partner"]));
-    within("loaded to receive by node:http", await loadedBytes(project, ["@paybell/partner", "@paybell/partner/node"]));
+    within("loaded to receive", (await loaded(project, ["@paybell/partner"])).bytes);
+    within(
+      "loaded to receive by node:http",
+      (await loaded(project, ["@paybell/partner", "@paybell/partner/node"])).bytes,
+    );
     within(
       "installed: code of @paybell/partner",
       bytesOf("partner", (file) => file.endsWith(".js")),
