@@ -30,8 +30,13 @@ interface MessageHeader {
   readonly transactionId: string;
   readonly tid: string;
   readonly mid: string;
-  /** Six digits; a Reversal carries its original's. */
+  /** Six digits; a Reversal carries its original's. ISO 8583 field 11. */
   readonly traceNo: string;
+  /**
+   * When the message came into being, in UTC milliseconds: its transmission time (fields 7, 12, 13). A repeat has the
+   * same one, whichever process sends it.
+   */
+  readonly atMs: number;
   /** It was sent before and not answered: the acquirer must not act twice (ISO 8583: a repeat). */
   readonly repeat: boolean;
 }
@@ -56,15 +61,28 @@ export interface AuthorisationMessage extends MessageHeader, Money {
   readonly invoiceNo: string;
   /** Empty for a PreAuth, which belongs to no batch. */
   readonly batchNo: string;
-  /** Stands for the card; never stored, never logged. */
+  /** Stands for the card; never stored, never logged. No later message has it: a link whose host wants it keeps it. */
   readonly cardToken: string;
+  /** As given: how the card was read (field 22). */
+  readonly swipeType: string;
+  /** As given, or empty (field 14). */
+  readonly expDate: string;
 }
 
-/** How an acquirer knows an earlier transaction again. */
+/**
+ * How an acquirer knows an earlier message of the same terminal again: by its id where it keeps that, else by the
+ * elements that the message itself had (field 90), or by those of its answer.
+ */
 export interface OriginalReference {
   readonly transactionId: string;
+  /** It gives the message type and the processing code (field 3). */
+  readonly command: "SALE" | "PREAUTH" | "PREAUTH_COMPLETE" | "VOID";
   readonly traceNo: string;
+  /** Its transmission time. */
+  readonly atMs: number;
+  /** Field 38; empty where none was answered. */
   readonly approveCode: string;
+  /** Field 37; empty where none was answered. */
   readonly refId: string;
 }
 
@@ -90,10 +108,11 @@ export interface VoidMessage extends MessageHeader, Money {
  */
 export interface ReversalMessage extends MessageHeader, Money {
   readonly command: "REVERSAL";
-  readonly original: {
-    readonly transactionId: string;
-    readonly command: "SALE" | "PREAUTH" | "PREAUTH_COMPLETE" | "VOID";
-  };
+  /** Its original's. */
+  readonly invoiceNo: string;
+  /** Its original's; empty for what belongs to no batch. */
+  readonly batchNo: string;
+  readonly original: OriginalReference;
 }
 
 /** What a terminal's batch comes to, each side's own count: the acquirer answers 95 when its own differs. */

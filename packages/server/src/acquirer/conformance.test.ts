@@ -24,6 +24,27 @@ describe("the simulator with latency is an acquirer too: it", () => {
   acquirerConformance(test, { open: () => new SimulatedAcquirer({ ...strict(), latencyMs: 1 }), tokens });
 });
 
+/** A host that knows a message again by its data elements alone, as those of ISO 8583 do: it never sees our ids. */
+class ByDataElements extends SimulatedAcquirer {
+  override ask(...[message, options]: Parameters<Acquirer["ask"]>) {
+    const { tid, mid } = message;
+    const knownBy = ({ command, traceNo, atMs }: Pick<AcquirerMessage, "command" | "traceNo" | "atMs">) =>
+      [mid, tid, command, traceNo, atMs].join(" ");
+    const transactionId = knownBy(message);
+    if ("original" in message) {
+      const original = { ...message.original, transactionId: knownBy(message.original) };
+      return super.ask({ ...message, transactionId, original } as AcquirerMessage, options);
+    }
+    if (message.command !== "BATCH_UPLOAD") return super.ask({ ...message, transactionId }, options);
+    const uploaded = { ...message.uploaded, transactionId: knownBy(message.uploaded) };
+    return super.ask({ ...message, transactionId, uploaded }, options);
+  }
+}
+
+describe("a host that knows messages by their data elements is an acquirer too: it", () => {
+  acquirerConformance(test, { open: () => new ByDataElements(strict()), tokens });
+});
+
 /** Runs the suite without a runner: the names of the checks that fail. */
 async function failures(open: () => Acquirer): Promise<string[]> {
   const checks: { name: string; run: () => Promise<void> }[] = [];
@@ -132,8 +153,9 @@ describe("the conformance suite", () => {
 
   test("catches an acquirer that loses what is uploaded", async () => {
     const toLogon = (message: AcquirerMessage): AcquirerMessage => {
-      const { transactionId, tid, mid, traceNo, repeat, command } = message;
-      return command === "BATCH_UPLOAD" ? { command: "LOGON", transactionId, tid, mid, traceNo, repeat } : message;
+      const { transactionId, tid, mid, traceNo, atMs, repeat, command } = message;
+      const header = { transactionId, tid, mid, traceNo, atMs, repeat };
+      return command === "BATCH_UPLOAD" ? { command: "LOGON", ...header } : message;
     };
     expect(await failures(mistaking(toLogon))).toEqual(["settles by what was uploaded, after a mismatch"]);
   });

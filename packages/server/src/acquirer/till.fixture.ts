@@ -21,6 +21,8 @@ export const emptyTotals: BatchTotals = {
   voidTotalMinor: 0n,
 };
 
+const startMs = Date.UTC(2026, 0, 31, 9, 30);
+
 /** One terminal's messages, numbered as the ledger numbers them. It sends nothing and remembers nothing it sent. */
 export class Till {
   readonly mid = "M00000000000001";
@@ -35,11 +37,17 @@ export class Till {
   }
 
   sale(cardToken: string, amountMinor = 150_000n): AuthorisationMessage {
-    return { command: "SALE", ...this.#header(), ...this.#money(amountMinor), batchNo: this.batchNo, cardToken };
+    return {
+      command: "SALE",
+      ...this.#header(),
+      ...this.#money(amountMinor),
+      batchNo: this.batchNo,
+      ...card(cardToken),
+    };
   }
 
   preAuth(cardToken: string, amountMinor = 150_000n): AuthorisationMessage {
-    return { command: "PREAUTH", ...this.#header(), ...this.#money(amountMinor), batchNo: "", cardToken };
+    return { command: "PREAUTH", ...this.#header(), ...this.#money(amountMinor), batchNo: "", ...card(cardToken) };
   }
 
   complete(
@@ -58,9 +66,11 @@ export class Till {
     return { command: "VOID", ...this.#header(), ...this.#money(voided.amountMinor), batchNo, original };
   }
 
-  reversal({ transactionId, command, traceNo, amountMinor, currency }: TillMoneyMessage): ReversalMessage {
-    const original = { transactionId, command };
-    return { command: "REVERSAL", ...this.#header(), traceNo, amountMinor, currency, original };
+  reversal(reversed: TillMoneyMessage): ReversalMessage {
+    const { traceNo, amountMinor, currency, invoiceNo, batchNo } = reversed;
+    const original = referenceTo(reversed, { responseCode: "", approveCode: "", refId: "", tc: "" });
+    const money = { amountMinor, currency, invoiceNo };
+    return { command: "REVERSAL", ...this.#header(), traceNo, ...money, batchNo, original };
   }
 
   settlement(totals: BatchTotals): SettlementMessage {
@@ -89,7 +99,8 @@ export class Till {
     this.#messages += 1;
     const traceNo = this.#messages.toString().padStart(6, "0");
     const transactionId = `01980000-0000-7000-8${this.#number.toString().padStart(3, "0")}-000000${traceNo}`;
-    return { transactionId, tid: this.tid, mid: this.mid, traceNo, repeat: false };
+    const atMs = startMs + this.#messages * 1_000;
+    return { transactionId, tid: this.tid, mid: this.mid, traceNo, atMs, repeat: false };
   }
 
   #money(amountMinor: bigint) {
@@ -102,6 +113,11 @@ export function again<Message extends { readonly repeat: boolean }>(message: Mes
   return { ...message, repeat: true };
 }
 
-function referenceTo({ transactionId, traceNo }: TillMoneyMessage, answer: AcquirerAnswer): OriginalReference {
-  return { transactionId, traceNo, approveCode: answer.approveCode, refId: answer.refId };
+function referenceTo(message: TillMoneyMessage, { approveCode, refId }: AcquirerAnswer): OriginalReference {
+  const { transactionId, command, traceNo, atMs } = message;
+  return { transactionId, command, traceNo, atMs, approveCode, refId };
+}
+
+function card(cardToken: string) {
+  return { cardToken, swipeType: "C", expDate: "" };
 }

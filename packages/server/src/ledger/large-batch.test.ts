@@ -29,7 +29,8 @@ async function fillBatch(till: Till): Promise<void> {
     [first.id, sales],
   );
   const { tid, mid } = till;
-  const place = { tid, mid, batchNo: "000001", repeat: false, cardToken: "tok_approve" } as const;
+  const card = { cardToken: "tok_approve", swipeType: "C", expDate: "" };
+  const place = { tid, mid, batchNo: "000001", repeat: false, atMs: 0, ...card } as const;
   for (let nth = 2; nth <= sales; nth += 1) {
     const numbers = { traceNo: String(nth).padStart(6, "0"), invoiceNo: String(nth).padStart(6, "0") };
     const transactionId = `${first.id.slice(0, 24)}${nth.toString(16).padStart(12, "0")}`;

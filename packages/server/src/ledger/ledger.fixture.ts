@@ -371,7 +371,10 @@ export function bookStray({ bank }: World, { tid, mid }: Till, batchNo = "000001
     mid,
     batchNo,
     repeat: false,
+    atMs: 0,
     cardToken: "tok_approve",
+    swipeType: "C",
+    expDate: "",
     amountMinor: 1n,
     currency: "VND",
   });

@@ -34,6 +34,7 @@ import { beginVoid, completeVoid, type VoidFacts } from "../commands/void.ts";
 import { badFields } from "../errors.ts";
 import type { Partner } from "../partners/partner.ts";
 import type { Result } from "./completer.ts";
+import { headerOf, referable, referenceTo } from "./message.ts";
 import type { Init, TerminalTurn } from "./store.ts";
 import type { Transaction } from "./transaction.ts";
 
@@ -89,7 +90,15 @@ function saleProcedure(request: SaleRequest, start: TransactionStart): Procedure
     currency,
     refusal: onTerminal({ mid, entersBatchWith: entersBatch ? currency : null, money: true }),
     begin: (terminal) => beginSale(request, terminal, start),
-    message: (begun) => ({ command, ...numbersOf(begun), amountMinor, currency, cardToken: card.token }),
+    message: (begun) => ({
+      command,
+      ...numbersOf(begun),
+      amountMinor,
+      currency,
+      cardToken: card.token,
+      swipeType: card.swipeType,
+      expDate: card.expiry ?? "",
+    }),
   };
 }
 
@@ -111,7 +120,7 @@ function voidProcedure(request: VoidRequest, { start, original, preAuthDays }: P
       ...numbersOf(begun),
       amountMinor: money.amountMinor ?? 0n,
       currency: money.currency ?? "",
-      original: referenceTo(original),
+      original: originalReference(original),
     }),
   };
 }
@@ -139,7 +148,7 @@ function completeProcedure(request: PreAuthCompleteRequest, context: ProcedureCo
       ...numbersOf(begun),
       amountMinor,
       currency,
-      original: referenceTo(original),
+      original: originalReference(original),
     }),
   };
 }
@@ -191,7 +200,7 @@ function terminalProcedure(request: TerminalRequest, start: TransactionStart): P
     // An upload beside a settlement would upload what is being counted.
     refusal: onTerminal({ mid, entersBatchWith: null, money: uploads }),
     begin: (terminal) => (uploads ? beginBatchUpload(request, terminal, start) : beginLogon(request, terminal, start)),
-    message: uploads ? undefined : (begun) => ({ command: "LOGON", ...numbersOf(begun) }),
+    message: uploads ? undefined : (begun) => ({ command: "LOGON", ...headerOf(begun.fields) }),
   };
 }
 
@@ -262,26 +271,13 @@ function cardOf(original: Transaction | undefined) {
   return original.facts;
 }
 
-function referenceTo(original: Transaction | undefined): OriginalReference {
-  const { id, fields } = { id: original?.id ?? "", fields: original?.facts.fields ?? {} };
-  return {
-    transactionId: id,
-    traceNo: fields["traceNo"] ?? "",
-    approveCode: fields["approveCode"] ?? "",
-    refId: fields["refId"] ?? "",
-  };
+function originalReference(original: Transaction | undefined): OriginalReference {
+  if (original === undefined) throw new Error("What has no original refers to none.");
+  return referenceTo(referable(original.command), original.facts.fields);
 }
 
 function numbersOf({ fields }: Facts) {
-  return {
-    transactionId: fields["id"] ?? "",
-    tid: fields["tid"] ?? "",
-    mid: fields["mid"] ?? "",
-    traceNo: fields["traceNo"] ?? "",
-    invoiceNo: fields["invoiceNo"] ?? "",
-    batchNo: fields["batchNo"] ?? "",
-    repeat: false,
-  };
+  return { ...headerOf(fields), invoiceNo: fields["invoiceNo"] ?? "", batchNo: fields["batchNo"] ?? "" };
 }
 
 /** An empty text counts as absent. */

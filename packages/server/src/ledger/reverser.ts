@@ -4,6 +4,7 @@ import { type Acquirer, NoAnswer, NotSent, type ReversalMessage } from "../acqui
 import type { PartnerId, TransactionId } from "../ids.ts";
 import type { Completer } from "./completer.ts";
 import { backoffMs, DueWork } from "./due-work.ts";
+import { headerOf, referable, referenceTo } from "./message.ts";
 import { reversalResult } from "./procedure.ts";
 import type { TransactionStore } from "./store.ts";
 import type { Transaction } from "./transaction.ts";
@@ -29,6 +30,8 @@ export interface DueReversal {
   readonly transactionId: TransactionId;
   /** This one included. */
   readonly tries: number;
+  /** When it was first asked for. */
+  readonly queuedAtMs: number;
 }
 
 export interface EndedReversal {
@@ -127,21 +130,18 @@ export class Reverser {
   }
 }
 
-/** A Reversal carries its original's traceNo. */
-function messageOf(transaction: Transaction, due: DueReversal): ReversalMessage {
-  const { id, command, facts, amountMinor, currency } = transaction;
-  if (command !== "SALE" && command !== "PREAUTH" && command !== "PREAUTH_COMPLETE" && command !== "VOID") {
-    throw new Error(`A ${command} is never reversed.`);
-  }
+/** A Reversal carries its original's traceNo; its own time is that at which it was asked for. */
+function messageOf({ command, facts, amountMinor, currency }: Transaction, due: DueReversal): ReversalMessage {
+  const { fields } = facts;
   return {
     command: "REVERSAL",
-    transactionId: id,
-    tid: facts.fields["tid"] ?? "",
-    mid: facts.fields["mid"] ?? "",
-    traceNo: facts.fields["traceNo"] ?? "",
+    ...headerOf(fields),
+    atMs: due.queuedAtMs,
     repeat: due.tries > 1,
+    invoiceNo: fields["invoiceNo"] ?? "",
+    batchNo: fields["batchNo"] ?? "",
     amountMinor: amountMinor ?? 0n,
     currency: currency ?? "",
-    original: { transactionId: id, command },
+    original: referenceTo(referable(command), fields),
   };
 }

@@ -12,6 +12,7 @@ import { completeSettlement, freezeSettlement } from "../commands/settlement.ts"
 import type { PartnerId, TransactionId } from "../ids.ts";
 import type { Completer } from "./completer.ts";
 import { backoffMs, DueWork } from "./due-work.ts";
+import { headerOf, referenceTo } from "./message.ts";
 import type { TransactionStore } from "./store.ts";
 import type { Transaction } from "./transaction.ts";
 
@@ -153,7 +154,8 @@ export class Settler {
     const totals = await this.#parts.settlements.totals(due.partnerId, due.batchId);
     const { responseCode, refId } = await this.#ask({
       command: "SETTLEMENT",
-      ...headerOf(transaction, due),
+      ...headerOf(transaction.facts.fields),
+      repeat: due.tries > 1,
       batchNo: transaction.facts.fields["batchNo"] ?? "",
       totals,
       afterUpload: due.isUploaded,
@@ -220,38 +222,18 @@ export class Settler {
   }
 }
 
-function headerOf({ id, facts }: Transaction, due: DueSettlement) {
-  const { fields } = facts;
-  return {
-    transactionId: id,
-    tid: fields["tid"] ?? "",
-    mid: fields["mid"] ?? "",
-    traceNo: fields["traceNo"] ?? "",
-    repeat: due.tries > 1,
-  };
-}
-
 /** The same upload again is the same message: a batch that was uploaded in part is uploaded on. */
 function uploadOf(entry: BatchEntry, settlement: Transaction): AcquirerMessage {
   const { id, command, fields, amountMinor, currency, voided } = entry;
   return {
     command: "BATCH_UPLOAD",
+    ...headerOf(settlement.facts.fields),
     transactionId: id,
-    tid: fields["tid"] ?? "",
-    mid: fields["mid"] ?? "",
-    traceNo: settlement.facts.fields["traceNo"] ?? "",
-    repeat: false,
     batchNo: fields["batchNo"] ?? "",
     invoiceNo: fields["invoiceNo"] ?? "",
     amountMinor,
     currency,
-    uploaded: {
-      transactionId: id,
-      traceNo: fields["traceNo"] ?? "",
-      approveCode: fields["approveCode"] ?? "",
-      refId: fields["refId"] ?? "",
-      command,
-    },
+    uploaded: referenceTo(command, fields),
     voided,
   };
 }

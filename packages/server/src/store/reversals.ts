@@ -13,7 +13,7 @@ const takeDue = {
       WHERE r.state = 'PENDING' AND r.due_at <= now() ORDER BY r.due_at LIMIT $1 FOR UPDATE SKIP LOCKED)
     UPDATE reversals r SET due_at = now() + $2 * interval '1 millisecond', tries = r.tries + 1
     FROM due WHERE r.partner_id = due.partner_id AND r.transaction_id = due.transaction_id
-    RETURNING r.partner_id, r.transaction_id, r.tries`,
+    RETURNING r.partner_id, r.transaction_id, r.tries, r.created_at`,
 };
 
 // Whoever was asked to repeat it meanwhile has counted a try: then its time is not this one's to set.
@@ -104,11 +104,13 @@ export class PostgresReversals implements ReversalStore {
       partner_id: PartnerId;
       transaction_id: TransactionId;
       tries: number;
+      created_at: Date;
     }>({ ...takeDue, values: [rowsMax, heldForMs] });
     return rows.map((row) => ({
       partnerId: row.partner_id,
       transactionId: row.transaction_id,
       tries: row.tries,
+      queuedAtMs: row.created_at.getTime(),
     }));
   }
 
