@@ -112,6 +112,7 @@ function warn(message: string): void {
 
 /** A handler that could only fail is refused where it is made. */
 export function checkHandler(receiver: Receiver, onIpn: OnIpn): void {
+  if (receiver instanceof Promise) throw new Misused("missing_await", "The handler's first argument");
   if (typeof (receiver as Partial<Receiver> | undefined)?.open !== "function") throw new Misused("no_receiver");
   if (typeof onIpn !== "function") throw new Misused("no_function");
 }

@@ -131,6 +131,12 @@ const ownMistakes: readonly OwnMistake[] = [
   ["headers that are still a Promise", "missing_await", opened("", Promise.resolve({})), /headers.*is a Promise/],
   ["no headers given", "no_headers", opened("", undefined), /second argument/],
   ["options for a receiver", "no_receiver", () => nodeHandler(keys() as never, () => undefined), /receiver\(\{/],
+  [
+    "a receiver that is still a Promise",
+    "missing_await",
+    () => nodeHandler(Promise.resolve(receiver(keys())) as never, () => undefined),
+    /first argument is a Promise.*await/,
+  ],
   ["no function", "no_function", () => nodeHandler(receiver(keys()), undefined as never), /no function/],
 ];
 
@@ -272,6 +278,19 @@ describe("a mistake that only an IPN shows", () => {
     expect(hint).toContain(error.remedy);
     for (const secret of [options.encryptionKey, options.signingKey, options.webhookSecret])
       if (typeof secret === "string") expect(hint).not.toContain(secret.slice(0, 12));
+  });
+
+  it("is told of a body written again in any way, and is not looked for in what cannot be one", () => {
+    const options = keys();
+    const { body, headers } = testDelivery(options, { kind: "card" });
+    const reasonOf = (text: string) => thrown(() => receiver(options).open(text, headers)).reason;
+    const { data } = JSON.parse(body) as { data: string };
+    const last = `\\u00${data.charCodeAt(data.length - 1).toString(16)}`;
+    const escaped = `{"data":"${data.slice(0, -1)}${last}"}`;
+    for (const rewritten of [`${body}\n`, `\ufeff${body}`, JSON.stringify({ data }, null, 2), escaped])
+      expect(reasonOf(rewritten)).toBe("rewritten_body");
+    for (const other of [`{"data":"${data}","more":"1"}`, `[${body}]`, `{"data":"${data}`, `{"data":"\\"}`])
+      expect(reasonOf(other)).toBe("webhook_signature");
   });
 
   it("is told of a compressed body", () => {
