@@ -1,5 +1,6 @@
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { cliReference } from "./generate/cli.ts";
 import { partnerApi } from "./generate/client.ts";
 import { codesReference } from "./generate/codes.ts";
 import type { GeneratedFile, Generator } from "./generate/document.ts";
@@ -26,6 +27,7 @@ export const generators: readonly Generator[] = [
   receiverErrorsReference,
   openApiReference,
   partnerApi,
+  cliReference,
 ];
 
 export function generate(): Promise<GeneratedFile[]> {

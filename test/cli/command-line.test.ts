@@ -8,6 +8,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { describedOf } from "../../packages/cli/src/command.ts";
 import { program } from "../../packages/cli/src/program.ts";
 import type { World } from "../../packages/cli/src/world.ts";
+import { readDocuments } from "../support/documents.ts";
 import { freePort, spawnPaybell } from "../support/instance.ts";
 import { CommandLine } from "./command-line.ts";
 
@@ -35,15 +36,7 @@ describe("every command", () => {
     expect(examples.length).toBeGreaterThan(0);
     for (const example of examples) {
       for (const words of commandsIn(example)) {
-        const root = program(nowhere);
-        let ran = "";
-        for (const one of leaves(root)) {
-          one.action(() => {
-            ran = pathOf(one);
-          });
-        }
-        await root.parseAsync(words, { from: "user" });
-        expect(all.map(([name]) => name)).toContain(ran);
+        expect(all.map(([name]) => name)).toContain(await parsed(words));
       }
     }
     expect(examples.join("\n")).toContain(path);
@@ -63,6 +56,52 @@ describe("every command", () => {
     expect(stderr).not.toMatch(/\n\s+at /);
   });
 });
+
+describe("the documents", () => {
+  test("show no command that its parser does not take", async () => {
+    const root = join(import.meta.dirname, "../..");
+    const documents = await readDocuments(root);
+    const lines = documents.flatMap(({ path, text }) => shellLines(text).map((shell) => ({ path, shell })));
+    expect(lines.length).toBeGreaterThan(20);
+    for (const { path, shell } of lines) {
+      for (const words of commandsIn(asTyped(shell))) {
+        const taken = parsed(words).then(
+          () => "",
+          (error: Error) => error.message,
+        );
+        expect(await taken, `${path}: ${shell}`).toBe("");
+      }
+    }
+  });
+
+  /** What the shell would put there is one word, whatever it is. */
+  function asTyped(shell: string): string {
+    return shell.replace("npm run paybell -- ", "paybell ").replaceAll(/"\$\(node .*?'\)"/g, "a-word");
+  }
+
+  /** Lines of shell examples that begin with the command. */
+  function shellLines(text: string): string[] {
+    const fences = [...text.matchAll(/^```sh\n([\s\S]*?)^```/gm)].map(([, code = ""]) =>
+      code.replaceAll(/\\\n\s*/g, " "),
+    );
+    return fences.flatMap((code) =>
+      code.split("\n").filter((shell) => /^(?:npm run paybell -- |paybell )/.test(shell)),
+    );
+  }
+});
+
+/** Parses it without running anything. Resolves to the command's whole name. */
+async function parsed(words: readonly string[]): Promise<string> {
+  const root = program(nowhere);
+  let ran = "";
+  for (const one of leaves(root)) {
+    one.configureOutput({ writeErr: () => undefined }).action(() => {
+      ran = pathOf(one);
+    });
+  }
+  await root.parseAsync(words, { from: "user" });
+  return ran;
+}
 
 /** The words after each `paybell` of a shell line, quotes taken away. */
 function commandsIn(example: string): string[][] {

@@ -1,13 +1,13 @@
 /** What the commands for partners and operators read of the environment and the service itself does not. */
-export const clientVariables = [
-  "PAYBELL_URL",
-  "PAYBELL_CREDENTIALS",
-  "PAYBELL_API_KEY",
-  "PAYBELL_ENCRYPTION_KEY",
-  "PAYBELL_SIGNING_KEY",
-  "PAYBELL_WEBHOOK_SECRET",
-  "PAYBELL_CIPHER",
-  "PAYBELL_ENCODING",
-  "PAYBELL_SIGNING",
-  "PAYBELL_WIRE_NAMES",
-] as const;
+export const clientVariables = {
+  PAYBELL_URL: "Where Paybell is, as https://paybell.example",
+  PAYBELL_CREDENTIALS: "A file of credentials, as --credentials names it",
+  PAYBELL_API_KEY: "The partner's API key",
+  PAYBELL_ENCRYPTION_KEY: "The partner's encryptionKey; several versions are parted by commas",
+  PAYBELL_SIGNING_KEY: "The partner's signingKey; several versions are parted by commas",
+  PAYBELL_WEBHOOK_SECRET: "The partner's webhookSecret; several versions are parted by commas",
+  PAYBELL_CIPHER: "aes-256-gcm, aes-256-cbc or jwe, as registered",
+  PAYBELL_ENCODING: "base64, base64url or hex, as registered",
+  PAYBELL_SIGNING: "fields, whole, or the agreed lists as JSON, as registered",
+  PAYBELL_WIRE_NAMES: "table or sample, as registered",
+} as const;

@@ -5,7 +5,7 @@ import type { World } from "./world.ts";
 /** The service lives in a package of its own: a partner's machine needs none of it. */
 export async function service({ process }: World) {
   // The service refuses every PAYBELL_ name that it does not know, and these are ours.
-  for (const name of clientVariables) delete process.env[name];
+  for (const name of Object.keys(clientVariables)) delete process.env[name];
   try {
     return await import("@paybell/server");
   } catch (error) {

@@ -145,7 +145,7 @@ function rotateCommand(world: World): Command {
     summary: "replace a partner's key",
     description:
       "encryptionKey, signingKey: the old version goes on until the overlap ends, and the partner installs the new " +
-      "one beside it before that. webhookSecret, apiKey: both stand during the overlap. The new one is shown this once.",
+      "one before that. webhookSecret, apiKey: both stand during the overlap. The new one is shown this once.",
     examples: [
       "paybell partner rotate encryptionKey --out new-key.json",
       "paybell partner rotate apiKey --partner 01a1fc39-e58e-73fb-a49a-dce132454876 --overlap-hours 0",
