@@ -1,10 +1,13 @@
-import type { Argument, Command, Option } from "commander";
 import { clientVariables } from "../../packages/cli/src/client-variables.ts";
 import { describedOf } from "../../packages/cli/src/command.ts";
 import { exitCodeMeanings } from "../../packages/cli/src/exit-codes.ts";
 import { program } from "../../packages/cli/src/program.ts";
 import type { World } from "../../packages/cli/src/world.ts";
 import { code, codeBlock, type GeneratedFile, markdown, table } from "./document.ts";
+
+type Command = ReturnType<typeof program>;
+type Argument = Command["registeredArguments"][number];
+type Option = Command["options"][number];
 
 /** Every command, as its own `--help` tells it. */
 export function cliReference(): GeneratedFile {

@@ -3,7 +3,6 @@ import { mkdirSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
-import type { Command } from "commander";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { describedOf } from "../../packages/cli/src/command.ts";
 import { program } from "../../packages/cli/src/program.ts";
@@ -17,6 +16,8 @@ beforeEach(() => {
   line = new CommandLine();
 });
 afterEach(() => line.remove());
+
+type Command = ReturnType<typeof program>;
 
 /** A world in which nothing runs: for what commander alone knows. */
 const nowhere = { stdout: process.stdout, stderr: process.stderr, process } as unknown as World;

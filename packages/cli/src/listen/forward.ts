@@ -10,7 +10,7 @@ export interface Forwarded {
 }
 
 /** As the service's own: one deadline for the whole attempt. */
-export const forwardTimeoutMs = 15_000;
+const forwardTimeoutMs = 15_000;
 const shownCharactersMax = 200;
 
 /** POSTs a sealed body with its headers, unchanged. Redirects are not followed, as the service follows none. */

@@ -36,7 +36,7 @@ function contentWords({ id, kind }: PulledNotification, opened: Opened | undefin
 }
 
 /** Command, amount, status and reference: what one looks for first. */
-export function ipnWords({ kind, ipn, command }: ReceivedIpn, style: Style): string[] {
+function ipnWords({ kind, ipn, command }: ReceivedIpn, style: Style): string[] {
   const name = style.strong(command ?? ipn.transaction_type);
   if (kind === "settlement") {
     const batch = `batch ${ipn.batchNo}  ${ipn.quantity} for ${ipn.totalAmount}`;

@@ -1,4 +1,3 @@
-import { headerNames } from "@paybell/contract";
 import { Failure } from "../failure.ts";
 
 /** A POST that somebody wrote down. */
@@ -77,9 +76,4 @@ function fromMessage(text: string): Capture {
   if (Object.keys(headers).length === 0) return { body: text, headers: undefined };
   const rest = lines.slice(at).join("\n");
   return { body: rest, headers };
-}
-
-/** Whether any of the three headers was captured that sign the body. */
-export function isSigned({ headers = {} }: Capture): boolean {
-  return [headerNames.id, headerNames.timestamp, headerNames.signature].some((name) => headers[name] !== undefined);
 }

@@ -18,11 +18,6 @@ export interface KeyVersion {
 
 export const keyKinds = ["apiKey", "encryptionKey", "signingKey", "webhookSecret"] as const;
 
-export interface PartnerPage {
-  readonly items: readonly PartnerRecord[];
-  readonly next: string | null;
-}
-
 /** Settings one on a line, then the key versions, which never show a key. */
 export function partnerLines({ id, state, settings, keys, createdAt }: PartnerRecord): string[] {
   const width = Math.max(...Object.keys(settings).map((name) => name.length));
