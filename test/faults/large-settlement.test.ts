@@ -30,6 +30,16 @@ function reportedSettlement(partnerId: string): Record<string, unknown> {
   };
 }
 
+/**
+ * The first notification that can be pulled. One shows only once every transaction that began before its own has ended,
+ * those of the server's other databases too: there another test may have one open.
+ */
+async function pulled(): Promise<{ readonly data: string } | undefined> {
+  const items = async () => (await large.call("GET", "/v1/notifications")).body["items"] as { data: string }[];
+  await expect.poll(items, { timeout: 15_000, interval: 50 }).toHaveLength(1);
+  return (await items())[0];
+}
+
 test("a settlement of 50,000 entries is sealed in a thread, for its callback and for who pulls it", async () => {
   const thread = once(process, "worker") as Promise<[Worker]>;
   const [id] = await service.report([reportedSettlement(large.id)]);
@@ -39,8 +49,7 @@ test("a settlement of 50,000 entries is sealed in a thread, for its callback and
   expect(delivery?.received?.ipn).toMatchObject({ id, transaction_type: "SETTLE" });
   expect(delivery?.received?.ipn).toHaveProperty("settlementList.length", entries);
 
-  const pulled = await large.call("GET", "/v1/notifications");
-  const [item] = pulled.body["items"] as { data: string }[];
+  const item = await pulled();
   const { encryptionKey, signingKey } = large.secrets;
   const { ipn } = openAndVerify(JSON.stringify({ data: item?.data }), {
     sealing: { cipher: "aes-256-gcm", encoding: "base64" },
