@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import { receiver } from "@paybell/partner";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { sale } from "../support/commands.ts";
-import { startTestService, type TestPartner, type TestService } from "../support/service.ts";
+import { callHttp, startTestService, type TestPartner, type TestService } from "../support/service.ts";
 import { CommandLine } from "./command-line.ts";
 
 interface Post {
@@ -111,11 +111,13 @@ describe("listen", () => {
     expect(local.posts).toHaveLength(3);
   });
 
-  test("--json prints one line of JSON for each", async () => {
+  test("--json prints one line of JSON for each, and the cursor", async () => {
     await partner.run(sale());
     const { stdout } = await listen("--since-start", "--count", "1", "--json", "--print-ipn").ended;
-    expect(stdout.trimEnd().split("\n")).toHaveLength(1);
-    expect(JSON.parse(stdout)).toMatchObject({
+    const [event = "", end = "", ...more] = stdout.trimEnd().split("\n");
+    expect(more).toEqual([]);
+    expect(JSON.parse(end)).toEqual({ after: expect.any(String) });
+    expect(JSON.parse(event)).toMatchObject({
       kind: "card",
       command: "SALE",
       verified: true,
@@ -203,5 +205,59 @@ describe("listen", () => {
     listening.interrupt();
     expect(local.posts).toHaveLength(1);
     expect((await listening.ended).code).toBe(0);
+  });
+
+  const forgotten = { code: "cursor_from_another_history", detail: "Another history.", remedy: "Begin again." };
+
+  test("goes on where it was when the service has forgotten its cursor", async () => {
+    let forgets = false;
+    const restored: typeof fetch = (input, init) => {
+      if (!forgets || !String(input).includes("after=")) return fetch(input, init);
+      forgets = false;
+      return Promise.resolve(Response.json(forgotten, { status: 409 }));
+    };
+    const args = ["listen", "--credentials", "partner.json", "--forward", local.place];
+    await partner.run(sale({ merchantTransId: "before" }));
+    const listening = line.start(args, { fetch: restored });
+    await listening.said("Forwarding to");
+    await partner.run(sale({ merchantTransId: "first" }));
+    await listening.said("→ 204");
+    forgets = true;
+    await listening.said("Going on with what came since");
+    await partner.run(sale({ merchantTransId: "second" }));
+    await listening.said("→ 204", 2);
+    listening.interrupt();
+    expect((await listening.ended).code).toBe(0);
+    const ids = local.posts.map(({ body, headers }) => receiver(partner.keys).open(body, headers).ipn.merchantTransId);
+    expect(ids).toEqual(["first", "second"]);
+  });
+
+  test("a cursor that never stood is told, and nothing is forwarded", async () => {
+    await partner.run(sale());
+    const stranger: typeof fetch = (input, init) =>
+      String(input).includes("after=")
+        ? Promise.resolve(Response.json(forgotten, { status: 409 }))
+        : fetch(input, init);
+    const args = ["listen", "--credentials", "partner.json", "--forward", local.place, "--after", "abc", "--json"];
+    const { code, stderr } = await line.run(args, { fetch: stranger });
+    expect([code, local.posts]).toEqual([3, []]);
+    expect(JSON.parse(stderr)).toMatchObject({ error: { code: "cursor_from_another_history" } });
+  });
+
+  test("takes up another API key that was written down, and ends where there is none", async () => {
+    const listening = listen();
+    await listening.said("Forwarding to");
+    const path = `/operator/v1/partners/${partner.id}/keys/rotate`;
+    const rotate = async () =>
+      (await service.operator("POST", path, { key: "apiKey", overlapHours: 0 })).body["secret"];
+    const apiKey = String(await rotate());
+    line.write("partner.json", { baseUrl: service.baseUrl, ...partner.secrets, apiKey });
+    const { secrets, call } = partner;
+    await callHttp(service.baseUrl, "POST", "/v1/commands", { key: apiKey, json: sale() });
+    await listening.said("→ 204");
+    expect([secrets.apiKey === apiKey, (await call("GET", "/v1/self")).status]).toEqual([false, 401]);
+    await rotate();
+    const { code, stderr } = await listening.ended;
+    expect([code, stderr]).toEqual([3, expect.stringContaining("No key, or a wrong one")]);
   });
 });

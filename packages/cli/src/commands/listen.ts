@@ -36,7 +36,8 @@ export function listenCommand(world: World): Command {
     description:
       "Pulls them from Paybell, so that no tunnel and no public address is needed, and POSTs each as it was sealed, " +
       "with its headers. Each is shown in one line: opened, verified, and how your server answered. Nothing is " +
-      "repeated by itself: r and Enter forwards again what failed.",
+      "repeated by itself: r and Enter forwards again what failed. With --json each is one line, and the last is " +
+      "`{after}`, the cursor to go on from.",
     examples: [
       "paybell listen --forward localhost:3000/ipn",
       "paybell listen --forward localhost:3000/ipn --print-ipn",
@@ -63,14 +64,15 @@ async function listen(world: World, options: ListenOptions): Promise<ExitCode> {
   const { stderr, stdout, signal } = world;
   const { json = false, printIpn = false, forward, after, sinceStart = false, count } = options;
   const target = forward === undefined ? undefined : readTarget(forward, options.allowHttp ?? false);
-  const tell = (text: string) => void stderr.write(`${text}\n`);
+  // A program reads the events alone.
+  const tell = (text: string) => void (json || stderr.write(`${text}\n`));
   const style = styleFor(stdout, world.env);
   const session = await Session.start(world, options);
   const bar = progress(world, "passing over what is there already");
   const relay = new Relay(
     world,
     {
-      api: async () => session.api,
+      service: { api: () => session.api, renewed: () => session.renewed() },
       opener: () => session.opener,
       refresh: () => session.refresh(),
       events: { ...feedEvents(tell), skipped: (passed) => bar.update(passed) },
@@ -99,6 +101,7 @@ async function listen(world: World, options: ListenOptions): Promise<ExitCode> {
     bar.stop();
     stopReading();
   }
+  if (json) stdout.write(`${JSON.stringify({ after: relay.cursor ?? null })}\n`);
   if (count !== undefined && !signal.aborted) return relay.failures === 0 ? exitCodes.ok : exitCodes.negative;
   const from = relay.cursor === undefined ? "--since-start" : `--after ${relay.cursor}`;
   tell(`To go on from here: paybell listen ${from}`);
@@ -112,6 +115,7 @@ class Session {
   self: Self;
   readonly #world: World;
   readonly #options: ListenOptions;
+  #apiKey: string | undefined;
 
   static async start(world: World, options: ListenOptions): Promise<Session> {
     const connection = await readConnection(world, options);
@@ -123,12 +127,22 @@ class Session {
     this.#options = options;
     this.self = self;
     this.api = connection.partner();
+    this.#apiKey = connection.credentials.apiKey;
     this.opener = openerFor(connection, self);
+  }
+
+  async renewed(): Promise<boolean> {
+    const { credentials, partner } = await readConnection(this.#world, this.#options);
+    if (credentials.apiKey === this.#apiKey) return false;
+    this.#apiKey = credentials.apiKey;
+    this.api = partner();
+    return true;
   }
 
   async refresh(): Promise<void> {
     const connection = await readConnection(this.#world, this.#options);
     this.api = connection.partner();
+    this.#apiKey = connection.credentials.apiKey;
     this.self = await readSelf(this.api);
     this.opener = openerFor(connection, this.self);
   }

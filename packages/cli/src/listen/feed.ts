@@ -10,6 +10,13 @@ export interface Fed {
   readonly cursorBefore: string | undefined;
 }
 
+/** Where the notifications come from. Both may change while we listen. */
+export interface Service {
+  api(): Api;
+  /** Reads the credentials again. Resolves to whether the API key is another one now. */
+  renewed(): Promise<boolean>;
+}
+
 export interface FeedEvents {
   /** The service cannot be asked for now: told once, until `back`. */
   trouble(failure: Failure): void;
@@ -24,14 +31,16 @@ export interface FeedEvents {
 export class Feed {
   /** Everything up to here was given: `after` of the next page. Undefined: from the beginning. */
   cursor: string | undefined;
-  #api: () => Promise<Api>;
+  readonly #service: Service;
   #events: FeedEvents;
   #inTrouble = false;
+  /** Whether the service has answered to a cursor of ours. */
+  #isKnown = false;
   /** The service's own time of the last notification that was seen. */
   #lastCreatedAt = "";
 
-  constructor(api: () => Promise<Api>, events: FeedEvents, cursor?: string) {
-    this.#api = api;
+  constructor(service: Service, events: FeedEvents, cursor?: string) {
+    this.#service = service;
     this.#events = events;
     this.cursor = cursor;
   }
@@ -42,6 +51,7 @@ export class Feed {
     for (;;) {
       const { items, next } = await this.#page(this.cursor, skippedPageItems);
       this.cursor = next;
+      this.#isKnown = true;
       if (items.length === 0) return;
       this.#lastCreatedAt = items.at(-1)?.createdAt ?? this.#lastCreatedAt;
       count += items.length;
@@ -57,20 +67,38 @@ export class Feed {
    */
   async next(itemsMax: number): Promise<readonly Fed[]> {
     try {
-      const cursorBefore = this.cursor;
-      const { items, next } = await this.#page(cursorBefore, itemsMax);
+      const fed = await this.#following(itemsMax);
       if (this.#inTrouble) this.#events.back();
       this.#inTrouble = false;
-      this.cursor = next;
-      this.#lastCreatedAt = items.at(-1)?.createdAt ?? this.#lastCreatedAt;
-      return items.map((notification) => ({ notification, cursorBefore }));
+      this.#lastCreatedAt = fed.at(-1)?.notification.createdAt ?? this.#lastCreatedAt;
+      return fed;
     } catch (error) {
       if (!(error instanceof Failure)) throw error;
-      if (isForgotten(error)) return this.#startAgain(error);
+      // A sandbox that was made anew has other keys, and wrote them down.
+      if (error.status === 401 && (await this.#service.renewed())) return [];
       if (!passes(error)) throw error;
-      if (!this.#inTrouble) this.#events.trouble(error);
-      this.#inTrouble = true;
+      this.trouble(error);
       return [];
+    }
+  }
+
+  /** Tells of a failure that time mends, once until it has. */
+  trouble(failure: Failure): void {
+    if (!this.#inTrouble) this.#events.trouble(failure);
+    this.#inTrouble = true;
+  }
+
+  async #following(itemsMax: number): Promise<readonly Fed[]> {
+    const cursorBefore = this.cursor;
+    try {
+      const { items, next } = await this.#page(cursorBefore, itemsMax);
+      this.cursor = next;
+      this.#isKnown = true;
+      return items.map((notification) => ({ notification, cursorBefore }));
+    } catch (error) {
+      // A cursor that somebody gave us, and never stood, is theirs to correct.
+      if (!(error instanceof Failure) || !isForgotten(error) || !this.#isKnown) throw error;
+      return await this.#fromTheStart(error);
     }
   }
 
@@ -81,24 +109,24 @@ export class Feed {
   }
 
   /** After a restore, or a sandbox made anew: what was created since the last one that was seen is not missed. */
-  async #startAgain(failure: Failure): Promise<readonly Fed[]> {
-    this.#events.restarted(failure);
-    const since = this.#lastCreatedAt;
+  async #fromTheStart(failure: Failure): Promise<readonly Fed[]> {
     const found: Fed[] = [];
-    this.cursor = undefined;
+    let cursor: string | undefined;
     for (;;) {
-      const cursorBefore = this.cursor;
+      const cursorBefore = cursor;
       const { items, next } = await this.#page(cursorBefore, skippedPageItems);
-      this.cursor = next;
-      if (items.length === 0) return found;
-      const newer = items.filter(({ createdAt }) => createdAt > since);
+      cursor = next;
+      if (items.length === 0) break;
+      const newer = items.filter(({ createdAt }) => createdAt > this.#lastCreatedAt);
       found.push(...newer.map((notification) => ({ notification, cursorBefore })));
     }
+    this.cursor = cursor;
+    this.#events.restarted(failure);
+    return found;
   }
 
   async #page(after: string | undefined, limit: number): Promise<PulledPage> {
-    const api = await this.#api();
-    return api.get<PulledPage>("/v1/notifications", { after, limit });
+    return this.#service.api().get<PulledPage>("/v1/notifications", { after, limit });
   }
 }
 

@@ -1,6 +1,6 @@
-import type { Api } from "../api.ts";
+import { Failure } from "../failure.ts";
 import type { World } from "../world.ts";
-import { type Fed, Feed, type FeedEvents } from "./feed.ts";
+import { type Fed, Feed, type FeedEvents, type Service } from "./feed.ts";
 import { forward } from "./forward.ts";
 import { Nap } from "./nap.ts";
 import { bodyOf, type PulledNotification } from "./notification.ts";
@@ -23,8 +23,7 @@ export interface RelayOptions {
 }
 
 export interface RelayParts {
-  /** Asked before each call: credentials may change while we listen. */
-  readonly api: () => Promise<Api>;
+  readonly service: Service;
   /** Undefined where there are no keys. */
   readonly opener: () => Opener | undefined;
   /** Reads keys and settings again: a key may have been rotated. */
@@ -52,7 +51,7 @@ export class Relay {
     this.#world = world;
     this.#parts = parts;
     this.#options = options;
-    this.#feed = new Feed(parts.api, parts.events, options.after);
+    this.#feed = new Feed(parts.service, parts.events, options.after);
   }
 
   /** Where one can go on from later: all before it was forwarded, or failed. Undefined: from the beginning. */
@@ -108,17 +107,27 @@ export class Relay {
     const opened = this.#parts.opener()?.(notification);
     if (opened?.refused === undefined) return opened;
     // Sealed with a key that is newer than ours: whoever rotated it may have written it down by now.
-    await this.#parts.refresh();
+    await this.#parts.refresh().catch((error: unknown) => this.#bear(error));
     return this.#parts.opener()?.(notification);
   }
 
   async #retry(): Promise<void> {
     this.#retryAll = false;
-    for (const [id, fed] of [...this.#failed]) {
-      if (this.#world.signal.aborted) return;
-      const notification = await this.#feed.again(fed);
-      if (notification === undefined) this.#failed.delete(id);
-      else await this.#handle(fed, notification);
+    try {
+      for (const [id, fed] of [...this.#failed]) {
+        if (this.#world.signal.aborted) return;
+        const notification = await this.#feed.again(fed);
+        if (notification === undefined) this.#failed.delete(id);
+        else await this.#handle(fed, notification);
+      }
+    } catch (error) {
+      this.#bear(error);
     }
+  }
+
+  /** Beside the feed, nothing that the service refuses ends us. */
+  #bear(error: unknown): void {
+    if (!(error instanceof Failure)) throw error;
+    this.#feed.trouble(error);
   }
 }
