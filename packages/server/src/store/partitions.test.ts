@@ -26,7 +26,7 @@ beforeEach(async () => {
        WHERE inhparent IN ('notifications'::regclass, 'attempts'::regclass)`,
   );
   if (rows.length > 0) await pool().query(`DROP TABLE ${rows.map((row) => row.name).join(", ")}`);
-  await pool().query("TRUNCATE pending, parked, partners CASCADE");
+  await pool().query("TRUNCATE pending, parked, endpoints, partners CASCADE");
   await pool().query("UPDATE history SET kept_from = 'epoch'");
   partnerId = await insertPartner(pool());
 });
@@ -233,6 +233,26 @@ test("events go with their history, but an alert that is still to be sent stays"
     { id: lowestId(nowMs), due: false },
     { id: old, due: true },
   ]);
+});
+
+test("a callback endpoint that has been well for as long as history goes, one that is not stays", async () => {
+  const insert = `
+    INSERT INTO endpoints (partner_id, id, kind, target, queue, state, failures, updated_at)
+    VALUES ($1, $2, 'origin', $3, $3, $4, $5, $6)`;
+  const old = new Date(nowMs - 92 * dayMs);
+  const all = [
+    ["https://well.test", "closed", 0, old],
+    ["https://lately.test", "closed", 0, new Date(nowMs - 88 * dayMs)],
+    ["https://failing.test", "closed", 1, old],
+    ["https://open.test", "open", 5, old],
+    ["https://gone.test", "gone", 1, old],
+  ] as const;
+  for (const [target, state, failures, at] of all) {
+    await pool().query(insert, [partnerId, newId(), target, state, failures, at]);
+  }
+  await partitions().maintain();
+  const { rows } = await pool().query<{ target: string }>("SELECT target FROM endpoints ORDER BY id");
+  expect(rows.map(({ target }) => target)).toEqual(all.slice(1).map(([target]) => target));
 });
 
 test("a day's ids are those made within it", () => {

@@ -1,7 +1,7 @@
 import type { Pool, PoolClient } from "pg";
 import type { Clock } from "../clock.ts";
 import { dayMs, dayOf, dayOfPartition, historyTables, idsOfDay, partitionName } from "./partition-days.ts";
-import { type DropResult, dropDay, longestScheduleS, pruneEvents } from "./partitions-drop.ts";
+import { type DropResult, dropDay, longestScheduleS, pruneEndpoints, pruneEvents } from "./partitions-drop.ts";
 
 export interface PartitionsOptions {
   readonly pool: Pool;
@@ -111,6 +111,7 @@ export class Partitions {
       if (result !== "dropped") waiting.push({ day: new Date(day).toISOString().slice(0, 10), why: result });
     }
     await pruneEvents(pool, keptFromMs);
+    await pruneEndpoints(pool, new Date(keptFromMs));
     return { dropped: expired.length - waiting.length, waiting };
   }
 
