@@ -20,7 +20,9 @@ beforeAll(async () => {
 });
 
 beforeEach(async () => {
-  await bench.pool.query("TRUNCATE notifications, attempts, pending, parked, transactions, partners CASCADE");
+  await bench.pool.query(
+    "TRUNCATE notifications, attempts, pending, parked, transactions, endpoints, partners CASCADE",
+  );
   partner = await registerPartner(bench.pool);
   other = await registerPartner(bench.pool);
 });
@@ -143,6 +145,35 @@ describe("a search for many", () => {
       },
     ]);
     expect(items[1]?.nextAttemptAt).toMatch(/^\d{4}-/);
+  });
+
+  test("what waits for its endpoint is due at the endpoint's next probe, or has no time", async () => {
+    const urls = ["https://open.test/ipn", "https://gone.test/ipn"] as const;
+    const ids = await Promise.all(urls.map(() => insertNotification(bench.pool, partner.id, { state: "pending" })));
+    for (const [at, id] of ids.entries()) {
+      const origin = new URL(urls[at] ?? "").origin;
+      await bench.pool.query(
+        `UPDATE pending SET origin = $2, due_at = '2026-01-01T00:00:00Z', instance_id = NULL, epoch = NULL
+         WHERE id = $1`,
+        [id, at === 0 ? origin : `${origin} hash`],
+      );
+      await bench.pool.query(
+        `INSERT INTO endpoints (partner_id, id, kind, target, queue, state, probe_at)
+         VALUES ($1, $2, $3, $4, $5, $6, '2026-01-02T03:04:05Z')`,
+        at === 0
+          ? [partner.id, newId(), "origin", origin, origin, "open"]
+          : [partner.id, newId(), "url", urls[at], `${origin} hash`, "gone"],
+      );
+    }
+    const times = async () => {
+      const { items } = await bench.notifications.search({ limit: 10 });
+      return ids.map((id) => items.find((item) => item.id === id)?.nextAttemptAt);
+    };
+    expect(await times()).toEqual(["2026-01-02T03:04:05.000Z", null]);
+    await bench.pool.query("UPDATE endpoints SET state = 'closed', probe_at = NULL");
+    expect(await times()).toEqual(["2026-01-01T00:00:00.000Z", "2026-01-01T00:00:00.000Z"]);
+    await bench.pool.query("UPDATE partners SET state = 'paused'");
+    expect(await times()).toEqual([null, null]);
   });
 
   test("finds the few accepted ones behind many that are not, a bounded part at a time", async () => {

@@ -11,6 +11,9 @@ import type { FailureReason } from "../delivery/store.ts";
 import type { InstanceId, NotificationId, PartnerId, TransactionId } from "../ids.ts";
 import { queryAlongIndexes } from "./along-indexes.ts";
 
+// What waits for an open endpoint is due at its next probe, as the claim has it; what waits for a URL that is gone or
+// for a partner that is not active has no time.
+//
 // One statement, and so one moment: read one after the other, a notification on its way from the parked to the pending
 // would be in neither, and look accepted.
 const standings = `
@@ -21,7 +24,9 @@ const standings = `
     coalesce(n.created_at, (d.notification ->> 'created_at')::timestamptz) AS created_at,
     CASE WHEN p.id IS NOT NULL THEN 'pending' WHEN d.id IS NOT NULL THEN 'parked' ELSE 'accepted' END AS state,
     coalesce(p.attempts_made, d.attempts_made, taken.attempt_no, 0) AS attempts_made,
-    p.due_at AS next_attempt_at,
+    CASE
+      WHEN queue.partner_state IS DISTINCT FROM 'active' OR queue.is_gone THEN NULL
+      ELSE greatest(p.due_at, queue.probe_at) END AS next_attempt_at,
     CASE WHEN p.id IS NOT NULL THEN last.reason WHEN d.id IS NOT NULL THEN d.reason END AS last_reason,
     CASE WHEN p.id IS NULL THEN coalesce(d.parked_at, taken.ended_at) END AS outcome_at
   FROM unnest($1::uuid[], $2::uuid[]) WITH ORDINALITY AS k (partner_id, id, place)
@@ -29,8 +34,17 @@ const standings = `
     SELECT n.id, n.transaction_id, n.command, n.callback_url, n.created_at FROM notifications n
     WHERE n.partner_id = k.partner_id AND n.id = k.id AND n.id BETWEEN $3 AND $4 LIMIT 1) AS n ON true
   LEFT JOIN LATERAL (
-    SELECT p.id, p.attempts_made, CASE WHEN p.instance_id IS NULL THEN p.due_at END AS due_at FROM pending p
+    SELECT p.id, p.attempts_made, p.origin, CASE WHEN p.instance_id IS NULL THEN p.due_at END AS due_at FROM pending p
     WHERE p.partner_id = k.partner_id AND p.id = k.id LIMIT 1) AS p ON true
+  LEFT JOIN LATERAL (
+    SELECT a.state AS partner_state,
+      (SELECT e.probe_at FROM endpoints e WHERE e.partner_id = a.id AND e.state = 'open'
+        AND e.queue = CASE p.origin WHEN '' THEN a.registered_origin ELSE split_part(p.origin, ' ', 1) END) AS probe_at,
+      EXISTS (SELECT FROM endpoints g WHERE g.partner_id = a.id AND g.state = 'gone' AND g.queue = CASE p.origin
+        WHEN '' THEN a.registered_origin || ' '
+          || encode(sha256(convert_to(a.settings ->> 'callBackUrl', 'UTF8')), 'hex')
+        ELSE p.origin END) AS is_gone
+    FROM partners a WHERE a.id = k.partner_id AND p.due_at IS NOT NULL) AS queue ON true
   LEFT JOIN LATERAL (
     SELECT d.id, d.attempts_made, d.reason, d.parked_at, d.notification FROM parked d
     WHERE d.partner_id = k.partner_id AND d.id = k.id LIMIT 1) AS d ON true
