@@ -54,6 +54,12 @@ export function createMetrics() {
     pending: gauge("notifications_pending", "Notifications not yet accepted nor parked, of all instances"),
     oldestPendingSeconds: gauge("oldest_pending_seconds", "Age of the oldest pending notification"),
     slotsInUse: gauge("slots_in_use", "POSTs in flight on this instance"),
+    sealingWaiting: gauge("sealing_waiting_bytes", "Large contents that wait for the sealing thread"),
+    sealingWaitSeconds: histogram(
+      "sealing_wait_seconds",
+      "How long a large content waited for the sealing thread",
+      fastSeconds,
+    ),
     bytesInFlight: gauge("bytes_in_flight", "Content in flight on this instance"),
     leaseRemainingSeconds: gauge("lease_remaining_seconds", "For how long this instance's lease still stands"),
     ledgerDropped: counter("ledger_rows_dropped_total", "Rows of the ledger dropped past their retention", "table"),

@@ -37,7 +37,10 @@ export function wireDelivery(ground: Ground, { directory, seals }: PartnerParts,
     connectTimeoutMs: config.connectTimeoutMs,
   });
   closing.push(() => transport.close());
-  const sealingWorker = new SealingWorker({ log });
+  const sealingWorker = new SealingWorker({
+    log,
+    onHanded: (waitedMs) => metrics.sealingWaitSeconds.observe(waitedMs / 1_000),
+  });
   closing.push(() => sealingWorker.stop());
   const deliveries = new PostgresDeliveries(database.engine, {
     alerting,
@@ -55,6 +58,7 @@ export function wireDelivery(ground: Ground, { directory, seals }: PartnerParts,
       transport,
       seals,
       makeEnvelope: sealingWorker.make,
+      lease: options.lease,
       clock: systemClock,
       log,
       attemptTimeoutMs: config.attemptTimeoutMs,
@@ -71,5 +75,6 @@ export function wireDelivery(ground: Ground, { directory, seals }: PartnerParts,
     },
     onOverdue: (parked) => metrics.notificationsParked.inc({ reason: "endpoint" }, parked),
   });
+  metrics.onRead(async () => metrics.sealingWaiting.set(sealingWorker.standing.waitingChars));
   return { transport, sealingWorker, deliveries, endpoints, dispatcher };
 }

@@ -1,5 +1,6 @@
 import type { Logger } from "pino";
 import type { Clock } from "../clock.ts";
+import type { Lease } from "../instance.ts";
 import type { Partner } from "../partners/partner.ts";
 import { KeyExhausted, type SealBudget } from "../partners/seal-budget.ts";
 import type { Attempted, Attempting } from "./dispatcher.ts";
@@ -14,6 +15,7 @@ export interface AttemptParts {
   readonly transport: { post(post: Post): Promise<PostResult> };
   readonly seals: Pick<SealBudget, "take">;
   readonly makeEnvelope: MakeEnvelope;
+  readonly lease: Pick<Lease, "current">;
   readonly clock: Clock;
   readonly log: Logger;
   /** For everything: connecting, sending, the answer. */
@@ -24,6 +26,13 @@ export interface AttemptParts {
 
 /** By then some of what waits to be sealed is. */
 const putOffMs = 1_000;
+
+/** A large IPN may wait for its envelope longer than the lease stands: then it is somebody else's to send. */
+class LeaseLost extends Error {
+  constructor() {
+    super("the lease ended while it was sealed");
+  }
+}
 
 interface Failure {
   readonly reason: FailureReason;
@@ -40,13 +49,14 @@ export function attempting(parts: AttemptParts): Attempting {
     const startedMs = parts.clock.monotonicMs();
     const url = callbackUrlOf(claimed, partner);
     const tried = await tryOnce(parts, claimed, partner, url, startedAtMs).catch((error: unknown) => {
-      if (error instanceof SealingQueueFull) return "queue_full";
+      if (error instanceof SealingQueueFull || error instanceof LeaseLost) return error;
       parts.log.error({ err: error, notification: claimed.id }, "an attempt broke before it left");
       return { failure: { reason: "internal", detail: "The attempt broke on our side; the log says why." } } as Tried;
     });
-    if (tried === "queue_full") {
+    if (tried instanceof Error) {
       const { id, content } = claimed;
-      parts.log.warn({ notification: id, chars: content.length }, "too much waits to be sealed: put off");
+      const why = tried instanceof LeaseLost ? tried.message : "too much waits to be sealed";
+      parts.log.warn({ notification: id, chars: content.length }, `${why}: put off`);
       return { putOffMs };
     }
     const { result, failure, keyId } = tried;
@@ -94,6 +104,7 @@ async function tryOnce(
     if (!(error instanceof KeyExhausted)) throw error;
     return { failure: { reason: "key_exhausted", detail: error.message } };
   }
+  const epoch = parts.lease.current()?.epoch;
   const envelope = await parts.makeEnvelope(claimed.content, partner, {
     notificationId: claimed.id,
     command: claimed.command,
@@ -103,6 +114,7 @@ async function tryOnce(
     outOfOrder: claimed.outOfOrder,
     nowMs,
   });
+  if (parts.lease.current()?.epoch !== epoch) throw new LeaseLost();
   const { headers, body, keyId } = envelope;
   const result = await parts.transport.post({ partner, url, headers, body, deadlineMs: parts.attemptTimeoutMs });
   const failure = "reason" in result ? result : statusFailure(result.httpStatus);

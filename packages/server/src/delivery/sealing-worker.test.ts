@@ -98,6 +98,19 @@ describe("a large envelope", () => {
     expect(worker.standing).toEqual({ jobs: 0, waitingChars: 0, threadId });
   });
 
+  test("tells how long it waited for the thread, once for each", async () => {
+    const waited: number[] = [];
+    const worker = sealingWorker({ jobsMax: 1, onHanded: (waitedMs) => void waited.push(waitedMs) });
+    const partner = partnerSnapshot();
+    await Promise.all([1, 2, 3].map(() => worker.make(settlementOf(entries), partner, attempt())));
+    expect(waited).toHaveLength(3);
+    // The first is handed over at once, each other after the one before it.
+    expect([...waited].sort((a, b) => a - b)).toEqual(waited);
+    expect(waited[1]).toBeGreaterThan(waited[0] ?? 0);
+    await worker.make(settlementOf(1), partner, attempt());
+    expect(waited).toHaveLength(3);
+  });
+
   test("that comes when too much waits is refused at once, and those before it are made", async () => {
     const content = settlementOf(100);
     const worker = sealingWorker({ smallCharsMax: 0, waitingCharsMax: 2 * content.length });
@@ -196,6 +209,7 @@ test("small deliveries are accepted while a settlement of 50,000 entries is bein
     transport,
     seals: { take: () => undefined },
     makeEnvelope: worker.make,
+    lease: { current: () => undefined },
     clock: systemClock,
     log,
     attemptTimeoutMs: 15_000,

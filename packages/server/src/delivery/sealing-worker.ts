@@ -28,9 +28,12 @@ export interface SealingWorkerOptions {
   readonly silentMs?: number;
   /** The thread's own memory, in megabytes. */
   readonly heapMbMax?: number;
+  /** Told of each large content that was handed to the thread: how long it had waited for that. */
+  readonly onHanded?: (waitedMs: number) => void;
 }
 
 interface Job {
+  readonly sinceMs: number;
   readonly content: string;
   readonly partner: SealedFor;
   readonly attempt: EnvelopeFor;
@@ -66,6 +69,7 @@ export class SealingWorker {
       waitingCharsMax: waitingCharsMaxDefault,
       silentMs: 60_000,
       heapMbMax: heapMbMaxDefault,
+      onHanded: () => undefined,
       ...options,
     };
   }
@@ -97,7 +101,7 @@ export class SealingWorker {
     const isTooMuch = this.#waitingChars + content.length > this.#options.waitingCharsMax;
     if (this.#waitingChars > 0 && isTooMuch) return Promise.reject(new SealingQueueFull());
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ content, partner, attempt, resolve, reject });
+      this.#waiting.push({ sinceMs: performance.now(), content, partner, attempt, resolve, reject });
       this.#waitingChars += content.length;
       this.#hand();
     });
@@ -109,6 +113,7 @@ export class SealingWorker {
       const job = this.#waiting.shift();
       if (job === undefined) return;
       this.#waitingChars -= job.content.length;
+      this.#options.onHanded(performance.now() - job.sinceMs);
       this.#handOne(job);
     }
   }
