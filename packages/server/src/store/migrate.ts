@@ -8,9 +8,21 @@ interface Migration {
   readonly number: number;
   readonly name: string;
   readonly sql: string;
+  readonly isBreaking: boolean;
 }
 
-const folder = new URL("./migrations/", import.meta.url);
+/** The next migration ends what older instances rely on, and some of them run. */
+export class InstancesInTheWay extends Error {
+  override readonly name = "InstancesInTheWay";
+  readonly code = "instances_in_the_way";
+  readonly remedy = "Stop every instance of the older version, then start this one: within 8 s their leases are over.";
+
+  constructor(migration: string, hosts: readonly string[]) {
+    super(`Migration ${migration} is breaking, and instances of an older version run on ${hosts.join(", ")}.`);
+  }
+}
+
+const migrationsFolder = new URL("./migrations/", import.meta.url);
 // Any number will do, as long as every version of the service uses the same one.
 const migrationLock = 7_420_001;
 
@@ -18,10 +30,12 @@ const migrationLock = 7_420_001;
  * Brings the schema up to this version: each missing migration in a transaction of its own, one instance at a time.
  * Rejects when the database is of a newer version than this service.
  *
+ * @param folder of the migrations, another one for a test
+ * @throws InstancesInTheWay before a breaking migration, while anybody holds a lease
  * @returns the names of the migrations that were applied now
  */
-export async function migrate(connectionString: string): Promise<readonly string[]> {
-  const migrations = await readMigrations();
+export async function migrate(connectionString: string, folder: URL = migrationsFolder): Promise<readonly string[]> {
+  const migrations = await readMigrations(folder);
   const client = new Client({ connectionString, application_name: "paybell migrate" });
   await client.connect();
   try {
@@ -51,22 +65,35 @@ export async function migrate(connectionString: string): Promise<readonly string
 async function apply(client: Client, migration: Migration): Promise<void> {
   await client.query("BEGIN");
   try {
+    if (migration.isBreaking) await requireNoInstances(client, migration.name);
     await client.query(migration.sql);
     await client.query("INSERT INTO migrations (number, name) VALUES ($1, $2)", [migration.number, migration.name]);
     await client.query("COMMIT");
   } catch (error) {
     await client.query("ROLLBACK");
+    if (error instanceof InstancesInTheWay) throw error;
     throw new Error(`Migration ${migration.name} failed and was rolled back.`, { cause: error });
   }
 }
 
-async function readMigrations(): Promise<readonly Migration[]> {
+/** An instance joins only after it has migrated: whoever holds a lease now is of a version before this. */
+async function requireNoInstances(client: Client, migration: string): Promise<void> {
+  const { rows: tables } = await client.query("SELECT FROM pg_tables WHERE tablename = 'instances'");
+  if (tables.length === 0) return;
+  // Nobody joins or renews until this transaction has ended.
+  await client.query("LOCK TABLE instances IN SHARE MODE");
+  const { rows } = await client.query<{ host: string }>(
+    "SELECT host FROM instances WHERE expires_at > now() ORDER BY id",
+  );
+  if (rows.length > 0) throw new InstancesInTheWay(migration, [...new Set(rows.map(({ host }) => host))]);
+}
+
+async function readMigrations(folder: URL): Promise<readonly Migration[]> {
   const names = (await readdir(folder)).filter((name) => /^\d{4}_\w+\.sql$/.test(name)).sort();
   return Promise.all(
-    names.map(async (name) => ({
-      number: Number.parseInt(name.slice(0, 4), 10),
-      name,
-      sql: await readFile(new URL(name, folder), "utf8"),
-    })),
+    names.map(async (name) => {
+      const sql = await readFile(new URL(name, folder), "utf8");
+      return { number: Number.parseInt(name.slice(0, 4), 10), name, sql, isBreaking: sql.startsWith("--! breaking") };
+    }),
   );
 }

@@ -1,0 +1,77 @@
+import { cp, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { Client } from "pg";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { createDatabase, type TestDatabase } from "../../../../test/support/database.ts";
+import { newId } from "../ids.ts";
+import { InstancesInTheWay, migrate } from "./migrate.ts";
+
+let database: TestDatabase;
+let client: Client;
+let path: string;
+let folder: URL;
+
+beforeEach(async () => {
+  database = await createDatabase();
+  client = new Client({ connectionString: database.url });
+  await client.connect();
+  path = await mkdtemp(join(tmpdir(), "paybell-migrations-"));
+  await cp(join(import.meta.dirname, "migrations"), path, { recursive: true });
+  folder = pathToFileURL(`${path}/`);
+});
+afterEach(async () => {
+  await client.end();
+  await database.drop();
+  await rm(path, { recursive: true, force: true });
+});
+
+const write = (name: string, sql: string) => writeFile(join(path, name), sql);
+const hasTable = async (name: string) =>
+  (await client.query("SELECT FROM pg_tables WHERE tablename = $1", [name])).rowCount === 1;
+
+async function instance(host: string, leaseS: number): Promise<string> {
+  const id = newId<"instance">();
+  await client.query(
+    `INSERT INTO instances (id, epoch, expires_at, host) VALUES ($1, 1, now() + $3 * interval '1 second', $2)`,
+    [id, host, leaseS],
+  );
+  return id;
+}
+
+test("a migration is applied beside older instances, and once", async () => {
+  await instance("shop-1", 8);
+  await write("9001_more.sql", "CREATE TABLE more (id integer);");
+  expect(await migrate(database.url, folder)).toEqual(["9001_more.sql"]);
+  expect(await migrate(database.url, folder)).toEqual([]);
+});
+
+test("a breaking one waits for the last older instance: refused by name, with nothing of it done", async () => {
+  const [one, other] = [await instance("shop-1", 8), await instance("shop-2", 8)];
+  await instance("long-dead", -1);
+  await write("9001_more.sql", "CREATE TABLE more (id integer);");
+  await write("9002_other.sql", "--! breaking: what it drops is read by the version before.\nDROP TABLE more;");
+  const refused = await migrate(database.url, folder).catch((error: unknown) => error);
+  expect(refused).toBeInstanceOf(InstancesInTheWay);
+  expect(String(refused)).toMatch(/9002_other.sql is breaking, .* shop-1, shop-2\.$/);
+  expect(await hasTable("more")).toBe(true);
+
+  await client.query("UPDATE instances SET expires_at = now() WHERE id IN ($1, $2)", [one, other]);
+  expect(await migrate(database.url, folder)).toEqual(["9002_other.sql"]);
+  expect(await hasTable("more")).toBe(false);
+});
+
+test("on an empty database nobody is in the way", async () => {
+  await client.query("DROP SCHEMA public CASCADE; CREATE SCHEMA public");
+  await write("0000_first.sql", "--! breaking: the first.\nCREATE TABLE first (id integer);");
+  expect((await migrate(database.url, folder))[0]).toBe("0000_first.sql");
+});
+
+test("a migration that fails leaves nothing behind, and a database that is newer is left alone", async () => {
+  await write("9001_broken.sql", "CREATE TABLE more (id integer); SELECT nothing;");
+  await expect(migrate(database.url, folder)).rejects.toThrow("9001_broken.sql failed and was rolled back");
+  expect(await hasTable("more")).toBe(false);
+  await client.query("INSERT INTO migrations (number, name) VALUES (9999, 'of a newer version')");
+  await expect(migrate(database.url, folder)).rejects.toThrow("The database has migration 9999");
+});
