@@ -232,6 +232,13 @@ describe("the process", () => {
     expect(away.output()).toContain("cannot be reached (ECONNREFUSED)");
   });
 
+  test("runs the service beside variables that are for the other commands", async () => {
+    const env = { PAYBELL_URL: "https://paybell.example", PAYBELL_API_KEY: "pb_key", PAYBELL_CIPHER: "jwe" };
+    const check = spawnPaybell(["check", "--json"], { ...env, PAYBELL_HOME: line.folder });
+    await check.exited;
+    expect(JSON.parse(check.output())).toMatchObject({ findings: expect.any(Array) });
+  });
+
   /** A server of the test's own; `asked` resolves with the first request. */
   async function startServer(answer: (path: string) => object | undefined) {
     const asked = Promise.withResolvers<void>();

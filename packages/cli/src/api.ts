@@ -84,7 +84,8 @@ function refused(baseUrl: string, status: number, text: string): Failure {
   const { code, detail, remedy, errors = [] }: Problem = parse(text) ?? {};
   if (typeof code !== "string" || typeof detail !== "string") return noPaybell(baseUrl, status);
   const lines = errors.map(({ message }) => printable(String(message))).filter((line) => line !== detail);
-  return new Failure(printable(detail), {
+  // Some of the service's titles are no sentences.
+  return new Failure(printable(/[.!?]$/.test(detail) ? detail : `${detail}.`), {
     code,
     status,
     exitCode: exitCodes.service,

@@ -9,19 +9,30 @@ export interface Progress {
 }
 
 const silent: Progress = { update: () => undefined, stop: () => undefined };
+/** What is done sooner needs no bar: it would only flash. */
+const shownAfterMs = 400;
 
 /** A bar, or a count where no total is known, on stderr; nothing where that is no terminal. */
-export function progress({ stderr }: Pick<World, "stderr">, what: string, total?: number): Progress {
+export function progress(
+  { stderr, nowMs }: Pick<World, "stderr" | "nowMs">,
+  what: string,
+  initialTotal?: number,
+): Progress {
   if (stderr.isTTY !== true) return silent;
-  const format = total === undefined ? `${what}  {value}` : `${what}  {bar}  {value}/{total}  {eta_formatted}`;
-  const options = { format, stream: stderr, clearOnComplete: true, hideCursor: true };
-  const bar = new cliProgress.SingleBar(options, cliProgress.Presets.shades_classic);
-  bar.start(total ?? 0, 0);
+  const format = initialTotal === undefined ? `${what}  {value}` : `${what}  {bar}  {value}/{total}  {eta_formatted}`;
+  // Ctrl-C may end us before stop(): a hidden cursor would stay hidden.
+  const options = { format, stream: stderr, clearOnComplete: true, hideCursor: false, linewrap: true };
+  const startedMs = nowMs();
+  let bar: cliProgress.SingleBar | undefined;
   return {
-    update(done, newTotal) {
-      if (newTotal !== undefined) bar.setTotal(newTotal);
-      bar.update(done);
+    update(done, total = initialTotal ?? 0) {
+      if (bar === undefined && nowMs() - startedMs >= shownAfterMs) {
+        bar = new cliProgress.SingleBar(options, cliProgress.Presets.shades_classic);
+        bar.start(total, done);
+      }
+      bar?.setTotal(total);
+      bar?.update(done);
     },
-    stop: () => bar.stop(),
+    stop: () => bar?.stop(),
   };
 }

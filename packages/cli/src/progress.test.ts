@@ -1,0 +1,46 @@
+import { PassThrough } from "node:stream";
+import { expect, test } from "vitest";
+import { progress } from "./progress.ts";
+
+function terminal(isTTY: boolean) {
+  let nowMs = 0;
+  const stderr = Object.assign(new PassThrough(), { isTTY, columns: 80 });
+  let text = "";
+  stderr.on("data", (chunk) => {
+    text += chunk;
+  });
+  const pass = (ms: number) => {
+    nowMs += ms;
+  };
+  return { stderr, nowMs: () => nowMs, pass, text: () => text };
+}
+
+test("a bar comes once the work takes a while, and is taken away", () => {
+  const world = terminal(true);
+  const bar = progress(world, "redelivering", 10);
+  bar.update(1);
+  expect(world.text()).toBe("");
+  world.pass(500);
+  bar.update(5);
+  expect(world.text()).toContain("5/10");
+  bar.stop();
+});
+
+test("neither cursor nor line wrap are switched off: Ctrl-C could leave them so", () => {
+  const world = terminal(true);
+  const bar = progress(world, "reading");
+  world.pass(500);
+  bar.update(7);
+  bar.stop();
+  expect(world.text()).toContain("reading  7");
+  for (const code of ["[?25l", "[?7l"]) expect(world.text()).not.toContain(code);
+});
+
+test("where stderr is no terminal nothing is written", () => {
+  const world = terminal(false);
+  const bar = progress(world, "reading", 10);
+  world.pass(500);
+  bar.update(5);
+  bar.stop();
+  expect(world.text()).toBe("");
+});
