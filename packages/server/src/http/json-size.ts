@@ -23,8 +23,9 @@ const closeObject = 0x7d;
 const space = 0x20;
 
 const hashBits = 16;
-// Drawn anew by each process, so that nobody can make up names that fall together.
-const hashFactor = randomInt(2 ** 30) * 2 + 1;
+// FNV-1a, from a start that is drawn anew by each process, so that nobody can make up names that fall together.
+const hashStart = randomInt(2 ** 32);
+const hashFactor = 0x01000193;
 
 /**
  * How many keys the bytes of a JSON text hold. Refuses, before anything is parsed, what the parser would take seconds
@@ -115,9 +116,9 @@ class Extent {
 }
 
 function hashOf(bytes: Uint8Array, start: number, end: number): number {
-  let hash = end - start;
+  let hash = hashStart;
   for (let at = start; at < end; at += 1) hash = Math.imul(hash ^ (bytes[at] ?? 0), hashFactor);
-  return hash ^ (hash >>> hashBits);
+  return hash;
 }
 
 /** Counts what differs, give or take what falls together by chance. */
@@ -126,7 +127,9 @@ class Different {
   #count = 0;
 
   add(hash: number): number {
-    const place = (hash ^ (hash >>> hashBits)) & (2 ** hashBits - 1);
+    // All bits have a say in the ones that are used.
+    const mixed = Math.imul(hash ^ (hash >>> 15), 0x2c1b3c6d);
+    const place = (mixed ^ (mixed >>> hashBits)) & (2 ** hashBits - 1);
     if (this.#seen[place] === 0) {
       this.#seen[place] = 1;
       this.#count += 1;
