@@ -1,7 +1,7 @@
 import type { CardIpn } from "@paybell/contract";
 
 /** The same Sale for every row: each field of section 2.2 that a switch fills, 1.1 kB as JSON. */
-export function saleFields(id: string): Readonly<Record<string, string>> {
+function saleFields(id: string): Readonly<Record<string, string>> {
   return {
     aid: "A0000000031010",
     amount: "150000",
