@@ -1,26 +1,44 @@
 import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
 
+// Rules and shapes: nothing of them outlives a test. One process for many of these files spares each the start and the
+// loading of what they share. Measured: 46 of them took 28 s of processor time, and 11 so.
+const pure = [
+  "packages/contract/src/**/*.test.ts",
+  "packages/server/src/{acquirer,commands,ipn,partners}/**/*.test.ts",
+];
+const all = [
+  "packages/*/src/**/*.test.ts",
+  "packages/*/test/**/*.test.ts",
+  "test/**/*.test.ts",
+  "scripts/**/*.test.ts",
+  "bench/**/*.test.ts",
+];
+const never = ["**/node_modules/**", "scripts/fixtures/**"];
+
 export default defineConfig({
   // Packages find each other's sources, not dist/: the same condition that `npm start` runs with.
   resolve: { conditions: ["paybell-source"] },
   ssr: { resolve: { conditions: ["paybell-source"], externalConditions: ["paybell-source"] } },
   test: {
-    include: [
-      "packages/*/src/**/*.test.ts",
-      "packages/*/test/**/*.test.ts",
-      "test/**/*.test.ts",
-      "scripts/**/*.test.ts",
-      "bench/**/*.test.ts",
+    projects: [
+      { extends: true, test: { name: "pure", include: pure, exclude: never, isolate: false } },
+      {
+        extends: true,
+        test: {
+          name: "whole",
+          include: all,
+          exclude: [...never, ...pure],
+          globalSetup: ["test/support/global-setup.ts"],
+        },
+      },
     ],
-    exclude: ["**/node_modules/**", "scripts/fixtures/**"],
     pool: "forks",
     // By itself vitest leaves a core free, and on two cores that is half of the time: many tests wait for leases.
     maxWorkers: Math.max(2, availableParallelism() - 1),
     execArgv: ["--conditions=paybell-source"],
     testTimeout: 30_000,
     hookTimeout: 60_000,
-    globalSetup: ["test/support/global-setup.ts"],
     setupFiles: ["test/support/leaks.ts"],
   },
 });
