@@ -1,6 +1,6 @@
 import type { NewNotification } from "../ledger/notifier.ts";
 import type { Completion, Report } from "../ledger/store.ts";
-import { jsonList } from "./json-list.ts";
+import { booleanArray, integerArray, jsonArray, textArray, uuidArray } from "./arrays.ts";
 import { searchable } from "./searchable.ts";
 
 // What a pending row and its history take from the rows of `i`. Born leased, a row has its first claim already.
@@ -20,7 +20,7 @@ export const insertWholeReports = {
   text: `
     WITH i AS MATERIALIZED (
       SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[], $7::uuid[],
-        $8::text[], $9::uuid[], $10::text[], string_to_array($11, E'\\x01')::json[], $12::text[], $13::uuid[],
+        $8::text[], $9::uuid[], $10::text[], $11::json[], $12::text[], $13::uuid[],
         $14::integer[], $15::uuid[], $16::integer[], $17::text[], $18::boolean[])
         AS i (partner_id, transaction_id, command, state, req_id, external_id, original_id, original_external_id,
           chain_id, callback_url, facts, merchant_trans_id, id, bytes, instance_id, epoch, origin, follows)),
@@ -45,11 +45,11 @@ export const insertWholeReports = {
 export function wholeReportColumns(reports: readonly Report[]): unknown[] {
   return [
     ...reportColumns(reports),
-    reports.map(({ notification }) => notification && Buffer.byteLength(notification.content)),
-    reports.map(({ notification }) => notification?.lease?.id ?? null),
-    reports.map(({ notification }) => notification?.lease?.epoch ?? null),
-    reports.map(({ notification }) => originOf(notification)),
-    reports.map(({ notification }) => notification?.follows ?? false),
+    integerArray(reports.map(({ notification }) => notification && Buffer.byteLength(notification.content))),
+    uuidArray(reports.map(({ notification }) => notification?.lease?.id ?? null)),
+    integerArray(reports.map(({ notification }) => notification?.lease?.epoch ?? null)),
+    textArray(reports.map(({ notification }) => originOf(notification))),
+    booleanArray(reports.map(({ notification }) => notification?.follows ?? false)),
   ];
 }
 
@@ -62,7 +62,7 @@ export const insertReports = {
     SELECT partner_id, id, 'switch', command, state, req_id, external_id, original_id, original_external_id, chain_id,
       callback_url, facts, merchant_trans_id, notification_id, now()
     FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[], $7::uuid[], $8::text[],
-      $9::uuid[], $10::text[], string_to_array($11, E'\\x01')::json[], $12::text[], $13::uuid[])
+      $9::uuid[], $10::text[], $11::json[], $12::text[], $13::uuid[])
       AS i (partner_id, id, command, state, req_id, external_id, original_id, original_external_id, chain_id,
         callback_url, facts, merchant_trans_id, notification_id)
     ON CONFLICT DO NOTHING
@@ -71,19 +71,19 @@ export const insertReports = {
 
 export function reportColumns(reports: readonly Report[]): unknown[] {
   return [
-    reports.map((report) => report.partnerId),
-    reports.map((report) => report.id),
-    reports.map((report) => report.command),
-    reports.map((report) => report.state),
-    reports.map((report) => report.reqId),
-    reports.map((report) => report.externalId),
-    reports.map((report) => report.originalId),
-    reports.map((report) => report.originalExternalId),
-    reports.map((report) => report.chainId),
-    reports.map((report) => report.callBackUrl),
-    jsonList(reports.map(contentOf)),
-    reports.map(({ facts }) => searchable(facts.fields["merchantTransId"])),
-    reports.map((report) => report.notification?.id ?? null),
+    uuidArray(reports.map((report) => report.partnerId)),
+    uuidArray(reports.map((report) => report.id)),
+    textArray(reports.map((report) => report.command)),
+    textArray(reports.map((report) => report.state)),
+    textArray(reports.map((report) => report.reqId)),
+    textArray(reports.map((report) => report.externalId)),
+    uuidArray(reports.map((report) => report.originalId)),
+    textArray(reports.map((report) => report.originalExternalId)),
+    uuidArray(reports.map((report) => report.chainId)),
+    textArray(reports.map((report) => report.callBackUrl)),
+    jsonArray(reports.map(contentOf)),
+    textArray(reports.map(({ facts }) => searchable(facts.fields["merchantTransId"]))),
+    uuidArray(reports.map((report) => report.notification?.id ?? null)),
   ];
 }
 
@@ -102,7 +102,7 @@ export const completeWhole = {
   name: "complete_whole",
   text: `
     WITH i AS MATERIALIZED (
-      SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::text[], string_to_array($4, E'\\x01')::json[], $5::uuid[],
+      SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::json[], $5::uuid[],
         $6::uuid[], $7::integer[], $8::integer[], $9::uuid[], $10::integer[], $11::text[], $12::boolean[])
         AS i (partner_id, id, state, facts, notification_id, instance_id, epoch, bytes, lease_id, lease_epoch, origin,
           follows)),
@@ -124,11 +124,11 @@ export const completeWhole = {
 export function wholeCompletionColumns(completions: readonly Completion[]): unknown[] {
   return [
     ...completionColumns(completions),
-    completions.map(({ notification }) => notification && Buffer.byteLength(notification.content)),
-    completions.map(({ notification }) => notification?.lease?.id ?? null),
-    completions.map(({ notification }) => notification?.lease?.epoch ?? null),
-    completions.map(({ notification }) => originOf(notification)),
-    completions.map(({ notification }) => notification?.follows ?? false),
+    integerArray(completions.map(({ notification }) => notification && Buffer.byteLength(notification.content))),
+    uuidArray(completions.map(({ notification }) => notification?.lease?.id ?? null)),
+    integerArray(completions.map(({ notification }) => notification?.lease?.epoch ?? null)),
+    textArray(completions.map(({ notification }) => originOf(notification))),
+    booleanArray(completions.map(({ notification }) => notification?.follows ?? false)),
   ];
 }
 
@@ -136,7 +136,7 @@ export const completeTransactions = {
   name: "complete_transactions",
   text: `
     WITH i AS MATERIALIZED (
-      SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::text[], string_to_array($4, E'\\x01')::json[], $5::uuid[],
+      SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::json[], $5::uuid[],
         $6::uuid[], $7::integer[])
         AS i (partner_id, id, state, facts, notification_id, instance_id, epoch))
     ${completed}
@@ -145,13 +145,13 @@ export const completeTransactions = {
 
 export function completionColumns(completions: readonly Completion[]): unknown[] {
   return [
-    completions.map((completion) => completion.partnerId),
-    completions.map((completion) => completion.id),
-    completions.map((completion) => completion.state),
-    jsonList(completions.map(contentOf)),
-    completions.map((completion) => completion.notification?.id ?? null),
-    completions.map((completion) => completion.instance.id),
-    completions.map((completion) => completion.instance.epoch),
+    uuidArray(completions.map((completion) => completion.partnerId)),
+    uuidArray(completions.map((completion) => completion.id)),
+    textArray(completions.map((completion) => completion.state)),
+    jsonArray(completions.map(contentOf)),
+    uuidArray(completions.map((completion) => completion.notification?.id ?? null)),
+    uuidArray(completions.map((completion) => completion.instance.id)),
+    integerArray(completions.map((completion) => completion.instance.epoch)),
   ];
 }
 
@@ -161,7 +161,7 @@ export const insertNotifications = {
   text: `
     WITH i AS MATERIALIZED (
       SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::uuid[], $5::text[], $6::uuid[], $7::text[],
-        $8::text[], string_to_array($9, E'\\x01')::json[], $10::integer[], $11::uuid[], $12::integer[], $13::text[],
+        $8::text[], $9::json[], $10::integer[], $11::uuid[], $12::integer[], $13::text[],
         $14::boolean[], $15::uuid[])
         AS i (partner_id, id, transaction_id, original_id, original_external_id, chain_id, command, callback_url,
           content, bytes, instance_id, epoch, origin, follows, settles_batch)),
@@ -177,21 +177,21 @@ export const insertNotifications = {
 
 export function notificationColumns(notifications: readonly NewNotification[]): unknown[] {
   return [
-    notifications.map((notification) => notification.partnerId),
-    notifications.map((notification) => notification.id),
-    notifications.map((notification) => notification.transactionId),
-    notifications.map((notification) => notification.originalId),
-    notifications.map((notification) => notification.originalExternalId),
-    notifications.map((notification) => notification.chainId),
-    notifications.map((notification) => notification.command),
-    notifications.map((notification) => notification.callBackUrl),
-    jsonList(notifications.map((notification) => notification.content)),
-    notifications.map((notification) => Buffer.byteLength(notification.content)),
-    notifications.map((notification) => notification.lease?.id ?? null),
-    notifications.map((notification) => notification.lease?.epoch ?? null),
-    notifications.map(originOf),
-    notifications.map((notification) => notification.follows),
-    notifications.map((notification) => notification.settlesBatch),
+    uuidArray(notifications.map((notification) => notification.partnerId)),
+    uuidArray(notifications.map((notification) => notification.id)),
+    uuidArray(notifications.map((notification) => notification.transactionId)),
+    uuidArray(notifications.map((notification) => notification.originalId)),
+    textArray(notifications.map((notification) => notification.originalExternalId)),
+    uuidArray(notifications.map((notification) => notification.chainId)),
+    textArray(notifications.map((notification) => notification.command)),
+    textArray(notifications.map((notification) => notification.callBackUrl)),
+    jsonArray(notifications.map((notification) => notification.content)),
+    integerArray(notifications.map((notification) => Buffer.byteLength(notification.content))),
+    uuidArray(notifications.map((notification) => notification.lease?.id ?? null)),
+    integerArray(notifications.map((notification) => notification.lease?.epoch ?? null)),
+    textArray(notifications.map(originOf)),
+    booleanArray(notifications.map((notification) => notification.follows)),
+    uuidArray(notifications.map((notification) => notification.settlesBatch)),
   ];
 }
 

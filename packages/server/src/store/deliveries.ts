@@ -2,8 +2,9 @@ import type { Pool } from "pg";
 import type { Breaker } from "../delivery/endpoints-store.ts";
 import type { Claimed, ClaimLimits, DeliveryStore, Outcome, Recorded, Taken } from "../delivery/store.ts";
 import type { NewEvent } from "../events.ts";
-import { idTimeMs, type NotificationId, type PartnerId } from "../ids.ts";
+import { idTimeMs } from "../ids.ts";
 import type { Instance } from "../instance.ts";
+import { bytesArray, doubleArray, integerArray, textArray, uuidArray } from "./arrays.ts";
 import { claim } from "./deliveries-claim.ts";
 import { recordSightings } from "./endpoints-sightings.ts";
 import { insertEvents } from "./events.ts";
@@ -309,24 +310,24 @@ function keyOf(outcome: Outcome): string {
   return `${outcome.partnerId} ${outcome.id} ${outcome.claimNo}`;
 }
 
-function keyColumns(outcomes: readonly Outcome[]): [PartnerId[], NotificationId[]] {
-  return [outcomes.map((outcome) => outcome.partnerId), outcomes.map((outcome) => outcome.id)];
+function keyColumns(outcomes: readonly Outcome[]): [unknown, unknown] {
+  return [uuidArray(outcomes.map((outcome) => outcome.partnerId)), uuidArray(outcomes.map((outcome) => outcome.id))];
 }
 
 function attemptColumns(outcomes: readonly Outcome[]): unknown[] {
   return [
     ...keyColumns(outcomes),
-    outcomes.map((outcome) => outcome.claimNo),
-    outcomes.map((outcome) => outcome.attemptsMade),
-    outcomes.map((outcome) => outcome.instance.id),
-    outcomes.map((outcome) => outcome.attempt.startedAtMs),
-    outcomes.map((outcome) => Math.round(outcome.attempt.durationMs)),
-    outcomes.map((outcome) => outcome.attempt.url),
-    outcomes.map((outcome) => outcome.attempt.address),
-    outcomes.map((outcome) => outcome.attempt.httpStatus),
-    outcomes.map((outcome) => outcome.attempt.reason),
-    outcomes.map((outcome) => outcome.attempt.detail),
-    outcomes.map((outcome) => outcome.attempt.answer),
-    outcomes.map((outcome) => outcome.attempt.keyId),
+    integerArray(outcomes.map((outcome) => outcome.claimNo)),
+    integerArray(outcomes.map((outcome) => outcome.attemptsMade)),
+    uuidArray(outcomes.map((outcome) => outcome.instance.id)),
+    doubleArray(outcomes.map((outcome) => outcome.attempt.startedAtMs)),
+    integerArray(outcomes.map((outcome) => Math.round(outcome.attempt.durationMs))),
+    textArray(outcomes.map((outcome) => outcome.attempt.url)),
+    textArray(outcomes.map((outcome) => outcome.attempt.address)),
+    integerArray(outcomes.map((outcome) => outcome.attempt.httpStatus)),
+    textArray(outcomes.map((outcome) => outcome.attempt.reason)),
+    textArray(outcomes.map((outcome) => outcome.attempt.detail)),
+    bytesArray(outcomes.map((outcome) => outcome.attempt.answer)),
+    textArray(outcomes.map((outcome) => outcome.attempt.keyId)),
   ];
 }

@@ -1,0 +1,119 @@
+import { types } from "pg";
+
+// Whole columns as one parameter each, in PostgreSQL's binary format: head, then each element behind its length.
+// Measured: the driver writes arrays as text and looks at every character of them to escape it, which was a tenth of
+// what a completion cost; and PostgreSQL reads these in half of the time.
+
+const { BOOL, BYTEA, FLOAT8, INT4, JSON: JSON_TEXT, TEXT, UUID } = types.builtins;
+const headBytes = 20;
+const lengthBytes = 4;
+const nullLength = -1;
+const uuidChars = 36;
+/** The length of a uuid, 16 bytes, as it stands before each in hexadecimal. */
+const uuidLead = "00000010";
+const nullLead = "ffffffff";
+/** The room for an element's length, as characters that are one byte each. */
+const lengthRoom = "\0\0\0\0";
+
+/** For `$n::uuid[]`. What is no uuid goes as it is, and PostgreSQL refuses it. */
+export function uuidArray(values: readonly (string | null)[]): Buffer | readonly (string | null)[] {
+  let hex = "";
+  let nulls = 0;
+  for (const value of values) {
+    if (value === null) {
+      nulls += 1;
+      hex += nullLead;
+    } else {
+      if (value.length !== uuidChars) return values;
+      hex += uuidLead + value;
+    }
+  }
+  const bytes = values.length * lengthBytes + (values.length - nulls) * 16;
+  const array = begin(UUID, values.length, bytes);
+  return array.write(hex.replaceAll("-", ""), headBytes, "hex") === bytes ? array : values;
+}
+
+/** For `$n::text[]`. */
+export function textArray(values: readonly (string | null)[]): Buffer {
+  return strings(TEXT, values);
+}
+
+/** For `$n::json[]`, of JSON texts. */
+export function jsonArray(values: readonly string[]): Buffer {
+  return strings(JSON_TEXT, values);
+}
+
+/** For `$n::integer[]`. What is no whole number of 32 bits is a RangeError. */
+export function integerArray(values: readonly (number | null)[]): Buffer {
+  return fixed(INT4, values, 4, (array, value, offset) => array.writeInt32BE(value, offset));
+}
+
+/** For `$n::double precision[]`. */
+export function doubleArray(values: readonly (number | null)[]): Buffer {
+  return fixed(FLOAT8, values, 8, (array, value, offset) => array.writeDoubleBE(value, offset));
+}
+
+/** For `$n::boolean[]`. */
+export function booleanArray(values: readonly boolean[]): Buffer {
+  return fixed(BOOL, values, 1, (array, value, offset) => array.writeUInt8(value ? 1 : 0, offset));
+}
+
+/** For `$n::bytea[]`. */
+export function bytesArray(values: readonly (Uint8Array | null)[]): Buffer {
+  const sum = values.reduce((sum, value) => sum + lengthBytes + (value?.length ?? 0), 0);
+  const array = begin(BYTEA, values.length, sum);
+  let offset = headBytes;
+  for (const value of values) {
+    offset = array.writeInt32BE(value === null ? nullLength : value.length, offset);
+    if (value === null) continue;
+    array.set(value, offset);
+    offset += value.length;
+  }
+  return array;
+}
+
+function begin(elementType: number, count: number, elementsBytes: number): Buffer {
+  const array = Buffer.allocUnsafe(headBytes + elementsBytes);
+  // One dimension, nulls allowed, the first element has the number 1. Of no elements it is one dimension of length 0.
+  array.writeInt32BE(1, 0);
+  array.writeInt32BE(1, 4);
+  array.writeInt32BE(elementType, 8);
+  array.writeInt32BE(count, 12);
+  array.writeInt32BE(1, 16);
+  return array;
+}
+
+function fixed<Value>(
+  elementType: number,
+  values: readonly (Value | null)[],
+  bytes: number,
+  write: (array: Buffer, value: Value, offset: number) => void,
+): Buffer {
+  const nulls = values.reduce((sum, value) => sum + (value === null ? 1 : 0), 0);
+  const array = begin(elementType, values.length, values.length * lengthBytes + (values.length - nulls) * bytes);
+  let offset = headBytes;
+  for (const value of values) {
+    offset = array.writeInt32BE(value === null ? nullLength : bytes, offset);
+    if (value === null) continue;
+    write(array, value, offset);
+    offset += bytes;
+  }
+  return array;
+}
+
+function strings(elementType: number, values: readonly (string | null)[]): Buffer {
+  // All of them in one text, each behind the room for its length: one call writes it.
+  let text = "";
+  for (const value of values) text += value === null ? lengthRoom : lengthRoom + value;
+  const bytes = Buffer.byteLength(text);
+  const array = begin(elementType, values.length, bytes);
+  array.write(text, headBytes, "utf8");
+  const isOneByteEach = bytes === text.length;
+  let offset = headBytes;
+  for (const value of values) {
+    const length = value === null ? 0 : isOneByteEach ? value.length : Buffer.byteLength(value);
+    array.writeInt32BE(value === null ? nullLength : length, offset);
+    offset += lengthBytes + length;
+  }
+  return array;
+}
