@@ -29,7 +29,7 @@ const parting = [
 ].join("");
 /** Most texts end here: measured, 0.05 µs for an address, 13 µs where the patterns below read it. */
 const enoughDigits = new RegExp(`(?:\\d[${parting}]*){${digitsMin}}`);
-const runPattern = new RegExp(`\\d+(?:[${parting}]+\\d+)*`, "g");
+const partingMark = new RegExp(`[${parting}]`);
 /** As an East Asian keyboard writes them. */
 const fullWidthDigit = /[\uff10-\uff19]/;
 /** With its dashes or without, standing alone: measured, one in 3,000 holds what would pass as a card number. */
@@ -62,10 +62,23 @@ function groupsHoldCardNumber(given: string): boolean {
   if (!enoughDigits.test(text)) return false;
   if (digitsOnly.test(text)) return isCardNumber(text);
   const others = text.length < uuidDigits ? text : text.replace(uuidShaped, "|");
-  for (const [run] of others.matchAll(runPattern)) {
-    if (run.length >= digitsMin && runHoldsCardNumber(run.match(/\d+/g) ?? [])) return true;
+  let groups: string[] = [];
+  for (let at = 0; at < others.length; at += 1) {
+    if (isDigit(others, at)) {
+      const from = at;
+      while (isDigit(others, at + 1)) at += 1;
+      groups.push(others.slice(from, at + 1));
+    } else if (groups.length > 0 && !partingMark.test(others.charAt(at))) {
+      if (runHoldsCardNumber(groups)) return true;
+      groups = [];
+    }
   }
-  return false;
+  return runHoldsCardNumber(groups);
+}
+
+function isDigit(text: string, at: number): boolean {
+  const code = text.charCodeAt(at);
+  return code >= 48 && code <= 57;
 }
 
 function runHoldsCardNumber(groups: readonly string[]): boolean {
@@ -81,7 +94,8 @@ function runHoldsCardNumber(groups: readonly string[]): boolean {
 
 function isCardNumber(digits: string): boolean {
   if (digits.length < digitsMin || digits.length > digitsMax) return false;
-  return cardNumberRanges.some((range) => inRange(digits, range)) && passesLuhn(digits);
+  // The check digit first: it ends nine of ten.
+  return passesLuhn(digits) && cardNumberRanges.some((range) => inRange(digits, range));
 }
 
 function inRange(digits: string, range: (typeof cardNumberRanges)[number]): boolean {

@@ -29,20 +29,31 @@ type Judge = Pick<CheckContext, "registeredDeviceIds">;
  */
 export function completionProblems(completion: CompletionRequest, context: Judge): FieldProblem[] {
   const kind = completionKind(completion.command);
-  return [
-    ...textProblems(completion, kind, context),
-    ...entryProblems(completion.settlementList ?? []),
-    ...ruleProblems(completion, kind),
-  ].filter((problem) => problem !== undefined);
+  const found = new Found();
+  judgeTexts(completion, kind, context, found);
+  if (completion.settlementList !== undefined) judgeEntries(completion.settlementList, found);
+  judgeRules(completion, kind, found);
+  return found.problems;
+}
+
+/** What is wrong so far. Measured: with a list for each rule's answer, judging was a third of all that is allocated. */
+class Found {
+  readonly problems: FieldProblem[] = [];
+
+  add(problem: FieldProblem | undefined): void {
+    if (problem !== undefined) this.problems.push(problem);
+  }
 }
 
 /** Signed values with a delimiter: nothing stops an IPN, so they are sent as they are, and the operator is told. */
 export function completionWarnings(completion: CompletionRequest, context: Pick<CheckContext, "signing">) {
   const kind = completionKind(completion.command);
-  return Object.entries(completion)
-    .filter((entry): entry is [string, string] => typeof entry[1] === "string")
-    .map(([name, value]) => delimiterProblem(name, value, kind, context.signing))
-    .filter((problem) => problem !== undefined);
+  const found = new Found();
+  for (const name in completion) {
+    const value = completion[name as keyof CompletionRequest];
+    if (typeof value === "string") found.add(delimiterProblem(name, value, kind, context.signing));
+  }
+  return found.problems;
 }
 
 /** Reports come in thousands a second: what does not depend on them is made once. */
@@ -75,76 +86,64 @@ const finalStatuses = ["SUCCESS", "ERROR"];
 /** UUIDs, and judged as such: by chance, one may look like a card number. */
 const uuidFields: ReadonlySet<string> = new Set(["partnerId", "id", "reqId"]);
 
-function textProblems(completion: CompletionRequest, kind: IpnKind, context: Judge): (FieldProblem | undefined)[] {
+function judgeTexts(completion: CompletionRequest, kind: IpnKind, context: Judge, found: Found): void {
   const { fields, required } = tables[kind];
-  const problems: (FieldProblem | undefined)[] = [];
   for (const name in completion) {
     const value = completion[name as keyof CompletionRequest];
     const field = fields.get(name);
     if (value === undefined || (name === "settlementList" && kind === "settlement")) continue;
     if (field === undefined) {
-      problems.push(broken(name, "unknown_field", `is no field of a ${kind} IPN`));
+      found.add(broken(name, "unknown_field", `is no field of a ${kind} IPN`));
     } else if (typeof value === "string" && value !== "") {
+      found.add(textProblem(name, value));
+      found.add(bytesProblem(name, field, value));
       const exempt = uuidFields.has(name) || (name === "deviceId" && context.registeredDeviceIds.has(value));
-      problems.push(
-        textProblem(name, value),
-        bytesProblem(name, field, value),
-        exempt ? undefined : cardNumberProblem(name, value),
-      );
+      if (!exempt) found.add(cardNumberProblem(name, value));
     }
   }
   for (const name of required) {
     const value = completion[name as keyof CompletionRequest];
-    if (value === undefined || value === "") problems.push(broken(name, "missing_field", "is required"));
+    if (value === undefined || value === "") found.add(broken(name, "missing_field", "is required"));
   }
-  return problems;
 }
 
-function entryProblems(list: readonly SettlementEntry[]): FieldProblem[] {
-  const problems: FieldProblem[] = [];
+function judgeEntries(list: readonly SettlementEntry[], found: Found): void {
+  const problemsMax = found.problems.length + entryProblemsMax;
   for (const [at, { reqId, refNo }] of list.entries()) {
     const path = `settlementList[${at}]`;
-    const found = [
-      textProblem(`${path}.reqId`, reqId),
-      textProblem(`${path}.refNo`, refNo),
-      isUuid(reqId) ? undefined : cardNumberProblem(`${path}.reqId`, reqId),
-      cardNumberProblem(`${path}.refNo`, refNo),
-    ];
-    problems.push(...found.filter((problem) => problem !== undefined));
-    if (problems.length >= entryProblemsMax) break;
+    found.add(textProblem(`${path}.reqId`, reqId));
+    found.add(textProblem(`${path}.refNo`, refNo));
+    if (!isUuid(reqId)) found.add(cardNumberProblem(`${path}.reqId`, reqId));
+    found.add(cardNumberProblem(`${path}.refNo`, refNo));
+    if (found.problems.length >= problemsMax) break;
   }
-  return problems;
 }
 
-function ruleProblems(completion: CompletionRequest, kind: IpnKind): (FieldProblem | undefined)[] {
+function judgeRules(completion: CompletionRequest, kind: IpnKind, found: Found): void {
   const { partnerId, command, id = "", reqId = "", status, transaction_type: type = "" } = completion;
-  return [
-    // A slip would be recorded as one that is not notified: paid, and nobody told.
-    oneOf("command", command, commands),
-    partnerId === "" || isUuid(partnerId) ? undefined : broken("partnerId", "unknown_partner", "is no UUID"),
-    id === "" || isUuid(id) ? undefined : broken("id", "invalid_value", "is no UUID"),
-    reqId === "" || isUuidV4(reqId) ? undefined : broken("reqId", "invalid_req_id", "is no UUID v4"),
-    oneOf("status", status, finalStatuses),
-    oneOf("transaction_type", type, tables[kind].transactionTypes),
-    timeRule("transDateTime", completion.transDateTime),
-    timeRule("transaction_time", completion.transaction_time),
-    ...(kind === "card" ? cardRules(completion) : []),
-  ];
+  // A slip would be recorded as one that is not notified: paid, and nobody told.
+  found.add(oneOf("command", command, commands));
+  if (partnerId !== "" && !isUuid(partnerId)) found.add(broken("partnerId", "unknown_partner", "is no UUID"));
+  if (id !== "" && !isUuid(id)) found.add(broken("id", "invalid_value", "is no UUID"));
+  if (reqId !== "" && !isUuidV4(reqId)) found.add(broken("reqId", "invalid_req_id", "is no UUID v4"));
+  found.add(oneOf("status", status, finalStatuses));
+  found.add(oneOf("transaction_type", type, tables[kind].transactionTypes));
+  found.add(timeRule("transDateTime", completion.transDateTime));
+  found.add(timeRule("transaction_time", completion.transaction_time));
+  if (kind === "card") judgeCard(completion, found);
 }
 
-function cardRules(completion: CompletionRequest): (FieldProblem | undefined)[] {
+function judgeCard(completion: CompletionRequest, found: Found): void {
   const { amount = "", currency = "", cardNumber = "", cardScheme = "", swipeType = "", paymentType = "" } = completion;
   const decimals = currencyDecimals(currency);
-  return [
-    resultRule(completion.status, completion.isoResponseCode ?? ""),
-    amount === "" ? undefined : amountRule(amount, decimals),
-    currencyRule(currency, decimals),
-    paymentTypeRule(paymentType),
-    swipeType === "" ? undefined : swipeTypeProblem("swipeType", swipeType),
-    // Any case: the specification's own sample mixes it.
-    cardScheme === "" ? undefined : cardSchemeProblem("cardScheme", cardScheme.toUpperCase()),
-    shownDigitsProblem("cardNumber", cardNumber),
-  ];
+  found.add(resultRule(completion.status, completion.isoResponseCode ?? ""));
+  if (amount !== "") found.add(amountRule(amount, decimals));
+  found.add(currencyRule(currency, decimals));
+  found.add(paymentTypeRule(paymentType));
+  if (swipeType !== "") found.add(swipeTypeProblem("swipeType", swipeType));
+  // Any case: the specification's own sample mixes it.
+  if (cardScheme !== "") found.add(cardSchemeProblem("cardScheme", cardScheme.toUpperCase()));
+  found.add(shownDigitsProblem("cardNumber", cardNumber));
 }
 
 /** Section 7: 00 means success, any other value is an error. */

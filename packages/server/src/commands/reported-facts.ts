@@ -1,6 +1,7 @@
 import {
   cardSchemeFor,
   defaultPaymentType,
+  type IpnKind,
   ipnFields,
   type NotifiedCommand,
   notifiedCommands,
@@ -36,34 +37,49 @@ export interface ReportedAs {
  */
 export function reportedFacts(completion: CompletionRequest, as: ReportedAs): ReportedFacts {
   const { command } = completion;
-  const fields = { ...tableFields(completion), id: as.id };
   if (command === "SETTLEMENT") {
+    const fields = tableFields(completion, as.id);
     return { kind: "settlement", command, fields, settlementList: completion.settlementList ?? [] };
   }
   const card = notifiedCommands.find((notified) => notified === command);
-  if (card === undefined || card === "SETTLEMENT") return { kind: "system", fields };
-  const facts = { kind: "card", command: card, fields: withDefaults(fields) } as const;
+  if (card === undefined || card === "SETTLEMENT") return { kind: "system", fields: tableFields(completion, as.id) };
+  const facts = { kind: "card", command: card, fields: cardFields(completion, as.id) } as const;
   return as.voidsPreAuth === true ? { ...facts, voidsPreAuth: true } : facts;
 }
 
-function tableFields(completion: CompletionRequest): Record<string, string> {
-  const fields: Record<string, string> = {};
-  for (const { name, type } of ipnFields(completionKind(completion.command))) {
-    const value = completion[name as keyof CompletionRequest];
-    if (type === "string" && name !== "signature" && typeof value === "string" && value !== "") fields[name] = value;
+/** The texts of its table that a report may give, in its order: thousands of reports a second ask. */
+const textNames: Readonly<Record<IpnKind, readonly (keyof CompletionRequest)[]>> = {
+  card: textNamesOf("card"),
+  settlement: textNamesOf("settlement"),
+};
+
+function textNamesOf(kind: IpnKind): readonly (keyof CompletionRequest)[] {
+  const texts = ipnFields(kind).filter(({ name, type }) => type === "string" && name !== "signature" && name !== "id");
+  return texts.map(({ name }) => name as keyof CompletionRequest);
+}
+
+function tableFields(completion: CompletionRequest, id: string): Record<string, string> {
+  const fields: Record<string, string> = { id };
+  for (const name of textNames[completionKind(completion.command)]) {
+    const value = completion[name];
+    if (typeof value === "string" && value !== "") fields[name] = value;
   }
   return fields;
 }
 
 /** mid and merchantId mean the same (section 2.2), paymentType has a default there, a scheme follows from its AID. */
-function withDefaults(fields: Readonly<Record<string, string>>): Record<string, string> {
-  const { mid, merchantId, aid } = fields;
-  const same = mid ?? merchantId;
-  const scheme = aid === undefined ? "" : cardSchemeFor(aid);
-  return {
-    ...(same !== undefined && { mid: same, merchantId: same }),
-    ...(scheme !== "" && { cardScheme: scheme }),
-    paymentType: defaultPaymentType,
-    ...fields,
-  };
+function cardFields(completion: CompletionRequest, id: string): Record<string, string> {
+  const fields = tableFields(completion, id);
+  const same = fields["mid"] ?? fields["merchantId"];
+  if (same !== undefined) {
+    fields["mid"] ??= same;
+    fields["merchantId"] ??= same;
+  }
+  fields["paymentType"] ??= defaultPaymentType;
+  const { aid } = fields;
+  if (aid !== undefined && fields["cardScheme"] === undefined) {
+    const scheme = cardSchemeFor(aid);
+    if (scheme !== "") fields["cardScheme"] = scheme;
+  }
+  return fields;
 }

@@ -1,21 +1,25 @@
-const digitsPattern = /^(\d{4})(\d{2})(\d{2})(\d{2})(\d{2})(\d{2})$/;
+const digitsPattern = /^\d{14}$/;
 /** With its zone: without one, nobody can tell which instant is meant. */
-const instantPattern =
-  /^(\d{4})-(\d{2})-(\d{2})T(\d{2}):(\d{2}):(\d{2})(?:\.\d{1,9})?(?:Z|[+-](?:[01]\d|2[0-3]):[0-5]\d)$/;
+const instantPattern = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(?:\.\d{1,9})?(?:Z|[+-](?:[01]\d|2[0-3]):[0-5]\d)$/;
+const monthDays = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
 
 /** A time as a switch may report it: 14 digits, which go out as given, or an ISO 8601 instant; a moment that exists. */
 export function isReportedTime(text: string): boolean {
-  const [, ...parts] = digitsPattern.exec(text) ?? instantPattern.exec(text) ?? [];
-  const [year, month, day, hour, minute, second] = parts.map(Number);
-  if (year === undefined || month === undefined || day === undefined) return false;
-  if (hour === undefined || minute === undefined || second === undefined) return false;
-  return day >= 1 && day <= daysIn(year, month) && hour <= 23 && minute <= 59 && second <= 59;
+  if (digitsPattern.test(text)) return exists(text, 0);
+  return instantPattern.test(text) && exists(text, 1);
+}
+
+/** @param gap characters between two of its parts */
+function exists(text: string, gap: number): boolean {
+  const pair = (nth: number) => Number(text.slice(4 + nth * (2 + gap) + gap, 6 + nth * (2 + gap) + gap));
+  const year = Number(text.slice(0, 4));
+  const month = pair(0);
+  const day = pair(1);
+  return day >= 1 && day <= daysIn(year, month) && pair(2) <= 23 && pair(3) <= 59 && pair(4) <= 59;
 }
 
 /** Zero for a month that does not exist. */
 function daysIn(year: number, month: number): number {
-  if (month < 1 || month > 12) return 0;
-  const lastDay = new Date(0);
-  lastDay.setUTCFullYear(year, month, 0);
-  return lastDay.getUTCDate();
+  const isLeapDay = month === 2 && year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0);
+  return (monthDays[month - 1] ?? 0) + (isLeapDay ? 1 : 0);
 }
