@@ -186,7 +186,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       directory,
       registry,
       metrics,
-      inFlight: () => dispatcher.slots.taken,
+      inFlight: () => dispatcher.admission.slots.taken,
       stop: () => {
         stopped ??= stop();
         return stopped;

@@ -60,6 +60,7 @@ export function createMetrics() {
       "How long a large content waited for the sealing thread",
       fastSeconds,
     ),
+    waitingForPlace: gauge("waiting_for_place", "Deliveries written by this instance that wait for a place"),
     bytesInFlight: gauge("bytes_in_flight", "Content in flight on this instance"),
     leaseRemainingSeconds: gauge("lease_remaining_seconds", "For how long this instance's lease still stands"),
     ledgerDropped: counter("ledger_rows_dropped_total", "Rows of the ledger dropped past their retention", "table"),

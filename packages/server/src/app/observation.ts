@@ -17,7 +17,12 @@ export function countAttempt(metrics: Metrics, claimed: Claimed, { attempt, next
 }
 
 export interface Observed {
-  readonly dispatcher: { readonly slots: Pick<Dispatcher["slots"], "taken" | "bytes"> };
+  readonly dispatcher: {
+    readonly admission: Pick<Dispatcher["admission"], "bytes"> & {
+      readonly slots: Pick<Dispatcher["admission"]["slots"], "taken">;
+      readonly waitingRoom: Pick<Dispatcher["admission"]["waitingRoom"], "waiting">;
+    };
+  };
   readonly lease: Pick<Lease, "remainingMs">;
   readonly standing: Pick<Standing, "pending" | "daysAhead">;
 }
@@ -25,8 +30,9 @@ export interface Observed {
 /** Reads, every time somebody looks at the metrics, what stands rather than happens. */
 export function observeStanding(metrics: Metrics, { dispatcher, lease, standing }: Observed): void {
   metrics.onRead(async () => {
-    metrics.slotsInUse.set(dispatcher.slots.taken);
-    metrics.bytesInFlight.set(dispatcher.slots.bytes);
+    metrics.slotsInUse.set(dispatcher.admission.slots.taken);
+    metrics.waitingForPlace.set(dispatcher.admission.waitingRoom.waiting);
+    metrics.bytesInFlight.set(dispatcher.admission.bytes);
     metrics.leaseRemainingSeconds.set(lease.remainingMs() / 1_000);
     const [{ count, oldestMs }, daysAhead] = await Promise.all([standing.pending(), standing.daysAhead()]);
     metrics.pending.set(count);

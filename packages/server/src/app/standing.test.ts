@@ -38,7 +38,7 @@ const lease = { current: () => undefined, remainingMs: () => 5_000 };
 test("however often the metrics and /readyz are read, the database is asked once a second", async () => {
   const { asked, standing, passes } = database();
   const metrics = createMetrics();
-  const dispatcher = { slots: { taken: 1, bytes: 2 } };
+  const dispatcher = { admission: { slots: { taken: 1 }, waitingRoom: { waiting: 1 }, bytes: 2 } };
   observeStanding(metrics, { dispatcher, lease, standing });
   const look = async () => {
     const [text, state] = await Promise.all([metrics.text(), health({ standing, lease, acquirer: "simulator" })]);

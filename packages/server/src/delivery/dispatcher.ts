@@ -3,14 +3,15 @@ import type { Clock } from "../clock.ts";
 import type { PartnerId } from "../ids.ts";
 import type { Instance, Lease } from "../instance.ts";
 import type { Partner, PartnerDirectory } from "../partners/partner.ts";
+import { Admission, partnerMaxUnknown } from "./admission.ts";
 import { Endpoints, originQueue, urlQueue } from "./endpoints.ts";
 import type { EndpointStore, ScheduleLength } from "./endpoints-store.ts";
-import { RateLimits } from "./rate.ts";
 import { Returns } from "./returns.ts";
 import { scheduleLengthMs } from "./schedule.ts";
-import { type Place, Slots } from "./slots.ts";
+import type { Place } from "./slots.ts";
 import type { Attempt, Claimed, DeliveryStore, Outcome, Taken } from "./store.ts";
 import { callbackUrlOf } from "./target.ts";
+import type { Seat, Waiting } from "./waiting-room.ts";
 
 /** Makes one POST of a notification. Never rejects: whatever goes wrong is an attempt with its reason. */
 export type Attempting = (claimed: Claimed, partner: Partner) => Promise<Attempted | PutOff>;
@@ -52,13 +53,13 @@ const overdueRowsMax = 500;
 const claimRowsMax = 256;
 const claimPauseMs = 10;
 const unrecordedPerSlot = 4;
-/** For a partner whose settings are not at hand. */
-const partnerMaxUnknown = 32;
 const retryLookupMs = 1_000;
 /** What another instance knows of an endpoint by then, this one knows too. */
 const blockedPauseMs = 1_000;
 /** Until what had no place after all is looked at again. */
 const noPlacePauseMs = 250;
+/** What had no place for so long is due for any instance. */
+const waitMaxMs = 2_000;
 /** Tokens that come one by one are waited for together. */
 const ratePauseMinMs = 50;
 
@@ -76,9 +77,8 @@ export interface Handoff {
  */
 export class Dispatcher {
   readonly #parts: DispatcherParts;
-  readonly slots: Slots;
+  readonly admission: Admission;
   readonly endpoints: Endpoints;
-  readonly #rates: RateLimits;
   readonly #returns: Returns;
   /** Partners with due rows that nobody holds: what comes new must not overtake them. */
   readonly #backlog = new Set<PartnerId>();
@@ -102,10 +102,8 @@ export class Dispatcher {
 
   constructor(parts: DispatcherParts) {
     this.#parts = parts;
-    const nowMs = () => parts.clock.monotonicMs();
-    this.slots = new Slots({ slotsMax: parts.slotsMax, bytesMax: parts.bytesInFlightMax }, nowMs);
+    this.admission = new Admission({ ...parts, nowMs: () => parts.clock.monotonicMs() });
     this.#unrecordedMax = parts.slotsMax * unrecordedPerSlot;
-    this.#rates = new RateLimits(nowMs);
     this.#returns = new Returns(parts.store, this.#warn("deliveries could not be given back"));
     this.endpoints = new Endpoints({
       store: parts.endpoints,
@@ -126,8 +124,9 @@ export class Dispatcher {
   }
 
   /**
-   * Asks for a place before a row is written. Undefined when there is none, when the partner has due rows already, or
-   * when nothing is to be sent to its endpoint now: then the row is to be born due.
+   * Asks for a seat before a row is written: for its time until there is a place. Undefined when there is none, when
+   * the partner has due rows already, or when nothing is to be sent to its endpoint now: then the row is to be born
+   * due.
    *
    * @param callBackUrl the command's own; null: the one registered
    */
@@ -137,22 +136,15 @@ export class Dispatcher {
     if (this.#stopping || instance === undefined || partner?.state !== "active") return undefined;
     if (this.#recording.size >= this.#unrecordedMax) return undefined;
     if (this.#backlog.has(partnerId) || !this.endpoints.known) return undefined;
-    const { maxInFlight, maxPerSecond, callBackUrl: registered } = partner.settings;
-    if (this.endpoints.blocked(partnerId, callBackUrl ?? registered) !== undefined) return undefined;
-    const place = this.slots.take(partnerId, bytes, maxInFlight);
-    if (place === undefined) return undefined;
-    if (!this.#rates.take(partnerId, maxPerSecond)) {
-      this.slots.give(place);
-      return undefined;
-    }
-    return {
-      instance,
-      send: (claimed) => void this.#run(claimed, instance, place),
-      release: () => {
-        this.#rates.give(partnerId);
-        this.#give(place);
-      },
-    };
+    if (this.endpoints.blocked(partnerId, callBackUrl ?? partner.settings.callBackUrl) !== undefined) return undefined;
+    const seat = this.admission.seat(partner, bytes);
+    return (
+      seat && {
+        instance,
+        send: (claimed) => this.#stand(seat, claimed, instance),
+        release: () => this.admission.unseat(seat),
+      }
+    );
   }
 
   /**
@@ -166,7 +158,7 @@ export class Dispatcher {
     // No claim takes it before its endpoint is closed again, and that wakes us.
     if (url !== undefined && this.endpoints.blocked(partnerId, url) !== undefined) return;
     this.#backlog.add(partnerId);
-    if (this.#isLimited(partnerId)) this.#wakeForToken(partnerId);
+    if (this.admission.isLimited(partnerId)) this.#wakeForToken(partnerId);
     else this.wake();
     // Others are told only of what stays: ten times a second at most.
     this.#announceTimer ??= setTimeout(() => {
@@ -206,14 +198,15 @@ export class Dispatcher {
     await Promise.all([this.#claiming, this.#ticking]);
     const { promise: timedOut, resolve } = Promise.withResolvers<void>();
     const timer = setTimeout(resolve, this.#parts.drainTimeoutMs);
-    await Promise.race([this.slots.empty(), timedOut]);
-    const left = this.slots.taken;
+    await Promise.race([this.admission.slots.empty(), timedOut]);
+    const left = this.admission.slots.taken;
     await Promise.race([Promise.all(this.#recording), timedOut]);
     clearTimeout(timer);
     return left;
   }
 
   async #tick(): Promise<void> {
+    for (const waiting of this.admission.waitingRoom.overdue(waitMaxMs)) this.#leaveRoom(waiting);
     try {
       const instance = this.#parts.lease.current();
       if (this.#disowned.length > 0 && instance) {
@@ -224,7 +217,8 @@ export class Dispatcher {
       const released = await this.#parts.store.releaseDead(5_000);
       if (released > 0) this.#parts.log.warn({ released }, "took over the deliveries of an instance that is gone");
       // Only here does it matter how many they are.
-      if (this.#rates.inUse) this.#rates.shareAmong(await this.#parts.endpoints.livingInstances());
+      const { rates } = this.admission;
+      if (rates.inUse) rates.shareAmong(await this.#parts.endpoints.livingInstances());
       await this.endpoints.refresh();
       if (this.#ticks % overdueEveryTicks === 0) await this.#parkOverdue();
       this.#ticks += 1;
@@ -247,7 +241,7 @@ export class Dispatcher {
   }
 
   #scheduleClaim(pauseMs: number): void {
-    if (this.#stopping || this.#claimTimer || this.slots.free === 0) return;
+    if (this.#stopping || this.#claimTimer || this.admission.slots.free === 0) return;
     if (this.#claiming !== undefined) {
       // What became due meanwhile may have come too late for it.
       this.#again = true;
@@ -268,19 +262,20 @@ export class Dispatcher {
     this.#again = false;
     const instance = this.#parts.lease.current();
     const unrecordedFree = this.#unrecordedMax - this.#recording.size;
-    const rowsMax = Math.max(0, Math.min(this.slots.free, claimRowsMax, unrecordedFree));
+    const rowsMax = Math.max(0, Math.min(this.admission.slots.free, claimRowsMax, unrecordedFree));
     if (instance === undefined || rowsMax === 0) return;
-    const { bytesFree } = this.slots;
+    const { bytesFree } = this.admission;
     this.#lacksBytes = bytesFree === 0;
     if (this.#lacksBytes) return;
-    const { without, rowsMaxOf } = this.#limits();
+    const { without, rowsMaxOf } = this.admission.allowance();
+    for (const partnerId of this.#backlog) if (this.admission.isLimited(partnerId)) this.#wakeForToken(partnerId);
     try {
       const claimed = await this.#parts.store.claim(instance, {
         rowsMax,
         rowsPerPartnerMax: partnerMaxUnknown,
         rowsMaxOf,
         bytesMax: bytesFree,
-        oversizeAllowed: this.slots.bytes === 0,
+        oversizeAllowed: this.admission.bytes === 0,
         without: [...without],
         probeLeaseMs: this.#parts.probeLeaseMs,
       });
@@ -292,23 +287,6 @@ export class Dispatcher {
     } catch (error) {
       this.#parts.log.warn({ err: error }, "could not claim what is due");
     }
-  }
-
-  /** Partners that may have fewer rows than their share, and those that may have none. */
-  #limits(): { readonly without: ReadonlySet<PartnerId>; readonly rowsMaxOf: ReadonlyMap<PartnerId, number> } {
-    const without = new Set<PartnerId>();
-    const rowsMaxOf = new Map<PartnerId, number>();
-    for (const partnerId of new Set([...this.slots.holders(), ...this.#rates.limited()])) {
-      const maxPerSecond = this.#maxPerSecond(partnerId);
-      const room = Math.min(
-        this.slots.room(partnerId, this.#maxInFlight(partnerId)),
-        this.#rates.available(partnerId, maxPerSecond),
-      );
-      if (room === 0) without.add(partnerId);
-      else if (room < partnerMaxUnknown) rowsMaxOf.set(partnerId, room);
-      if (this.#backlog.has(partnerId) && this.#isLimited(partnerId)) this.#wakeForToken(partnerId);
-    }
-    return { without, rowsMaxOf };
   }
 
   /** A partner that gave less than its share has nothing more that is due. */
@@ -329,23 +307,37 @@ export class Dispatcher {
 
   #take(claimed: Claimed, instance: Instance): void {
     const { partnerId } = claimed;
-    const maxPerSecond = this.#maxPerSecond(partnerId);
-    if (!this.#rates.take(partnerId, maxPerSecond)) {
-      this.#backlog.add(partnerId);
-      this.#wakeForToken(partnerId);
-      const pauseMs = Math.ceil(Math.max(ratePauseMinMs, this.#rates.waitMs(partnerId, maxPerSecond)));
-      this.#keep(this.#giveBack(claimed, instance, pauseMs));
-      return;
-    }
-    const place = this.slots.take(partnerId, claimed.content.length, this.#maxInFlight(partnerId));
+    const isLimited = this.admission.isLimited(partnerId);
+    const place = this.admission.place(partnerId, claimed.content.length);
     if (place !== undefined) {
       void this.#run(claimed, instance, place);
       return;
     }
-    // Taken by what was handed over since the claim was sent. Not at once again: it might have no place again.
-    this.#rates.give(partnerId);
     this.#backlog.add(partnerId);
-    this.#keep(this.#giveBack(claimed, instance, noPlacePauseMs));
+    if (isLimited) this.#wakeForToken(partnerId);
+    // Taken by what was handed over since the claim was sent. Not at once again: it might have no place again.
+    const pauseMs = isLimited ? Math.max(ratePauseMinMs, this.admission.tokenInMs(partnerId)) : noPlacePauseMs;
+    this.#keep(this.#giveBack(claimed, instance, Math.ceil(pauseMs)));
+  }
+
+  /** It is written: from its seat to a place, or to wait for one. */
+  #stand(seat: Seat, claimed: Claimed, instance: Instance): void {
+    const place = this.admission.stand(seat, claimed, instance);
+    if (place !== undefined) void this.#run(claimed, instance, place);
+  }
+
+  #sendNext(partnerId: PartnerId): void {
+    const waiting = this.#stopping ? undefined : this.admission.next(partnerId);
+    if (waiting === undefined) return;
+    const place = this.admission.place(waiting.seat.partnerId, waiting.seat.bytes);
+    if (place !== undefined) void this.#run(waiting.claimed, waiting.instance, place);
+    else this.#leaveRoom(waiting);
+  }
+
+  /** It goes on as a row that is due: any instance may have a place for it. */
+  #leaveRoom({ claimed, instance }: Waiting): void {
+    this.#backlog.add(claimed.partnerId);
+    this.#keep(this.#giveBack(claimed, instance, 0).then(() => this.wake()));
   }
 
   async #run(claimed: Claimed, instance: Instance, place: Place): Promise<void> {
@@ -372,20 +364,20 @@ export class Dispatcher {
       (await this.#parts.directory.find(claimed.partnerId).catch(() => undefined));
     // Paused since it was taken, or not to be had now: kept, and not sent.
     if (partner?.state !== "active") {
-      this.#rates.give(claimed.partnerId);
+      this.admission.rates.give(claimed.partnerId);
       return this.#giveBack(claimed, instance, partner === undefined ? retryLookupMs : 0);
     }
     const url = callbackUrlOf(claimed, partner);
     const blocked = this.endpoints.blocked(partner.id, url);
     if (blocked === "gone" || (blocked === "open" && !claimed.isProbe)) {
-      this.#rates.give(partner.id);
+      this.admission.rates.give(partner.id);
       return this.#hold(claimed, instance, url, blocked);
     }
-    if (this.#parts.lease.current()?.epoch !== instance.epoch) return this.#rates.give(partner.id);
+    if (this.#parts.lease.current()?.epoch !== instance.epoch) return this.admission.rates.give(partner.id);
     const attempted = await this.#parts.attempt(claimed, partner);
     givePlace();
     if ("putOffMs" in attempted) {
-      this.#rates.give(partner.id);
+      this.admission.rates.give(partner.id);
       await this.#giveBack(claimed, instance, attempted.putOffMs);
       return this.#passProbeOn(claimed, url);
     }
@@ -434,35 +426,24 @@ export class Dispatcher {
 
   #give(place: Place): void {
     const { partnerId } = place;
-    this.slots.give(place);
+    this.admission.slots.give(place);
+    this.#sendNext(partnerId);
     // A moment later, so that one claim fills many places.
-    const waits = this.#more || this.#lacksBytes || (this.#backlog.has(partnerId) && !this.#isLimited(partnerId));
+    const waits =
+      this.#more || this.#lacksBytes || (this.#backlog.has(partnerId) && !this.admission.isLimited(partnerId));
     if (waits) this.#scheduleClaim(claimPauseMs);
-  }
-
-  #isLimited(partnerId: PartnerId): boolean {
-    return this.#rates.available(partnerId, this.#maxPerSecond(partnerId)) === 0;
   }
 
   /** Claims again when the partner has a token. The other partners' claims do not wait for it. */
   #wakeForToken(partnerId: PartnerId): void {
     if (this.#stopping) return;
-    const waitMs = this.#rates.waitMs(partnerId, this.#maxPerSecond(partnerId));
     this.#rateTimer ??= setTimeout(
       () => {
         this.#rateTimer = undefined;
         this.wake();
       },
-      Math.max(ratePauseMinMs, waitMs),
+      Math.max(ratePauseMinMs, this.admission.tokenInMs(partnerId)),
     );
-  }
-
-  #maxInFlight(partnerId: PartnerId): number {
-    return this.#parts.directory.peek(partnerId)?.settings.maxInFlight ?? partnerMaxUnknown;
-  }
-
-  #maxPerSecond(partnerId: PartnerId): number | null {
-    return this.#parts.directory.peek(partnerId)?.settings.maxPerSecond ?? null;
   }
 
   #warn(message: string): (error: unknown) => void {

@@ -63,6 +63,7 @@ export class Endpoints {
    */
   sightings({ partnerId, attempt, retryAfterMs, isProbe }: Attempted): readonly EndpointSighting[] {
     const sign = signOf(attempt);
+    if (sign === "lives" && this.#troubled.size === 0 && !isProbe) return [];
     if (sign === "nothing" || !URL.canParse(attempt.url)) return [];
     const queue = originQueue(attempt.url);
     const { reason } = attempt;

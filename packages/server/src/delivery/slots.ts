@@ -62,10 +62,15 @@ export class Slots {
     yield* this.#perPartner.keys();
   }
 
+  /** Whether it gets no further place because attempts that hang, its own among them, hold too many. */
+  holdsUp(partnerId: PartnerId): boolean {
+    this.#age();
+    return this.#old.size * 2 >= this.#limits.slotsMax && this.#oldOf.has(partnerId);
+  }
+
   /** How many places a partner may still take, the bytes apart. */
   room(partnerId: PartnerId, partnerMax: number): number {
-    this.#age();
-    if (this.#holdsUp(partnerId)) return 0;
+    if (this.holdsUp(partnerId)) return 0;
     return Math.max(0, Math.min(this.free, partnerMax - this.ofPartner(partnerId)));
   }
 
@@ -93,10 +98,6 @@ export class Slots {
   async empty(): Promise<void> {
     if (this.taken === 0) return;
     await new Promise<void>((resolve) => this.#waiters.push(resolve));
-  }
-
-  #holdsUp(partnerId: PartnerId): boolean {
-    return this.#old.size * 2 >= this.#limits.slotsMax && this.#oldOf.has(partnerId);
   }
 
   /** Each place grows old once, when somebody asks after that: no timer, and no walk over all of them. */

@@ -1,0 +1,131 @@
+import type { PartnerId } from "../ids.ts";
+import type { Instance } from "../instance.ts";
+import type { Partner, PartnerDirectory } from "../partners/partner.ts";
+import { RateLimits } from "./rate.ts";
+import { type Place, Slots } from "./slots.ts";
+import type { Claimed } from "./store.ts";
+import { type Seat, type Waiting, WaitingRoom } from "./waiting-room.ts";
+
+export interface AdmissionParts {
+  readonly directory: Pick<PartnerDirectory, "peek">;
+  readonly slotsMax: number;
+  readonly bytesInFlightMax: number;
+  /** A monotonic clock. */
+  readonly nowMs: () => number;
+}
+
+/** For a partner whose settings are not at hand. */
+export const partnerMaxUnknown = 32;
+
+/** How much a claim may bring. */
+export interface Allowance {
+  /** Partners that may have none. */
+  readonly without: ReadonlySet<PartnerId>;
+  /** Partners that may have fewer than their share. */
+  readonly rowsMaxOf: ReadonlyMap<PartnerId, number>;
+}
+
+/**
+ * What may leave now: places for POSTs, seats for what is being written, bytes, and each partner's `maxInFlight` and
+ * `maxPerSecond`.
+ */
+export class Admission {
+  readonly #parts: AdmissionParts;
+  readonly slots: Slots;
+  readonly waitingRoom: WaitingRoom;
+  readonly rates: RateLimits;
+
+  constructor(parts: AdmissionParts) {
+    this.#parts = parts;
+    this.slots = new Slots({ slotsMax: parts.slotsMax, bytesMax: parts.bytesInFlightMax }, parts.nowMs);
+    this.waitingRoom = new WaitingRoom(parts.slotsMax, parts.nowMs);
+    this.rates = new RateLimits(parts.nowMs);
+  }
+
+  /** Content of what is in flight, and of what is about to be. */
+  get bytes(): number {
+    return this.slots.bytes + this.waitingRoom.bytes;
+  }
+
+  get bytesFree(): number {
+    return Math.max(0, this.#parts.bytesInFlightMax - this.bytes);
+  }
+
+  /** A seat and a token for what is about to be written. */
+  seat({ id, settings }: Partner, bytes: number): Seat | undefined {
+    if (this.slots.holdsUp(id)) return undefined;
+    if (this.bytes > 0 && bytes > this.bytesFree) return undefined;
+    const seat = this.waitingRoom.take(id, bytes, settings.maxInFlight);
+    if (seat === undefined || this.rates.take(id, settings.maxPerSecond)) return seat;
+    this.waitingRoom.give(seat);
+    return undefined;
+  }
+
+  /** It was not written after all. */
+  unseat(seat: Seat): void {
+    this.rates.give(seat.partnerId);
+    this.waitingRoom.give(seat);
+  }
+
+  /** From its seat to a place; undefined: it waits there. */
+  stand(seat: Seat, claimed: Claimed, instance: Instance): Place | undefined {
+    const place = this.slots.take(seat.partnerId, seat.bytes, this.#maxInFlight(seat.partnerId));
+    if (place !== undefined) {
+      this.waitingRoom.give(seat);
+      return place;
+    }
+    // A second's tokens are for that second's POSTs.
+    this.rates.give(seat.partnerId);
+    this.waitingRoom.wait(claimed, instance, seat);
+    return undefined;
+  }
+
+  /** Whose turn it is now that a place of the partner is free; its seat is given up. */
+  next(partnerId: PartnerId): Waiting | undefined {
+    const hasPlace = (id: PartnerId) => this.slots.room(id, this.#maxInFlight(id)) > 0;
+    // While other places were free, nobody but this partner waited for this one.
+    if (this.slots.free > 1) return hasPlace(partnerId) ? this.waitingRoom.nextOf(partnerId) : undefined;
+    return this.waitingRoom.next(hasPlace);
+  }
+
+  /** A place and a token. */
+  place(partnerId: PartnerId, bytes: number): Place | undefined {
+    if (this.isLimited(partnerId)) return undefined;
+    const place = this.slots.take(partnerId, bytes, this.#maxInFlight(partnerId));
+    if (place !== undefined) this.rates.take(partnerId, this.#maxPerSecond(partnerId));
+    return place;
+  }
+
+  /** What a claim may bring for the partners that hold places or are limited; the others may have their share. */
+  allowance(): Allowance {
+    const without = new Set<PartnerId>();
+    const rowsMaxOf = new Map<PartnerId, number>();
+    for (const partnerId of new Set([...this.slots.holders(), ...this.rates.limited()])) {
+      const room = Math.min(
+        this.slots.room(partnerId, this.#maxInFlight(partnerId)),
+        this.rates.available(partnerId, this.#maxPerSecond(partnerId)),
+      );
+      if (room === 0) without.add(partnerId);
+      else if (room < partnerMaxUnknown) rowsMaxOf.set(partnerId, room);
+    }
+    return { without, rowsMaxOf };
+  }
+
+  /** Whether it has no token left. */
+  isLimited(partnerId: PartnerId): boolean {
+    return this.rates.available(partnerId, this.#maxPerSecond(partnerId)) === 0;
+  }
+
+  /** Until it has a token; 0 when it has one. */
+  tokenInMs(partnerId: PartnerId): number {
+    return this.rates.waitMs(partnerId, this.#maxPerSecond(partnerId));
+  }
+
+  #maxInFlight(partnerId: PartnerId): number {
+    return this.#parts.directory.peek(partnerId)?.settings.maxInFlight ?? partnerMaxUnknown;
+  }
+
+  #maxPerSecond(partnerId: PartnerId): number | null {
+    return this.#parts.directory.peek(partnerId)?.settings.maxPerSecond ?? null;
+  }
+}

@@ -1,0 +1,103 @@
+import { expect, test } from "vitest";
+import { newId, type PartnerId } from "../ids.ts";
+import type { Instance } from "../instance.ts";
+import type { Claimed } from "./store.ts";
+import { type Seat, WaitingRoom } from "./waiting-room.ts";
+
+const [first, second] = [newId<"partner">(), newId<"partner">()] as const;
+const instance: Instance = { id: newId<"instance">(), epoch: 1 };
+const anybody = () => true;
+
+function room(seatsMax = 8) {
+  const clock = { ms: 0 };
+  return { clock, room: new WaitingRoom(seatsMax, () => clock.ms) };
+}
+
+function claimed(partnerId: PartnerId): Claimed {
+  const id = newId<"notification">();
+  return {
+    partnerId,
+    id,
+    transactionId: null,
+    originalId: null,
+    chainId: newId<"chain">(),
+    command: "SALE",
+    content: "{}",
+    callBackUrl: null,
+    toRegistered: false,
+    claimNo: 1,
+    attemptsMade: 0,
+    scheduleStartMs: 0,
+    outOfOrder: false,
+    isProbe: false,
+  };
+}
+
+function seat(of: WaitingRoom, partnerId: PartnerId, bytes = 1): Seat {
+  const seat = of.take(partnerId, bytes, 100);
+  if (seat === undefined) throw new Error("there was no seat");
+  return seat;
+}
+
+function wait(of: WaitingRoom, partnerId: PartnerId): Claimed {
+  const one = claimed(partnerId);
+  of.wait(one, instance, seat(of, partnerId));
+  return one;
+}
+
+test("seats are bounded for all and for each partner, and count their bytes", () => {
+  const { room: of } = room(3);
+  const held = seat(of, first, 10);
+  seat(of, first, 20);
+  expect(of.take(first, 1, 2)).toBeUndefined();
+  seat(of, second, 5);
+  expect(of.bytes).toBe(35);
+  expect(of.take(second, 1, 2)).toBeUndefined();
+  of.give(held);
+  expect(of.bytes).toBe(25);
+  expect(of.take(second, 1, 2)).toBeDefined();
+});
+
+test("a seat is given up once", () => {
+  const { room: of } = room();
+  const held = seat(of, first);
+  of.give(held);
+  expect(() => of.give(held)).toThrow(/twice/);
+});
+
+test("partners leave in turn, each in the order in which its deliveries came", () => {
+  const { room: of } = room();
+  const [a, b, c] = [wait(of, first), wait(of, first), wait(of, second)];
+  expect([of.next(anybody), of.next(anybody), of.next(anybody)].map((next) => next?.claimed)).toEqual([a, c, b]);
+  expect(of.next(anybody)).toBeUndefined();
+  expect(of.waiting).toBe(0);
+});
+
+test("a partner without a place holds up nobody else", () => {
+  const { room: of } = room();
+  wait(of, first);
+  const other = wait(of, second);
+  expect(of.next((partnerId) => partnerId !== first)?.claimed).toBe(other);
+  expect(of.next((partnerId) => partnerId !== first)).toBeUndefined();
+  expect(of.waiting).toBe(1);
+});
+
+test("what leaves gives up its seat", () => {
+  const { room: of } = room(1);
+  wait(of, first);
+  expect(of.take(first, 1, 100)).toBeUndefined();
+  expect(of.nextOf(first)).toBeDefined();
+  expect(of.bytes).toBe(0);
+  expect(of.take(first, 1, 100)).toBeDefined();
+});
+
+test("what has waited too long is taken out with its seat, and what came later stays", () => {
+  const { clock, room: of } = room();
+  const old = wait(of, first);
+  clock.ms = 900;
+  const young = wait(of, first);
+  clock.ms = 1_000;
+  expect(of.overdue(1_000).map(({ claimed }) => claimed)).toEqual([old]);
+  expect(of.nextOf(first)?.claimed).toBe(young);
+  expect(of.bytes).toBe(0);
+});
