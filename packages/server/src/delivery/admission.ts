@@ -14,6 +14,8 @@ export interface AdmissionParts {
   readonly nowMs: () => number;
 }
 
+/** Seats for each place: a report of a hundred completions of one partner finds some for all of them. */
+const seatsPerPlace = 4;
 /** For a partner whose settings are not at hand. */
 export const partnerMaxUnknown = 32;
 
@@ -38,7 +40,7 @@ export class Admission {
   constructor(parts: AdmissionParts) {
     this.#parts = parts;
     this.slots = new Slots({ slotsMax: parts.slotsMax, bytesMax: parts.bytesInFlightMax }, parts.nowMs);
-    this.waitingRoom = new WaitingRoom(parts.slotsMax, parts.nowMs);
+    this.waitingRoom = new WaitingRoom(parts.slotsMax * seatsPerPlace, parts.nowMs);
     this.rates = new RateLimits(parts.nowMs);
   }
 
@@ -55,7 +57,7 @@ export class Admission {
   seat({ id, settings }: Partner, bytes: number): Seat | undefined {
     if (this.slots.holdsUp(id)) return undefined;
     if (this.bytes > 0 && bytes > this.bytesFree) return undefined;
-    const seat = this.waitingRoom.take(id, bytes, settings.maxInFlight);
+    const seat = this.waitingRoom.take(id, bytes, settings.maxInFlight * seatsPerPlace);
     if (seat === undefined || this.rates.take(id, settings.maxPerSecond)) return seat;
     this.waitingRoom.give(seat);
     return undefined;

@@ -44,7 +44,7 @@ const claimDue = {
           OR EXISTS (SELECT FROM probeable b WHERE b.partner_id = r.partner_id AND b.id = r.endpoint_id)
         ORDER BY r.partner_id <= $6::uuid, r.partner_id) AS r
       CROSS JOIN LATERAL (
-        SELECT p.partner_id, p.id, p.bytes, p.due_at,
+        SELECT p.ctid AS at, p.partner_id, p.id, p.bytes, p.due_at,
           p.follows AND EXISTS (
             SELECT FROM pending e WHERE e.partner_id = p.partner_id AND e.chain_id = p.chain_id
               AND e.schedule_start < p.schedule_start)
@@ -70,10 +70,10 @@ const claimDue = {
       FROM chosen c WHERE c.endpoint_id IS NOT NULL AND e.partner_id = c.partner_id AND e.id = c.endpoint_id),
     put_off AS (
       UPDATE pending p SET due_at = now() + interval '500 milliseconds'
-      FROM due WHERE due.must_wait AND p.partner_id = due.partner_id AND p.id = due.id),
+      FROM due WHERE due.must_wait AND p.ctid = due.at),
     taken AS (
       UPDATE pending p SET instance_id = $1, epoch = $2, claim_no = p.claim_no + 1
-      FROM chosen c WHERE p.partner_id = c.partner_id AND p.id = c.id
+      FROM chosen c WHERE p.ctid = c.at
       RETURNING p.partner_id, p.id, p.claim_no, p.attempts_made, p.to_registered, p.schedule_start,
         c.preceded AS out_of_order, c.endpoint_id IS NOT NULL AS is_probe)
     SELECT taken.*, n.transaction_id, n.chain_id, n.command, n.callback_url, n.content::text,

@@ -6,108 +6,20 @@ import { idTimeMs } from "../ids.ts";
 import type { Instance } from "../instance.ts";
 import { bytesArray, doubleArray, integerArray, textArray, uuidArray } from "./arrays.ts";
 import { claim } from "./deliveries-claim.ts";
+import {
+  deleteAccepted,
+  giveBack,
+  insertAttempts,
+  park,
+  postpone,
+  recordAccepted,
+  releaseDead,
+  unpark,
+} from "./deliveries-statements.ts";
 import { recordSightings } from "./endpoints-sightings.ts";
 import { insertEvents } from "./events.ts";
 import { GroupCommit, type GroupCommitOptions } from "./group-commit.ts";
 import { troubleOf } from "./retryable.ts";
-
-const attemptsInserted = `
-      INSERT INTO attempts (partner_id, id, claim_no, attempt_no, instance_id, started_at, duration_ms, url, address,
-        http_status, reason, detail, answer, key_id)
-      SELECT partner_id, id, claim_no, attempt_no, instance_id, to_timestamp(started_ms / 1000), duration_ms, url,
-        address, http_status, reason, detail, answer, key_id
-      FROM unnest($1::uuid[], $2::uuid[], $3::integer[], $4::integer[], $5::uuid[], $6::double precision[],
-        $7::integer[], $8::text[], $9::text[], $10::integer[], $11::text[], $12::text[], $13::bytea[], $14::text[])
-        AS i (partner_id, id, claim_no, attempt_no, instance_id, started_ms, duration_ms, url, address, http_status,
-          reason, detail, answer, key_id)
-      ON CONFLICT DO NOTHING`;
-
-const insertAttempts = { name: "insert_attempts", text: attemptsInserted };
-
-// Where all were accepted, in one statement that is its own transaction, and one round trip.
-const recordAccepted = {
-  name: "record_accepted",
-  text: `
-    WITH attempt AS (${attemptsInserted}),
-    gone AS (
-      DELETE FROM pending p USING unnest($1::uuid[], $2::uuid[]) AS i (partner_id, id)
-      WHERE p.partner_id = i.partner_id AND p.id = i.id
-      RETURNING p.id)
-    SELECT count(*) AS gone FROM gone`,
-};
-
-// Whoever owns the row by now: the partner has it.
-const deleteAccepted = {
-  name: "delete_accepted",
-  text: `
-    DELETE FROM pending p USING unnest($1::uuid[], $2::uuid[]) AS i (partner_id, id)
-    WHERE p.partner_id = i.partner_id AND p.id = i.id`,
-};
-
-// Given up a moment before its 2xx came.
-const unpark = {
-  name: "unpark",
-  text: `
-    DELETE FROM parked p USING unnest($1::uuid[], $2::uuid[]) AS i (partner_id, id)
-    WHERE p.partner_id = i.partner_id AND p.id = i.id`,
-};
-
-const postpone = {
-  name: "postpone",
-  text: `
-    UPDATE pending p SET due_at = now() + i.delay_ms * interval '1 millisecond', attempts_made = i.attempts_made,
-      instance_id = NULL, epoch = NULL
-    FROM unnest($1::uuid[], $2::uuid[], $3::integer[], $4::integer[], $5::double precision[])
-      AS i (partner_id, id, claim_no, attempts_made, delay_ms)
-    WHERE p.partner_id = i.partner_id AND p.id = i.id AND p.claim_no = i.claim_no AND p.instance_id IS NOT NULL
-    RETURNING p.partner_id, p.id`,
-};
-
-const park = {
-  name: "park",
-  text: `
-    WITH gone AS (
-      DELETE FROM pending p
-      USING unnest($1::uuid[], $2::uuid[], $3::integer[], $4::integer[], $5::text[])
-        AS i (partner_id, id, claim_no, attempts_made, reason)
-      WHERE p.partner_id = i.partner_id AND p.id = i.id AND p.claim_no = i.claim_no
-      RETURNING p.partner_id, p.id, p.chain_id, p.claim_no, p.bytes, i.attempts_made, i.reason)
-    INSERT INTO parked (partner_id, id, chain_id, claim_no, attempts_made, bytes, reason)
-    SELECT partner_id, id, chain_id, claim_no, attempts_made, bytes, reason FROM gone
-    ON CONFLICT (partner_id, id) DO NOTHING
-    RETURNING partner_id, id`,
-};
-
-const giveBack = {
-  name: "give_back",
-  text: `
-    UPDATE pending p SET instance_id = NULL, epoch = NULL, due_at = now() + $5 * interval '1 millisecond',
-      origin = coalesce(i.queue, p.origin)
-    FROM unnest($2::uuid[], $3::uuid[], $4::integer[], $6::text[]) AS i (partner_id, id, claim_no, queue)
-    WHERE p.partner_id = i.partner_id AND p.id = i.id AND p.claim_no = i.claim_no AND p.instance_id = $1`,
-};
-
-// One step along the index for each instance that holds rows, then only the rows of those without a lease.
-const releaseDead = {
-  name: "release_dead",
-  text: `
-    WITH RECURSIVE holder AS (
-      (SELECT p.instance_id FROM pending p WHERE p.instance_id IS NOT NULL ORDER BY p.instance_id LIMIT 1)
-      UNION ALL
-      SELECT next.instance_id FROM holder h CROSS JOIN LATERAL (
-        SELECT p.instance_id FROM pending p WHERE p.instance_id IS NOT NULL AND p.instance_id > h.instance_id
-        ORDER BY p.instance_id LIMIT 1) AS next),
-    dead AS MATERIALIZED (
-      SELECT p.partner_id, p.id FROM holder h
-      CROSS JOIN LATERAL (
-        SELECT p.partner_id, p.id FROM pending p
-        WHERE p.instance_id = h.instance_id AND p.epoch IS DISTINCT FROM (
-          SELECT i.epoch FROM instances i WHERE i.id = h.instance_id AND i.expires_at > now())
-        LIMIT $1 FOR UPDATE SKIP LOCKED) AS p
-      LIMIT $1)
-    UPDATE pending p SET instance_id = NULL, epoch = NULL, due_at = now()
-    FROM dead WHERE p.partner_id = dead.partner_id AND p.id = dead.id`,
-};
 
 // One step along the index for each partner that has any: its oldest, whose id tells its time. The number is exact
 // while it is small and an estimate beyond: no statement grows with the backlog.
@@ -179,17 +91,16 @@ export class PostgresDeliveries implements DeliveryStore {
   }
 
   async giveBack(instance: Instance, taken: readonly Taken[], delayMs: number): Promise<void> {
-    await this.#engine.query({
-      ...giveBack,
-      values: [
-        instance.id,
-        taken.map((row) => row.partnerId),
-        taken.map((row) => row.id),
-        taken.map((row) => row.claimNo),
-        delayMs,
-        taken.map((row) => row.queue ?? null),
-      ],
-    });
+    const values = [
+      instance.id,
+      uuidArray(taken.map((row) => row.partnerId)),
+      uuidArray(taken.map((row) => row.id)),
+      integerArray(taken.map((row) => row.claimNo)),
+      delayMs,
+      textArray(taken.map((row) => row.queue ?? null)),
+    ];
+    const { rowCount } = await this.#engine.query({ ...giveBack, values });
+    if ((rowCount ?? 0) < taken.length) await this.#engine.query({ ...giveBack, values });
   }
 
   async releaseDead(rowsMax: number): Promise<number> {
@@ -237,28 +148,7 @@ export class PostgresDeliveries implements DeliveryStore {
         client.query("BEGIN"),
         withAttempts ? client.query({ ...insertAttempts, values: attemptColumns(outcomes) }) : undefined,
         accepted.length > 0 ? client.query({ ...deleteAccepted, values: keyColumns(accepted) }) : undefined,
-        retried.length > 0
-          ? client.query({
-              ...postpone,
-              values: [
-                ...keyColumns(retried),
-                retried.map((outcome) => outcome.claimNo),
-                retried.map((outcome) => outcome.attemptsMade),
-                retried.map((outcome) => (outcome.next.kind === "retry" ? outcome.next.delayMs : 0)),
-              ],
-            })
-          : undefined,
-        parked.length > 0
-          ? client.query({
-              ...park,
-              values: [
-                ...keyColumns(parked),
-                parked.map((outcome) => outcome.claimNo),
-                parked.map((outcome) => outcome.attemptsMade),
-                parked.map((outcome) => outcome.attempt.reason ?? "internal"),
-              ],
-            })
-          : undefined,
+        ...this.#writeFailed(client, retried, parked),
         parked.length > 0 ? insertEvents(client, parked.map(parkedEvent), this.#alerting) : undefined,
         // Last, and only where there is something to tell: endpoints are locked when nothing else is waited for.
         sightings.length > 0 && this.#breaker
@@ -270,10 +160,13 @@ export class PostgresDeliveries implements DeliveryStore {
       const committed = committedAlong ?? (await client.query("COMMIT"));
       if (committed.command !== "COMMIT") throw new Error("The transaction was rolled back.");
       client.release();
-      if (accepted2xx !== undefined && (accepted2xx.rowCount ?? 0) < accepted.length) await this.#unpark(accepted);
-      const changed = new Set(
-        [...(postponedRows?.rows ?? []), ...(parkedRows?.rows ?? [])].map((row) => `${row.partner_id} ${row.id}`),
-      );
+      if (accepted2xx !== undefined && (accepted2xx.rowCount ?? 0) < accepted.length) await this.#endAgain(accepted);
+      const changed = changedBy(postponedRows, parkedRows);
+      const isMissed = (outcome: Outcome) => !changed.has(`${outcome.partnerId} ${outcome.id}`);
+      if (retried.some(isMissed) || parked.some(isMissed)) {
+        const again = this.#writeFailed(this.#engine, retried.filter(isMissed), parked.filter(isMissed));
+        for (const key of changedBy(...(await Promise.all(again)))) changed.add(key);
+      }
       return new Map(
         outcomes.map((outcome) => {
           const applied = outcome.next.kind === "accepted" || changed.has(`${outcome.partnerId} ${outcome.id}`);
@@ -291,13 +184,45 @@ export class PostgresDeliveries implements DeliveryStore {
       ...recordAccepted,
       values: attemptColumns(outcomes),
     });
-    if ((rows[0]?.gone ?? 0) < outcomes.length) await this.#unpark(outcomes);
+    if ((rows[0]?.gone ?? 0) < outcomes.length) await this.#endAgain(outcomes);
     return new Map(outcomes.map((outcome) => [keyOf(outcome), "applied"]));
   }
 
-  async #unpark(accepted: readonly Outcome[]): Promise<void> {
-    await this.#engine.query({ ...unpark, values: keyColumns(accepted) });
+  #writeFailed(client: Pick<Pool, "query">, retried: readonly Outcome[], parked: readonly Outcome[]) {
+    return [
+      retried.length > 0
+        ? client.query<ChangedRow>({
+            ...postpone,
+            values: [
+              ...claimColumns(retried),
+              doubleArray(retried.map((outcome) => (outcome.next.kind === "retry" ? outcome.next.delayMs : 0))),
+            ],
+          })
+        : undefined,
+      parked.length > 0
+        ? client.query<ChangedRow>({
+            ...park,
+            values: [...claimColumns(parked), textArray(parked.map((outcome) => outcome.attempt.reason ?? "internal"))],
+          })
+        : undefined,
+    ] as const;
   }
+
+  /** Fewer rows went than were accepted: parked a moment before, or changed while the statement looked for them. */
+  async #endAgain(accepted: readonly Outcome[]): Promise<void> {
+    const values = keyColumns(accepted);
+    await Promise.all([this.#engine.query({ ...deleteAccepted, values }), this.#engine.query({ ...unpark, values })]);
+  }
+}
+
+interface ChangedRow {
+  readonly partner_id: string;
+  readonly id: string;
+}
+
+function changedBy(...results: readonly ({ readonly rows: readonly ChangedRow[] } | undefined)[]): Set<string> {
+  const rows = results.flatMap((result) => result?.rows ?? []);
+  return new Set(rows.map((row) => `${row.partner_id} ${row.id}`));
 }
 
 /** In the same transaction as the parking: nothing is given up without a word. */
@@ -312,6 +237,14 @@ function keyOf(outcome: Outcome): string {
 
 function keyColumns(outcomes: readonly Outcome[]): [unknown, unknown] {
   return [uuidArray(outcomes.map((outcome) => outcome.partnerId)), uuidArray(outcomes.map((outcome) => outcome.id))];
+}
+
+function claimColumns(outcomes: readonly Outcome[]): unknown[] {
+  return [
+    ...keyColumns(outcomes),
+    integerArray(outcomes.map((outcome) => outcome.claimNo)),
+    integerArray(outcomes.map((outcome) => outcome.attemptsMade)),
+  ];
 }
 
 function attemptColumns(outcomes: readonly Outcome[]): unknown[] {

@@ -34,14 +34,14 @@ const park = {
           OR e.state = 'gone' AND e.queue = CASE q.origin WHEN '' THEN a.registered ELSE q.origin END)
         ORDER BY e.state LIMIT 1) AS e
       CROSS JOIN LATERAL (
-        SELECT p.partner_id, p.id FROM pending p
+        SELECT p.ctid AS at FROM pending p
         WHERE p.instance_id IS NULL AND p.partner_id = q.partner_id AND p.origin = q.origin
           AND p.schedule_start <= now() - a.length_ms * interval '1 millisecond'
         ORDER BY p.schedule_start LIMIT $3
         FOR UPDATE OF p SKIP LOCKED) AS d
       LIMIT $3),
     gone AS (
-      DELETE FROM pending p USING overdue o WHERE p.partner_id = o.partner_id AND p.id = o.id
+      DELETE FROM pending p USING overdue o WHERE p.ctid = o.at
       RETURNING p.partner_id, p.id, p.chain_id, p.claim_no, p.attempts_made, p.bytes,
         coalesce(o.last_reason, 'timeout') AS reason)
     INSERT INTO parked (partner_id, id, chain_id, claim_no, attempts_made, bytes, reason)

@@ -145,6 +145,28 @@ async function beginBySteps() {
   await transactions.begin(sampleInit(partnerId, instance, { tid, currency: "USD" }));
 }
 
+/**
+ * Every plan of what runs without anything pending is made anew while the tables have no row, as a vacuum at a quiet
+ * hour leaves them: claims look every second, and late answers come to what is gone already. Measured:
+ * planned so, claims and outcomes walked the whole backlog, 3.2 s for 500 outcomes with 20,000 pending.
+ */
+async function planWhileNothingIsThere(): Promise<void> {
+  const claimed = await claimSome();
+  for (const table of ["pending", "parked"]) {
+    await connections.pool.query(`DELETE FROM ${table}`);
+    // Pages that are there, and no row in them: then even a plan that is made for one run alone believes in no row.
+    await connections.pool.query(`VACUUM (ANALYZE, TRUNCATE off) ${table}`);
+  }
+  const nexts = [{ kind: "accepted" }, { kind: "retry", delayMs: 1 }, { kind: "parked" }] as const;
+  for (let run = 0; run < runsToSettle; run += 1) {
+    await several(() => deliveries.claim(instance, limits));
+    await several(() => deliveries.releaseDead(together));
+    await endpoints.parkOverdue([{ partnerId, lengthMs: 3_600_000 }], together);
+    for (const next of nexts) await Promise.all(claimed.map((one) => deliveries.record(outcome(one, next))));
+    await several(() => deliveries.giveBack(instance, claimed, 0));
+  }
+}
+
 function expectBounded(carriedOut: readonly CarriedOut[], named: readonly string[]): void {
   for (const words of named)
     expect(
@@ -237,7 +259,7 @@ describe.each(sizes)("with %i pending and statistics taken when there were none"
     if (rows > 0) return;
     // A connection keeps the plan that it made for a statement in the beginning, from its sixth run on.
     for (let run = 0; run < runsToSettle; run += 1) for (const [, , work] of works) await work();
-    await connections.pool.query("TRUNCATE pending, parked");
+    await planWhileNothingIsThere();
   }, 300_000);
 
   test.each(works)("%s touches no more rows than it is asked for, and reads no table whole", async (_, named, work) => {
