@@ -11,10 +11,32 @@ export function receiverErrorsReference(): GeneratedFile {
   return {
     path: "docs/partner/errors.md",
     text: markdown(
-      "What the receiver's errors mean",
-      "Everything that `receiver()`, `open()` and the handlers throw or log is a `PaybellError`: `code` says whose " +
-        "mistake it is, `reason` which one, `remedy` what to do. A reason is never renamed. Whoever POSTs sees none " +
-        "of this.",
+      "What the library's errors mean",
+      "Whatever the library throws of itself is a `PaybellError` with `code` and `remedy`: branch on `code`. Two " +
+        "codes have a `reason` beside them, which tells the cause exactly. Codes and reasons are never renamed. " +
+        "Whoever POSTs sees none of this.",
+      table(
+        ["code", "Error", "Thrown by"],
+        [
+          [code("not_authentic"), code("IpnRefused"), "`open()`; a handler logs it"],
+          [code("misused"), code("Misused"), "every function that is called or configured wrongly"],
+          [
+            code("ipn_in_progress"),
+            code("IpnInProgress"),
+            "`redisStore`: the IPN is in hand elsewhere, and comes again",
+          ],
+          [
+            "what the service answered; `no_answer`, `timeout`, `not_paybell`",
+            code("ApiError"),
+            "[the client](client.md)",
+          ],
+          [
+            "`invalid_cursor`, `cursor_from_another_history`, `cursor_expired`",
+            code("CursorRefused"),
+            "[catchUp](catch-up.md)",
+          ],
+        ],
+      ),
       "## not_authentic",
       "`IpnRefused`, thrown by `open()`. Its message, its stack and its JSON are always the same, and every handler " +
         "answers 400 (413 for `too_large`). `reason`, `remedy` and `hint` (what was found, and the remedy) are for " +

@@ -16,8 +16,9 @@ const COMMON = { contract: "any", "server/*": "any" } as const;
  */
 export const LAYOUT: Readonly<Record<string, Readonly<Record<string, Allowance>> | "everything">> = {
   contract: {},
-  partner: { contract: "any", "partner/stores": "any" },
-  "partner/stores": { contract: "any", partner: "type" },
+  partner: { contract: "any", "partner/stores": "any", "partner/errors": "any" },
+  "partner/stores": { contract: "any", partner: "type", "partner/errors": "any" },
+  "partner/errors": {},
   cli: { contract: "any", partner: "any", server: "dynamic" },
   console: { contract: "any" },
   "server/*": { contract: "any" },
@@ -57,7 +58,12 @@ export const LAYOUT: Readonly<Record<string, Readonly<Record<string, Allowance>>
 };
 
 /** Places that stand on `node:` modules and their own project alone. */
-export const WITHOUT_THIRD_PARTY: ReadonlySet<string> = new Set(["contract", "partner", "partner/stores"]);
+export const WITHOUT_THIRD_PARTY: ReadonlySet<string> = new Set([
+  "contract",
+  "partner",
+  "partner/stores",
+  "partner/errors",
+]);
 
 /** The only places that speak SQL: the service's own, and what a partner keeps in a database of theirs. */
 export const WITH_SQL: ReadonlySet<string> = new Set(["server/store", "server/postgres", "partner/stores"]);
@@ -73,6 +79,7 @@ export function placeOf(path: string): string | undefined {
   const [, name, rest] = /^packages\/([^/]+)\/src\/(.+)$/.exec(path) ?? [];
   if (name === undefined || rest === undefined) return undefined;
   if (name === "partner" && rest.startsWith("stores/")) return "partner/stores";
+  if (name === "partner" && ["misused.ts", "paybell-error.ts"].includes(rest)) return "partner/errors";
   if (name !== "server") return name;
   const [folder = ""] = rest.split("/");
   if (rest.includes("/")) return PARTS_OF_A_FILE.get(folder) ?? `server/${folder}`;

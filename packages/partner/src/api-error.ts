@@ -1,4 +1,5 @@
 import type { ErrorCode, Problem } from "./api.ts";
+import { PaybellError } from "./paybell-error.ts";
 
 /** What the client finds itself, where no problem was answered. */
 export type ClientErrorCode =
@@ -10,7 +11,7 @@ export type ClientErrorCode =
   | "not_paybell";
 
 /** A call that failed. Branch on `code`. */
-export class ApiError extends Error {
+export class ApiError extends PaybellError {
   readonly code: ErrorCode | ClientErrorCode;
   /** Of the answer; 0 where there was none. */
   readonly status: number;

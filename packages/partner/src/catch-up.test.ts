@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { NotificationPage } from "./api.ts";
 import { ApiError } from "./api-error.ts";
 import { CursorRefused, catchUp } from "./catch-up.ts";
+import { PaybellError } from "./paybell-error.ts";
 import { receiver } from "./receiver.ts";
 import { IpnRefused } from "./refused.ts";
 import { type Sample, sampleIpn, sampleKeys } from "./testing.ts";
@@ -110,6 +111,7 @@ describe("catching up", () => {
       .next()
       .catch((one: unknown) => one as CursorRefused);
     expect(error).toBeInstanceOf(CursorRefused);
+    expect(error).toBeInstanceOf(PaybellError);
     expect(error).toMatchObject({ code, remedy: expect.stringMatching(/begin again/i) });
   });
 

@@ -1,5 +1,6 @@
 import { ApiError } from "./api-error.ts";
 import type { Client } from "./client.ts";
+import { PaybellError } from "./paybell-error.ts";
 import type { ReceivedIpn, Receiver } from "./receiver.ts";
 
 /** One notification that was fetched, opened and verified. */
@@ -19,7 +20,7 @@ const remedies = {
 } as const;
 
 /** The service cannot go on from this cursor; `code` and `remedy` tell why, and what to do. */
-export class CursorRefused extends Error {
+export class CursorRefused extends PaybellError {
   readonly code: keyof typeof remedies;
   readonly remedy: string;
 

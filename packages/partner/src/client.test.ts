@@ -4,6 +4,8 @@ import type { AddressInfo } from "node:net";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { ApiError } from "./api-error.ts";
 import { type ClientOptions, client } from "./client.ts";
+import { Misused } from "./misused.ts";
+import { PaybellError } from "./paybell-error.ts";
 
 const apiKey = "pb_key-of-a-test";
 const sale = {
@@ -106,8 +108,18 @@ describe("a call", () => {
   });
 
   it("refuses an empty id, which would ask for the list", async () => {
-    await expect(paybell().getTransaction("")).rejects.toThrow(TypeError);
+    await expect(paybell().getTransaction("")).rejects.toThrow(Misused);
     expect(seen).toEqual([]);
+  });
+
+  it("refuses a time that is none, before anything is sent", async () => {
+    await expect(paybell().getSelf({ timeoutMs: Number.NaN })).rejects.toThrow(Misused);
+    expect(seen).toEqual([]);
+  });
+
+  it("is of the one family, told by its code", async () => {
+    answers = [(response) => response.end("ok")];
+    expect(await failure(paybell().getSelf())).toBeInstanceOf(PaybellError);
   });
 });
 
@@ -179,16 +191,24 @@ describe("the end of a call", () => {
 });
 
 describe("the options", () => {
-  it.each<[{ baseUrl?: string; apiKey?: string }, string]>([
+  it.each<[Partial<ClientOptions>, string]>([
     [{ baseUrl: "http://pay.example" }, "https://"],
     [{ baseUrl: "pay.example" }, "no URL"],
     [{ apiKey: "" }, "pb_"],
     [{ apiKey: "whsec_AQEBAQ==" }, "pb_"],
     [{ apiKey: "pb_a\n" }, "pb_"],
+    [{ timeoutMs: 0 }, "timeoutMs"],
+    [{ timeoutMs: Number.NaN }, "timeoutMs"],
+    [{ retriesMax: -1 }, "retriesMax"],
+    [{ retryAfterMsMax: 0.5 }, "retryAfterMsMax"],
   ])("%j are refused, without naming the key", (wrong, words) => {
-    expect(() => paybell(wrong)).toThrow(TypeError);
+    expect(() => paybell(wrong)).toThrow(Misused);
     expect(() => paybell(wrong)).toThrow(words);
     if (wrong.apiKey) expect(() => paybell(wrong)).not.toThrow(wrong.apiKey.trim());
+  });
+
+  it("must be given", () => {
+    expect(() => client(undefined as never)).toThrow("client() has no options.");
   });
 
   it.each(["https://pay.example", "http://localhost:7420", "http://127.0.0.1:7420", "http://[::1]:7420"])(

@@ -1,5 +1,6 @@
 import { operations, type PartnerApi, type Problem } from "./api.ts";
 import { ApiError } from "./api-error.ts";
+import { Misused } from "./misused.ts";
 
 export interface ClientOptions {
   /** Where the service is: https://…; http:// to this machine alone. */
@@ -24,16 +25,18 @@ export interface CallOptions {
   readonly respondAsync?: boolean;
 }
 
-/** The partner API. Every call rejects with an ApiError. */
+/** The partner API. A call rejects with an ApiError, or with Misused where it is itself wrong. */
 export type Client = PartnerApi<CallOptions>;
 
 /**
  * Repeated are: 429 and 503, after Retry-After, because nothing was accepted then; what had no answer, where that does
  * no harm: reading, and commands, whose reqId makes the repetition the same command.
  *
- * @throws TypeError naming the option and the remedy, never the API key
+ * @throws Misused naming the option and the remedy, never the API key
  */
 export function client(options: ClientOptions): Client {
+  if (Object(options) !== options) throw new Misused("no_options", "client()");
+  checkNumbers(options);
   const baseUrl = checkedBaseUrl(options.baseUrl);
   const apiKey = checkedApiKey(options.apiKey);
   const calls = Object.entries(operations).map(([name, [method = "", path = "", takes]]) => {
@@ -42,6 +45,7 @@ export function client(options: ClientOptions): Client {
       const url = new URL(baseUrl + path.replace("{id}", () => encodeURIComponent(checkedId(given.shift()))));
       const input = takes === undefined ? undefined : given.shift();
       const { respondAsync, ...how } = (given.shift() ?? {}) as CallOptions;
+      checkNumbers(how);
       if (takes === "query") addQuery(url, input);
       const headers: Record<string, string> = { accept: "application/json", authorization: `Bearer ${apiKey}` };
       if (respondAsync === true) headers["prefer"] = "respond-async";
@@ -148,20 +152,33 @@ function addQuery(url: URL, query: unknown): void {
 /** An empty one would ask for the list. */
 function checkedId(id: unknown): string {
   if (typeof id === "string" && id !== "") return id;
-  throw new TypeError("id must be a text that is not empty.");
+  throw new Misused("no_id", "The id");
 }
 
 function checkedBaseUrl(baseUrl: string): string {
-  if (!URL.canParse(baseUrl)) throw new TypeError("baseUrl is no URL: give https://… as the operator named it.");
+  if (!URL.canParse(baseUrl)) throw wrong("baseUrl", "is no URL", "Give https://… as the operator named it.");
   const { protocol, hostname, origin, pathname } = new URL(baseUrl);
   const isHere = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(hostname);
   if (protocol === "https:" || (protocol === "http:" && isHere)) return origin + pathname.replace(/\/+$/, "");
-  throw new TypeError(
-    "baseUrl must be https://: the API key would be sent in the clear. http:// is for localhost alone.",
-  );
+  throw wrong("baseUrl", "is not https://: the API key would be sent in the clear", "http:// is for localhost alone.");
 }
 
 function checkedApiKey(apiKey: string): string {
   if (/^pb_[A-Za-z0-9_-]+$/.test(apiKey)) return apiKey;
-  throw new TypeError("apiKey is no API key: give the text that begins with pb_, as registration showed it.");
+  throw wrong("apiKey", "is no API key", "Give the text that begins with pb_, as registration showed it.");
+}
+
+/** The least that each may be. */
+const numbersMin = { timeoutMs: 1, retriesMax: 0, retryAfterMsMax: 0 } as const;
+
+function checkNumbers(given: Partial<Record<keyof typeof numbersMin, number | undefined>>): void {
+  for (const [name, min] of Object.entries(numbersMin)) {
+    const value = given[name as keyof typeof numbersMin];
+    if (value === undefined || (value >= min && Number.isInteger(value))) continue;
+    throw wrong(name, "is no such number", `Give a whole number from ${min}.`);
+  }
+}
+
+function wrong(option: string, meaning: string, remedy: string): Misused {
+  return new Misused("wrong_option", option, { meaning, remedy });
 }

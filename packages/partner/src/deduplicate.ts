@@ -1,3 +1,4 @@
+import { Misused } from "./misused.ts";
 import { chainOf, knownFrom, type Order, orderOf } from "./order.ts";
 import type { ReceivedIpn } from "./receiver.ts";
 import type { SeenStore } from "./stores/store.ts";
@@ -23,7 +24,8 @@ export function deduplicate<Tx>(
   return (onIpn) => async (received) => {
     const { id } = received.ipn;
     // Every one without would be a duplicate of the first.
-    if (id === "") throw new Error("The IPN has no id: nothing tells whether it was processed before.");
+    if (id === "")
+      throw new Misused("no_id", "The IPN", { meaning: "has no id: nothing tells whether it was processed before" });
     const facts = knownFrom(received);
     return await store.once({ id, chain: chainOf(received), facts }, (tx, known) =>
       onIpn(received, tx, orderOf(facts, known)),

@@ -24,11 +24,11 @@ const keys = (): TextKeys => ({
   clock: { nowMs: () => nowMs },
 });
 
-function thrown(act: () => unknown): PaybellError {
+function thrown(act: () => unknown): IpnRefused | Misused {
   try {
     act();
   } catch (error) {
-    if (error instanceof PaybellError) return error;
+    if (error instanceof IpnRefused || error instanceof Misused) return error;
     throw error;
   }
   throw new Error("It was accepted.");
@@ -137,6 +137,7 @@ const ownMistakes: readonly OwnMistake[] = [
     () => nodeHandler(Promise.resolve(receiver(keys())) as never, () => undefined),
     /first argument is a Promise.*await/,
   ],
+  ["no options", "no_options", () => receiver(undefined as never), /receiver\(\) has no options/],
   ["no function", "no_function", () => nodeHandler(receiver(keys()), undefined as never), /no function/],
 ];
 
@@ -144,6 +145,7 @@ describe("a mistake of one's own", () => {
   it.each(ownMistakes)("%s is told: %s", (_what, reason, act, says) => {
     const error = thrown(act);
     expect(error).toBeInstanceOf(Misused);
+    expect(error).toBeInstanceOf(PaybellError);
     expect([error.code, error.reason]).toEqual(["misused", reason]);
     expect(error.message).toMatch(says);
     expect(error.message).toContain(error.remedy);
@@ -153,8 +155,8 @@ describe("a mistake of one's own", () => {
 
   it("is in the table, all that can be", () => {
     const seen = new Set<string>(ownMistakes.map(([, reason]) => reason));
-    // What the handlers tell, and their tests hold.
-    seen.add("body_already_read");
+    // What the handlers, reconcile, the client and the stores tell, and their tests hold.
+    for (const reason of ["body_already_read", "no_amount", "no_id"]) seen.add(reason);
     expect([...seen].sort()).toEqual(Object.keys(misuses).sort());
   });
 });

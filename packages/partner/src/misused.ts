@@ -24,11 +24,14 @@ export type MisusedReason =
   | "unknown_option"
   | "wrong_option"
   | "headers_given_up"
+  | "no_options"
   | "no_address"
   | "not_raw"
   | "no_headers"
   | "no_receiver"
   | "no_function"
+  | "no_id"
+  | "no_amount"
   | "body_already_read";
 
 /** Every mistake of your own that can be told: what is wrong, and what to do about it. */
@@ -58,6 +61,7 @@ export const misuses: Readonly<Record<MisusedReason, readonly [meaning: string, 
     'allowMissingHeaders cannot be used with aes-256-cbc unless signing is { mode: "whole" }',
     "Use aes-256-gcm or jwe, or sign the whole IPN: nothing would protect the fields that are not signed.",
   ],
+  no_options: ["has no options", "Give an object: { … }."],
   no_address: ["is no IP address or CIDR block", "Write it as 203.0.113.7, 203.0.113.0/24 or 2001:db8::/32."],
   not_raw: [
     "open() needs the raw body as it was received (bytes or text), not what a JSON parser made of it",
@@ -66,6 +70,8 @@ export const misuses: Readonly<Record<MisusedReason, readonly [meaning: string, 
   no_headers: ["open() needs the request's headers", "Pass them as its second argument."],
   no_receiver: ["The handler's first argument is no receiver", "Make one: receiver({ encryptionKey, … })."],
   no_function: ["The handler's second argument is no function", "Give it what is to happen with an IPN."],
+  no_id: ["is empty: nothing tells which one is meant", "Look at where it comes from."],
+  no_amount: ["is no decimal number", "Give it as its IPN had it: 12.50."],
   body_already_read: ["Something read the body before the handler did", "Let the handler read it."],
 };
 

@@ -73,6 +73,7 @@ const optionNames: Readonly<Record<keyof ReceiverOptions, true>> = {
 
 /** @throws Misused naming the option, the mistake and the remedy. */
 export function readSettings(options: ReceiverOptions): Settings {
+  if (Object(options) !== options) throw new Misused("no_options", "receiver()");
   for (const name of Object.keys(options)) {
     if (!Object.hasOwn(optionNames, name))
       throw new Misused("unknown_option", name, { remedy: `There are ${Object.keys(optionNames).join(", ")}.` });

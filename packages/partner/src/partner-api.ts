@@ -3,3 +3,4 @@ export type * from "./api.ts";
 export { ApiError, type ClientErrorCode } from "./api-error.ts";
 export { type CaughtUp, CursorRefused, catchUp } from "./catch-up.ts";
 export { type CallOptions, type Client, type ClientOptions, client } from "./client.ts";
+export { PaybellError } from "./paybell-error.ts";

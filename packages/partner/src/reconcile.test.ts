@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import type { CardIpn, SettlementIpn } from "@paybell/contract";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { Misused } from "./misused.ts";
 import { reconcile } from "./reconcile.ts";
 import { sampleIpn } from "./testing.ts";
 
@@ -255,6 +256,6 @@ describe("what is wrong", () => {
         settlement,
         transactions.map((one) => ({ ...one, amount: "12,50" })),
       ),
-    ).toThrow(RangeError);
+    ).toThrow(Misused);
   });
 });

@@ -1,4 +1,5 @@
 import type { CardIpn, SettlementEntry, SettlementIpn } from "@paybell/contract";
+import { Misused } from "./misused.ts";
 
 /** What reconciling needs of a transaction: its card IPN has it, and your own record of one may. */
 export interface Reconcilable
@@ -61,7 +62,7 @@ export interface Reconciliation<T extends Reconcilable> {
  *
  * @param transactions card IPNs, in any order, of other batches too: mid, tid and batchNo tell which count
  * @param options.settlementTotal as registered: totalAmount is Sales plus Voids (sum, the default) or less Voids (net)
- * @throws RangeError when an amount of yours is no decimal number
+ * @throws Misused when an amount of yours is no decimal number
  */
 export function reconcile<T extends Reconcilable>(
   settlement: SettlementIpn,
@@ -236,7 +237,7 @@ function sum(transactions: readonly Reconcilable[]): Decimal {
   return transactions.reduce<Decimal>(
     (total, { id, amount }) => {
       const read = decimal(amount);
-      if (read === undefined) throw new RangeError(`The amount of transaction ${id} is no decimal number.`);
+      if (read === undefined) throw new Misused("no_amount", `The amount of transaction ${id}`);
       return plus(total, read, 1n);
     },
     { units: 0n, scale: 0 },

@@ -13,6 +13,7 @@ import {
   webhookSignature,
 } from "@paybell/contract";
 import { encryptionKeys, signingKeys, webhookKeys } from "./keys.ts";
+import { Misused } from "./misused.ts";
 import { type ReceiverOptions, readSettings } from "./options.ts";
 
 /** What to deliver; fields that are left out have plausible values. */
@@ -50,7 +51,7 @@ export function testDelivery(
 ): TestDelivery {
   const settings = readSettings(options);
   const [signingKey] = signingKeys(options.signingKey);
-  if (signingKey === undefined) throw new TypeError("signingKey is an empty list: give at least one key.");
+  if (signingKey === undefined) throw new Misused("no_key_version", "signingKey");
   const facts = what.kind === "card" ? { ...sale(), ...what.ipn } : { ...settlement(), ...what.ipn };
   const wire = toWire(what.kind, facts, delivery.wireNames ?? "table");
   const signature = sign(signedString(what.kind, wire, settings.signing), signingKey);
@@ -68,7 +69,7 @@ export function testEnvelope(
 ): TestDelivery {
   const settings = readSettings(options);
   const [sealingKey] = encryptionKeys(options.encryptionKey);
-  if (sealingKey === undefined) throw new TypeError("encryptionKey is an empty list: give at least one key.");
+  if (sealingKey === undefined) throw new Misused("no_key_version", "encryptionKey");
   const body = JSON.stringify({ data: seal(content, settings, sealingKey) });
   const id = delivery.notificationId ?? randomUUID();
   const timestampS = Math.floor(settings.clock.nowMs() / 1000);

@@ -2,6 +2,7 @@ import { Pool, type PoolClient } from "pg";
 import { afterAll, beforeAll, describe, expect, expectTypeOf, it } from "vitest";
 import { createDatabase, type TestDatabase } from "../../../../test/support/database.ts";
 import { deduplicate } from "../deduplicate.ts";
+import { Misused } from "../misused.ts";
 import { sampleIpn } from "../testing.ts";
 import { storeConformance } from "./conformance.ts";
 import { postgresStore } from "./postgres.ts";
@@ -75,10 +76,10 @@ describe("in PostgreSQL", () => {
     expect(await store.forget()).toBe(1);
     expect(await once(old)).toBe("processed");
     expect(await once(young)).toBe("duplicate");
-    await expect(store.forget(3)).rejects.toThrow(RangeError);
+    await expect(store.forget(3)).rejects.toThrow(Misused);
   });
 
   it.each(["Robert'); DROP TABLE x", "a.b.c", "UPPER", ""])("refuses the table name %j", (table) => {
-    expect(() => postgresStore(newPool(), { table })).toThrow(TypeError);
+    expect(() => postgresStore(newPool(), { table })).toThrow(Misused);
   });
 });

@@ -1,4 +1,6 @@
 import { randomUUID } from "node:crypto";
+import { Misused } from "../misused.ts";
+import { PaybellError } from "../paybell-error.ts";
 import { checkedDays, type KnownIpn, retentionDaysDefault, type SeenStore } from "./store.ts";
 
 /** What of an `ioredis` or a `redis` (node-redis) client is used. */
@@ -16,11 +18,16 @@ export interface RedisStoreOptions {
 }
 
 /** Another process has this IPN, or another of its chain, in hand: the service delivers again. */
-export class IpnInProgress extends Error {
+export class IpnInProgress extends PaybellError {
   readonly code = "ipn_in_progress";
+  readonly remedy = "Nothing, once: it comes again. Time and again: your function takes longer than leaseMs.";
 
   constructor(id: string) {
     super(`IPN ${id} or another one of its chain is being processed elsewhere; it will be delivered again.`);
+  }
+
+  override get name(): string {
+    return "IpnInProgress";
   }
 }
 
@@ -43,7 +50,7 @@ const giveBack = `if redis.call("GET", KEYS[1]) == ARGV[1] then redis.call("DEL"
 export function redisStore(client: RedisClient, options: RedisStoreOptions = {}): SeenStore<undefined> {
   const { prefix = "paybell:ipn:", leaseMs = 60_000, retentionDays = retentionDaysDefault } = options;
   const retentionMs = String(Math.round(checkedDays(retentionDays) * dayMs));
-  if (!(leaseMs >= 1)) throw new RangeError("leaseMs must be at least 1.");
+  if (!(leaseMs >= 1)) throw new Misused("wrong_option", "leaseMs", { remedy: "It must be at least 1." });
 
   function run(script: string, chain: string, ...args: string[]): Promise<unknown> {
     const keys = [`${prefix}{${chain}}:claim`, `${prefix}{${chain}}`];

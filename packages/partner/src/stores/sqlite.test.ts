@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterAll, describe, expect, expectTypeOf, it } from "vitest";
 import { deduplicate } from "../deduplicate.ts";
+import { Misused } from "../misused.ts";
 import { sampleIpn } from "../testing.ts";
 import { storeConformance } from "./conformance.ts";
 import { sqliteStore } from "./sqlite.ts";
@@ -80,6 +81,6 @@ describe("in SQLite", () => {
     expect(await store.forget()).toBe(1);
     expect(await once(young)).toBe("duplicate");
     expect(await once(old)).toBe("processed");
-    await expect(store.forget(0)).rejects.toThrow(RangeError);
+    await expect(store.forget(0)).rejects.toThrow(Misused);
   });
 });

@@ -1,4 +1,5 @@
 import type { NotifiedCommand } from "@paybell/contract";
+import { Misused } from "../misused.ts";
 
 /** What is remembered of an IPN: enough to tell later how its chain stands. No card data. */
 export interface KnownIpn {
@@ -63,11 +64,16 @@ const retentionDaysMin = 7;
 
 export function checkedDays(days: number): number {
   if (days >= retentionDaysMin) return days;
-  throw new RangeError(`${days} days are too few: the service delivers for three. Keep at least ${retentionDaysMin}.`);
+  throw new Misused("wrong_option", `${days} days`, {
+    meaning: "are too few: the service delivers for three",
+    remedy: `Keep at least ${retentionDaysMin}.`,
+  });
 }
 
 /** It becomes part of statements, so it must be a plain name. */
 export function checkedTable(table: string): string {
   if (/^[a-z_][a-z0-9_]{0,40}(\.[a-z_][a-z0-9_]{0,40})?$/.test(table)) return table;
-  throw new TypeError("table must be a plain name in lower case, perhaps with its schema: paybell_ipns.");
+  throw new Misused("wrong_option", "table", {
+    remedy: "Give a plain name in lower case, perhaps with its schema: paybell_ipns.",
+  });
 }
