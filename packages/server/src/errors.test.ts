@@ -17,10 +17,10 @@ describe("the catalogue", () => {
 });
 
 describe("PaybellError", () => {
-  test("takes its status from the catalogue and its message from the title", () => {
+  test("takes its status from the catalogue and its message, a sentence, from the title", () => {
     const error = new PaybellError("not_found");
     expect(error.status).toBe(404);
-    expect(error.message).toBe(errors.not_found.title);
+    expect(error.message).toBe(`${errors.not_found.title}.`);
     expect(error.fields).toEqual([]);
     expect(error.retryAfterS).toBeUndefined();
   });
@@ -53,6 +53,17 @@ describe("badFields", () => {
     const error = badFields([amount, currency]);
     expect(error.code).toBe("invalid_request");
     expect(error.fields).toEqual([amount, currency]);
-    expect(error.message).toBe("2 fields are wrong.");
+    expect(error.message).toBe("2 fields are wrong: amount, currency.");
+  });
+
+  test("missing fields are named, the first of them", () => {
+    const missing = (field: string) => ({ field, code: "missing_field", message: `${field} is missing.` }) as const;
+    expect(badFields([missing("reqId"), missing("tid")]).message).toBe("2 fields are missing: reqId, tid.");
+    const many = [..."abcdefghij"].map(missing);
+    expect(badFields([missing("z"), ...many]).message).toBe("11 fields are missing: z, a, b, c, d, e, f, g, ….");
+  });
+
+  test("one field that broke two rules is one", () => {
+    expect(badFields([amount, { ...amount, code: "too_long" }]).message).toBe("amount is wrong.");
   });
 });

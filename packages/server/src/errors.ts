@@ -31,7 +31,7 @@ export const errors = {
     title: "A field is not known here",
     remedy: "Leave the field out, or check its spelling against the reference.",
   },
-  missing_field: { status: 400, title: "A required field is missing", remedy: "Send the field." },
+  missing_field: { status: 400, title: "A required field is missing", remedy: "Send every field that `errors` names." },
   wrong_type: {
     status: 400,
     title: "A field has the wrong JSON type",
@@ -334,7 +334,7 @@ export class PaybellError extends Error {
   readonly fields: readonly FieldProblem[];
   readonly retryAfterS: number | undefined;
 
-  constructor(code: ErrorCode, message: string = errors[code].title, details: Details = {}) {
+  constructor(code: ErrorCode, message: string = `${errors[code].title}.`, details: Details = {}) {
     super(message, details.cause === undefined ? undefined : { cause: details.cause });
     this.code = code;
     this.fields = details.fields ?? [];
@@ -350,6 +350,15 @@ export class PaybellError extends Error {
 export function badFields(fields: readonly [FieldProblem, ...FieldProblem[]]): PaybellError {
   const [first] = fields;
   const code = fields.every((problem) => problem.code === first.code) ? first.code : "invalid_request";
-  const message = fields.length === 1 ? first.message : `${fields.length} fields are wrong.`;
-  return new PaybellError(code, message, { fields });
+  return new PaybellError(code, fields.length === 1 ? first.message : countOf(fields, code), { fields });
+}
+
+const namesMax = 8;
+
+/** A field that broke two rules is one field. */
+function countOf(fields: readonly FieldProblem[], code: ErrorCode): string {
+  const names = [...new Set(fields.map(({ field }) => field))];
+  const what = code === "missing_field" ? "missing" : "wrong";
+  const shown = names.length > namesMax ? [...names.slice(0, namesMax), "…"].join(", ") : names.join(", ");
+  return names.length === 1 ? `${shown} is wrong.` : `${names.length} fields are ${what}: ${shown}.`;
 }

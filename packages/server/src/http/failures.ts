@@ -31,8 +31,9 @@ export function handleFailures(app: FastifyInstance, log: Log): void {
     const [path = ""] = request.url.split("?");
     const allowed = routes.filter(({ pattern }) => pattern.test(path)).map(({ method }) => method);
     if (allowed.length === 0) throw new PaybellError("not_found", "There is nothing at this path.");
-    reply.header("allow", [...new Set(allowed)].join(", "));
-    throw new PaybellError("method_not_allowed", `${request.method} is not among ${[...new Set(allowed)].join(", ")}.`);
+    const methods = [...new Set(allowed)].join(", ");
+    reply.header("allow", methods);
+    throw new PaybellError("method_not_allowed", `This path takes ${methods}, and not ${request.method}.`);
   });
 }
 
