@@ -80,8 +80,8 @@ export function createMetrics() {
 }
 
 /**
- * Each sample wakes the process. Measured on an idle one: every 20 ms, they were 50 of its 57 wakeups a second. A sample
- * tells how late a timer is at some moment: fewer of them tell the same of a minute.
+ * Each sample wakes the process. Measured on an idle one: every 20 ms, they were 50 of its 57 wakeups a second. A
+ * sample tells how late a timer is at some moment: fewer of them tell the same of a minute.
  */
 const loopSampleMs = 100;
 
