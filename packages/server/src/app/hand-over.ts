@@ -20,7 +20,7 @@ export function handOver(dispatcher: Dispatcher): Notifier {
 
 /** A row that is born leased has its first claim already. */
 function bornClaimed(notification: NewNotification, createdAtMs: number): Claimed {
-  const { partnerId, id, transactionId, originalId, chainId, command, content, callBackUrl } = notification;
+  const { partnerId, id, transactionId, originalId, chainId, command, content, facts, callBackUrl } = notification;
   return {
     partnerId,
     id,
@@ -29,6 +29,7 @@ function bornClaimed(notification: NewNotification, createdAtMs: number): Claime
     chainId,
     command,
     content,
+    facts,
     callBackUrl,
     toRegistered: false,
     claimNo: 1,

@@ -105,7 +105,8 @@ async function tryOnce(
     return { failure: { reason: "key_exhausted", detail: error.message } };
   }
   const epoch = parts.lease.current()?.epoch;
-  const envelope = await parts.makeEnvelope(claimed.content, partner, {
+  const { content, facts } = claimed;
+  const attempt = {
     notificationId: claimed.id,
     command: claimed.command,
     originalId: claimed.originalId,
@@ -113,7 +114,9 @@ async function tryOnce(
     callbackUrl: url,
     outOfOrder: claimed.outOfOrder,
     nowMs,
-  });
+  };
+  const made = parts.makeEnvelope(content, partner, attempt, facts);
+  const envelope = made instanceof Promise ? await made : made;
   if (parts.lease.current()?.epoch !== epoch) throw new LeaseLost();
   const { headers, body, keyId } = envelope;
   const result = await parts.transport.post({ partner, url, headers, body, deadlineMs: parts.attemptTimeoutMs });

@@ -83,8 +83,8 @@ export class SealingWorker {
    * As `makeEnvelope`. Of a large content it throws, or rejects with, SealingQueueFull when too much waits, and rejects
    * with SealingWorkerDied when the thread ended meanwhile.
    */
-  readonly make: MakeEnvelope = (content, partner, attempt) => {
-    if (content.length <= this.#options.smallCharsMax) return makeEnvelope(content, partner, attempt);
+  readonly make: MakeEnvelope = (content, partner, attempt, facts) => {
+    if (content.length <= this.#options.smallCharsMax) return makeEnvelope(content, partner, attempt, facts);
     return this.#later(content, partner, attempt);
   };
 

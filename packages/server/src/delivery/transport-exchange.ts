@@ -70,7 +70,8 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.#httpStatus = httpStatus;
     const retryAfter = headers["retry-after"];
     if (typeof retryAfter === "string") this.#retryAfter = retryAfter;
-    this.#bodyTimer = setTimeout(() => this.#end(false), bodyWaitMs);
+    const hasBody = httpStatus !== 204 && headers["content-length"] !== "0";
+    if (hasBody) this.#bodyTimer = setTimeout(() => this.#end(false), bodyWaitMs);
   }
 
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {

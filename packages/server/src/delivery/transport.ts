@@ -58,6 +58,7 @@ const idleConnectionsDefault = 2_048;
 const endpointsDefault = 4_096;
 const evictAfterMs = 60_000;
 const sweepEveryMs = 10_000;
+const urlsMax = 1_000;
 
 /**
  * POSTs to partners' callback URLs: section 4.1.
@@ -69,6 +70,7 @@ export class Transport {
   readonly #secureContext: SecureContext;
   /** By partner and origin, the longest unused first. */
   readonly #endpoints = new Map<string, Endpoint>();
+  readonly #urls = new Map<string, URL>();
   readonly #versions = new WeakMap<Partner, string>();
   readonly #sweeper: NodeJS.Timeout;
   #idle = 0;
@@ -84,12 +86,22 @@ export class Transport {
 
   /** One attempt. It never rejects: what went wrong is a result, to be recorded. */
   post(post: Post): Promise<PostResult> {
-    const url = URL.canParse(post.url) ? new URL(post.url) : undefined;
+    const url = this.#read(post.url);
     if (url === undefined) return Promise.resolve(refused("internal", "The callback URL cannot be read."));
     if (url.protocol !== "https:" && !(url.protocol === "http:" && this.#options.sandbox)) {
       return Promise.resolve(refused("tls", "The callback URL is not https://."));
     }
     return this.#run(post, url);
+  }
+
+  /** Thousands of POSTs a second go to a few URLs: each is read once. Undefined when it cannot be read. */
+  #read(text: string): URL | undefined {
+    const known = this.#urls.get(text);
+    if (known !== undefined || !URL.canParse(text)) return known;
+    if (this.#urls.size >= urlsMax) this.#urls.clear();
+    const url = new URL(text);
+    this.#urls.set(text, url);
+    return url;
   }
 
   /** Ends the connections of a partner whose registration changed; what is under way has its answer first. */

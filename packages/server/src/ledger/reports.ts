@@ -2,7 +2,7 @@ import { commands } from "@paybell/contract";
 import { completionProblems, completionWarnings } from "../commands/check.ts";
 import { reportedFacts } from "../commands/reported-facts.ts";
 import type { CompletionRequest } from "../commands/request.ts";
-import { badFields, PaybellError } from "../errors.ts";
+import { badFields, type FieldProblem, PaybellError } from "../errors.ts";
 import type { EventSink } from "../events.ts";
 import { type ChainId, newId, type PartnerId, readId, type TransactionId } from "../ids.ts";
 import type { Metrics } from "../metrics.ts";
@@ -31,6 +31,9 @@ export interface ReportResult {
 
 type Originals = ReadonlyMap<string, ReportedOriginal>;
 
+const noOriginals: Originals = new Map();
+const noDevices: ReadonlySet<string> = new Set();
+
 interface Sound {
   readonly completion: CompletionRequest;
   readonly partner: Partner;
@@ -52,7 +55,8 @@ export class Reports {
    */
   async report(completions: readonly CompletionRequest[]): Promise<readonly ReportResult[]> {
     const judged = await Promise.all(completions.map((completion) => this.#judge(completion)));
-    const originals = await this.#originals(judged);
+    const isFollowing = completions.some(({ originalExternalId }) => originalExternalId);
+    const originals = isFollowing ? await this.#originals(judged) : noOriginals;
     const results = await Promise.all(judged.map((one) => this.#accept(one, originals)));
     const unavailable = results.filter((result) => result.problem?.code === "unavailable");
     if (unavailable.length > 0 && unavailable.length === results.length) throw unavailable[0]?.problem;
@@ -64,8 +68,13 @@ export class Reports {
 
   async #judge(completion: CompletionRequest): Promise<Judged> {
     try {
-      const partner = await this.#partnerOf(completion);
-      await this.#requireValid(completion, partner);
+      const partnerId = readId<"partner">(completion.partnerId);
+      // Thousands a second come here: nothing is waited for that is at hand.
+      const known =
+        partnerId && (this.#parts.directory.peek(partnerId) ?? (await this.#parts.directory.find(partnerId)));
+      const partner = requireReportable(known);
+      const problems = this.#problemsOf(completion, partner, noDevices);
+      if (problems.length > 0) await this.#forgiveDevice(completion, partner, problems);
       const given = completion.id ? readId<"transaction">(completion.id) : undefined;
       return { completion, partner, id: given ?? newId<"transaction">() };
     } catch (error) {
@@ -89,35 +98,22 @@ export class Reports {
     }
   }
 
-  async #partnerOf(completion: CompletionRequest): Promise<Partner> {
-    const id = readId<"partner">(completion.partnerId);
-    const partner = id && (await this.#parts.directory.find(id));
-    if (!partner) {
-      throw badFields([{ field: "partnerId", code: "unknown_partner", message: "No partner has this partnerId." }]);
-    }
-    if (partner.state === "disabled") throw new PaybellError("partner_disabled");
-    return partner;
+  /** @param devices device ids of the partner that are known not to be card numbers */
+  #problemsOf(completion: CompletionRequest, partner: Partner, devices: ReadonlySet<string>): FieldProblem[] {
+    const problems = completionProblems(completion, { registeredDeviceIds: devices });
+    const { callBackUrl } = completion;
+    if (!callBackUrl) return problems;
+    const { callbackAddresses } = partner.settings;
+    const problem = callbackUrlProblem("callBackUrl", callBackUrl, { sandbox: this.#parts.sandbox }, callbackAddresses);
+    return problem ? [...problems, problem] : problems;
   }
 
-  async #requireValid(completion: CompletionRequest, partner: Partner): Promise<void> {
-    const context = { sandbox: this.#parts.sandbox, registeredDeviceIds: new Set<string>() };
-    let problems = completionProblems(completion, context);
-    const { deviceId, callBackUrl } = completion;
-    const looksLikeCard = problems.some(({ field, code }) => field === "deviceId" && code === "card_number_in_clear");
-    if (deviceId && looksLikeCard && (await this.#parts.isRegisteredDevice(partner.id, deviceId))) {
-      problems = completionProblems(completion, { ...context, registeredDeviceIds: new Set([deviceId]) });
-    }
-    if (callBackUrl) {
-      const { callbackAddresses } = partner.settings;
-      const problem = callbackUrlProblem(
-        "callBackUrl",
-        callBackUrl,
-        { sandbox: this.#parts.sandbox },
-        callbackAddresses,
-      );
-      if (problem) problems.push(problem);
-    }
-    const [first, ...others] = problems;
+  /** What looks like a card number may be the id of a registered device: asked for only where it decides. */
+  async #forgiveDevice(completion: CompletionRequest, partner: Partner, found: readonly FieldProblem[]): Promise<void> {
+    const { deviceId } = completion;
+    const looksLikeCard = found.some(({ field, code }) => field === "deviceId" && code === "card_number_in_clear");
+    const isDevice = deviceId && looksLikeCard && (await this.#parts.isRegisteredDevice(partner.id, deviceId));
+    const [first, ...others] = isDevice ? this.#problemsOf(completion, partner, new Set([deviceId])) : found;
     if (first) throw badFields([first, ...others]);
   }
 
@@ -180,6 +176,14 @@ export class Reports {
     }
     return found;
   }
+}
+
+function requireReportable(partner: Partner | undefined): Partner {
+  if (!partner) {
+    throw badFields([{ field: "partnerId", code: "unknown_partner", message: "No partner has this partnerId." }]);
+  }
+  if (partner.state === "disabled") throw new PaybellError("partner_disabled");
+  return partner;
 }
 
 /** Metrics are open to read, and each label is kept: nothing that a caller made up becomes one. */

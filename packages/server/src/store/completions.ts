@@ -34,6 +34,13 @@ const reportedBefore = {
     JOIN transactions t ON t.partner_id = i.partner_id AND t.external_id = i.external_id AND t.origin = 'switch'`,
 };
 
+/**
+ * While PostgreSQL writes one batch, this process sends what another told. Measured with 256 callers: in one batch
+ * together, all wait for PostgreSQL at once, and the process was idle for a third of the time, not an eighth. A row
+ * costs no less in a larger batch.
+ */
+const completionRowsMax = 128;
+
 interface At {
   readonly id: TransactionId;
   readonly at: Date;
@@ -69,6 +76,7 @@ export class PostgresCompletions implements CompletionStore {
     const observe = options.onFlush ? { onFlush: options.onFlush } : {};
     this.#completions = new GroupCommit<Completion, Completed>({
       name: "complete",
+      rowsMax: completionRowsMax,
       key: (completion) => `${completion.partnerId} ${completion.id}`,
       bytes: (completion) => bytesOf(completion.notification),
       commit: (completions) => this.#complete(completions),
@@ -78,6 +86,7 @@ export class PostgresCompletions implements CompletionStore {
     });
     this.#reports = new GroupCommit<Report, Reported>({
       name: "report",
+      rowsMax: completionRowsMax,
       key: keyOf,
       bytes: (report) => bytesOf(report.notification),
       commit: (reports) => this.#report(reports),
