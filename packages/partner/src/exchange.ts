@@ -1,5 +1,6 @@
 import type { RequestHeaders } from "./headers.ts";
 import { Misused } from "./misused.ts";
+import { PaybellError } from "./paybell-error.ts";
 import type { ReceivedIpn, Receiver } from "./receiver.ts";
 import { IpnRefused } from "./refused.ts";
 
@@ -105,9 +106,11 @@ function tell(log: Log, message: string, error: unknown): void {
   }
 }
 
-function warn(message: string): void {
+function warn(message: string, error: unknown): void {
+  // What we threw ourselves is in the message; what your function threw is told nowhere else.
+  const detail = error instanceof PaybellError ? "" : String((error as Error | undefined)?.stack ?? error);
   const { process } = globalThis as { process?: { emitWarning?: NodeJS.Process["emitWarning"] } };
-  process?.emitWarning?.(message, { type: "PaybellWarning" });
+  process?.emitWarning?.(message, { type: "PaybellWarning", detail });
 }
 
 /** A handler that could only fail is refused where it is made. */

@@ -288,3 +288,23 @@ async function chunked(url: string, body: string): Promise<number | undefined> {
   await once(response, "end");
   return response.statusCode;
 }
+
+describe("without a log", () => {
+  it("warns of what your function threw, and where", async () => {
+    const options = keys();
+    const { body, headers } = testDelivery(options, { kind: "card" });
+    const handle = fetchHandler(receiver(options), () => {
+      throw new Error("no stock");
+    });
+    const warned = once(process, "warning");
+    const { status } = await handle(new Request("http://localhost/ipn", { method: "POST", body, headers }));
+    expect(status).toBe(500);
+    expect(await warned).toMatchObject([
+      {
+        name: "PaybellWarning",
+        message: expect.stringContaining("your function threw"),
+        detail: expect.stringMatching(/^Error: no stock\n\s+at /),
+      },
+    ]);
+  });
+});
