@@ -1,11 +1,12 @@
 import { once } from "node:events";
-import { mkdirSync } from "node:fs";
+import { mkdirSync, readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { describedOf } from "../../packages/cli/src/command.ts";
 import { program } from "../../packages/cli/src/program.ts";
+import { service } from "../../packages/cli/src/service.ts";
 import type { World } from "../../packages/cli/src/world.ts";
 import { readDocuments } from "../support/documents.ts";
 import { freePort, spawnPaybell } from "../support/instance.ts";
@@ -55,6 +56,40 @@ describe("every command", () => {
     expect(code).toBe(2);
     expect(stderr).toContain("--no-such-option");
     expect(stderr).not.toMatch(/\n\s+at /);
+  });
+
+  test.each([
+    [["trigger", "--json"], "missing required argument 'what'."],
+    [["statu", "--json"], "unknown command 'statu'."],
+    [["listen", "--json", "--count", "x"], "It is a whole number from 1."],
+    [["keys", "generate", "--json", "extra"], "too many arguments"],
+  ])("%j tells its wrong usage as JSON", async (args, words) => {
+    const { code, stdout, stderr } = await line.run(args);
+    expect([code, stdout]).toEqual([2, ""]);
+    expect(JSON.parse(stderr)).toEqual({
+      error: { code: "wrong_usage", message: expect.stringContaining(words), remedy: expect.any(String) },
+    });
+  });
+});
+
+test("paybell --version tells that of the package", async () => {
+  const { version } = JSON.parse(readFileSync(join(import.meta.dirname, "../../packages/cli/package.json"), "utf8"));
+  const { code, stdout } = await line.run(["--version"]);
+  expect([code, stdout]).toEqual([0, `${version}\n`]);
+});
+
+describe("the service", () => {
+  const on = (node: string) => service({ process: { versions: { node }, env: {} } as unknown as NodeJS.Process });
+
+  test.each(["20.19.0", "22.17.1"])("is not begun on Node %s, and the version is named", async (node) => {
+    await expect(on(node)).rejects.toMatchObject({ code: "node_too_old", message: expect.stringContaining(node) });
+  });
+
+  test("is begun on what its package names", async () => {
+    const { engines } = JSON.parse(
+      readFileSync(join(import.meta.dirname, "../../packages/server/package.json"), "utf8"),
+    );
+    expect(await on(`${engines.node.replace(">=", "")}.0`)).toHaveProperty("runServe");
   });
 });
 

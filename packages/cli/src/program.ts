@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { Command } from "commander";
 import { certifyCommand } from "./commands/certify.ts";
 import { checkCommand } from "./commands/check.ts";
@@ -20,31 +21,42 @@ const groups = [
   ["The service:", [sandboxCommand, serveCommand, checkCommand]],
 ] as const;
 
-/** Every command, in the order of the help. */
-export function program(world: World): Command {
+/**
+ * Every command, in the order of the help.
+ *
+ * @param saysUsage false where somebody else tells what is wrong with the command line: it is in what is thrown
+ */
+export function program(world: World, saysUsage = true): Command {
   const root = new Command("paybell")
     .description("Card payment commands, and the notifications that must not be lost.")
     .addHelpText("after", `\nExit codes:\n${exitCodeLines().join("\n")}\n\nExample:\n  $ paybell sandbox`);
 
+  root.version(version(), "-V, --version", "print the version");
   for (const [heading, factories] of groups) {
     root.commandsGroup(heading);
     for (const make of factories) root.addCommand(make(world));
   }
-  for (const one of withSubcommands(root)) settle(one, world);
+  for (const one of withSubcommands(root)) settle(one, world, saysUsage);
   return root;
 }
 
 /** Every command ends by throwing, and writes to the streams it was given: commander would end the process itself. */
-function settle(one: Command, { stdout, stderr }: World): void {
+function settle(one: Command, { stdout, stderr }: World, saysUsage: boolean): void {
   one
     .exitOverride()
     .showHelpAfterError(`(paybell ${pathOf(one)}--help says how it is used)`)
     .configureOutput({
       writeOut: (text) => void stdout.write(text),
-      writeErr: (text) => void stderr.write(text),
+      writeErr: (text) => void (saysUsage && stderr.write(text)),
       getOutHelpWidth: () => stdout.columns ?? 80,
       getErrHelpWidth: () => stderr.columns ?? 80,
     });
+}
+
+/** From the sources and from dist/ it is one folder up. */
+function version(): string {
+  const manifest = readFileSync(new URL("../package.json", import.meta.url), "utf8");
+  return (JSON.parse(manifest) as { version: string }).version;
 }
 
 function withSubcommands(one: Command): Command[] {

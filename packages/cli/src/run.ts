@@ -1,6 +1,6 @@
 import { CommanderError } from "commander";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
-import { failureJson, failureOf, failureText } from "./failure.ts";
+import { Failure, failureJson, failureOf, failureText } from "./failure.ts";
 import { program } from "./program.ts";
 import type { Machine } from "./world.ts";
 
@@ -10,17 +10,29 @@ export async function run(args: readonly string[], machine: Machine): Promise<Ex
   const conclude = (ended: ExitCode) => {
     code = ended;
   };
+  const isJson = args.includes("--json");
   try {
-    await program({ ...machine, conclude }).parseAsync(args, { from: "user" });
+    await program({ ...machine, conclude }, !isJson).parseAsync(args, { from: "user" });
     return code;
   } catch (error) {
-    // Commander has said it already.
-    if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.ok : exitCodes.usage;
-    const failure = failureOf(error);
+    if (error instanceof CommanderError) {
+      if (error.exitCode === 0) return exitCodes.ok;
+      // Without --json commander has said it already.
+      if (!isJson) return exitCodes.usage;
+    }
+    const failure = error instanceof CommanderError ? wrongUsage(error) : failureOf(error);
     // Who pressed Ctrl-C need not be told.
     if (failure.exitCode === exitCodes.interrupted) return failure.exitCode;
-    const text = args.includes("--json") ? JSON.stringify(failureJson(failure), null, 2) : failureText(failure);
+    const text = isJson ? JSON.stringify(failureJson(failure), null, 2) : failureText(failure);
     machine.stderr.write(`${text}\n`);
     return failure.exitCode;
   }
+}
+
+function wrongUsage({ message }: CommanderError): Failure {
+  const [what = ""] = message.replace(/^error: /, "").split("\n");
+  return new Failure(/[.!?]$/.test(what) ? what : `${what}.`, {
+    code: "wrong_usage",
+    remedy: "--help says how it is used.",
+  });
 }

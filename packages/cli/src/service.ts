@@ -3,7 +3,12 @@ import { Failure } from "./failure.ts";
 import type { World } from "./world.ts";
 
 /** The service lives in a package of its own: a partner's machine needs none of it. */
-export async function service({ process }: World) {
+export async function service({ process }: Pick<World, "process">) {
+  if (!runsService(process.versions.node))
+    throw new Failure(`the service needs Node 22.18 or newer, and this is ${process.versions.node}.`, {
+      code: "node_too_old",
+      remedy: "Install a newer Node. The commands for partners and operators run on this one.",
+    });
   // The service refuses every PAYBELL_ name that it does not know, and these are ours.
   for (const name of Object.keys(clientVariables)) delete process.env[name];
   try {
@@ -15,4 +20,9 @@ export async function service({ process }: World) {
       remedy: "npm install @paybell/server",
     });
   }
+}
+
+function runsService(nodeVersion: string): boolean {
+  const [major = 0, minor = 0] = nodeVersion.split(".").map(Number);
+  return major > 22 || (major === 22 && minor >= 18);
 }
