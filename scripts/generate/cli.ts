@@ -18,9 +18,9 @@ export function cliReference(): GeneratedFile {
     path: "docs/reference/cli.md",
     text: markdown(
       "The command `paybell`",
-      "Every command has `--help`; `paybell --version` prints the version. With `--json` it prints one " +
-        'JSON document to stdout, and an error as `{"error": {code, message, remedy}}` to stderr. Colours and progress are for a terminal alone; `NO_COLOR` ' +
-        "takes the colours away.",
+      "Every command has `--help`; `paybell --version` prints the version. With `--json` it prints one JSON " +
+        'document to stdout, and an error as `{"error": {code, message, remedy}}` to stderr. Colours and progress ' +
+        "are for a terminal alone; `NO_COLOR` takes the colours away.",
       table(
         ["Command", "What it does"],
         commands.map((one) => [`[${pathOf(one)}](#${anchorOf(one)})`, one.summary()]),
