@@ -1,7 +1,7 @@
 import type { PartnerId } from "../ids.ts";
 import type { Instance } from "../instance.ts";
 import type { Partner, PartnerDirectory } from "../partners/partner.ts";
-import { RateLimits } from "./rate.ts";
+import { RateLimits, type Token } from "./rate.ts";
 import { type Place, Slots } from "./slots.ts";
 import type { Claimed } from "./store.ts";
 import { type Seat, type Waiting, WaitingRoom } from "./waiting-room.ts";
@@ -36,6 +36,8 @@ export class Admission {
   readonly slots: Slots;
   readonly waitingRoom: WaitingRoom;
   readonly rates: RateLimits;
+  /** Of what is limited. A place or a seat without one took none, and gives none back. */
+  readonly #tokens = new Map<Seat | Place, Token>();
 
   constructor(parts: AdmissionParts) {
     this.#parts = parts;
@@ -58,14 +60,19 @@ export class Admission {
     if (this.slots.holdsUp(id)) return undefined;
     if (this.bytes > 0 && bytes > this.bytesFree) return undefined;
     const seat = this.waitingRoom.take(id, bytes, settings.maxInFlight * seatsPerPlace);
-    if (seat === undefined || this.rates.take(id, settings.maxPerSecond)) return seat;
+    if (seat === undefined || settings.maxPerSecond === null) return seat;
+    const token = this.rates.take(id, settings.maxPerSecond);
+    if (token !== undefined) {
+      this.#tokens.set(seat, token);
+      return seat;
+    }
     this.waitingRoom.give(seat);
     return undefined;
   }
 
   /** It was not written after all. */
   unseat(seat: Seat): void {
-    this.rates.give(seat.partnerId);
+    this.unsent(seat);
     this.waitingRoom.give(seat);
   }
 
@@ -73,11 +80,14 @@ export class Admission {
   stand(seat: Seat, claimed: Claimed, instance: Instance): Place | undefined {
     const place = this.slots.take(seat.partnerId, seat.bytes, this.#maxInFlight(seat.partnerId));
     if (place !== undefined) {
+      const token = this.#tokens.get(seat);
+      this.#tokens.delete(seat);
+      if (token !== undefined) this.#tokens.set(place, token);
       this.waitingRoom.give(seat);
       return place;
     }
     // A second's tokens are for that second's POSTs.
-    this.rates.give(seat.partnerId);
+    this.unsent(seat);
     this.waitingRoom.wait(claimed, instance, seat);
     return undefined;
   }
@@ -92,10 +102,35 @@ export class Admission {
 
   /** A place and a token. */
   place(partnerId: PartnerId, bytes: number): Place | undefined {
-    if (this.isLimited(partnerId)) return undefined;
+    const perSecond = this.#maxPerSecond(partnerId);
+    if (this.rates.available(partnerId, perSecond) === 0) return undefined;
     const place = this.slots.take(partnerId, bytes, this.#maxInFlight(partnerId));
-    if (place !== undefined) this.rates.take(partnerId, this.#maxPerSecond(partnerId));
+    const token = place && perSecond !== null ? this.rates.take(partnerId, perSecond) : undefined;
+    if (place !== undefined && token !== undefined) this.#tokens.set(place, token);
     return place;
+  }
+
+  /** Whether it has its token, or gets it now: when it took its place, the settings may have been unknown, or others. */
+  mayLeave(place: Place, perSecond: number | null): boolean {
+    if (perSecond === null || this.#tokens.has(place)) return true;
+    const token = this.rates.take(place.partnerId, perSecond);
+    if (token !== undefined) this.#tokens.set(place, token);
+    return token !== undefined;
+  }
+
+  /** Nothing was sent: its token may be used for another. The place, or the seat, is still to be given up. */
+  unsent(place: Place | Seat): void {
+    const token = this.#tokens.get(place);
+    this.#tokens.delete(place);
+    if (token !== undefined) this.rates.giveBack(token);
+  }
+
+  /** The answer is there, or nothing was sent. */
+  leave(place: Place): void {
+    const token = this.#tokens.get(place);
+    this.#tokens.delete(place);
+    if (token !== undefined) this.rates.spend(token);
+    this.slots.give(place);
   }
 
   /** What a claim may bring for the partners that hold places or are limited; the others may have their share. */

@@ -49,6 +49,7 @@ const tickMs = 1_000;
 /** What waits for an open endpoint is parked so much after its schedule's end at most. */
 const overdueEveryTicks = 10;
 const overdueRowsMax = 500;
+const livingEveryTicks = 10;
 /** A claim takes many rows at once: one for each freed place would cost a statement a POST. */
 const claimRowsMax = 256;
 const claimPauseMs = 10;
@@ -216,9 +217,10 @@ export class Dispatcher {
       }
       const released = await this.#parts.store.releaseDead(5_000);
       if (released > 0) this.#parts.log.warn({ released }, "took over the deliveries of an instance that is gone");
-      // Only here does it matter how many they are.
+      // Where nobody is limited it does not matter how many they are; who is limited next should not find a false count.
       const { rates } = this.admission;
-      if (rates.inUse) rates.shareAmong(await this.#parts.endpoints.livingInstances());
+      if (rates.inUse || this.#ticks % livingEveryTicks === 0)
+        rates.shareAmong(await this.#parts.endpoints.livingInstances());
       await this.endpoints.refresh();
       if (this.#ticks % overdueEveryTicks === 0) await this.#parkOverdue();
       this.#ticks += 1;
@@ -316,8 +318,7 @@ export class Dispatcher {
     this.#backlog.add(partnerId);
     if (isLimited) this.#wakeForToken(partnerId);
     // Taken by what was handed over since the claim was sent. Not at once again: it might have no place again.
-    const pauseMs = isLimited ? Math.max(ratePauseMinMs, this.admission.tokenInMs(partnerId)) : noPlacePauseMs;
-    this.#keep(this.#giveBack(claimed, instance, Math.ceil(pauseMs)));
+    this.#keep(this.#giveBack(claimed, instance, isLimited ? this.#tokenPauseMs(partnerId) : noPlacePauseMs));
   }
 
   /** It is written: from its seat to a place, or to wait for one. */
@@ -347,7 +348,7 @@ export class Dispatcher {
       if (!isGiven) this.#give(place);
       isGiven = true;
     };
-    const recorded = this.#attemptOnce(claimed, instance, givePlace).catch((error: unknown) => {
+    const recorded = this.#attemptOnce(claimed, instance, place, givePlace).catch((error: unknown) => {
       this.#parts.log.error(
         { err: error, notification: claimed.id },
         "a delivery broke; it is sent again when the lease is over",
@@ -358,26 +359,32 @@ export class Dispatcher {
     givePlace();
   }
 
-  async #attemptOnce(claimed: Claimed, instance: Instance, givePlace: () => void): Promise<void> {
+  async #attemptOnce(claimed: Claimed, instance: Instance, place: Place, givePlace: () => void): Promise<void> {
     const partner =
       this.#parts.directory.peek(claimed.partnerId) ??
       (await this.#parts.directory.find(claimed.partnerId).catch(() => undefined));
     // Paused since it was taken, or not to be had now: kept, and not sent.
     if (partner?.state !== "active") {
-      this.admission.rates.give(claimed.partnerId);
+      this.admission.unsent(place);
       return this.#giveBack(claimed, instance, partner === undefined ? retryLookupMs : 0);
     }
     const url = callbackUrlOf(claimed, partner);
     const blocked = this.endpoints.blocked(partner.id, url);
     if (blocked === "gone" || (blocked === "open" && !claimed.isProbe)) {
-      this.admission.rates.give(partner.id);
+      this.admission.unsent(place);
       return this.#hold(claimed, instance, url, blocked);
     }
-    if (this.#parts.lease.current()?.epoch !== instance.epoch) return this.admission.rates.give(partner.id);
+    if (this.#parts.lease.current()?.epoch !== instance.epoch) return this.admission.unsent(place);
+    if (!this.admission.mayLeave(place, partner.settings.maxPerSecond)) {
+      this.#backlog.add(partner.id);
+      this.#wakeForToken(partner.id);
+      await this.#giveBack(claimed, instance, this.#tokenPauseMs(partner.id));
+      return this.#passProbeOn(claimed, url);
+    }
     const attempted = await this.#parts.attempt(claimed, partner);
+    if ("putOffMs" in attempted) this.admission.unsent(place);
     givePlace();
     if ("putOffMs" in attempted) {
-      this.admission.rates.give(partner.id);
       await this.#giveBack(claimed, instance, attempted.putOffMs);
       return this.#passProbeOn(claimed, url);
     }
@@ -426,7 +433,7 @@ export class Dispatcher {
 
   #give(place: Place): void {
     const { partnerId } = place;
-    this.admission.slots.give(place);
+    this.admission.leave(place);
     this.#sendNext(partnerId);
     // A moment later, so that one claim fills many places.
     const waits =
@@ -437,13 +444,14 @@ export class Dispatcher {
   /** Claims again when the partner has a token. The other partners' claims do not wait for it. */
   #wakeForToken(partnerId: PartnerId): void {
     if (this.#stopping) return;
-    this.#rateTimer ??= setTimeout(
-      () => {
-        this.#rateTimer = undefined;
-        this.wake();
-      },
-      Math.max(ratePauseMinMs, this.admission.tokenInMs(partnerId)),
-    );
+    this.#rateTimer ??= setTimeout(() => {
+      this.#rateTimer = undefined;
+      this.wake();
+    }, this.#tokenPauseMs(partnerId));
+  }
+
+  #tokenPauseMs(partnerId: PartnerId): number {
+    return Math.ceil(Math.max(ratePauseMinMs, this.admission.tokenInMs(partnerId)));
   }
 
   #warn(message: string): (error: unknown) => void {
