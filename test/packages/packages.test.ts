@@ -6,7 +6,7 @@ import { listPackages, type Package } from "../../scripts/build/packages.ts";
 import { findNodes, type NodeFound, runsOn } from "./nodes.ts";
 import { importedPackages, installAll, type Packed, packAll, repository, run } from "./project.ts";
 import { findRuntimes } from "./runtimes.ts";
-import { loaded } from "./size.ts";
+import { bytesReached, loaded } from "./size.ts";
 
 const nodes = await findNodes(process.env["PATH"] ?? "");
 const packages = listPackages(repository);
@@ -73,6 +73,10 @@ describe("what a partner gets", () => {
     expect(bytesOf("partner", (file) => file.endsWith(".js") && !forSome.test(file))).toBeLessThanOrEqual(40_000);
   });
 
+  test("code and types of what receives are at most 40 kB of this package", () => {
+    expect(bytesReached(project, "@paybell/partner")).toBeLessThanOrEqual(40_000);
+  });
+
   test("is of Node the crypto and the buffers alone, which edge runtimes have", async () => {
     const { builtins } = await loaded(project, ["@paybell/partner", "@paybell/partner/fetch", "@paybell/partner/hono"]);
     expect(builtins).toEqual(["node:buffer", "node:crypto"]);
@@ -94,6 +98,15 @@ describe("what a partner gets", () => {
     within(
       "loaded to receive by node:http",
       (await loaded(project, ["@paybell/partner", "@paybell/partner/node"])).bytes,
+    );
+    within("installed to receive", bytesReached(project, "@paybell/partner"));
+    within(
+      "installed: code without adapters",
+      bytesOf("partner", (file) => file.endsWith(".js") && !forSome.test(file)),
+    );
+    within(
+      "installed: types without adapters",
+      bytesOf("partner", (file) => file.endsWith(".d.ts") && !forSome.test(file)),
     );
     within(
       "installed: code of @paybell/partner",

@@ -1,5 +1,5 @@
-import { writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { readFileSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { run } from "./project.ts";
 
 export interface Loaded {
@@ -34,4 +34,24 @@ export async function loaded(project: string, entries: readonly string[]): Promi
   writeFileSync(join(project, "counting.mjs"), counting(entries));
   const { stdout } = await run(process.execPath, ["counting.mjs"], { cwd: project });
   return JSON.parse(stdout) as Loaded;
+}
+
+const relativeImport = /(?:from|import)\s*"(\.[^"]+)\.[jt]s"/g;
+
+/** Code and types of one package that an entry needs, followed file by file; other packages do not count. */
+export function bytesReached(project: string, name: string): number {
+  const reached = new Map<string, number>();
+  const visit = (path: string, extension: string): void => {
+    if (reached.has(path)) return;
+    const text = readFileSync(path, "utf8");
+    reached.set(path, Buffer.byteLength(text));
+    for (const [, relative = ""] of text.matchAll(relativeImport)) {
+      visit(join(dirname(path), relative + extension), extension);
+    }
+  };
+  for (const extension of [".js", ".d.ts"]) {
+    visit(join(project, "node_modules", name, `dist/index${extension}`), extension);
+  }
+  if (reached.size < 20) throw new Error(`${reached.size} files are too few: its imports were not read`);
+  return [...reached.values()].reduce((sum, bytes) => sum + bytes, 0);
 }
