@@ -73,7 +73,8 @@ export const refusals: Readonly<Record<RefusedReason, readonly [meaning: string,
   ],
   decryption: [
     "No encryptionKey opens it.",
-    `Compare cipher ${registered}, and the header paybell-key with the version you installed.`,
+    "Compare encryptionKey with the one that registration or the last rotation showed (the header paybell-key names " +
+      `its version), and cipher ${registered}.`,
   ],
   not_text: ["It opened, but to no UTF-8 text.", `Compare cipher ${registered}.`],
   not_json: ["It opened, but to no JSON object.", `Compare cipher ${registered}.`],
