@@ -67,7 +67,7 @@ describe("every command", () => {
     const { code, stdout, stderr } = await line.run(args);
     expect([code, stdout]).toEqual([2, ""]);
     expect(JSON.parse(stderr)).toEqual({
-      error: { code: "wrong_usage", message: expect.stringContaining(words), remedy: expect.any(String) },
+      error: { code: "bad_usage", message: expect.stringContaining(words), remedy: expect.any(String) },
     });
   });
 });

@@ -32,7 +32,7 @@ export async function run(args: readonly string[], machine: Machine): Promise<Ex
 function wrongUsage({ message }: CommanderError): Failure {
   const [what = ""] = message.replace(/^error: /, "").split("\n");
   return new Failure(/[.!?]$/.test(what) ? what : `${what}.`, {
-    code: "wrong_usage",
+    code: "bad_usage",
     remedy: "--help says how it is used.",
   });
 }
