@@ -1,7 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { mkdir, readFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
-import { SimulatedAcquirer } from "../acquirer/simulator/simulator.ts";
 import { type Service, startService } from "../app.ts";
 import type { Config } from "../config.ts";
 import type { Log } from "../log.ts";
@@ -9,6 +8,7 @@ import { MasterKey } from "../partners/master-key.ts";
 import { type EmbeddedPostgres, startEmbeddedPostgres } from "../postgres/embedded.ts";
 import { requireFreePort } from "./port.ts";
 import { writePrivately } from "./private-file.ts";
+import { simulator } from "./simulator.ts";
 
 export interface Served {
   readonly service: Service;
@@ -36,7 +36,7 @@ export async function serve(config: Config, log: Log): Promise<Served> {
       config: { ...config, operatorTokens },
       databaseUrl: databaseUrl ?? (embedded as EmbeddedPostgres).connectionString,
       masterKey: new MasterKey(masterKey),
-      acquirer: new SimulatedAcquirer(),
+      acquirer: simulator(config),
       acquirerName: "simulator: no card is charged",
       log,
       sandbox: false,

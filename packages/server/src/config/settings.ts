@@ -168,6 +168,28 @@ export const settings = {
     unit: "milliseconds",
     meaning: "How long the acquirer may take to answer before the command ends as ERROR 68 and is reversed.",
   }),
+  simulatorLatencyMs: setting({
+    name: "PAYBELL_SIMULATOR_LATENCY_MS",
+    kind: wholeNumber(0, 600_000),
+    default: 0,
+    unit: "milliseconds",
+    meaning: "How long the simulated acquirer takes for each answer.",
+  }),
+  simulatorLateByMs: setting({
+    name: "PAYBELL_SIMULATOR_LATE_BY_MS",
+    kind: wholeNumber(1, 600_000),
+    default: 1_000,
+    unit: "milliseconds",
+    meaning: "How long after the acquirer's time-out the answer to `tok_late` comes.",
+  }),
+  simulatorOutage: setting({
+    name: "PAYBELL_SIMULATOR_OUTAGE",
+    kind: oneOf(["none", "not_sent", "no_answer"]),
+    default: "none" as const,
+    meaning:
+      "An outage of the simulated acquirer: `not_sent` lets no message leave, with `no_answer` the bank acts on each " +
+      "and its answer is lost. It ends with a restart without it.",
+  }),
   preAuthDays: setting({
     name: "PAYBELL_PREAUTH_DAYS",
     kind: wholeNumber(1, 365),

@@ -1,6 +1,6 @@
 import { resolve } from "node:path";
-import { SimulatedAcquirer } from "../acquirer/simulator/simulator.ts";
 import { requireFreePort } from "../app/port.ts";
+import { simulator } from "../app/simulator.ts";
 import { type Service, startService } from "../app.ts";
 import type { Config } from "../config.ts";
 import type { Log } from "../log.ts";
@@ -63,7 +63,7 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
       config: { ...config, operatorTokens: [operatorToken] },
       databaseUrl: postgres.connectionString,
       masterKey,
-      acquirer: new SimulatedAcquirer(),
+      acquirer: simulator(config),
       acquirerName: "simulator",
       log,
       sandbox: true,
