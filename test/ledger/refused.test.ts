@@ -112,7 +112,12 @@ test("a Complete above the authorised amount is 409, and one twice too", async (
   );
   await done(completeOf(id, "150000"));
   expectProblem(await partner.run(completeOf(id, "1")), 409, "already_completed", /was completed/);
-  expectProblem(await partner.run(voidOf(id)), 409, "already_completed", /void its PREAUTH_COMPLETE/);
+  expectProblem(
+    await partner.run(voidOf(id)),
+    409,
+    "already_completed",
+    /for good: void its PREAUTH_COMPLETE while that is not settled/,
+  );
 });
 
 test("a Complete and a Void of a PreAuth that has expired are 409 preauth_expired", async () => {
@@ -162,6 +167,6 @@ test("a REVERSAL before its original has that refused as reversed_before_arrival
   const late = sale({ tid: newTid() });
   await done(command("REVERSAL", { originalReqId: late["reqId"] }));
   const booked = instances.bank.all().length;
-  expectProblem(await partner.run(late), 409, "reversed_before_arrival", /came before the command/);
+  expectProblem(await partner.run(late), 409, "reversed_before_arrival", /came before the command, which was not sent/);
   expect(instances.bank.all()).toHaveLength(booked);
 });

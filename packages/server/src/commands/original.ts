@@ -101,7 +101,7 @@ function standingRefusal(original: OriginalState, standing: Exclude<Standing, "S
     case "COMPLETED":
       return {
         code: "already_completed",
-        message: `The PreAuth ${id} was completed: to take it back, void its PREAUTH_COMPLETE in its open batch.`,
+        message: `The PreAuth ${id} was completed, for good: void its PREAUTH_COMPLETE while that is not settled.`,
       };
     case "REVERSED":
       return { code: "already_reversed", message: `${id} was reversed: there is nothing left to ${verb}.` };

@@ -213,7 +213,9 @@ export class Ledger {
     begun: { readonly sameBody: boolean; readonly id: TransactionId },
     respondAsync: boolean,
   ): Promise<CommandAnswer> {
-    if (!begun.sameBody) throw new PaybellError("req_id_reused");
+    if (!begun.sameBody) {
+      throw new PaybellError("req_id_reused", `This reqId belongs to ${begun.id}, which came with another body.`);
+    }
     const ended = respondAsync ? undefined : await this.#awaitFirst(partner.id, begun.id);
     const transaction = ended ?? (await this.#parts.transactions.find(partner.id, begun.id));
     if (transaction === undefined) {
@@ -361,9 +363,12 @@ export class Ledger {
   }
 }
 
-function refusedBy(begun: Exclude<Begun, { outcome: "begun" | "repeated" }>, { tid }: Init): PaybellError {
+function refusedBy(begun: Exclude<Begun, { outcome: "begun" | "repeated" }>, { tid, reqId }: Init): PaybellError {
   if (begun.outcome === "refused") return refusalError(begun.refusal);
-  if (begun.outcome === "reversed_before_arrival") return new PaybellError("reversed_before_arrival");
+  if (begun.outcome === "reversed_before_arrival") {
+    const detail = `A REVERSAL of the reqId ${reqId} came before the command, which was not sent to the acquirer.`;
+    return new PaybellError("reversed_before_arrival", detail);
+  }
   return new PaybellError("terminal_not_registered", `tid ${tid} is not registered.`);
 }
 
