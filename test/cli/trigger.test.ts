@@ -96,6 +96,10 @@ describe("trigger", () => {
     const unknown = await line.run(["trigger", "refund"]);
     expect(unknown.code).toBe(2);
     expect(unknown.stderr).toContain("preauth-complete");
+    for (const noDecline of ["00", "5", "abc"]) {
+      const { code, stderr } = await line.run(["trigger", "decline", "--code", noDecline]);
+      expect([code, stderr]).toEqual([2, expect.stringContaining("two digits or capitals")]);
+    }
     const refused = await line.run(["trigger", "sale", "--amount", "-1", "--json"]);
     expect(refused.code).toBe(3);
     expect(JSON.parse(refused.stderr)).toMatchObject({ error: { code: "invalid_amount" } });

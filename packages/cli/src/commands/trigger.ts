@@ -1,4 +1,4 @@
-import { type Command, Option } from "commander";
+import { type Command, InvalidArgumentError, Option } from "commander";
 import type { Api } from "../api.ts";
 import { command, ends } from "../command.ts";
 import { type ConnectionOptions, readConnection, withConnection } from "../connection.ts";
@@ -42,7 +42,7 @@ export function triggerCommand(world: World): Command {
     .option("--mid <mid>", "merchant", "M00000001")
     .option("--merchant-trans-id <id>", "the merchant's transaction code", "triggered")
     .option("--call-back-url <url>", "for these commands, in place of the registered one")
-    .addOption(new Option("--code <code>", "of a decline: ISO 8583 field 39").default("05"))
+    .addOption(new Option("--code <code>", "of a decline: ISO 8583 field 39").default("05").argParser(responseCode))
     .option("--anywhere", "on another machine's service, too; test cards work with a simulated acquirer alone");
   return withConnection(made).action(
     ends(world, (what: string, options: TriggerOptions) => trigger(world, what, options)),
@@ -125,4 +125,10 @@ function cellsOf({ command: name, amount, currency, totalAmount, quantity, ...re
     totalAmount === undefined ? `${amount ?? ""} ${currency ?? ""}`.trim() : `${quantity} for ${totalAmount}`;
   const batch = batchNo === "" ? "" : `batch ${batchNo}`;
   return [name, money, `${status} ${isoResponseCode}`.trim(), batch, refId === "" ? "" : `refNo ${refId}`, `id ${id}`];
+}
+
+/** 00 is no decline. */
+function responseCode(text: string): string {
+  if (/^[0-9A-Z]{2}$/.test(text) && text !== "00") return text;
+  throw new InvalidArgumentError("It is two digits or capitals, as 51, and not 00.");
 }
