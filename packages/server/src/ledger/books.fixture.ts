@@ -51,8 +51,9 @@ function expectBooksToAgree(world: World, rows: readonly Row[], tills: readonly 
   const byId = new Map(rows.map((row) => [row.id, row]));
   const tids = new Set(tills.map(({ tid }) => tid));
   for (const booking of world.bank.all()) {
+    if (!tids.has(booking.tid)) continue;
     const row = byId.get(booking.transactionId);
-    if (!tids.has(booking.tid) || row === undefined) continue;
+    if (row === undefined) throw new Error(`The bank booked ${booking.transactionId}, which the ledger does not hold.`);
     const charged = booking.standing !== "declined" && booking.standing !== "reversed";
     const stands = row.state === "SUCCESS" && row.reversal_state !== "done";
     expect(charged, `whether the ${row.command} ${row.id} is charged, told as ${row.state}`).toBe(stands);
