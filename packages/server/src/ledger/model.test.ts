@@ -211,6 +211,8 @@ test("any sequence of commands, answers, silences and crashes comes to what the 
     fc.asyncProperty(steps, async (commands) => {
       const real = await openTill();
       await fc.asyncModelRun(() => ({ model: { batch: 1, entries: [] }, real }), commands);
+      // Before the settlement too: what is charged without reason, a Batch Upload would take from the bank's books.
+      await audit(world, real.partner, [real.till]);
       await real.survivor.ended(real.partner, real.till.settlement());
       await audit(world, real.partner, [real.till]);
     }),
@@ -245,6 +247,8 @@ test("several callers on one terminal, in any order of their calls and answers, 
         await scheduler.waitIdle();
       }
       await world.quiet(real.partner);
+      // Before the settlement too: what is charged without reason, a Batch Upload would take from the bank's books.
+      await audit(world, real.partner, [real.till]);
       await real.survivor.ended(real.partner, real.till.settlement());
       await audit(world, real.partner, [real.till]);
     }),
