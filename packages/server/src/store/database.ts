@@ -1,4 +1,4 @@
-import { Client, type ClientConfig, Pool, type PoolConfig, types } from "pg";
+import { Client, type ClientBase, type ClientConfig, Pool, type PoolConfig, types } from "pg";
 
 /**
  * The connections to PostgreSQL, by what they are for. The engine's statements touch a few rows by key, whatever the
@@ -17,6 +17,19 @@ export interface Database {
 }
 
 const byKeyOnly = ["enable_seqscan", "enable_hashjoin", "enable_mergejoin", "enable_bitmapscan", "enable_material"];
+
+/**
+ * Settings of a connection, by a statement of their own when it begins: one round trip in its life. As parameters of
+ * the connection's start, PgBouncer refuses them, or drops them without a word.
+ */
+function begin(settings: Readonly<Record<string, string>>): (client: ClientBase) => Promise<void> {
+  const text = Object.entries(settings)
+    .map(([name, value]) => `SET ${name} = ${value}`)
+    .join("; ");
+  return async (client) => {
+    await client.query(text);
+  };
+}
 
 // int8 as a number: our counts stay far below 2^53. xid8 stays text, it is only ever handed back.
 const readInt8 = (text: string) => Number(text);
@@ -43,15 +56,17 @@ export function openDatabase(connectionString: string, options: DatabaseOptions)
   };
   // A third for people, the rest for the engine: a heavy search cannot take the engine's connections.
   const forPeople = Math.max(2, Math.floor(options.connectionsMax / 3));
-  const pool = new Pool({ ...common, max: forPeople, statement_timeout: 30_000 });
+  const pool = new Pool({ ...common, max: forPeople, onConnect: begin({ statement_timeout: "30000" }) });
   const engine = new Pool({
     ...common,
     max: Math.max(4, options.connectionsMax - forPeople),
-    statement_timeout: 10_000,
+    onConnect: begin({
+      statement_timeout: "10000",
+      ...Object.fromEntries(byKeyOnly.map((setting) => [setting, "off"])),
+    }),
     // The server's own time-out does not help when the server has stopped answering.
     query_timeout: 15_000,
     pipeline: true,
-    options: byKeyOnly.map((setting) => `-c ${setting}=off`).join(" "),
   });
   pool.on("error", options.onIdleError);
   engine.on("error", options.onIdleError);
@@ -64,10 +79,16 @@ export function openDatabase(connectionString: string, options: DatabaseOptions)
     pool,
     engine,
     async connectDirectly() {
-      const client = new Client({ ...common, statement_timeout: 5_000 });
+      const client = new Client(common);
       client.on("error", options.onIdleError);
       await client.connect();
-      return client;
+      try {
+        await begin({ statement_timeout: "5000" })(client);
+        return client;
+      } catch (error) {
+        await client.end().catch(() => undefined);
+        throw error;
+      }
     },
     async close() {
       await Promise.all([pool.end(), engine.end()]);

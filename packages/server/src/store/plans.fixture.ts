@@ -1,4 +1,4 @@
-import type { Pool, PoolClient } from "pg";
+import type { Pool } from "pg";
 
 /** One node of a plan, as PostgreSQL tells it after it ran. */
 interface PlanNode {
@@ -42,15 +42,18 @@ const explainAll = `
  */
 export function watchPlans(pool: Pool): CarriedOut[] {
   const carriedOut: CarriedOut[] = [];
-  pool.on("connect", (client: PoolClient) => {
+  const { onConnect } = pool.options;
+  // Waited for: a connection that is not pipelined takes one statement at a time.
+  pool.options.onConnect = async (client) => {
+    await onConnect?.(client);
     client.on("notice", ({ message = "" }) => {
       const [, json] = /plan:\s*(\{[\s\S]*\})/.exec(message) ?? [];
       if (json === undefined) return;
       const { "Query Text": text, Plan: plan } = JSON.parse(json) as { "Query Text": string; Plan: PlanNode };
       carriedOut.push({ text, ...read(plan) });
     });
-    void client.query(explainAll);
-  });
+    await client.query(explainAll);
+  };
   return carriedOut;
 }
 
