@@ -110,7 +110,7 @@ export class Admission {
     return place;
   }
 
-  /** Whether it has its token, or gets it now: when it took its place, the settings may have been unknown, or others. */
+  /** Whether it has its token, or gets it now: when it took its place, the settings may have been unknown. */
   mayLeave(place: Place, perSecond: number | null): boolean {
     if (perSecond === null || this.#tokens.has(place)) return true;
     const token = this.rates.take(place.partnerId, perSecond);

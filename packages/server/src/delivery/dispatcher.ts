@@ -217,7 +217,7 @@ export class Dispatcher {
       }
       const released = await this.#parts.store.releaseDead(5_000);
       if (released > 0) this.#parts.log.warn({ released }, "took over the deliveries of an instance that is gone");
-      // Where nobody is limited it does not matter how many they are; who is limited next should not find a false count.
+      // Where nobody is limited it does not matter now how many they are. Whoever is next should find a true count.
       const { rates } = this.admission;
       if (rates.inUse || this.#ticks % livingEveryTicks === 0)
         rates.shareAmong(await this.#parts.endpoints.livingInstances());
