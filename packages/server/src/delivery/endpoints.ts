@@ -78,7 +78,10 @@ export class Endpoints {
     const lives = isProbe || this.#troubled.has(`${partnerId} ${queue}`) ? [{ ...origin, sign: "lives" } as const] : [];
     if (sign === "lives") return lives;
     const target = new URL(attempt.url).href;
-    return [...lives, { ...seen, kind: "url", target, queue: urlQueue(attempt.url), sign: "gone" }];
+    const gone = urlQueue(attempt.url);
+    // Not only once the database was asked again: what is written meanwhile would be sent there.
+    this.#troubled.set(`${partnerId} ${gone}`, { partnerId, queue: gone, state: "gone" });
+    return [...lives, { ...seen, kind: "url", target, queue: gone, sign: "gone" }];
   }
 
   /** Reads anew what is in trouble. Never rejects. */
