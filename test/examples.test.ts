@@ -8,6 +8,7 @@ import { comparable, type Example, examplesOf, readDocuments } from "./support/d
 import { freePort, type SpokenProcess, spawnPaybell } from "./support/instance.ts";
 
 const root = join(import.meta.dirname, "..");
+const cli = join(root, "packages/cli/bin/paybell.js");
 const fixture = {
   path: "guide.md",
   text: await readFile(join(import.meta.dirname, "support/document-fixtures/guide.md"), "utf8"),
@@ -25,6 +26,8 @@ beforeAll(async () => {
   await chmod(folder, 0o711);
   // As if the reader had installed the packages there, and had a database.
   await symlink(join(root, "node_modules"), join(folder, "node_modules"));
+  const paybell = `#!/bin/sh\nexec "${process.execPath}" --conditions=paybell-source "${cli}" "$@"\n`;
+  await writeFile(join(folder, "paybell"), paybell, { mode: 0o755 });
   database = await createDatabase();
   port = await freePort();
   sandbox = spawnPaybell(["sandbox"], {
@@ -56,7 +59,7 @@ async function run({ language, code }: Pick<Example, "language" | "code">): Prom
   const node = [process.execPath, "--conditions=paybell-source", file];
   const command = language === "sh" ? ["bash", "-euo", "pipefail", file] : node;
   const [program = "", ...args] = command;
-  const PATH = [dirname(process.execPath), process.env["PATH"]].join(delimiter);
+  const PATH = [folder, dirname(process.execPath), process.env["PATH"]].join(delimiter);
   const env = { ...process.env, PATH, DATABASE_URL: database.url };
   const child = spawn(program, args, { cwd: folder, env, stdio: ["ignore", "pipe", "pipe"] });
   let [stdout, stderr] = ["", ""];

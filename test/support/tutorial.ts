@@ -1,0 +1,64 @@
+/** One thing that a tutorial has its reader do, or shows. A comment before a fence says which. */
+export type Step = { readonly place: string; readonly text: string } & (
+  | { readonly does: "run" | "start" | "standIn" | "show" | "interrupt"; readonly terminal: string }
+  | { readonly does: "write"; readonly file: string }
+);
+
+/**
+ * The steps of a tutorial, in their order.
+ *
+ * @throws for a fence without a mark, or a mark without its fence: it would not be run, and nobody would know
+ */
+export function stepsOf({ path, text }: { readonly path: string; readonly text: string }): readonly Step[] {
+  const steps: Step[] = [];
+  let mark: string | undefined;
+  const lines = text.split("\n");
+  for (let index = 0; index < lines.length; index += 1) {
+    const line = lines[index] ?? "";
+    const place = `${path}:${index + 1}`;
+    const found = /^<!-- (.*) -->$/.exec(line)?.[1];
+    if (found !== undefined) {
+      if (mark !== undefined) throw new Error(`${place}: the mark above, "${mark}", has no fence`);
+      const interrupted = /^terminal (\d), Ctrl-C$/.exec(found)?.[1];
+      if (interrupted === undefined) mark = found;
+      else steps.push({ does: "interrupt", terminal: interrupted, place, text: "" });
+      continue;
+    }
+    if (!line.startsWith("```")) continue;
+    const end = lines.indexOf("```", index + 1);
+    if (end === -1) throw new Error(`${place}: the fence has no end`);
+    if (mark === undefined) throw new Error(`${place}: the fence has no mark`);
+    steps.push(stepOf(mark, line.slice(3), place, lines.slice(index + 1, end).join("\n")));
+    mark = undefined;
+    index = end;
+  }
+  if (mark !== undefined) throw new Error(`${path}: the last mark, "${mark}", has no fence`);
+  return steps;
+}
+
+function stepOf(mark: string, language: string, place: string, text: string): Step {
+  const file = /^file ([\w.]+)$/.exec(mark)?.[1];
+  if (file !== undefined) return { does: "write", file, place, text };
+  const [, terminal = "", rest = "none"] = /^terminal (\d)(.*)$/.exec(mark) ?? [];
+  const does = kinds[language === "text" ? "text" : "sh"][rest];
+  if (does === undefined) throw new Error(`${place}: "${mark}" is no mark for a fence of ${language}`);
+  return { does, terminal, place, text };
+}
+
+const kinds: Readonly<Record<"sh" | "text", Readonly<Record<string, "run" | "start" | "standIn" | "show">>>> = {
+  sh: { "": "run", ", goes on": "start", ", without a network": "standIn" },
+  text: { " shows": "show" },
+};
+
+/** Finds a line as it was printed, where what differs from run to run may differ: ids, times, codes and ports. */
+export function patternOf(line: string): RegExp {
+  const literal = line.trim().replaceAll(/[\\^$.*+?()[\]{}|]/g, "\\$&");
+  const pattern = literal
+    .replaceAll(/[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}/g, "[0-9a-f-]{36}")
+    .replaceAll(/\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\\\.\d{3}Z/g, "\\d{4}-\\d\\d-\\d\\dT[\\d:.]+Z")
+    .replaceAll(/^\d{2}:\d{2}:\d{2}/g, "\\d\\d:\\d\\d:\\d\\d")
+    .replaceAll(/refNo \d{12}/g, "refNo \\d{12}")
+    .replaceAll(/(127\\\.0\\\.0\\\.1|localhost):\d+/g, "$1:\\d+")
+    .replaceAll(/\b\d+(?:\\\.\d+)? m?s\b/g, "[\\d.]+ m?s");
+  return new RegExp(`^\\s*${pattern}\\s*$`);
+}

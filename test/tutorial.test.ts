@@ -1,0 +1,204 @@
+import { type ChildProcess, execFile, spawn } from "node:child_process";
+import { once } from "node:events";
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from "node:fs";
+import { writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { basename, join } from "node:path";
+import { createInterface } from "node:readline";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { freePort } from "./support/instance.ts";
+import { patternOf, type Step, stepsOf } from "./support/tutorial.ts";
+
+const execute = promisify(execFile);
+const root = join(import.meta.dirname, "..");
+const path = "docs/partner/tutorial.md";
+const steps = stepsOf({ path, text: readFileSync(join(root, path), "utf8") });
+
+/** One of the reader's terminals: what runs in it, and what it has shown that no step has asked for yet. */
+class Terminal {
+  cwd: string;
+  readonly #lines: string[] = [];
+  readonly #listeners = new Set<() => void>();
+  #running: ChildProcess | undefined;
+
+  constructor(cwd: string) {
+    this.cwd = cwd;
+  }
+
+  get output(): string {
+    return this.#lines.join("\n");
+  }
+
+  start(script: string): Promise<number | null> {
+    const after = `trap 'pwd > "${this.cwd}/.cwd"' EXIT\n`;
+    // A process group of its own, so that Ctrl-C reaches what the shell started, and nobody else.
+    const child = spawn("bash", ["-euo", "pipefail", "-c", after + script], {
+      cwd: this.cwd,
+      detached: true,
+      stdio: ["ignore", "pipe", "pipe"],
+    });
+    this.#running = child;
+    for (const stream of [child.stdout, child.stderr]) {
+      createInterface(stream).on("line", (line) => {
+        this.#lines.push(line);
+        for (const listener of this.#listeners) listener();
+      });
+    }
+    return once(child, "close").then(([code]) => {
+      this.#running = undefined;
+      for (const listener of this.#listeners) listener();
+      return code as number | null;
+    });
+  }
+
+  async run(script: string): Promise<void> {
+    const from = this.cwd;
+    const code = await this.start(script);
+    expect(code, this.output).toBe(0);
+    this.cwd = readFileSync(join(from, ".cwd"), "utf8").trim();
+  }
+
+  /** Waits until it has shown a line like this one, after those that were asked for before. */
+  shows(line: string): Promise<void> {
+    const pattern = patternOf(line);
+    return new Promise((resolve, reject) => {
+      let late = false;
+      const look = () => {
+        const index = this.#lines.findIndex((shown) => pattern.test(shown));
+        if (index === -1 && this.#running !== undefined && !late) return;
+        clearTimeout(limit);
+        this.#listeners.delete(look);
+        if (index === -1) return reject(new Error(`it never showed "${line}", but:\n${this.output}`));
+        this.#lines.splice(0, index + 1);
+        resolve();
+      };
+      const limit = setTimeout(() => {
+        late = true;
+        look();
+      }, 40_000);
+      this.#listeners.add(look);
+      look();
+    });
+  }
+
+  async interrupt(): Promise<void> {
+    const child = this.#running;
+    if (child?.pid === undefined) return;
+    const closed = once(child, "close");
+    process.kill(-child.pid, "SIGINT");
+    await closed;
+  }
+}
+
+let folder = "";
+let ports: readonly (readonly [written: string, free: string])[] = [];
+const terminals = new Map<string, Terminal>();
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), "paybell-tutorial-"));
+  ports = [
+    ["7420", String(await freePort())],
+    ["3000", String(await freePort())],
+  ];
+});
+
+afterAll(async () => {
+  for (const terminal of [...terminals.values()].reverse()) await terminal.interrupt();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+function terminalOf(name: string): Terminal {
+  const terminal = terminals.get(name) ?? new Terminal(folder);
+  terminals.set(name, terminal);
+  return terminal;
+}
+
+/** The tutorial's text with ports that are free here. */
+function here(text: string): string {
+  return ports.reduce((changed, [written, free]) => changed.replaceAll(written, free), text);
+}
+
+async function doStep(step: Step): Promise<void> {
+  if (step.does === "write") return writeFile(join(folder, "shop", step.file), here(step.text));
+  const terminal = terminalOf(step.terminal);
+  if (step.does === "run") return terminal.run(here(step.text));
+  if (step.does === "interrupt") return terminal.interrupt();
+  if (step.does === "standIn") return standIn(terminal, step.text);
+  if (step.does === "start") {
+    void terminal.start(`export PAYBELL_PORT=${ports[0]?.[1]}\n${here(step.text)}`);
+    return;
+  }
+  for (const line of step.text.split("\n").filter((shown) => shown !== "")) await terminal.shows(line);
+}
+
+/** Does without a network what these lines do with one. */
+async function standIn(terminal: Terminal, text: string): Promise<void> {
+  if (text.includes("git clone")) clone(join(folder, "paybell"));
+  if (text.includes("npm install ./*.tgz")) await install(join(folder, "shop"));
+  terminal.cwd = join(terminal.cwd, /^cd (\w+)/m.exec(text)?.[1] ?? "");
+}
+
+function clone(checkout: string): void {
+  const made = new Set(["node_modules", "dist", ".paybell"]);
+  mkdirSync(checkout);
+  for (const name of ["LICENSE", "package.json", "packages", "scripts", "tsconfig.base.json", "tsconfig.json"]) {
+    const filter = (from: string) => !made.has(basename(from)) || from.startsWith(join(root, "scripts"));
+    cpSync(join(root, name), join(checkout, name), { recursive: true, filter });
+  }
+  const modules = join(checkout, "node_modules");
+  mkdirSync(modules);
+  link(modules);
+  // Relative links to the packages: of the copy, where they are copied as they are.
+  for (const name of ["@paybell", "paybell"]) {
+    cpSync(join(root, "node_modules", name), join(modules, name), { recursive: true, verbatimSymlinks: true });
+  }
+}
+
+async function install(shop: string): Promise<void> {
+  const modules = join(shop, "node_modules");
+  const names = ["paybell", "paybell-contract", "paybell-partner"];
+  expect(readdirSync(shop).sort()).toEqual(names.map((name) => `${name}-0.1.0.tgz`));
+  for (const name of names) {
+    const target = join(modules, name.replace("paybell-", "@paybell/"));
+    mkdirSync(target, { recursive: true });
+    await execute("tar", ["-xzf", join(shop, `${name}-0.1.0.tgz`), "-C", target, "--strip-components=1"]);
+  }
+  mkdirSync(join(modules, ".bin"));
+  symlinkSync("../paybell/bin/paybell.js", join(modules, ".bin/paybell"));
+  link(modules);
+  await writeFile(join(shop, "package.json"), '{"name": "shop", "version": "1.0.0", "type": "commonjs"}');
+}
+
+/** Everybody else's packages, as they are installed here. */
+function link(modules: string): void {
+  for (const name of readdirSync(join(root, "node_modules"))) {
+    if (name === "paybell" || name === "@paybell" || existsSync(join(modules, name))) continue;
+    symlinkSync(join(root, "node_modules", name), join(modules, name));
+  }
+}
+
+describe("the reader of a tutorial", () => {
+  test.each([
+    ["a fence without a mark", "```sh\nls\n```", "x.md:1: the fence has no mark"],
+    ["a mark without its fence", "<!-- terminal 1 -->\n\n<!-- terminal 2 -->", "has no fence"],
+    ["a mark that it does not know", "<!-- terminal one -->\n\n```sh\nls\n```", "is no mark"],
+  ])("refuses %s", (_, text, message) => {
+    expect(() => stepsOf({ path: "x.md", text })).toThrow(message);
+  });
+
+  test("knows a line by what does not change", () => {
+    const shown = patternOf("11:24:02  SALE  refNo 260229891713  verified  → 204  12 ms");
+    expect("05:26:12  SALE  refNo 471130029930  verified  → 204  3 ms").toMatch(shown);
+    expect("05:26:12  SALE  refNo 471130029930  verified  → 500  3 ms").not.toMatch(shown);
+  });
+});
+
+// In their order: each goes on from the ones above it.
+test.each(steps.map((step) => [step.place, step.does, step] as const))(
+  "%s: %s",
+  async (_place, _does, step) => {
+    await doStep(step);
+  },
+  60_000,
+);
