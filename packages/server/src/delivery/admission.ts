@@ -14,8 +14,8 @@ export interface AdmissionParts {
   readonly nowMs: () => number;
 }
 
-/** Seats for each place: a report of a hundred completions of one partner finds some for all of them. */
-const seatsPerPlace = 4;
+/** Seats for each place: two reports of a hundred completions of one partner find some for all of them. */
+const seatsPerPlace = 8;
 /** For a partner whose settings are not at hand. */
 export const partnerMaxUnknown = 32;
 
