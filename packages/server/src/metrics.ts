@@ -14,7 +14,8 @@ export function createMetrics() {
   const registers = [registry];
   const counter = <Label extends string = never>(name: string, help: string, ...labelNames: Label[]) =>
     new Counter<Label>({ name: `paybell_${name}`, help, labelNames, registers });
-  const gauge = (name: string, help: string) => new Gauge({ name: `paybell_${name}`, help, registers });
+  const gauge = <Label extends string = never>(name: string, help: string, ...labelNames: Label[]) =>
+    new Gauge<Label>({ name: `paybell_${name}`, help, labelNames, registers });
   const histogram = <Label extends string = never>(
     name: string,
     help: string,
@@ -62,12 +63,18 @@ export function createMetrics() {
     ),
     waitingForPlace: gauge("waiting_for_place", "Deliveries written by this instance that wait for a place"),
     bytesInFlight: gauge("bytes_in_flight", "Content in flight on this instance"),
+    seatsInUse: gauge("seats_in_use", "Deliveries that are being written, or wait for a place"),
+    unrecorded: gauge("deliveries_unrecorded", "Deliveries of this instance whose outcome is not durable yet"),
+    idleCallbackConnections: gauge("callback_connections_idle", "Connections to partners kept for the next POST"),
     leaseRemainingSeconds: gauge("lease_remaining_seconds", "For how long this instance's lease still stands"),
     ledgerDropped: counter("ledger_rows_dropped_total", "Rows of the ledger dropped past their retention", "table"),
     partitionsAhead: gauge("partitions_ahead", "Days for which history partitions stand ready"),
 
     groupCommitRows: histogram("group_commit_rows", "Rows of one group commit", batchRows, "batch"),
     groupCommitSeconds: histogram("group_commit_seconds", "How long one group commit took", flushSeconds, "batch"),
+
+    groupCommitWaiting: gauge("group_commit_waiting_rows", "Rows that wait for a group commit", "batch"),
+    databaseWaiting: gauge("database_waiting", "Statements that wait for a connection to the database", "pool"),
 
     lateAnswers: counter("late_answers_total", "Answers of the acquirer that came after the time-out", "approved"),
     alerts: counter("alerts_total", "Events that alert the operator", "kind"),

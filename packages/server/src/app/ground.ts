@@ -23,8 +23,8 @@ export interface Ground {
   readonly closing: (() => Promise<unknown> | unknown)[];
   /** For a failure that is put right later: a line in the log. */
   warn(text: string): (error: unknown) => void;
-  /** For a group commit of this name: its rows and its time. */
-  onFlush(batch: string): (rows: number, durationMs: number) => void;
+  /** For a group commit of this name: its rows, its time, and the rows that wait for the next. */
+  onFlush(batch: string): (rows: number, durationMs: number, waitingRows: number) => void;
 }
 
 export interface GroundOptions {
@@ -67,7 +67,8 @@ export function layGround(
     alerting: target !== undefined,
     closing,
     warn: (text) => (error) => log.warn({ err: error }, text),
-    onFlush: (batch) => (rows, durationMs) => {
+    onFlush: (batch) => (rows, durationMs, waitingRows) => {
+      metrics.groupCommitWaiting.set({ batch }, waitingRows);
       metrics.groupCommitRows.observe({ batch }, rows);
       metrics.groupCommitSeconds.observe({ batch }, durationMs / 1_000);
     },

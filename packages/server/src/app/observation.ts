@@ -1,5 +1,6 @@
 import type { Attempted, Dispatcher } from "../delivery/dispatcher.ts";
 import type { Claimed } from "../delivery/store.ts";
+import type { Transport } from "../delivery/transport.ts";
 import type { Lease } from "../instance.ts";
 import type { Metrics } from "../metrics.ts";
 import type { Standing } from "./standing.ts";
@@ -17,21 +18,28 @@ export function countAttempt(metrics: Metrics, claimed: Claimed, { attempt, next
 }
 
 export interface Observed {
-  readonly dispatcher: {
+  readonly dispatcher: Pick<Dispatcher, "unrecorded"> & {
     readonly admission: Pick<Dispatcher["admission"], "bytes"> & {
       readonly slots: Pick<Dispatcher["admission"]["slots"], "taken">;
-      readonly waitingRoom: Pick<Dispatcher["admission"]["waitingRoom"], "waiting">;
+      readonly waitingRoom: Pick<Dispatcher["admission"]["waitingRoom"], "waiting" | "taken">;
     };
   };
   readonly lease: Pick<Lease, "remainingMs">;
+  readonly transport: Pick<Transport, "idle">;
+  readonly database: { readonly [Name in "pool" | "engine"]: { readonly waitingCount: number } };
   readonly standing: Pick<Standing, "pending" | "daysAhead">;
 }
 
 /** Reads, every time somebody looks at the metrics, what stands rather than happens. */
-export function observeStanding(metrics: Metrics, { dispatcher, lease, standing }: Observed): void {
+export function observeStanding(metrics: Metrics, observed: Observed): void {
+  const { dispatcher, transport, database, lease, standing } = observed;
   metrics.onRead(async () => {
     metrics.slotsInUse.set(dispatcher.admission.slots.taken);
     metrics.waitingForPlace.set(dispatcher.admission.waitingRoom.waiting);
+    metrics.seatsInUse.set(dispatcher.admission.waitingRoom.taken);
+    metrics.unrecorded.set(dispatcher.unrecorded);
+    metrics.idleCallbackConnections.set(transport.idle);
+    for (const pool of ["pool", "engine"] as const) metrics.databaseWaiting.set({ pool }, database[pool].waitingCount);
     metrics.bytesInFlight.set(dispatcher.admission.bytes);
     metrics.leaseRemainingSeconds.set(lease.remainingMs() / 1_000);
     const [{ count, oldestMs }, daysAhead] = await Promise.all([standing.pending(), standing.daysAhead()]);

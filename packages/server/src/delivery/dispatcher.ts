@@ -113,6 +113,11 @@ export class Dispatcher {
     });
   }
 
+  /** POSTs under way, and answered ones whose outcome is not durable yet. */
+  get unrecorded(): number {
+    return this.#recording.size;
+  }
+
   start(): void {
     this.#stopping = false;
     this.#tickTimer = setInterval(() => {

@@ -42,6 +42,11 @@ export class WaitingRoom {
     return this.#bytes;
   }
 
+  /** Seats taken. */
+  get taken(): number {
+    return this.#seats.size;
+  }
+
   /** Deliveries that could leave if there was a place. */
   get waiting(): number {
     let waiting = 0;

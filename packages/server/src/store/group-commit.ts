@@ -20,7 +20,7 @@ export interface GroupCommitOptions<Item, Result> {
   readonly giveUpAfterMs: number;
   /** Told of an item given up although its COMMIT may have happened. */
   readonly onDoubt?: (item: Item) => void;
-  readonly onFlush?: (rows: number, durationMs: number) => void;
+  readonly onFlush?: (rows: number, durationMs: number, waitingRows: number) => void;
   readonly rowsMax?: number;
   readonly bytesMax?: number;
   readonly queueRowsMax?: number;
@@ -112,7 +112,7 @@ export class GroupCommit<Item, Result> {
     if (this.#queue.length > 0) this.#schedule();
     const startedMs = performance.now();
     await this.#settle(batch);
-    this.#options.onFlush?.(batch.length, performance.now() - startedMs);
+    this.#options.onFlush?.(batch.length, performance.now() - startedMs, this.#queue.length);
     for (const waiting of batch) this.#keysRunning.delete(waiting.key);
     this.#running -= 1;
     if (this.#queue.length > 0) this.#schedule();
