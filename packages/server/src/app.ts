@@ -148,7 +148,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     settler.start();
     alerts.start();
     const endUpkeep = keepUp(ground, { ledger, directory, deliveries, partitions });
-    observeStanding(metrics, { dispatcher, transport, database, lease, standing });
+    observeStanding(metrics, { dispatcher, database, lease, standing });
 
     const stop = async () => {
       // No new commands: whoever calls now is told so. What runs ends, what is in flight is answered, then the lease

@@ -61,11 +61,10 @@ export function createMetrics() {
       "How long a large content waited for the sealing thread",
       fastSeconds,
     ),
-    waitingForPlace: gauge("waiting_for_place", "Deliveries written by this instance that wait for a place"),
+    waitingForPlace: gauge("waiting_for_place_rows", "Deliveries written by this instance that wait for a place"),
     bytesInFlight: gauge("bytes_in_flight", "Content in flight on this instance"),
     seatsInUse: gauge("seats_in_use", "Deliveries that are being written, or wait for a place"),
-    unrecorded: gauge("deliveries_unrecorded", "Deliveries of this instance whose outcome is not durable yet"),
-    idleCallbackConnections: gauge("callback_connections_idle", "Connections to partners kept for the next POST"),
+    unrecorded: gauge("outcomes_pending", "Deliveries of this instance whose outcome is not durable yet"),
     leaseRemainingSeconds: gauge("lease_remaining_seconds", "For how long this instance's lease still stands"),
     ledgerDropped: counter("ledger_rows_dropped_total", "Rows of the ledger dropped past their retention", "table"),
     partitionsAhead: gauge("partitions_ahead", "Days for which history partitions stand ready"),
@@ -74,7 +73,11 @@ export function createMetrics() {
     groupCommitSeconds: histogram("group_commit_seconds", "How long one group commit took", flushSeconds, "batch"),
 
     groupCommitWaiting: gauge("group_commit_waiting_rows", "Rows that wait for a group commit", "batch"),
-    databaseWaiting: gauge("database_waiting", "Statements that wait for a connection to the database", "pool"),
+    databaseWaiting: gauge(
+      "database_statements_pending",
+      "Statements that wait for a connection to the database",
+      "pool",
+    ),
 
     lateAnswers: counter("late_answers_total", "Answers of the acquirer that came after the time-out", "approved"),
     alerts: counter("alerts_total", "Events that alert the operator", "kind"),

@@ -1,6 +1,5 @@
 import type { Attempted, Dispatcher } from "../delivery/dispatcher.ts";
 import type { Claimed } from "../delivery/store.ts";
-import type { Transport } from "../delivery/transport.ts";
 import type { Lease } from "../instance.ts";
 import type { Metrics } from "../metrics.ts";
 import type { Standing } from "./standing.ts";
@@ -25,20 +24,18 @@ export interface Observed {
     };
   };
   readonly lease: Pick<Lease, "remainingMs">;
-  readonly transport: Pick<Transport, "idle">;
   readonly database: { readonly [Name in "pool" | "engine"]: { readonly waitingCount: number } };
   readonly standing: Pick<Standing, "pending" | "daysAhead">;
 }
 
 /** Reads, every time somebody looks at the metrics, what stands rather than happens. */
 export function observeStanding(metrics: Metrics, observed: Observed): void {
-  const { dispatcher, transport, database, lease, standing } = observed;
+  const { dispatcher, database, lease, standing } = observed;
   metrics.onRead(async () => {
     metrics.slotsInUse.set(dispatcher.admission.slots.taken);
     metrics.waitingForPlace.set(dispatcher.admission.waitingRoom.waiting);
     metrics.seatsInUse.set(dispatcher.admission.waitingRoom.taken);
     metrics.unrecorded.set(dispatcher.unrecorded);
-    metrics.idleCallbackConnections.set(transport.idle);
     for (const pool of ["pool", "engine"] as const) metrics.databaseWaiting.set({ pool }, database[pool].waitingCount);
     metrics.bytesInFlight.set(dispatcher.admission.bytes);
     metrics.leaseRemainingSeconds.set(lease.remainingMs() / 1_000);

@@ -84,11 +84,6 @@ export class Transport {
     this.#sweeper = setInterval(() => this.#sweep(), sweepEveryMs).unref();
   }
 
-  /** Connections kept for the next POST. */
-  get idle(): number {
-    return this.#idle;
-  }
-
   /** One attempt. It never rejects: what went wrong is a result, to be recorded. */
   post(post: Post): Promise<PostResult> {
     const url = this.#read(post.url);
