@@ -39,7 +39,7 @@ const reportedBefore = {
  * together, all wait for PostgreSQL at once, and the process was idle for a third of the time, not an eighth. A row
  * costs no less in a larger batch.
  */
-const completionRowsMax = 128;
+const reportRowsMax = 128;
 
 interface At {
   readonly id: TransactionId;
@@ -76,7 +76,6 @@ export class PostgresCompletions implements CompletionStore {
     const observe = options.onFlush ? { onFlush: options.onFlush } : {};
     this.#completions = new GroupCommit<Completion, Completed>({
       name: "complete",
-      rowsMax: completionRowsMax,
       key: (completion) => `${completion.partnerId} ${completion.id}`,
       bytes: (completion) => bytesOf(completion.notification),
       commit: (completions) => this.#complete(completions),
@@ -86,7 +85,7 @@ export class PostgresCompletions implements CompletionStore {
     });
     this.#reports = new GroupCommit<Report, Reported>({
       name: "report",
-      rowsMax: completionRowsMax,
+      rowsMax: reportRowsMax,
       key: keyOf,
       bytes: (report) => bytesOf(report.notification),
       commit: (reports) => this.#report(reports),
