@@ -7,6 +7,18 @@ import { checkTidiness, RULES } from "./tidy/check.ts";
 
 const repository = join(import.meta.dirname, "..");
 
+/** Made here: no lock file of the repository may name an address, not even one that is to be refused. */
+const lockFile = JSON.stringify(
+  {
+    packages: {
+      "node_modules/a": { resolved: "packages/a" },
+      "node_modules/b": { resolved: "https://registry.example/b.tgz" },
+    },
+  },
+  null,
+  2,
+);
+
 /** The fixture in a folder of its own, with files that are too long and files that are just not. */
 function checkFixture(): Report {
   const root = mkdtempSync(join(tmpdir(), "paybell-tidy-"));
@@ -21,6 +33,7 @@ function checkFixture(): Report {
   write("just.ts", 400);
   write("long.test.ts", 601);
   write("just.test.ts", 600);
+  writeFileSync(join(root, "package-lock.json"), lockFile);
   return checkTidiness(root);
 }
 
@@ -36,7 +49,7 @@ test("refuses exactly what the fixture does wrong, each rule at least once", () 
       "README.md:16",
       "README.md:6",
       "README.md:7",
-      "package-lock.json:4",
+      "package-lock.json:7",
       `${server}/broad.ts:1`,
       `${server}/long.test.ts:1`,
       `${server}/long.ts:1`,
