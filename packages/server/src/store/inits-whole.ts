@@ -1,7 +1,7 @@
 import { DatabaseError, type Pool } from "pg";
 import type { PartnerId } from "../ids.ts";
 import type { Begun, Init } from "../ledger/store.ts";
-import { jsonList } from "./json-list.ts";
+import { textArray } from "./arrays.ts";
 import { searchable } from "./searchable.ts";
 import { deal, groupByTerminal, keyOf, type TerminalGroup, type TerminalRow, terminalOf, turnFor } from "./turns.ts";
 import type { Registrations } from "./turns-registrations.ts";
@@ -33,7 +33,7 @@ const beginWholeStatement = {
     WITH i AS MATERIALIZED (
       SELECT *, partner_id || ' ' || tid AS terminal
       FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::bytea[], $6::text[], $7::text[], $8::bigint[],
-        $9::text[], string_to_array($10, E'\\x01'), $11::text[], $12::uuid[], $13::integer[], $14::boolean[],
+        $9::text[], $10::text[], $11::text[], $12::uuid[], $13::integer[], $14::boolean[],
         $15::integer[], $16::integer[])
         AS i (partner_id, id, command, req_id, body_hash, callback_url, tid, amount_minor, currency, facts,
           merchant_trans_id, instance_id, epoch, takes_batch, traces_after, invoices_after)),
@@ -156,7 +156,7 @@ function columns(groups: readonly TerminalGroup[], registrations: Registrations)
     rows.map(({ init }) => init.tid),
     rows.map(({ init }) => init.amountMinor),
     rows.map(({ init }) => init.currency),
-    jsonList(rows.map(({ facts }) => JSON.stringify(facts))),
+    textArray(rows.map(({ facts }) => JSON.stringify(facts))),
     rows.map(({ facts }) => searchable(facts.fields["merchantTransId"])),
     rows.map(({ init }) => init.instance.id),
     rows.map(({ init }) => init.instance.epoch),

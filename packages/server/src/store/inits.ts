@@ -3,9 +3,9 @@ import type { OriginalState } from "../commands/original.ts";
 import type { TerminalState } from "../commands/terminal.ts";
 import type { PartnerId, TransactionId } from "../ids.ts";
 import type { Begun, Init } from "../ledger/store.ts";
+import { jsonArray } from "./arrays.ts";
 import { GroupCommit, type GroupCommitOptions } from "./group-commit.ts";
 import { beginWhole, holdsItsTerminalAlone } from "./inits-whole.ts";
-import { jsonList } from "./json-list.ts";
 import { holdOriginals, lockOriginals } from "./originals.ts";
 import { searchable } from "./searchable.ts";
 import { allotTurns, keyOf, lockTerminals, type TurnTaken, terminalOf, turnFor } from "./turns.ts";
@@ -30,7 +30,7 @@ const insertInits = {
     SELECT partner_id, id, 'command', command, 'INIT', req_id, body_hash, original_id, chain_id, callback_url, tid,
       batch_no, batch_id, amount_minor, currency, facts, merchant_trans_id, instance_id, epoch
     FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::bytea[], $6::uuid[], $7::uuid[], $8::text[],
-      $9::text[], $10::text[], $11::uuid[], $12::bigint[], $13::text[], string_to_array($14, E'\\x01')::json[],
+      $9::text[], $10::text[], $11::uuid[], $12::bigint[], $13::text[], $14::json[],
       $15::text[], $16::uuid[], $17::integer[])
       AS i (partner_id, id, command, req_id, body_hash, original_id, chain_id, callback_url, tid, batch_no, batch_id,
         amount_minor, currency, facts, merchant_trans_id, instance_id, epoch)
@@ -258,7 +258,7 @@ async function insert(client: PoolClient, ready: readonly Ready[]): Promise<{ id
       ready.map(({ init, taken }) => (init.takes.batch ? taken.batchId : null)),
       ready.map(({ init }) => init.amountMinor),
       ready.map(({ init }) => init.currency),
-      jsonList(ready.map(({ facts }) => JSON.stringify(facts))),
+      jsonArray(ready.map(({ facts }) => JSON.stringify(facts))),
       ready.map(({ facts }) => searchable(facts.fields["merchantTransId"])),
       ready.map(({ init }) => init.instance.id),
       ready.map(({ init }) => init.instance.epoch),
