@@ -49,10 +49,6 @@ export class Slots {
     return this.#bytes;
   }
 
-  get bytesFree(): number {
-    return Math.max(0, this.#limits.bytesMax - this.#bytes);
-  }
-
   ofPartner(partnerId: PartnerId): number {
     return this.#perPartner.get(partnerId) ?? 0;
   }
