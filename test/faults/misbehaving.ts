@@ -7,7 +7,7 @@ import {
   type Peer,
   tcpPeer,
   tlsPeer,
-} from "../../packages/server/src/delivery/transport.fixture.ts";
+} from "../../packages/server/src/delivery/transport/transport.fixture.ts";
 
 type Authority = Awaited<ReturnType<typeof makeAuthority>>;
 

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { SimulatedAcquirer } from "../../packages/server/src/acquirer/simulator/simulator.ts";
 import { type Service, startService } from "../../packages/server/src/app.ts";
 import { readConfig } from "../../packages/server/src/config.ts";
-import { makeAuthority } from "../../packages/server/src/delivery/transport.fixture.ts";
+import { makeAuthority } from "../../packages/server/src/delivery/transport/transport.fixture.ts";
 import { createLog } from "../../packages/server/src/log.ts";
 import { MasterKey } from "../../packages/server/src/partners/master-key.ts";
 import { reportedSale, sale } from "../support/commands.ts";

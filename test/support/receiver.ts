@@ -4,7 +4,7 @@ import { createServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import { networkInterfaces } from "node:os";
 import { IpnRefused, type ReceivedIpn, type ReceiverOptions, receiver } from "@paybell/partner";
-import { makeAuthority } from "../../packages/server/src/delivery/transport.fixture.ts";
+import { makeAuthority } from "../../packages/server/src/delivery/transport/transport.fixture.ts";
 
 /** One POST as it came. */
 export interface Delivery {

@@ -4,7 +4,7 @@ import { systemClock } from "../clock.ts";
 import { newId, type PartnerId } from "../ids.ts";
 import { partnerSnapshot } from "../partners/partner.fixture.ts";
 import { attempting } from "./attempt.ts";
-import { SealingQueueFull } from "./sealing-worker.ts";
+import { SealingQueueFull } from "./sending/sealing-worker.ts";
 import type { Claimed } from "./store.ts";
 
 const standing = { id: newId<"instance">(), epoch: 1 };

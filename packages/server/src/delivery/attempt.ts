@@ -4,12 +4,12 @@ import type { Lease } from "../instance.ts";
 import type { Partner } from "../partners/partner.ts";
 import { KeyExhausted, type SealBudget } from "../partners/seal-budget.ts";
 import type { Attempted, Attempting } from "./dispatcher.ts";
-import type { MakeEnvelope } from "./envelope.ts";
 import { nextAttempt, statusFailure } from "./schedule.ts";
-import { SealingQueueFull } from "./sealing-worker.ts";
+import type { MakeEnvelope } from "./sending/envelope.ts";
+import { SealingQueueFull } from "./sending/sealing-worker.ts";
 import type { Attempt, Claimed, FailureReason } from "./store.ts";
 import { callbackUrlOf } from "./target.ts";
-import type { Post, PostResult } from "./transport.ts";
+import type { Post, PostResult } from "./transport/transport.ts";
 
 export interface AttemptParts {
   readonly transport: { post(post: Post): Promise<PostResult> };

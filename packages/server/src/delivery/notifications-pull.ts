@@ -5,9 +5,9 @@ import { idTimeMs, type NotificationId } from "../ids.ts";
 import type { Partner } from "../partners/partner.ts";
 import type { SealBudget } from "../partners/seal-budget.ts";
 import { type Cursor, firstId, readCursor, writeCursor } from "./cursor.ts";
-import { dataOf, type MakeEnvelope, makeEnvelope } from "./envelope.ts";
 import type { NotificationContent, NotificationState, NotificationStore, PageRow } from "./notifications-store.ts";
 import { isoTime, kindOf } from "./notifications-view.ts";
+import { dataOf, type MakeEnvelope, makeEnvelope } from "./sending/envelope.ts";
 
 /** One notification as it would be POSTed now. */
 export interface PulledNotification {

@@ -1,5 +1,5 @@
 import { errors } from "undici";
-import type { FailureReason } from "./store.ts";
+import type { FailureReason } from "../store.ts";
 
 /** Why a POST got no answer, in a stable word and in words for the operator. */
 export class TransportFailure extends Error {

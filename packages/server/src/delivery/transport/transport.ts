@@ -1,16 +1,16 @@
 import { createSecureContext, getCACertificates, type SecureContext } from "node:tls";
-import type { Clock } from "../clock.ts";
-import type { PartnerId } from "../ids.ts";
-import type { Partner } from "../partners/partner.ts";
+import type { Clock } from "../../clock.ts";
+import type { PartnerId } from "../../ids.ts";
+import type { Partner } from "../../partners/partner.ts";
+import { mayAskToWait, readRetryAfterMs } from "../schedule.ts";
+import type { FailureReason } from "../store.ts";
+import type { ConnectRules } from "./connect.ts";
+import type { Connection } from "./connection.ts";
+import { Endpoint } from "./endpoint.ts";
+import { type Answer, Exchange } from "./exchange.ts";
+import { exchangeFailure, isReset, TransportFailure } from "./failure.ts";
 import { AddressGuard } from "./guard.ts";
-import { mayAskToWait, readRetryAfterMs } from "./schedule.ts";
-import type { FailureReason } from "./store.ts";
-import type { ConnectRules } from "./transport-connect.ts";
-import type { Connection } from "./transport-connection.ts";
-import { Endpoint } from "./transport-endpoint.ts";
-import { type Answer, Exchange } from "./transport-exchange.ts";
-import { exchangeFailure, isReset, TransportFailure } from "./transport-failure.ts";
-import type { Resolve } from "./transport-resolve.ts";
+import type { Resolve } from "./resolve.ts";
 
 export interface TransportOptions {
   readonly clock: Clock;

@@ -1,9 +1,9 @@
 import { ciphers, encodings, openAndVerify, webhookSignatureMatches } from "@paybell/contract";
 import { describe, expect, test } from "vitest";
-import { type NotificationId, newId, type TransactionId } from "../ids.ts";
-import type { IpnFacts } from "../ipn/facts.ts";
-import { partnerSnapshot } from "../partners/partner.fixture.ts";
-import type { Partner } from "../partners/partner.ts";
+import { type NotificationId, newId, type TransactionId } from "../../ids.ts";
+import type { IpnFacts } from "../../ipn/facts.ts";
+import { partnerSnapshot } from "../../partners/partner.fixture.ts";
+import type { Partner } from "../../partners/partner.ts";
 import { type EnvelopeFor, makeEnvelope } from "./envelope.ts";
 
 const sale: IpnFacts = {

@@ -1,5 +1,5 @@
-import type { ConnectRules, SessionMemory } from "./transport-connect.ts";
-import { Connection } from "./transport-connection.ts";
+import type { ConnectRules, SessionMemory } from "./connect.ts";
+import { Connection } from "./connection.ts";
 
 /**
  * The connections to one origin of one partner, never shared with another. The one used last is used again first, so

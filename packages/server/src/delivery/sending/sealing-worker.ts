@@ -1,6 +1,6 @@
 import { Worker } from "node:worker_threads";
 import type { Logger } from "pino";
-import { PaybellError } from "../errors.ts";
+import { PaybellError } from "../../errors.ts";
 import { type Envelope, type EnvelopeFor, type MakeEnvelope, makeEnvelope, type SealedFor } from "./envelope.ts";
 import type { SealingDone, SealingJob } from "./sealing-worker-thread.ts";
 

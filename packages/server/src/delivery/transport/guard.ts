@@ -1,5 +1,5 @@
-import { AddressList } from "../partners/addresses.ts";
-import { literalAddress } from "../partners/callback-url.ts";
+import { AddressList } from "../../partners/addresses.ts";
+import { literalAddress } from "../../partners/callback-url.ts";
 
 /** A callback's address is not one that this partner may be called at. The message says which one, and which list. */
 export class AddressRefused extends Error {

@@ -8,10 +8,10 @@ import {
   toWire,
   webhookSignature,
 } from "@paybell/contract";
-import type { NotificationId, TransactionId } from "../ids.ts";
-import type { IpnFacts } from "../ipn/facts.ts";
-import { renderIpn } from "../ipn/render.ts";
-import type { Partner } from "../partners/partner.ts";
+import type { NotificationId, TransactionId } from "../../ids.ts";
+import type { IpnFacts } from "../../ipn/facts.ts";
+import { renderIpn } from "../../ipn/render.ts";
+import type { Partner } from "../../partners/partner.ts";
 
 /** What one attempt knows beside the notification's facts. */
 export interface EnvelopeFor {

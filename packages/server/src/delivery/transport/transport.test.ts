@@ -2,9 +2,9 @@ import { once } from "node:events";
 import { createServer as createHttpServer } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import { systemClock } from "../clock.ts";
-import { partnerSnapshot } from "../partners/partner.fixture.ts";
-import type { Partner } from "../partners/partner.ts";
+import { systemClock } from "../../clock.ts";
+import { partnerSnapshot } from "../../partners/partner.fixture.ts";
+import type { Partner } from "../../partners/partner.ts";
 import { answer, httpsPeer, makeAuthority, tcpPeer, tlsPeer } from "./transport.fixture.ts";
 import { type Answered, type PostResult, Transport, type TransportOptions, type Unanswered } from "./transport.ts";
 

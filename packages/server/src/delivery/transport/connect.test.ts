@@ -1,8 +1,8 @@
 import { createSecureContext } from "node:tls";
 import { expect, test } from "vitest";
+import { connect } from "./connect.ts";
 import { AddressGuard } from "./guard.ts";
 import { tcpPeer } from "./transport.fixture.ts";
-import { connect } from "./transport-connect.ts";
 
 /** Takes every answer of a name server for good, as if what was judged had not been what was connected to. */
 class DeceivedGuard extends AddressGuard {

@@ -1,6 +1,6 @@
 import type { Dispatcher } from "undici";
-import type { Connection } from "./transport-connection.ts";
-import { TransportFailure } from "./transport-failure.ts";
+import type { Connection } from "./connection.ts";
+import { TransportFailure } from "./failure.ts";
 
 /** Kept of an answer that is not 2xx. */
 const answerBytesKept = 4 * 1_024;

@@ -1,6 +1,6 @@
 import type { Socket } from "node:net";
 import { Client } from "undici";
-import { type Connecting, type ConnectRules, connect, type SessionMemory } from "./transport-connect.ts";
+import { type Connecting, type ConnectRules, connect, type SessionMemory } from "./connect.ts";
 
 /**
  * Idle connections are kept this long unless the partner's Keep-Alive header says otherwise. A partner that closes its

@@ -1,8 +1,8 @@
 import { connect as connectTcp, isIP, type Socket } from "node:net";
 import { connect as connectTls, type SecureContext, type TLSSocket } from "node:tls";
+import { codeOf, describe, TransportFailure } from "./failure.ts";
 import { type AddressGuard, AddressRefused } from "./guard.ts";
-import { codeOf, describe, TransportFailure } from "./transport-failure.ts";
-import type { Resolve } from "./transport-resolve.ts";
+import type { Resolve } from "./resolve.ts";
 
 /** How connections to one endpoint of one partner are made. */
 export interface ConnectRules {

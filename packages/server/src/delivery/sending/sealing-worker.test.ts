@@ -1,17 +1,17 @@
 import { openAndVerify } from "@paybell/contract";
 import { pino } from "pino";
 import { afterEach, describe, expect, test } from "vitest";
-import { systemClock } from "../clock.ts";
-import { type ChainId, type NotificationId, newId, type PartnerId } from "../ids.ts";
-import type { IpnFacts } from "../ipn/facts.ts";
-import { partnerSnapshot } from "../partners/partner.fixture.ts";
-import type { Partner } from "../partners/partner.ts";
-import { attempting } from "./attempt.ts";
+import { systemClock } from "../../clock.ts";
+import { type ChainId, type NotificationId, newId, type PartnerId } from "../../ids.ts";
+import type { IpnFacts } from "../../ipn/facts.ts";
+import { partnerSnapshot } from "../../partners/partner.fixture.ts";
+import type { Partner } from "../../partners/partner.ts";
+import { attempting } from "../attempt.ts";
+import type { Claimed } from "../store.ts";
+import { httpsPeer, makeAuthority } from "../transport/transport.fixture.ts";
+import { Transport } from "../transport/transport.ts";
 import { dataOf, type EnvelopeFor } from "./envelope.ts";
 import { SealingQueueFull, SealingWorker, SealingWorkerDied, type SealingWorkerOptions } from "./sealing-worker.ts";
-import type { Claimed } from "./store.ts";
-import { httpsPeer, makeAuthority } from "./transport.fixture.ts";
-import { Transport } from "./transport.ts";
 
 const entries = 50_000;
 
