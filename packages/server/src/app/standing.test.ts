@@ -80,6 +80,22 @@ test("while a question hangs everybody waits for it, and for a second after a fa
   expect(asked.ping).toBe(2);
 });
 
+test("what took long to count is counted again after ten times as long", async () => {
+  const { asked, standing, passes, answersWith } = database();
+  const counting = Promise.withResolvers<void>();
+  answersWith(() => counting.promise);
+  const first = standing.pending();
+  passes(2_000);
+  counting.resolve();
+  await first;
+  passes(19_999);
+  await standing.pending();
+  expect(asked.standing).toBe(1);
+  passes(1);
+  await standing.pending();
+  expect(asked.standing).toBe(2);
+});
+
 test("/readyz tells of a database that does not answer, without waiting for it", async () => {
   const { standing, answersWith } = database();
   const never = Promise.withResolvers<void>();

@@ -2,6 +2,8 @@ import type { PendingStanding, PostgresDeliveries } from "../store/deliveries.ts
 import type { Partitions } from "../store/partitions.ts";
 
 const keptMs = 1_000;
+/** Beside a transaction that stays open, whoever counts passes by all that is gone: for a tenth of the time at most. */
+const restPerCount = 10;
 
 /** What the database says of how things stand, for whoever watches: asked once a second at most, however many look. */
 export interface Standing {
@@ -19,25 +21,32 @@ export interface StandingParts {
 export function standingOf({ deliveries, partitions }: StandingParts, nowMs = () => performance.now()): Standing {
   return {
     ping: seldom(() => deliveries.ping(), nowMs),
-    pending: seldom(() => deliveries.standing(), nowMs),
+    pending: seldom(() => deliveries.standing(), nowMs, restPerCount),
     daysAhead: seldom(() => partitions.partitionsAhead(), nowMs),
   };
 }
 
-/** Who asks while a question is under way waits for its answer; for a second from then on, that answer is given. */
-function seldom<Value>(ask: () => Promise<Value>, nowMs: () => number): () => Promise<Value> {
+/**
+ * Who asks while a question is under way waits for its answer; for a second from then on, that answer is given, and for
+ * longer where it took long and `restPerAnswer` says how many times as long.
+ */
+function seldom<Value>(ask: () => Promise<Value>, nowMs: () => number, restPerAnswer = 0): () => Promise<Value> {
   let last: Promise<Value> | undefined;
   let endsAtMs = Number.POSITIVE_INFINITY;
   return () => {
     if (last !== undefined && nowMs() < endsAtMs) return last;
+    const askedAtMs = nowMs();
     const asked = ask();
     last = asked;
     endsAtMs = Number.POSITIVE_INFINITY;
     // A failure is kept as long: a database that is away is not asked by everybody who looks.
-    const ends = () => {
-      endsAtMs = nowMs() + keptMs;
+    const keepFor = (ms: number) => {
+      endsAtMs = nowMs() + ms;
     };
-    asked.then(ends, ends);
+    asked.then(
+      () => keepFor(Math.max(keptMs, (nowMs() - askedAtMs) * restPerAnswer)),
+      () => keepFor(keptMs),
+    );
     return asked;
   };
 }

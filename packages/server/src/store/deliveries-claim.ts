@@ -1,27 +1,21 @@
 import type { NotifiedCommand } from "@paybell/contract";
 import type { Pool } from "pg";
 import type { Claimed, ClaimLimits } from "../delivery/store.ts";
-import type { ChainId, NotificationId, PartnerId, TransactionId } from "../ids.ts";
+import type { ChainId, NotificationId, TransactionId } from "../ids.ts";
 import type { Instance } from "../instance.ts";
+import { doubleArray, textArray, uuidArray } from "./arrays.ts";
+import { floorOf, type Queue, type Queues, walkQueues } from "./deliveries-queues.ts";
 
-// Each partner's queue of one origin is found by one step along the index, and gives its share; the walk begins behind
-// the partner that was served last. Queues whose endpoint is open give one row together when its probe is due, and none
-// before; the queue of a URL that is gone gives none. Endpoints are locked without waiting: one instance alone has the
-// probe. Of a share, what must wait for others is put off for a moment, so that it never hides what may leave:
-// "blocked" itself is never stored, because a delete that unblocks cannot see a successor that is not committed yet.
-const claimDue = {
-  name: "claim_due",
-  text: `
-    WITH RECURSIVE queue AS (
-      (SELECT p.partner_id, p.origin FROM pending p WHERE p.instance_id IS NULL
-       ORDER BY p.partner_id, p.origin, p.due_at LIMIT 1)
-      UNION ALL
-      SELECT next.partner_id, next.origin FROM queue q CROSS JOIN LATERAL (
-        SELECT p.partner_id, p.origin FROM pending p
-        WHERE p.instance_id IS NULL AND (p.partner_id, p.origin) > (q.partner_id, q.origin)
-        ORDER BY p.partner_id, p.origin, p.due_at LIMIT 1) AS next),
+// Each partner's queue of one origin gives its share; the round begins behind the partner that was served last. Queues
+// whose endpoint is open give one row together when its probe is due, and none before; the queue of a URL that is gone
+// gives none. Endpoints are locked without waiting: one instance alone has the probe. Of a share, what must wait for
+// others is put off for a moment, so that it never hides what may leave: "blocked" itself is never stored, because a
+// delete that unblocks cannot see a successor that is not committed yet.
+function claimDue(name: string, queue: string) {
+  const text = `
+    WITH RECURSIVE ${queue},
     route AS MATERIALIZED (
-      SELECT q.partner_id, q.origin, e.id AS endpoint_id FROM queue q
+      SELECT q.partner_id, q.origin, q.floor, e.id AS endpoint_id FROM queue q
       JOIN partners a ON a.id = q.partner_id AND a.state = 'active'
       LEFT JOIN endpoints e ON e.partner_id = q.partner_id AND e.state = 'open'
         AND e.queue = CASE q.origin WHEN '' THEN a.registered_origin ELSE split_part(q.origin, ' ', 1) END
@@ -39,7 +33,7 @@ const claimDue = {
       FOR NO KEY UPDATE OF e SKIP LOCKED),
     due AS MATERIALIZED (
       SELECT d.*, r.endpoint_id, d.preceded AND NOT d.waited AS must_wait FROM (
-        SELECT r.partner_id, r.origin, r.endpoint_id FROM route r
+        SELECT r.partner_id, r.origin, r.floor, r.endpoint_id FROM route r
         WHERE r.endpoint_id IS NULL
           OR EXISTS (SELECT FROM probeable b WHERE b.partner_id = r.partner_id AND b.id = r.endpoint_id)
         ORDER BY r.partner_id <= $6::uuid, r.partner_id) AS r
@@ -53,7 +47,8 @@ const claimDue = {
             WHERE t.partner_id = p.partner_id AND t.batch_id = p.settles_batch) AS preceded,
           p.schedule_start < now() - interval '10 minutes' AS waited
         FROM pending p
-        WHERE p.instance_id IS NULL AND p.partner_id = r.partner_id AND p.origin = r.origin AND p.due_at <= now()
+        WHERE p.instance_id IS NULL AND p.partner_id = r.partner_id AND p.origin = r.origin
+          AND p.due_at >= r.floor AND p.due_at <= now()
         ORDER BY p.due_at LIMIT coalesce(($9::integer[])[array_position($8::uuid[], r.partner_id)], $4)
         FOR UPDATE OF p SKIP LOCKED) AS d
       LIMIT $3),
@@ -74,18 +69,27 @@ const claimDue = {
     taken AS (
       UPDATE pending p SET instance_id = $1, epoch = $2, claim_no = p.claim_no + 1
       FROM chosen c WHERE p.ctid = c.at
-      RETURNING p.partner_id, p.id, p.claim_no, p.attempts_made, p.to_registered, p.schedule_start,
-        c.preceded AS out_of_order, c.endpoint_id IS NOT NULL AS is_probe)
+      RETURNING p.partner_id, p.id, p.origin, p.claim_no, p.attempts_made, p.to_registered, p.schedule_start,
+        ${floorOf("c.due_at")} AS floor, c.preceded AS out_of_order, c.endpoint_id IS NOT NULL AS is_probe)
     SELECT taken.*, n.transaction_id, n.chain_id, n.command, n.callback_url, n.content::text,
       coalesce(n.original_id, (
         SELECT o.id FROM transactions o
         WHERE o.partner_id = n.partner_id AND o.external_id = n.original_external_id
           AND o.origin = 'switch')) AS original_id
-    FROM taken JOIN notifications n ON n.partner_id = taken.partner_id AND n.id = taken.id`,
-};
+    FROM taken JOIN notifications n ON n.partner_id = taken.partner_id AND n.id = taken.id`;
+  return { name, text };
+}
 
-interface ClaimedRow {
-  readonly partner_id: PartnerId;
+const claimWalking = claimDue("claim_due", walkQueues);
+// Only what is known is looked at, each from its floor on.
+const claimKnown = claimDue(
+  "claim_known",
+  `queue AS (
+      SELECT i.partner_id, i.origin, to_timestamp(i.floor) AS floor
+      FROM unnest($12::uuid[], $13::text[], $14::double precision[]) AS i (partner_id, origin, floor))`,
+);
+
+interface ClaimedRow extends Queue {
   readonly id: NotificationId;
   readonly claim_no: number;
   readonly attempts_made: number;
@@ -105,16 +109,20 @@ interface ClaimedRow {
  * Takes due notifications for `instance`.
  *
  * @param servedLast the partner behind which the walk begins
+ * @param queues what is known of where to look
  */
 export async function claim(
   engine: Pool,
   instance: Instance,
   limits: ClaimLimits,
   servedLast: string,
+  queues: Queues,
 ): Promise<readonly Claimed[]> {
   const rowsMaxOf = [...(limits.rowsMaxOf ?? [])];
+  const known = await queues.known();
+  const startedMs = performance.now();
   const { rows } = await engine.query<ClaimedRow>({
-    ...claimDue,
+    ...(known === undefined ? claimWalking : claimKnown),
     values: [
       instance.id,
       instance.epoch,
@@ -127,8 +135,10 @@ export async function claim(
       rowsMaxOf.map(([, rowsMax]) => rowsMax),
       limits.bytesMax,
       limits.oversizeAllowed ?? true,
+      ...(known === undefined ? [] : knownColumns(known)),
     ],
   });
+  queues.claimed(performance.now() - startedMs, rows);
   return rows.map((row) => ({
     partnerId: row.partner_id,
     id: row.id,
@@ -145,4 +155,12 @@ export async function claim(
     outOfOrder: row.out_of_order,
     isProbe: row.is_probe,
   }));
+}
+
+function knownColumns(known: readonly Queue[]): unknown[] {
+  return [
+    uuidArray(known.map((queue) => queue.partner_id)),
+    textArray(known.map((queue) => queue.origin)),
+    doubleArray(known.map((queue) => queue.floor)),
+  ];
 }

@@ -87,22 +87,25 @@ export const giveBack = {
     WHERE p.ctid = found.at AND p.instance_id = $1`,
 };
 
-// One step along the index for each instance that holds rows, then only the rows of those without a lease.
+// What is held stands in the index by its lease. Only what lies between the leases that run is looked at: their own
+// rows, and those of theirs that are gone, are passed by whole.
 export const releaseDead = {
   name: "release_dead",
   text: `
-    WITH RECURSIVE holder AS (
-      (SELECT p.instance_id FROM pending p WHERE p.instance_id IS NOT NULL ORDER BY p.instance_id LIMIT 1)
+    WITH lease AS (
+      SELECT i.id, i.epoch FROM instances i WHERE i.expires_at > now()
       UNION ALL
-      SELECT next.instance_id FROM holder h CROSS JOIN LATERAL (
-        SELECT p.instance_id FROM pending p WHERE p.instance_id IS NOT NULL AND p.instance_id > h.instance_id
-        ORDER BY p.instance_id LIMIT 1) AS next),
+      SELECT 'ffffffff-ffff-ffff-ffff-ffffffffffff', 2147483647),
+    gap AS MATERIALIZED (
+      SELECT l.id, l.epoch, lag(l.id, 1, '00000000-0000-0000-0000-000000000000') OVER by_key AS after_id,
+        lag(l.epoch, 1, 0) OVER by_key AS after_epoch
+      FROM lease l WINDOW by_key AS (ORDER BY l.id, l.epoch)),
     dead AS MATERIALIZED (
-      SELECT p.at FROM holder h
+      SELECT p.at FROM gap g
       CROSS JOIN LATERAL (
         SELECT p.ctid AS at FROM pending p
-        WHERE p.instance_id = h.instance_id AND p.epoch IS DISTINCT FROM (
-          SELECT i.epoch FROM instances i WHERE i.id = h.instance_id AND i.expires_at > now())
+        WHERE p.instance_id IS NOT NULL
+          AND (p.instance_id, p.epoch) > (g.after_id, g.after_epoch) AND (p.instance_id, p.epoch) < (g.id, g.epoch)
         LIMIT $1 FOR UPDATE SKIP LOCKED) AS p
       LIMIT $1)
     UPDATE pending p SET instance_id = NULL, epoch = NULL, due_at = now()

@@ -6,6 +6,7 @@ import { idTimeMs } from "../ids.ts";
 import type { Instance } from "../instance.ts";
 import { bytesArray, doubleArray, integerArray, textArray, uuidArray } from "./arrays.ts";
 import { claim } from "./deliveries-claim.ts";
+import { Queues } from "./deliveries-queues.ts";
 import {
   deleteAccepted,
   giveBack,
@@ -60,11 +61,13 @@ export class PostgresDeliveries implements DeliveryStore {
   readonly #alerting: boolean;
   readonly #breaker: Breaker | undefined;
   readonly #outcomes: GroupCommit<Outcome, Recorded>;
+  readonly #queues: Queues;
   #servedLast: string = "ffffffff-ffff-ffff-ffff-ffffffffffff";
 
   constructor(engine: Pool, options: DeliveriesOptions = {}) {
     const { alerting = false, breaker, ...observe } = options;
     this.#engine = engine;
+    this.#queues = new Queues(engine);
     this.#alerting = alerting;
     this.#breaker = breaker;
     this.#outcomes = new GroupCommit<Outcome, Recorded>({
@@ -81,7 +84,7 @@ export class PostgresDeliveries implements DeliveryStore {
   }
 
   async claim(instance: Instance, limits: ClaimLimits): Promise<readonly Claimed[]> {
-    const claimed = await claim(this.#engine, instance, limits, this.#servedLast);
+    const claimed = await claim(this.#engine, instance, limits, this.#servedLast, this.#queues);
     this.#servedLast = claimed.at(-1)?.partnerId ?? this.#servedLast;
     return claimed;
   }

@@ -215,7 +215,7 @@ const works: readonly (readonly [string, readonly string[], () => Promise<unknow
   ],
   [
     "what a dead instance held",
-    ["WITH RECURSIVE holder"],
+    ["gap AS MATERIALIZED"],
     async () => {
       await several(() => completions.report(sampleReport(partnerId, deadInstance)));
       expect(await deliveries.releaseDead(together)).toBe(together);
