@@ -1,9 +1,10 @@
 import { execFile } from "node:child_process";
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { promisify } from "node:util";
-import { minifySync } from "rolldown/utils";
-import { type Package, smallPackages } from "./packages.ts";
+import { bundle } from "./bundle.ts";
+import { entryPaths, type Package, smallPackages } from "./packages.ts";
+import { rollTypes } from "./types/roll.ts";
 
 const run = promisify(execFile);
 
@@ -24,7 +25,7 @@ export async function emitPackages(
     const dist = join(directoryOf(one), "dist");
     rmSync(dist, { recursive: true, force: true });
     await compile(root, one, dist, paths);
-    if (smallPackages.has(one.folder)) shorten(dist);
+    if (smallPackages.has(one.folder)) await shorten(one, dist);
     copyOtherFiles(join(one.directory, "src"), dist);
     Object.assign(paths, typesOf(one, directoryOf(one)));
   }
@@ -53,18 +54,15 @@ async function compile(root: string, one: Package, outDir: string, paths: Record
   if (!existsSync(join(outDir, "index.js"))) throw new Error(`${one.manifest.name}: the compiler wrote no index.js`);
 }
 
-/** File by file, so that what is not imported is not loaded, and exported names stay. */
-function shorten(dist: string): void {
-  const names = readdirSync(dist, { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".js"));
-  for (const name of names) {
-    const path = join(dist, name);
-    const { code, errors } = minifySync(name, readFileSync(path, "utf8"), {
-      compress: true,
-      mangle: true,
-      codegen: { removeWhitespace: true },
-    });
-    if (errors.length > 0) throw new Error(`${path} cannot be shortened: ${errors.join(", ")}`);
-    writeFileSync(path, code);
+/** What the entries need of code and types, written short, in place of the compiler's files. */
+async function shorten(one: Package, dist: string): Promise<void> {
+  const entries = entryPaths(one.manifest).map((path) => join(dirname(dist), path));
+  const code = await bundle(dist, entries);
+  const types = rollTypes(entries.map((path) => path.replace(/\.js$/, ".d.ts")));
+  for (const name of readdirSync(dist)) rmSync(join(dist, name), { recursive: true });
+  for (const [path, text] of [...code, ...types]) {
+    mkdirSync(dirname(path), { recursive: true });
+    writeFileSync(path, text);
   }
 }
 
@@ -75,10 +73,7 @@ function copyOtherFiles(source: string, dist: string): void {
 
 /** Where the emitted types of each of a package's entries stand, by the name they are imported by. */
 function typesOf(one: Package, directory: string): Record<string, string[]> {
-  const found: Record<string, string[]> = {};
-  for (const [subpath, target] of Object.entries(one.manifest.exports)) {
-    const types = typeof target === "string" ? undefined : target["types"];
-    if (types !== undefined) found[`${one.manifest.name}${subpath.slice(1)}`] = [join(directory, types)];
-  }
-  return found;
+  const subpaths = Object.keys(one.manifest.exports);
+  const types = entryPaths(one.manifest).map((path) => join(directory, path.replace(/\.js$/, ".d.ts")));
+  return Object.fromEntries(types.map((path, at) => [`${one.manifest.name}${subpaths[at]?.slice(1)}`, [path]]));
 }

@@ -11,7 +11,7 @@ export interface Package {
   readonly manifest: Manifest;
 }
 
-/** What a partner installs and reads by its types: each file is written without what only its readers need. */
+/** What a partner installs: code and types are written without what only their authors need. */
 export const smallPackages: ReadonlySet<string> = new Set(["contract", "partner"]);
 
 interface Manifest {
@@ -20,7 +20,7 @@ interface Manifest {
   readonly engines: { readonly node: string };
   readonly files: readonly string[];
   readonly bin?: Readonly<Record<string, string>>;
-  readonly exports: Readonly<Record<string, Readonly<Record<string, string>> | string>>;
+  readonly exports: Readonly<Record<string, { readonly default: string }>>;
   readonly dependencies?: Readonly<Record<string, string>>;
   readonly optionalDependencies?: Readonly<Record<string, string>>;
   readonly peerDependencies?: Readonly<Record<string, string>>;
@@ -31,6 +31,11 @@ export function listPackages(root: string): Package[] {
   return ORDER.map((folder) => ({ folder, directory: join(root, "packages", folder) }))
     .filter(({ directory }) => existsSync(join(directory, "src/index.ts")))
     .map((one) => ({ ...one, manifest: readManifest(one.directory) }));
+}
+
+/** Where the code of each of its entries stands, from the package's folder; the types stand beside it. */
+export function entryPaths({ exports }: Manifest): string[] {
+  return Object.values(exports).map((target) => target.default);
 }
 
 function readManifest(directory: string): Manifest {
