@@ -1,8 +1,9 @@
+import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { sale } from "./support/commands.ts";
 import { withAdmin } from "./support/database.ts";
 import type { Delivery } from "./support/receiver.ts";
-import { startTestService, type TestPartner, type TestService } from "./support/service.ts";
+import { eventually, startTestService, type TestPartner, type TestService } from "./support/service.ts";
 
 let service: TestService;
 beforeAll(async () => {
@@ -82,5 +83,116 @@ describe.concurrent("a settlement's notification", () => {
     const all = await partner.server.until((deliveries) => accepted(deliveries).includes("SETTLEMENT"));
     expect(all.map(({ received }) => received?.command)).toEqual(["SALE", "SALE", "SALE", "SALE", "SETTLEMENT"]);
     expect(accepted(all)).toEqual(["SALE", "SALE", "SETTLEMENT"]);
+  });
+
+  test("leaves after that of a Void of its batch", async () => {
+    const partner = await service.register({ retry: [2, 2, 2] });
+    const own = { tid: "T0000010" };
+    const { body } = await partner.run(sale(own));
+    await partner.server.next(1);
+    partner.server.answers(503);
+    await voidOf(partner, body["id"]);
+    await partner.server.next(2);
+    const { reqId, mid } = sale();
+    await partner.run({ command: "SETTLEMENT", reqId, mid, ...own });
+    const all = await partner.server.until((deliveries) => accepted(deliveries).includes("SETTLEMENT"));
+    expect(accepted(all)).toEqual(["SALE", "VOID", "SETTLEMENT"]);
+  });
+});
+
+/** As a switch reports them: what it says of its terminal's batch, with an id that is nobody else's. */
+function reportedOf(partner: TestPartner, command: string, change: Readonly<Record<string, unknown>> = {}) {
+  return {
+    partnerId: partner.id,
+    externalId: `${command}-${randomUUID()}`,
+    command,
+    status: "SUCCESS",
+    ...(command !== "SETTLEMENT" && { isoResponseCode: "00", amount: "150000", currency: "VND" }),
+    tid: "T0000001",
+    mid: "M00000000000001",
+    batchNo: "000017",
+    ...change,
+  };
+}
+
+describe.concurrent("the notification of a settlement that a switch reported", () => {
+  test("leaves after those of its batch, whatever was reported along with it", async () => {
+    const partner = await service.register({ retry: [2, 2, 2] });
+    partner.server.answers(503, 503, 503);
+    await service.report([reportedOf(partner, "SALE")]);
+    await partner.server.next(1);
+    await service.report([
+      reportedOf(partner, "SETTLEMENT"),
+      reportedOf(partner, "SALE", { externalId: "sale" }),
+      reportedOf(partner, "VOID", { originalExternalId: "sale" }),
+    ]);
+    const all = await partner.server.until((deliveries) => accepted(deliveries).includes("SETTLEMENT"));
+    expect(accepted(all)).toEqual(["SALE", "SALE", "VOID", "SETTLEMENT"]);
+    expect(all.map(({ headers }) => headers["paybell-out-of-order"])).toEqual(all.map(() => undefined));
+  });
+
+  test("leaves after that of a Void that names no batch: it is in its Sale's", async () => {
+    const partner = await service.register({ retry: [2, 2, 2] });
+    await service.report([reportedOf(partner, "SALE", { externalId: "sale" })]);
+    await partner.server.next(1);
+    partner.server.answers(503);
+    await service.report([reportedOf(partner, "VOID", { originalExternalId: "sale", batchNo: undefined })]);
+    await partner.server.next(2);
+    await service.report([reportedOf(partner, "SETTLEMENT")]);
+    const all = await partner.server.until((deliveries) => accepted(deliveries).includes("SETTLEMENT"));
+    expect(accepted(all)).toEqual(["SALE", "VOID", "SETTLEMENT"]);
+  });
+
+  test("waits for no other batch, and for no Sale that was reported after it", async () => {
+    const partner = await service.register({ retry: [3_600] });
+    partner.server.answers(503, 204, 503);
+    await service.report([reportedOf(partner, "SALE", { batchNo: "000016" })]);
+    await partner.server.next(1);
+    await service.report([reportedOf(partner, "SETTLEMENT")]);
+    await partner.server.next(2);
+    await service.report([reportedOf(partner, "SALE")]);
+    const all = await partner.server.next(3);
+    expect(all.map(({ received, answer }) => [received?.command, answer])).toEqual([
+      ["SALE", 503],
+      ["SETTLEMENT", 204],
+      ["SALE", 503],
+    ]);
+  });
+
+  test("leaves as it comes where the partner wants no order", async () => {
+    const partner = await service.register({ retry: [3_600], ordering: "none" });
+    partner.server.answers(503);
+    await service.report([reportedOf(partner, "SALE")]);
+    await partner.server.next(1);
+    await service.report([reportedOf(partner, "SETTLEMENT")]);
+    expect(accepted(await partner.server.next(2))).toEqual(["SETTLEMENT"]);
+  });
+
+  test("leaves out of order, and says so, when those of its batch were waited for ten minutes", async () => {
+    const partner = await service.register({ retry: [3_600] });
+    partner.server.answers(503);
+    await service.report([reportedOf(partner, "SALE")]);
+    await partner.server.next(1);
+    await eventually("the attempt to be recorded", async () => {
+      const { body } = await service.operator("GET", `/operator/v1/notifications?partner=${partner.id}`);
+      return (body["items"] as { attemptsMade: number }[]).some(({ attemptsMade }) => attemptsMade === 1) || undefined;
+    });
+    await service.report([reportedOf(partner, "SETTLEMENT")]);
+    await withAdmin(service.database.url, async (client) => {
+      const { rowCount } = await client.query(
+        `UPDATE pending SET schedule_start = schedule_start - interval '11 minutes'
+         WHERE partner_id = $1 AND settles_batch IS NULL`,
+        [partner.id],
+      );
+      expect(rowCount).toBe(1);
+      await client.query(
+        `UPDATE pending SET schedule_start = schedule_start - interval '11 minutes' + interval '1 second'
+         WHERE partner_id = $1 AND settles_batch IS NOT NULL`,
+        [partner.id],
+      );
+    });
+    const [, second] = await partner.server.next(2);
+    expect(second?.received?.command).toBe("SETTLEMENT");
+    expect(second?.headers["paybell-out-of-order"]).toBe("1");
   });
 });

@@ -1,4 +1,4 @@
-import { randomFillSync } from "node:crypto";
+import { hash, randomFillSync } from "node:crypto";
 
 declare const idOf: unique symbol;
 /** A UUID in its lower-case text form, branded with what it identifies so that one kind never passes for another. */
@@ -80,6 +80,14 @@ function byteAt(index: number): number {
 
 function hexAt(byte: number): string {
   return hex[byte] ?? "00";
+}
+
+/** A UUIDv8 (RFC 9562) made of `text` alone: the same for the same text, in every process. */
+export function idOfText(text: string): string {
+  const digits = hash("sha256", text);
+  const version = `8${digits.slice(13, 16)}`;
+  const variant = ((Number.parseInt(digits.slice(16, 18), 16) & 0x3f) | 0x80).toString(16) + digits.slice(18, 20);
+  return `${digits.slice(0, 8)}-${digits.slice(8, 12)}-${version}-${variant}-${digits.slice(20, 32)}`;
 }
 
 /** The moment a UUIDv7 was made, in milliseconds since 1970. */

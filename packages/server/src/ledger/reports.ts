@@ -1,5 +1,6 @@
 import { commands } from "@paybell/contract";
 import { completionProblems, completionWarnings } from "../commands/check.ts";
+import { reportedBatch } from "../commands/reported-batch.ts";
 import { reportedFacts } from "../commands/reported-facts.ts";
 import type { CompletionRequest } from "../commands/request.ts";
 import { badFields, type FieldProblem, PaybellError } from "../errors.ts";
@@ -57,7 +58,7 @@ export class Reports {
     const judged = await Promise.all(completions.map((completion) => this.#judge(completion)));
     const isFollowing = completions.some(({ originalExternalId }) => originalExternalId);
     const originals = isFollowing ? await this.#originals(judged) : noOriginals;
-    const results = await Promise.all(judged.map((one) => this.#accept(one, originals)));
+    const results = await this.#acceptInOrder(judged, originals);
     const unavailable = results.filter((result) => result.problem?.code === "unavailable");
     if (unavailable.length > 0 && unavailable.length === results.length) throw unavailable[0]?.problem;
     for (const [index, { result }] of results.entries()) {
@@ -81,6 +82,24 @@ export class Reports {
       if (!(error instanceof PaybellError)) throw error;
       return { completion, problem: error };
     }
+  }
+
+  /**
+   * What follows another of this call is written once that one is durable: its notification must find it pending. Where
+   * something could not be made durable, nothing that comes after it is: all of that is reported again.
+   */
+  async #acceptInOrder(judged: readonly Judged[], originals: Originals): Promise<readonly ReportResult[]> {
+    const [first = [], ...later] = turnsOf(judged);
+    const results = await Promise.all(first.map((one) => this.#accept(one, originals)));
+    if (later.length === 0) return results;
+    const resultOf = new Map(first.map((one, index) => [one, results[index]]));
+    for (const turn of later) {
+      const problem = [...resultOf.values()].find((result) => result?.problem?.code === "unavailable")?.problem;
+      const tried = turn.map((one) => (problem && !("problem" in one) ? { ...one, problem } : one));
+      const answers = await Promise.all(tried.map((one) => this.#accept(one, originals)));
+      for (const [index, one] of turn.entries()) resultOf.set(one, answers[index]);
+    }
+    return judged.flatMap((one) => resultOf.get(one) ?? []);
   }
 
   async #accept(judged: Judged, originals: Originals): Promise<ReportResult> {
@@ -122,7 +141,7 @@ export class Reports {
     const report = toReport(sound, originals);
     const { notification: draft } = report;
     const slot =
-      draft && !draft.follows
+      draft && !draft.follows && draft.settlesBatch === null
         ? this.#parts.notifier.reserve(partner.id, draft.content.length, draft.callBackUrl)
         : undefined;
     const notification = draft && { ...draft, lease: slot?.instance ?? null };
@@ -172,7 +191,10 @@ export class Reports {
       const key = `${partner.id} ${completion.externalId}`;
       if (!wanted.get(partner.id)?.has(completion.externalId) || found.has(key)) continue;
       const original = found.get(`${partner.id} ${completion.originalExternalId}`);
-      found.set(key, { id, chainId: original?.chainId ?? (id as string as ChainId), command: completion.command });
+      const chainId = original?.chainId ?? (id as string as ChainId);
+      const { fields } = reportedFacts(completion, { id });
+      const batchId = reportedBatch(partner.id, fields) ?? original?.batchId ?? null;
+      found.set(key, { id, chainId, command: completion.command, batchId });
     }
     return found;
   }
@@ -184,6 +206,35 @@ function requireReportable(partner: Partner | undefined): Partner {
   }
   if (partner.state === "disabled") throw new PaybellError("partner_disabled");
   return partner;
+}
+
+/** As many as a chain has: a PreAuth, its Complete, and the Void of that. */
+const turnsOfChain = 3;
+
+/** First what follows nothing of this call, then what follows that, and so on; settlements come last. */
+function turnsOf(judged: readonly Judged[]): readonly (readonly Judged[])[] {
+  if (!judged.some(({ completion }) => completion.originalExternalId || completion.command === "SETTLEMENT")) {
+    return [judged];
+  }
+  const named = new Map(
+    judged.map(({ completion }) => [`${completion.partnerId} ${completion.externalId}`, completion]),
+  );
+  const turns: Judged[][] = Array.from({ length: turnsOfChain + 1 }, () => []);
+  for (const one of judged) turns[turnOf(one.completion, named)]?.push(one);
+  return turns.filter((turn) => turn.length > 0);
+}
+
+function turnOf(completion: CompletionRequest, named: ReadonlyMap<string, CompletionRequest>): number {
+  if (completion.command === "SETTLEMENT") return turnsOfChain;
+  const { partnerId } = completion;
+  let turn = 0;
+  let original = named.get(`${partnerId} ${completion.originalExternalId}`);
+  // Two may name each other.
+  while (original !== undefined && turn < turnsOfChain - 1) {
+    turn += 1;
+    original = named.get(`${partnerId} ${original.originalExternalId}`);
+  }
+  return turn;
 }
 
 /** Metrics are open to read, and each label is kept: nothing that a caller made up becomes one. */
@@ -198,6 +249,8 @@ function toReport({ partner, completion, id }: Sound, originals: Originals): Rep
   const voidsPreAuth = completion.command === "VOID" && original?.command === "PREAUTH";
   const facts = reportedFacts(completion, { id, voidsPreAuth });
   const originalId = original?.id ?? null;
+  const batchId = reportedBatch(partner.id, facts.fields) ?? original?.batchId ?? null;
+  const isOrdered = partner.settings.ordering === "chain";
   const report = {
     partnerId: partner.id,
     id,
@@ -209,6 +262,7 @@ function toReport({ partner, completion, id }: Sound, originals: Originals): Rep
     command: completion.command,
     state: completion.status === "SUCCESS" ? ("SUCCESS" as const) : ("ERROR" as const),
     reqId: completion.reqId ? completion.reqId.toLowerCase() : null,
+    batchId,
     facts,
   };
   if (facts.kind === "system") return { ...report, notification: null };
@@ -221,8 +275,8 @@ function toReport({ partner, completion, id }: Sound, originals: Originals): Rep
     chainId,
     command: facts.command,
     callBackUrl: report.callBackUrl,
-    follows: originalExternalId !== null && partner.settings.ordering === "chain",
-    settlesBatch: null,
+    follows: originalExternalId !== null && isOrdered,
+    settlesBatch: isOrdered && facts.kind === "settlement" ? batchId : null,
     facts,
     content: JSON.stringify(facts),
     lease: null,

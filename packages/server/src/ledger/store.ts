@@ -139,6 +139,8 @@ export interface Report {
   readonly command: Command;
   readonly state: "SUCCESS" | "ERROR";
   readonly reqId: string | null;
+  /** Names the batch that the switch put it in, or settled by it; null: it named none. */
+  readonly batchId: string | null;
   readonly facts: IpnFacts | SystemFacts;
   readonly notification: NewNotification | null;
 }
@@ -153,4 +155,6 @@ export interface ReportedOriginal {
   readonly id: TransactionId;
   readonly chainId: ChainId;
   readonly command: Command;
+  /** Of the switch; null: it named none. */
+  readonly batchId: string | null;
 }

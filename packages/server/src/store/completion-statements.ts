@@ -3,11 +3,12 @@ import type { Completion, Report } from "../ledger/store.ts";
 import { booleanArray, integerArray, jsonArray, textArray, uuidArray } from "./arrays.ts";
 import { searchable } from "./searchable.ts";
 
-// What a pending row and its history take from the rows of `i`. Born leased, a row has its first claim already.
+// What a pending row and its history take from the rows of `i`. Born leased, a row has its first claim already. A
+// settlement is in no batch: `settles_batch` names the one that it waits for.
 const historyColumns = `(partner_id, id, transaction_id, original_id, original_external_id, chain_id, command,
         callback_url, content)`;
 const pendingColumns = `(partner_id, id, chain_id, due_at, instance_id, epoch, claim_no, bytes, origin, follows,
-        settles_batch)`;
+        batch_id, settles_batch)`;
 const firstClaim = "CASE WHEN instance_id IS NULL THEN 0 ELSE 1 END";
 
 /**
@@ -21,14 +22,16 @@ export const insertWholeReports = {
     WITH i AS MATERIALIZED (
       SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[], $7::uuid[],
         $8::text[], $9::uuid[], $10::text[], $11::json[], $12::text[], $13::uuid[],
-        $14::integer[], $15::uuid[], $16::integer[], $17::text[], $18::boolean[])
+        $14::uuid[], $15::integer[], $16::uuid[], $17::integer[], $18::text[], $19::boolean[], $20::uuid[])
         AS i (partner_id, transaction_id, command, state, req_id, external_id, original_id, original_external_id,
-          chain_id, callback_url, facts, merchant_trans_id, id, bytes, instance_id, epoch, origin, follows)),
+          chain_id, callback_url, facts, merchant_trans_id, id, reported_batch, bytes, instance_id, epoch, origin,
+          follows, settles_batch)),
     result AS (
       INSERT INTO transactions (partner_id, id, origin, command, state, req_id, external_id, original_id,
-        original_external_id, chain_id, callback_url, facts, merchant_trans_id, notification_id, completed_at)
+        original_external_id, chain_id, callback_url, facts, merchant_trans_id, notification_id, reported_batch,
+        completed_at)
       SELECT partner_id, transaction_id, 'switch', command, state, req_id, external_id, original_id,
-        original_external_id, chain_id, callback_url, facts, merchant_trans_id, id, now()
+        original_external_id, chain_id, callback_url, facts, merchant_trans_id, id, reported_batch, now()
       FROM i),
     history AS (
       INSERT INTO notifications ${historyColumns}
@@ -37,7 +40,8 @@ export const insertWholeReports = {
       FROM i WHERE id IS NOT NULL),
     delivery AS (
       INSERT INTO pending ${pendingColumns}
-      SELECT partner_id, id, chain_id, now(), instance_id, epoch, ${firstClaim}, bytes, origin, follows, NULL
+      SELECT partner_id, id, chain_id, now(), instance_id, epoch, ${firstClaim}, bytes, origin, follows,
+        CASE WHEN command <> 'SETTLEMENT' THEN reported_batch END, settles_batch
       FROM i WHERE id IS NOT NULL)
     SELECT now() AS at`,
 };
@@ -50,6 +54,7 @@ export function wholeReportColumns(reports: readonly Report[]): unknown[] {
     integerArray(reports.map(({ notification }) => notification?.lease?.epoch ?? null)),
     textArray(reports.map(({ notification }) => originOf(notification))),
     booleanArray(reports.map(({ notification }) => notification?.follows ?? false)),
+    uuidArray(reports.map(({ notification }) => notification?.settlesBatch ?? null)),
   ];
 }
 
@@ -58,13 +63,14 @@ export const insertReports = {
   name: "insert_reports",
   text: `
     INSERT INTO transactions (partner_id, id, origin, command, state, req_id, external_id, original_id,
-      original_external_id, chain_id, callback_url, facts, merchant_trans_id, notification_id, completed_at)
+      original_external_id, chain_id, callback_url, facts, merchant_trans_id, notification_id, reported_batch,
+      completed_at)
     SELECT partner_id, id, 'switch', command, state, req_id, external_id, original_id, original_external_id, chain_id,
-      callback_url, facts, merchant_trans_id, notification_id, now()
+      callback_url, facts, merchant_trans_id, notification_id, reported_batch, now()
     FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[], $7::uuid[], $8::text[],
-      $9::uuid[], $10::text[], $11::json[], $12::text[], $13::uuid[])
+      $9::uuid[], $10::text[], $11::json[], $12::text[], $13::uuid[], $14::uuid[])
       AS i (partner_id, id, command, state, req_id, external_id, original_id, original_external_id, chain_id,
-        callback_url, facts, merchant_trans_id, notification_id)
+        callback_url, facts, merchant_trans_id, notification_id, reported_batch)
     ON CONFLICT DO NOTHING
     RETURNING partner_id, external_id, created_at AS at`,
 };
@@ -84,6 +90,7 @@ export function reportColumns(reports: readonly Report[]): unknown[] {
     jsonArray(reports.map(contentOf)),
     textArray(reports.map(({ facts }) => searchable(facts.fields["merchantTransId"]))),
     uuidArray(reports.map((report) => report.notification?.id ?? null)),
+    uuidArray(reports.map((report) => report.batchId)),
   ];
 }
 
@@ -109,14 +116,14 @@ export const completeWhole = {
     done AS (${completed}
       RETURNING t.partner_id, t.id AS transaction_id, t.completed_at, t.original_id, t.chain_id, t.command,
         t.callback_url, i.facts, i.notification_id AS id, i.bytes, i.lease_id AS instance_id, i.lease_epoch AS epoch,
-        i.origin, i.follows),
+        i.origin, i.follows, t.batch_id),
     history AS (
       INSERT INTO notifications ${historyColumns}
       SELECT partner_id, id, transaction_id, original_id, NULL, chain_id, command, callback_url, facts
       FROM done WHERE id IS NOT NULL),
     delivery AS (
       INSERT INTO pending ${pendingColumns}
-      SELECT partner_id, id, chain_id, now(), instance_id, epoch, ${firstClaim}, bytes, origin, follows, NULL
+      SELECT partner_id, id, chain_id, now(), instance_id, epoch, ${firstClaim}, bytes, origin, follows, batch_id, NULL
       FROM done WHERE id IS NOT NULL)
     SELECT transaction_id AS id, completed_at AS at FROM done`,
 };
@@ -140,7 +147,7 @@ export const completeTransactions = {
         $6::uuid[], $7::integer[])
         AS i (partner_id, id, state, facts, notification_id, instance_id, epoch))
     ${completed}
-    RETURNING t.id, t.completed_at AS at`,
+    RETURNING t.id, t.completed_at AS at, t.batch_id`,
 };
 
 export function completionColumns(completions: readonly Completion[]): unknown[] {
@@ -162,20 +169,25 @@ export const insertNotifications = {
     WITH i AS MATERIALIZED (
       SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::uuid[], $5::text[], $6::uuid[], $7::text[],
         $8::text[], $9::json[], $10::integer[], $11::uuid[], $12::integer[], $13::text[],
-        $14::boolean[], $15::uuid[])
+        $14::boolean[], $15::uuid[], $16::uuid[])
         AS i (partner_id, id, transaction_id, original_id, original_external_id, chain_id, command, callback_url,
-          content, bytes, instance_id, epoch, origin, follows, settles_batch)),
+          content, bytes, instance_id, epoch, origin, follows, batch_id, settles_batch)),
     history AS (
       INSERT INTO notifications ${historyColumns}
       SELECT partner_id, id, transaction_id, original_id, original_external_id, chain_id, command, callback_url,
         content
       FROM i)
     INSERT INTO pending ${pendingColumns}
-    SELECT partner_id, id, chain_id, now(), instance_id, epoch, ${firstClaim}, bytes, origin, follows, settles_batch
+    SELECT partner_id, id, chain_id, now(), instance_id, epoch, ${firstClaim}, bytes, origin, follows,
+      CASE WHEN command <> 'SETTLEMENT' THEN batch_id END, settles_batch
     FROM i`,
 };
 
-export function notificationColumns(notifications: readonly NewNotification[]): unknown[] {
+/** @param batchIds the batch that each one's transaction is in; null: none */
+export function notificationColumns(
+  notifications: readonly NewNotification[],
+  batchIds: readonly (string | null)[],
+): unknown[] {
   return [
     uuidArray(notifications.map((notification) => notification.partnerId)),
     uuidArray(notifications.map((notification) => notification.id)),
@@ -191,6 +203,7 @@ export function notificationColumns(notifications: readonly NewNotification[]): 
     integerArray(notifications.map((notification) => notification.lease?.epoch ?? null)),
     textArray(notifications.map(originOf)),
     booleanArray(notifications.map((notification) => notification.follows)),
+    uuidArray(batchIds),
     uuidArray(notifications.map((notification) => notification.settlesBatch)),
   ];
 }

@@ -144,9 +144,15 @@ export class PostgresCompletions implements CompletionStore {
   async #completeWithEffects(completions: readonly Completion[]): Promise<ReadonlyMap<TransactionId, Date>> {
     const applied = new Map<TransactionId, Date>();
     await this.#inTransaction(async (client) => {
-      const { rows } = await client.query<At>({ ...completeTransactions, values: completionColumns(completions) });
+      const { rows } = await client.query<At & { readonly batch_id: string | null }>({
+        ...completeTransactions,
+        values: completionColumns(completions),
+      });
       for (const row of rows) applied.set(row.id, row.at);
-      const effective = completions.filter((completion) => applied.has(completion.id));
+      const batches = new Map(rows.map((row) => [row.id, row.batch_id]));
+      const effective = completions
+        .filter(({ id }) => applied.has(id))
+        .map((completion) => ({ ...completion, batchId: batches.get(completion.id) ?? null }));
       return [...writeEffects(client, effective), ...insertTheirNotifications(client, effective)];
     });
     return applied;
@@ -217,11 +223,15 @@ export class PostgresCompletions implements CompletionStore {
 
 function insertTheirNotifications(
   client: PoolClient,
-  items: readonly { readonly notification: NewNotification | null }[],
+  items: readonly { readonly notification: NewNotification | null; readonly batchId: string | null }[],
 ): Promise<unknown>[] {
-  const notifications = items.flatMap(({ notification }) => (notification === null ? [] : [notification]));
-  if (notifications.length === 0) return [];
-  return [client.query({ ...insertNotifications, values: notificationColumns(notifications) })];
+  const notified = items.flatMap(({ notification, batchId }) => (notification ? [{ notification, batchId }] : []));
+  if (notified.length === 0) return [];
+  const values = notificationColumns(
+    notified.map(({ notification }) => notification),
+    notified.map(({ batchId }) => batchId),
+  );
+  return [client.query({ ...insertNotifications, values })];
 }
 
 function hasNoEffects({ original, reversal, batch, notification }: Completion): boolean {

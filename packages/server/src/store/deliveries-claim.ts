@@ -43,8 +43,8 @@ function claimDue(name: string, queue: string) {
             SELECT FROM pending e WHERE e.partner_id = p.partner_id AND e.chain_id = p.chain_id
               AND e.schedule_start < p.schedule_start)
           OR p.settles_batch IS NOT NULL AND EXISTS (
-            SELECT FROM transactions t JOIN pending e ON e.partner_id = t.partner_id AND e.id = t.notification_id
-            WHERE t.partner_id = p.partner_id AND t.batch_id = p.settles_batch) AS preceded,
+            SELECT FROM pending e WHERE e.partner_id = p.partner_id AND e.batch_id = p.settles_batch
+              AND e.schedule_start < p.schedule_start) AS preceded,
           p.schedule_start < now() - interval '10 minutes' AS waited
         FROM pending p
         WHERE p.instance_id IS NULL AND p.partner_id = r.partner_id AND p.origin = r.origin

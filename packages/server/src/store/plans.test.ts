@@ -71,6 +71,9 @@ beforeEach(() => {
   people.length = 0;
 });
 
+/** Of all that the backlog holds. */
+const largeBatch = newId();
+
 /** Fills up to `count` rows of the backlog, all of them due. */
 async function fill(from: number, count: number): Promise<void> {
   const id = "(left($2::text, 24) || lpad(to_hex(i), 12, '0'))::uuid";
@@ -83,9 +86,9 @@ async function fill(from: number, count: number): Promise<void> {
      ledger AS (
        INSERT INTO transactions (partner_id, id, origin, command, state, req_id, chain_id, facts, notification_id, tid)
        SELECT $1, ${id}, 'command', 'SALE', 'SUCCESS', 'r' || i, ${id}, '{"fields":{}}', ${id}, 'T0000001' ${each})
-     INSERT INTO pending (partner_id, id, chain_id, due_at, claim_no, bytes, follows)
-     SELECT $1, ${id}, ${id}, now() - interval '1 minute', 0, 27, i % 2 = 0 ${each}`,
-    values,
+     INSERT INTO pending (partner_id, id, chain_id, due_at, claim_no, bytes, follows, batch_id)
+     SELECT $1, ${id}, ${id}, now() - interval '1 minute', 0, 27, i % 2 = 0, $5::uuid ${each}`,
+    [...values, largeBatch],
   );
 }
 
@@ -124,6 +127,23 @@ async function claimSome(): Promise<readonly Claimed[]> {
   return deliveries.claim(instance, limits);
 }
 
+/** Before all others: settlements of the large batch, and of batches of which nothing is pending. */
+async function claimSettlements(): Promise<void> {
+  const settle = async (batchId: string) => {
+    const report = sampleReport(partnerId, null, { command: "SETTLEMENT", batchId });
+    const { notification } = report;
+    const settling = notification && { ...notification, command: "SETTLEMENT" as const, settlesBatch: batchId };
+    await completions.report({ ...report, notification: settling });
+  };
+  await Promise.all(Array.from({ length: together }, (_, nth) => settle(nth % 2 === 0 ? largeBatch : newId())));
+  await connections.pool.query("UPDATE pending SET due_at = '-infinity' WHERE settles_batch IS NOT NULL");
+  const { rowCount: backlog } = await connections.pool.query("SELECT FROM pending WHERE batch_id = $1 LIMIT 1", [
+    largeBatch,
+  ]);
+  expect(await deliveries.claim(instance, limits)).toHaveLength(backlog === 0 ? together : together / 2);
+  await connections.pool.query("DELETE FROM pending WHERE settles_batch IS NOT NULL");
+}
+
 async function begin(state = "INIT") {
   const init = sampleInit(partnerId, instance, { tid: `T${newId().slice(-7)}` });
   const begun = await transactions.begin(init);
@@ -160,6 +180,7 @@ async function planWhileNothingIsThere(): Promise<void> {
   const nexts = [{ kind: "accepted" }, { kind: "retry", delayMs: 1 }, { kind: "parked" }] as const;
   for (let run = 0; run < runsToSettle; run += 1) {
     await several(() => deliveries.claim(instance, limits));
+    await claimSettlements();
     await several(() => deliveries.releaseDead(together));
     await endpoints.parkOverdue([{ partnerId, lengthMs: 3_600_000 }], together);
     for (const next of nexts) await Promise.all(claimed.map((one) => deliveries.record(outcome(one, next))));
@@ -184,6 +205,7 @@ function expectBounded(carriedOut: readonly CarriedOut[], named: readonly string
 
 const works: readonly (readonly [string, readonly string[], () => Promise<unknown>])[] = [
   ["a claim", ["WITH RECURSIVE queue"], () => claimSome()],
+  ["a claim of settlements", ["e.batch_id = p.settles_batch"], claimSettlements],
   [
     "an accepted delivery",
     ["DELETE FROM pending", "INSERT INTO attempts"],

@@ -101,6 +101,7 @@ export function sampleReport(partnerId: PartnerId, lease: Instance | null, chang
     command: "SALE",
     state: "SUCCESS",
     reqId: null,
+    batchId: null,
     facts: sampleFacts(),
     notification: sampleNotification(partnerId, id, lease),
     ...change,

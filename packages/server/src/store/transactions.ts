@@ -85,7 +85,7 @@ const insertTombstone = {
 const findReported = {
   name: "find_reported",
   text: `
-    SELECT t.id, t.external_id, t.chain_id, t.command FROM unnest($2::text[]) AS i (external_id)
+    SELECT t.id, t.external_id, t.chain_id, t.command, t.reported_batch FROM unnest($2::text[]) AS i (external_id)
     JOIN transactions t ON t.partner_id = $1 AND t.external_id = i.external_id AND t.origin = 'switch'`,
 };
 
@@ -169,8 +169,14 @@ export class PostgresTransactions implements TransactionStore {
       external_id: string;
       chain_id: ChainId;
       command: Command;
+      reported_batch: string | null;
     }>({ ...findReported, values: [partnerId, externalIds] });
-    return new Map(rows.map((row) => [row.external_id, { id: row.id, chainId: row.chain_id, command: row.command }]));
+    return new Map(
+      rows.map(({ id, external_id, chain_id, command, reported_batch }) => [
+        external_id,
+        { id, chainId: chain_id, command, batchId: reported_batch },
+      ]),
+    );
   }
 
   async takeOver(instance: Instance, rowsMax: number): Promise<readonly Transaction[]> {
