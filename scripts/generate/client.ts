@@ -60,8 +60,40 @@ const lists: readonly (readonly [type: string, values: readonly string[]])[] = [
 const contractTypes = ["CardIpn", "SettlementIpn", "UnsignedIpn", ...lists.map(([type]) => type)];
 
 function typesOf({ components }: OpenApiDocument, operations: readonly PartnerOperation[]): string {
-  const names = [...usedBy(operations, components.schemas)].sort();
-  return names.map((name) => `export type ${typeName(name)} = ${typeOf(components.schemas[name] ?? {})};`).join("\n\n");
+  const { schemas } = components;
+  const used = usedBy(operations, schemas);
+  const inOrder = Object.keys(schemas).filter((name) => used.has(name));
+  const typeOfNamed = (name: string) => asAnother(name, inOrder, schemas) ?? typeOf(schemas[name] ?? {});
+  return [...used]
+    .sort()
+    .map((name) => `export type ${typeName(name)} = ${typeOfNamed(name)};`)
+    .join("\n\n");
+}
+
+/** Fewer are shorter where they are written out. */
+const sharedFieldsMin = 4;
+
+/** A schema that has every field of one before it, but for the word of the command: that one, and what is its own. */
+function asAnother(name: string, inOrder: readonly string[], schemas: Readonly<Record<string, Schema>>) {
+  const fields = fieldsOfNamed(schemas[name]);
+  const earlier = inOrder
+    .slice(0, inOrder.indexOf(name))
+    .map((other) => ({ other, all: fieldsOfNamed(schemas[other]) }));
+  const found = earlier.find(
+    ({ all }) => all.length >= sharedFieldsMin && all.every((field) => isCommandWord(field) || fields.includes(field)),
+  );
+  if (found === undefined) return undefined;
+  const own = fields.filter((field) => !found.all.includes(field));
+  const another = typeName(found.other);
+  return `${found.all.some(isCommandWord) ? `Omit<${another}, "command">` : another} & { ${own.join("; ")} }`;
+}
+
+function isCommandWord(field: string): boolean {
+  return /^command: "/.test(field);
+}
+
+function fieldsOfNamed(schema: Schema = {}): string[] {
+  return schema["properties"] === undefined || ipnOf(schema) !== undefined ? [] : fieldList(schema);
 }
 
 const reference = /"#\/components\/schemas\/([^"]+)"/g;
@@ -106,12 +138,15 @@ function typeOf(schema: Schema): string {
   return `Record<string, ${typeOf(additionalProperties as Schema)}>`;
 }
 
-function fieldsOf({ properties, required = [] }: Schema): string {
-  const fields = Object.entries(properties as Record<string, Schema>).map(([name, schema]) => {
+function fieldsOf(schema: Schema): string {
+  return `{ ${fieldList(schema).join("; ")} }`;
+}
+
+function fieldList({ properties, required = [] }: Schema): string[] {
+  return Object.entries(properties as Record<string, Schema>).map(([name, schema]) => {
     const optional = (required as string[]).includes(name) ? "" : "?";
     return `${name}${optional}: ${typeOf(schema)}`;
   });
-  return `{ ${fields.join("; ")} }`;
 }
 
 function listOf(values: readonly string[]): string | undefined {

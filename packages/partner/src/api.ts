@@ -35,48 +35,13 @@ export type CommandRequest =
   | ReversalCommand
   | BatchUploadCommand;
 
-export type BatchUploadCommand = { command: "BATCH_UPLOAD"; reqId: string; tid: string; mid: string };
+export type BatchUploadCommand = Omit<LogonCommand, "command"> & { command: "BATCH_UPLOAD" };
 
 export type LogonCommand = { command: "LOGON"; reqId: string; tid: string; mid: string };
 
-export type PreauthCommand = {
-  command: "PREAUTH";
-  reqId: string;
-  amount: string;
-  currency: string;
-  tid: string;
-  mid: string;
-  merchantTransId: string;
-  billId?: string;
-  paymentType?: PaymentType;
-  extraData?: string;
-  deviceId?: string;
-  appName?: string;
-  callBackUrl?: string;
-  card: {
-    token: string;
-    number: string;
-    scheme?: CardScheme;
-    aid?: string;
-    swipeType: SwipeType;
-    holder?: string;
-    expiry?: string;
-    tc?: string;
-  };
-};
+export type PreauthCommand = Omit<SaleCommand, "command"> & { command: "PREAUTH" };
 
-export type PreauthCompleteCommand = {
-  command: "PREAUTH_COMPLETE";
-  reqId: string;
-  transactionId: string;
-  merchantTransId?: string;
-  billId?: string;
-  extraData?: string;
-  deviceId?: string;
-  appName?: string;
-  callBackUrl?: string;
-  amount: string;
-};
+export type PreauthCompleteCommand = Omit<VoidCommand, "command"> & { command: "PREAUTH_COMPLETE"; amount: string };
 
 export type ReversalCommand = { command: "REVERSAL"; reqId: string; transactionId?: string; originalReqId?: string };
 
@@ -169,18 +134,7 @@ export type Notification = {
   outcomeAt: string | null;
 };
 
-export type NotificationDetail = {
-  id: string;
-  partnerId: string;
-  transactionId: string | null;
-  command: NotifiedCommand;
-  kind: IpnKind;
-  state: "pending" | "accepted" | "parked";
-  attemptsMade: number;
-  nextAttemptAt: string | null;
-  lastReason: string | null;
-  createdAt: string;
-  outcomeAt: string | null;
+export type NotificationDetail = Notification & {
   callBackUrl: string | null;
   attempts: {
     attemptNo: number;

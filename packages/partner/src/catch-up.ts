@@ -10,21 +10,23 @@ export interface CaughtUp {
   readonly cursor: string | undefined;
 }
 
-const remedies = {
+type CursorProblem = "invalid_cursor" | "cursor_from_another_history" | "cursor_expired";
+
+const remedies: Readonly<Record<CursorProblem, string>> = {
   invalid_cursor: "Give the cursor exactly as catchUp() gave it; if it is lost, begin again without one.",
   cursor_from_another_history:
     "The service was restored from a backup. Begin again without a cursor, and reconcile: what happened after the " +
     "backup is known to you alone.",
   cursor_expired:
     "What followed this cursor is no longer kept whole. Begin again without a cursor, and reconcile the days between.",
-} as const;
+};
 
 /** The service cannot go on from this cursor; `code` and `remedy` tell why, and what to do. */
 export class CursorRefused extends PaybellError {
-  readonly code: keyof typeof remedies;
+  readonly code: CursorProblem;
   readonly remedy: string;
 
-  constructor(code: keyof typeof remedies, cause: ApiError) {
+  constructor(code: CursorProblem, cause: ApiError) {
     super(`${cause.message} ${remedies[code]}`, { cause });
     this.code = code;
     this.remedy = remedies[code];
@@ -68,7 +70,7 @@ export async function* catchUp(
 
 function refuseCursor(error: unknown): never {
   const { code } = Object(error) as { code?: unknown };
-  const known = (Object.keys(remedies) as (keyof typeof remedies)[]).find((one) => one === code);
+  const known = (Object.keys(remedies) as CursorProblem[]).find((one) => one === code);
   if (known !== undefined && error instanceof ApiError) throw new CursorRefused(known, error);
   throw error;
 }

@@ -21,23 +21,33 @@ export type SettlementTotalField =
   | "totalAmount";
 
 export type ReconciliationFinding<T extends Reconcilable> =
-  /** In the settlement, and no successful transaction with its reqId is known: fetch what was missed. */
-  | { readonly code: "settled_not_notified"; readonly entry: SettlementEntry }
-  /** Successful in this batch and not voided, but not in the settlement: it was reversed, or ask the operator. */
-  | { readonly code: "notified_not_settled"; readonly transaction: T }
-  /** In the settlement, though a Void of it succeeded. */
-  | { readonly code: "settled_though_voided"; readonly entry: SettlementEntry; readonly transaction: T }
-  /** In the settlement, though it failed. */
-  | { readonly code: "settled_though_failed"; readonly entry: SettlementEntry; readonly transaction: T }
-  /** In the settlement, though its IPN named another merchant, terminal or batch. */
-  | { readonly code: "settled_in_another_batch"; readonly entry: SettlementEntry; readonly transaction: T }
-  /** Its reference is not the one that its IPN carried. */
-  | { readonly code: "ref_no_differs"; readonly entry: SettlementEntry; readonly transaction: T }
-  /** The same reqId once more in the settlement. */
-  | { readonly code: "listed_twice"; readonly entry: SettlementEntry }
-  /** A Void of this batch is known, and not what it voided. */
-  | { readonly code: "voided_not_notified"; readonly transaction: T }
+  | { readonly code: EntryFinding; readonly entry: SettlementEntry }
+  | { readonly code: TransactionFinding; readonly transaction: T }
+  | { readonly code: MatchFinding; readonly entry: SettlementEntry; readonly transaction: T }
   | TotalFinding;
+
+type EntryFinding =
+  /** In the settlement, and no successful transaction with its reqId is known: fetch what was missed. */
+  | "settled_not_notified"
+  /** The same reqId once more in the settlement. */
+  | "listed_twice";
+
+type TransactionFinding =
+  /** Successful in this batch and not voided, but not in the settlement: it was reversed, or ask the operator. */
+  | "notified_not_settled"
+  /** A Void of this batch is known, and not what it voided. */
+  | "voided_not_notified";
+
+/** In the settlement, though … */
+type MatchFinding =
+  /** a Void of it succeeded. */
+  | "settled_though_voided"
+  /** it failed. */
+  | "settled_though_failed"
+  /** its IPN named another merchant, terminal or batch. */
+  | "settled_in_another_batch"
+  /** its reference is not the one that its IPN carried. */
+  | "ref_no_differs";
 
 /** `stated` is as the settlement says. */
 export type TotalFinding = {
