@@ -37,7 +37,7 @@ export async function openApiDocument(): Promise<OpenApiDocument> {
   const clock = systemClock;
   const log = createLog("silent", { write: () => undefined });
   // Nothing but the document is asked for, so nobody needs to be there who answers.
-  const parts: Partial<HttpParts> = { config: readConfig({}), log, metrics, clock };
+  const parts: Partial<HttpParts> = { config: readConfig({}), log, metrics, clock, endWaits: () => undefined };
   const app = createHttp(parts as HttpParts);
   try {
     const answer = await app.inject("/openapi.json");

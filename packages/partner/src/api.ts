@@ -266,6 +266,7 @@ export type ErrorCode =
   | "terminal_mid_mismatch"
   | "terminal_not_registered"
   | "too_long"
+  | "too_many_requests"
   | "unauthorized"
   | "unavailable"
   | "unknown_field"
@@ -282,7 +283,7 @@ export interface PartnerApi<Options> {
   findTransaction(query: { reqId: string }, options?: Options): Promise<TransactionDetail>;
   /** Fetch what was missed. GET /v1/notifications */
   pullNotifications(
-    query?: { after?: undefined | string; limit?: undefined | number },
+    query?: { after?: undefined | string; limit?: undefined | number; wait?: undefined | number },
     options?: Options,
   ): Promise<NotificationPage>;
   /** Get a notification with its attempts. GET /v1/notifications/{id} */

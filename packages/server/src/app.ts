@@ -12,6 +12,7 @@ import { standingOf } from "./app/standing.ts";
 import { keepUp } from "./app/upkeep.ts";
 import { systemClock } from "./clock.ts";
 import type { Config } from "./config.ts";
+import { Arrivals } from "./delivery/arrivals.ts";
 import type { Attempted } from "./delivery/dispatcher.ts";
 import { EndpointDesk } from "./delivery/endpoints-desk.ts";
 import { Notifications } from "./delivery/notifications.ts";
@@ -74,6 +75,8 @@ export interface Service {
 
 /** Of a stop, what the ledger may take; delivery has the drain's own time. */
 const ledgerStopMs = 10_000;
+/** Of all connections, how many may be held by who waits for a notification: the others are for what is done. */
+const waitingShare = 1 / 4;
 
 /**
  * Builds every part and hands it what it needs: the only wiring. Rejects, with everything closed again, when a part
@@ -110,10 +113,16 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     );
     const delivery = wireDelivery(ground, partners, { ...options, lease });
     const { dispatcher, deliveries, endpoints, sealingWorker, transport } = delivery;
+    const notificationStore = new PostgresNotifications(database.pool, partitions);
+    const arrivals = new Arrivals({
+      store: notificationStore,
+      waitingMax: Math.floor(config.connectionsMax * waitingShare),
+    });
     const { ledger, reports, reverser, settler } = wireLedger(ground, partners, delivery, {
       masterKey,
       acquirer,
       lease,
+      arrivals,
       onReversalEnded: options.onReversalEnded,
     });
     const standing = standingOf({ deliveries, partitions });
@@ -126,12 +135,14 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       registry,
       directory,
       notifications: new Notifications({
-        store: new PostgresNotifications(database.pool, partitions),
+        store: notificationStore,
+        arrivals,
         seal: sealing(partners.seals, systemClock, sealingWorker.make),
         clock: systemClock,
         newReqId: randomUUID,
         onDue: (partnerId) => dispatcher.bornDue(partnerId),
       }),
+      endWaits: () => arrivals.stop(),
       endpoints: new EndpointDesk(endpoints, () => dispatcher.endpointsChanged()),
       isRegisteredDevice,
       refusesToken: (token) => acquirer.refusesToken(token),
@@ -148,7 +159,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     settler.start();
     alerts.start();
     const endUpkeep = keepUp(ground, { ledger, directory, deliveries, partitions });
-    observeStanding(metrics, { dispatcher, database, lease, standing });
+    observeStanding(metrics, { dispatcher, arrivals, database, lease, standing });
 
     const stop = async () => {
       // No new commands: whoever calls now is told so. What runs ends, what is in flight is answered, then the lease

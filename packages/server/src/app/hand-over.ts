@@ -1,20 +1,30 @@
+import type { Arrivals } from "../delivery/arrivals.ts";
 import type { Dispatcher } from "../delivery/dispatcher.ts";
 import type { Claimed } from "../delivery/store.ts";
 import type { NewNotification, Notifier } from "../ledger/notifier.ts";
 
-/** What the ledger passes on becomes what delivery sends, without a look into the database. */
-export function handOver(dispatcher: Dispatcher): Notifier {
+/**
+ * What the ledger passes on becomes what delivery sends, without a look into the database, and wakes whoever waits
+ * to pull it.
+ */
+export function handOver(dispatcher: Dispatcher, arrivals: Pick<Arrivals, "wrote">): Notifier {
   return {
     reserve(partnerId, bytes, callBackUrl) {
       const place = dispatcher.reserve(partnerId, bytes, callBackUrl);
       if (place === undefined) return undefined;
       return {
         instance: place.instance,
-        send: (notification, createdAtMs) => place.send(bornClaimed(notification, createdAtMs)),
+        send: (notification, createdAtMs) => {
+          place.send(bornClaimed(notification, createdAtMs));
+          arrivals.wrote(partnerId);
+        },
         release: place.release,
       };
     },
-    bornDue: (partnerId, callBackUrl) => dispatcher.bornDue(partnerId, callBackUrl),
+    bornDue: (partnerId, callBackUrl) => {
+      dispatcher.bornDue(partnerId, callBackUrl);
+      arrivals.wrote(partnerId);
+    },
   };
 }
 

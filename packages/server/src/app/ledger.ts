@@ -1,5 +1,6 @@
 import type { Acquirer } from "../acquirer/acquirer.ts";
 import { systemClock } from "../clock.ts";
+import type { Arrivals } from "../delivery/arrivals.ts";
 import type { InstanceLease } from "../instance.ts";
 import { Completer } from "../ledger/completer.ts";
 import { Ledger } from "../ledger/ledger.ts";
@@ -20,6 +21,7 @@ export interface LedgerOptions {
   readonly masterKey: MasterKey;
   readonly acquirer: Acquirer;
   readonly lease: InstanceLease;
+  readonly arrivals: Arrivals;
   readonly onReversalEnded: ReverserParts["onEnded"];
 }
 
@@ -30,9 +32,9 @@ export function wireLedger(
   { database, config, log, metrics, alerts, sandbox, onFlush }: Ground,
   { directory, isRegisteredDevice }: PartnerParts,
   { dispatcher }: DeliveryParts,
-  { masterKey, acquirer, lease, onReversalEnded: onEnded }: LedgerOptions,
+  { masterKey, acquirer, lease, arrivals, onReversalEnded: onEnded }: LedgerOptions,
 ) {
-  const notifier = handOver(dispatcher);
+  const notifier = handOver(dispatcher, arrivals);
   const transactions = new PostgresTransactions(database, { onFlush: onFlush("inits") });
   const completions = new PostgresCompletions(database.engine, {
     onFlush: onFlush("completions"),

@@ -1,3 +1,4 @@
+import type { Arrivals } from "../delivery/arrivals.ts";
 import type { Attempted, Dispatcher } from "../delivery/dispatcher.ts";
 import type { Claimed } from "../delivery/store.ts";
 import type { Lease } from "../instance.ts";
@@ -17,6 +18,7 @@ export function countAttempt(metrics: Metrics, claimed: Claimed, { attempt, next
 }
 
 export interface Observed {
+  readonly arrivals: Pick<Arrivals, "waiting">;
   readonly dispatcher: Pick<Dispatcher, "unrecorded"> & {
     readonly admission: Pick<Dispatcher["admission"], "bytes"> & {
       readonly slots: Pick<Dispatcher["admission"]["slots"], "taken">;
@@ -30,11 +32,12 @@ export interface Observed {
 
 /** Reads, every time somebody looks at the metrics, what stands rather than happens. */
 export function observeStanding(metrics: Metrics, observed: Observed): void {
-  const { dispatcher, database, lease, standing } = observed;
+  const { dispatcher, arrivals, database, lease, standing } = observed;
   metrics.onRead(async () => {
     metrics.slotsInUse.set(dispatcher.admission.slots.taken);
     metrics.waitingForPlace.set(dispatcher.admission.waitingRoom.waiting);
     metrics.seatsInUse.set(dispatcher.admission.waitingRoom.taken);
+    metrics.pullsWaiting.set(arrivals.waiting);
     metrics.unrecorded.set(dispatcher.unrecorded);
     for (const pool of ["pool", "engine"] as const) metrics.databaseWaiting.set({ pool }, database[pool].waitingCount);
     metrics.bytesInFlight.set(dispatcher.admission.bytes);

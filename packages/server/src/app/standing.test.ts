@@ -43,12 +43,13 @@ test("however often the metrics and /readyz are read, the database is asked once
     admission: { slots: { taken: 1 }, waitingRoom: { waiting: 1, taken: 5 }, bytes: 2 },
   };
   const connections = { pool: { waitingCount: 6 }, engine: { waitingCount: 7 } };
-  observeStanding(metrics, { dispatcher, database: connections, lease, standing });
+  observeStanding(metrics, { dispatcher, arrivals: { waiting: 8 }, database: connections, lease, standing });
   const look = async () => {
     const [text, state] = await Promise.all([metrics.text(), health({ standing, lease, acquirer: "simulator" })]);
     expect(text).toContain("paybell_notifications_pending 3");
     expect(text).toContain("paybell_seats_in_use 5");
     expect(text).toContain("paybell_outcomes_pending 4");
+    expect(text).toContain("paybell_pulls_waiting 8");
     expect(text).toContain('paybell_database_statements_pending{pool="engine"} 7');
     expect(state.ready).toBe(true);
   };

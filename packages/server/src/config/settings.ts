@@ -56,7 +56,7 @@ export const settings = {
     unit: "connections",
     meaning:
       "Connections of callers at once. One more closes the one that has waited longest, for a request or for the " +
-      "rest of one.",
+      "rest of one. On a quarter of them partners may wait for their next notification.",
   }),
   headersTimeoutMs: setting({
     name: "PAYBELL_HEADERS_TIMEOUT_MS",

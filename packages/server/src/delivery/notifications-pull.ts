@@ -4,7 +4,7 @@ import { PaybellError } from "../errors.ts";
 import { idTimeMs, type NotificationId } from "../ids.ts";
 import type { Partner } from "../partners/partner.ts";
 import type { SealBudget } from "../partners/seal-budget.ts";
-import { type Cursor, firstId, readCursor, writeCursor } from "./cursor.ts";
+import { type Cursor, firstId, type Position, readCursor, writeCursor } from "./cursor.ts";
 import type { NotificationContent, NotificationState, NotificationStore, PageRow } from "./notifications-store.ts";
 import { isoTime, kindOf } from "./notifications-view.ts";
 import { dataOf, type MakeEnvelope, makeEnvelope } from "./sending/envelope.ts";
@@ -65,26 +65,41 @@ const shareBytes = 4 * 1024 * 1024;
 const storedPlainBytes = 2_000;
 const compressionGuess = 4;
 
+export interface PullOptions {
+  /** `next` of the page before, or `now`: nothing that is settled already. Absent: from the beginning. */
+  readonly after?: string | undefined;
+  readonly limit: number;
+}
+
+/** A page, and its end: what comes next stands after it. */
+export interface Pulled {
+  readonly page: PulledPage;
+  readonly end: Position;
+}
+
 /** Reads one page in commit order, bounded in rows and bytes; an item larger than all of that stands alone. */
 export async function pullPage(
   store: NotificationStore,
   seal: Sealer,
   partner: Partner,
-  options: { readonly after?: string | undefined; readonly limit: number },
-): Promise<PulledPage> {
+  { after, limit }: PullOptions,
+): Promise<Pulled> {
   const history = await store.history();
-  const cursor = options.after === undefined ? undefined : readCursor(options.after, history);
+  const cursor = after === undefined || after === "now" ? undefined : readCursor(after, history);
   // Ahead of everything that was ever committed here: the database was set back, by a copy of its files.
   if (cursor !== undefined && cursor.position.xid > history.horizon) {
     throw new PaybellError("cursor_from_another_history");
   }
-  const rowsMax = Math.min(Math.max(1, options.limit), pullRowsMax);
-  const rows = await store.page(partner.id, cursor?.position, history.horizon, rowsMax);
+  const rowsMax = Math.min(Math.max(1, limit), pullRowsMax);
+  // What is under way now has the horizon's transaction id or a higher one, and is shown once it is settled.
+  const rows = after === "now" ? [] : await store.page(partner.id, cursor?.position, history.horizon, rowsMax);
 
   const items: PulledNotification[] = [];
   let seen: PageRow | undefined;
   let bytes = 0;
-  const page = (place: Cursor) => ({ items, next: writeCursor(place, history.cluster) });
+  const endingAt = (place: Cursor) => {
+    return { page: { items, next: writeCursor(place, history.cluster) }, end: place.position };
+  };
   for (const share of sharesOf(rows)) {
     const contents = await store.contents(partner.id, idsOf(share));
     for (const row of share) {
@@ -92,14 +107,14 @@ export async function pullPage(
       // Without content it was dropped since the page was read: its time was over.
       const item = content && (await pulled(seal, partner, content));
       bytes += item ? item.data.length + itemBytes : 0;
-      if (seen && bytes > pullBytesMax) return page(placeAfter(seen, history.keptFromMs));
+      if (seen && bytes > pullBytesMax) return endingAt(placeAfter(seen, history.keptFromMs));
       if (item) items.push(item);
       seen = row;
     }
   }
-  if (seen && rows.length === rowsMax) return page(placeAfter(seen, history.keptFromMs));
+  if (seen && rows.length === rowsMax) return endingAt(placeAfter(seen, history.keptFromMs));
   // All that is settled was seen: what comes later has the horizon's transaction id or a higher one.
-  return page({ position: { xid: history.horizon, id: firstId }, asOfMs: history.nowMs });
+  return endingAt({ position: { xid: history.horizon, id: firstId }, asOfMs: history.nowMs });
 }
 
 async function pulled(seal: Sealer, partner: Partner, content: NotificationContent): Promise<PulledNotification> {

@@ -23,6 +23,15 @@ export interface PageRow {
   readonly storedBytes: number;
 }
 
+/** Where somebody stands in a partner's notifications. */
+export interface Place {
+  readonly partnerId: PartnerId;
+  readonly after: Position;
+}
+
+/** `settled`: a page shows it now. `unsettled`: it is durable, and shown once what began before it has ended. */
+export type Following = "settled" | "unsettled" | "nothing";
+
 /** What sealing it needs. */
 export interface NotificationContent {
   readonly id: NotificationId;
@@ -103,6 +112,8 @@ export interface NotificationStore {
     horizon: bigint,
     rowsMax: number,
   ): Promise<readonly PageRow[]>;
+  /** Of each place, in their order, what follows it in commit order. */
+  following(places: readonly Place[]): Promise<readonly Following[]>;
   /** What is still there of `ids`. */
   contents(
     partnerId: PartnerId,

@@ -2,7 +2,8 @@ import type { Clock } from "../clock.ts";
 import { badFields, type FieldProblem, PaybellError } from "../errors.ts";
 import { lowestId, type NotificationId, newId, type PartnerId, readId } from "../ids.ts";
 import type { Partner } from "../partners/partner.ts";
-import { type PulledPage, pullPage, type Sealer } from "./notifications-pull.ts";
+import type { Arrivals, Patience } from "./arrivals.ts";
+import { type PulledPage, type PullOptions, pullPage, type Sealer } from "./notifications-pull.ts";
 import { sampleSale } from "./notifications-sample.ts";
 import type {
   KeyRange,
@@ -13,9 +14,15 @@ import type {
 } from "./notifications-store.ts";
 import { attemptView, type NotificationDetail, type NotificationSummary, summaryOf } from "./notifications-view.ts";
 
+export interface PatientPullOptions extends PullOptions {
+  /** How long an empty page may be kept back for what comes. Absent: not at all. */
+  readonly patience?: (Patience & { partnerNow(): Promise<Partner> }) | undefined;
+}
+
 export interface NotificationsParts {
   readonly store: NotificationStore;
   readonly seal: Sealer;
+  readonly arrivals: Pick<Arrivals, "wait" | "wrote">;
   readonly clock: Pick<Clock, "nowMs">;
   /** A UUID v4, for the reqId of a test. */
   readonly newReqId: () => string;
@@ -74,13 +81,17 @@ export class Notifications {
    * Everything ever made for the partner that retention still holds, in commit order, sealed as it would be sent now.
    *
    * @param options.limit items at most, up to 500; fewer when they come to more than 8 MiB
-   * @throws PaybellError `invalid_cursor`, `cursor_from_another_history`, `cursor_expired`
+   * @throws PaybellError `invalid_cursor`, `cursor_from_another_history`, `cursor_expired`; where it waits,
+   * `too_many_requests`, too
    */
-  pull(
-    partner: Partner,
-    options: { readonly after?: string | undefined; readonly limit: number },
-  ): Promise<PulledPage> {
-    return pullPage(this.#parts.store, this.#parts.seal, partner, options);
+  async pull(partner: Partner, { patience, ...options }: PatientPullOptions): Promise<PulledPage> {
+    const { store, seal, arrivals } = this.#parts;
+    const { page, end } = await pullPage(store, seal, partner, options);
+    if (patience === undefined || page.items.length > 0) return page;
+    if (!(await arrivals.wait(partner.id, end, patience))) return page;
+    // Keys and settings may be others by now, and the caller may be none of the partner's any more.
+    const asNow = await patience.partnerNow();
+    return (await pullPage(store, seal, asNow, { ...options, after: page.next })).page;
   }
 
   /** Undefined for an unknown id and for another partner's. */
@@ -158,12 +169,13 @@ export class Notifications {
 
   /** Sends a sample Sale to the registered URL: a notification like any other, without a transaction behind it. */
   async sendTest(partner: Partner): Promise<NotificationSummary> {
-    const { store, clock, newReqId, onDue } = this.#parts;
+    const { store, arrivals, clock, newReqId, onDue } = this.#parts;
     if (partner.settings.callBackUrl === null) throw new PaybellError("no_callback_url");
     const nowMs = clock.nowMs();
     const key: NotificationKey = { partnerId: partner.id, id: newId<"notification">() };
     const facts = sampleSale({ transactionId: newId(), reqId: newReqId(), at: new Date(nowMs) });
     await store.insertTest({ ...key, chainId: newId(), command: "SALE", content: JSON.stringify(facts) });
+    arrivals.wrote(partner.id);
     onDue(partner.id);
     return this.#summary(key);
   }

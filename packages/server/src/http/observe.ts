@@ -1,4 +1,4 @@
-import type { FastifyInstance } from "fastify";
+import type { FastifyInstance, FastifyRequest } from "fastify";
 import type { HttpParts } from "./parts.ts";
 
 /** Every answer names its request, is never cached, is counted, and at debug is a line of the log. */
@@ -10,11 +10,16 @@ export function observeRequests(app: FastifyInstance, { log, metrics }: Pick<Htt
     const { method, url: route = "none" } = request.routeOptions;
     const durationMs = reply.elapsedTime;
     metrics.requests.inc({ method: String(method ?? request.method), route, status: String(reply.statusCode) });
-    metrics.requestSeconds.observe({ route }, durationMs / 1000);
+    // How long nothing happened says nothing of how fast we are.
+    if (!mayWait(request)) metrics.requestSeconds.observe({ route }, durationMs / 1000);
     if (!log.isLevelEnabled("debug")) return;
     log.debug(
       { requestId: request.id, method: request.method, route, status: reply.statusCode, durationMs },
       "answered",
     );
   });
+}
+
+function mayWait({ query }: FastifyRequest): boolean {
+  return Object.hasOwn(Object(query), "wait");
 }

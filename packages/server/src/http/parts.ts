@@ -36,6 +36,8 @@ export interface HttpParts {
   >;
   readonly directory: Pick<PartnerDirectory, "findByApiKey" | "find">;
   readonly notifications: Pick<Notifications, "pull" | "find" | "search" | "redeliver" | "redeliverMany" | "sendTest">;
+  /** Nobody is kept waiting for a notification from now on. */
+  endWaits(): void;
   readonly endpoints: Pick<EndpointDesk, "list" | "close">;
   /** Whether the operator registered this device for the partner: its serial number is known to be no card number. */
   isRegisteredDevice(partnerId: PartnerId, deviceId: string): Promise<boolean>;

@@ -63,6 +63,10 @@ export function createHttp(parts: HttpParts): FastifyInstance {
   new Connections(parts.config.connectionsMax, parts).watch(app);
   if (parts.sandbox === true) app.addHook("onRequest", localOnly);
   endConnectionsOnClose(app);
+  app.addHook("preClose", (done) => {
+    parts.endWaits();
+    done();
+  });
   documentRoutes(app, apiVersion);
   // Each in a scope of its own, after the documents' plugin: it sees only routes that are added later.
   app.register((scope, _, done) => {

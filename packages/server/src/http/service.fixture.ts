@@ -48,10 +48,15 @@ export class TestService {
   state: PartnerState = "active";
   callingAddresses: readonly string[] = ["127.0.0.1/32"];
   done = true;
+  /** A pull that waits resolves the first, and is answered by the second. */
+  readonly waiting =
+    Promise.withResolvers<NonNullable<Parameters<HttpParts["notifications"]["pull"]>[1]["patience"]>>();
+  readonly arrived = Promise.withResolvers<void>();
   logged = "";
   health: Health = { ready: true, checks: { database: { ok: true, detail: "reachable" } } };
   readonly #transactions: Transaction[] = [];
   readonly #failures = new Map<string, unknown>();
+  readonly #waits = Promise.withResolvers<void>();
   #hold: () => Promise<void> = () => Promise.resolve();
   readonly #metrics = createMetrics();
   readonly #app: ReturnType<typeof createHttp>;
@@ -99,6 +104,7 @@ export class TestService {
         },
       },
       notifications: this.#notifications(),
+      endWaits: () => this.#waits.resolve(),
       endpoints: this.#endpoints(),
       health: async () => this.health,
       clock: systemClock,
@@ -227,8 +233,13 @@ export class TestService {
     return {
       pull: async (partner, options) => {
         this.#failIfTold("pull");
-        this.asked.push(["pull", partner.id, options]);
-        return { items: [], next: "cursor" };
+        const { patience, ...page } = options;
+        this.asked.push(["pull", partner.id, page]);
+        if (patience === undefined) return { items: [], next: "cursor" };
+        this.waiting.resolve(patience);
+        const gone = new Promise((resolve) => patience.signal.addEventListener("abort", resolve, { once: true }));
+        await Promise.race([gone, this.#waits.promise, this.arrived.promise]);
+        return { items: [], next: (await patience.partnerNow()).state };
       },
       find: async (id, partnerId) => {
         this.asked.push(["find", id, partnerId]);

@@ -2,12 +2,14 @@ import type { NotifiedCommand } from "@paybell/contract";
 import type { Pool } from "pg";
 import type { Position } from "../delivery/cursor.ts";
 import type {
+  Following,
   NotificationContent,
   NotificationState,
   NotificationStore,
   PageRow,
+  Place,
 } from "../delivery/notifications-store.ts";
-import type { NotificationId, PartnerId, TransactionId } from "../ids.ts";
+import { lowestId, type NotificationId, type PartnerId, type TransactionId } from "../ids.ts";
 import { queryAlongIndexes } from "./along-indexes.ts";
 
 // Statements of people have no name: each is planned with its values, so that it reads the days it needs and no others.
@@ -25,6 +27,18 @@ const page = `
   FROM notifications n
   WHERE n.partner_id = $1 AND (n.xid, n.id) > ($2::xid8, $3::uuid) AND n.xid < $4::xid8
   ORDER BY n.xid, n.id LIMIT $5`;
+
+// The first one after each place tells: where it is not settled, nothing behind it is shown either.
+const following = `
+  SELECT w.place::integer AS place, n.xid < pg_snapshot_xmin(pg_current_snapshot()) AS settled
+  FROM unnest($1::uuid[], $2::xid8[], $3::uuid[]) WITH ORDINALITY AS w (partner_id, xid, id, place)
+  CROSS JOIN LATERAL (
+    SELECT n.xid FROM notifications n
+    WHERE n.partner_id = w.partner_id AND (n.xid, n.id) > (w.xid, w.id) AND n.id >= $4::uuid
+    ORDER BY n.xid, n.id LIMIT 1) AS n`;
+
+/** An id is made when its notification is to be written; only an outage keeps it longer. */
+const writtenWithinMs = 86_400_000;
 
 const contents = `
   SELECT n.id, n.transaction_id, n.command, n.callback_url, n.created_at, n.content::text AS content,
@@ -98,6 +112,21 @@ export async function readPage(
     rowsMax,
   ]);
   return rows.map((row) => ({ id: row.id, xid: BigInt(row.xid), storedBytes: row.stored_bytes }));
+}
+
+/** Looks at the days of history alone in which what is written now has its ids: two of them, not a hundred. */
+export async function readFollowing(pool: Pool, places: readonly Place[]): Promise<readonly Following[]> {
+  const { rows } = await queryAlongIndexes<{ place: number; settled: boolean }>(pool, following, [
+    places.map(({ partnerId }) => partnerId),
+    places.map(({ after }) => String(after.xid)),
+    places.map(({ after }) => after.id),
+    lowestId(Date.now() - writtenWithinMs),
+  ]);
+  const settled = new Map(rows.map((row) => [row.place, row.settled]));
+  return places.map((_, index) => {
+    const isSettled = settled.get(index + 1);
+    return isSettled === undefined ? "nothing" : isSettled ? "settled" : "unsettled";
+  });
 }
 
 export async function readContents(

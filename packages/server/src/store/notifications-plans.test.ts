@@ -1,5 +1,7 @@
 import type { Pool, PoolClient, QueryConfig } from "pg";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { firstId } from "../delivery/cursor.ts";
+import type { Place } from "../delivery/notifications-store.ts";
 import { type NotificationId, newId } from "../ids.ts";
 import type { Partner } from "../partners/partner.ts";
 import { PostgresEvents } from "./events.ts";
@@ -136,6 +138,7 @@ describe.each(["when the tables looked empty", "of today"])("with statistics %s"
   test.each<[string, () => Promise<unknown>]>([
     ["a pulled page", () => bench.notifications.pull(partner, { limit: 100 })],
     ["a large pulled page", () => bench.notifications.pull(partner, { limit: 500 })],
+    ["what follows where somebody waits", () => bench.store.following(Array.from({ length: 500 }, () => beginning()))],
     ["one notification", () => bench.notifications.find(some, partner.id)],
     ["one notification, whose partner is not told", () => bench.notifications.find(some)],
     ["the newest of a partner", () => bench.notifications.search({ partnerId: partner.id, limit: 50 })],
@@ -162,6 +165,10 @@ describe.each(["when the tables looked empty", "of today"])("with statistics %s"
     expect(readingTooMuch()).toHaveLength(1);
   });
 });
+
+function beginning(): Place {
+  return { partnerId: partner.id, after: { xid: 0n, id: firstId } };
+}
 
 function anHourAgo(): string {
   return new Date(Date.now() - 3_600_000).toISOString();

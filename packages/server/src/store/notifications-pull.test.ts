@@ -1,9 +1,9 @@
 import { openAndVerify, webhookSignatureMatches } from "@paybell/contract";
 import fc from "fast-check";
 import type { PoolClient } from "pg";
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { type Cursor, writeCursor } from "../delivery/cursor.ts";
-import type { PulledPage } from "../delivery/notifications-pull.ts";
+import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
+import { type Cursor, readCursor, writeCursor } from "../delivery/cursor.ts";
+import { type PulledPage, pullPage } from "../delivery/notifications-pull.ts";
 import type { Partner } from "../partners/partner.ts";
 import { insertNotification, type NotificationBench, openBench, registerPartner } from "./notifications.fixture.ts";
 import { sampleFacts } from "./rows.fixture.ts";
@@ -202,6 +202,117 @@ describe("the pull of notifications", () => {
     await bench.pool.query("UPDATE notifications SET original_external_id = 'X-1' WHERE id = $1", [id]);
     const { items } = await pull();
     expect(items[0]?.headers["paybell-original-transaction"]).toBe(rows[0].id);
+  });
+});
+
+describe("a cursor that stands at the present", () => {
+  test("shows nothing that is there already, and everything that comes", async () => {
+    for (let i = 0; i < 3; i += 1) await insertNotification(bench.pool, partner.id);
+    const now = await pull("now");
+    expect(now.items).toEqual([]);
+    expect((await pull(now.next)).items).toEqual([]);
+    const later = await insertNotification(bench.pool, partner.id);
+    expect((await pullAll(10, now.next)).ids).toEqual([later]);
+  });
+
+  test("never skips what was under way then, though it was begun before what is settled", async () => {
+    const slow = await opened();
+    const a = await insertNotification(slow, partner.id);
+    const b = await insertNotification(bench.pool, partner.id);
+    const now = await pull("now");
+    expect(now.items).toEqual([]);
+    await ended(slow, "COMMIT");
+    expect((await pullAll(1, now.next)).ids).toEqual([a, b]);
+  });
+});
+
+describe("what follows a place", () => {
+  async function following(after: string): Promise<string | undefined> {
+    const history = await bench.store.history();
+    const { position } = readCursor(after, history);
+    const [found] = await bench.store.following([{ partnerId: partner.id, after: position }]);
+    return found;
+  }
+
+  test("is nothing, or settled, or not settled while something that began before it is under way", async () => {
+    const { next } = await pull("now");
+    expect(await following(next)).toBe("nothing");
+    await insertNotification(bench.pool, (await registerPartner(bench.pool)).id);
+    expect(await following(next)).toBe("nothing");
+    const slow = await opened();
+    await slow.query("SELECT pg_current_xact_id()");
+    await insertNotification(bench.pool, partner.id);
+    expect(await following(next)).toBe("unsettled");
+    await ended(slow, "ROLLBACK");
+    await settled();
+    expect(await following(next)).toBe("settled");
+  });
+
+  test("is told of each place by itself, in their order", async () => {
+    const other = await registerPartner(bench.pool);
+    const { end } = await pullPage(bench.store, () => Promise.reject(new Error("nothing is sealed")), partner, {
+      after: "now",
+      limit: 1,
+    });
+    await insertNotification(bench.pool, other.id);
+    await settled();
+    const places = [partner.id, other.id, partner.id].map((partnerId) => ({ partnerId, after: end }));
+    expect(await bench.store.following(places)).toEqual(["nothing", "settled", "nothing"]);
+    expect(await bench.store.following([])).toEqual([]);
+  });
+});
+
+describe("a pull that waits", () => {
+  function waiting(after: string): Promise<PulledPage> {
+    const patience = {
+      durationMs: 30_000,
+      signal: new AbortController().signal,
+      partnerNow: () => Promise.resolve(partner),
+    };
+    return bench.notifications.pull(partner, { after, limit: 10, patience });
+  }
+
+  test("is answered with what comes, by this instance or by another", async () => {
+    for (const tells of [true, false]) {
+      const { next } = await pull("now");
+      const page = waiting(next);
+      await vi.waitUntil(() => bench.arrivals.waiting === 1);
+      const id = await insertNotification(bench.pool, partner.id);
+      if (tells) bench.arrivals.wrote(partner.id);
+      expect((await page).items.map((item) => item.id)).toEqual([id]);
+    }
+  });
+
+  test("is answered with a test notification that the partner asks for", async () => {
+    partner = await registerPartner(bench.pool, { callBackUrl: "https://partner.example/ipn" });
+    const page = waiting("now");
+    await vi.waitUntil(() => bench.arrivals.waiting === 1);
+    const { id } = await bench.notifications.sendTest(partner);
+    expect((await page).items.map((item) => item.id)).toEqual([id]);
+  });
+
+  test("does not wait where there is something", async () => {
+    const { next } = await pull("now");
+    const id = await insertNotification(bench.pool, partner.id);
+    await settled();
+    expect((await waiting(next)).items.map((item) => item.id)).toEqual([id]);
+  });
+
+  test("is sealed with the keys that stand when it is answered", async () => {
+    const { next } = await pull("now");
+    const rotated = { ...partner, settings: { ...partner.settings, cipher: "jwe" as const } };
+    const page = bench.notifications.pull(partner, {
+      after: next,
+      limit: 10,
+      patience: {
+        durationMs: 30_000,
+        signal: new AbortController().signal,
+        partnerNow: () => Promise.resolve(rotated),
+      },
+    });
+    await vi.waitUntil(() => bench.arrivals.waiting === 1);
+    await insertNotification(bench.pool, partner.id);
+    expect((await page).items[0]?.data.split(".")).toHaveLength(5);
   });
 });
 

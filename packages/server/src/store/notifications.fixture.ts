@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { Pool, PoolClient } from "pg";
 import { createDatabase } from "../../../../test/support/database.ts";
+import { Arrivals } from "../delivery/arrivals.ts";
 import { Notifications } from "../delivery/notifications.ts";
 import { sealing } from "../delivery/notifications-pull.ts";
 import { type InstanceId, lowestId, type NotificationId, newId, type PartnerId, type TransactionId } from "../ids.ts";
@@ -16,6 +17,7 @@ export interface NotificationBench {
   readonly pool: Pool;
   readonly engine: Pool;
   readonly store: PostgresNotifications;
+  readonly arrivals: Arrivals;
   readonly notifications: Notifications;
   readonly partitions: Partitions;
   /** Partners that were told to have something due. */
@@ -33,8 +35,10 @@ export async function openBench(watch: (pool: Pool) => Pool = (pool) => pool): P
   await partitions.maintain();
   const store = new PostgresNotifications(watch(pool), partitions);
   const told: PartnerId[] = [];
+  const arrivals = new Arrivals({ store, waitingMax: 100 });
   const notifications = new Notifications({
     store,
+    arrivals,
     seal: sealing({ take: () => undefined }, clock),
     clock,
     newReqId: randomUUID,
@@ -44,7 +48,7 @@ export async function openBench(watch: (pool: Pool) => Pool = (pool) => pool): P
     await connections.close();
     await database.drop();
   };
-  return { pool, engine, store, notifications, partitions, told, close };
+  return { pool, engine, store, arrivals, notifications, partitions, told, close };
 }
 
 export async function registerPartner(pool: Pool, settings: Partial<PartnerSettings> = {}): Promise<Partner> {

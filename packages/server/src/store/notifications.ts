@@ -1,18 +1,20 @@
 import type { Pool } from "pg";
 import { firstId, type Position } from "../delivery/cursor.ts";
 import type {
+  Following,
   KeyRange,
   NotificationContent,
   NotificationKey,
   NotificationStanding,
   NotificationStore,
   PageRow,
+  Place,
   RecordedAttempt,
   Redelivered,
   TestNotification,
 } from "../delivery/notifications-store.ts";
 import type { NotificationId, PartnerId } from "../ids.ts";
-import { readContents, readHistory, readPage } from "./notifications-page.ts";
+import { readContents, readFollowing, readHistory, readPage } from "./notifications-page.ts";
 import { insertTestNotification, redeliverAll } from "./notifications-redeliver.ts";
 import { locateKey, lookUpKeys, readKeys } from "./notifications-search.ts";
 import { readAttempts, readStandings } from "./notifications-standing.ts";
@@ -39,6 +41,10 @@ export class PostgresNotifications implements NotificationStore {
     rowsMax: number,
   ): Promise<readonly PageRow[]> {
     return readPage(this.#pool, partnerId, after ?? { xid: 0n, id: firstId }, horizon, rowsMax);
+  }
+
+  following(places: readonly Place[]): Promise<readonly Following[]> {
+    return readFollowing(this.#pool, places);
   }
 
   contents(

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { PaybellError } from "../../errors.ts";
 import { detailSchema, pulledSchema, redeliveredSchema, searchSchema, summarySchema } from "../schemas/notification.ts";
-import { otherApiKey, TestService } from "../service.fixture.ts";
+import { apiKey, otherApiKey, TestService } from "../service.fixture.ts";
 
 let service: TestService;
 beforeEach(async () => {
@@ -23,6 +23,10 @@ describe("the partner's notifications", () => {
     ["limit=1.5", "limit", "invalid_value"],
     ["limit=many", "limit", "invalid_value"],
     ["limit=", "limit", "invalid_value"],
+    ["wait=0", "wait", "invalid_value"],
+    ["wait=", "wait", "invalid_value"],
+    ["wait=31", "wait", "invalid_value"],
+    ["wait=soon", "wait", "invalid_value"],
     ["cursor=x", "cursor", "unknown_field"],
     [`after=${"x".repeat(513)}`, "after", "too_long"],
   ])("?%s is refused", async (query, field, code) => {
@@ -30,10 +34,57 @@ describe("the partner's notifications", () => {
     expect(answer).toMatchObject({ status: 400, body: { errors: [{ field, code }] } });
   });
 
+  test("one that waits is answered when something has come, as whoever calls then may see it", async () => {
+    const answer = service.call("GET", "/v1/notifications?after=now&wait=30");
+    expect(await service.waiting.promise).toMatchObject({ durationMs: 30_000 });
+    service.state = "paused";
+    service.arrived.resolve();
+    expect(await answer).toMatchObject({ status: 200, body: { next: "paused" } });
+  });
+
+  test("one that waits is refused when its key was taken back meanwhile", async () => {
+    const answer = service.call("GET", "/v1/notifications?wait=30");
+    await service.waiting.promise;
+    service.state = "disabled";
+    service.arrived.resolve();
+    expect(await answer).toMatchObject({ status: 403, body: { code: "partner_disabled" } });
+  });
+
+  test("one that waits ends when its caller goes away", async () => {
+    const caller = new AbortController();
+    const url = `http://127.0.0.1:${service.port}/v1/notifications?wait=30`;
+    const answer = fetch(url, { headers: { authorization: `Bearer ${apiKey}` }, signal: caller.signal });
+    const { signal } = await service.waiting.promise;
+    const gone = new Promise((resolve) => signal.addEventListener("abort", resolve));
+    caller.abort();
+    await expect(answer).rejects.toThrow();
+    await gone;
+  });
+
+  test("one that waits is answered at once when the service stops, and holds nothing up", async () => {
+    const answer = service.call("GET", "/v1/notifications?wait=30");
+    await service.waiting.promise;
+    const closed = service.close();
+    const { status, headers } = await answer;
+    expect({ status, connection: headers.get("connection") }).toEqual({ status: 200, connection: "close" });
+    await closed;
+  });
+
+  test("how long one waits is no time that the service took", async () => {
+    service.arrived.resolve();
+    await service.call("GET", "/v1/notifications?wait=1");
+    await service.call("GET", "/v1/notifications/x");
+    const { text } = await service.call("GET", "/metrics");
+    expect(text).toContain('paybell_http_request_seconds_count{route="/v1/notifications/:id"} 1');
+    expect(text).not.toContain('paybell_http_request_seconds_count{route="/v1/notifications"}');
+    expect(text).toContain('paybell_http_requests_total{method="GET",route="/v1/notifications",status="200"} 1');
+  });
+
   test.each([
     ["invalid_cursor", 400],
     ["cursor_from_another_history", 409],
     ["cursor_expired", 410],
+    ["too_many_requests", 429],
   ] as const)("%s is %i", async (code, status) => {
     service.fails("pull", new PaybellError(code));
     expect(await service.call("GET", "/v1/notifications?after=x")).toMatchObject({ status, body: { code } });

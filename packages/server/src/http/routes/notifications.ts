@@ -1,3 +1,4 @@
+import type { FastifyReply, FastifyRequest } from "fastify";
 import { z } from "zod";
 import { PaybellError } from "../../errors.ts";
 import { type NotificationId, readId } from "../../ids.ts";
@@ -10,6 +11,17 @@ const params = z.object({ id: described(z.string(), "The notification's id, as i
 
 /** The partner's own notifications: pull, look up, send once more, test. */
 export function notificationRoutes({ app, parts, callers }: PartnerRoutes): void {
+  /** Whether whoever waits is still there, and who that is once the wait is over. */
+  const presence = (request: FastifyRequest, reply: FastifyReply) => {
+    const gone = new AbortController();
+    reply.raw.once("close", () => gone.abort());
+    const partnerNow = async () => {
+      await callers.authenticate(request);
+      return callers.partner(request);
+    };
+    return { signal: gone.signal, partnerNow };
+  };
+
   app.get(
     "/v1/notifications",
     {
@@ -19,20 +31,25 @@ export function notificationRoutes({ app, parts, callers }: PartnerRoutes): void
         summary: "Fetch what was missed",
         description:
           "Everything ever created for you that is still kept, in commit order, sealed as it would be sent now. " +
-          "Go on from `next`: nothing is skipped. Deduplicate by the IPN's id.",
+          "Go on from `next`: nothing is skipped. Deduplicate by the IPN's id. With `wait` an empty page is answered " +
+          "as soon as there is something, or when the time is over; as many requests may wait as the service " +
+          "allows, and one more is refused.",
         querystring: pullQuery,
         response: responses(
           { 200: { schema: pulledSchema, description: "A page; empty at the end" } },
           ...partnerErrors,
           ...queryErrors,
+          "too_many_requests",
           "invalid_cursor",
           "cursor_from_another_history",
           "cursor_expired",
         ),
       },
     },
-    async (request) => {
-      return await parts.notifications.pull(callers.partner(request), request.query);
+    async (request, reply) => {
+      const { wait, ...page } = request.query;
+      const patience = wait === undefined ? undefined : { durationMs: wait * 1_000, ...presence(request, reply) };
+      return await parts.notifications.pull(callers.partner(request), { ...page, patience });
     },
   );
   app.get(

@@ -74,8 +74,15 @@ const moment = described(
 );
 
 export const pullQuery = z.strictObject({
-  after: described(z.string().max(512), "`next` of the page before; left out: from the beginning").optional(),
+  after: described(
+    z.string().max(512),
+    "`next` of the page before; `now`: nothing that is there already; left out: from the beginning",
+  ).optional(),
   limit,
+  wait: described(
+    z.coerce.number().int().min(1).max(30),
+    "Seconds for which an empty page is kept back: it is answered as soon as there is something",
+  ).optional(),
 });
 
 export const searchQuery = z.strictObject({

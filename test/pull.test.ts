@@ -1,0 +1,104 @@
+import { randomBytes } from "node:crypto";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { sale } from "./support/commands.ts";
+import { createDatabase, type TestDatabase } from "./support/database.ts";
+import { eventually, startTestService, type TestPartner, type TestService } from "./support/service.ts";
+
+let database: TestDatabase;
+let service: TestService;
+let other: TestService;
+let partner: TestPartner;
+const masterKey = randomBytes(32);
+
+beforeAll(async () => {
+  database = await createDatabase();
+  [service, other] = await Promise.all([
+    startTestService({ database, masterKey }),
+    startTestService({ database, masterKey }),
+  ]);
+  partner = await service.register();
+});
+
+afterAll(async () => {
+  await Promise.all([service.stop(), other.stop()]);
+  await database.drop();
+});
+
+interface Page {
+  readonly items: readonly { readonly id: string }[];
+  readonly next: string;
+}
+
+async function pull(of: TestService, query: string, key = partner.secrets.apiKey): Promise<{ status: number } & Page> {
+  const url = `${of.baseUrl}/v1/notifications?${query}`;
+  const response = await fetch(url, { headers: { authorization: `Bearer ${key}` } });
+  return { status: response.status, ...((await response.json()) as Page) };
+}
+
+async function waiting(of: TestService, count: number): Promise<void> {
+  await eventually(`${count} to wait`, async () => {
+    const text = await (await fetch(`${of.baseUrl}/metrics`)).text();
+    return text.includes(`paybell_pulls_waiting ${count}\n`) ? true : undefined;
+  });
+}
+
+async function notified(): Promise<string> {
+  const { status, text, body } = await partner.run(sale());
+  expect(status, text).toBe(200);
+  return (body["notification"] as { id: string }).id;
+}
+
+test("whoever waits from now on gets the next notification, whichever instance they wait at", async () => {
+  await notified();
+  for (const instance of [service, other]) {
+    const page = pull(instance, "after=now&wait=30");
+    await waiting(instance, 1);
+    const id = await notified();
+    expect((await page).items.map((item) => item.id)).toEqual([id]);
+    await waiting(instance, 0);
+  }
+});
+
+test("going on from each page, nothing is skipped and nothing shown twice", async () => {
+  let { next } = await pull(service, "after=now");
+  const made = Promise.all(Array.from({ length: 40 }, notified));
+  const seen: string[] = [];
+  while (seen.length < 40) {
+    const page = await pull(service, `after=${next}&wait=30&limit=7`);
+    expect(page.items.length).toBeGreaterThan(0);
+    seen.push(...page.items.map(({ id }) => id));
+    next = page.next;
+  }
+  expect(seen.toSorted()).toEqual((await made).toSorted());
+});
+
+test("an empty page comes when the time is over", async () => {
+  const { status, items, next } = await pull(service, "after=now&wait=1");
+  expect({ status, items, next: next.length }).toEqual({ status: 200, items: [], next: 64 });
+});
+
+test("one partner waits sixteen times at most, and keeps nobody else from it", async () => {
+  const crowd = Array.from({ length: 16 }, () => pull(service, "after=now&wait=30"));
+  await waiting(service, 16);
+  const refused = await fetch(`${service.baseUrl}/v1/notifications?after=now&wait=30`, {
+    headers: { authorization: `Bearer ${partner.secrets.apiKey}` },
+  });
+  expect([refused.status, refused.headers.get("retry-after")]).toEqual([429, "5"]);
+  expect(await refused.json()).toMatchObject({ code: "too_many_requests", detail: expect.stringContaining("16") });
+  const neighbour = await service.register();
+  expect((await pull(service, "after=now&wait=1", neighbour.secrets.apiKey)).status).toBe(200);
+  const id = await notified();
+  for (const { items } of await Promise.all(crowd)) expect(items.map((item) => item.id)).toEqual([id]);
+});
+
+test("a stop answers whoever waits, with the cursor to go on from, and is not held up", async () => {
+  const third = await startTestService({ database, masterKey });
+  const page = pull(third, "after=now&wait=30");
+  await waiting(third, 1);
+  const stopped = third.stop();
+  const { status, items, next } = await page;
+  expect({ status, items }).toEqual({ status: 200, items: [] });
+  await stopped;
+  const id = await notified();
+  expect((await pull(service, `after=${next}&wait=30`)).items.map((item) => item.id)).toEqual([id]);
+});
