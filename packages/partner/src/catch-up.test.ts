@@ -10,16 +10,19 @@ import { type Sample, sampleIpn, sampleKeys } from "./testing.ts";
 const samples = Array.from({ length: 5 }, () => sampleIpn());
 
 /** A history of samples, whose cursor is the number of those that were seen. */
-function historyOf(all: readonly Sample[], asked: (string | undefined)[] = []) {
+function historyOf(all: readonly Sample[], asked: (string | undefined)[] = [], waited: (number | undefined)[] = []) {
   return {
     pullNotifications: async ({
       after,
       limit = 100,
+      wait,
     }: {
       after?: string | undefined;
       limit?: number | undefined;
+      wait?: number | undefined;
     } = {}) => {
       asked.push(after);
+      waited.push(wait);
       const from = Number(after ?? 0);
       const items = all.slice(from, from + limit).map(({ body, headers }) => ({
         id: headers["webhook-id"] ?? "",
@@ -34,6 +37,7 @@ function historyOf(all: readonly Sample[], asked: (string | undefined)[] = []) {
   };
 }
 
+const aProblem = { type: "urn:paybell:error:x", title: "T", remedy: "R", instance: "urn:uuid:x" };
 const paybell = receiver(sampleKeys);
 const idsOf = (all: readonly Sample[]) => all.map(({ received }) => received.ipn.id);
 
@@ -68,6 +72,15 @@ describe("catching up", () => {
     const end = await catchUp(historyOf(samples, asked), "5", paybell).next();
     expect(end).toEqual({ done: true, value: "5" });
     expect(asked).toEqual(["5"]);
+  });
+
+  it("has the service wait for what comes, where that is wanted", async () => {
+    const waited: (number | undefined)[] = [];
+    const caught = catchUp(historyOf(samples, [], waited), "4", paybell, { waitSeconds: 30 });
+    expect(await caught.next()).toMatchObject({ done: false, value: { cursor: "5" } });
+    expect(await caught.next()).toEqual({ done: true, value: "5" });
+    await catchUp(historyOf(samples, [], waited), "5", paybell).next();
+    expect(waited).toEqual([30, 30, undefined]);
   });
 
   it("asks for no page before it is wanted", async () => {
@@ -106,13 +119,16 @@ describe("catching up", () => {
     ["cursor_from_another_history", 409],
     ["cursor_expired", 410],
   ] as const)("says what to do about %s", async (code, status) => {
-    const refusing = { pullNotifications: () => Promise.reject(new ApiError(code, `${code}: D`, "R", { status })) };
+    const problem = { ...aProblem, code, detail: "It was refused.", status };
+    const refusal = new ApiError(code, `${code}: It was refused.`, "R", { status, problem });
+    const refusing = { pullNotifications: () => Promise.reject(refusal) };
     const error = await catchUp(refusing, "x", paybell)
       .next()
       .catch((one: unknown) => one as CursorRefused);
     expect(error).toBeInstanceOf(CursorRefused);
     expect(error).toBeInstanceOf(PaybellError);
     expect(error).toMatchObject({ code, remedy: expect.stringMatching(/begin again/i) });
+    expect((error as CursorRefused).message).toMatch(/^It was refused\. \w.*\.$/);
   });
 
   it("passes on every other failure as it is", async () => {

@@ -27,7 +27,7 @@ export class CursorRefused extends PaybellError {
   readonly remedy: string;
 
   constructor(code: CursorProblem, cause: ApiError) {
-    super(`${cause.message} ${remedies[code]}`, { cause });
+    super(`${cause.problem?.detail ?? cause.message} ${remedies[code]}`, { cause });
     this.code = code;
     this.remedy = remedies[code];
   }
@@ -39,9 +39,9 @@ export class CursorRefused extends PaybellError {
 
 /**
  * Everything that followed a cursor, in commit order, however it was delivered: give each to what `deduplicate` made.
- * Ends when nothing is left; returns the cursor to go on from.
+ * Ends when nothing is left, and with `waitSeconds` nothing has come for so long; returns the cursor to go on from.
  *
- * @param cursor the last one stored; without one, from the oldest that is kept
+ * @param cursor the last one stored; without one, from the oldest that is kept; `now`: what comes from now on
  * @throws CursorRefused, ApiError, and IpnRefused of the receiver: then nothing of its page was yielded
  */
 export async function* catchUp(
@@ -51,13 +51,15 @@ export async function* catchUp(
   options: {
     /** Notifications of a page, 1 to 500; default 100. */
     readonly pageMax?: number;
+    /** Seconds to wait for what comes once nothing is left, 1 to 30; default: none. */
+    readonly waitSeconds?: number;
     readonly signal?: AbortSignal;
   } = {},
 ): AsyncGenerator<CaughtUp, string> {
-  const { pageMax: limit = 100, ...how } = options;
+  const { pageMax: limit = 100, waitSeconds: wait, ...how } = options;
   let after = cursor ?? undefined;
   for (;;) {
-    const page = await client.pullNotifications({ after, limit }, how).catch(refuseCursor);
+    const page = await client.pullNotifications({ after, limit, wait }, how).catch(refuseCursor);
     // At once, whatever the caller takes for each: the headers are fresh now.
     const all = page.items.map(({ data, headers }) => receiver.open(JSON.stringify({ data }), headers));
     for (const [index, received] of all.entries()) {
