@@ -1,95 +1,19 @@
-import { type ChildProcess, execFile, spawn } from "node:child_process";
-import { once } from "node:events";
+import { execFile } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
-import { createInterface } from "node:readline";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { freePort } from "./support/instance.ts";
-import { patternOf, type Step, stepsOf } from "./support/tutorial.ts";
+import { patternOf } from "./support/shown.ts";
+import { Terminal } from "./support/terminal.ts";
+import { type Step, stepsOf } from "./support/tutorial.ts";
 
 const execute = promisify(execFile);
 const root = join(import.meta.dirname, "..");
 const path = "docs/partner/tutorial.md";
 const steps = stepsOf({ path, text: readFileSync(join(root, path), "utf8") });
-
-/** One of the reader's terminals: what runs in it, and what it has shown that no step has asked for yet. */
-class Terminal {
-  cwd: string;
-  readonly #lines: string[] = [];
-  readonly #listeners = new Set<() => void>();
-  #running: ChildProcess | undefined;
-
-  constructor(cwd: string) {
-    this.cwd = cwd;
-  }
-
-  get output(): string {
-    return this.#lines.join("\n");
-  }
-
-  start(script: string): Promise<number | null> {
-    const after = `trap 'pwd > "${this.cwd}/.cwd"' EXIT\n`;
-    // A process group of its own, so that Ctrl-C reaches what the shell started, and nobody else.
-    const child = spawn("bash", ["-euo", "pipefail", "-c", after + script], {
-      cwd: this.cwd,
-      detached: true,
-      stdio: ["ignore", "pipe", "pipe"],
-    });
-    this.#running = child;
-    for (const stream of [child.stdout, child.stderr]) {
-      createInterface(stream).on("line", (line) => {
-        this.#lines.push(line);
-        for (const listener of this.#listeners) listener();
-      });
-    }
-    return once(child, "close").then(([code]) => {
-      this.#running = undefined;
-      for (const listener of this.#listeners) listener();
-      return code as number | null;
-    });
-  }
-
-  async run(script: string): Promise<void> {
-    const from = this.cwd;
-    const code = await this.start(script);
-    expect(code, this.output).toBe(0);
-    this.cwd = readFileSync(join(from, ".cwd"), "utf8").trim();
-  }
-
-  /** Waits until it has shown a line like this one, after those that were asked for before. */
-  shows(line: string): Promise<void> {
-    const pattern = patternOf(line);
-    return new Promise((resolve, reject) => {
-      let late = false;
-      const look = () => {
-        const index = this.#lines.findIndex((shown) => pattern.test(shown));
-        if (index === -1 && this.#running !== undefined && !late) return;
-        clearTimeout(limit);
-        this.#listeners.delete(look);
-        if (index === -1) return reject(new Error(`it never showed "${line}", but:\n${this.output}`));
-        this.#lines.splice(0, index + 1);
-        resolve();
-      };
-      const limit = setTimeout(() => {
-        late = true;
-        look();
-      }, 40_000);
-      this.#listeners.add(look);
-      look();
-    });
-  }
-
-  async interrupt(): Promise<void> {
-    const child = this.#running;
-    if (child?.pid === undefined) return;
-    const closed = once(child, "close");
-    process.kill(-child.pid, "SIGINT");
-    await closed;
-  }
-}
 
 let folder = "";
 let ports: readonly (readonly [written: string, free: string])[] = [];

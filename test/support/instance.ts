@@ -1,7 +1,8 @@
 import { type ChildProcess, spawn } from "node:child_process";
+import { randomInt } from "node:crypto";
 import { once } from "node:events";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { type AddressInfo, createServer } from "node:net";
+import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -73,13 +74,27 @@ export async function spawnInstance(options: InstanceOptions): Promise<Instance>
   return { ...child, ...serviceClient(baseUrl), exited };
 }
 
-/** Free a moment ago. */
+/**
+ * A port that nobody takes until it is listened at. It lies below those that a system gives to connections and to who
+ * listens at port 0, and was free a moment ago; each of vitest's processes draws from ports of its own.
+ */
 export async function freePort(): Promise<number> {
+  const first = 10_000 + (Number(process.env["VITEST_POOL_ID"] ?? 0) % 100) * 200;
+  for (;;) {
+    const port = first + randomInt(200);
+    if (await isFree(port)) return port;
+  }
+}
+
+async function isFree(port: number): Promise<boolean> {
   const server = createServer();
-  await once(server.listen(0, "127.0.0.1"), "listening");
-  const { port } = server.address() as AddressInfo;
+  try {
+    await once(server.listen(port, "127.0.0.1"), "listening");
+  } catch {
+    return false;
+  }
   await once(server.close(), "close");
-  return port;
+  return true;
 }
 
 function spawnNode(args: readonly string[], env: NodeJS.ProcessEnv): SpokenProcess {

@@ -1,0 +1,49 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
+import { watch } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { Terminal } from "./terminal.ts";
+
+let folder: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "paybell-terminal-"));
+});
+afterEach(() => rmSync(folder, { recursive: true }));
+
+test("runs what comes next where the last script ended, and tells what failed", async () => {
+  const terminal = new Terminal(folder);
+  await terminal.run("mkdir below && cd below");
+  await expect(terminal.run("pwd; false")).rejects.toThrow(`it ended with 1:\n${folder}/below`);
+});
+
+test("shows lines as they come, and ends at Ctrl-C", async () => {
+  const terminal = new Terminal(folder);
+  const ended = terminal.start("bash -c 'echo ready in 1.0 s; exec sleep 600'");
+  await terminal.shows("ready in 2.5 s");
+  await terminal.interrupt();
+  expect(await ended).not.toBe(0);
+  await expect(terminal.shows("ready in 2.5 s")).rejects.toThrow("it never showed");
+});
+
+test("leaves nothing behind when the process of its test is killed", async () => {
+  // At SIGINT it ends in its own way, as the sandbox does, and by nothing else.
+  const script = `trap 'echo ended > "${folder}/ended"; exit' INT; echo runs; while true; do sleep 0.1; done`;
+  const program = `import { Terminal } from ${JSON.stringify(join(import.meta.dirname, "terminal.ts"))};
+    const terminal = new Terminal(${JSON.stringify(folder)});
+    void terminal.start(${JSON.stringify(script)});
+    await terminal.shows("runs");
+    process.stdout.write("seen\\n");`;
+  const child = spawn(process.execPath, ["--input-type=module", "--eval", program], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  await once(createInterface(child.stdout), "line");
+  const changes = watch(folder);
+
+  child.kill("SIGKILL");
+
+  for await (const { filename } of changes) if (filename === "ended") break;
+});
