@@ -45,10 +45,13 @@ test("refuses exactly what the fixture does wrong, each rule at least once", () 
     [
       ".npmrc:3",
       ".npmrc:4",
+      "GUIDE.md:7",
+      "README.md:12",
       "README.md:10",
       "README.md:16",
       "README.md:6",
       "README.md:7",
+      ...[13, 17, 23, 29, 35, 47, 53, 65].map((line) => `docs/blocks.md:${line}`),
       "package-lock.json:7",
       `${server}/broad.ts:1`,
       `${server}/long.test.ts:1`,

@@ -1,7 +1,9 @@
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
+import { readFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
+import { join } from "node:path";
 import { webhookKey, webhookSignatureMatches } from "@paybell/contract";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { reportedSale, sale } from "./support/commands.ts";
@@ -92,6 +94,7 @@ describe.concurrent("a notification", () => {
 
     const alert = await eventually("the alert", async () => alerts.find(({ body: text }) => text.includes(id)));
     expect(JSON.parse(alert.body)).toMatchObject({ kind: "parked", partnerId: partner.id, subjectId: id });
+    expect(namesIn(JSON.parse(alert.body))).toEqual(namesIn(await shownAlert()));
     const header = (name: string) => String(alert.headers[name]);
     const key = webhookKey(alertSecret);
     const [alertId, timestamp] = [header("webhook-id"), header("webhook-timestamp")];
@@ -164,3 +167,15 @@ describe.concurrent("a notification", () => {
     await slow.server.close();
   });
 });
+
+/** The alert of docs/operator/monitoring.md. */
+async function shownAlert(): Promise<object> {
+  const page = await readFile(join(import.meta.dirname, "../docs/operator/monitoring.md"), "utf8");
+  return JSON.parse(/```json\n(.*?)```/s.exec(page)?.[1] ?? "");
+}
+
+function namesIn(value: object): object {
+  return Object.entries(value)
+    .map(([name, one]) => (typeof one === "object" && one !== null ? [name, namesIn(one)] : [name]))
+    .sort();
+}

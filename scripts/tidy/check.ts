@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { isTypeScript, listTree } from "../sources/files.ts";
 import type { Report } from "../sources/finding.ts";
 import { withSources } from "../sources/program.ts";
+import { BLOCK_RULES } from "./blocks.ts";
 import { LINK_RULES } from "./links.ts";
 import { REGISTRY_RULES } from "./registry.ts";
 import type { Rule } from "./rule.ts";
@@ -10,7 +11,14 @@ import { SIZE_RULES } from "./size.ts";
 import { SKIP_RULES } from "./skipped.ts";
 import { WORD_RULES } from "./words.ts";
 
-export const RULES: readonly Rule[] = [...SIZE_RULES, ...WORD_RULES, ...SKIP_RULES, ...REGISTRY_RULES, ...LINK_RULES];
+export const RULES: readonly Rule[] = [
+  ...SIZE_RULES,
+  ...WORD_RULES,
+  ...SKIP_RULES,
+  ...REGISTRY_RULES,
+  ...LINK_RULES,
+  ...BLOCK_RULES,
+];
 
 const TEXTS = /\.(?:md|sql|json|jsonc|ya?ml|sh|js|mjs|cjs|css|html)$|(?:^|\/)(?:\.npmrc|\.ci\/run)$/;
 

@@ -114,6 +114,24 @@ describe("paybell certify", () => {
 });
 
 describe("its page", () => {
+  it("shows the report of an endpoint that stores an IPN twice", async () => {
+    const shown = /```text\n(FAIL .*?)\n```/s.exec(await page)?.[1] ?? "";
+    const [first = "", second = ""] = [...shown.matchAll(/came {6}\d+ after \d+ ms: (.*)/g)].map(([, body]) => body);
+    const answers = [
+      [200, first],
+      [500, second],
+    ] as const;
+    let posts = 0;
+    const wrong = await startEndpoint(() => (request, response) => {
+      const [status, body] = answers[posts] ?? [500, ""];
+      posts += 1;
+      request.resume().on("end", () => response.writeHead(status).end(body));
+    });
+    const { stdout } = await certify([wrong.url.href, "--only", "duplicate"]).finally(wrong.close);
+    const comparable = (text: string) => text.replaceAll(/\d+ (ms|bytes)/g, "<n> $1");
+    expect(comparable(stdout)).toContain(comparable(shown));
+  });
+
   const page = readFile(join(import.meta.dirname, "../../docs/partner/certify.md"), "utf8");
   const rows = (markdown: string, heading: string) => {
     const [, section = ""] = markdown.split(`## ${heading}\n`);

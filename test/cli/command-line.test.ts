@@ -274,6 +274,16 @@ describe("the process", () => {
     expect(JSON.parse(check.output())).toMatchObject({ findings: expect.any(Array) });
   });
 
+  test("checks as the guide to production shows, but for a database and egress addresses", async () => {
+    const env = { PAYBELL_HOME: line.folder, PAYBELL_MASTER_KEY: Buffer.alloc(32, 7).toString("base64") };
+    const check = spawnPaybell(["check"], { ...env, PAYBELL_EGRESS_ADDRESSES: "198.51.100.7" });
+    expect(await check.exited, check.output()).toBe(0);
+    const guide = readFileSync(join(import.meta.dirname, "../../docs/operator/production.md"), "utf8");
+    const shown = /```text\n(ok .*?)\n```/s.exec(guide)?.[1] ?? "";
+    const comparable = (text: string) => text.trim().replaceAll(/\d+(?:\.\d+)?/g, "<n>");
+    expect(comparable(check.output())).toBe(comparable(shown));
+  });
+
   /** A server of the test's own; `asked` resolves with the first request. */
   async function startServer(answer: (path: string) => object | undefined) {
     const asked = Promise.withResolvers<void>();

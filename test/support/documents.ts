@@ -1,71 +1,82 @@
 import { readdir, readFile } from "node:fs/promises";
 import { join, relative } from "node:path";
+import { type Block, blocksOf, walkthroughs } from "../../scripts/sources/blocks.ts";
 
-/** One example of a document that is run: `<!-- run -->`, then a fence, then perhaps what it answers. */
-export interface Example {
-  /** Where its fence begins, as README.md:48. */
-  readonly place: string;
-  readonly language: "sh" | "js";
-  readonly code: string;
-  /** The block of the answer that follows directly, with nothing but empty lines between. */
-  readonly answer: { readonly language: "json" | "text"; readonly text: string } | undefined;
+/**
+ * One example of a document, by the mark above it. `place` is where its fence begins, as README.md:48.
+ *
+ * - `run`: runs to its end, and answers what follows it directly;
+ * - `start`: goes on until the document ends;
+ * - `show`: what the one that goes on shows, or the sandbox;
+ * - `write`: a file that later examples use;
+ * - `quote`: stands in that file of the repository, word by word.
+ */
+export type Example = { readonly place: string; readonly text: string } & (
+  | { readonly does: "run"; readonly language: "sh" | "js"; readonly answer: Answer | undefined }
+  | { readonly does: "start" }
+  | { readonly does: "show"; readonly by: "it" | "the sandbox" }
+  | { readonly does: "write"; readonly file: string }
+  | { readonly does: "quote"; readonly from: string }
+);
+
+export interface Answer {
+  readonly language: "json" | "text";
+  readonly text: string;
 }
 
-const mark = "<!-- run -->";
+interface Document {
+  readonly path: string;
+  readonly text: string;
+}
 
-/** README.md, and every document below docs, with their paths from the root. */
-export async function readDocuments(root: string): Promise<readonly { path: string; text: string }[]> {
-  const below = await readdir(join(root, "docs"), { recursive: true, withFileTypes: true }).catch(() => []);
+/** README.md, and every document below docs but the walkthroughs, with their paths from the root. */
+export async function readDocuments(root: string): Promise<readonly Document[]> {
+  const below = await readdir(join(root, "docs"), { recursive: true, withFileTypes: true });
   const names = below
     .filter((entry) => entry.isFile() && entry.name.endsWith(".md"))
     .map((entry) => relative(root, join(entry.parentPath, entry.name)));
-  const paths = ["README.md", ...names.sort()];
-  const texts = await Promise.all(paths.map((path) => readFile(join(root, path), "utf8").catch(() => "")));
-  return paths.map((path, index) => ({ path, text: texts[index] ?? "" }));
+  const paths = ["README.md", ...names.sort()].filter((path) => !walkthroughs.includes(path));
+  return Promise.all(paths.map(async (path) => ({ path, text: await readFile(join(root, path), "utf8") })));
 }
 
 /**
- * The examples of a document that are marked to be run, in their order.
+ * The examples of a document that test/examples.test.ts runs or compares, in their order.
  *
- * @throws when a mark stands before anything else than a fence of sh or js: it would run nothing, and nobody would know
+ * @throws for a mark of this kind before a block that cannot be run so, or before none: nobody would know
  */
-export function examplesOf({ path, text }: { readonly path: string; readonly text: string }): readonly Example[] {
-  const lines = text.split("\n");
-  const examples: Example[] = [];
-  for (const [index, line] of lines.entries()) {
-    if (line.trim() !== mark) continue;
-    const fence = fenceAfter(lines, index + 1);
-    const place = `${path}:${index + 1}`;
-    if (fence === undefined || (fence.language !== "sh" && fence.language !== "js")) {
-      throw new Error(`${place}: after ${mark} there must be a fence of sh or js`);
-    }
-    const { language, text: code, end } = fence;
-    const answer = fenceAfter(lines, end + 1);
-    const answers = answer?.language === "json" || answer?.language === "text";
-    examples.push({
-      place,
-      language,
-      code,
-      answer: answers ? { language: answer.language as "json" | "text", text: answer.text } : undefined,
-    });
+export function examplesOf({ path, text }: Document): readonly Example[] {
+  const blocks = blocksOf(text);
+  const marks = text.split("\n").filter((line) => /^<!-- run/.test(line)).length;
+  if (marks > blocks.filter(({ mark }) => mark?.startsWith("run")).length) {
+    throw new Error(`${path}: a mark stands before no block`);
   }
-  return examples;
+  return blocks.flatMap((block, index) => {
+    const example = exampleOf(block, blocks[index + 1], path);
+    return example === undefined ? [] : [example];
+  });
 }
 
-interface Fence {
-  readonly language: string;
-  readonly text: string;
-  /** The index of its last line. */
-  readonly end: number;
+function exampleOf(block: Block, next: Block | undefined, path: string): Example | undefined {
+  const { mark = "", language, text } = block;
+  const at = { place: `${path}:${block.line}`, text };
+  const [, file] = /^file (\S+)$/.exec(mark) ?? [];
+  if (file !== undefined) return { ...at, does: "write", file };
+  const [, from] = /^from (\S+)$/.exec(mark) ?? [];
+  if (from !== undefined) return { ...at, does: "quote", from };
+  const [, by] = /^(it|the sandbox) shows$/.exec(mark) ?? [];
+  if (by === "it" || by === "the sandbox") return { ...at, does: "show", by };
+  if (mark === "run, goes on" && language === "sh") return { ...at, does: "start" };
+  if (mark === "run" && (language === "sh" || language === "js")) {
+    return { ...at, does: "run", language, answer: answerOf(next) };
+  }
+  if (mark.startsWith("run")) throw new Error(`${at.place}: a block of ${language} is not run as "${mark}" says`);
+  return undefined;
 }
 
-function fenceAfter(lines: readonly string[], from: number): Fence | undefined {
-  let start = from;
-  while (lines[start]?.trim() === "") start += 1;
-  const language = /^```(\w+)$/.exec(lines[start] ?? "")?.[1];
-  const end = lines.indexOf("```", start + 1);
-  if (language === undefined || end === -1) return undefined;
-  return { language, text: lines.slice(start + 1, end).join("\n"), end };
+function answerOf(next: Block | undefined): Answer | undefined {
+  if (next === undefined || !next.follows || next.mark !== undefined) return undefined;
+  const { language, text } = next;
+  return language === "json" || language === "text" ? { language, text } : undefined;
 }
 
 /**
@@ -80,6 +91,7 @@ function normalised(answer: string): string {
     .replaceAll(/("approveCode": ")[0-9A-Z]{6}"/g, '$1<code>"')
     .replaceAll(/("refId": ")\d{12}"/g, '$1<reference>"')
     .replaceAll(/("(?:traceNo|invoiceNo|batchNo)": ")\d{6}"/g, '$1<number>"')
+    .replaceAll(/("probes": )\d+/g, "$1<number>")
     .replaceAll(/("durationMs": )[\d.]+/g, "$1<duration>")
     .replaceAll(/("state": ")(?:pending|accepted)"/g, '$1<state>"')
     .replaceAll(/(127\.0\.0\.1|localhost):\d+/g, "$1:<port>")

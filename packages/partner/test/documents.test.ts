@@ -1,19 +1,23 @@
 import { execFile } from "node:child_process";
+import { randomBytes } from "node:crypto";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import { receiver } from "@paybell/partner";
+import { fetchHandler } from "@paybell/partner/fetch";
+import { sampleIpn, sampleKeys } from "@paybell/partner/testing";
 import { afterAll, beforeAll, expect, it } from "vitest";
+import { blocksOf } from "../../../scripts/sources/blocks.ts";
+import { readDocuments } from "../../../test/support/documents.ts";
 
 const root = join(import.meta.dirname, "../../..");
-const guides = ["deduplicate", "reconcile", "catch-up", "client", "testing"];
 const run = promisify(execFile);
 
-/** Fences of JavaScript that test/examples.test.ts does not run, because they need what a machine may not have. */
-async function shown(): Promise<string[]> {
-  const texts = await Promise.all(guides.map((guide) => readFile(join(root, `docs/partner/${guide}.md`), "utf8")));
-  return texts.flatMap((text) =>
-    [...text.matchAll(/(<!-- run -->\n\n)?```js\n(.*?)```/gs)].flatMap(([, mark, code = ""]) => (mark ? [] : [code])),
-  );
+/** What test/examples.test.ts does not run, because it needs what a machine may not have. */
+async function compiled(): Promise<string[]> {
+  const documents = await readDocuments(root);
+  const blocks = documents.flatMap(({ text }) => blocksOf(text));
+  return blocks.filter(({ mark }) => mark === "compiled").map(({ text }) => text);
 }
 
 let folder: string;
@@ -35,7 +39,7 @@ async function compile(examples: readonly string[]): Promise<string> {
 }
 
 it("the examples that are not run compile against the library", async () => {
-  const examples = await shown();
+  const examples = await compiled();
   expect(examples.length).toBeGreaterThan(0);
   expect(await compile(examples)).toBe("");
 });
@@ -43,4 +47,19 @@ it("the examples that are not run compile against the library", async () => {
 it("what does not compile is found", async () => {
   const wrong = 'import { redisStore } from "@paybell/partner/redis";\nredisStore(1);\n';
   expect(await compile([wrong])).toContain("0.js(2,12): error");
+});
+
+const sale = sampleIpn();
+const rewritten = { ...sale, body: JSON.stringify(JSON.parse(sale.body), undefined, 1) };
+
+it.each([
+  ["receive", "rewritten_body", rewritten, sampleKeys],
+  ["signature", "signature", sale, { ...sampleKeys, signingKey: randomBytes(32).toString("base64") }],
+])("docs/partner/%s.md shows the line that the log has for %s", async (guide, reason, { body, headers }, keys) => {
+  const lines: string[] = [];
+  const callback = fetchHandler(receiver(keys), () => undefined, { log: (line) => lines.push(line) });
+  await callback(new Request("https://shop.example/ipn", { method: "POST", body, headers }));
+  const blocks = blocksOf(await readFile(join(root, `docs/partner/${guide}.md`), "utf8"));
+  const shown = blocks.find(({ text }) => text.startsWith(`IPN refused (${reason})`))?.text.replaceAll("\n", " ");
+  expect(lines).toEqual([shown]);
 });

@@ -1,0 +1,71 @@
+import { posix } from "node:path";
+import { type Block, blocksOf, generatedNotice, walkthroughs } from "../sources/blocks.ts";
+import type { Place, Project, Rule, Text } from "./rule.ts";
+
+export const BLOCK_RULES: readonly Rule[] = [
+  {
+    rule: "every block of a document is run, compiled or compared, or says why it is not",
+    remedy: "Mark it on the line above as docs/internals/testing.md says, with `<!-- run -->` at best",
+    check: (project) =>
+      project.texts.filter(({ path }) => path.endsWith(".md")).flatMap((document) => unheld(document, project)),
+  },
+];
+
+function unheld(document: Text, project: Project): Place[] {
+  if (document.text.includes(`\n${generatedNotice}`)) return [];
+  const blocks = blocksOf(document.text);
+  return blocks.flatMap((block, index) => {
+    // What mermaid draws is no example.
+    if (block.language === "mermaid") return [];
+    const forbidden = isAnswer(block, blocks[index - 1]) ? undefined : objection(block, document, project);
+    return forbidden === undefined ? [] : [{ file: document.path, line: block.line, forbidden }];
+  });
+}
+
+/** What an example that is run answers is compared by test/examples.test.ts. */
+function isAnswer({ mark, language, follows }: Block, before: Block | undefined): boolean {
+  return mark === undefined && follows && before?.mark === "run" && (language === "json" || language === "text");
+}
+
+const ways: readonly {
+  mark: RegExp;
+  languages?: RegExp;
+  fits?: (name: string, at: Text, project: Project) => boolean;
+}[] = [
+  { mark: /^run$/, languages: /^(?:sh|js)$/, fits: isExampleDocument },
+  { mark: /^run, goes on$/, languages: /^sh$/, fits: isExampleDocument },
+  { mark: /^(?:it|the sandbox) shows$/, languages: /^text$/, fits: isExampleDocument },
+  { mark: /^file [\w.-]+$/, fits: (_, at) => isExampleDocument("", at) || isWalkthrough("", at) },
+  { mark: /^terminal \d.*$/, fits: isWalkthrough },
+  { mark: /^compiled$/, languages: /^js$/, fits: isExampleDocument },
+  { mark: /^from (\S+)$/, fits: (name, at, { files }) => isExampleDocument("", at) && files.includes(name) },
+  { mark: /^held by (\S+\.test\.ts)$/, fits: isNamedIn },
+  { mark: /^not run: \S.{8,}$/ },
+];
+
+function objection({ mark, language }: Block, document: Text, project: Project): string | undefined {
+  if (mark === undefined) return "nothing runs this block";
+  for (const way of ways) {
+    const [found, name = ""] = way.mark.exec(mark) ?? [];
+    if (found === undefined) continue;
+    if (way.languages?.test(language) === false) return `"${mark}" is no mark for ${language || "no language"}`;
+    if (way.fits?.(name, document, project) === false) return `what "${mark}" says is not so here`;
+    return undefined;
+  }
+  return `"${mark}" is no mark`;
+}
+
+/** test/examples.test.ts reads these: the last is its own fixture. */
+function isExampleDocument(_: string, { path }: Text): boolean {
+  if (walkthroughs.includes(path)) return false;
+  return path === "README.md" || path.startsWith("docs/") || path === "test/support/document-fixtures/guide.md";
+}
+
+function isWalkthrough(_: string, { path }: Text): boolean {
+  return walkthroughs.includes(path);
+}
+
+/** The test reads the document by its name. */
+function isNamedIn(test: string, { path }: Text, { sources }: Project): boolean {
+  return sources.some((source) => source.path === test && source.text.includes(posix.basename(path, ".md")));
+}
