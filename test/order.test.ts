@@ -116,19 +116,37 @@ function reportedOf(partner: TestPartner, command: string, change: Readonly<Reco
 }
 
 describe.concurrent("the notification of a settlement that a switch reported", () => {
-  test("leaves after those of its batch, whatever was reported along with it", async () => {
+  test("leaves after those of its batch", async () => {
     const partner = await service.register({ retry: [2, 2, 2] });
-    partner.server.answers(503, 503, 503);
+    partner.server.answers(503);
     await service.report([reportedOf(partner, "SALE")]);
     await partner.server.next(1);
-    await service.report([
+    await service.report([reportedOf(partner, "SETTLEMENT")]);
+    const all = await partner.server.until((deliveries) => accepted(deliveries).includes("SETTLEMENT"));
+    expect(all.map(({ received, answer }) => [received?.command, answer])).toEqual([
+      ["SALE", 503],
+      ["SALE", 204],
+      ["SETTLEMENT", 204],
+    ]);
+    expect(all.map(({ headers }) => headers["paybell-out-of-order"])).toEqual([undefined, undefined, undefined]);
+  });
+
+  test("leaves last of one report, and a Void after its Sale, wherever they stand in it", async () => {
+    const partner = await service.register({ retry: [2, 2, 2] });
+    partner.server.answers(503);
+    const results = await service.report([
       reportedOf(partner, "SETTLEMENT"),
+      reportedOf(partner, "VOID", { originalExternalId: "sale", externalId: "void" }),
       reportedOf(partner, "SALE", { externalId: "sale" }),
-      reportedOf(partner, "VOID", { originalExternalId: "sale" }),
     ]);
     const all = await partner.server.until((deliveries) => accepted(deliveries).includes("SETTLEMENT"));
-    expect(accepted(all)).toEqual(["SALE", "SALE", "VOID", "SETTLEMENT"]);
-    expect(all.map(({ headers }) => headers["paybell-out-of-order"])).toEqual(all.map(() => undefined));
+    expect(all.map(({ received, answer }) => [received?.command, answer])).toEqual([
+      ["SALE", 503],
+      ["SALE", 204],
+      ["VOID", 204],
+      ["SETTLEMENT", 204],
+    ]);
+    expect(all.slice(1).map(({ received }) => received?.ipn.id)).toEqual(results.toReversed());
   });
 
   test("leaves after that of a Void that names no batch: it is in its Sale's", async () => {
