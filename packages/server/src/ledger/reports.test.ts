@@ -1,0 +1,109 @@
+import { describe, expect, test } from "vitest";
+import type { CompletionRequest } from "../commands/request.ts";
+import { PaybellError } from "../errors.ts";
+import { createMetrics } from "../metrics.ts";
+import { partnerSnapshot } from "../partners/partner.fixture.ts";
+import { Reports } from "./reports.ts";
+import type { Report, Reported } from "./store.ts";
+
+const partner = partnerSnapshot();
+
+/** Takes reports in memory; each is durable a turn after it was given. `refuses` are those that cannot be made so. */
+function reportsWith(refuses: readonly string[] = []) {
+  const durable: Report[] = [];
+  const began: { externalId: string; behind: string[] }[] = [];
+  const metrics = createMetrics();
+  metrics.close();
+  const reports = new Reports({
+    transactions: {
+      findReported: async () => new Map(),
+    } as unknown as ConstructorParameters<typeof Reports>[0]["transactions"],
+    completions: {
+      complete: () => Promise.reject(new Error("A report completes nothing.")),
+      report: async (report): Promise<Reported> => {
+        began.push({ externalId: report.externalId, behind: durable.map(({ externalId }) => externalId).sort() });
+        await new Promise((resolve) => setImmediate(resolve));
+        if (refuses.includes(report.externalId)) throw new PaybellError("unavailable");
+        durable.push(report);
+        return { outcome: "accepted", id: report.id, atMs: 0 };
+      },
+    },
+    directory: { find: async () => partner, peek: () => partner, findByApiKey: async () => partner },
+    notifier: { reserve: () => undefined, bornDue: () => undefined },
+    events: { record: () => undefined },
+    metrics,
+    sandbox: false,
+    isRegisteredDevice: async () => false,
+  });
+  return { reports, began, durable };
+}
+
+function completion(externalId: string, command: CompletionRequest["command"], originalExternalId?: string) {
+  const card = command === "SETTLEMENT" ? {} : { isoResponseCode: "00", amount: "5", currency: "VND" };
+  const batch = { tid: "T0000001", mid: "M00000000000001", batchNo: "000017" };
+  return { partnerId: partner.id, externalId, command, originalExternalId, status: "SUCCESS", ...card, ...batch };
+}
+
+const wholeBatch = [
+  completion("settlement", "SETTLEMENT"),
+  completion("void of complete", "VOID", "complete"),
+  completion("complete", "PREAUTH_COMPLETE", "preauth"),
+  completion("preauth", "PREAUTH"),
+  completion("sale", "SALE"),
+  completion("void of another", "VOID", "reported before, or never"),
+];
+
+describe("of one report", () => {
+  test("what follows another is written once that is durable, settlements last, and each has its result", async () => {
+    const { reports, began } = reportsWith();
+    const results = await reports.report(wholeBatch);
+    expect(results.map(({ externalId, result }) => [externalId, result])).toEqual(
+      wholeBatch.map(({ externalId }) => [externalId, "accepted"]),
+    );
+    const first = ["preauth", "sale", "void of another"];
+    const behind = new Map(began.map((one) => [one.externalId, one.behind]));
+    for (const one of first) expect(behind.get(one)).toEqual([]);
+    expect(behind.get("complete")).toEqual(first);
+    expect(behind.get("void of complete")).toEqual(["complete", ...first]);
+    expect(behind.get("settlement")).toEqual(["complete", ...first, "void of complete"].sort());
+  });
+
+  test("nothing is written behind what could not be made durable: it is reported again with it", async () => {
+    const { reports, durable } = reportsWith(["sale"]);
+    const results = await reports.report(wholeBatch);
+    expect(durable.map(({ externalId }) => externalId).sort()).toEqual(["preauth", "void of another"]);
+    expect(results.map(({ externalId, problem }) => [externalId, problem?.code])).toEqual([
+      ["settlement", "unavailable"],
+      ["void of complete", "unavailable"],
+      ["complete", "unavailable"],
+      ["preauth", undefined],
+      ["sale", "unavailable"],
+      ["void of another", undefined],
+    ]);
+  });
+
+  test("what is wrong in itself stays refused as such, and holds up nothing", async () => {
+    const { reports, durable } = reportsWith();
+    const bad = { ...completion("bad", "SALE"), amount: "none" };
+    const badSettlement = { ...completion("bad settlement", "SETTLEMENT"), status: "DONE" };
+    const results = await reports.report([bad, badSettlement, completion("settlement", "SETTLEMENT")]);
+    expect(results.map(({ problem }) => problem?.code)).toEqual(["invalid_amount", "invalid_value", undefined]);
+    expect(durable).toHaveLength(1);
+  });
+
+  test("two that name each other are both written", async () => {
+    const { reports, durable } = reportsWith();
+    const results = await reports.report([completion("one", "VOID", "other"), completion("other", "VOID", "one")]);
+    expect(results.map(({ result }) => result)).toEqual(["accepted", "accepted"]);
+    expect(durable).toHaveLength(2);
+  });
+
+  test("a settlement names its batch for the order", async () => {
+    const { reports, durable } = reportsWith();
+    await reports.report([completion("sale", "SALE"), completion("settlement", "SETTLEMENT")]);
+    const [sale, settlement] = durable;
+    expect(sale?.batchId).toEqual(expect.any(String));
+    expect(settlement).toMatchObject({ batchId: sale?.batchId, notification: { settlesBatch: sale?.batchId } });
+    expect(sale?.notification?.settlesBatch).toBeNull();
+  });
+});
