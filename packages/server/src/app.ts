@@ -112,7 +112,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       warn("the lease could not be renewed"),
     );
     const delivery = wireDelivery(ground, partners, { ...options, lease });
-    const { dispatcher, deliveries, endpoints, sealingWorker, transport } = delivery;
+    const { dispatcher, deliveries, endpoints, sealingWorker, sender } = delivery;
     const notificationStore = new PostgresNotifications(database.pool, partitions);
     const arrivals = new Arrivals({
       store: notificationStore,
@@ -182,7 +182,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
         () => lease.stop(),
         () => directory.stop(),
         () => sealingWorker.stop(),
-        () => transport.close(),
+        () => sender.close(),
         () => listener.stop(),
         () => database.close(),
         () => metrics.close(),

@@ -61,6 +61,7 @@ export function createMetrics() {
       "How long a large content waited for the sealing thread",
       fastSeconds,
     ),
+    threadBusySeconds: gauge("thread_busy_seconds", "For how long a thread was busy since it began", "thread"),
     waitingForPlace: gauge("waiting_for_place_rows", "Deliveries written by this instance that wait for a place"),
     bytesInFlight: gauge("bytes_in_flight", "Content in flight on this instance"),
     seatsInUse: gauge("seats_in_use", "Deliveries that are being written, or wait for a place"),

@@ -3,9 +3,9 @@ import { attempting } from "../delivery/attempt.ts";
 import { afterSighting } from "../delivery/breaker.ts";
 import { type Attempted, Dispatcher } from "../delivery/dispatcher.ts";
 import { SealingWorker } from "../delivery/sending/sealing-worker.ts";
+import { SendingThread } from "../delivery/sending/sending-thread.ts";
+import { SendingThreads } from "../delivery/sending/sending-threads.ts";
 import type { Claimed } from "../delivery/store.ts";
-import { createResolver } from "../delivery/transport/resolve.ts";
-import { Transport } from "../delivery/transport/transport.ts";
 import type { Lease } from "../instance.ts";
 import { PostgresDeliveries } from "../store/deliveries.ts";
 import { PostgresEndpoints } from "../store/endpoints.ts";
@@ -29,14 +29,10 @@ const probeGraceMs = 5_000;
 /** How notifications leave. */
 export function wireDelivery(ground: Ground, { directory, seals }: PartnerParts, options: DeliveryOptions) {
   const { database, config, log, metrics, sandbox, alerting, closing, onFlush } = ground;
-  const transport = new Transport({
-    clock: systemClock,
-    resolve: createResolver(),
-    sandbox,
-    extraCas: options.callbackCas,
-    connectTimeoutMs: config.connectTimeoutMs,
-  });
-  closing.push(() => transport.close());
+  const sendingThread = () =>
+    new SendingThread({ log, sandbox, extraCas: options.callbackCas, connectTimeoutMs: config.connectTimeoutMs });
+  const sender = new SendingThreads(Array.from({ length: config.sendingThreads }, sendingThread));
+  closing.push(() => sender.close());
   const sealingWorker = new SealingWorker({
     log,
     onHanded: (waitedMs) => metrics.sealingWaitSeconds.observe(waitedMs / 1_000),
@@ -55,9 +51,9 @@ export function wireDelivery(ground: Ground, { directory, seals }: PartnerParts,
     directory,
     lease: options.lease,
     attempt: attempting({
-      transport,
+      sender,
       seals,
-      makeEnvelope: sealingWorker.make,
+      sealingWorker,
       lease: options.lease,
       clock: systemClock,
       log,
@@ -75,6 +71,12 @@ export function wireDelivery(ground: Ground, { directory, seals }: PartnerParts,
     },
     onOverdue: (parked) => metrics.notificationsParked.inc({ reason: "endpoint" }, parked),
   });
-  metrics.onRead(async () => metrics.sealingWaiting.set(sealingWorker.standing.waitingChars));
-  return { transport, sealingWorker, deliveries, endpoints, dispatcher };
+  metrics.onRead(async () => {
+    metrics.sealingWaiting.set(sealingWorker.standing.waitingChars);
+    for (const [at, thread] of sender.all.entries()) {
+      metrics.threadBusySeconds.set({ thread: `sending ${at + 1}` }, thread.busyMs / 1_000);
+    }
+    metrics.threadBusySeconds.set({ thread: "main" }, performance.eventLoopUtilization().active / 1_000);
+  });
+  return { sender, sealingWorker, deliveries, endpoints, dispatcher };
 }

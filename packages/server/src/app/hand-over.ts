@@ -30,7 +30,7 @@ export function handOver(dispatcher: Dispatcher, arrivals: Pick<Arrivals, "wrote
 
 /** A row that is born leased has its first claim already. */
 function bornClaimed(notification: NewNotification, createdAtMs: number): Claimed {
-  const { partnerId, id, transactionId, originalId, chainId, command, content, facts, callBackUrl } = notification;
+  const { partnerId, id, transactionId, originalId, chainId, command, content, callBackUrl } = notification;
   return {
     partnerId,
     id,
@@ -39,7 +39,6 @@ function bornClaimed(notification: NewNotification, createdAtMs: number): Claime
     chainId,
     command,
     content,
-    facts,
     callBackUrl,
     toRegistered: false,
     claimNo: 1,

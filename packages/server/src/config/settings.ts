@@ -154,6 +154,13 @@ export const settings = {
     unit: "POSTs",
     meaning: "Callbacks in flight at once, of all partners together.",
   }),
+  sendingThreads: setting({
+    name: "PAYBELL_SENDING_THREADS",
+    kind: wholeNumber(1, 64),
+    default: 1,
+    unit: "threads",
+    meaning: "Threads that seal and POST; more of them need processors of their own.",
+  }),
   bytesInFlightMax: setting({
     name: "PAYBELL_BYTES_IN_FLIGHT_MAX",
     kind: wholeNumber(8 * 1024 * 1024, 16 * 1024 * 1024 * 1024),

@@ -5,6 +5,7 @@ import { newId, type PartnerId } from "../ids.ts";
 import { partnerSnapshot } from "../partners/partner.fixture.ts";
 import { attempting } from "./attempt.ts";
 import { SealingQueueFull } from "./sending/sealing-worker.ts";
+import { LeaseLost } from "./sending/sender.ts";
 import type { Claimed } from "./store.ts";
 
 const standing = { id: newId<"instance">(), epoch: 1 };
@@ -15,19 +16,23 @@ test("an IPN whose lease ended while it waited to be sealed is not sent by this 
     let current: typeof standing | undefined = standing;
     const posts: unknown[] = [];
     const attempt = attempting({
-      transport: {
+      sender: {
+        send: () => Promise.reject(new Error("it is large")),
         post: (post) => {
           posts.push(post);
           return Promise.resolve({ address: "203.0.113.1", httpStatus: 204, answer: null });
         },
       },
       seals: { take: () => undefined },
-      makeEnvelope: async () => {
-        await Promise.resolve();
-        current = after;
-        return { headers: {}, body: Buffer.from("{}"), keyId: "k" };
+      sealingWorker: {
+        isLarge: () => true,
+        makeLarge: async () => {
+          await Promise.resolve();
+          current = after;
+          return { headers: {}, body: Buffer.from("{}"), keyId: "k" };
+        },
       },
-      lease: { current: () => current },
+      lease: { current: () => current, remainingMs: () => 8_000 },
       clock: systemClock,
       log: pino({ level: "silent" }),
       attemptTimeoutMs: 1_000,
@@ -42,10 +47,10 @@ test("an IPN for which there is no room to seal is put off for a second: no atte
   const lines: string[] = [];
   const partner = partnerSnapshot({ callBackUrl: "https://callback.test/ipn" });
   const attempt = attempting({
-    transport: { post: () => Promise.reject(new Error("nothing may be sent")) },
+    sender: { send: nothingMayBeSent, post: nothingMayBeSent },
     seals: { take: () => undefined },
-    makeEnvelope: () => Promise.reject(new SealingQueueFull()),
-    lease: { current: () => standing },
+    sealingWorker: { isLarge: () => true, makeLarge: () => Promise.reject(new SealingQueueFull()) },
+    lease: { current: () => standing, remainingMs: () => 8_000 },
     clock: systemClock,
     log: pino({}, { write: (line) => void lines.push(line) }),
     attemptTimeoutMs: 1_000,
@@ -56,6 +61,33 @@ test("an IPN for which there is no room to seal is put off for a second: no atte
     "too much waits to be sealed: put off",
   ]);
 });
+
+test("an IPN that comes to the sender when the lease is over is put off", async () => {
+  const partner = partnerSnapshot({ callBackUrl: "https://callback.test/ipn" });
+  const startBefore: number[] = [];
+  const attempt = attempting({
+    sender: {
+      send: ({ startBeforeMs }) => {
+        startBefore.push(startBeforeMs);
+        return Promise.reject(new LeaseLost());
+      },
+      post: nothingMayBeSent,
+    },
+    seals: { take: () => undefined },
+    sealingWorker: { isLarge: () => false, makeLarge: () => Promise.reject(new Error("it is small")) },
+    lease: { current: () => standing, remainingMs: () => 250 },
+    clock: { nowMs: () => 0, monotonicMs: () => 1_000 },
+    log: pino({ level: "silent" }),
+    attemptTimeoutMs: 1_000,
+    random: () => 0.5,
+  });
+  expect(await attempt(claimedOf(partner.id), partner)).toEqual({ putOffMs: 1_000 });
+  expect(startBefore).toEqual([1_250]);
+});
+
+function nothingMayBeSent(): Promise<never> {
+  return Promise.reject(new Error("nothing may be sent"));
+}
 
 function claimedOf(partnerId: PartnerId): Claimed {
   return {

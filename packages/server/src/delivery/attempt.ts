@@ -5,17 +5,18 @@ import type { Partner } from "../partners/partner.ts";
 import { KeyExhausted, type SealBudget } from "../partners/seal-budget.ts";
 import type { Attempted, Attempting } from "./dispatcher.ts";
 import { nextAttempt, statusFailure } from "./schedule.ts";
-import type { MakeEnvelope } from "./sending/envelope.ts";
-import { SealingQueueFull } from "./sending/sealing-worker.ts";
+import type { EnvelopeFor } from "./sending/envelope.ts";
+import { SealingQueueFull, type SealingWorker } from "./sending/sealing-worker.ts";
+import { LeaseLost, type Sender } from "./sending/sender.ts";
 import type { Attempt, Claimed, FailureReason } from "./store.ts";
 import { callbackUrlOf } from "./target.ts";
-import type { Post, PostResult } from "./transport/transport.ts";
+import type { PostResult } from "./transport/transport.ts";
 
 export interface AttemptParts {
-  readonly transport: { post(post: Post): Promise<PostResult> };
+  readonly sender: Pick<Sender, "send" | "post">;
   readonly seals: Pick<SealBudget, "take">;
-  readonly makeEnvelope: MakeEnvelope;
-  readonly lease: Pick<Lease, "current">;
+  readonly sealingWorker: Pick<SealingWorker, "isLarge" | "makeLarge">;
+  readonly lease: Lease;
   readonly clock: Clock;
   readonly log: Logger;
   /** For everything: connecting, sending, the answer. */
@@ -26,13 +27,6 @@ export interface AttemptParts {
 
 /** By then some of what waits to be sealed is. */
 const putOffMs = 1_000;
-
-/** A large IPN may wait for its envelope longer than the lease stands: then it is somebody else's to send. */
-class LeaseLost extends Error {
-  constructor() {
-    super("the lease ended while it was sealed");
-  }
-}
 
 interface Failure {
   readonly reason: FailureReason;
@@ -104,8 +98,6 @@ async function tryOnce(
     if (!(error instanceof KeyExhausted)) throw error;
     return { failure: { reason: "key_exhausted", detail: error.message } };
   }
-  const epoch = parts.lease.current()?.epoch;
-  const { content, facts } = claimed;
   const attempt = {
     notificationId: claimed.id,
     command: claimed.command,
@@ -115,13 +107,27 @@ async function tryOnce(
     outOfOrder: claimed.outOfOrder,
     nowMs,
   };
-  const made = parts.makeEnvelope(content, partner, attempt, facts);
-  const envelope = made instanceof Promise ? await made : made;
-  if (parts.lease.current()?.epoch !== epoch) throw new LeaseLost();
-  const { headers, body, keyId } = envelope;
-  const result = await parts.transport.post({ partner, url, headers, body, deadlineMs: parts.attemptTimeoutMs });
+  const keyId = partner.keys.encryption.id;
+  const result = await send(parts, claimed.content, partner, attempt);
   const failure = "reason" in result ? result : statusFailure(result.httpStatus);
   return failure === undefined ? { result, keyId } : { result, failure, keyId };
+}
+
+async function send(
+  { sender, sealingWorker, lease, clock, attemptTimeoutMs: deadlineMs }: AttemptParts,
+  content: string,
+  partner: Partner,
+  attempt: EnvelopeFor,
+): Promise<PostResult> {
+  const startBeforeMs = () => clock.monotonicMs() + lease.remainingMs();
+  if (!sealingWorker.isLarge(content)) {
+    return sender.send({ partner, content, attempt, deadlineMs, startBeforeMs: startBeforeMs() });
+  }
+  const epoch = lease.current()?.epoch;
+  const envelope = await sealingWorker.makeLarge(content, partner, attempt);
+  // It may have waited longer than a lease stands.
+  if (lease.current()?.epoch !== epoch) throw new LeaseLost();
+  return sender.post({ partner, envelope, url: attempt.callbackUrl, deadlineMs, startBeforeMs: startBeforeMs() });
 }
 
 function next(parts: AttemptParts, claimed: Claimed, partner: Partner, result?: PostResult): Attempted["next"] {

@@ -1,7 +1,6 @@
 import type { NotifiedCommand } from "@paybell/contract";
 import type { ChainId, NotificationId, PartnerId, TransactionId } from "../ids.ts";
 import type { Instance } from "../instance.ts";
-import type { IpnFacts } from "../ipn/facts.ts";
 import type { EndpointSighting } from "./endpoints-store.ts";
 
 /** What delivery needs kept. Every method is durable when it resolves, and safe to repeat when it rejected. */
@@ -48,8 +47,6 @@ export interface Claimed {
   readonly command: NotifiedCommand;
   /** The facts as JSON text. */
   readonly content: string;
-  /** The same, where they are at hand: handed over right after they were written. */
-  readonly facts?: IpnFacts;
   /** The callback URL of its own; null: the registered one. */
   readonly callBackUrl: string | null;
   /** A redelivery to the URL registered now, whatever the original was. */

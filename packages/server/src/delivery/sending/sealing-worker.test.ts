@@ -12,6 +12,7 @@ import { httpsPeer, makeAuthority } from "../transport/transport.fixture.ts";
 import { Transport } from "../transport/transport.ts";
 import { dataOf, type EnvelopeFor } from "./envelope.ts";
 import { SealingQueueFull, SealingWorker, SealingWorkerDied, type SealingWorkerOptions } from "./sealing-worker.ts";
+import { DirectSender } from "./sender.ts";
 
 const entries = 50_000;
 
@@ -206,10 +207,10 @@ test("small deliveries are accepted while a settlement of 50,000 entries is bein
     connectTimeoutMs: 5_000,
   });
   const send = attempting({
-    transport,
+    sender: new DirectSender(transport, systemClock),
     seals: { take: () => undefined },
-    makeEnvelope: worker.make,
-    lease: { current: () => undefined },
+    sealingWorker: worker,
+    lease: { current: () => undefined, remainingMs: () => 60_000 },
     clock: systemClock,
     log,
     attemptTimeoutMs: 15_000,

@@ -79,24 +79,21 @@ export class SealingWorker {
     return { jobs: this.#taken.size, waitingChars: this.#waitingChars, threadId: this.#thread?.threadId };
   }
 
-  /**
-   * As `makeEnvelope`. Of a large content it throws, or rejects with, SealingQueueFull when too much waits, and rejects
-   * with SealingWorkerDied when the thread ended meanwhile.
-   */
-  readonly make: MakeEnvelope = (content, partner, attempt, facts) => {
-    if (content.length <= this.#options.smallCharsMax) return makeEnvelope(content, partner, attempt, facts);
-    return this.#later(content, partner, attempt);
-  };
-
-  /** Ends the thread. What it has not sealed fails; what comes later fails at once. */
-  async stop(): Promise<void> {
-    this.#stopped = true;
-    this.#waitingChars = 0;
-    for (const job of this.#waiting.splice(0)) job.reject(new SealingWorkerDied("Sealing was stopped."));
-    await this.#end("Sealing was stopped.");
+  /** Whether this content is for the thread: it would hold an event loop for long. */
+  isLarge(content: string): boolean {
+    return content.length > this.#options.smallCharsMax;
   }
 
-  #later(content: string, partner: SealedFor, attempt: EnvelopeFor): Promise<Envelope<Buffer>> {
+  /** As `makeEnvelope`, or as `makeLarge`. */
+  readonly make: MakeEnvelope = (content, partner, attempt) =>
+    this.isLarge(content) ? this.makeLarge(content, partner, attempt) : makeEnvelope(content, partner, attempt);
+
+  /**
+   * As `makeEnvelope`, in the thread. The memory of the body is its own.
+   *
+   * @throws SealingQueueFull (rejected) when too much waits, SealingWorkerDied when the thread ended meanwhile
+   */
+  makeLarge(content: string, partner: SealedFor, attempt: EnvelopeFor): Promise<Envelope<Buffer>> {
     if (this.#stopped) return Promise.reject(new SealingWorkerDied("Sealing was stopped."));
     const isTooMuch = this.#waitingChars + content.length > this.#options.waitingCharsMax;
     if (this.#waitingChars > 0 && isTooMuch) return Promise.reject(new SealingQueueFull());
@@ -105,6 +102,14 @@ export class SealingWorker {
       this.#waitingChars += content.length;
       this.#hand();
     });
+  }
+
+  /** Ends the thread. What it has not sealed fails; what comes later fails at once. */
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    this.#waitingChars = 0;
+    for (const job of this.#waiting.splice(0)) job.reject(new SealingWorkerDied("Sealing was stopped."));
+    await this.#end("Sealing was stopped.");
   }
 
   /** Hands over what the thread may have. */

@@ -329,23 +329,13 @@ describe("connections", () => {
     expect(peer.connections).toBe(2);
   });
 
-  test("of one partner can be ended", async () => {
-    const peer = await httpsPeer(certificate, (_request, response) => response.end());
-    const transport = makeTransport();
-    const closed = Promise.withResolvers<void>();
-    peer.server.once("connection", (socket) => socket.once("close", () => closed.resolve()));
-    await postAnswered(peer.port, { transport });
-    transport.closePartner(somebody.id);
-    await closed.promise;
-  });
-
   test("have their answer first when they are ended under way", async () => {
     const asked = Promise.withResolvers<() => void>();
     const peer = await httpsPeer(certificate, (_request, response) => asked.resolve(() => response.end()));
     const transport = makeTransport();
     const result = postAnswered(peer.port, { transport });
     const reply = await asked.promise;
-    transport.closePartner(somebody.id);
+    transport.close();
     reply();
     expect((await result).httpStatus).toBe(200);
   });

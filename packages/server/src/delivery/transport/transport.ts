@@ -1,6 +1,5 @@
 import { createSecureContext, getCACertificates, type SecureContext } from "node:tls";
 import type { Clock } from "../../clock.ts";
-import type { PartnerId } from "../../ids.ts";
 import type { Partner } from "../../partners/partner.ts";
 import { mayAskToWait, readRetryAfterMs } from "../schedule.ts";
 import type { FailureReason } from "../store.ts";
@@ -25,8 +24,11 @@ export interface TransportOptions {
   readonly endpointsMax?: number;
 }
 
+/** What of a partner decides where its connections may go. */
+export type CalledPartner = Pick<Partner, "id" | "settings">;
+
 export interface Post {
-  readonly partner: Partner;
+  readonly partner: CalledPartner;
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string | Buffer;
@@ -71,7 +73,7 @@ export class Transport {
   /** By partner and origin, the longest unused first. */
   readonly #endpoints = new Map<string, Endpoint>();
   readonly #urls = new Map<string, URL>();
-  readonly #versions = new WeakMap<Partner, string>();
+  readonly #versions = new WeakMap<CalledPartner, string>();
   readonly #sweeper: NodeJS.Timeout;
   #idle = 0;
 
@@ -102,11 +104,6 @@ export class Transport {
     const url = new URL(text);
     this.#urls.set(text, url);
     return url;
-  }
-
-  /** Ends the connections of a partner whose registration changed; what is under way has its answer first. */
-  closePartner(id: PartnerId): void {
-    for (const [key, endpoint] of this.#endpoints) if (key.startsWith(id)) this.#remove(key, endpoint);
   }
 
   /** Ends every idle connection, and each busy one when it has its answer. */
@@ -185,7 +182,7 @@ export class Transport {
     }
   }
 
-  #endpoint(partner: Partner, origin: string): Endpoint {
+  #endpoint(partner: CalledPartner, origin: string): Endpoint {
     const key = `${partner.id} ${origin}`;
     const version = this.#version(partner);
     const known = this.#endpoints.get(key);
@@ -199,7 +196,7 @@ export class Transport {
   }
 
   /** What of the registration decides where connections may go. */
-  #version(partner: Partner): string {
+  #version(partner: CalledPartner): string {
     const known = this.#versions.get(partner);
     if (known !== undefined) return known;
     const version = partner.settings.callbackAddresses.join(" ");
@@ -207,7 +204,7 @@ export class Transport {
     return version;
   }
 
-  #rules(partner: Partner): ConnectRules {
+  #rules(partner: CalledPartner): ConnectRules {
     const { resolve, connectTimeoutMs, sandbox } = this.#options;
     const guard = new AddressGuard(partner.settings.callbackAddresses, { loopbackAllowed: sandbox });
     return { guard, resolve, connectTimeoutMs, secureContext: this.#secureContext };
