@@ -56,11 +56,18 @@ export interface Unanswered {
 
 export type PostResult = Answered | Unanswered;
 
+/** What a POST needs of a callback URL. */
+interface CallbackTarget {
+  readonly protocol: string;
+  readonly origin: string;
+  readonly path: string;
+}
+
 const idleConnectionsDefault = 2_048;
 const endpointsDefault = 4_096;
 const evictAfterMs = 60_000;
 const sweepEveryMs = 10_000;
-const urlsMax = 1_000;
+const targetsMax = 1_000;
 
 /**
  * POSTs to partners' callback URLs: section 4.1.
@@ -72,7 +79,7 @@ export class Transport {
   readonly #secureContext: SecureContext;
   /** By partner and origin, the longest unused first. */
   readonly #endpoints = new Map<string, Endpoint>();
-  readonly #urls = new Map<string, URL>();
+  readonly #targets = new Map<string, CallbackTarget>();
   readonly #versions = new WeakMap<CalledPartner, string>();
   readonly #sweeper: NodeJS.Timeout;
   #idle = 0;
@@ -88,22 +95,23 @@ export class Transport {
 
   /** One attempt. It never rejects: what went wrong is a result, to be recorded. */
   post(post: Post): Promise<PostResult> {
-    const url = this.#read(post.url);
-    if (url === undefined) return Promise.resolve(refused("internal", "The callback URL cannot be read."));
-    if (url.protocol !== "https:" && !(url.protocol === "http:" && this.#options.sandbox)) {
+    const target = this.#read(post.url);
+    if (target === undefined) return Promise.resolve(refused("internal", "The callback URL cannot be read."));
+    if (target.protocol !== "https:" && !(target.protocol === "http:" && this.#options.sandbox)) {
       return Promise.resolve(refused("tls", "The callback URL is not https://."));
     }
-    return this.#run(post, url);
+    return this.#run(post, target);
   }
 
   /** Thousands of POSTs a second go to a few URLs: each is read once. Undefined when it cannot be read. */
-  #read(text: string): URL | undefined {
-    const known = this.#urls.get(text);
+  #read(text: string): CallbackTarget | undefined {
+    const known = this.#targets.get(text);
     if (known !== undefined || !URL.canParse(text)) return known;
-    if (this.#urls.size >= urlsMax) this.#urls.clear();
-    const url = new URL(text);
-    this.#urls.set(text, url);
-    return url;
+    if (this.#targets.size >= targetsMax) this.#targets.clear();
+    const { protocol, origin, pathname, search } = new URL(text);
+    const target = { protocol, origin, path: pathname + search };
+    this.#targets.set(text, target);
+    return target;
   }
 
   /** Ends every idle connection, and each busy one when it has its answer. */
@@ -112,15 +120,10 @@ export class Transport {
     for (const [key, endpoint] of this.#endpoints) this.#remove(key, endpoint);
   }
 
-  #run(post: Post, url: URL): Promise<PostResult> {
+  #run({ partner, headers, body, deadlineMs }: Post, { origin, path }: CallbackTarget): Promise<PostResult> {
     return new Promise((resolve) => {
-      const endpoint = this.#endpoint(post.partner, url.origin);
-      const request = {
-        path: url.pathname + url.search,
-        method: "POST" as const,
-        headers: post.headers,
-        body: post.body,
-      };
+      const endpoint = this.#endpoint(partner, origin);
+      const request = { path, method: "POST" as const, headers, body };
       let connection: Connection;
       let exchange: Exchange;
       const end = (result: PostResult) => {
@@ -149,8 +152,8 @@ export class Transport {
       };
       const timer = setTimeout(() => {
         exchange.abandon();
-        fail(deadlineFailure(exchange, post.deadlineMs));
-      }, post.deadlineMs);
+        fail(deadlineFailure(exchange, deadlineMs));
+      }, deadlineMs);
       send(this.#take(endpoint));
     });
   }
