@@ -47,6 +47,26 @@ async function startLocalServer() {
   };
 }
 
+/** A network that breaks what is on its way, too. */
+function unreliable(baseUrl: string) {
+  let away = new AbortController();
+  const refused = () => new TypeError("fetch failed", { cause: { code: "ECONNREFUSED" } });
+  const network: typeof fetch = async (input, init) => {
+    if (!String(input).startsWith(baseUrl)) return fetch(input, init);
+    const { signal } = away;
+    if (signal.aborted) throw refused();
+    const signals = [signal, ...(init?.signal ? [init.signal] : [])];
+    return fetch(input, { ...init, signal: AbortSignal.any(signals) });
+  };
+  return {
+    network,
+    goes: () => away.abort(refused()),
+    comes: () => {
+      away = new AbortController();
+    },
+  };
+}
+
 let service: TestService;
 let partner: TestPartner;
 let local: Awaited<ReturnType<typeof startLocalServer>>;
@@ -187,19 +207,40 @@ describe("listen", () => {
     expect((await listening.ended).stdout).not.toContain("NOT AUTHENTIC");
   });
 
-  test("waits for a service that is away, and misses nothing", async () => {
-    let away = false;
-    const flaky: typeof fetch = (input, init) => {
-      if (!away || !String(input).startsWith(service.baseUrl)) return fetch(input, init);
-      return Promise.reject(new TypeError("fetch failed", { cause: { code: "ECONNREFUSED" } }));
+  test("reads nothing of what is there already, and asks nothing while nothing comes", async () => {
+    await partner.run(sale());
+    const asked: string[] = [];
+    const watched: typeof fetch = (input, init) => {
+      asked.push(
+        String(input)
+          .replace(/^.*\/v1\//, "")
+          .replace(/after=[\w-]{64}/, "after=cursor"),
+      );
+      return fetch(input, init);
     };
+    const args = ["listen", "--credentials", "partner.json"];
+    const listening = line.start(args, { fetch: watched });
+    await listening.said("Listening to");
+    await partner.run(sale());
+    await listening.said("verified");
+    await partner.run(sale());
+    await listening.said("verified", 2);
+    listening.interrupt();
+    const { code, stderr } = await listening.ended;
+    expect([code, stderr.includes("cannot be reached")]).toEqual([0, false]);
+    const pull = "notifications?after=cursor&limit=100&wait=20";
+    expect(asked).toEqual(["self", "notifications?after=now", pull, pull, pull]);
+  });
+
+  test("waits for a service that is away, and misses nothing", async () => {
+    const { network, goes, comes } = unreliable(service.baseUrl);
     const args = ["listen", "--credentials", "partner.json", "--forward", local.place];
-    const listening = line.start(args, { fetch: flaky });
+    const listening = line.start(args, { fetch: network });
     await listening.said("Forwarding to");
-    away = true;
+    goes();
     await listening.said("Trying again");
     await partner.run(sale());
-    away = false;
+    comes();
     await listening.said("Connected again");
     await listening.said("→ 204");
     listening.interrupt();
@@ -220,9 +261,10 @@ describe("listen", () => {
     await partner.run(sale({ merchantTransId: "before" }));
     const listening = line.start(args, { fetch: restored });
     await listening.said("Forwarding to");
+    // It waits for this one already: what it asks after it is refused.
+    forgets = true;
     await partner.run(sale({ merchantTransId: "first" }));
     await listening.said("→ 204");
-    forgets = true;
     await listening.said("Going on with what came since");
     await partner.run(sale({ merchantTransId: "second" }));
     await listening.said("→ 204", 2);
@@ -256,8 +298,10 @@ describe("listen", () => {
     await callHttp(service.baseUrl, "POST", "/v1/commands", { key: apiKey, json: sale() });
     await listening.said("→ 204");
     expect([secrets.apiKey === apiKey, (await call("GET", "/v1/self")).status]).toEqual([false, 401]);
-    await rotate();
+    // What comes is told to nobody by a key that was taken back.
+    await callHttp(service.baseUrl, "POST", "/v1/commands", { key: String(await rotate()), json: sale() });
     const { code, stderr } = await listening.ended;
+    expect(local.posts).toHaveLength(1);
     expect([code, stderr]).toEqual([3, expect.stringContaining("No key, or a wrong one")]);
   });
 });

@@ -8,20 +8,31 @@ const answerTimeoutMs = 90_000;
 
 export type Query = Readonly<Record<string, string | number | undefined>>;
 
+export interface How {
+  /** Gives the call up. */
+  readonly signal?: AbortSignal;
+  readonly timeoutMs?: number;
+}
+
 /** Calls to one service. Every one that is not answered 2xx throws a Failure with the service's own words. */
 export interface Api {
   readonly baseUrl: string;
-  get<Answer>(path: string, query?: Query): Promise<Answer>;
+  get<Answer>(path: string, query?: Query, how?: How): Promise<Answer>;
   post<Answer>(path: string, body?: object, headers?: Readonly<Record<string, string>>): Promise<Answer>;
   patch<Answer>(path: string, body: object): Promise<Answer>;
   /** Whatever the status: for /readyz, which answers 503 with what is not ready. */
   look(path: string): Promise<{ readonly status: number; readonly text: string }>;
 }
 
+interface Call extends How {
+  readonly body?: object;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
 /** @param key a bearer token, which is sent to `baseUrl` and nowhere else */
 export function api(world: World, baseUrl: string, key?: string): Api {
-  async function call(method: string, path: string, body?: object, headers: Readonly<Record<string, string>> = {}) {
-    const signal = AbortSignal.any([world.signal, AbortSignal.timeout(answerTimeoutMs)]);
+  async function call(method: string, path: string, { body, headers, signal, timeoutMs = answerTimeoutMs }: Call = {}) {
+    const signals = [world.signal, AbortSignal.timeout(timeoutMs), ...(signal === undefined ? [] : [signal])];
     try {
       const response = await world.fetch(`${baseUrl}${path}`, {
         method,
@@ -33,7 +44,7 @@ export function api(world: World, baseUrl: string, key?: string): Api {
         },
         ...(body !== undefined && { body: JSON.stringify(body) }),
         redirect: "manual",
-        signal,
+        signal: AbortSignal.any(signals),
       });
       return { status: response.status, text: await response.text() };
     } catch (error) {
@@ -51,9 +62,9 @@ export function api(world: World, baseUrl: string, key?: string): Api {
 
   return {
     baseUrl,
-    get: (path, query = {}) => answer("GET", `${path}${queryText(query)}`),
-    post: (path, body, headers) => answer("POST", path, body, headers),
-    patch: (path, body) => answer("PATCH", path, body),
+    get: (path, query = {}, how = {}) => answer("GET", `${path}${queryText(query)}`, how),
+    post: (path, body, headers) => answer("POST", path, { ...(body && { body }), ...(headers && { headers }) }),
+    patch: (path, body) => answer("PATCH", path, { body }),
     look: (path) => call("GET", path),
   };
 }

@@ -18,7 +18,6 @@ import { type Event, eventJson, eventLines } from "../listen/story.ts";
 import { readTarget } from "../listen/target.ts";
 import type { JsonOption } from "../output.ts";
 import { printable } from "../printable.ts";
-import { progress } from "../progress.ts";
 import { styleFor } from "../style.ts";
 import type { World } from "../world.ts";
 
@@ -68,19 +67,15 @@ async function listen(world: World, options: ListenOptions): Promise<ExitCode> {
   const tell = (text: string) => void (json || stderr.write(`${text}\n`));
   const style = styleFor(stdout, world.env);
   const session = await Session.start(world, options);
-  const bar = progress(world, "passing over what is there already");
   const relay = new Relay(
     world,
     {
       service: { api: () => session.api, renewed: () => session.renewed() },
       opener: () => session.opener,
       refresh: () => session.refresh(),
-      events: { ...feedEvents(tell), skipped: (passed) => bar.update(passed) },
+      events: feedEvents(tell),
       show: (event) => void stdout.write(json ? `${JSON.stringify(eventJson(event, printIpn))}\n` : shown(event)),
-      listening: () => {
-        bar.stop();
-        tell(banner(session, target));
-      },
+      listening: () => tell(banner(session, target)),
     },
     { target, after, from: sinceStart ? "beginning" : "now", countMax: count ?? Number.POSITIVE_INFINITY },
   );
@@ -98,7 +93,6 @@ async function listen(world: World, options: ListenOptions): Promise<ExitCode> {
     // What was under way was cut off by Ctrl-C.
     if (!signal.aborted) throw error;
   } finally {
-    bar.stop();
     stopReading();
   }
   if (json) stdout.write(`${JSON.stringify({ after: relay.cursor ?? null })}\n`);
@@ -148,7 +142,7 @@ class Session {
   }
 }
 
-function feedEvents(tell: (text: string) => void): Omit<FeedEvents, "skipped"> {
+function feedEvents(tell: (text: string) => void): FeedEvents {
   return {
     trouble: (failure) => tell(`${failureText(failure)}\n  Trying again until it can be.`),
     back: () => tell("Connected again: nothing was missed."),

@@ -1,8 +1,12 @@
-import type { Api } from "../api.ts";
+import type { Api, How, Query } from "../api.ts";
 import { Failure } from "../failure.ts";
 import type { PulledNotification, PulledPage } from "./notification.ts";
 
-const skippedPageItems = 500;
+const pageItemsMax = 500;
+/** Shorter than proxies between us and the service keep a silent connection. */
+const waitSeconds = 20;
+/** Nothing came back although the time is over: the connection is dead, and nobody said so. */
+const answerTimeoutMs = 30_000;
 
 /** One notification, and the cursor of the page that it can be read from again. */
 export interface Fed {
@@ -23,8 +27,6 @@ export interface FeedEvents {
   back(): void;
   /** The cursor means nothing to the service any more, and why; what came since is given all the same. */
   restarted(failure: Failure): void;
-  /** So many were passed over so far on the way to the end. */
-  skipped(count: number): void;
 }
 
 /** The partner's notifications in commit order, from the pull API. */
@@ -32,11 +34,11 @@ export class Feed {
   /** Everything up to here was given: `after` of the next page. Undefined: from the beginning. */
   cursor: string | undefined;
   readonly #service: Service;
-  #events: FeedEvents;
+  readonly #events: FeedEvents;
   #inTrouble = false;
   /** Whether the service has answered to a cursor of ours. */
   #isKnown = false;
-  /** The service's own time of the last notification that was seen. */
+  /** The service's own time of the last notification that was seen; at first, ours of the beginning. */
   #lastCreatedAt = "";
 
   constructor(service: Service, events: FeedEvents, cursor?: string) {
@@ -45,35 +47,31 @@ export class Feed {
     this.cursor = cursor;
   }
 
-  /** Passes over all that is there already. */
-  async skipToEnd(): Promise<void> {
-    let count = 0;
-    for (;;) {
-      const { items, next } = await this.#page(this.cursor, skippedPageItems);
-      this.cursor = next;
-      this.#isKnown = true;
-      if (items.length === 0) return;
-      this.#lastCreatedAt = items.at(-1)?.createdAt ?? this.#lastCreatedAt;
-      count += items.length;
-      this.#events.skipped(count);
-    }
+  /** Passes over all that is there already, without reading it. */
+  async beginNow(nowMs: number): Promise<void> {
+    const { next } = await this.#page({ after: "now" });
+    this.cursor = next;
+    this.#isKnown = true;
+    this.#lastCreatedAt = new Date(nowMs).toISOString();
   }
 
   /**
-   * What has come since; empty where nothing has, or where the service cannot be asked for now.
+   * What has come since, as soon as something has; empty where nothing comes for a while, where the service cannot be
+   * asked for now, or where `signal` gives up.
    *
    * @param itemsMax from 1 to 500
    * @throws Failure for what waiting does not mend
    */
-  async next(itemsMax: number): Promise<readonly Fed[]> {
+  async next(itemsMax: number, signal: AbortSignal): Promise<readonly Fed[]> {
     try {
-      const fed = await this.#following(itemsMax);
+      const fed = await this.#following(itemsMax, signal);
       if (this.#inTrouble) this.#events.back();
       this.#inTrouble = false;
       this.#lastCreatedAt = fed.at(-1)?.notification.createdAt ?? this.#lastCreatedAt;
       return fed;
     } catch (error) {
       if (!(error instanceof Failure)) throw error;
+      if (signal.aborted) return [];
       // A sandbox that was made anew has other keys, and wrote them down.
       if (error.status === 401 && (await this.#service.renewed())) return [];
       if (!passes(error)) throw error;
@@ -88,10 +86,11 @@ export class Feed {
     this.#inTrouble = true;
   }
 
-  async #following(itemsMax: number): Promise<readonly Fed[]> {
+  async #following(limit: number, signal: AbortSignal): Promise<readonly Fed[]> {
     const cursorBefore = this.cursor;
     try {
-      const { items, next } = await this.#page(cursorBefore, itemsMax);
+      const how = { signal, timeoutMs: answerTimeoutMs };
+      const { items, next } = await this.#page({ after: cursorBefore, limit, wait: waitSeconds }, how);
       this.cursor = next;
       this.#isKnown = true;
       return items.map((notification) => ({ notification, cursorBefore }));
@@ -104,7 +103,7 @@ export class Feed {
 
   /** The same notification, sealed anew: what is stale is refused. Undefined when it is no longer kept. */
   async again({ notification, cursorBefore }: Fed): Promise<PulledNotification | undefined> {
-    const { items } = await this.#page(cursorBefore, skippedPageItems);
+    const { items } = await this.#page({ after: cursorBefore, limit: pageItemsMax });
     return items.find(({ id }) => id === notification.id);
   }
 
@@ -114,7 +113,7 @@ export class Feed {
     let cursor: string | undefined;
     for (;;) {
       const cursorBefore = cursor;
-      const { items, next } = await this.#page(cursorBefore, skippedPageItems);
+      const { items, next } = await this.#page({ after: cursorBefore, limit: pageItemsMax });
       cursor = next;
       if (items.length === 0) break;
       const newer = items.filter(({ createdAt }) => createdAt > this.#lastCreatedAt);
@@ -125,8 +124,8 @@ export class Feed {
     return found;
   }
 
-  async #page(after: string | undefined, limit: number): Promise<PulledPage> {
-    return this.#service.api().get<PulledPage>("/v1/notifications", { after, limit });
+  async #page(query: Query, how: How = {}): Promise<PulledPage> {
+    return this.#service.api().get<PulledPage>("/v1/notifications", query, how);
   }
 }
 

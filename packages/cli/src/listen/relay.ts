@@ -2,12 +2,12 @@ import { Failure } from "../failure.ts";
 import type { World } from "../world.ts";
 import { type Fed, Feed, type FeedEvents, type Service } from "./feed.ts";
 import { forward } from "./forward.ts";
-import { Nap } from "./nap.ts";
+import { nap } from "./nap.ts";
 import { bodyOf, type PulledNotification } from "./notification.ts";
 import type { Opened, Opener } from "./opened.ts";
 import type { Event } from "./story.ts";
 
-/** A completed command is forwarded within a second: half of it is left for the service and the way. */
+/** From one question to the next where the service has nothing, and does not wait: it is away, or about to go. */
 const askEveryMs = 500;
 const pageItems = 100;
 /** How many of those that failed can be forwarded again. */
@@ -40,9 +40,10 @@ export class Relay {
   readonly #parts: RelayParts;
   readonly #options: RelayOptions;
   readonly #feed: Feed;
-  readonly #nap = new Nap();
   readonly #failed = new Map<string, Fed>();
   #retryAll = false;
+  /** Aborted by what cannot wait until something comes. */
+  #turn = new AbortController();
   #done = 0;
   /** Of the page that is worked on: what was not handled yet comes again from here. */
   #unfinishedFrom: { readonly cursor: string | undefined } | undefined;
@@ -67,18 +68,21 @@ export class Relay {
   /** Forwards again what failed, sealed anew. */
   retry(): void {
     this.#retryAll = true;
-    this.#nap.wake();
+    this.#turn.abort();
   }
 
   /** Runs until Ctrl-C, or until `countMax` is reached. */
   async run(): Promise<void> {
-    const { signal } = this.#world;
-    const { after, from } = this.#options;
-    if (after === undefined && from === "now") await this.#feed.skipToEnd();
+    const { signal, nowMs } = this.#world;
+    const { after, from, countMax } = this.#options;
+    if (after === undefined && from === "now") await this.#feed.beginNow(nowMs());
     this.#parts.listening();
     while (!signal.aborted) {
+      this.#turn = new AbortController();
+      const interrupted = AbortSignal.any([signal, this.#turn.signal]);
       if (this.#retryAll) await this.#retry();
-      const fed = await this.#feed.next(Math.min(pageItems, this.#options.countMax - this.#done));
+      const askedMs = nowMs();
+      const fed = await this.#feed.next(Math.min(pageItems, countMax - this.#done), interrupted);
       for (const one of fed) {
         this.#unfinishedFrom = { cursor: one.cursorBefore };
         if (signal.aborted) return;
@@ -86,8 +90,8 @@ export class Relay {
         this.#done += 1;
       }
       this.#unfinishedFrom = undefined;
-      if (this.#done >= this.#options.countMax) return;
-      if (fed.length === 0) await this.#nap.take(askEveryMs, signal);
+      if (this.#done >= countMax) return;
+      if (fed.length === 0) await nap(askedMs + askEveryMs - nowMs(), interrupted);
     }
   }
 
