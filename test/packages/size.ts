@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { run } from "./project.ts";
 
@@ -36,22 +36,45 @@ export async function loaded(project: string, entries: readonly string[]): Promi
   return JSON.parse(stdout) as Loaded;
 }
 
+/** Bytes of installed files. */
+export interface Weight {
+  readonly code: number;
+  readonly types: number;
+  /** With package.json, README and whatever else is neither. */
+  readonly all: number;
+}
+
+/** Every file of an installed package, by its path within it. */
+export function installedFiles(directory: string): Map<string, number> {
+  const paths = readdirSync(directory, { recursive: true, encoding: "utf8" });
+  const files = paths.map((path) => ({ path, stats: statSync(join(directory, path)) }));
+  return new Map(files.filter(({ stats }) => stats.isFile()).map(({ path, stats }) => [path, stats.size]));
+}
+
+export function weightOf(files: ReadonlyMap<string, number>): Weight {
+  const sum = (of: (path: string) => boolean) =>
+    [...files].filter(([path]) => of(path)).reduce((bytes, [, size]) => bytes + size, 0);
+  return {
+    code: sum((path) => path.endsWith(".js")),
+    types: sum((path) => path.endsWith(".d.ts")),
+    all: sum(() => true),
+  };
+}
+
 const relativeImport = /(?:from|import)\s*"(\.[^"]+)\.[jt]s"/g;
 
-/** Code and types of one package that an entry needs, followed file by file; other packages do not count. */
-export function bytesReached(project: string, name: string): number {
-  const reached = new Map<string, number>();
+/** The files that entries need of their package, code and types, followed from import to import. */
+export function reachedFrom(directory: string, entries: readonly string[]): Set<string> {
+  const reached = new Set<string>();
   const visit = (path: string, extension: string): void => {
     if (reached.has(path)) return;
-    const text = readFileSync(path, "utf8");
-    reached.set(path, Buffer.byteLength(text));
-    for (const [, relative = ""] of text.matchAll(relativeImport)) {
+    reached.add(path);
+    for (const [, relative = ""] of readFileSync(join(directory, path), "utf8").matchAll(relativeImport)) {
       visit(join(dirname(path), relative + extension), extension);
     }
   };
   for (const extension of [".js", ".d.ts"]) {
-    visit(join(project, "node_modules", name, `dist/index${extension}`), extension);
+    for (const entry of entries) visit(entry.replace(/\.js$/, extension), extension);
   }
-  if (reached.size < 5) throw new Error(`${reached.size} files are too few: its imports were not read`);
-  return [...reached.values()].reduce((sum, bytes) => sum + bytes, 0);
+  return reached;
 }

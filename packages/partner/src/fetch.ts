@@ -1,6 +1,5 @@
-import { Buffer } from "node:buffer";
-import { type Answer, answer, type BodyRead, checkHandler, type HandlerOptions, type OnIpn } from "./exchange.ts";
-import { bodyBytesMax } from "./options.ts";
+import { answer, checkHandler, type HandlerOptions, type OnIpn } from "./exchange.ts";
+import { addressFrom, readRequest, responseOf } from "./fetch-request.ts";
 import type { Receiver } from "./receiver.ts";
 
 export type { HandlerOptions, OnIpn } from "./exchange.ts";
@@ -36,34 +35,4 @@ export function fetchHandler(
     };
     return responseOf(await answer(exchange, receiver, onIpn, options));
   };
-}
-
-export function responseOf({ status, headers, body }: Answer): Response {
-  return new Response(body === "" ? null : body, { status, headers });
-}
-
-interface Platform {
-  /** Deno: what its server passes beside the request. */
-  readonly remoteAddr?: { readonly hostname?: string };
-  /** Bun: the server itself. */
-  readonly requestIP?: (request: Request) => { readonly address: string } | null;
-}
-
-/** What Deno and Bun pass beside the request says where it comes from. */
-export function addressFrom(platform: unknown, request: Request): string | undefined {
-  const { remoteAddr, requestIP } = Object(platform) as Platform;
-  return remoteAddr?.hostname ?? requestIP?.call(platform, request)?.address;
-}
-
-export async function readRequest(request: Request): Promise<BodyRead> {
-  if (request.bodyUsed || request.body?.locked === true) return { failed: "already_read" };
-  if (request.body === null) return { body: "" };
-  const chunks: Uint8Array[] = [];
-  let byteCount = 0;
-  for await (const chunk of request.body) {
-    byteCount += chunk.length;
-    if (byteCount > bodyBytesMax) return { failed: "too_large" };
-    chunks.push(chunk);
-  }
-  return { body: Buffer.concat(chunks, byteCount) };
 }

@@ -1,5 +1,5 @@
 import { answer, type BodyRead, checkHandler, type HandlerOptions, type OnIpn } from "./exchange.ts";
-import { addressFrom, readRequest, responseOf } from "./fetch.ts";
+import { addressFrom, readRequest, responseOf } from "./fetch-request.ts";
 import type { Receiver } from "./receiver.ts";
 
 export type { HandlerOptions, OnIpn } from "./exchange.ts";

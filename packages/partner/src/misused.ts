@@ -81,10 +81,7 @@ export class Misused extends PaybellError {
   readonly reason: MisusedReason;
   readonly remedy: string;
 
-  /**
-   * @param where what the mistake is in, in front of its meaning
-   * @param more in place of the remedy, where it is known more exactly
-   */
+  // where: what the mistake is in, in front of its meaning. meaning, remedy: where they are known more exactly.
   constructor(reason: MisusedReason, where = "", { meaning = "", remedy = "" } = {}) {
     const [usualMeaning, usualRemedy] = misuses[reason];
     const what = remedy || usualRemedy;

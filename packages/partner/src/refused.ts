@@ -100,7 +100,7 @@ export class IpnRefused extends PaybellError {
   readonly #reason: RefusedReason;
   readonly #finding: string;
 
-  /** @param finding what was seen, in place of the meaning; must not hold raw text of the sender's */
+  // finding: what was seen, in place of the meaning; it must not hold raw text of the sender's.
   constructor(reason: RefusedReason, finding = "") {
     super("The IPN is not authentic.");
     this.#reason = reason;
