@@ -42,9 +42,10 @@ export function wireDelivery(ground: Ground, { directory, seals }: PartnerParts,
     alerting,
     breaker: (standing, sighting) => afterSighting(standing, sighting, Math.random()),
     onFlush: onFlush("outcomes"),
+    onSetAside: () => dispatcher.wake(),
   });
   const endpoints = new PostgresEndpoints(database, { alerting });
-  const dispatcher = new Dispatcher({
+  const dispatcher: Dispatcher = new Dispatcher({
     store: deliveries,
     endpoints,
     clock: systemClock,

@@ -49,8 +49,9 @@ async function report(count: number, of = partnerId): Promise<void> {
   await Promise.all(Array.from({ length: count }, () => completions.report(sampleReport(of, null))));
 }
 
-function claimBy(queues: Queues, by: Partial<ClaimLimits> = {}): Promise<readonly Claimed[]> {
-  return claim(connections.engine, instance, { ...limits, ...by }, behindAll, queues);
+async function claimBy(queues: Queues, by: Partial<ClaimLimits> = {}): Promise<readonly Claimed[]> {
+  const how = { limits: { ...limits, ...by }, servedLast: behindAll, queues };
+  return (await claim(connections.engine, instance, how)).claimed;
 }
 
 /** What one piece of work did, by PostgreSQL's own count. */

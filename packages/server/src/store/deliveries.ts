@@ -53,6 +53,8 @@ export interface DeliveriesOptions extends Pick<GroupCommitOptions<Outcome, Reco
   readonly alerting?: boolean;
   /** What follows for an endpoint from an attempt; without it nothing does. */
   readonly breaker?: Breaker;
+  /** What a claim met first was set aside, because its URL is gone: there may be more behind it. */
+  readonly onSetAside?: () => void;
 }
 
 /** Pending deliveries in PostgreSQL. Outcomes are group-committed. */
@@ -60,16 +62,18 @@ export class PostgresDeliveries implements DeliveryStore {
   readonly #engine: Pool;
   readonly #alerting: boolean;
   readonly #breaker: Breaker | undefined;
+  readonly #onSetAside: (() => void) | undefined;
   readonly #outcomes: GroupCommit<Outcome, Recorded>;
   readonly #queues: Queues;
   #servedLast: string = "ffffffff-ffff-ffff-ffff-ffffffffffff";
 
   constructor(engine: Pool, options: DeliveriesOptions = {}) {
-    const { alerting = false, breaker, ...observe } = options;
+    const { alerting = false, breaker, onSetAside, ...observe } = options;
     this.#engine = engine;
     this.#queues = new Queues(engine);
     this.#alerting = alerting;
     this.#breaker = breaker;
+    this.#onSetAside = onSetAside;
     this.#outcomes = new GroupCommit<Outcome, Recorded>({
       name: "record",
       key: keyOf,
@@ -84,7 +88,9 @@ export class PostgresDeliveries implements DeliveryStore {
   }
 
   async claim(instance: Instance, limits: ClaimLimits): Promise<readonly Claimed[]> {
-    const claimed = await claim(this.#engine, instance, limits, this.#servedLast, this.#queues);
+    const how = { limits, servedLast: this.#servedLast, queues: this.#queues };
+    const { claimed, setAside } = await claim(this.#engine, instance, how);
+    if (setAside > 0) this.#onSetAside?.();
     this.#servedLast = claimed.at(-1)?.partnerId ?? this.#servedLast;
     return claimed;
   }
