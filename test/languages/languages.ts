@@ -1,5 +1,5 @@
 import { cpSync, readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { type Command, run } from "./programs.ts";
 
 /** How the receiver of one language is built and run. `out` is a folder outside of the repository. */
@@ -25,6 +25,11 @@ export interface Runtime {
 const receivers = join(import.meta.dirname, "../../docs/partner/receivers");
 const probeTimeoutMs = 20_000;
 
+/** A file in the folder of the receiver. */
+function besides({ source }: Language, name: string): string {
+  return join(dirname(source), name);
+}
+
 /** The first line that the command prints, from wherever it prints it; undefined when it fails. */
 async function probe(...command: Command): Promise<string | undefined> {
   const { exitCode, stdout, stderr } = await run(command, { timeoutMs: probeTimeoutMs });
@@ -46,8 +51,8 @@ const java: Language = {
       return { missing: "no JDK 17 or newer (Debian: openjdk-17-jdk-headless)" };
     return {
       version,
-      build: (out) => ["javac", "-Xlint:all", "-Werror", "-d", out, java.source],
-      vectors: (out, file) => ["java", "-cp", out, "Receiver", "--vectors", file],
+      build: (out) => ["javac", "-Xlint:all", "-Werror", "-d", out, java.source, besides(java, "Vectors.java")],
+      vectors: (out, file) => ["java", "-cp", out, "Vectors", file],
       serve: (out, agreement) => ["java", "-cp", out, "Receiver", agreement],
     };
   },
@@ -62,12 +67,12 @@ const python: Language = {
     for (const program of ["python3", "/usr/bin/python3"]) {
       const version = await probe(program, "-c", show);
       if (version === undefined || !isAtLeast([3, 9], version)) continue;
-      const start = (...args: string[]): Command => [program, "-B", "-W", "error", python.source, ...args];
+      const start = (source: string, file: string): Command => [program, "-B", "-W", "error", source, file];
       return {
         version,
         build: () => undefined,
-        vectors: (_, file) => start("--vectors", file),
-        serve: (_, agreement) => start(agreement),
+        vectors: (_, file) => start(besides(python, "vectors.py"), file),
+        serve: (_, agreement) => start(python.source, agreement),
       };
     }
     return { missing: "no Python 3.9 or newer with the package cryptography (Debian: python3-cryptography)" };
@@ -85,7 +90,7 @@ const php: Language = {
     return {
       version,
       build: () => ["php", "-l", php.source],
-      vectors: (_, file) => ["php", php.source, "--vectors", file],
+      vectors: (_, file) => ["php", besides(php, "vectors.php"), file],
       serve: (_, agreement, port) => [
         "env",
         `PAYBELL_AGREEMENT=${agreement}`,
@@ -150,7 +155,7 @@ const ruby: Language = {
     return {
       version,
       build: () => ["ruby", "-wc", ruby.source],
-      vectors: (_, file) => ["ruby", "-w", ruby.source, "--vectors", file],
+      vectors: (_, file) => ["ruby", "-w", besides(ruby, "vectors.rb"), file],
       serve: (_, agreement) => ["ruby", ruby.source, agreement],
     };
   },

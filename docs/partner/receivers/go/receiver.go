@@ -1,7 +1,7 @@
 // Receives Paybell's notifications (IPNs): checks who sent them, opens them, stores each once, answers.
 //
 //	go run . agreement.json                # listens on PORT, or 8080; stores in the folder inbox
-//	go run . --vectors ../../vectors.json  # holds it against the test vectors
+//	go run . --vectors ../../vectors.json  # holds it against the test vectors (vectors.go)
 package main
 
 import (
@@ -23,7 +23,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -58,9 +57,22 @@ type Agreement struct {
 		Mode             string
 		Card, Settlement []string
 	}
-	EncryptionKeys []struct{ ID, Key string } // an empty id stands for any
-	SigningKeys    []string
-	WebhookSecrets []string
+	EncryptionKeys []struct {
+		ID  string // empty: stands for any
+		Key Key
+	}
+	SigningKeys, WebhookSecrets []Key
+}
+
+// Key is 32 bytes, written in base64, those of a webhook secret behind whsec_.
+type Key []byte
+
+func (key *Key) UnmarshalText(text []byte) (err error) {
+	*key, err = base64.StdEncoding.DecodeString(strings.TrimPrefix(string(text), "whsec_"))
+	if err == nil && len(*key) != 32 {
+		return errors.New("each key is the base64 of 32 bytes")
+	}
+	return err
 }
 
 type object = map[string]any
@@ -105,7 +117,7 @@ func Verify(agreed *Agreement, body []byte, headers http.Header, now time.Time) 
 			}
 			// A wrong key opens one AES-CBC in 256: a key is right only when the signature is right too.
 			ipn, err := attempt(func() object {
-				return checkContent(agreed, decrypt(agreed.Cipher, key(one.Key), iv, sealed, authenticated))
+				return checkContent(agreed, decrypt(agreed.Cipher, one.Key, iv, sealed, authenticated))
 			})
 			if err == nil {
 				return ipn
@@ -123,8 +135,8 @@ func checkHeaders(agreed *Agreement, body []byte, headers http.Header, now time.
 	id, timestamp := headers.Get("webhook-id"), headers.Get("webhook-timestamp")
 	require(idShape.MatchString(id) && timestampShape.MatchString(timestamp), "a webhook header is missing or malformed")
 	entries := strings.Split(headers.Get("webhook-signature"), " ")
-	require(slices.ContainsFunc(agreed.WebhookSecrets, func(secret string) bool {
-		mac := hmacOf(key(secret), id+"."+timestamp+"."+string(body))
+	require(slices.ContainsFunc(agreed.WebhookSecrets, func(secret Key) bool {
+		mac := hmacOf(secret, id+"."+timestamp+"."+string(body))
 		expected := []byte("v1," + base64.StdEncoding.EncodeToString(mac))
 		return slices.ContainsFunc(entries, func(entry string) bool { return hmac.Equal(expected, []byte(entry)) })
 	}), "webhook-signature is not that of the body")
@@ -199,8 +211,8 @@ func checkContent(agreed *Agreement, plain []byte) object {
 		text = canonical(wire)
 	}
 	signature, err := hex.DecodeString(ipn["signature"].(string))
-	require(err == nil && slices.ContainsFunc(agreed.SigningKeys, func(one string) bool {
-		return hmac.Equal(hmacOf(key(one), text), signature)
+	require(err == nil && slices.ContainsFunc(agreed.SigningKeys, func(key Key) bool {
+		return hmac.Equal(hmacOf(key, text), signature)
 	}), "signature is not that of the signed string")
 	if !settles {
 		ipn["cardScheme"] = strings.ToUpper(ipn["cardScheme"].(string))
@@ -211,25 +223,25 @@ func checkContent(agreed *Agreement, plain []byte) object {
 func byTableNames(wire object, table []string) object {
 	ipn := object{}
 	for _, field := range table {
-		name, alias, _ := strings.Cut(field, "/")
-		value, isThere := wire[name]
-		if second, isThereToo := wire[alias]; alias != "" && isThereToo {
-			require(!isThere, name+" stands under two names")
-			value, isThere = second, true
+		name, alias, hasAlias := strings.Cut(field, "/")
+		value := wire[name]
+		if second, isThere := wire[alias]; hasAlias && isThere {
+			require(value == nil, name+" stands under two names")
+			value = second
 		}
-		list, isList := value.([]any)
-		text, isText := value.(string)
 		if name != "settlementList" {
-			require(isText || !isThere, name+" is not a string")
+			text, isText := value.(string)
+			require(isText || value == nil, name+" is not a string")
 			ipn[name] = text
 			continue
 		}
-		require(isList || !isThere, name+" is not a list")
-		entries := []any{}
-		for _, item := range list {
+		list, isList := value.([]any)
+		require(isList || value == nil, name+" is not a list")
+		entries := make([]any, len(list))
+		for at, item := range list {
 			fields, isObject := item.(object)
 			require(isObject, name+" is not a list of objects")
-			entries = append(entries, byTableNames(fields, entry))
+			entries[at] = byTableNames(fields, entry)
 		}
 		ipn[name] = entries
 	}
@@ -319,14 +331,6 @@ func decode(text, encoding string) []byte {
 	return raw
 }
 
-func key(text string) []byte {
-	raw, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(text, "whsec_"))
-	if err != nil || len(raw) != 32 {
-		log.Fatal("each key is the base64 of 32 bytes")
-	}
-	return raw
-}
-
 var fileName = regexp.MustCompile(`^[0-9A-Za-z-]{1,64}$`)
 
 // Tells whether it was new. A table with a unique key on the id, written with the rest of your work, is better.
@@ -379,66 +383,22 @@ func serve(agreed *Agreement) error {
 		return err
 	}
 	log.Printf("listening on http://%s/ipn", listener.Addr())
-	server := http.Server{ReadTimeout: 30 * time.Second}
-	return server.Serve(listener)
+	return (&http.Server{ReadTimeout: 30 * time.Second}).Serve(listener)
 }
 
-func runVectors(file string) error {
-	var all struct {
-		Vectors []struct {
-			Agreement
-			Name, Body string
-			Headers    map[string]string
-			NowSeconds int64
-			IPN        object
-		}
-	}
-	if err := readJSON(file, &all); err != nil {
-		return err
-	}
-	failed := 0
-	for _, vector := range all.Vectors {
-		headers := http.Header{}
-		for name, value := range vector.Headers {
-			headers.Set(name, value)
-		}
-		result := "ok  "
-		found, _ := Verify(&vector.Agreement, []byte(vector.Body), headers, time.Unix(vector.NowSeconds, 0))
-		if !reflect.DeepEqual(found, vector.IPN) {
-			failed, result = failed+1, "FAIL"
-		}
-		fmt.Println(result, vector.Name)
-	}
-	if failed > 0 {
-		return fmt.Errorf("%d failed", failed)
-	}
-	return nil
-}
-
-func readJSON(file string, into any) error {
+func readJSON(file string, into any) {
 	text, err := os.ReadFile(file)
-	if err != nil {
-		return err
+	if err = cmp.Or(err, json.Unmarshal(text, into)); err != nil {
+		log.Fatal(err)
 	}
-	return json.Unmarshal(text, into)
 }
 
 func main() {
 	if len(os.Args) == 3 && os.Args[1] == "--vectors" {
-		if err := runVectors(os.Args[2]); err != nil {
-			log.Fatal(err)
-		}
+		runVectors(os.Args[2])
 		return
 	}
-	agreed := &Agreement{}
-	if err := readJSON(os.Args[1], agreed); err != nil {
-		log.Fatal(err)
-	}
-	for _, one := range agreed.EncryptionKeys { // a wrong key is found now, not with the first IPN
-		key(one.Key)
-	}
-	for _, text := range slices.Concat(agreed.SigningKeys, agreed.WebhookSecrets) {
-		key(text)
-	}
-	log.Fatal(serve(agreed))
+	var agreed Agreement
+	readJSON(os.Args[1], &agreed)
+	log.Fatal(serve(&agreed))
 }

@@ -1,0 +1,39 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"reflect"
+	"time"
+)
+
+// Holds the receiver against the test vectors.
+func runVectors(file string) {
+	var all struct {
+		Vectors []struct {
+			Agreement
+			Name, Body string
+			Headers    map[string]string
+			NowSeconds int64
+			IPN        object
+		}
+	}
+	readJSON(file, &all)
+	failed := 0
+	for _, vector := range all.Vectors {
+		headers := http.Header{}
+		for name, value := range vector.Headers {
+			headers.Set(name, value)
+		}
+		result := "ok  "
+		found, _ := Verify(&vector.Agreement, []byte(vector.Body), headers, time.Unix(vector.NowSeconds, 0))
+		if !reflect.DeepEqual(found, vector.IPN) {
+			failed, result = failed+1, "FAIL"
+		}
+		fmt.Println(result, vector.Name)
+	}
+	if failed > 0 {
+		os.Exit(1)
+	}
+}
