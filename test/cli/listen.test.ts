@@ -166,8 +166,9 @@ describe("listen", () => {
 
   test("r and Enter forwards again what failed, and nothing else, without waiting for what comes", async () => {
     local.answers(204, 500);
-    const quiet: typeof fetch = (input, init) => {
+    const quiet: typeof fetch = async (input, init) => {
       if (local.posts.length < 2 || !String(input).includes("wait=")) return fetch(input, init);
+      init?.signal?.throwIfAborted();
       return new Promise((_, reject) => init?.signal?.addEventListener("abort", () => reject(new Error("given up"))));
     };
     const args = ["listen", "--credentials", "partner.json", "--forward", local.place];
