@@ -387,17 +387,19 @@ export class Dispatcher {
       return this.#passProbeOn(claimed, url);
     }
     const attempted = await this.#parts.attempt(claimed, partner);
-    if ("putOffMs" in attempted) this.admission.unsent(place);
-    givePlace();
     if ("putOffMs" in attempted) {
+      this.admission.unsent(place);
+      givePlace();
       await this.#giveBack(claimed, instance, attempted.putOffMs);
       return this.#passProbeOn(claimed, url);
     }
-    this.#parts.onOutcome?.(claimed, attempted);
     const { attempt, next, retryAfterMs = null } = attempted;
     const { partnerId, isProbe } = claimed;
+    // Before the place is given: what leaves next is not to go where nothing may be sent any more.
     const sightings = this.endpoints.sightings({ partnerId, attempt, retryAfterMs, isProbe });
-    await this.#parts.store.record({
+    givePlace();
+    this.#parts.onOutcome?.(claimed, attempted);
+    const outcome = {
       partnerId,
       id: claimed.id,
       claimNo: claimed.claimNo,
@@ -406,7 +408,8 @@ export class Dispatcher {
       attempt,
       next,
       sightings,
-    });
+    };
+    await this.#parts.store.record(outcome).finally(() => this.endpoints.recorded(sightings));
   }
 
   /** Nothing is to be sent there now: it waits, and no attempt is counted. */

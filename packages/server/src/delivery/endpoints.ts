@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import type { PartnerId } from "../ids.ts";
 import { signOf } from "./breaker.ts";
-import type { EndpointSighting, EndpointStore, TroubledEndpoint } from "./endpoints-store.ts";
+import type { EndpointKey, EndpointSighting, EndpointStore, TroubledEndpoint } from "./endpoints-store.ts";
 import type { Attempt } from "./store.ts";
 
 export interface EndpointsParts {
@@ -21,6 +21,12 @@ export function urlQueue(url: string): string {
   return `${originQueue(url)} ${createHash("sha256").update(url).digest("hex")}`;
 }
 
+interface Seen {
+  readonly endpoint: TroubledEndpoint;
+  /** The first read that began after it was recorded, and knows better. */
+  untilRead: number;
+}
+
 interface Attempted {
   readonly partnerId: PartnerId;
   readonly attempt: Attempt;
@@ -35,6 +41,9 @@ interface Attempted {
 export class Endpoints {
   readonly #parts: EndpointsParts;
   #troubled = new Map<string, TroubledEndpoint>();
+  /** What attempts told here, while the database may not say so yet. */
+  readonly #seen = new Map<string, Seen>();
+  #reads = 0;
   /** They were read once. */
   known = false;
   #refreshing: Promise<void> | undefined;
@@ -47,8 +56,8 @@ export class Endpoints {
   /** Why nothing may be sent to the URL now; undefined when it may. No URL at all is told by the attempt. */
   blocked(partnerId: PartnerId, url: string | null): "open" | "gone" | undefined {
     if (this.#troubled.size === 0 || url === null || !URL.canParse(url)) return undefined;
-    if (this.#troubled.get(`${partnerId} ${urlQueue(url)}`)?.state === "gone") return "gone";
-    return this.#troubled.get(`${partnerId} ${originQueue(url)}`)?.state === "open" ? "open" : undefined;
+    if (this.#troubled.get(keyOf({ partnerId, queue: urlQueue(url) }))?.state === "gone") return "gone";
+    return this.#troubled.get(keyOf({ partnerId, queue: originQueue(url) }))?.state === "open" ? "open" : undefined;
   }
 
   /** Partners of which something waits for an endpoint. */
@@ -71,17 +80,25 @@ export class Endpoints {
     const origin = { ...seen, kind: "origin", target: queue, queue } as const;
     if (sign === "fails") {
       // From now on a success must be recorded too, whether or not the database was asked since.
-      const key = `${partnerId} ${queue}`;
-      if (!this.#troubled.has(key)) this.#troubled.set(key, { partnerId, queue, state: "closed" });
+      if (!this.#troubled.has(keyOf({ partnerId, queue }))) this.#see({ partnerId, queue, state: "closed" });
       return [{ ...origin, sign }];
     }
-    const lives = isProbe || this.#troubled.has(`${partnerId} ${queue}`) ? [{ ...origin, sign: "lives" } as const] : [];
+    const lives =
+      isProbe || this.#troubled.has(keyOf({ partnerId, queue })) ? [{ ...origin, sign: "lives" } as const] : [];
     if (sign === "lives") return lives;
     const target = new URL(attempt.url).href;
     const gone = urlQueue(attempt.url);
     // Not only once the database was asked again: what is written meanwhile would be sent there.
-    this.#troubled.set(`${partnerId} ${gone}`, { partnerId, queue: gone, state: "gone" });
+    this.#see({ partnerId, queue: gone, state: "gone" });
     return [...lives, { ...seen, kind: "url", target, queue: gone, sign: "gone" }];
+  }
+
+  /** They are durable: the database knows what they told, and more. */
+  recorded(sightings: readonly EndpointSighting[]): void {
+    for (const sighting of sightings) {
+      const seen = this.#seen.get(keyOf(sighting));
+      if (seen !== undefined) seen.untilRead = this.#reads + 1;
+    }
   }
 
   /** Reads anew what is in trouble. Never rejects. */
@@ -102,11 +119,17 @@ export class Endpoints {
   }
 
   async #read(): Promise<void> {
+    this.#reads += 1;
+    const nth = this.#reads;
     try {
       const rows = await this.#parts.store.troubled();
       this.known = true;
       const before = this.#troubled;
-      this.#troubled = new Map(rows.map((row) => [`${row.partnerId} ${row.queue}`, row]));
+      this.#troubled = new Map(rows.map((row) => [keyOf(row), row]));
+      for (const [key, { endpoint, untilRead }] of this.#seen) {
+        if (nth >= untilRead) this.#seen.delete(key);
+        else if (endpoint.state === "gone" || !this.#troubled.has(key)) this.#troubled.set(key, endpoint);
+      }
       for (const [key, { partnerId, state }] of before) {
         if (state !== "closed" && (this.#troubled.get(key)?.state ?? "closed") === "closed") {
           this.#parts.onClosed(partnerId);
@@ -116,4 +139,14 @@ export class Endpoints {
       this.#parts.onTrouble(error);
     }
   }
+
+  #see(endpoint: TroubledEndpoint): void {
+    const key = keyOf(endpoint);
+    this.#troubled.set(key, endpoint);
+    this.#seen.set(key, { endpoint, untilRead: Number.POSITIVE_INFINITY });
+  }
+}
+
+function keyOf({ partnerId, queue }: EndpointKey): string {
+  return `${partnerId} ${queue}`;
 }
