@@ -3,6 +3,7 @@ import type { Logger } from "pino";
 import { PaybellError } from "../../errors.ts";
 import { type Envelope, type EnvelopeFor, type MakeEnvelope, makeEnvelope, type SealedFor } from "./envelope.ts";
 import type { SealingDone, SealingJob } from "./sealing-worker-thread.ts";
+import { threadEnvironment } from "./thread-environment.ts";
 
 /** More waits to be sealed than is allowed. Nothing was sealed: again in a second. */
 export class SealingQueueFull extends PaybellError {
@@ -151,8 +152,7 @@ export class SealingWorker {
     const entry = import.meta.url.endsWith(".ts") ? "./sealing-worker-thread.ts" : "./sealing-worker-thread.js";
     const thread = new Worker(new URL(entry, import.meta.url), {
       name: "paybell sealing",
-      // No master key, no database password.
-      env: {},
+      env: threadEnvironment(),
       resourceLimits: { maxOldGenerationSizeMb: this.#options.heapMbMax },
     });
     thread.on("message", (done: SealingDone) => {

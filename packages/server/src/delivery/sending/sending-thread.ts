@@ -4,6 +4,7 @@ import type { PartnerId } from "../../ids.ts";
 import type { PostResult } from "../transport/transport.ts";
 import { LeaseLost, type Posting, type Sender, type Sending, type SendingPartner } from "./sender.ts";
 import type { Done, Numbered, Orders, SendingThreadData } from "./sending-thread-entry.ts";
+import { threadEnvironment } from "./thread-environment.ts";
 
 export interface SendingThreadOptions extends SendingThreadData {
   readonly log: Logger;
@@ -130,8 +131,9 @@ export class SendingThread implements Sender {
     const data: SendingThreadData = { sandbox, extraCas, connectTimeoutMs };
     const thread = new Worker(new URL(entry, import.meta.url), {
       name: "paybell sending",
-      // No master key, no database password.
-      env: {},
+      env: threadEnvironment(),
+      // What is young there is little: 512 attempts. Without it the thread would hold 40 MB more.
+      resourceLimits: { maxYoungGenerationSizeMb: 24 },
       workerData: data,
     });
     thread.on("message", (done: readonly Done[]) => {
