@@ -179,6 +179,15 @@ describe("the OpenAPI document", () => {
     expect(resolve(sale?.properties?.["card"]).required).toEqual(["token", "number", "swipeType"]);
   });
 
+  test("the one header that a call may carry is documented with its call", () => {
+    const headers = operations.flatMap(({ operationId, parameters = [] }) =>
+      parameters
+        .filter((parameter) => parameter.in === "header")
+        .map(({ name, required }) => [operationId, name, required]),
+    );
+    expect(headers).toEqual([["runCommand", "prefer", false]]);
+  });
+
   test("the two IPNs are webhooks, with every header and the schema of what is sealed", () => {
     expect(Object.keys(document.webhooks)).toEqual(["cardIpn", "settlementIpn"]);
     for (const { post } of Object.values(document.webhooks)) {

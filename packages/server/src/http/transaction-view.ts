@@ -17,7 +17,7 @@ export type TransactionView = (UnsignedIpn<CardIpn> | UnsignedIpn<SettlementIpn>
 
 /** What is asked for later: the same, and how it stands in its batch and among those that follow from it. */
 export type TransactionDetail = TransactionView & {
-  /** Null for what belongs to no batch here: a PreAuth, a system command, what a switch reported. */
+  /** That a settlement settles. Null for what belongs to none here: a PreAuth, a system command, a switch's report. */
   readonly batch: { readonly batchNo: string; readonly state: string } | null;
   /** Of its own Reversal. */
   readonly reversal: "pending" | "done" | "parked" | null;
@@ -42,7 +42,7 @@ export function transactionDetail(
   const { batch, facts, reversal } = transaction;
   return {
     ...transactionView(transaction, settings),
-    batch: batch && { batchNo: facts.fields["batchNo"] ?? "", state: batch.state },
+    batch: batch && { batchNo: facts.fields["batchNo"] ?? "", state: batch },
     reversal,
     chain: chain.map((link) => ({
       id: link.id,

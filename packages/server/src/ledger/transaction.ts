@@ -25,8 +25,8 @@ export interface Transaction {
   /** In the currency's smallest unit; null where no money is named, or a switch reported it. */
   readonly amountMinor: bigint | null;
   readonly currency: string | null;
-  /** The batch it belongs to; null for a PreAuth, a system command, and what a switch reported. */
-  readonly batch: { readonly id: string; readonly state: BatchState } | null;
+  /** How the batch stands that it belongs to, or settles; null for a PreAuth, a system command, a switch's report. */
+  readonly batch: BatchState | null;
   /** Of its own Reversal. */
   readonly reversal: "pending" | "done" | "parked" | null;
   readonly facts: CardFacts | SettlementFacts | SystemFacts;

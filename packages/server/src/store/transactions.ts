@@ -28,8 +28,14 @@ const takeOver = {
     RETURNING t.*, t.amount_minor::text AS amount_text, NULL AS notification_state, NULL AS batch_state`,
 };
 
+// A settlement stands in no batch: that is what it settles. One that was refused left its batch open for the next.
 const selectTransaction = `
   SELECT t.*, t.amount_minor::text AS amount_text, CASE
+    WHEN t.command = 'SETTLEMENT' AND t.origin = 'command' THEN CASE
+      WHEN t.state = 'SUCCESS' OR lpad(r.batch_no::text, 6, '0') IS DISTINCT FROM t.facts #>> '{fields,batchNo}'
+        THEN 'closed'
+      WHEN r.batch_closing THEN 'closing'
+      ELSE 'open' END
     WHEN t.batch_id IS NULL THEN NULL
     WHEN r.batch_id IS DISTINCT FROM t.batch_id THEN 'closed'
     WHEN r.batch_closing THEN 'closing'
@@ -103,7 +109,6 @@ interface TransactionRow {
   readonly callback_url: string | null;
   readonly amount_text: string | null;
   readonly currency: string | null;
-  readonly batch_id: string | null;
   readonly batch_state: BatchState | null;
   readonly reversal_state: Transaction["reversal"];
   readonly instance_id: InstanceId | null;
@@ -203,7 +208,7 @@ function toTransaction(row: TransactionRow): Transaction {
     callBackUrl: row.callback_url,
     amountMinor: row.amount_text === null ? null : BigInt(row.amount_text),
     currency: row.currency,
-    batch: row.batch_id && row.batch_state ? { id: row.batch_id, state: row.batch_state } : null,
+    batch: row.batch_state,
     reversal: row.reversal_state,
     runBy: row.instance_id !== null && row.epoch !== null ? { id: row.instance_id, epoch: row.epoch } : null,
     facts: row.facts,

@@ -1,10 +1,12 @@
 import type { FastifyRequest } from "fastify";
+import { z } from "zod";
 import { badFields, PaybellError } from "../../errors.ts";
 import type { Partner } from "../../partners/partner.ts";
 import { everyProblemOfCommand } from "../every-problem.ts";
 import type { HttpParts, PartnerRoutes } from "../parts.ts";
 import { commandSchema } from "../schemas/command.ts";
 import { bodyErrors, partnerErrors, responses } from "../schemas/problem.ts";
+import { described } from "../schemas/registry.ts";
 import { transactionSchema } from "../schemas/transaction.ts";
 import { transactionView } from "../transaction-view.ts";
 
@@ -45,6 +47,14 @@ const commandErrors = [
   "settlement_in_progress",
 ] as const;
 
+/** The others pass as they are. */
+const commandHeaders = z.looseObject({
+  prefer: described(
+    z.string(),
+    "`respond-async` (RFC 7240): answer 202 with status INIT at once; the outcome comes as an IPN",
+  ).optional(),
+});
+
 /** POST /v1/commands */
 export function commandRoutes({ app, parts, callers }: PartnerRoutes): void {
   app.post(
@@ -61,6 +71,7 @@ export function commandRoutes({ app, parts, callers }: PartnerRoutes): void {
           "with `Prefer: respond-async`, or when the outcome is not known in time: it then comes as an IPN. The " +
           "same reqId and body again is the first result, without another IPN. A paused partner can still " +
           "command: a pause stops deliveries only.",
+        headers: commandHeaders,
         body: commandSchema,
         response: responses(
           {

@@ -54,7 +54,7 @@ export const transactionDetailSchema = component(
     z.object({
       batch: described(
         z.object({ batchNo: z.string(), state: z.enum(["open", "closing", "closed"]) }).nullable(),
-        "The batch it belongs to; null for a PreAuth, a system command, and what a switch reported",
+        "The batch it belongs to, or settles; null for a PreAuth, a system command, and what a switch reported",
       ),
       reversal: described(z.enum(["pending", "done", "parked"]).nullable(), "How its own Reversal stands"),
       chain: described(z.array(link), "The first one and all that follow from it, in the order they came"),

@@ -1,0 +1,55 @@
+import { randomUUID } from "node:crypto";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { next } from "../packages/server/src/acquirer/simulator/behaviour.ts";
+import { sale } from "./support/commands.ts";
+import { startTestService, type TestPartner, type TestService } from "./support/service.ts";
+
+const [tid, mid] = ["BATCH001", "M00000000000001"];
+
+let service: TestService;
+let partner: TestPartner;
+beforeAll(async () => {
+  service = await startTestService();
+  partner = await service.register();
+});
+afterAll(() => service.stop());
+
+async function idOf(command: Readonly<Record<string, unknown>>): Promise<string> {
+  const { status, body, text } = await partner.run(command);
+  expect(status, text).toBeLessThan(300);
+  return String(body["id"]);
+}
+
+const settle = () => idOf({ command: "SETTLEMENT", reqId: randomUUID(), tid, mid });
+
+async function batchOf(id: string): Promise<unknown> {
+  return (await partner.call("GET", `/v1/transactions/${id}`)).body["batch"];
+}
+
+test("a transaction shows its batch, and a settlement the one that it settles: open, closing, closed", async () => {
+  const [first, second] = [await idOf(sale({ tid, mid })), await idOf({ ...sale({ tid, mid }), command: "PREAUTH" })];
+  expect(await batchOf(first)).toEqual({ batchNo: "000001", state: "open" });
+  expect(await batchOf(second)).toBeNull();
+
+  service.acquirer.behave(next("SETTLEMENT", { declines: "12" }));
+  const refused = await settle();
+  await partner.server.until((all) => all.some(({ received }) => received?.ipn.id === refused));
+  expect(await batchOf(refused), "the batch is left to the next settlement").toEqual({
+    batchNo: "000001",
+    state: "open",
+  });
+
+  service.acquirer.behave(next("SETTLEMENT", { answers: { afterMs: 500 } }));
+  const command = { command: "SETTLEMENT", reqId: randomUUID(), tid, mid };
+  const { status, body } = await partner.run(command, { prefer: "respond-async" });
+  expect([status, body["status"]]).toEqual([202, "INIT"]);
+  const settled = String(body["id"]);
+  for (const id of [settled, refused, first]) {
+    expect(await batchOf(id)).toEqual({ batchNo: "000001", state: "closing" });
+  }
+  await partner.server.until((all) => all.some(({ received }) => received?.ipn.id === settled));
+  for (const id of [settled, refused, first]) {
+    expect(await batchOf(id)).toEqual({ batchNo: "000001", state: "closed" });
+  }
+  expect(await batchOf(await idOf(sale({ tid, mid })))).toEqual({ batchNo: "000002", state: "open" });
+});
