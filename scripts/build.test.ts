@@ -94,8 +94,11 @@ export type Word =
       `/** Opens it; "a  b" * c goes on.
 
 A paragraph.
-@throws Failure */export class Opener{/** The id. */readonly id:\`a-\${string}\`|"x ; y";get name():string}
-export type Word=/** One. */"one"/** Two. */|"two";
+@throws Failure */export class Opener{
+/** The id. */readonly id:\`a-\${string}\`|"x ; y";get name():string}
+export type Word=
+/** One. */"one"
+/** Two. */|"two";
 export{};
 `,
     ]);

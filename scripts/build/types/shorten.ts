@@ -5,7 +5,8 @@
 export function shortDeclaration(text: string): string {
   const parts = [...text.matchAll(part)];
   const short = parts.map(([, doc, literal, code = ""], at) => {
-    if (doc !== undefined) return shortDoc(doc);
+    // On the line of what stands before it, TypeScript would take it for a comment on that.
+    if (doc !== undefined) return `${at === 0 ? "" : "\n"}${shortDoc(doc)}`;
     return literal ?? shortCode(code, { afterDoc: isDoc(parts[at - 1]), beforeDoc: isDoc(parts[at + 1]) });
   });
   return short
