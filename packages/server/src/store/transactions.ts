@@ -32,8 +32,7 @@ const takeOver = {
 const selectTransaction = `
   SELECT t.*, t.amount_minor::text AS amount_text, CASE
     WHEN t.command = 'SETTLEMENT' AND t.origin = 'command' THEN CASE
-      WHEN t.state = 'SUCCESS' OR lpad(r.batch_no::text, 6, '0') IS DISTINCT FROM t.facts #>> '{fields,batchNo}'
-        THEN 'closed'
+      WHEN lpad(r.batch_no::text, 6, '0') IS DISTINCT FROM t.facts #>> '{fields,batchNo}' THEN 'closed'
       WHEN r.batch_closing THEN 'closing'
       ELSE 'open' END
     WHEN t.batch_id IS NULL THEN NULL
