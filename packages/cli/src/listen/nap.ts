@@ -1,4 +1,4 @@
-/** Resolves after `durationMs`, or when the signal is aborted. */
+/** Resolves after `durationMs`, at once where those are over, or when the signal is aborted. */
 export function nap(durationMs: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const end = () => {
@@ -6,7 +6,7 @@ export function nap(durationMs: number, signal: AbortSignal): Promise<void> {
       signal.removeEventListener("abort", end);
       resolve();
     };
-    const timer = setTimeout(end, durationMs);
+    const timer = setTimeout(end, Math.max(0, durationMs));
     if (signal.aborted) end();
     else signal.addEventListener("abort", end, { once: true });
   });
