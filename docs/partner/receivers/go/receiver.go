@@ -394,10 +394,6 @@ func readJSON(file string, into any) {
 }
 
 func main() {
-	if len(os.Args) == 3 && os.Args[1] == "--vectors" {
-		runVectors(os.Args[2])
-		return
-	}
 	var agreed Agreement
 	readJSON(os.Args[1], &agreed)
 	log.Fatal(serve(&agreed))

@@ -8,8 +8,11 @@ import (
 	"time"
 )
 
-// Holds the receiver against the test vectors.
-func runVectors(file string) {
+// With --vectors, holds the receiver against the test vectors in place of main. Nothing needs this file.
+func init() {
+	if len(os.Args) != 3 || os.Args[1] != "--vectors" {
+		return
+	}
 	var all struct {
 		Vectors []struct {
 			Agreement
@@ -19,7 +22,7 @@ func runVectors(file string) {
 			IPN        object
 		}
 	}
-	readJSON(file, &all)
+	readJSON(os.Args[2], &all)
 	failed := 0
 	for _, vector := range all.Vectors {
 		headers := http.Header{}
@@ -33,7 +36,5 @@ func runVectors(file string) {
 		}
 		fmt.Println(result, vector.Name)
 	}
-	if failed > 0 {
-		os.Exit(1)
-	}
+	os.Exit(min(failed, 1))
 }

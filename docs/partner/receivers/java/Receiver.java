@@ -237,42 +237,32 @@ public final class Receiver {
         }
 
         Map<String, Object> read() {
-            var read = object(0);
+            check(peek() == '{', "not an object");
+            var read = object(value(0));
             peek();
             check(at == text.length(), "something follows");
             return read;
         }
 
         private Object value(int depth) {
-            if (peek() == '"') return string();
-            check(depth < 64, "too deep");
-            return peek() == '[' ? array(depth) : object(depth);
-        }
-
-        private Map<String, Object> object(int depth) {
-            var object = new LinkedHashMap<String, Object>();
-            items('{', '}', () -> {
+            char open = peek();
+            if (open == '"') return string();
+            check(depth < 64 && (open == '{' || open == '['), "no text, list or object, or too deep");
+            at++;
+            var fields = new LinkedHashMap<String, Object>();
+            var items = new ArrayList<Object>();
+            while (peek() != (open == '{' ? '}' : ']')) {
+                if (!fields.isEmpty() || !items.isEmpty()) take(',');
+                if (open == '[') {
+                    items.add(value(depth + 1));
+                    continue;
+                }
                 String name = string();
                 take(':');
-                check(object.put(name, value(depth + 1)) == null, "a key stands twice");
-            });
-            return object;
-        }
-
-        private List<Object> array(int depth) {
-            var array = new ArrayList<Object>();
-            items('[', ']', () -> array.add(value(depth + 1)));
-            return array;
-        }
-
-        private void items(char open, char close, Runnable item) {
-            take(open);
-            for (boolean isFirst = true; peek() != close || !isFirst; isFirst = false) {
-                if (!isFirst) take(',');
-                item.run();
-                if (peek() == close) break;
+                check(fields.put(name, value(depth + 1)) == null, "a key stands twice");
             }
-            take(close);
+            at++;
+            return open == '{' ? fields : items;
         }
 
         private String string() {
