@@ -54,7 +54,11 @@ export interface Receiver {
   open(rawBody: Uint8Array | string, headers: RequestHeaders, remoteAddress?: string): ReceivedIpn;
 }
 
-/** @throws Misused naming the option, the mistake and the remedy; never the value of a key. */
+/**
+ * Makes what verifies and opens IPNs, by the keys and the agreement of your registration.
+ *
+ * @throws Misused naming the option, the mistake and the remedy; never the value of a key
+ */
 export function receiver(options: ReceiverOptions): Receiver {
   const settings = readSettings(options);
   const { encryptionKey, signingKey, webhookSecret } = options;
