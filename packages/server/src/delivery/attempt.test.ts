@@ -1,12 +1,12 @@
 import { pino } from "pino";
 import { expect, test } from "vitest";
 import { systemClock } from "../clock.ts";
-import { newId, type PartnerId } from "../ids.ts";
+import { newId } from "../ids.ts";
 import { partnerSnapshot } from "../partners/partner.fixture.ts";
 import { attempting } from "./attempt.ts";
+import { claimedOf } from "./claimed.fixture.ts";
 import { SealingQueueFull } from "./sending/sealing-worker.ts";
 import { LeaseLost } from "./sending/sender.ts";
-import type { Claimed } from "./store.ts";
 
 const standing = { id: newId<"instance">(), epoch: 1 };
 
@@ -87,23 +87,4 @@ test("an IPN that comes to the sender when the lease is over is put off", async 
 
 function nothingMayBeSent(): Promise<never> {
   return Promise.reject(new Error("nothing may be sent"));
-}
-
-function claimedOf(partnerId: PartnerId): Claimed {
-  return {
-    partnerId,
-    id: newId(),
-    transactionId: null,
-    originalId: null,
-    chainId: newId(),
-    command: "SETTLEMENT",
-    content: "{}",
-    callBackUrl: null,
-    toRegistered: false,
-    claimNo: 1,
-    attemptsMade: 0,
-    scheduleStartMs: 0,
-    outOfOrder: false,
-    isProbe: false,
-  };
 }

@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { newId, type PartnerId } from "../ids.ts";
 import type { Instance } from "../instance.ts";
+import { claimedOf } from "./claimed.fixture.ts";
 import type { Claimed } from "./store.ts";
 import { type Seat, WaitingRoom } from "./waiting-room.ts";
 
@@ -13,26 +14,6 @@ function room(seatsMax = 8) {
   return { clock, room: new WaitingRoom(seatsMax, () => clock.ms) };
 }
 
-function claimed(partnerId: PartnerId): Claimed {
-  const id = newId<"notification">();
-  return {
-    partnerId,
-    id,
-    transactionId: null,
-    originalId: null,
-    chainId: newId<"chain">(),
-    command: "SALE",
-    content: "{}",
-    callBackUrl: null,
-    toRegistered: false,
-    claimNo: 1,
-    attemptsMade: 0,
-    scheduleStartMs: 0,
-    outOfOrder: false,
-    isProbe: false,
-  };
-}
-
 function seat(of: WaitingRoom, partnerId: PartnerId, bytes = 1): Seat {
   const seat = of.take(partnerId, bytes, 100);
   if (seat === undefined) throw new Error("there was no seat");
@@ -40,7 +21,7 @@ function seat(of: WaitingRoom, partnerId: PartnerId, bytes = 1): Seat {
 }
 
 function wait(of: WaitingRoom, partnerId: PartnerId): Claimed {
-  const one = claimed(partnerId);
+  const one = claimedOf(partnerId);
   of.wait(one, instance, seat(of, partnerId));
   return one;
 }

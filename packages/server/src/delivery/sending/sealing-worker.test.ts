@@ -2,12 +2,12 @@ import { openAndVerify } from "@paybell/contract";
 import { pino } from "pino";
 import { afterEach, describe, expect, test } from "vitest";
 import { systemClock } from "../../clock.ts";
-import { type ChainId, type NotificationId, newId, type PartnerId } from "../../ids.ts";
+import { type NotificationId, newId } from "../../ids.ts";
 import type { IpnFacts } from "../../ipn/facts.ts";
 import { partnerSnapshot } from "../../partners/partner.fixture.ts";
 import type { Partner } from "../../partners/partner.ts";
 import { attempting } from "../attempt.ts";
-import type { Claimed } from "../store.ts";
+import { claimedOf } from "../claimed.fixture.ts";
 import { httpsPeer, makeAuthority } from "../transport/transport.fixture.ts";
 import { Transport } from "../transport/transport.ts";
 import { dataOf, type EnvelopeFor } from "./envelope.ts";
@@ -219,7 +219,7 @@ test("small deliveries are accepted while a settlement of 50,000 entries is bein
   const partner = partnerSnapshot({ callBackUrl: `https://localhost:${peer.port}/ipn` });
   const order: string[] = [];
   const deliver = async (name: string, content: string) => {
-    const made = await send(claimedOf(partner.id, content), partner);
+    const made = await send(claimedOf(partner.id, { content, command: "SETTLEMENT" }), partner);
     order.push(`${name} ${"attempt" in made ? made.attempt.httpStatus : "put off"}`);
   };
   try {
@@ -239,23 +239,3 @@ test("small deliveries are accepted while a settlement of 50,000 entries is bein
   expect(order.indexOf("sale 204", 2)).toBeLessThan(order.lastIndexOf(settled));
   expect(order.filter((one) => one === settled)).toHaveLength(6);
 });
-
-function claimedOf(partnerId: PartnerId, content: string): Claimed {
-  const claimed = {
-    partnerId,
-    id: newId<"notification">(),
-    transactionId: null,
-    originalId: null,
-    chainId: newId() as ChainId,
-    command: "SETTLEMENT" as const,
-    content,
-    callBackUrl: null,
-    toRegistered: false,
-    claimNo: 1,
-    attemptsMade: 0,
-    scheduleStartMs: 0,
-    outOfOrder: false,
-    isProbe: false,
-  };
-  return claimed;
-}
