@@ -31,7 +31,8 @@ const reportedBefore = {
   text: `
     SELECT i.partner_id, i.external_id, t.id, t.notification_id, t.created_at AS at
     FROM unnest($1::uuid[], $2::text[]) AS i (partner_id, external_id)
-    JOIN transactions t ON t.partner_id = i.partner_id AND t.external_id = i.external_id AND t.origin = 'switch'`,
+    JOIN transactions t
+      ON (t.partner_id = i.partner_id) IS TRUE AND t.external_id = i.external_id AND t.origin = 'switch'`,
 };
 
 /**

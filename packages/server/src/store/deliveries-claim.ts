@@ -86,7 +86,7 @@ function claimDue(name: string, queue: string) {
     SELECT aside.count AS set_aside, taken.*, n.transaction_id, n.chain_id, n.command, n.callback_url, n.content::text,
       coalesce(n.original_id, (
         SELECT o.id FROM transactions o
-        WHERE o.partner_id = n.partner_id AND o.external_id = n.original_external_id
+        WHERE (o.partner_id = n.partner_id) IS TRUE AND o.external_id = n.original_external_id
           AND o.origin = 'switch')) AS original_id
     FROM (SELECT count(*) FROM set_aside) AS aside
     LEFT JOIN (taken JOIN notifications n ON n.partner_id = taken.partner_id AND n.id = taken.id) ON true`;

@@ -40,7 +40,7 @@ const beginWholeStatement = {
     used AS MATERIALIZED (
       SELECT coalesce(array_agg(i.terminal), '{}') AS terminals FROM i CROSS JOIN LATERAL (
         SELECT FROM transactions t
-        WHERE t.partner_id = i.partner_id AND t.req_id = i.req_id AND t.origin = 'command' LIMIT 1) AS t),
+        WHERE (t.partner_id = i.partner_id) IS TRUE AND t.req_id = i.req_id AND t.origin = 'command' LIMIT 1) AS t),
     taken AS (
       INSERT INTO terminals AS t (partner_id, tid, mid, trace_no, invoice_no, batch_currency, merchant_id,
         merchant_name, merchant_address, device_id, app_name)

@@ -19,7 +19,7 @@ const usedReqIds = {
     SELECT t.* FROM unnest($1::uuid[], $2::text[]) AS i (partner_id, req_id)
     CROSS JOIN LATERAL (
       SELECT t.partner_id, t.req_id, t.id, t.body_hash, t.facts, t.created_at, t.is_tombstone FROM transactions t
-      WHERE t.partner_id = i.partner_id AND t.req_id = i.req_id AND t.origin = 'command' LIMIT 1) AS t`,
+      WHERE (t.partner_id = i.partner_id) IS TRUE AND t.req_id = i.req_id AND t.origin = 'command' LIMIT 1) AS t`,
 };
 
 const insertInits = {

@@ -26,6 +26,7 @@ const page = `
   SELECT n.id, n.xid::text AS xid, pg_column_size(n.content) AS stored_bytes
   FROM notifications n
   WHERE n.partner_id = $1 AND (n.xid, n.id) > ($2::xid8, $3::uuid) AND n.xid < $4::xid8
+    AND n.xid > '0'
   ORDER BY n.xid, n.id LIMIT $5`;
 
 // The first one after each place tells: where it is not settled, nothing behind it is shown either.
@@ -34,7 +35,7 @@ const following = `
   FROM unnest($1::uuid[], $2::xid8[], $3::uuid[]) WITH ORDINALITY AS w (partner_id, xid, id, place)
   CROSS JOIN LATERAL (
     SELECT n.xid FROM notifications n
-    WHERE n.partner_id = w.partner_id AND (n.xid, n.id) > (w.xid, w.id) AND n.id >= $4::uuid
+    WHERE n.partner_id = w.partner_id AND (n.xid, n.id) > (w.xid, w.id) AND n.xid > '0' AND n.id >= $4::uuid
     ORDER BY n.xid, n.id LIMIT 1) AS n`;
 
 /** An id is made when its notification is to be written; only an outage keeps it longer. */
@@ -44,7 +45,7 @@ const contents = `
   SELECT n.id, n.transaction_id, n.command, n.callback_url, n.created_at, n.content::text AS content,
     coalesce(n.original_id, (
       SELECT o.id FROM transactions o
-      WHERE o.partner_id = n.partner_id AND o.external_id = n.original_external_id
+      WHERE (o.partner_id = n.partner_id) IS TRUE AND o.external_id = n.original_external_id
         AND o.origin = 'switch')) AS original_id,
     CASE WHEN p.id IS NOT NULL THEN 'pending' WHEN d.id IS NOT NULL THEN 'parked' ELSE 'accepted' END AS state,
     coalesce(p.attempts_made, d.attempts_made, a.attempt_no, 0) AS attempts_made,

@@ -55,7 +55,8 @@ const findById = {
 const findByReqId = {
   name: "find_transaction_by_req_id",
   text: `
-    (${selectTransaction} WHERE t.partner_id = $1 AND t.req_id = $2 AND t.origin = 'command' AND NOT t.is_tombstone)
+    (${selectTransaction}
+     WHERE (t.partner_id = $1) IS TRUE AND t.req_id = $2 AND t.origin = 'command' AND NOT t.is_tombstone)
     UNION ALL
     (${selectTransaction} WHERE t.partner_id = $1 AND t.req_id = $2 AND t.origin = 'switch' ORDER BY t.id DESC LIMIT 1)
     LIMIT 1`,
@@ -91,7 +92,7 @@ const findReported = {
   name: "find_reported",
   text: `
     SELECT t.id, t.external_id, t.chain_id, t.command, t.reported_batch FROM unnest($2::text[]) AS i (external_id)
-    JOIN transactions t ON t.partner_id = $1 AND t.external_id = i.external_id AND t.origin = 'switch'`,
+    JOIN transactions t ON (t.partner_id = $1) IS TRUE AND t.external_id = i.external_id AND t.origin = 'switch'`,
 };
 
 interface TransactionRow {
