@@ -1,5 +1,15 @@
 import { execFile } from "node:child_process";
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from "node:fs";
+import {
+  chmodSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+} from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
@@ -21,6 +31,8 @@ const terminals = new Map<string, Terminal>();
 
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), "paybell-tutorial-"));
+  // PostgreSQL's own user can enter, so its data are here, and are removed with the rest.
+  chmodSync(folder, 0o711);
   ports = [
     ["7420", String(await freePort())],
     ["3000", String(await freePort())],

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { PassThrough, Readable, Writable } from "node:stream";
@@ -38,6 +38,8 @@ export class CommandLine {
 
   constructor(env: Readonly<Record<string, string>> = {}) {
     this.#env = env;
+    // PostgreSQL's own user can enter, so that the data of a service are here too, and are removed with the rest.
+    chmodSync(this.folder, 0o711);
   }
 
   write(name: string, content: string | object): string {
