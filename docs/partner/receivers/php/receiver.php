@@ -1,4 +1,5 @@
 <?php
+
 /**
  * Receives Paybell's notifications (IPNs): checks who sent them, opens them, stores each once, answers.
  *
@@ -7,6 +8,7 @@
  *
  * agreement.json holds keys: outside of the document root.
  */
+
 declare(strict_types=1);
 
 const FRESHNESS_SECONDS = 300;
@@ -23,7 +25,8 @@ const SETTLEMENT = 'batchNo callbackUrl deviceId/deviceID extraData id merchantT
     . 'settlementList signature';
 const ENTRY = 'reqId/reqID refNo';
 const SIGNED = [
-    'card' => 'aid amount approveCode isoResponseCode merchantTransId isoResponseCode cardScheme tid mid traceNo batchNo',
+    'card' => 'aid amount approveCode isoResponseCode merchantTransId isoResponseCode cardScheme tid mid traceNo '
+        . 'batchNo',
     'settlement' => 'batchNo quantity saleQuantity saleTotalAmount voidQuantity voidTotalAmount totalAmount tid mid',
 ];
 

@@ -1,5 +1,7 @@
 <?php
+
 /** Holds receiver.php against the test vectors: php vectors.php ../../vectors.json */
+
 declare(strict_types=1);
 
 require __DIR__ . '/receiver.php';

@@ -1,9 +1,10 @@
 """Receives Paybell's notifications (IPNs): checks who sent them, opens them, stores each once, answers.
 
-    pip install -r requirements.txt
-    python3 receiver.py agreement.json     # listens on PORT, or 8080; stores in the folder inbox
-    python3 vectors.py ../../vectors.json  # holds it against the test vectors
+pip install -r requirements.txt
+python3 receiver.py agreement.json     # listens on PORT, or 8080; stores in the folder inbox
+python3 vectors.py ../../vectors.json  # holds it against the test vectors
 """
+
 import base64, binascii, hmac, json, os, re, sys, tempfile, time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -139,10 +140,12 @@ def by_table_names(wire, table):
 
 def parse(raw: bytes) -> dict:
     """One JSON object in UTF-8 that holds text alone, in which no key stands twice and no surrogate alone."""
+
     def unique(pairs):
         if len(dict(pairs)) < len(pairs):
             raise ValueError("a key stands twice")
         return dict(pairs)
+
     try:
         value = json.loads(raw.decode("utf-8"), object_pairs_hook=unique)
         canonical(value).encode("utf-8")

@@ -1,4 +1,5 @@
 """Holds receiver.py against the test vectors: `python3 vectors.py ../../vectors.json`."""
+
 import json, sys
 from pathlib import Path
 

@@ -5,13 +5,13 @@
 #   bundle install
 #   bundle exec ruby receiver.rb agreement.json  # listens on PORT, or 8080; stores in the folder inbox
 #   ruby vectors.rb ../../vectors.json           # holds it against the test vectors
-#
-# Receiver.new is a Rack application: `run Receiver.new(agreement)`, or `mount` it in Rails.
 
+require "fileutils"
 require "json"
 require "openssl"
 require "tempfile"
 
+# Receiver.new is a Rack application: `run Receiver.new(agreement)`, or `mount` it in Rails.
 class Receiver
   FRESHNESS_SECONDS = 300
   BODY_BYTES_MAX = 16 * 1024 * 1024
@@ -98,7 +98,7 @@ class Receiver
 
   # Standard Webhooks v1. Comes first: whoever lacks the secret must not learn what decrypting came to.
   def check_headers(body, headers, now)
-    id, timestamp, signature = headers.values_at("webhook-id", "webhook-timestamp", "webhook-signature").map { _1.to_s.b }
+    id, timestamp, signature = %w[id timestamp signature].map { |name| headers["webhook-#{name}"].to_s.b }
     refuse "webhook-id or webhook-timestamp is missing or malformed" unless
       id.match?(/\A[^.\s]{1,256}\z/) && timestamp.match?(/\A[0-9]{1,12}\z/)
     is_right = @webhook_secrets.any? do |secret|
@@ -205,7 +205,7 @@ class Receiver
       refuse "not hexadecimal" unless text.match?(/\A(?:\h\h)*\z/)
       return [text].pack("H*")
     end
-    padded = encoding == "base64" ? text : text.tr("-_", "+/") + "=" * (-text.size % 4)
+    padded = encoding == "base64" ? text : text.tr("-_", "+/") + ("=" * (-text.size % 4))
     raw = padded.unpack1("m0")
     again = encoding == "base64" ? [raw].pack("m0") : [raw].pack("m0").tr("+/", "-_").delete("=")
     again == text ? raw : refuse("not #{encoding}")
@@ -236,7 +236,7 @@ end
 if $PROGRAM_NAME == __FILE__
   require "puma"
   require "puma/server"
-  Dir.mkdir("inbox", 0o700) unless Dir.exist?("inbox")
+  FileUtils.mkdir_p("inbox", mode: 0o700)
   server = Puma::Server.new(Receiver.new(JSON.parse(File.read(ARGV[0]))))
   listener = server.add_tcp_listener("127.0.0.1", ENV.fetch("PORT", "8080").to_i)
   thread = server.run
