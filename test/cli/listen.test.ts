@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { createServer, type IncomingHttpHeaders } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -67,6 +68,12 @@ function unreliable(baseUrl: string) {
   };
 }
 
+/** What is the same each time it is sent, as it is; of the others, the names. */
+function named(headers: IncomingHttpHeaders): object {
+  const changing = ["host", "connection", "paybell-attempt", "webhook-timestamp", "webhook-signature"];
+  return Object.fromEntries(Object.entries(headers).map(([name, text]) => [name, changing.includes(name) ? "" : text]));
+}
+
 let service: TestService;
 let partner: TestPartner;
 let local: Awaited<ReturnType<typeof startLocalServer>>;
@@ -113,6 +120,22 @@ describe("listen", () => {
     const { code, stderr } = await listening.ended;
     expect(code).toBe(0);
     expect(stderr).toMatch(/paybell listen --after \S+\n$/);
+  });
+
+  test("POSTs with the headers of a callback, and no other", async () => {
+    const listening = listen();
+    await listening.said("Forwarding to");
+    const { body: original } = await partner.run(sale());
+    await partner.run({ command: "VOID", reqId: randomUUID(), transactionId: original["id"] });
+    await listening.said("→ 204", 2);
+    listening.interrupt();
+    await listening.ended;
+    const callbacks = await partner.server.next(2);
+    expect(local.posts.map(({ headers }) => named(headers))).toEqual(callbacks.map(({ headers }) => named(headers)));
+    expect(local.posts[1]?.headers).toMatchObject({
+      "paybell-command": "VOID",
+      "paybell-original-transaction": original["id"],
+    });
   });
 
   test("goes on from the cursor that the last run printed, and from the beginning when asked to", async () => {

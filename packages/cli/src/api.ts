@@ -118,7 +118,7 @@ function unreachable(baseUrl: string, error: unknown): Failure {
   const { cause = error } = Object(error) as { cause?: unknown };
   const { code, message } = Object(cause) as { code?: unknown; message?: unknown };
   const timedOut = error instanceof Error && error.name === "TimeoutError";
-  const why = timedOut ? "no answer in time" : unreachableText(String(code ?? message ?? error));
+  const why = timedOut ? "no answer in time" : whyText(String(code ?? message ?? error));
   return new Failure(`${baseUrl} cannot be reached (${why}).`, {
     code: "unreachable",
     exitCode: exitCodes.service,
@@ -127,6 +127,6 @@ function unreachable(baseUrl: string, error: unknown): Failure {
 }
 
 /** What fetch says of a failure, in words. */
-export function unreachableText(why: string): string {
+function whyText(why: string): string {
   return why === "bad port" ? "fetch refuses this port, which belongs to another protocol: use another" : why;
 }

@@ -1,4 +1,4 @@
-import type { Came } from "./post.ts";
+import type { Came } from "../post.ts";
 
 /** One refusal as its sender sees it. */
 export interface Refusal {

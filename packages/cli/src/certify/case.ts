@@ -1,7 +1,8 @@
+import type { Post } from "../post.ts";
 import type { Facts } from "./facts.ts";
 import type { FindingCode, Words } from "./findings.ts";
 import type { SealerKeys } from "./keys.ts";
-import type { Deviation, Notification, Post } from "./notification.ts";
+import type { Deviation, Notification } from "./notification.ts";
 
 /** What a case, or one of its posts, has to be answered: 2xx in time, or 4xx. */
 export type Expectation = "accepted" | "refused";

@@ -1,4 +1,5 @@
 import type { ReceiverOptions } from "@paybell/partner";
+import { type Came, type PostOptions, post, postDefaults } from "../post.ts";
 import { looks } from "./alike.ts";
 import type { Bench, Case, Step } from "./case.ts";
 import { alikeCase, cases } from "./cases.ts";
@@ -8,7 +9,6 @@ import { findings } from "./findings.ts";
 import { type Finding, judge } from "./judge.ts";
 import { type SealerKeys, sealerKeys } from "./keys.ts";
 import { makePost } from "./notification.ts";
-import { type Came, type PostOptions, post, postDefaults } from "./post.ts";
 
 export interface CertifyOptions {
   readonly url: URL;

@@ -1,6 +1,6 @@
+import type { Came } from "../post.ts";
 import type { Result } from "./certify.ts";
 import type { FindingCode, Words } from "./findings.ts";
-import type { Came } from "./post.ts";
 
 export type DiagnosisCode = "stopped_answering" | "verifies_nothing" | "takes_nothing" | "clock_off";
 

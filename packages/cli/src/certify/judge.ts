@@ -1,6 +1,6 @@
+import type { Came } from "../post.ts";
 import type { Case, Step } from "./case.ts";
 import { type FindingCode, findings, type Words } from "./findings.ts";
-import type { Came } from "./post.ts";
 
 /** Why an answer is not what was expected. */
 export interface Finding extends Words {

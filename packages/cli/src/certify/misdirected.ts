@@ -1,6 +1,7 @@
+import type { Post } from "../post.ts";
 import type { Bench, Case } from "./case.ts";
 import type { Words } from "./findings.ts";
-import { cardNotification, type Post, plainHeaders } from "./notification.ts";
+import { cardNotification, plainHeaders } from "./notification.ts";
 
 const crashed: Words = {
   means: "Scanners send such requests all day: each writes an error to your log, and may end the process.",

@@ -11,6 +11,7 @@ import {
   type WireNames,
   webhookSignature,
 } from "@paybell/contract";
+import type { Post } from "../post.ts";
 import type { SealerKeys } from "./keys.ts";
 
 /** One notification: the same content and webhook-id however often it is posted. */
@@ -22,15 +23,6 @@ export interface Notification {
   readonly notificationId: string;
   readonly originalId?: string | undefined;
   readonly outOfOrder?: boolean;
-}
-
-/** One request to the endpoint. */
-export interface Post {
-  readonly method: "POST" | "GET";
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body: string;
-  /** `slow`: in many pieces. `cut`: half of it, then the connection ends. Default: at once. */
-  readonly pace?: "slow" | "cut";
 }
 
 /** Where a post leaves the way that the service goes; each is applied at its own step, in this order. */

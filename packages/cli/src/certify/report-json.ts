@@ -1,5 +1,5 @@
+import type { Came } from "../post.ts";
 import type { Certificate, Exchange, Result } from "./certify.ts";
-import type { Came } from "./post.ts";
 
 /** The run as a program reads it. Names are added to it, never taken away. */
 export function reportJson(certificate: Certificate): object {

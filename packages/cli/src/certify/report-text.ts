@@ -1,9 +1,9 @@
 import { columns } from "../output.ts";
+import type { Came } from "../post.ts";
 import { printable } from "../printable.ts";
 import type { Style } from "../style.ts";
 import type { Certificate, Exchange, Result } from "./certify.ts";
 import { marks } from "./facts.ts";
-import type { Came } from "./post.ts";
 import { countsOf } from "./report-json.ts";
 
 const textColumns = 100;

@@ -1,4 +1,4 @@
-import { unreachableText } from "../api.ts";
+import { type Answered, post, postDefaults, type Unanswered } from "../post.ts";
 import type { World } from "../world.ts";
 
 /** What became of one POST. `detail` says why there is no status, or what was answered beside a bad one. */
@@ -9,54 +9,31 @@ export interface Forwarded {
   readonly detail: string;
 }
 
-/** As the service's own: one deadline for the whole attempt. */
-const forwardTimeoutMs = 15_000;
 const shownCharactersMax = 200;
 
-/** POSTs a sealed body with its headers, unchanged. Redirects are not followed, as the service follows none. */
+/**
+ * POSTs a sealed body with its headers as the service does: unchanged, with none beside them that a client of the web
+ * would add, and redirects are not followed.
+ */
 export async function forward(
-  { fetch, signal, nowMs }: Pick<World, "fetch" | "signal" | "nowMs">,
+  { signal }: Pick<World, "signal">,
   target: URL,
   { body, headers }: { readonly body: string; readonly headers: Readonly<Record<string, string>> },
 ): Promise<Forwarded> {
-  const startedMs = nowMs();
-  const deadline = AbortSignal.timeout(forwardTimeoutMs);
-  try {
-    const response = await fetch(target, {
-      method: "POST",
-      body,
-      headers,
-      redirect: "manual",
-      signal: AbortSignal.any([signal, deadline]),
-    });
-    const durationMs = nowMs() - startedMs;
-    const { status } = response;
-    const accepted = status >= 200 && status <= 299;
-    if (accepted) {
-      await response.body?.cancel();
-      return { status, accepted, durationMs, detail: "" };
-    }
-    const detail = status >= 300 && status <= 399 ? redirect(response) : (await response.text()).trim();
-    return { status, accepted, durationMs, detail: detail.slice(0, shownCharactersMax) };
-  } catch (error) {
-    if (signal.aborted) throw error;
-    const detail = deadline.aborted ? `no answer within ${forwardTimeoutMs / 1000} s` : whyNot(error);
-    return { status: null, accepted: false, durationMs: nowMs() - startedMs, detail };
-  }
+  const came = await post(target, { method: "POST", headers, body }, { ...postDefaults, signal });
+  if ("failure" in came) return { status: null, accepted: false, durationMs: came.ms, detail: whyNot(came) };
+  const { status, ms: durationMs } = came;
+  const accepted = status >= 200 && status <= 299;
+  return { status, accepted, durationMs, detail: accepted ? "" : answerOf(came).slice(0, shownCharactersMax) };
 }
 
-function redirect({ headers }: Response): string {
-  return `redirects to ${headers.get("location") ?? "somewhere"}: redirects are not followed`;
+function answerOf({ status, headers, body }: Answered): string {
+  if (status < 300 || status > 399) return body.toString("utf8").trim();
+  return `redirects to ${headers.location ?? "somewhere"}: redirects are not followed`;
 }
 
-const certificateCodes = /CERT|SELF_SIGNED|UNABLE_TO_VERIFY/;
-
-function whyNot(error: unknown): string {
-  const { cause = error } = Object(error) as { cause?: unknown };
-  const { code, message, errors = [] } = Object(cause) as { code?: string; message?: string; errors?: Error[] };
-  const [first] = errors as (Error & { code?: string })[];
-  const why = code ?? first?.code ?? message ?? String(error);
-  if (why === "ECONNREFUSED") return "connection refused: is your server running on that port?";
-  if (certificateCodes.test(why)) return `${why}: name your certificate authority in NODE_EXTRA_CA_CERTS`;
-  return unreachableText(why);
+function whyNot({ failure, detail }: Unanswered): string {
+  if (detail.includes("ECONNREFUSED")) return "connection refused: is your server running on that port?";
+  if (failure !== "tls" || detail.includes("speaks no TLS")) return detail;
+  return `${detail}: name your certificate authority in NODE_EXTRA_CA_CERTS`;
 }

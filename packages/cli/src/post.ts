@@ -3,7 +3,15 @@ import { type ClientRequest, type IncomingMessage, request as requestHttp } from
 import { request as requestHttps } from "node:https";
 import { setTimeout as pause } from "node:timers/promises";
 import { rootCertificates } from "node:tls";
-import type { Post } from "./notification.ts";
+
+/** One request to an endpoint. */
+export interface Post {
+  readonly method: "POST" | "GET";
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+  /** `slow`: in many pieces. `cut`: half of it, then the connection ends. Default: at once. */
+  readonly pace?: "slow" | "cut";
+}
 
 /** What came to one post. */
 export type Came = Answered | Unanswered;
@@ -50,7 +58,8 @@ const bodyWaitMs = 1_000;
 const cutWaitMs = 1_000;
 
 /**
- * One request, over a connection of its own. What went wrong is what came: it rejects only when the signal aborts.
+ * One request with exactly these headers, over a connection of its own. What went wrong is what came: it rejects only
+ * when the signal aborts.
  */
 export async function post(url: URL, sent: Post, options: PostOptions): Promise<Came> {
   options.signal?.throwIfAborted();
