@@ -35,9 +35,8 @@ export function listenCommand(world: World): Command {
     description:
       "Pulls them from Paybell, so that no tunnel and no public address is needed, and POSTs each as it was sealed, " +
       "with the headers of a callback, in the order of their commits: none says paybell-out-of-order. Each is shown " +
-      "in one line: opened, verified, and how your server answered. Nothing is repeated by itself: r and Enter forwards " +
-      "again what failed. With --json each is one line, and the last is " +
-      "`{after}`, the cursor to go on from.",
+      "in one line: opened, verified, and how your server answered. Nothing is repeated by itself: r and Enter " +
+      "forwards again what failed. With --json each is one line, and the last is `{after}`, the cursor to go on from.",
     examples: [
       "paybell listen --forward localhost:3000/ipn",
       "paybell listen --forward localhost:3000/ipn --print-ipn",

@@ -1,4 +1,5 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
+import type { Api } from "../api.ts";
 import { command, ends, group } from "../command.ts";
 import { type Connection, type ConnectionOptions, readConnection, withConnection } from "../connection.ts";
 import { definedOf } from "../credentials.ts";
@@ -30,6 +31,13 @@ function withRole(made: Command): Command {
 
 function isOperator({ credentials }: Connection, { as }: AsOption): boolean {
   return as === undefined ? credentials.operatorToken !== undefined : as === "operator";
+}
+
+/** Who asks, and where notifications are for them. */
+function sideOf(connection: Connection, as: AsOption): { readonly api: Api; readonly path: string } {
+  return isOperator(connection, as)
+    ? { api: connection.operator(), path: "/operator/v1/notifications" }
+    : { api: connection.partner(), path: "/v1/notifications" };
 }
 
 interface ListOptions extends ConnectionOptions, JsonOption, AsOption {
@@ -157,10 +165,8 @@ function showCommand(world: World): Command {
 
 async function show(world: World, id: string, options: ShowOptions): Promise<ExitCode> {
   const connection = await readConnection(world, options);
-  const asOperator = isOperator(connection, options);
-  const api = asOperator ? connection.operator() : connection.partner();
-  const place = `${asOperator ? "/operator" : ""}/v1/notifications/${encodeURIComponent(id)}`;
-  const detail = await api.get<NotificationDetail>(place);
+  const { api, path } = sideOf(connection, options);
+  const detail = await api.get<NotificationDetail>(`${path}/${encodeURIComponent(id)}`);
   const sealed = options.json === true && options.sealed ? await sealedOf(world, connection, detail) : undefined;
   const { command: name, kind, transactionId, createdAt, callBackUrl, attempts } = detail;
   print(world, options, { ...detail, ...(sealed && { sealed }) }, [
@@ -188,7 +194,7 @@ async function sealedOf(world: World, connection: Connection, detail: Notificati
   }
 }
 
-interface RedeliverOptions extends ConnectionOptions, JsonOption {
+interface RedeliverOptions extends ConnectionOptions, JsonOption, AsOption {
   readonly state?: string;
   readonly reason?: string;
   readonly partner?: string;
@@ -202,7 +208,7 @@ function redeliverCommand(world: World): Command {
   const made = command("redeliver", {
     summary: "have notifications sent again",
     description:
-      "By their ids, with the partner's API key; or all that the filters name, with the operator's token. Each has a " +
+      "By their ids, as the operator or as the partner; or all that the filters name, as the operator. Each has a " +
       "whole schedule before it, under the same webhook-id. What is pending anyway is left as it is.",
     examples: [
       "paybell notifications redeliver 01a1fc40-577c-728c-bd54-142edc79a51f",
@@ -221,7 +227,7 @@ function redeliverCommand(world: World): Command {
     .option("--until <time>", "created before, ISO 8601", readTime)
     .option("--registered", "to the URL registered now, in place of the original one")
     .option("--dry-run", "only count");
-  return withConnection(made).action(
+  return withRole(made).action(
     ends(world, (ids: string[], options: RedeliverOptions) => redeliver(world, ids, options)),
   );
 }
@@ -257,9 +263,10 @@ async function redeliverIds(
   ids: readonly string[],
   options: RedeliverOptions,
 ): Promise<ExitCode> {
+  const { api, path } = sideOf(connection, options);
   const bar = progress(world, "redelivering", ids.length);
-  const api = connection.partner();
-  const result = await redeliverEach(api, ids, toOf(options), (done) => bar.update(done)).finally(() => bar.stop());
+  const told = (done: number) => bar.update(done);
+  const result = await redeliverEach(api, path, ids, toOf(options), told).finally(() => bar.stop());
   const { redelivered, pending, refused } = result;
   print(world, options, result, [
     `${redelivered} of ${ids.length} are due again.${pending === 0 ? "" : ` ${pending} were pending anyway.`}`,

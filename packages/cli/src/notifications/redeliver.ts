@@ -12,9 +12,15 @@ export interface Redelivered {
 
 type To = "original" | "registered";
 
-/** Each by itself, as the partner asks for it. @param told after each, with how many were asked for */
+/**
+ * Each by itself.
+ *
+ * @param path of notifications, for whoever asks: the partner's own, or the operator's
+ * @param told after each, with how many were asked for
+ */
 export async function redeliverEach(
   api: Api,
+  path: string,
   ids: readonly string[],
   to: To,
   told: (done: number) => void,
@@ -23,7 +29,7 @@ export async function redeliverEach(
   const refused: { id: string; code: string; message: string }[] = [];
   for (const id of ids) {
     try {
-      await api.post(`/v1/notifications/${encodeURIComponent(id)}/redeliver`, { to });
+      await api.post(`${path}/${encodeURIComponent(id)}/redeliver`, { to });
       redelivered += 1;
     } catch (error) {
       // One that is not there stops no other; a service that is not there stops them all.

@@ -126,15 +126,22 @@ export class Notifications {
   /**
    * Makes an accepted or parked notification pending again, with a whole schedule before it.
    *
+   * @param partnerId whose it must be; undefined: anybody's
    * @throws PaybellError `notification_pending`, or `not_found` for an unknown id and for another partner's
    */
-  async redeliver(partnerId: PartnerId, id: string, to: "original" | "registered"): Promise<NotificationSummary> {
+  async redeliver(
+    partnerId: PartnerId | undefined,
+    id: string,
+    to: "original" | "registered",
+  ): Promise<NotificationSummary> {
+    const { store, onDue } = this.#parts;
     const known = readId<"notification">(id);
-    const result = known && (await this.#parts.store.redeliver(partnerId, [known], to)).get(known);
-    if (known === undefined || result === undefined || result === "unknown") throw new PaybellError("not_found");
+    const key = known && (partnerId === undefined ? await store.locate(known) : { partnerId, id: known });
+    const result = key && (await store.redeliver(key.partnerId, [key.id], to)).get(key.id);
+    if (key === undefined || result === undefined || result === "unknown") throw new PaybellError("not_found");
     if (result === "still_pending") throw new PaybellError("notification_pending");
-    this.#parts.onDue(partnerId);
-    return this.#summary({ partnerId, id: known });
+    onDue(key.partnerId);
+    return this.#summary(key);
   }
 
   /**

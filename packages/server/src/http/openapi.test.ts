@@ -73,6 +73,7 @@ const routes = [
   "PATCH /operator/v1/partners/{id}",
   "POST /operator/v1/completions",
   "POST /operator/v1/endpoints/{id}/close",
+  "POST /operator/v1/notifications/{id}/redeliver",
   "POST /operator/v1/partners",
   "POST /operator/v1/partners/{id}/disable",
   "POST /operator/v1/partners/{id}/keys/rotate",
@@ -160,6 +161,7 @@ describe("the OpenAPI document", () => {
     const optional = operations.filter(({ requestBody }) => requestBody?.required === false);
     expect(optional.map(({ operationId }) => operationId).sort()).toEqual([
       "closePartnersEndpoint",
+      "redeliverAnyNotification",
       "redeliverNotification",
     ]);
   });

@@ -36,7 +36,7 @@ const tags = {
   Service: "Whether it works.",
 };
 /** Operations that do without a body; the transform takes every body for required. */
-const bodyOptional = new Set(["redeliverNotification", "closePartnersEndpoint"]);
+const bodyOptional = new Set(["redeliverNotification", "redeliverAnyNotification", "closePartnersEndpoint"]);
 
 /** Collects the routes that are added after it into an OpenAPI 3.1 document. */
 export function documentRoutes(app: FastifyInstance, version: string): void {

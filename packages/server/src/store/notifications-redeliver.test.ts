@@ -53,6 +53,22 @@ async function places(id: NotificationId): Promise<{ pending: number; parked: nu
 }
 
 describe("a redelivery", () => {
+  test("needs no partner's name where the id is known", async () => {
+    const other = await registerPartner(bench.pool);
+    const id = await insertNotification(bench.pool, other.id, { state: "parked" });
+    expect(await bench.notifications.redeliver(undefined, id, "original")).toMatchObject({
+      id,
+      partnerId: other.id,
+      state: "pending",
+    });
+    expect(bench.told).toEqual([other.id]);
+    expect(await codeOf(bench.notifications.redeliver(undefined, id, "original"))).toBe("notification_pending");
+    for (const unknown of [newId(), "x"]) {
+      expect(await codeOf(bench.notifications.redeliver(undefined, unknown, "original"))).toBe("not_found");
+    }
+    expect(await codeOf(redeliver(id))).toBe("not_found");
+  });
+
   test.each(["accepted", "parked"] as const)(
     "makes an %s notification due at once, with a whole schedule",
     async (state) => {

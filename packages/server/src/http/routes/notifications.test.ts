@@ -133,6 +133,21 @@ describe("the partner's notifications", () => {
 });
 
 describe("the operator's notifications", () => {
+  test("one is sent once more, whosever it is", async () => {
+    const path = `/operator/v1/notifications/${service.notificationId}/redeliver`;
+    const { status, body } = await service.call("POST", path);
+    expect(status).toBe(202);
+    expect(summarySchema.safeParse(body).error).toBeUndefined();
+    expect(service.asked.at(-1)).toEqual(["redeliver", undefined, service.notificationId, "original"]);
+    await service.call("POST", path, { json: { to: "registered" } });
+    expect(service.asked.at(-1)?.[3]).toBe("registered");
+    service.fails("redeliver", new PaybellError("notification_pending"));
+    expect(await service.call("POST", path)).toMatchObject({ status: 409, body: { code: "notification_pending" } });
+    expect(await service.call("POST", path, { key: apiKey })).toMatchObject({ status: 401 });
+    const unknown = await service.call("POST", "/operator/v1/notifications/x/redeliver");
+    expect(unknown).toMatchObject({ status: 404, body: { code: "not_found" } });
+  });
+
   test("are searched by every filter", async () => {
     const from = "2026-01-31T00:00:00Z";
     const query = new URLSearchParams({

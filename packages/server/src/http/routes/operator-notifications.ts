@@ -4,10 +4,12 @@ import { type PartnerId, readId } from "../../ids.ts";
 import type { HttpApp, HttpParts } from "../parts.ts";
 import {
   detailSchema,
+  redeliverBody,
   redeliveredSchema,
   redeliveriesBody,
   searchQuery,
   searchSchema,
+  summarySchema,
 } from "../schemas/notification.ts";
 import { bodyErrors, operatorErrors, queryErrors, responses } from "../schemas/problem.ts";
 import { described } from "../schemas/registry.ts";
@@ -58,6 +60,29 @@ export function operatorNotificationRoutes(app: HttpApp, { notifications }: Http
       const found = await notifications.find(requireId(request.params.id));
       if (found === undefined) throw new PaybellError("not_found", "There is no such notification.");
       return found;
+    },
+  );
+  app.post(
+    "/operator/v1/notifications/:id/redeliver",
+    {
+      schema: {
+        operationId: "redeliverAnyNotification",
+        tags,
+        summary: "Have a notification sent once more",
+        params: z.object({ id: described(z.string(), "The notification's id") }),
+        body: redeliverBody,
+        response: responses(
+          { 202: { schema: summarySchema, description: "It is due again" } },
+          ...operatorErrors,
+          ...bodyErrors,
+          "not_found",
+          "notification_pending",
+        ),
+      },
+    },
+    async (request, reply) => {
+      const to = request.body?.to ?? "original";
+      return reply.code(202).send(await notifications.redeliver(undefined, requireId(request.params.id), to));
     },
   );
   app.post(
