@@ -91,7 +91,7 @@ function normalised(answer: string): string {
     .replaceAll(/("approveCode": ")[0-9A-Z]{6}"/g, '$1<code>"')
     .replaceAll(/("refId": ")\d{12}"/g, '$1<reference>"')
     .replaceAll(/("(?:traceNo|invoiceNo|batchNo)": ")\d{6}"/g, '$1<number>"')
-    .replaceAll(/("probes": )\d+/g, "$1<number>")
+    .replaceAll(/("(?:failures|probes)": )\d+/g, "$1<number>")
     .replaceAll(/("durationMs": )[\d.]+/g, "$1<duration>")
     .replaceAll(/("state": ")(?:pending|accepted)"/g, '$1<state>"')
     .replaceAll(/(127\.0\.0\.1|localhost):\d+/g, "$1:<port>")
