@@ -25,8 +25,10 @@ beforeEach(async () => {
 afterEach(() => endpoint.close());
 
 /** Runs `paybell certify` in this process. */
-async function certify(args: readonly string[], environment: Record<string, string> = env) {
-  const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()];
+async function certify(args: readonly string[], environment: Record<string, string> = env, typed?: string) {
+  const [stdout, stderr] = [new PassThrough(), new PassThrough()];
+  const stdin = Object.assign(new PassThrough(), { isTTY: typed !== undefined });
+  if (typed !== undefined) stdin.end(typed);
   const { signal } = new AbortController();
   const machine = { stdin, stdout, stderr, workingDirectory: import.meta.dirname, fetch, signal, nowMs: Date.now };
   const code = await run(["certify", ...args], { ...machine, env: environment, process });
@@ -52,6 +54,33 @@ describe("paybell certify", () => {
     const labels = [...stdout.matchAll(/^ {2}(\w+) +\S/gm)].map(([, label]) => label);
     expect(labels).toEqual(["finding", "sent", "expected", "came", "sent", "expected", "came", "means", "mend"]);
     expect(stdout).toContain("came      500 after ");
+  });
+
+  describe("an endpoint on another machine", () => {
+    // This machine all the same, by a name that does not say so.
+    const elsewhere = () => [`http://[::ffff:127.0.0.1]:${endpoint.url.port}/ipn`, "--allow-http", "--only", "sale"];
+
+    it.each([
+      ["agrees", "y\n", 0, /PASSED/],
+      ["agrees in a word", "Yes\n", 0, /PASSED/],
+      ["does not", "n\n", 2, /^(?!.*PASSED)/s],
+      ["says nothing", "\n", 2, /^(?!.*PASSED)/s],
+      ["ends it", "", 2, /^(?!.*PASSED)/s],
+    ])("is asked for, and tried where the person at the terminal %s", async (_, typed, expected, said) => {
+      const { code, stdout, stderr } = await certify(elsewhere(), env, typed);
+      expect(stderr).toMatch(/is another machine, and a case will be sent there\. Go on\? \[y\/N\]/);
+      expect([code, stdout]).toEqual([expected, expect.stringMatching(said)]);
+      expect(endpoint.taken.length).toBe(expected === 0 ? 1 : 0);
+    });
+
+    it("is refused where nobody is at a terminal, and tried with --yes", async () => {
+      const { code, stderr } = await certify([...elsewhere(), "--json"]);
+      expect([code, endpoint.taken.length]).toEqual([2, 0]);
+      expect(JSON.parse(stderr)).toMatchObject({
+        error: { code: "not_confirmed", remedy: expect.stringContaining("--yes") },
+      });
+      expect((await certify([...elsewhere(), "--yes"])).code).toBe(0);
+    });
   });
 
   it("prints one JSON document for a program, and nothing else", async () => {

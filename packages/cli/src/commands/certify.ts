@@ -8,6 +8,7 @@ import { certify } from "../certify/certify.ts";
 import { reportJson } from "../certify/report-json.ts";
 import { reportLines, warning } from "../certify/report-text.ts";
 import { command, ends } from "../command.ts";
+import { confirm } from "../confirm.ts";
 import {
   type ConnectionOptions,
   readConnection,
@@ -27,6 +28,7 @@ interface CertifyCommandOptions extends JsonOption, ConnectionOptions, SealingOp
   readonly only?: readonly string[];
   readonly ca?: string;
   readonly allowMissingHeaders?: boolean;
+  readonly yes?: boolean;
 }
 
 export function certifyCommand(world: World): Command {
@@ -34,11 +36,12 @@ export function certifyCommand(world: World): Command {
     summary: "try your own callback endpoint with real seals: what it must accept, and what it must refuse",
     description:
       "It POSTs made-up notifications, forged ones among them, to the endpoint alone; Paybell itself need not run. " +
-      `Each has a merchantTransId that begins with CERTIFY- and tid CERTIFY1.\n\nCases: ${caseCodes.join(", ")}.`,
+      "Each has a merchantTransId that begins with CERTIFY- and tid CERTIFY1. Before it sends to another machine, it " +
+      `asks.\n\nCases: ${caseCodes.join(", ")}.`,
     examples: [
       "paybell certify localhost:3000/ipn",
       "paybell certify localhost:3000/ipn --only duplicate,reordered",
-      "paybell certify https://staging.example/ipn --credentials keys.json --json > report.json",
+      "paybell certify https://staging.example/ipn --credentials keys.json --yes --json > report.json",
     ],
     exitCodes: { 0: "every case passed", 1: "a case failed, or the endpoint could not be reached" },
   })
@@ -47,7 +50,8 @@ export function certifyCommand(world: World): Command {
     .option("--credentials <file>", "JSON with the keys, as registration gives them (PAYBELL_CREDENTIALS)")
     .option("--ca <file>", "also trust this certificate, in PEM")
     .option("--allow-missing-headers", "the endpoint is set to do without the webhook- headers")
-    .option("--allow-http", "let http:// lead to another machine than this one");
+    .option("--allow-http", "let http:// lead to another machine than this one")
+    .option("--yes", "another machine's endpoint is meant: do not ask");
   return withSealing(made).action(
     ends(world, async (text: string, options: CertifyCommandOptions) => {
       const url = endpointUrl(text, options);
@@ -56,8 +60,10 @@ export function certifyCommand(world: World): Command {
       const keys = readable(receiverOptionsOf(credentials));
       const ca = await trusted(world, url, options);
       const run = randomBytes(4).toString("hex");
-      if (!options.json) world.stdout.write(`${warning(url, run, only?.length ?? caseCodes.length).join("\n")}\n`);
-      const bar = progress(world, "certify", only?.length ?? caseCodes.length);
+      const caseCount = only?.length ?? caseCodes.length;
+      if (!options.json) world.stdout.write(`${warning(url, run, caseCount).join("\n")}\n`);
+      if (!isLoopback(url) && options.yes !== true) await confirm(world, question(url, caseCount));
+      const bar = progress(world, "certify", caseCount);
       const certificate = await certify({
         ...{ url, keys, run, ca, signal: world.signal, nowMs: world.nowMs, onCase: bar.update },
         ...(only === undefined ? {} : { only }),
@@ -67,6 +73,10 @@ export function certifyCommand(world: World): Command {
       return certificate.passed ? exitCodes.ok : exitCodes.negative;
     }),
   );
+}
+
+function question({ host }: URL, caseCount: number): string {
+  return `${host} is another machine, and ${caseCount === 1 ? "a case" : `${caseCount} cases`} will be sent there.`;
 }
 
 /** @throws Failure naming the key that is none, the mistake and the remedy */

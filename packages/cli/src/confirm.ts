@@ -1,0 +1,28 @@
+import { once } from "node:events";
+import { createInterface } from "node:readline/promises";
+import { Failure } from "./failure.ts";
+import type { World } from "./world.ts";
+
+/**
+ * Asks whoever sits at the terminal.
+ *
+ * @param what will be done, as a sentence
+ * @throws Failure where they do not agree, and where nobody is there to be asked
+ */
+export async function confirm({ stdin, stderr, signal }: World, what: string): Promise<void> {
+  if (stdin.isTTY !== true) throw refusal(`${what} Nobody is at a terminal to agree.`);
+  // Not as a terminal of its own: Ctrl-C would end the question, and not the command.
+  const lines = createInterface({ input: stdin, output: stderr, terminal: false });
+  try {
+    const asked = lines.question(`${what} Go on? [y/N] `, { signal });
+    // Ctrl-D ends the input without an answer.
+    const answer = await Promise.race([asked, once(lines, "close").then(() => "")]);
+    if (!/^y(es)?$/i.test(answer.trim())) throw refusal("You did not agree.");
+  } finally {
+    lines.close();
+  }
+}
+
+function refusal(why: string): Failure {
+  return new Failure(`${why} Nothing was sent.`, { code: "not_confirmed", remedy: "Say --yes where it is meant." });
+}
