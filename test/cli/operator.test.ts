@@ -138,7 +138,9 @@ describe("notifications", () => {
     const { body } = await partner.run(sale());
     const parked = (body["notification"] as { id: string }).id;
     await partner.settled(parked, "parked");
-    expect((await line.run(["notifications", "show", parked])).code).toBe(1);
+    const shown = await line.run(["notifications", "show", parked]);
+    expect(shown.code).toBe(1);
+    expect(shown.stdout).toMatch(/^\d{4}-\S+ {2}parked {2}\{.*"httpStatus":400/m);
     const counted = await ok("notifications", "redeliver", "--state", "parked", "--dry-run", "--json");
     expect(counted.json()).toMatchObject({
       matched: 1,

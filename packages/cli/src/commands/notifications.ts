@@ -6,7 +6,13 @@ import { definedOf } from "../credentials.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { Failure } from "../failure.ts";
 import type { PulledNotification, PulledPage } from "../listen/notification.ts";
-import { attemptLines, type NotificationDetail, type NotificationSummary, standing } from "../notifications/detail.ts";
+import {
+  attemptLines,
+  eventLine,
+  type NotificationDetail,
+  type NotificationSummary,
+  standing,
+} from "../notifications/detail.ts";
 import { type BulkFilter, countMatching, redeliverEach, redeliverShares } from "../notifications/redeliver.ts";
 import { findSealed } from "../notifications/sealed.ts";
 import { columns, type JsonOption, print } from "../output.ts";
@@ -168,7 +174,7 @@ async function show(world: World, id: string, options: ShowOptions): Promise<Exi
   const { api, path } = sideOf(connection, options);
   const detail = await api.get<NotificationDetail>(`${path}/${encodeURIComponent(id)}`);
   const sealed = options.json === true && options.sealed ? await sealedOf(world, connection, detail) : undefined;
-  const { command: name, kind, transactionId, createdAt, callBackUrl, attempts } = detail;
+  const { command: name, kind, transactionId, createdAt, callBackUrl, attempts, events = [] } = detail;
   print(world, options, { ...detail, ...(sealed && { sealed }) }, [
     `${name}  ${kind}  ${id}`,
     standing(detail),
@@ -178,6 +184,7 @@ async function show(world: World, id: string, options: ShowOptions): Promise<Exi
       ["callBackUrl", printable(callBackUrl ?? "none of its own: the registered one")],
     ]),
     ...attempts.flatMap((attempt) => ["", `${attempt.startedAt}`, ...attemptLines(attempt)]),
+    ...(events.length === 0 ? [] : ["", ...events.map(eventLine)]),
   ]);
   return detail.state === "parked" ? exitCodes.negative : exitCodes.ok;
 }

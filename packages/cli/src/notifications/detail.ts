@@ -4,6 +4,14 @@ import { printable } from "../printable.ts";
 export interface NotificationDetail extends NotificationSummary {
   readonly callBackUrl: string | null;
   readonly attempts: readonly Attempt[];
+  /** The operator's answer alone has them. */
+  readonly events?: readonly RecordedEvent[];
+}
+
+export interface RecordedEvent {
+  readonly kind: string;
+  readonly at: string;
+  readonly detail: Readonly<Record<string, unknown>>;
 }
 
 export interface NotificationSummary {
@@ -49,4 +57,9 @@ export function attemptLines(attempt: Attempt): string[] {
     ...why.map((line) => `           ${printable(line)}`),
     ...(answer === null || answer === "" ? [] : [`           it answered: ${printable(answer)}`]),
   ];
+}
+
+/** `2026-11-21T10:00:00.000Z  parked  {"reason":"tls"}` */
+export function eventLine({ kind, at, detail }: RecordedEvent): string {
+  return printable(`${at}  ${kind}  ${JSON.stringify(detail)}`);
 }

@@ -1,4 +1,5 @@
 import type { NotifiedCommand } from "@paybell/contract";
+import type { EventKind } from "../events.ts";
 import type { ChainId, InstanceId, NotificationId, PartnerId, TransactionId } from "../ids.ts";
 import type { Cluster, Position } from "./cursor.ts";
 import type { FailureReason } from "./store.ts";
@@ -77,6 +78,13 @@ export interface RecordedAttempt {
   readonly instanceId: InstanceId;
 }
 
+/** What was recorded about a notification or its transaction. */
+export interface RecordedEvent {
+  readonly kind: EventKind;
+  readonly atMs: number;
+  readonly detail: Readonly<Record<string, unknown>>;
+}
+
 /** What a search or a redelivery selects by. Bounds are ids: a time's lowest id stands for it. */
 export interface KeyRange {
   /** Absent: every partner's. */
@@ -129,6 +137,8 @@ export interface NotificationStore {
   /** What is still there of `keys`, in their order. */
   standings(keys: readonly NotificationKey[]): Promise<readonly NotificationStanding[]>;
   attempts(key: NotificationKey, rowsMax: number): Promise<readonly RecordedAttempt[]>;
+  /** Of a notification and its transaction, the oldest first; of very many, the newest `rowsMax`. */
+  events(of: NotificationStanding, rowsMax: number): Promise<readonly RecordedEvent[]>;
   /** Makes accepted or parked notifications of one partner due again at once, in one transaction. */
   redeliver(
     partnerId: PartnerId,

@@ -1,4 +1,5 @@
 import type { IpnKind, NotifiedCommand } from "@paybell/contract";
+import type { EventKind } from "../events.ts";
 import type { InstanceId, NotificationId, PartnerId, TransactionId } from "../ids.ts";
 import type { NotificationStanding, NotificationState, ParkedReason, RecordedAttempt } from "./notifications-store.ts";
 import type { FailureReason } from "./store.ts";
@@ -28,6 +29,18 @@ export interface NotificationDetail extends NotificationSummary {
   readonly callBackUrl: string | null;
   /** The oldest first; of very many, the newest 500. */
   readonly attempts: readonly AttemptView[];
+}
+
+/** A notification as the operator sees it. */
+export interface InspectedNotification extends NotificationDetail {
+  /** What was recorded about it and its transaction, the oldest first; of very many, the newest 100. */
+  readonly events: readonly EventView[];
+}
+
+export interface EventView {
+  readonly kind: EventKind;
+  readonly at: string;
+  readonly detail: Readonly<Record<string, unknown>>;
 }
 
 export interface AttemptView {

@@ -12,7 +12,14 @@ import type {
   NotificationState,
   NotificationStore,
 } from "./notifications-store.ts";
-import { attemptView, type NotificationDetail, type NotificationSummary, summaryOf } from "./notifications-view.ts";
+import {
+  attemptView,
+  type InspectedNotification,
+  isoTime,
+  type NotificationDetail,
+  type NotificationSummary,
+  summaryOf,
+} from "./notifications-view.ts";
 
 export interface PatientPullOptions extends PullOptions {
   /** How long an empty page may be kept back for what comes. Absent: not at all. */
@@ -67,6 +74,7 @@ const scanRows = 500;
 /** Clocks of instances differ: an id may be a little ahead of this one's time. */
 const clocksApartMs = 86_400_000;
 const attemptRowsMax = 500;
+const eventRowsMax = 100;
 const idsShown = 100;
 
 /** What partners and the operator see and ask of notifications once they exist. */
@@ -96,13 +104,19 @@ export class Notifications {
 
   /** Undefined for an unknown id and for another partner's. */
   async find(id: string, partnerId?: PartnerId): Promise<NotificationDetail | undefined> {
-    const { store } = this.#parts;
-    const known = readId<"notification">(id);
-    const key = known && (await store.locate(known, partnerId));
-    const standing = key && (await this.#standing(key));
+    const standing = await this.#locate(id, partnerId);
+    return standing && this.#detail(standing);
+  }
+
+  /** The same for the operator, who sees what was recorded about it, too. */
+  async inspect(id: string): Promise<InspectedNotification | undefined> {
+    const standing = await this.#locate(id);
     if (standing === undefined) return undefined;
-    const attempts = await store.attempts(standing, attemptRowsMax);
-    return { ...summaryOf(standing), callBackUrl: standing.callBackUrl, attempts: attempts.map(attemptView) };
+    const events = await this.#parts.store.events(standing, eventRowsMax);
+    return {
+      ...(await this.#detail(standing)),
+      events: events.map(({ kind, atMs, detail }) => ({ kind, at: isoTime(atMs), detail })),
+    };
   }
 
   /** The newest first. A page may hold fewer than `limit` and still have a `next`. */
@@ -240,6 +254,17 @@ export class Notifications {
     const results = [...(await this.#parts.store.redeliver(partnerId, ids, to)).values()];
     this.#parts.onDue(partnerId);
     return results.filter((result) => result === "redelivered").length;
+  }
+
+  async #locate(id: string, partnerId?: PartnerId): Promise<NotificationStanding | undefined> {
+    const known = readId<"notification">(id);
+    const key = known && (await this.#parts.store.locate(known, partnerId));
+    return key && this.#standing(key);
+  }
+
+  async #detail(standing: NotificationStanding): Promise<NotificationDetail> {
+    const attempts = await this.#parts.store.attempts(standing, attemptRowsMax);
+    return { ...summaryOf(standing), callBackUrl: standing.callBackUrl, attempts: attempts.map(attemptView) };
   }
 
   async #standing(key: NotificationKey): Promise<NotificationStanding | undefined> {

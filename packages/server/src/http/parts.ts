@@ -35,7 +35,10 @@ export interface HttpParts {
     "register" | "change" | "find" | "list" | "setState" | "rotate" | "putTerminal" | "terminals"
   >;
   readonly directory: Pick<PartnerDirectory, "findByApiKey" | "find">;
-  readonly notifications: Pick<Notifications, "pull" | "find" | "search" | "redeliver" | "redeliverMany" | "sendTest">;
+  readonly notifications: Pick<
+    Notifications,
+    "pull" | "find" | "inspect" | "search" | "redeliver" | "redeliverMany" | "sendTest"
+  >;
   /** Nobody is kept waiting for a notification from now on. */
   endWaits(): void;
   readonly endpoints: Pick<EndpointDesk, "list" | "close">;

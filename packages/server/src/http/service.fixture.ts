@@ -246,6 +246,10 @@ export class TestService {
         const known = id === summary.id && (partnerId === undefined || partnerId === this.partner.id);
         return known ? { ...summary, callBackUrl: null, attempts: [] } : undefined;
       },
+      inspect: async (id) => {
+        this.asked.push(["inspect", id]);
+        return id === summary.id ? { ...summary, callBackUrl: null, attempts: [], events: [] } : undefined;
+      },
       search: async (search) => {
         this.asked.push(["search", search]);
         return { items: [summary], next: null };

@@ -1,7 +1,9 @@
 import type { Pool, PoolClient } from "pg";
 import { type Alert, alertKinds, type EventStore } from "../delivery/alerts-store.ts";
+import type { RecordedEvent } from "../delivery/notifications-store.ts";
 import type { EventKind, NewEvent } from "../events.ts";
 import { type EventId, lowestId, newId, type PartnerId } from "../ids.ts";
+import { queryAlongIndexes } from "./along-indexes.ts";
 
 /** Stands for the service itself where a key needs a partner. */
 const serviceId = "00000000-0000-0000-0000-000000000000";
@@ -46,6 +48,13 @@ const retry = {
     WHERE partner_id = $1 AND id = $2 AND alert_tries = $3 AND alert_due_at IS NOT NULL`,
 };
 
+// Sorted apart: for their order alone, a plan walked through all events of the partner.
+const aboutSubjects = `
+  WITH about AS MATERIALIZED (
+    SELECT e.id, e.kind, e.detail, e.created_at FROM events e
+    WHERE e.partner_id = $1 AND e.subject_id = ANY ($2::uuid[]))
+  SELECT kind, detail, created_at FROM about ORDER BY id DESC LIMIT $3`;
+
 interface AlertRow {
   readonly partner_id: PartnerId;
   readonly id: EventId;
@@ -73,6 +82,18 @@ export async function insertEvents(
       events.map((event) => alert && alertKinds.includes(event.kind)),
     ],
   });
+}
+
+/** What was recorded about these, the oldest first; of very many, the newest. */
+export async function readEvents(
+  pool: Pool,
+  partnerId: PartnerId,
+  subjectIds: readonly string[],
+  rowsMax: number,
+): Promise<readonly RecordedEvent[]> {
+  type EventRow = Pick<AlertRow, "kind" | "detail" | "created_at">;
+  const { rows } = await queryAlongIndexes<EventRow>(pool, aboutSubjects, [partnerId, subjectIds, rowsMax]);
+  return rows.reverse().map(({ kind, detail, created_at: at }) => ({ kind, detail, atMs: at.getTime() }));
 }
 
 /** Events, and alerts on their way, in PostgreSQL. */

@@ -1,4 +1,4 @@
-import { cp, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { cp, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -74,4 +74,11 @@ test("a migration that fails leaves nothing behind, and a database that is newer
   expect(await hasTable("more")).toBe(false);
   await client.query("INSERT INTO migrations (number, name) VALUES (9999, 'of a newer version')");
   await expect(migrate(database.url, folder)).rejects.toThrow("The database has migration 9999");
+});
+
+test("every migration has a number of its own", async () => {
+  const names = (await readdir(folder)).filter((name) => name.endsWith(".sql"));
+  expect(names.length).toBeGreaterThan(10);
+  const numbers = names.map((name) => name.slice(0, 4));
+  expect(numbers.filter((number, at) => numbers.indexOf(number) !== at)).toEqual([]);
 });

@@ -112,6 +112,10 @@ async function fill(partnerId: string): Promise<NotificationId> {
      SELECT $1, ${id}, $1, 1, 1, 9, 'tls' ${each} WHERE i % 3 = 2`,
     values,
   );
+  await bench.pool.query(
+    `INSERT INTO events (partner_id, id, kind, subject_id, detail) SELECT $1, ${id}, 'parked', ${id}, '{}' ${each}`,
+    values,
+  );
   const { rows } = await bench.pool.query(
     `SELECT ${id} AS id FROM generate_series(3, 3) AS i, (SELECT $1::uuid) AS p`,
     values,
@@ -141,6 +145,7 @@ describe.each(["when the tables looked empty", "of today"])("with statistics %s"
     ["what follows where somebody waits", () => bench.store.following(Array.from({ length: 500 }, () => beginning()))],
     ["one notification", () => bench.notifications.find(some, partner.id)],
     ["one notification, whose partner is not told", () => bench.notifications.find(some)],
+    ["one notification, as the operator sees it", () => bench.notifications.inspect(some)],
     ["the newest of a partner", () => bench.notifications.search({ partnerId: partner.id, limit: 50 })],
     ["the newest of all", () => bench.notifications.search({ limit: 50 })],
     [

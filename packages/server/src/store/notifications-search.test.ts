@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { type NotificationId, newId, type TransactionId } from "../ids.ts";
+import type { EventKind } from "../events.ts";
+import { type NotificationId, newId, type PartnerId, type TransactionId } from "../ids.ts";
 import type { Partner } from "../partners/partner.ts";
+import { insertEvents } from "./events.ts";
 import {
   idAt,
   insertAttempt,
@@ -221,6 +223,45 @@ describe("one notification", () => {
       ],
     });
     expect(await bench.notifications.find(id, partner.id)).toEqual(found);
+  });
+
+  test("is shown to the operator with what was recorded about it and its transaction, the oldest first", async () => {
+    const transactionId = newId<"transaction">();
+    const id = await insertNotification(bench.pool, partner.id, { transactionId });
+    const record = (kind: EventKind, subjectId: string | null, partnerId: PartnerId | null, nth: number) =>
+      insertEvents(bench.pool, [{ kind, partnerId, subjectId, detail: { nth } }], false);
+    await record("delimiter_sent", transactionId, partner.id, 1);
+    await record("parked", id, partner.id, 2);
+    await record("parked", newId(), partner.id, 3);
+    await record("parked", id, other.id, 4);
+    await record("history_waiting", null, null, 5);
+    await record("parked", id, partner.id, 6);
+    const found = await bench.notifications.inspect(id);
+    expect(found).toMatchObject({
+      ...(await bench.notifications.find(id)),
+      events: [
+        { kind: "delimiter_sent", detail: { nth: 1 } },
+        { kind: "parked", detail: { nth: 2 } },
+        { kind: "parked", detail: { nth: 6 } },
+      ],
+    });
+    expect(found?.events).toHaveLength(3);
+    const alone = await insertNotification(bench.pool, partner.id);
+    expect(await bench.notifications.inspect(alone)).toMatchObject({ transactionId: null, events: [] });
+    expect(await bench.notifications.inspect(newId())).toBeUndefined();
+  });
+
+  test("shows the newest hundred events of very many", async () => {
+    const id = await insertNotification(bench.pool, partner.id);
+    const events = Array.from({ length: 103 }, (_, nth) => ({
+      kind: "parked" as const,
+      partnerId: partner.id,
+      subjectId: id,
+      detail: { nth },
+    }));
+    await insertEvents(bench.pool, events, false);
+    const shown = (await bench.notifications.inspect(id))?.events.map(({ detail }) => detail["nth"]);
+    expect(shown).toEqual(Array.from({ length: 100 }, (_, at) => at + 3));
   });
 
   test("is not found by another partner, under an unknown id, or under what is no id", async () => {

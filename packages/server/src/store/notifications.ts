@@ -10,10 +10,12 @@ import type {
   PageRow,
   Place,
   RecordedAttempt,
+  RecordedEvent,
   Redelivered,
   TestNotification,
 } from "../delivery/notifications-store.ts";
 import type { NotificationId, PartnerId } from "../ids.ts";
+import { readEvents } from "./events.ts";
 import { readContents, readFollowing, readHistory, readPage } from "./notifications-page.ts";
 import { insertTestNotification, redeliverAll } from "./notifications-redeliver.ts";
 import { locateKey, lookUpKeys, readKeys } from "./notifications-search.ts";
@@ -77,6 +79,10 @@ export class PostgresNotifications implements NotificationStore {
 
   attempts(key: NotificationKey, rowsMax: number): Promise<readonly RecordedAttempt[]> {
     return readAttempts(this.#pool, key, rowsMax);
+  }
+
+  events({ partnerId, id, transactionId }: NotificationStanding, rowsMax: number): Promise<readonly RecordedEvent[]> {
+    return readEvents(this.#pool, partnerId, transactionId === null ? [id] : [id, transactionId], rowsMax);
   }
 
   redeliver(

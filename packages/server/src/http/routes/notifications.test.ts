@@ -182,7 +182,7 @@ describe("the operator's notifications", () => {
 
   test("one is shown whoever's it is", async () => {
     const path = `/operator/v1/notifications/${service.notificationId}`;
-    expect((await service.call("GET", path)).status).toBe(200);
+    expect(await service.call("GET", path)).toMatchObject({ status: 200, body: { attempts: [], events: [] } });
     expect(await service.call("GET", "/operator/v1/notifications/x")).toMatchObject({ status: 404 });
   });
 

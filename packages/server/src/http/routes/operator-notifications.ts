@@ -2,8 +2,8 @@ import { z } from "zod";
 import { PaybellError } from "../../errors.ts";
 import { type PartnerId, readId } from "../../ids.ts";
 import type { HttpApp, HttpParts } from "../parts.ts";
+import { inspectedSchema } from "../schemas/inspected.ts";
 import {
-  detailSchema,
   redeliverBody,
   redeliveredSchema,
   redeliveriesBody,
@@ -47,17 +47,17 @@ export function operatorNotificationRoutes(app: HttpApp, { notifications }: Http
       schema: {
         operationId: "inspectNotification",
         tags,
-        summary: "Get a notification with its attempts",
+        summary: "Get a notification with its attempts and events",
         params: z.object({ id: described(z.string(), "The notification's id") }),
         response: responses(
-          { 200: { schema: detailSchema, description: "The notification" } },
+          { 200: { schema: inspectedSchema, description: "The notification" } },
           ...operatorErrors,
           "not_found",
         ),
       },
     },
     async (request) => {
-      const found = await notifications.find(requireId(request.params.id));
+      const found = await notifications.inspect(requireId(request.params.id));
       if (found === undefined) throw new PaybellError("not_found", "There is no such notification.");
       return found;
     },
