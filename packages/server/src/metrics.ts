@@ -39,6 +39,11 @@ export function createMetrics() {
     commands: counter("commands_total", "Commands processed, by their outcome", "command", "outcome"),
     commandSeconds: histogram("command_seconds", "From a command to its answer", fastSeconds, "command"),
     reports: counter("reports_total", "Completions that a switch reported", "command", "result"),
+    settlementsCompared: counter(
+      "settlements_compared_total",
+      "Settlements that a switch reported, compared with the ledger",
+      "result",
+    ),
 
     notificationsCreated: counter("notifications_created_total", "Notifications created", "command"),
     notificationsAccepted: counter("notifications_accepted_total", "Notifications that a partner accepted", "command"),

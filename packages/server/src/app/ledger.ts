@@ -2,6 +2,7 @@ import type { Acquirer } from "../acquirer/acquirer.ts";
 import { systemClock } from "../clock.ts";
 import type { Arrivals } from "../delivery/arrivals.ts";
 import type { InstanceLease } from "../instance.ts";
+import { Comparer } from "../ledger/comparer.ts";
 import { Completer } from "../ledger/completer.ts";
 import { Ledger } from "../ledger/ledger.ts";
 import { Reports } from "../ledger/reports.ts";
@@ -10,6 +11,7 @@ import { Settler } from "../ledger/settler.ts";
 import type { MasterKey } from "../partners/master-key.ts";
 import { PostgresCompletions } from "../store/completions.ts";
 import { PostgresReversals } from "../store/reversals.ts";
+import { PostgresComparisons } from "../store/settlement-comparisons.ts";
 import { PostgresSettlements } from "../store/settlements.ts";
 import { PostgresTransactions } from "../store/transactions.ts";
 import type { DeliveryParts } from "./delivery.ts";
@@ -72,5 +74,6 @@ export function wireLedger(
     sandbox,
     isRegisteredDevice,
   });
-  return { ledger, reports, reverser, settler };
+  const comparer = new Comparer({ comparisons: new PostgresComparisons(database), directory, metrics, log });
+  return { ledger, reports, reverser, settler, comparer };
 }

@@ -9,6 +9,9 @@ const historyColumns = `(partner_id, id, transaction_id, original_id, original_e
         callback_url, content)`;
 const pendingColumns = `(partner_id, id, chain_id, due_at, instance_id, epoch, claim_no, bytes, origin, follows,
         batch_id, settles_batch)`;
+// A settlement is compared with the ledger once what was reported a little after it is there, too.
+const comparedAt =
+  "CASE WHEN command = 'SETTLEMENT' AND reported_batch IS NOT NULL THEN now() + interval '10 minutes' END";
 const firstClaim = "CASE WHEN instance_id IS NULL THEN 0 ELSE 1 END";
 
 /**
@@ -29,9 +32,10 @@ export const insertWholeReports = {
     result AS (
       INSERT INTO transactions (partner_id, id, origin, command, state, req_id, external_id, original_id,
         original_external_id, chain_id, callback_url, facts, merchant_trans_id, notification_id, reported_batch,
-        completed_at)
+        compare_at, completed_at)
       SELECT partner_id, transaction_id, 'switch', command, state, req_id, external_id, original_id,
-        original_external_id, chain_id, callback_url, facts, merchant_trans_id, id, reported_batch, now()
+        original_external_id, chain_id, callback_url, facts, merchant_trans_id, id, reported_batch, ${comparedAt},
+        now()
       FROM i),
     history AS (
       INSERT INTO notifications ${historyColumns}
@@ -64,9 +68,9 @@ export const insertReports = {
   text: `
     INSERT INTO transactions (partner_id, id, origin, command, state, req_id, external_id, original_id,
       original_external_id, chain_id, callback_url, facts, merchant_trans_id, notification_id, reported_batch,
-      completed_at)
+      compare_at, completed_at)
     SELECT partner_id, id, 'switch', command, state, req_id, external_id, original_id, original_external_id, chain_id,
-      callback_url, facts, merchant_trans_id, notification_id, reported_batch, now()
+      callback_url, facts, merchant_trans_id, notification_id, reported_batch, ${comparedAt}, now()
     FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[], $7::uuid[], $8::text[],
       $9::uuid[], $10::text[], $11::json[], $12::text[], $13::uuid[], $14::uuid[])
       AS i (partner_id, id, command, state, req_id, external_id, original_id, original_external_id, chain_id,

@@ -18,6 +18,7 @@ import {
   sampleNotification,
   sampleReport,
 } from "./rows.fixture.ts";
+import { PostgresComparisons } from "./settlement-comparisons.ts";
 import { PostgresTransactions } from "./transactions.ts";
 
 /** Pending rows, with a notification and a transaction each. TEST_ROWS=1000000 for the largest. */
@@ -34,6 +35,7 @@ let engine: CarriedOut[];
 let people: CarriedOut[];
 let completions: PostgresCompletions;
 let deliveries: PostgresDeliveries;
+let comparisons: PostgresComparisons;
 let endpoints: PostgresEndpoints;
 let transactions: PostgresTransactions;
 let partnerId: PartnerId;
@@ -57,6 +59,7 @@ beforeAll(async () => {
   deadInstance = await insertInstance(pool, -1_000);
   completions = new PostgresCompletions(connections.engine, { onDoubtfulReport: () => {} });
   deliveries = new PostgresDeliveries(connections.engine);
+  comparisons = new PostgresComparisons(connections);
   endpoints = new PostgresEndpoints(connections);
   transactions = new PostgresTransactions(connections);
 });
@@ -264,6 +267,18 @@ const works: readonly (readonly [string, readonly string[], () => Promise<unknow
         const nothingElse = { original: null, reversal: null, batch: null };
         await completions.complete({ partnerId, id, instance, state: "SUCCESS", facts, notification, ...nothingElse });
       }),
+  ],
+  [
+    "settlements that are compared with the ledger",
+    ["t.compare_at <= now()", "SET compare_at = NULL"],
+    async () => {
+      const settlement = () => sampleReport(partnerId, null, { command: "SETTLEMENT", batchId: newId() });
+      await several(() => completions.report({ ...settlement(), notification: null }));
+      await connections.pool.query("UPDATE transactions SET compare_at = now() WHERE compare_at IS NOT NULL");
+      const due = await comparisons.takeDue(together, 60_000);
+      expect(due).toHaveLength(together);
+      await Promise.all(due.map((one) => comparisons.end(one, undefined)));
+    },
   ],
   ["the endpoints in trouble", ["FROM endpoints e"], () => endpoints.troubled()],
   [
