@@ -42,53 +42,73 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-test("PostgreSQL stopped and started again under load: 503 meanwhile, and nothing accepted is lost", async () => {
-  const accepted = new Set<string>();
-  const refusals: HttpAnswer[] = [];
-  const refused = Promise.withResolvers<void>();
-  let loading = true;
-  /** Repeats a batch until it is accepted, as Retry-After asks it to: at once, here. */
-  async function reportBatch(): Promise<void> {
-    const completions = Array.from({ length: batchSize }, () => reportedSale(partner.id));
-    for (;;) {
-      const answer = await service.operator("POST", "/operator/v1/completions", { completions });
-      if (answer.status === 200) {
-        const results = answer.body["results"] as { result: string; transactionId?: string }[];
-        // Of one report, some items may have become durable before PostgreSQL went and the others not.
-        for (const { transactionId } of results) if (transactionId !== undefined) accepted.add(transactionId);
-        if (results.every(({ result }) => result !== "refused")) return;
-        continue;
-      }
-      refusals.push(answer);
-      refused.resolve();
-    }
-  }
-  const callers = Array.from({ length: 3 }, async () => {
-    while (loading) await reportBatch();
-  });
-
-  await partner.server.until((all) => all.length >= 10 * batchSize);
+/** Sessions are ended first, and nothing has to be recovered. */
+async function stopFast(): Promise<void> {
   await postgres.stop();
-  await refused.promise;
-  postgres = await startPostgres();
-  const before = accepted.size;
-  await eventually("reports to be accepted again", async () =>
-    accepted.size >= before + 5 * batchSize ? true : undefined,
-  );
-  loading = false;
-  await Promise.all(callers);
+}
 
-  for (const { status, body, headers } of refusals) {
-    expect(status).toBe(503);
-    expect(body["code"]).toBe("unavailable");
-    expect(Number(headers.get("retry-after"))).toBeGreaterThan(0);
-  }
-  const delivered = new Set<string | undefined>();
-  let looked = 0;
-  await partner.server.until((all) => {
-    for (; looked < all.length; looked += 1) delivered.add(all[looked]?.received?.ipn.id);
-    return [...accepted].every((id) => delivered.has(id));
-  }, 20_000);
-  const ready = await fetch(`${service.baseUrl}/readyz`);
-  expect(await ready.json()).toMatchObject({ ready: true });
-}, 60_000);
+/** As in a crash: whatever was under way is cut off, and the log is gone through at the next start. */
+async function stopAtOnce(): Promise<void> {
+  process.kill(postgres.pid, "SIGQUIT");
+  await postgres.died;
+  await postgres.stop();
+}
+
+test.each([
+  ["stopped", stopFast],
+  ["crashed", stopAtOnce],
+])(
+  "PostgreSQL %s and started again under load: 503 meanwhile, and nothing accepted is lost",
+  async (_, stop) => {
+    const earlier = partner.server.deliveries.length;
+    const accepted = new Set<string>();
+    const refusals: HttpAnswer[] = [];
+    const refused = Promise.withResolvers<void>();
+    let loading = true;
+    /** Repeats a batch until it is accepted, as Retry-After asks it to: at once, here. */
+    async function reportBatch(): Promise<void> {
+      const completions = Array.from({ length: batchSize }, () => reportedSale(partner.id));
+      for (;;) {
+        const answer = await service.operator("POST", "/operator/v1/completions", { completions });
+        if (answer.status === 200) {
+          const results = answer.body["results"] as { result: string; transactionId?: string }[];
+          // Of one report, some items may have become durable before PostgreSQL went and the others not.
+          for (const { transactionId } of results) if (transactionId !== undefined) accepted.add(transactionId);
+          if (results.every(({ result }) => result !== "refused")) return;
+          continue;
+        }
+        refusals.push(answer);
+        refused.resolve();
+      }
+    }
+    const callers = Array.from({ length: 3 }, async () => {
+      while (loading) await reportBatch();
+    });
+
+    await partner.server.until((all) => all.length >= earlier + 10 * batchSize);
+    await stop();
+    await refused.promise;
+    postgres = await startPostgres();
+    const before = accepted.size;
+    await eventually("reports to be accepted again", async () =>
+      accepted.size >= before + 5 * batchSize ? true : undefined,
+    );
+    loading = false;
+    await Promise.all(callers);
+
+    for (const { status, body, headers } of refusals) {
+      expect(status).toBe(503);
+      expect(body["code"]).toBe("unavailable");
+      expect(Number(headers.get("retry-after"))).toBeGreaterThan(0);
+    }
+    const delivered = new Set<string | undefined>();
+    let looked = 0;
+    await partner.server.until((all) => {
+      for (; looked < all.length; looked += 1) delivered.add(all[looked]?.received?.ipn.id);
+      return [...accepted].every((id) => delivered.has(id));
+    }, 20_000);
+    const ready = await fetch(`${service.baseUrl}/readyz`);
+    expect(await ready.json()).toMatchObject({ ready: true });
+  },
+  60_000,
+);

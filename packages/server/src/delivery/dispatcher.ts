@@ -10,6 +10,7 @@ import { Returns } from "./returns.ts";
 import { scheduleLengthMs } from "./schedule.ts";
 import type { Place } from "./slots.ts";
 import type { Attempt, Claimed, DeliveryStore, Outcome, Taken } from "./store.ts";
+import { Strays } from "./strays.ts";
 import { callbackUrlOf } from "./target.ts";
 import type { Seat, Waiting } from "./waiting-room.ts";
 
@@ -81,6 +82,7 @@ export class Dispatcher {
   readonly admission: Admission;
   readonly endpoints: Endpoints;
   readonly #returns: Returns;
+  readonly #strays: Strays;
   /** Partners with due rows that nobody holds: what comes new must not overtake them. */
   readonly #backlog = new Set<PartnerId>();
   readonly #recording = new Set<Promise<void>>();
@@ -105,7 +107,12 @@ export class Dispatcher {
     this.#parts = parts;
     this.admission = new Admission({ ...parts, nowMs: () => parts.clock.monotonicMs() });
     this.#unrecordedMax = parts.slotsMax * unrecordedPerSlot;
-    this.#returns = new Returns(parts.store, this.#warn("deliveries could not be given back"));
+    this.#strays = new Strays(parts.store, () => parts.clock.monotonicMs());
+    const warnReturn = this.#warn("deliveries could not be given back");
+    this.#returns = new Returns(parts.store, (error) => {
+      warnReturn(error);
+      this.#strays.doubt();
+    });
     this.endpoints = new Endpoints({
       store: parts.endpoints,
       onTrouble: this.#warn("could not read which endpoints are open"),
@@ -220,6 +227,8 @@ export class Dispatcher {
         await this.#parts.store.giveBack(instance, disowned, 0);
         this.#disowned = this.#disowned.slice(disowned.length);
       }
+      const strays = instance === undefined ? 0 : await this.#strays.look(instance);
+      if (strays > 0) this.#parts.log.warn({ strays }, "gave back deliveries under our lease that nobody here had");
       const released = await this.#parts.store.releaseDead(5_000);
       if (released > 0) this.#parts.log.warn({ released }, "took over the deliveries of an instance that is gone");
       // Where nobody is limited it does not matter now how many they are. Whoever is next should find a true count.
@@ -293,6 +302,7 @@ export class Dispatcher {
       for (const one of claimed) this.#take(one, instance);
     } catch (error) {
       this.#parts.log.warn({ err: error }, "could not claim what is due");
+      this.#strays.doubt();
     }
   }
 
@@ -314,6 +324,7 @@ export class Dispatcher {
 
   #take(claimed: Claimed, instance: Instance): void {
     const { partnerId } = claimed;
+    this.#strays.take(claimed);
     const isLimited = this.admission.isLimited(partnerId);
     const place = this.admission.place(partnerId, claimed.content.length);
     if (place !== undefined) {
@@ -323,11 +334,13 @@ export class Dispatcher {
     this.#backlog.add(partnerId);
     if (isLimited) this.#wakeForToken(partnerId);
     // Taken by what was handed over since the claim was sent. Not at once again: it might have no place again.
-    this.#keep(this.#giveBack(claimed, instance, isLimited ? this.#tokenPauseMs(partnerId) : noPlacePauseMs));
+    const pauseMs = isLimited ? this.#tokenPauseMs(partnerId) : noPlacePauseMs;
+    this.#keep(this.#giveBack(claimed, instance, pauseMs).then(() => this.#strays.leave(claimed)));
   }
 
   /** It is written: from its seat to a place, or to wait for one. */
   #stand(seat: Seat, claimed: Claimed, instance: Instance): void {
+    this.#strays.take(claimed);
     const place = this.admission.stand(seat, claimed, instance);
     if (place !== undefined) void this.#run(claimed, instance, place);
   }
@@ -343,7 +356,11 @@ export class Dispatcher {
   /** It goes on as a row that is due: any instance may have a place for it. */
   #leaveRoom({ claimed, instance }: Waiting): void {
     this.#backlog.add(claimed.partnerId);
-    this.#keep(this.#giveBack(claimed, instance, 0).then(() => this.wake()));
+    const given = this.#giveBack(claimed, instance, 0).then(() => {
+      this.#strays.leave(claimed);
+      this.wake();
+    });
+    this.#keep(given);
   }
 
   async #run(claimed: Claimed, instance: Instance, place: Place): Promise<void> {
@@ -354,13 +371,12 @@ export class Dispatcher {
       isGiven = true;
     };
     const recorded = this.#attemptOnce(claimed, instance, place, givePlace).catch((error: unknown) => {
-      this.#parts.log.error(
-        { err: error, notification: claimed.id },
-        "a delivery broke; it is sent again when the lease is over",
-      );
+      this.#parts.log.error({ err: error, notification: claimed.id }, "a delivery broke; it is sent again");
+      this.#strays.doubt();
     });
     this.#keep(recorded);
     await recorded;
+    this.#strays.leave(claimed);
     givePlace();
   }
 
@@ -379,7 +395,11 @@ export class Dispatcher {
       this.admission.unsent(place);
       return this.#hold(claimed, instance, url, blocked);
     }
-    if (this.#parts.lease.current()?.epoch !== instance.epoch) return this.admission.unsent(place);
+    if (this.#parts.lease.current()?.epoch !== instance.epoch) {
+      // If the lease is renewed after all, it stands under it still.
+      this.#strays.doubt();
+      return this.admission.unsent(place);
+    }
     if (!this.admission.mayLeave(place, partner.settings.maxPerSecond)) {
       this.#backlog.add(partner.id);
       this.#wakeForToken(partner.id);

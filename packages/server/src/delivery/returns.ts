@@ -21,7 +21,7 @@ export class Returns {
     this.#onTrouble = onTrouble;
   }
 
-  /** Resolves when it was given back; a trouble is told, and the row is due again when our lease on it is over. */
+  /** Resolves when it was given back; a trouble is told, and who hears of it sees to the row. */
   add(instance: Instance, taken: Taken, delayMs: number): Promise<void> {
     const open = this.#open.find(
       (one) => one.delayMs === delayMs && one.instance.epoch === instance.epoch && one.taken.length < rowsMax,

@@ -11,6 +11,8 @@ export interface DeliveryStore {
   record(outcome: Outcome): Promise<Recorded>;
   /** Gives back what was taken and never sent: due again after `delayMs`, no attempt counted. */
   giveBack(instance: Instance, taken: readonly Taken[], delayMs: number): Promise<void>;
+  /** What stands under the instance's lease, `rowsMax` of it at most. */
+  held(instance: Instance, rowsMax: number): Promise<readonly Taken[]>;
   /** Makes due again what belongs to instances whose lease has run out. Resolves to how many rows. */
   releaseDead(rowsMax: number): Promise<number>;
   /** Tells every instance that something is due. */

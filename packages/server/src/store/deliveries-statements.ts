@@ -87,6 +87,13 @@ export const giveBack = {
     WHERE p.ctid = found.at AND p.instance_id = $1`,
 };
 
+export const heldBy = {
+  name: "held_by",
+  text: `
+    SELECT p.partner_id AS "partnerId", p.id, p.claim_no AS "claimNo" FROM pending p
+    WHERE p.instance_id = $1 AND p.epoch = $2 LIMIT $3`,
+};
+
 // What is held stands in the index by its lease. Only what lies between the leases that run is looked at: their own
 // rows, and those of theirs that are gone, are passed by whole.
 export const releaseDead = {

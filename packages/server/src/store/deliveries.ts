@@ -10,6 +10,7 @@ import { Queues } from "./deliveries-queues.ts";
 import {
   deleteAccepted,
   giveBack,
+  heldBy,
   insertAttempts,
   park,
   postpone,
@@ -110,6 +111,10 @@ export class PostgresDeliveries implements DeliveryStore {
     ];
     const { rowCount } = await this.#engine.query({ ...giveBack, values });
     if ((rowCount ?? 0) < taken.length) await this.#engine.query({ ...giveBack, values });
+  }
+
+  async held(instance: Instance, rowsMax: number): Promise<readonly Taken[]> {
+    return (await this.#engine.query<Taken>({ ...heldBy, values: [instance.id, instance.epoch, rowsMax] })).rows;
   }
 
   async releaseDead(rowsMax: number): Promise<number> {
