@@ -121,7 +121,7 @@ describe("paybell certify", () => {
       "a certificate that is not there",
       ["http://localhost/", "--ca", "none.pem"],
       env,
-      /none\.pem cannot be read: ENOENT/,
+      /none\.pem cannot be read: there is no such file/,
     ],
   ])("ends with 2 for %s, and says what to do", async (_what, args, environment, words) => {
     const { code, stdout, stderr } = await certify(args, environment);

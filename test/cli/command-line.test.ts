@@ -78,6 +78,13 @@ test("paybell --version tells that of the package", async () => {
   expect([code, stdout]).toEqual([0, `${version}\n`]);
 });
 
+test("several commands under one word show an example of each", async () => {
+  const { stdout } = await line.run(["partner", "--help"]);
+  for (const one of ["partner add --name", "partner list", "partner show", "partner rotate"]) {
+    expect(stdout).toContain(`  $ paybell ${one}`);
+  }
+});
+
 describe("the service", () => {
   const on = (node: string) => service({ process: { versions: { node }, env: {} } as unknown as NodeJS.Process });
 
@@ -235,6 +242,21 @@ describe("errors", () => {
     expect([code, stderr]).toEqual([3, expect.stringContaining(word)]);
   });
 
+  test("of a key that the service does not know name the key by its place, and never show it", async () => {
+    const refusing: typeof fetch = () =>
+      Promise.resolve(Response.json({ code: "unauthorized", detail: "D", remedy: "R" }, { status: 401 }));
+    const env = { PAYBELL_URL: "https://paybell.example", PAYBELL_OPERATOR_TOKEN: "own-token" };
+    const ofEnvironment = await line.run(["partner", "list"], { env, fetch: refusing });
+    expect(ofEnvironment.code).toBe(3);
+    expect(ofEnvironment.stderr).toContain(
+      "https://paybell.example does not know the operator token in PAYBELL_OPERATOR_TOKEN.",
+    );
+    line.write("keys.json", { baseUrl: "https://paybell.example", apiKey: "pb_own" });
+    const ofFile = await line.run(["trigger", "sale", "--anywhere", "--credentials", "keys.json"], { fetch: refusing });
+    expect(ofFile.stderr).toContain("does not know the API key in keys.json.");
+    expect(ofEnvironment.stderr + ofFile.stderr).not.toMatch(/own-token|pb_own/);
+  });
+
   test("that nobody foresaw are told without a stack, with 4", async () => {
     const env = { PAYBELL_URL: "https://paybell.example", PAYBELL_OPERATOR_TOKEN: "token" };
     const odd: typeof fetch = () => Promise.resolve({ status: 200, text: async () => '{"items": 5}' } as Response);
@@ -264,7 +286,7 @@ describe("the process", () => {
       PAYBELL_OPERATOR_TOKEN: "token",
     });
     expect(await away.exited, away.output()).toBe(3);
-    expect(away.output()).toContain("cannot be reached (ECONNREFUSED)");
+    expect(away.output()).toContain("cannot be reached: nobody listens there (ECONNREFUSED)");
   });
 
   test("runs the service beside variables that are for the other commands", async () => {
@@ -272,6 +294,19 @@ describe("the process", () => {
     const check = spawnPaybell(["check", "--json"], { ...env, PAYBELL_HOME: line.folder });
     await check.exited;
     expect(JSON.parse(check.output())).toMatchObject({ findings: expect.any(Array) });
+  });
+
+  test("checks settings that cannot be read, and tells each as a finding", async () => {
+    const check = spawnPaybell(["check", "--json"], {
+      PAYBELL_PORT: "x",
+      PAYBELL_PROT: "1",
+      PAYBELL_HOME: line.folder,
+    });
+    expect(await check.exited, check.output()).toBe(1);
+    const finding = (detail: string) => ({ level: "error", what: "settings", detail: expect.stringContaining(detail) });
+    expect(JSON.parse(check.output())).toMatchObject({
+      findings: [finding("PAYBELL_PROT is not a setting"), finding("PAYBELL_PORT must be")],
+    });
   });
 
   test("checks as the guide to production shows, but for a database and egress addresses", async () => {

@@ -331,6 +331,6 @@ describe("listen", () => {
     await callHttp(service.baseUrl, "POST", "/v1/commands", { key: String(await rotate()), json: sale() });
     const { code, stderr } = await listening.ended;
     expect(local.posts).toHaveLength(1);
-    expect([code, stderr]).toEqual([3, expect.stringContaining("No key, or a wrong one")]);
+    expect([code, stderr]).toEqual([3, expect.stringContaining("does not know the API key in partner.json")]);
   });
 });

@@ -29,8 +29,15 @@ interface Call extends How {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** @param key a bearer token, which is sent to `baseUrl` and nowhere else */
-export function api(world: World, baseUrl: string, key?: string): Api {
+/** A bearer token. */
+export interface Key {
+  readonly text: string;
+  /** What it is and where it stands, as in "the API key in PAYBELL_API_KEY". */
+  readonly name: string;
+}
+
+/** @param key is sent to `baseUrl` and nowhere else */
+export function api(world: World, baseUrl: string, key?: Key): Api {
   async function call(method: string, path: string, { body, headers, signal, timeoutMs = answerTimeoutMs }: Call = {}) {
     const signals = [world.signal, AbortSignal.timeout(timeoutMs), ...(signal === undefined ? [] : [signal])];
     try {
@@ -38,7 +45,7 @@ export function api(world: World, baseUrl: string, key?: string): Api {
         method,
         headers: {
           accept: "application/json",
-          ...(key !== undefined && { authorization: `Bearer ${key}` }),
+          ...(key !== undefined && { authorization: `Bearer ${key.text}` }),
           ...(body !== undefined && { "content-type": "application/json" }),
           ...headers,
         },
@@ -54,7 +61,7 @@ export function api(world: World, baseUrl: string, key?: string): Api {
 
   async function answer<Answer>(...request: Parameters<typeof call>): Promise<Answer> {
     const { status, text } = await call(...request);
-    if (status < 200 || status > 299) throw refused(baseUrl, status, text);
+    if (status < 200 || status > 299) throw refused(baseUrl, status, text, key);
     const value = parse(text);
     if (value === undefined) throw noPaybell(baseUrl, status);
     return value as Answer;
@@ -91,9 +98,17 @@ interface Problem {
 }
 
 /** RFC 9457, as Paybell answers every error. */
-function refused(baseUrl: string, status: number, text: string): Failure {
+function refused(baseUrl: string, status: number, text: string, key: Key | undefined): Failure {
   const { code, detail, remedy, errors = [] }: Problem = parse(text) ?? {};
   if (typeof code !== "string" || typeof detail !== "string") return noPaybell(baseUrl, status);
+  if (code === "unauthorized" && key !== undefined) {
+    return new Failure(`${baseUrl} does not know ${key.name}.`, {
+      code,
+      status,
+      exitCode: exitCodes.service,
+      remedy: "Is it that of this service, whole, and not replaced since?",
+    });
+  }
   const lines = errors.map(({ message }) => printable(String(message))).filter((line) => line !== detail);
   // Some of the service's titles are no sentences.
   return new Failure(printable(/[.!?]$/.test(detail) ? detail : `${detail}.`), {
@@ -105,7 +120,7 @@ function refused(baseUrl: string, status: number, text: string): Failure {
   });
 }
 
-function noPaybell(baseUrl: string, status: number): Failure {
+export function noPaybell(baseUrl: string, status: number): Failure {
   return new Failure(`${baseUrl} answered ${status}, and not as Paybell does.`, {
     code: "not_paybell",
     status,
@@ -118,15 +133,26 @@ function unreachable(baseUrl: string, error: unknown): Failure {
   const { cause = error } = Object(error) as { cause?: unknown };
   const { code, message } = Object(cause) as { code?: unknown; message?: unknown };
   const timedOut = error instanceof Error && error.name === "TimeoutError";
-  const why = timedOut ? "no answer in time" : whyText(String(code ?? message ?? error));
-  return new Failure(`${baseUrl} cannot be reached (${why}).`, {
+  const why = timedOut ? " (no answer in time)" : whyText(String(code ?? message ?? error));
+  return new Failure(`${baseUrl} cannot be reached${why}.`, {
     code: "unreachable",
     exitCode: exitCodes.service,
     remedy: "Is the service running, and is this its URL?",
   });
 }
 
-/** What fetch says of a failure, in words. */
+const reasons: Readonly<Record<string, string>> = {
+  ECONNREFUSED: "nobody listens there",
+  ENOTFOUND: "there is no such host",
+  ERR_SSL_WRONG_VERSION_NUMBER: "it speaks no TLS, so http:// perhaps",
+  UND_ERR_SOCKET: "the connection was cut, so https:// perhaps",
+  "bad port": "fetch refuses this port, which belongs to another protocol",
+};
+const certificateCodes = /CERT|SELF_SIGNED|UNABLE_TO_VERIFY/;
+
+/** What fetch says of a failure, in words, and by its code. */
 function whyText(why: string): string {
-  return why === "bad port" ? "fetch refuses this port, which belongs to another protocol: use another" : why;
+  const untrusted = certificateCodes.test(why) ? "name its certificate authority in NODE_EXTRA_CA_CERTS" : undefined;
+  const words = reasons[why] ?? untrusted;
+  return words === undefined ? ` (${why})` : `: ${words} (${why})`;
 }

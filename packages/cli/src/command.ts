@@ -27,7 +27,7 @@ export function describedOf(command: Command): Described | undefined {
 export function command(name: string, described: Described): Command {
   const { summary, description, examples, exitCodes: codes = {}, json = true } = described;
   const sections = [
-    `\nExample${examples.length > 1 ? "s" : ""}:\n${examples.map((example) => `  $ ${example}`).join("\n")}`,
+    examplesText(examples),
     Object.keys(codes).length === 0 ? "" : `\nExit codes:\n${codeLines(codes).join("\n")}`,
   ];
   const made = new Command(name)
@@ -41,7 +41,11 @@ export function command(name: string, described: Described): Command {
 
 /** Several commands under one word. */
 export function group(name: string, summary: string, commands: readonly Command[]): Command {
-  const made = new Command(name).summary(summary).description(sentence(summary));
+  const examples = commands.flatMap((one) => describedOf(one)?.examples[0] ?? []);
+  const made = new Command(name)
+    .summary(summary)
+    .description(sentence(summary))
+    .addHelpText("after", examplesText(examples));
   for (const one of commands) made.addCommand(one);
   return made;
 }
@@ -76,6 +80,10 @@ function aborted(signal: AbortSignal): Promise<never> {
     if (signal.aborted) end();
     else signal.addEventListener("abort", end, { once: true });
   });
+}
+
+function examplesText(examples: readonly string[]): string {
+  return `\nExample${examples.length > 1 ? "s" : ""}:\n${examples.map((example) => `  $ ${example}`).join("\n")}`;
 }
 
 function sentence(text: string): string {

@@ -67,9 +67,11 @@ export async function readConnection(
   const credentials = isOfAnother ? named : { ...file?.credentials, ...named };
   const unused = isOfAnother ? ` (${file.path} is for ${file.credentials.baseUrl} and was not used)` : "";
 
-  function callWith(what: string, variable: string, key: string | undefined): Api {
+  function callWith(what: string, variable: string, field: "apiKey" | "operatorToken"): Api {
     const baseUrl = readBaseUrl(credentials.baseUrl, allowHttp);
-    if (key !== undefined) return api(world, baseUrl, key);
+    const text = credentials[field];
+    const place = named[field] === undefined ? file?.path : variable;
+    if (text !== undefined) return api(world, baseUrl, { text, name: `the ${what} in ${place}` });
     throw new Failure(`there is no ${what}${unused}.`, {
       code: "no_credentials",
       remedy: `Set ${variable}, or name a file that has it with --credentials.`,
@@ -78,8 +80,8 @@ export async function readConnection(
 
   return {
     credentials,
-    partner: () => callWith("API key", "PAYBELL_API_KEY", credentials.apiKey),
-    operator: () => callWith("operator token", "PAYBELL_OPERATOR_TOKEN", credentials.operatorToken),
+    partner: () => callWith("API key", "PAYBELL_API_KEY", "apiKey"),
+    operator: () => callWith("operator token", "PAYBELL_OPERATOR_TOKEN", "operatorToken"),
     anyone: () => api(world, readBaseUrl(credentials.baseUrl, allowHttp)),
   };
 }
@@ -118,9 +120,9 @@ function readBaseUrl(text: string | undefined, allowHttp: boolean): string {
   }
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url === undefined || (url.protocol !== "http:" && url.protocol !== "https:")) {
-    throw badUrl("is none");
+    throw badUrl("begins with neither https:// nor http://");
   }
-  if (`${url.username}${url.password}${url.search}${url.hash}` !== "") throw badUrl("has more than a place in it");
+  if (`${url.username}${url.password}${url.search}${url.hash}` !== "") throw badUrl("holds more than a place");
   if (url.protocol === "http:" && !isLoopback(url) && !allowHttp) {
     throw new Failure(`${url.origin} is another machine: over http:// anybody on the way could read the key.`, {
       code: "insecure_url",

@@ -12,6 +12,7 @@ import {
 } from "@paybell/contract";
 import type { Keys, KeyVersion } from "@paybell/partner";
 import { Failure } from "./failure.ts";
+import { whyUnreadable } from "./named-file.ts";
 import type { World } from "./world.ts";
 
 /** Of whom a call is, with which keys, and what was agreed on. Each may come from another source. */
@@ -63,7 +64,7 @@ export async function credentialsOfFile(world: World, named?: string): Promise<C
   const shown = path ?? join(home, "sandbox.json");
   const text = await readFile(resolve(world.workingDirectory, shown), "utf8").catch((error: NodeJS.ErrnoException) => {
     if (isSandbox && (error.code === "ENOENT" || error.code === "ENOTDIR")) return undefined;
-    throw badFile(shown, `cannot be read: ${error.code ?? error.message}`);
+    throw badFile(shown, `cannot be read: ${whyUnreadable(error)}`);
   });
   if (text === undefined) return undefined;
   return { path: shown, isSandbox, credentials: readCredentials(parse(text, shown), shown) };

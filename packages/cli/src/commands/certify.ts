@@ -19,6 +19,7 @@ import {
 import { exitCodes } from "../exit-codes.ts";
 import { Failure } from "../failure.ts";
 import { isLoopback } from "../loopback.ts";
+import { readNamedFile } from "../named-file.ts";
 import { type JsonOption, print } from "../output.ts";
 import { progress } from "../progress.ts";
 import { styleFor } from "../style.ts";
@@ -119,11 +120,7 @@ function endpointUrl(text: string, { allowHttp = false }: ConnectionOptions): UR
 
 /** What is trusted beside the well-known authorities: what is named, else the sandbox's receiver where it stands. */
 async function trusted(world: World, url: URL, { ca }: CertifyCommandOptions): Promise<string | undefined> {
-  if (ca !== undefined) {
-    return readFile(resolve(world.workingDirectory, ca), "utf8").catch((error: NodeJS.ErrnoException) => {
-      throw new Failure(`${ca} cannot be read: ${error.code ?? error.message}.`, { code: "bad_ca_file" });
-    });
-  }
+  if (ca !== undefined) return readNamedFile(world, ca, "bad_ca_file");
   if (url.protocol !== "https:" || !isLoopback(url)) return undefined;
   const home = world.env["PAYBELL_HOME"] ?? ".paybell";
   const pem = await readFile(resolve(world.workingDirectory, home, "receiver.pem"), "utf8").catch(() => "");

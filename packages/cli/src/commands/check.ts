@@ -9,7 +9,7 @@ export function checkCommand(world: World): Command {
   return command("check", {
     summary: "say whether these settings can carry a service, and what to mend",
     examples: ["DATABASE_URL=postgres://paybell@db.example/paybell paybell check"],
-    exitCodes: { 0: "it can", 1: "something is an error, or the settings cannot be read" },
+    exitCodes: { 0: "it can", 1: "something is an error, such as a setting that cannot be read" },
   }).action(async ({ json = false }: JsonOption) => {
     const { runCheck } = await service(world);
     world.conclude((await runCheck(world, { json })) as ExitCode);

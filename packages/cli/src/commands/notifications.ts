@@ -276,10 +276,18 @@ async function redeliverIds(
   const result = await redeliverEach(api, path, ids, toOf(options), told).finally(() => bar.stop());
   const { redelivered, pending, refused } = result;
   print(world, options, result, [
-    `${redelivered} of ${ids.length} are due again.${pending === 0 ? "" : ` ${pending} were pending anyway.`}`,
+    `${redelivered} of ${ids.length} ${isOrAre(redelivered)} due again.${pending === 0 ? "" : waiting(pending)}`,
     ...refused.map(({ id, message }) => `  ${printable(id)}: ${message}`),
   ]);
   return refused.length === 0 ? exitCodes.ok : exitCodes.negative;
+}
+
+function waiting(pending: number): string {
+  return ` ${pending} ${pending === 1 ? "was" : "were"} pending anyway.`;
+}
+
+function isOrAre(count: number): string {
+  return count === 1 ? "is" : "are";
 }
 
 async function redeliverMany(
@@ -302,7 +310,7 @@ async function redeliverMany(
   const told = (done: number) => bar.update(done);
   const redelivered = await redeliverShares(api, shares, filter, toOf(options), told).finally(() => bar.stop());
   print(world, options, { matched, redelivered, partners: shares }, [
-    `${redelivered} are due again, ${where} matched.`,
+    `${redelivered} ${isOrAre(redelivered)} due again, ${where} matched.`,
   ]);
   return exitCodes.ok;
 }

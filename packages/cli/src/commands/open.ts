@@ -1,5 +1,3 @@
-import { readFile } from "node:fs/promises";
-import { resolve } from "node:path";
 import type { Command } from "commander";
 import { command, ends } from "../command.ts";
 import {
@@ -11,8 +9,8 @@ import {
   withSealing,
 } from "../connection.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
-import { Failure } from "../failure.ts";
 import { openReceiver } from "../listen/opened.ts";
+import { readNamedFile } from "../named-file.ts";
 import { readCapture } from "../open/capture.ts";
 import { type Comparison, compareWithService } from "../open/compare.ts";
 import { type Explanation, explain } from "../open/explain.ts";
@@ -77,16 +75,15 @@ async function open(world: World, file: string, options: OpenOptions): Promise<E
   return explanation.authentic ? exitCodes.ok : exitCodes.negative;
 }
 
-async function readInput({ stdin, workingDirectory }: World, file: string): Promise<string> {
+async function readInput(world: World, file: string): Promise<string> {
   if (file === "-") {
+    const { stdin } = world;
     let text = "";
     stdin.setEncoding("utf8");
     for await (const chunk of stdin) text += chunk;
     return text;
   }
-  return readFile(resolve(workingDirectory, file), "utf8").catch((error: NodeJS.ErrnoException) => {
-    throw new Failure(`${file} cannot be read: ${error.code ?? error.message}.`, { code: "unreadable" });
-  });
+  return readNamedFile(world, file, "unreadable");
 }
 
 const signs = { right: "✓", note: "!", wrong: "✗" } as const;

@@ -81,7 +81,9 @@ function unopened(data: string, configured: Sealing, named: string | undefined):
     step: "seal",
     level: "wrong",
     text: `no key opens it, whatever the cipher and encoding${looks}`,
-    remedy: `Compare encryptionKey with the one that registration or the last rotation gave.${key}`,
+    remedy:
+      `Compare encryptionKey with the one that registration or the last rotation gave.${key} Is it the body as it ` +
+      "was sent? One changed character is enough.",
   };
 }
 

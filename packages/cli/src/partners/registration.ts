@@ -1,6 +1,5 @@
-import { readFile } from "node:fs/promises";
-import { resolve } from "node:path";
 import { Failure } from "../failure.ts";
+import { readNamedFile } from "../named-file.ts";
 import type { World } from "../world.ts";
 
 export interface RegistrationOptions {
@@ -32,11 +31,8 @@ export async function readRegistration(
   };
 }
 
-async function readSettings({ workingDirectory }: World, path: string): Promise<object> {
-  const text = await readFile(resolve(workingDirectory, path), "utf8").catch((error: NodeJS.ErrnoException) => {
-    throw new Failure(`${path} cannot be read: ${error.code ?? error.message}.`, { code: "unreadable" });
-  });
-  const value = parse(text);
+async function readSettings(world: World, path: string): Promise<object> {
+  const value = parse(await readNamedFile(world, path, "unreadable"));
   if (typeof value === "object" && value !== null && !Array.isArray(value)) return value;
   throw new Failure(`${path} is no JSON object of settings.`, { code: "bad_settings" });
 }

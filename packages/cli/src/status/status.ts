@@ -1,6 +1,4 @@
-import type { Api } from "../api.ts";
-import { exitCodes } from "../exit-codes.ts";
-import { Failure } from "../failure.ts";
+import { type Api, noPaybell } from "../api.ts";
 import { every } from "../partners/every.ts";
 import type { KeyVersion, PartnerRecord } from "../partners/partner.ts";
 
@@ -69,11 +67,7 @@ async function readReadiness(api: Api): Promise<Pick<Status, "ready" | "checks">
   } catch {
     // Told below: whoever answers in other words is not the service.
   }
-  throw new Failure(`${api.baseUrl}/readyz answered ${status}, and not as Paybell does.`, {
-    code: "not_paybell",
-    status,
-    exitCode: exitCodes.service,
-  });
+  throw noPaybell(api.baseUrl, status);
 }
 
 /** Null where the metrics are not shown to us: a proxy may keep them to itself. */

@@ -54,11 +54,21 @@ const signs: Readonly<Record<Finding["level"], string>> = { ok: "ok     ", warni
 export async function runCheck({ process }: RunContext, options: { readonly json: boolean }): Promise<number> {
   const { stdout, env } = process;
   return guarded(process, async () => {
-    const findings = await check(readConfig(env));
+    const findings = await findingsOf(env);
     if (options.json) stdout.write(`${JSON.stringify({ findings }, null, 2)}\n`);
     else for (const finding of findings) stdout.write(findingLine(finding));
     return findings.some(({ level }) => level === "error") ? 1 : 0;
   });
+}
+
+/** Settings that cannot be read are what there is to find: nothing else can be looked at with them. */
+async function findingsOf(env: NodeJS.ProcessEnv): Promise<readonly Finding[]> {
+  try {
+    return await check(readConfig(env));
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    return error.problems.map((detail) => ({ level: "error", what: "settings", detail, remedy: "" }));
+  }
 }
 
 function findingLine({ level, what, detail, remedy }: Finding): string {

@@ -1,0 +1,27 @@
+import { readFile } from "node:fs/promises";
+import { resolve } from "node:path";
+import { Failure } from "./failure.ts";
+import type { World } from "./world.ts";
+
+/**
+ * The text of a file that somebody named.
+ *
+ * @param code of the failure
+ * @throws Failure saying why it cannot be read
+ */
+export async function readNamedFile(world: Pick<World, "workingDirectory">, path: string, code: string) {
+  return readFile(resolve(world.workingDirectory, path), "utf8").catch((error: NodeJS.ErrnoException) => {
+    throw new Failure(`${path} cannot be read: ${whyUnreadable(error)}.`, { code });
+  });
+}
+
+const reasons: Readonly<Record<string, string>> = {
+  ENOENT: "there is no such file",
+  ENOTDIR: "there is no such file",
+  EISDIR: "it is a folder",
+  EACCES: "you have no right to",
+};
+
+export function whyUnreadable({ code = "", message }: NodeJS.ErrnoException): string {
+  return reasons[code] ?? (code === "" ? message : code);
+}
