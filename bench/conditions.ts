@@ -4,6 +4,7 @@ import { type MemoryResult, measureMemory } from "./memory.ts";
 import { measureOpenTransaction, type OpenTransactionResult } from "./open-transaction.ts";
 import type { Options, PartName } from "./options.ts";
 import { measureRecovery, type RecoveryResult } from "./recovery.ts";
+import { measureRestart, type RestartResult } from "./restart.ts";
 import { measureScale, type ScaleStep } from "./scale.ts";
 import { Cleanup, type Surroundings } from "./surroundings.ts";
 
@@ -14,6 +15,7 @@ export interface ConditionResults {
   readonly backlog: BacklogResult | undefined;
   readonly openTransaction: OpenTransactionResult | undefined;
   readonly recovery: RecoveryResult | undefined;
+  readonly restart: readonly RestartResult[] | undefined;
   readonly scale: readonly ScaleStep[] | undefined;
 }
 
@@ -48,6 +50,7 @@ export async function measureConditions(
       measureOpenTransaction(around, own, options.openTransaction, note),
     ),
     recovery: await measure("recovery", (own) => measureRecovery(around, own, options.recovery, note)),
+    restart: await measure("restart", (own) => measureRestart(around, own, options.restart, note)),
     scale: await measure("scale", (own) => measureScale(around, own, options.scale, note)),
   };
 }

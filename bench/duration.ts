@@ -22,7 +22,7 @@ export function inWords(ms: number): string {
 }
 
 function expectedOfMs(part: PartName, options: Options): number {
-  const { rounds, roundMs, isolation, backlog, openTransaction, recovery, scale } = options;
+  const { rounds, roundMs, isolation, backlog, openTransaction, recovery, restart, scale } = options;
   if (rowNames.some((name) => name === part)) {
     const calibration = isPeer(part) && options.calibrateMs > 0 ? 3 * (options.calibrateMs + 1_200) : 0;
     return 1_000 + calibration + (rounds + 1) * (roundMs * 1.1 + 100);
@@ -50,6 +50,8 @@ function expectedOfMs(part: PartName, options: Options): number {
       );
     case "recovery":
       return startMs + recovery.downMs * 2 + recoveryEndsMs;
+    case "restart":
+      return 2 * startMs + 2 * (restart.beforeMs + restart.afterMs + startMs);
     case "scale":
       return scale.rounds * scale.instances.length * (startMs + 2.2 * scale.roundMs + stopMs);
     case "library":

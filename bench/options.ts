@@ -3,6 +3,7 @@ import type { BacklogPlan } from "./backlog.ts";
 import type { IsolationPlan } from "./isolation.ts";
 import type { OpenTransactionPlan } from "./open-transaction.ts";
 import type { RecoveryPlan } from "./recovery.ts";
+import type { RestartPlan } from "./restart.ts";
 import type { ScalePlan } from "./scale.ts";
 
 export const rowNames = [
@@ -27,6 +28,7 @@ const partNames = [
   "backlog",
   "open-transaction",
   "recovery",
+  "restart",
   "scale",
   "library",
   "start",
@@ -51,6 +53,7 @@ export interface Options {
   readonly backlog: BacklogPlan;
   readonly openTransaction: OpenTransactionPlan;
   readonly recovery: RecoveryPlan;
+  readonly restart: RestartPlan;
   readonly scale: ScalePlan;
 }
 
@@ -73,6 +76,7 @@ const modes = {
     backlog: { pending: 1_000_000, rounds: 7, rowsPerRound: 10_000 },
     openTransaction: { pending: 1_000_000, holdMs: 600_000, windowMs: 30_000 },
     recovery: { downMs: 60_000, maxPerSecond: 100, completionsPerS: 400 },
+    restart: { completionsPerS: 800, beforeMs: 10_000, afterMs: 15_000 },
     scale: { instances: [1, 2, 4], rounds: 5, roundMs: 3_000 },
   },
   quick: {
@@ -86,6 +90,7 @@ const modes = {
     backlog: { pending: 200_000, rounds: 3, rowsPerRound: 5_000 },
     openTransaction: { pending: 200_000, holdMs: 30_000, windowMs: 5_000 },
     recovery: { downMs: 12_000, maxPerSecond: 100, completionsPerS: 400 },
+    restart: { completionsPerS: 800, beforeMs: 3_000, afterMs: 8_000 },
     scale: { instances: [1, 2, 4], rounds: 1, roundMs: 1_500 },
   },
   smoke: {
@@ -99,6 +104,7 @@ const modes = {
     backlog: { pending: 2_000, rounds: 1, rowsPerRound: 200 },
     openTransaction: { pending: 2_000, holdMs: 300, windowMs: 300 },
     recovery: { downMs: 300, maxPerSecond: 100, completionsPerS: 100 },
+    restart: { completionsPerS: 50, beforeMs: 500, afterMs: 500 },
     scale: { instances: [1, 2], rounds: 1, roundMs: 150 },
   },
 } as const;

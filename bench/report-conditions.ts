@@ -4,17 +4,19 @@ import type { IsolationResult } from "./isolation.ts";
 import type { OpenTransactionResult } from "./open-transaction.ts";
 import type { RecoveryResult } from "./recovery.ts";
 import { line, megabytes, memoryText, seconds, spreadText } from "./report-lines.ts";
+import type { RestartResult } from "./restart.ts";
 import type { ScaleStep } from "./scale.ts";
 
 /** Lines of what was measured of the service under conditions. */
 export function conditionLines(result: ConditionResults): string[] {
-  const { memory, isolation, backlog, openTransaction, recovery, scale } = result;
+  const { memory, isolation, backlog, openTransaction, recovery, restart, scale } = result;
   return [
     ...(memory ? [line(`memory at ${memory.perS.toFixed(0)} a second`, memoryText(memory.most), "≤ 350 MB")] : []),
     ...(isolation ? isolationLines(isolation) : []),
     ...(backlog ? backlogLines(backlog) : []),
     ...(openTransaction ? openTransactionLines(openTransaction) : []),
     ...(recovery ? recoveryLines(recovery) : []),
+    ...(restart ?? []).map(restartLine),
     ...(scale ?? []).map(scaleLine),
   ];
 }
@@ -99,6 +101,16 @@ function recoveryLines(result: RecoveryResult): string[] {
       "0",
     ),
   ];
+}
+
+function restartLine({ manner, awayMs, beforePerS, fullSpeedAfterMs, ...counts }: RestartResult): string {
+  const { accepted, refused, lost, duplicates } = counts;
+  return line(
+    `PostgreSQL restarted, ${manner}`,
+    `away ${seconds(awayMs)}, nine tenths of ${beforePerS.toFixed(0)} a second ${seconds(fullSpeedAfterMs)} after it ` +
+      `was back; of ${accepted} accepted ${lost} lost, ${duplicates} twice; ${refused} calls repeated`,
+    "≤ 5 s, 0 lost",
+  );
 }
 
 function scaleLine({ instances, perS, ofOne, ownUs, postgresUs, receiverUs }: ScaleStep): string {

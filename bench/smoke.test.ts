@@ -43,6 +43,21 @@ test("the bench measures a backlog and several instances, and says what each sta
   }
 }, 120_000);
 
+test("the bench restarts PostgreSQL in both manners, and counts what was accepted and what came", async () => {
+  const cleanup = new Cleanup();
+  try {
+    const result = await runBench(readOptions(["--smoke", "--only", "restart"]), cleanup, () => undefined);
+    expect(result.restart).toMatchObject([
+      { manner: "fast", lost: 0 },
+      { manner: "immediate", lost: 0 },
+    ]);
+    for (const { accepted } of result.restart ?? []) expect(accepted).toBeGreaterThan(0);
+    expect(tableLines(result).join("\n")).toContain("PostgreSQL restarted, immediate");
+  } finally {
+    await cleanup.run();
+  }
+}, 120_000);
+
 test("an unknown part is refused by its name", () => {
   expect(() => readOptions(["--only", "raw,engin"])).toThrow(/engin$/);
   expect(() => readOptions(["--rounds", "0"])).toThrow(/--rounds/);

@@ -101,6 +101,8 @@ export function serviceMethods(process: NodeJS.Process) {
       },
     });
     database = new Client({ connectionString: plan.databaseUrl });
+    // PostgreSQL may be restarted: whoever asks it then is told by the question.
+    database.on("error", () => undefined);
     await database.connect();
     const partners = [...(plan.joins?.partners ?? [])];
     for (const [index, one] of plan.register.entries()) {
