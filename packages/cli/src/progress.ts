@@ -36,3 +36,18 @@ export function progress(
     stop: () => bar?.stop(),
   };
 }
+
+/** Shows how far some work is, until it has ended in whatever way. */
+export async function showing<Value>(
+  world: Pick<World, "stderr" | "nowMs">,
+  what: string,
+  total: number | undefined,
+  work: (told: Progress["update"]) => Promise<Value>,
+): Promise<Value> {
+  const bar = progress(world, what, total);
+  try {
+    return await work(bar.update);
+  } finally {
+    bar.stop();
+  }
+}

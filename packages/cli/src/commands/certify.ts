@@ -21,7 +21,7 @@ import { Failure } from "../failure.ts";
 import { isLoopback } from "../loopback.ts";
 import { readNamedFile } from "../named-file.ts";
 import { type JsonOption, print } from "../output.ts";
-import { progress } from "../progress.ts";
+import { showing } from "../progress.ts";
 import { styleFor } from "../style.ts";
 import type { World } from "../world.ts";
 
@@ -64,12 +64,13 @@ export function certifyCommand(world: World): Command {
       const caseCount = only?.length ?? caseCodes.length;
       if (!options.json) world.stdout.write(`${warning(url, run, caseCount).join("\n")}\n`);
       if (!isLoopback(url) && options.yes !== true) await confirm(world, question(url, caseCount));
-      const bar = progress(world, "certify", caseCount);
-      const certificate = await certify({
-        ...{ url, keys, run, ca, signal: world.signal, nowMs: world.nowMs, onCase: bar.update },
-        ...(only === undefined ? {} : { only }),
-        allowMissingHeaders: options.allowMissingHeaders === true,
-      }).finally(bar.stop);
+      const certificate = await showing(world, "certify", caseCount, (onCase) =>
+        certify({
+          ...{ url, keys, run, ca, signal: world.signal, nowMs: world.nowMs, onCase },
+          ...(only === undefined ? {} : { only }),
+          allowMissingHeaders: options.allowMissingHeaders === true,
+        }),
+      );
       print(world, options, reportJson(certificate), reportLines(certificate, styleFor(world.stdout, world.env)));
       return certificate.passed ? exitCodes.ok : exitCodes.negative;
     }),

@@ -16,9 +16,9 @@ import {
 import { type BulkFilter, countMatching, redeliverEach, redeliverShares } from "../notifications/redeliver.ts";
 import { findSealed } from "../notifications/sealed.ts";
 import { columns, type JsonOption, print } from "../output.ts";
-import { every } from "../partners/every.ts";
 import { printable } from "../printable.ts";
-import { progress } from "../progress.ts";
+import { showing } from "../progress.ts";
+import { readAll } from "../read-all.ts";
 import type { World } from "../world.ts";
 
 export function notificationsCommand(world: World): Command {
@@ -101,17 +101,10 @@ async function list(world: World, options: ListOptions): Promise<ExitCode> {
 async function listForOperator(world: World, connection: Connection, options: ListOptions): Promise<ExitCode> {
   const { partner, state, q, since, until, limit } = options;
   const query = { partner, state, q, from: since, to: until };
-  const items: NotificationSummary[] = [];
   const api = connection.operator();
-  const bar = progress(world, "reading notifications", limit);
-  try {
-    for await (const item of every<NotificationSummary>(api, "/operator/v1/notifications", query, limit)) {
-      items.push(item);
-      bar.update(items.length);
-    }
-  } finally {
-    bar.stop();
-  }
+  const items = await showing(world, "reading notifications", limit, (told) =>
+    readAll<NotificationSummary>(api, "/operator/v1/notifications", query, { itemsMax: limit, told }),
+  );
   const rows = items.map((item) => [item.createdAt, item.command, item.id, item.lastReason ?? "", standing(item)]);
   print(world, options, { items }, items.length === 0 ? ["None."] : columns(rows));
   return exitCodes.ok;
@@ -127,22 +120,17 @@ async function listForPartner(world: World, connection: Connection, options: Lis
   }
   const api = connection.partner();
   const items: PulledNotification[] = [];
-  const bar = progress(world, "reading notifications", limit);
   let { after } = options;
-  try {
+  await showing(world, "reading notifications", limit, async (told) => {
     while (items.length < limit) {
-      const page = await api.get<PulledPage>("/v1/notifications", {
-        after,
-        limit: Math.min(500, limit - items.length),
-      });
+      const query = { after, limit: Math.min(500, limit - items.length) };
+      const page = await api.get<PulledPage>("/v1/notifications", query);
       after = page.next;
       items.push(...page.items);
-      bar.update(items.length);
+      told(items.length);
       if (page.items.length === 0) break;
     }
-  } finally {
-    bar.stop();
-  }
+  });
   const rows = items.map(({ createdAt, kind, id, state: now }) => [createdAt, kind, id, now]);
   print(world, options, { items, next: after }, [...columns(rows), "", `Go on with --after ${after}`]);
   return exitCodes.ok;
@@ -193,12 +181,8 @@ async function sealedOf(world: World, connection: Connection, detail: Notificati
   const { apiKey, partnerId } = connection.credentials;
   // The operator may look at another partner's, which our API key does not open.
   if (apiKey === undefined || (partnerId !== undefined && partnerId !== detail.partnerId)) return undefined;
-  const bar = progress(world, "looking for its sealed body");
-  try {
-    return await findSealed(connection.partner(), detail, (count) => bar.update(count));
-  } finally {
-    bar.stop();
-  }
+  const api = connection.partner();
+  return showing(world, "looking for its sealed body", undefined, (told) => findSealed(api, detail, told));
 }
 
 interface RedeliverOptions extends ConnectionOptions, JsonOption, AsOption {
@@ -271,9 +255,9 @@ async function redeliverIds(
   options: RedeliverOptions,
 ): Promise<ExitCode> {
   const { api, path } = sideOf(connection, options);
-  const bar = progress(world, "redelivering", ids.length);
-  const told = (done: number) => bar.update(done);
-  const result = await redeliverEach(api, path, ids, toOf(options), told).finally(() => bar.stop());
+  const result = await showing(world, "redelivering", ids.length, (told) =>
+    redeliverEach(api, path, ids, toOf(options), told),
+  );
   const { redelivered, pending, refused } = result;
   print(world, options, result, [
     `${redelivered} of ${ids.length} ${isOrAre(redelivered)} due again.${pending === 0 ? "" : waiting(pending)}`,
@@ -306,9 +290,9 @@ async function redeliverMany(
     ]);
     return exitCodes.ok;
   }
-  const bar = progress(world, "redelivering", matched);
-  const told = (done: number) => bar.update(done);
-  const redelivered = await redeliverShares(api, shares, filter, toOf(options), told).finally(() => bar.stop());
+  const redelivered = await showing(world, "redelivering", matched, (told) =>
+    redeliverShares(api, shares, filter, toOf(options), told),
+  );
   print(world, options, { matched, redelivered, partners: shares }, [
     `${redelivered} ${isOrAre(redelivered)} due again, ${where} matched.`,
   ]);

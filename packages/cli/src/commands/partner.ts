@@ -6,10 +6,10 @@ import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { Failure } from "../failure.ts";
 import { writePrivateFile } from "../keys/private-file.ts";
 import { columns, type JsonOption, print } from "../output.ts";
-import { every } from "../partners/every.ts";
 import { keyKinds, type PartnerRecord, partnerLines } from "../partners/partner.ts";
 import { type RegistrationOptions, readRegistration } from "../partners/registration.ts";
 import { printable } from "../printable.ts";
+import { readAll } from "../read-all.ts";
 import type { World } from "../world.ts";
 
 export function partnerCommand(world: World): Command {
@@ -85,8 +85,7 @@ function listCommand(world: World): Command {
   return withConnection(made).action(
     ends(world, async (options: ListOptions) => {
       const api = (await readConnection(world, options)).operator();
-      const partners: PartnerRecord[] = [];
-      for await (const partner of every<PartnerRecord>(api, "/operator/v1/partners")) partners.push(partner);
+      const partners = await readAll<PartnerRecord>(api, "/operator/v1/partners");
       const rows = partners.map(({ id, state, settings }) => [id, state, printable(settings.name)]);
       print(world, options, { items: partners }, columns(rows));
       return exitCodes.ok;

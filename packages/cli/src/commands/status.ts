@@ -4,7 +4,7 @@ import { type ConnectionOptions, readConnection, withConnection } from "../conne
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { columns, type JsonOption, print } from "../output.ts";
 import { printable } from "../printable.ts";
-import { progress } from "../progress.ts";
+import { showing } from "../progress.ts";
 import { readStatus, type Status } from "../status/status.ts";
 import { type Style, styleFor } from "../style.ts";
 import type { World } from "../world.ts";
@@ -33,10 +33,9 @@ async function status(world: World, options: StatusOptions): Promise<ExitCode> {
   const { keysWithin: keysWithinDays } = options;
   const connection = await readConnection(world, options);
   const operator = connection.operator();
-  const bar = progress(world, "reading partners");
-  const counted = (partners: number) => bar.update(partners);
-  const read = { keysWithinDays, nowMs: world.nowMs(), counted };
-  const found = await readStatus(connection.anyone(), operator, read).finally(() => bar.stop());
+  const found = await showing(world, "reading partners", undefined, (counted) =>
+    readStatus(connection.anyone(), operator, { keysWithinDays, nowMs: world.nowMs(), counted }),
+  );
   print(world, options, found, linesOf(found, keysWithinDays, styleFor(world.stdout, world.env)));
   return found.ready ? exitCodes.ok : exitCodes.negative;
 }

@@ -1,7 +1,7 @@
 import type { Api } from "../api.ts";
 import { Failure } from "../failure.ts";
-import { every } from "../partners/every.ts";
 import type { PartnerRecord } from "../partners/partner.ts";
+import { readAll } from "../read-all.ts";
 
 export interface Redelivered {
   readonly redelivered: number;
@@ -91,7 +91,5 @@ export async function redeliverShares(
 }
 
 async function partnerIds(api: Api): Promise<string[]> {
-  const ids: string[] = [];
-  for await (const { id } of every<PartnerRecord>(api, "/operator/v1/partners")) ids.push(id);
-  return ids;
+  return (await readAll<PartnerRecord>(api, "/operator/v1/partners")).map(({ id }) => id);
 }

@@ -1,6 +1,6 @@
 import { type Api, noPaybell } from "../api.ts";
-import { every } from "../partners/every.ts";
 import type { KeyVersion, PartnerRecord } from "../partners/partner.ts";
+import { readAll } from "../read-all.ts";
 
 export interface Status {
   readonly ready: boolean;
@@ -43,17 +43,16 @@ export async function readStatus(
   const [readiness, backlog, open, gone] = await Promise.all([
     readReadiness(anyone),
     readBacklog(anyone),
-    readEndpoints(operator, "open"),
-    readEndpoints(operator, "gone"),
+    readAll<Endpoint>(operator, "/operator/v1/endpoints", { state: "open" }),
+    readAll<Endpoint>(operator, "/operator/v1/endpoints", { state: "gone" }),
   ]);
   const keysEnding: EndingKey[] = [];
   const partners = { total: 0, paused: 0, disabled: 0 };
   const untilMs = nowMs + keysWithinDays * 86_400_000;
-  for await (const partner of every<PartnerRecord>(operator, "/operator/v1/partners")) {
+  for (const partner of await readAll<PartnerRecord>(operator, "/operator/v1/partners", {}, { told: counted })) {
     partners.total += 1;
     if (partner.state !== "active") partners[partner.state] += 1;
     keysEnding.push(...endingKeys(partner, nowMs, untilMs));
-    counted(partners.total);
   }
   keysEnding.sort((a, b) => (a.expiresAt < b.expiresAt ? -1 : 1));
   return { ...readiness, backlog, endpoints: [...open, ...gone], keysEnding, partners };
@@ -83,12 +82,6 @@ async function readBacklog(api: Api): Promise<Backlog | null> {
 function gauge(text: string, name: string): number | undefined {
   const value = new RegExp(`^${name} (\\S+)$`, "m").exec(text)?.[1];
   return value === undefined ? undefined : Number(value);
-}
-
-async function readEndpoints(api: Api, state: Endpoint["state"]): Promise<Endpoint[]> {
-  const found: Endpoint[] = [];
-  for await (const one of every<Endpoint>(api, "/operator/v1/endpoints", { state })) found.push(one);
-  return found;
 }
 
 function endingKeys({ id: partnerId, settings, keys }: PartnerRecord, nowMs: number, untilMs: number): EndingKey[] {

@@ -1,0 +1,31 @@
+import type { Api, Query } from "./api.ts";
+
+interface Page<Item> {
+  readonly items: readonly Item[];
+  readonly next: string | null;
+}
+
+const pageItems = 500;
+
+/**
+ * Every item of a list that is read in pages.
+ *
+ * @param told after each page, with how many were read
+ */
+export async function readAll<Item>(
+  api: Api,
+  path: string,
+  query: Query = {},
+  { itemsMax = Number.POSITIVE_INFINITY, told }: { itemsMax?: number; told?: (count: number) => void } = {},
+): Promise<readonly Item[]> {
+  const all: Item[] = [];
+  let after: string | undefined;
+  for (;;) {
+    const limit = Math.min(pageItems, itemsMax - all.length);
+    const page = await api.get<Page<Item>>(path, { ...query, after, limit });
+    for (const item of page.items) all.push(item);
+    told?.(all.length);
+    if (page.next === null || all.length >= itemsMax) return all.slice(0, itemsMax);
+    after = page.next;
+  }
+}
