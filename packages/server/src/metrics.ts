@@ -70,6 +70,11 @@ export function createMetrics() {
     waitingForPlace: gauge("waiting_for_place_rows", "Deliveries written by this instance that wait for a place"),
     bytesInFlight: gauge("bytes_in_flight", "Content in flight on this instance"),
     seatsInUse: gauge("seats_in_use", "Deliveries that are being written, or wait for a place"),
+    seatsRefused: counter(
+      "seats_refused_total",
+      "Deliveries that were born due, to be claimed, because their partner or this instance was at a limit",
+      "limit",
+    ),
     unrecorded: gauge("outcomes_pending", "Deliveries of this instance whose outcome is not durable yet"),
     leaseRemainingSeconds: gauge("lease_remaining_seconds", "For how long this instance's lease still stands"),
     ledgerDropped: counter("ledger_rows_dropped_total", "Rows of the ledger dropped past their retention", "table"),
@@ -79,6 +84,11 @@ export function createMetrics() {
     groupCommitSeconds: histogram("group_commit_seconds", "How long one group commit took", flushSeconds, "batch"),
 
     groupCommitWaiting: gauge("group_commit_waiting_rows", "Rows that wait for a group commit", "batch"),
+    groupCommitRefused: counter(
+      "group_commit_refused_total",
+      "Rows refused with 503: too much waited to be written, or the database was away for too long",
+      "batch",
+    ),
     databaseWaiting: gauge(
       "database_statements_pending",
       "Statements that wait for a connection to the database",

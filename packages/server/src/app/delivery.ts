@@ -28,7 +28,7 @@ const probeGraceMs = 5_000;
 
 /** How notifications leave. */
 export function wireDelivery(ground: Ground, { directory, seals }: PartnerParts, options: DeliveryOptions) {
-  const { database, config, log, metrics, sandbox, alerting, closing, onFlush } = ground;
+  const { database, config, log, metrics, sandbox, alerting, closing, watch } = ground;
   const sendingThread = () =>
     new SendingThread({ log, sandbox, extraCas: options.callbackCas, connectTimeoutMs: config.connectTimeoutMs });
   const sender = new SendingThreads(Array.from({ length: config.sendingThreads }, sendingThread));
@@ -41,7 +41,7 @@ export function wireDelivery(ground: Ground, { directory, seals }: PartnerParts,
   const deliveries = new PostgresDeliveries(database.engine, {
     alerting,
     breaker: (standing, sighting) => afterSighting(standing, sighting, Math.random()),
-    onFlush: onFlush("outcomes"),
+    ...watch("outcomes"),
     onSetAside: () => dispatcher.wake(),
   });
   const endpoints = new PostgresEndpoints(database, { alerting });
@@ -70,6 +70,7 @@ export function wireDelivery(ground: Ground, { directory, seals }: PartnerParts,
       countAttempt(metrics, claimed, attempted);
       options.onAttempt?.(claimed, attempted);
     },
+    onNoSeat: (limit) => metrics.seatsRefused.inc({ limit }),
     onOverdue: (parked) => metrics.notificationsParked.inc({ reason: "endpoint" }, parked),
   });
   metrics.onRead(async () => {

@@ -5,6 +5,7 @@ import type { Log } from "../log.ts";
 import { createMetrics, type Metrics } from "../metrics.ts";
 import { type Database, openDatabase } from "../store/database.ts";
 import { PostgresEvents } from "../store/events.ts";
+import type { GroupCommitObserver } from "../store/group-commit.ts";
 import { alertTarget } from "./alert-target.ts";
 
 /** What every part stands on: where it writes, what it counts with, whom it tells. */
@@ -23,8 +24,8 @@ export interface Ground {
   readonly closing: (() => Promise<unknown> | unknown)[];
   /** For a failure that is put right later: a line in the log. */
   warn(text: string): (error: unknown) => void;
-  /** For a group commit of this name: its rows, its time, and the rows that wait for the next. */
-  onFlush(batch: string): (rows: number, durationMs: number, waitingRows: number) => void;
+  /** For a group commit of this name: its rows, its time, the rows that wait for the next, and those refused. */
+  watch(batch: string): GroupCommitObserver;
 }
 
 export interface GroundOptions {
@@ -67,10 +68,13 @@ export function layGround(
     alerting: target !== undefined,
     closing,
     warn: (text) => (error) => log.warn({ err: error }, text),
-    onFlush: (batch) => (rows, durationMs, waitingRows) => {
-      metrics.groupCommitWaiting.set({ batch }, waitingRows);
-      metrics.groupCommitRows.observe({ batch }, rows);
-      metrics.groupCommitSeconds.observe({ batch }, durationMs / 1_000);
-    },
+    watch: (batch) => ({
+      onFlush: (rows, durationMs, waitingRows) => {
+        metrics.groupCommitWaiting.set({ batch }, waitingRows);
+        metrics.groupCommitRows.observe({ batch }, rows);
+        metrics.groupCommitSeconds.observe({ batch }, durationMs / 1_000);
+      },
+      onRefused: () => metrics.groupCommitRefused.inc({ batch }),
+    }),
   };
 }

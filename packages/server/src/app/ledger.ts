@@ -31,15 +31,15 @@ const commandsMax = 4_000;
 
 /** What runs commands and takes in reports, and hands what is to be told to delivery. */
 export function wireLedger(
-  { database, config, log, metrics, alerts, sandbox, onFlush }: Ground,
+  { database, config, log, metrics, alerts, sandbox, watch }: Ground,
   { directory, isRegisteredDevice }: PartnerParts,
   { dispatcher }: DeliveryParts,
   { masterKey, acquirer, lease, arrivals, onReversalEnded: onEnded }: LedgerOptions,
 ) {
   const notifier = handOver(dispatcher, arrivals);
-  const transactions = new PostgresTransactions(database, { onFlush: onFlush("inits") });
+  const transactions = new PostgresTransactions(database, watch("inits"));
   const completions = new PostgresCompletions(database.engine, {
-    onFlush: onFlush("completions"),
+    ...watch("completions"),
     onDoubtfulReport: ({ notification }) => {
       if (notification?.lease) dispatcher.disown({ ...notification, claimNo: 1 });
     },

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { newId } from "../ids.ts";
 import type { Partner } from "../partners/partner.ts";
-import { Admission } from "./admission.ts";
+import { Admission, type SeatLimit } from "./admission.ts";
 import type { Seat } from "./waiting-room.ts";
 
 const id = newId<"partner">();
@@ -43,4 +43,31 @@ test("a partner whose settings were not at hand when places were taken is limite
   for (const place of places.slice(10)) of.unsent(place);
   for (const place of places.slice(10)) of.leave(place);
   expect(of.rates.available(id, 10)).toBe(0);
+});
+
+test("who gets no seat is told by which limit", () => {
+  const clock = { ms: 0 };
+  const limits: SeatLimit[] = [];
+  const of = new Admission({
+    directory: { peek: () => undefined },
+    slotsMax: 4,
+    bytesInFlightMax: 100,
+    nowMs: () => clock.ms,
+    onNoSeat: (limit) => limits.push(limit),
+  });
+  const other = (maxInFlight: number, maxPerSecond: number | null): Partner =>
+    ({ id: newId<"partner">(), settings: { maxInFlight, maxPerSecond } }) as Partner;
+  const small = other(1, null);
+  const fill = (partner: Partner, count: number, bytes = 1) =>
+    Array.from({ length: count }, () => of.seat(partner, bytes)).filter((seat) => seat !== undefined);
+  expect(fill(small, 3)).toHaveLength(2);
+  expect(fill(other(9, 1), 2)).toHaveLength(1);
+  expect(fill(other(9, null), 1, 100)).toHaveLength(0);
+  expect(fill(other(9, null), 6)).toHaveLength(5);
+  const hanging = other(9, null);
+  of.place(hanging.id, 1);
+  of.place(hanging.id, 1);
+  clock.ms = 2_000;
+  expect(fill(hanging, 1)).toHaveLength(0);
+  expect(limits).toEqual(["max_in_flight", "max_per_second", "bytes", "seats", "hanging"]);
 });

@@ -6,12 +6,19 @@ import { type Place, Slots } from "./slots.ts";
 import type { Claimed } from "./store.ts";
 import { type Seat, type Waiting, WaitingRoom } from "./waiting-room.ts";
 
+/**
+ * Why there is no seat: attempts that hang hold half of all places, and this partner's are among them; the bytes in
+ * flight; all seats; those of the partner, by its `maxInFlight`; its `maxPerSecond`.
+ */
+export type SeatLimit = "hanging" | "bytes" | "seats" | "max_in_flight" | "max_per_second";
+
 export interface AdmissionParts {
   readonly directory: Pick<PartnerDirectory, "peek">;
   readonly slotsMax: number;
   readonly bytesInFlightMax: number;
   /** A monotonic clock. */
   readonly nowMs: () => number;
+  readonly onNoSeat?: (limit: SeatLimit) => void;
 }
 
 /**
@@ -60,17 +67,18 @@ export class Admission {
 
   /** A seat and a token for what is about to be written. */
   seat({ id, settings }: Partner, bytes: number): Seat | undefined {
-    if (this.slots.holdsUp(id)) return undefined;
-    if (this.bytes > 0 && bytes > this.bytesFree) return undefined;
+    if (this.slots.holdsUp(id)) return this.#noSeat("hanging");
+    if (this.bytes > 0 && bytes > this.bytesFree) return this.#noSeat("bytes");
     const seat = this.waitingRoom.take(id, bytes, settings.maxInFlight * seatsPerPlace);
-    if (seat === undefined || settings.maxPerSecond === null) return seat;
+    if (seat === undefined) return this.#noSeat(this.waitingRoom.isFull ? "seats" : "max_in_flight");
+    if (settings.maxPerSecond === null) return seat;
     const token = this.rates.take(id, settings.maxPerSecond);
     if (token !== undefined) {
       this.#tokens.set(seat, token);
       return seat;
     }
     this.waitingRoom.give(seat);
-    return undefined;
+    return this.#noSeat("max_per_second");
   }
 
   /** It was not written after all. */
@@ -159,6 +167,10 @@ export class Admission {
   /** Until it has a token; 0 when it has one. */
   tokenInMs(partnerId: PartnerId): number {
     return this.rates.waitMs(partnerId, this.#maxPerSecond(partnerId));
+  }
+
+  #noSeat(limit: SeatLimit): undefined {
+    this.#parts.onNoSeat?.(limit);
   }
 
   #maxInFlight(partnerId: PartnerId): number {

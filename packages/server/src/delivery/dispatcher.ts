@@ -3,7 +3,7 @@ import type { Clock } from "../clock.ts";
 import type { PartnerId } from "../ids.ts";
 import type { Instance, Lease } from "../instance.ts";
 import type { Partner, PartnerDirectory } from "../partners/partner.ts";
-import { Admission, partnerMaxUnknown } from "./admission.ts";
+import { Admission, partnerMaxUnknown, type SeatLimit } from "./admission.ts";
 import { Endpoints, originQueue, urlQueue } from "./endpoints.ts";
 import type { EndpointStore, ScheduleLength } from "./endpoints-store.ts";
 import { Returns } from "./returns.ts";
@@ -42,6 +42,7 @@ export interface DispatcherParts {
   readonly drainTimeoutMs: number;
   /** Longer than an attempt can last. */
   readonly probeLeaseMs: number;
+  readonly onNoSeat?: (limit: SeatLimit) => void;
   readonly onOutcome?: (claimed: Claimed, attempted: Attempted) => void;
   readonly onOverdue?: (parked: number) => void;
 }

@@ -42,6 +42,10 @@ export class WaitingRoom {
     return this.#bytes;
   }
 
+  get isFull(): boolean {
+    return this.#seats.size >= this.#seatsMax;
+  }
+
   /** Seats taken. */
   get taken(): number {
     return this.#seats.size;
@@ -56,7 +60,7 @@ export class WaitingRoom {
 
   take(partnerId: PartnerId, bytes: number, partnerMax: number): Seat | undefined {
     const ofPartner = this.#seatsOf.get(partnerId) ?? 0;
-    if (this.#seats.size >= this.#seatsMax || ofPartner >= partnerMax) return undefined;
+    if (this.isFull || ofPartner >= partnerMax) return undefined;
     const seat = { partnerId, bytes };
     this.#seats.add(seat);
     this.#seatsOf.set(partnerId, ofPartner + 1);

@@ -15,7 +15,7 @@ import {
   wholeReportColumns,
 } from "./completion-statements.ts";
 import { writeEffects } from "./effects.ts";
-import { GroupCommit, type GroupCommitOptions } from "./group-commit.ts";
+import { GroupCommit, type GroupCommitObserver } from "./group-commit.ts";
 
 // An answer that changed nothing is late, unless it is our own that an unknown COMMIT had made durable.
 const completedBefore = {
@@ -64,17 +64,18 @@ export class PostgresCompletions implements CompletionStore {
 
   constructor(
     engine: Pool,
-    options: {
+    {
+      onDoubtfulReport,
+      ...observe
+    }: GroupCommitObserver & {
       /**
        * Told of a report refused as unavailable although its COMMIT may have happened: its notification may wait
        * under our lease.
        */
       readonly onDoubtfulReport: (report: Report) => void;
-      readonly onFlush?: GroupCommitOptions<Completion, Completed>["onFlush"];
     },
   ) {
     this.#engine = engine;
-    const observe = options.onFlush ? { onFlush: options.onFlush } : {};
     this.#completions = new GroupCommit<Completion, Completed>({
       name: "complete",
       key: (completion) => `${completion.partnerId} ${completion.id}`,
@@ -91,7 +92,7 @@ export class PostgresCompletions implements CompletionStore {
       bytes: (report) => bytesOf(report.notification),
       commit: (reports) => this.#report(reports),
       giveUpAfterMs: 5_000,
-      onDoubt: options.onDoubtfulReport,
+      onDoubt: onDoubtfulReport,
       ...observe,
     });
   }

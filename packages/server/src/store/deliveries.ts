@@ -20,7 +20,7 @@ import {
 } from "./deliveries-statements.ts";
 import { recordSightings } from "./endpoints-sightings.ts";
 import { insertEvents } from "./events.ts";
-import { GroupCommit, type GroupCommitOptions } from "./group-commit.ts";
+import { GroupCommit, type GroupCommitObserver } from "./group-commit.ts";
 import { troubleOf } from "./retryable.ts";
 
 // One step along the index for each partner that has any: its oldest, whose id tells its time. The number is exact
@@ -49,7 +49,7 @@ export interface PendingStanding {
 
 const outcomeLingerMs = 3;
 
-export interface DeliveriesOptions extends Pick<GroupCommitOptions<Outcome, Recorded>, "onFlush"> {
+export interface DeliveriesOptions extends GroupCommitObserver {
   /** Whether somebody is told of what is parked. */
   readonly alerting?: boolean;
   /** What follows for an endpoint from an attempt; without it nothing does. */

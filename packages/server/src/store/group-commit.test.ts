@@ -113,27 +113,31 @@ test("an unknown COMMIT is repeated, and answered by the repeat", async () => {
 
 test("what cannot be written in time is refused as unavailable, and named as doubtful", async () => {
   const doubtful: number[] = [];
+  let refused = 0;
   const group = groupCommit(
     async () => {
       throw databaseError("57P01");
     },
-    { onDoubt: (item) => doubtful.push(item) },
+    { onDoubt: (item) => doubtful.push(item), onRefused: () => (refused += 1) },
   );
   await expect(group.add(6)).rejects.toMatchObject({ code: "unavailable", retryAfterS: 5 });
   expect(doubtful).toEqual([6]);
+  expect(refused).toBe(1);
 });
 
 test("a full queue refuses at once, before anything is accepted", async () => {
   const { promise, resolve } = Promise.withResolvers<void>();
+  let refused = 0;
   const group = groupCommit(
     async (items) => {
       await promise;
       return doubled(items);
     },
-    { concurrency: 1, rowsMax: 1, queueRowsMax: 3 },
+    { concurrency: 1, rowsMax: 1, queueRowsMax: 3, onRefused: () => (refused += 1) },
   );
   const accepted = [1, 2, 3].map((item) => group.add(item));
   await expect(group.add(4)).rejects.toBeInstanceOf(PaybellError);
+  expect(refused).toBe(1);
   resolve();
   expect(await Promise.all(accepted)).toEqual([2, 4, 6]);
   await group.drained();

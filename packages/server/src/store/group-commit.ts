@@ -2,7 +2,14 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { PaybellError } from "../errors.ts";
 import { troubleOf } from "./retryable.ts";
 
-export interface GroupCommitOptions<Item, Result> {
+/** Whoever watches a group commit. */
+export interface GroupCommitObserver {
+  readonly onFlush?: (rows: number, durationMs: number, waitingRows: number) => void;
+  /** Told of each row that was refused: too much waited, or the database was away for too long. */
+  readonly onRefused?: () => void;
+}
+
+export interface GroupCommitOptions<Item, Result> extends GroupCommitObserver {
   /** For metrics and messages. */
   readonly name: string;
   /** Two items of one key never share a batch: the second waits for the next. */
@@ -20,7 +27,6 @@ export interface GroupCommitOptions<Item, Result> {
   readonly giveUpAfterMs: number;
   /** Told of an item given up although its COMMIT may have happened. */
   readonly onDoubt?: (item: Item) => void;
-  readonly onFlush?: (rows: number, durationMs: number, waitingRows: number) => void;
   readonly rowsMax?: number;
   readonly bytesMax?: number;
   readonly queueRowsMax?: number;
@@ -47,8 +53,8 @@ interface Waiting<Item, Result> {
  * A row that cannot be stored is found by halving the batch, and fails alone.
  */
 export class GroupCommit<Item, Result> {
-  readonly #options: Required<Omit<GroupCommitOptions<Item, Result>, "onDoubt" | "onFlush">> &
-    Pick<GroupCommitOptions<Item, Result>, "onDoubt" | "onFlush">;
+  readonly #options: Required<Omit<GroupCommitOptions<Item, Result>, "onDoubt" | keyof GroupCommitObserver>> &
+    Pick<GroupCommitOptions<Item, Result>, "onDoubt" | keyof GroupCommitObserver>;
   #queue: Waiting<Item, Result>[] = [];
   #queueBytes = 0;
   #running = 0;
@@ -77,6 +83,7 @@ export class GroupCommit<Item, Result> {
   add(item: Item): Promise<Result> {
     const bytes = this.#options.bytes(item);
     if (this.#queue.length >= this.#options.queueRowsMax || this.#queueBytes + bytes > this.#options.queueBytesMax) {
+      this.#options.onRefused?.();
       return Promise.reject(new PaybellError("unavailable", "Too much waits to be written.", { retryAfterS: 1 }));
     }
     return new Promise<Result>((resolve, reject) => {
@@ -184,7 +191,7 @@ export class GroupCommit<Item, Result> {
     this.#queue = this.#queue.filter((waiting) => {
       if (nowMs - waiting.sinceMs < this.#options.giveUpAfterMs) return true;
       this.#queueBytes -= waiting.bytes;
-      waiting.reject(new PaybellError("unavailable", "The database cannot be reached.", { retryAfterS: 5, cause }));
+      this.#refuse(waiting, cause);
       return false;
     });
   }
@@ -194,9 +201,14 @@ export class GroupCommit<Item, Result> {
     return batch.filter((waiting) => {
       if (nowMs - waiting.sinceMs < this.#options.giveUpAfterMs) return true;
       this.#options.onDoubt?.(waiting.item);
-      waiting.reject(new PaybellError("unavailable", "The database cannot be reached.", { retryAfterS: 5, cause }));
+      this.#refuse(waiting, cause);
       return false;
     });
+  }
+
+  #refuse(waiting: Waiting<Item, Result>, cause: unknown): void {
+    this.#options.onRefused?.();
+    waiting.reject(new PaybellError("unavailable", "The database cannot be reached.", { retryAfterS: 5, cause }));
   }
 }
 

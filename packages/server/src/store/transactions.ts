@@ -11,7 +11,7 @@ import {
 import type { Instance } from "../instance.ts";
 import type { Begun, Init, ReportedOriginal, TransactionStore } from "../ledger/store.ts";
 import type { BatchState, NotificationState, Transaction } from "../ledger/transaction.ts";
-import type { GroupCommitOptions } from "./group-commit.ts";
+import type { GroupCommitObserver } from "./group-commit.ts";
 import { Inits } from "./inits.ts";
 
 // An instance's commands stay its own while its lease stands under the same epoch.
@@ -126,10 +126,7 @@ export class PostgresTransactions implements TransactionStore {
   readonly #pool: Pool;
   readonly #inits: Inits;
 
-  constructor(
-    pools: { readonly engine: Pool; readonly pool: Pool },
-    observe: Pick<GroupCommitOptions<Init, Begun>, "onFlush"> = {},
-  ) {
+  constructor(pools: { readonly engine: Pool; readonly pool: Pool }, observe: GroupCommitObserver = {}) {
     this.#engine = pools.engine;
     this.#pool = pools.pool;
     this.#inits = new Inits(pools.engine, observe);
