@@ -38,7 +38,7 @@ async function pull(of: TestService, query: string, key = partner.secrets.apiKey
 async function waiting(of: TestService, count: number): Promise<void> {
   await eventually(`${count} to wait`, async () => {
     const text = await (await fetch(`${of.baseUrl}/metrics`)).text();
-    return text.includes(`paybell_pulls_waiting ${count}\n`) ? true : undefined;
+    return text.includes(`paybell_pulls_pending ${count}\n`) ? true : undefined;
   });
 }
 

@@ -100,7 +100,7 @@ export function createMetrics() {
 
     connections: gauge("http_connections_in_use", "Connections of callers"),
     connectionsClosed: counter("http_connections_closed_total", "Connections closed to make room", "reason"),
-    pullsWaiting: gauge("pulls_waiting", "Requests that wait for a partner's next notification"),
+    pullsWaiting: gauge("pulls_pending", "Requests that wait for a partner's next notification"),
     requests: counter("http_requests_total", "HTTP requests answered", "method", "route", "status"),
     requestSeconds: histogram(
       "http_request_seconds",

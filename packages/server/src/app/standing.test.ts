@@ -49,7 +49,7 @@ test("however often the metrics and /readyz are read, the database is asked once
     expect(text).toContain("paybell_notifications_pending 3");
     expect(text).toContain("paybell_seats_in_use 5");
     expect(text).toContain("paybell_outcomes_pending 4");
-    expect(text).toContain("paybell_pulls_waiting 8");
+    expect(text).toContain("paybell_pulls_pending 8");
     expect(text).toContain('paybell_database_statements_pending{pool="engine"} 7');
     expect(state.ready).toBe(true);
   };
