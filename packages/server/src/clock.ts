@@ -6,10 +6,27 @@ export interface Clock {
   monotonicMs(): number;
 }
 
-/** performance.now() counts from its thread's start, the machine's own clock from one moment for all. */
-const threadStartMs = Number(process.hrtime.bigint()) / 1e6 - performance.now();
+/**
+ * performance.now() counts from its thread's start, the machine's own clock from one moment for all. Both are read as
+ * close together as can be had: a thread that was interrupted between the two would be late for its whole life.
+ */
+function threadStartMs(): number {
+  let [startMs, closestMs] = [0, Number.POSITIVE_INFINITY];
+  for (let tries = 0; tries < 20; tries += 1) {
+    const beforeMs = performance.now();
+    const machineMs = Number(process.hrtime.bigint()) / 1e6;
+    const afterMs = performance.now();
+    if (afterMs - beforeMs < closestMs) {
+      closestMs = afterMs - beforeMs;
+      startMs = machineMs - (beforeMs + afterMs) / 2;
+    }
+  }
+  return startMs;
+}
+
+const startMs = threadStartMs();
 
 export const systemClock: Clock = {
   nowMs: () => Date.now(),
-  monotonicMs: () => threadStartMs + performance.now(),
+  monotonicMs: () => startMs + performance.now(),
 };
