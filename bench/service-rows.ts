@@ -28,7 +28,11 @@ export async function openService(
 ): Promise<ServiceProcess> {
   const { execArgv = [], ...given } = plan;
   const databaseUrl = given.databaseUrl ?? (await around.newDatabase(name));
-  const process: ServiceProcess["process"] = startProcess(new URL("./processes/service.ts", import.meta.url), execArgv);
+  const process: ServiceProcess["process"] = startProcess(new URL("./processes/service.ts", import.meta.url), [
+    // As `npm run paybell` starts it.
+    "--max-old-space-size=1024",
+    ...execArgv,
+  ]);
   cleanup.add(() => process.stop());
   const register = given.register ?? Array.from({ length: partners }, () => ({ callBackUrl: around.target.url }));
   const at = await process.ask("start", { ca: around.target.ca, ...given, databaseUrl, register });

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { newId } from "../ids.ts";
 import type { Partner } from "../partners/partner.ts";
-import { Admission, type SeatLimit } from "./admission.ts";
+import { Admission, type SeatLimit, seatsPerPlace } from "./admission.ts";
 import type { Seat } from "./waiting-room.ts";
 
 const id = newId<"partner">();
@@ -60,10 +60,11 @@ test("who gets no seat is told by which limit", () => {
   const small = other(1, null);
   const fill = (partner: Partner, count: number, bytes = 1) =>
     Array.from({ length: count }, () => of.seat(partner, bytes)).filter((seat) => seat !== undefined);
-  expect(fill(small, 3)).toHaveLength(2);
+  const seats = 4 * seatsPerPlace;
+  expect(fill(small, seatsPerPlace + 1)).toHaveLength(seatsPerPlace);
   expect(fill(other(9, 1), 2)).toHaveLength(1);
   expect(fill(other(9, null), 1, 100)).toHaveLength(0);
-  expect(fill(other(9, null), 6)).toHaveLength(5);
+  expect(fill(other(9, null), seats)).toHaveLength(seats - seatsPerPlace - 1);
   const hanging = other(9, null);
   of.place(hanging.id, 1);
   of.place(hanging.id, 1);
