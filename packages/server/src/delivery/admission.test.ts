@@ -1,7 +1,8 @@
 import { expect, test } from "vitest";
-import { newId } from "../ids.ts";
+import { newId, type PartnerId } from "../ids.ts";
 import type { Partner } from "../partners/partner.ts";
 import { Admission, type SeatLimit, seatsPerPlace } from "./admission.ts";
+import { claimedOf } from "./claimed.fixture.ts";
 import type { Seat } from "./waiting-room.ts";
 
 const id = newId<"partner">();
@@ -64,11 +65,61 @@ test("who gets no seat is told by which limit", () => {
   expect(fill(small, seatsPerPlace + 1)).toHaveLength(seatsPerPlace);
   expect(fill(other(9, 1), 2)).toHaveLength(1);
   expect(fill(other(9, null), 1, 100)).toHaveLength(0);
-  expect(fill(other(9, null), seats)).toHaveLength(seats - seatsPerPlace - 1);
+  expect(fill(other(9, null), seats - seatsPerPlace)).toHaveLength(seats - seatsPerPlace - 1);
   const hanging = other(9, null);
   of.place(hanging.id, 1);
   of.place(hanging.id, 1);
   clock.ms = 2_000;
   expect(fill(hanging, 1)).toHaveLength(0);
   expect(limits).toEqual(["max_in_flight", "max_per_second", "bytes", "seats", "hanging"]);
+});
+
+test("a claim brings as much more as a partner gave places back since the last one", () => {
+  const clock = { ms: 0 };
+  const settings = { maxInFlight: 4, maxPerSecond: null };
+  const of = new Admission({
+    directory: { peek: (id) => ({ id, settings }) as unknown as Partner },
+    slotsMax: 6,
+    bytesInFlightMax: 1_000,
+    nowMs: () => clock.ms,
+  });
+  const [steady, stuck] = [newId<"partner">(), newId<"partner">()];
+  const instance = { id: newId<"instance">(), epoch: 1 };
+  const take = (id: PartnerId) => of.place(id, 1) ?? expect.unreachable("there was no place");
+  const places = Array.from({ length: 4 }, () => take(steady));
+  for (let n = 0; n < 2; n += 1) take(stuck);
+  expect(of.claimable).toBe(0);
+  expect(of.allowance()).toEqual({ rowsMax: 0, without: new Set([steady, stuck]), rowsMaxOf: new Map() });
+  for (const place of places.slice(0, 3)) of.leave(place);
+  for (let n = 0; n < 3; n += 1) take(steady);
+  // All places are taken again: of what comes, so much will find one.
+  expect(of.claimable).toBe(3);
+  expect(of.allowance()).toEqual({ rowsMax: 3, without: new Set([stuck]), rowsMaxOf: new Map([[steady, 3]]) });
+  expect(of.claimable).toBe(0);
+  const claimed = claimedOf(steady);
+  expect(of.waitFor(claimed, instance)).toBe(true);
+  of.leave(places[3] ?? expect.unreachable());
+  // One waits already for the place that was given back.
+  expect(of.claimable).toBe(1);
+  expect(of.next(steady)?.claimed).toBe(claimed);
+});
+
+test("of a claim nobody waits whose attempts hang, whose rate is limited, or whose bytes find no room", () => {
+  const clock = { ms: 0 };
+  const make = (maxPerSecond: number | null) =>
+    new Admission({
+      directory: { peek: (id) => ({ id, settings: { maxInFlight: 4, maxPerSecond } }) as unknown as Partner },
+      slotsMax: 2,
+      bytesInFlightMax: 100,
+      nowMs: () => clock.ms,
+    });
+  const instance = { id: newId<"instance">(), epoch: 1 };
+  const id = newId<"partner">();
+  expect(make(5).waitFor(claimedOf(id), instance)).toBe(false);
+  const of = make(null);
+  expect(of.waitFor(claimedOf(id, { content: "x".repeat(101) }), instance)).toBe(false);
+  expect(of.waitFor(claimedOf(id), instance)).toBe(true);
+  of.place(id, 1);
+  clock.ms = 2_000;
+  expect(of.waitFor(claimedOf(id), instance)).toBe(false);
 });

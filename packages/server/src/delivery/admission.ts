@@ -32,6 +32,8 @@ export const partnerMaxUnknown = 32;
 
 /** How much a claim may bring. */
 export interface Allowance {
+  /** Of all partners together. */
+  readonly rowsMax: number;
   /** Partners that may have none. */
   readonly without: ReadonlySet<PartnerId>;
   /** Partners that may have fewer than their share. */
@@ -47,6 +49,9 @@ export class Admission {
   readonly slots: Slots;
   readonly waitingRoom: WaitingRoom;
   readonly rates: RateLimits;
+  /** Places given back since the last claim, by partner: so many more will be, until what it brings is here. */
+  #left = new Map<PartnerId, number>();
+  #leftSum = 0;
   /** Of what is limited. A place or a seat without one took none, and gives none back. */
   readonly #tokens = new Map<Seat | Place, Token>();
 
@@ -143,21 +148,49 @@ export class Admission {
     this.#tokens.delete(place);
     if (token !== undefined) this.rates.spend(token);
     this.slots.give(place);
+    this.#left.set(place.partnerId, (this.#left.get(place.partnerId) ?? 0) + 1);
+    this.#leftSum += 1;
   }
 
-  /** What a claim may bring for the partners that hold places or are limited; the others may have their share. */
+  /** From a claim: a seat, where there was no place for it yet. False when there is none. */
+  waitFor(claimed: Claimed, instance: Instance): boolean {
+    const { partnerId, content } = claimed;
+    const bytes = content.length;
+    if (this.slots.holdsUp(partnerId) || bytes > this.bytesFree || this.#maxPerSecond(partnerId) !== null) return false;
+    const seat = this.waitingRoom.take(partnerId, bytes, this.#maxInFlight(partnerId) * seatsPerPlace);
+    if (seat !== undefined) this.waitingRoom.wait(claimed, instance, seat);
+    return seat !== undefined;
+  }
+
+  /** How many rows a claim may bring: for the places that are free, and for those that will be by then. */
+  get claimable(): number {
+    return this.slots.free + Math.max(0, this.#leftSum - this.waitingRoom.waiting);
+  }
+
+  /**
+   * What a claim may bring now, which begins at once: for the partners that hold places or are limited; the others may
+   * have their share. Of each as many more than it has room for as it gave places back since the last claim, so that
+   * it goes on at its pace while the next claim is under way.
+   */
   allowance(): Allowance {
+    const rowsMax = this.claimable;
+    const left = this.#left;
+    this.#left = new Map();
+    this.#leftSum = 0;
     const without = new Set<PartnerId>();
     const rowsMaxOf = new Map<PartnerId, number>();
     for (const partnerId of new Set([...this.slots.holders(), ...this.rates.limited()])) {
+      const perSecond = this.#maxPerSecond(partnerId);
+      const isSteady = perSecond === null && !this.slots.holdsUp(partnerId);
+      const ahead = isSteady ? Math.max(0, (left.get(partnerId) ?? 0) - this.waitingRoom.waitingOf(partnerId)) : 0;
       const room = Math.min(
-        this.slots.room(partnerId, this.#maxInFlight(partnerId)),
-        this.rates.available(partnerId, this.#maxPerSecond(partnerId)),
+        this.slots.room(partnerId, this.#maxInFlight(partnerId)) + ahead,
+        this.rates.available(partnerId, perSecond),
       );
       if (room === 0) without.add(partnerId);
       else if (room < partnerMaxUnknown) rowsMaxOf.set(partnerId, room);
     }
-    return { without, rowsMaxOf };
+    return { rowsMax, without, rowsMaxOf };
   }
 
   /** Whether it has no token left. */

@@ -258,7 +258,7 @@ export class Dispatcher {
   }
 
   #scheduleClaim(pauseMs: number): void {
-    if (this.#stopping || this.#claimTimer || this.admission.slots.free === 0) return;
+    if (this.#stopping || this.#claimTimer || this.admission.claimable === 0) return;
     if (this.#claiming !== undefined) {
       // What became due meanwhile may have come too late for it.
       this.#again = true;
@@ -279,12 +279,12 @@ export class Dispatcher {
     this.#again = false;
     const instance = this.#parts.lease.current();
     const unrecordedFree = this.#unrecordedMax - this.#recording.size;
-    const rowsMax = Math.max(0, Math.min(this.admission.slots.free, claimRowsMax, unrecordedFree));
-    if (instance === undefined || rowsMax === 0) return;
+    if (instance === undefined || this.admission.claimable === 0 || unrecordedFree <= 0) return;
     const { bytesFree } = this.admission;
     this.#lacksBytes = bytesFree === 0;
     if (this.#lacksBytes) return;
-    const { without, rowsMaxOf } = this.admission.allowance();
+    const { rowsMax: allowed, without, rowsMaxOf } = this.admission.allowance();
+    const rowsMax = Math.min(allowed, claimRowsMax, unrecordedFree);
     for (const partnerId of this.#backlog) if (this.admission.isLimited(partnerId)) this.#wakeForToken(partnerId);
     try {
       const claimed = await this.#parts.store.claim(instance, {
@@ -332,6 +332,8 @@ export class Dispatcher {
       void this.#run(claimed, instance, place);
       return;
     }
+    // Nobody else tries an open endpoint again as long as a probe waits.
+    if (!claimed.isProbe && this.admission.waitFor(claimed, instance)) return;
     this.#backlog.add(partnerId);
     if (isLimited) this.#wakeForToken(partnerId);
     // Taken by what was handed over since the claim was sent. Not at once again: it might have no place again.

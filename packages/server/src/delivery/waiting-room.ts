@@ -58,6 +58,10 @@ export class WaitingRoom {
     return waiting;
   }
 
+  waitingOf(partnerId: PartnerId): number {
+    return this.#queues.get(partnerId)?.length ?? 0;
+  }
+
   take(partnerId: PartnerId, bytes: number, partnerMax: number): Seat | undefined {
     const ofPartner = this.#seatsOf.get(partnerId) ?? 0;
     if (this.isFull || ofPartner >= partnerMax) return undefined;
@@ -77,7 +81,7 @@ export class WaitingRoom {
     this.#bytes -= bytes;
   }
 
-  /** It was written, and there is no place yet. */
+  /** It was written, or claimed, and there is no place yet. */
   wait(claimed: Claimed, instance: Instance, seat: Seat): void {
     const waiting = { claimed, instance, seat, sinceMs: this.#nowMs() };
     const queue = this.#queues.get(claimed.partnerId);
