@@ -1,6 +1,7 @@
 import { ciphers, encodings, notifiedCommands, type Signing, wireNames } from "@paybell/contract";
 import { describe, expect, it } from "vitest";
 import { fetchHandler } from "./fetch.ts";
+import { Misused } from "./misused.ts";
 import { receiver } from "./receiver.ts";
 import { IpnRefused } from "./refused.ts";
 import { type Spoilt, sampleIpn, sampleKeys } from "./testing.ts";
@@ -75,5 +76,49 @@ describe("a sample", () => {
     expect((refused as IpnRefused).reason).toBe(reason);
     const handle = fetchHandler(paybell, () => expect.fail("was called"), { log: () => undefined });
     expect((await handle(new Request("https://shop.example/ipn", { method: "POST", body, headers }))).status).toBe(400);
+  });
+});
+
+describe("what sampleIpn does not know is refused, and named with what is allowed", () => {
+  const sale = sampleIpn();
+  it.each<[what: unknown, says: RegExp]>([
+    ...["sale", "void", "preauth-complete", "settlement", "REFUND", "DECLINE"].map((command): [unknown, RegExp] => [
+      { command },
+      new RegExp(`^command cannot be "${command}"\\. Give one of SALE, .*SETTLEMENT`),
+    ]),
+    [{ command: "a-text-that-is-as-long-as-a-key-may-be" }, /^command cannot be this text\./],
+    [{ comand: "VOID" }, /^comand is no option\. There are command, /],
+    [{ ipn: { amout: "1" } }, /^ipn\.amout is no option\. There are .*amount/],
+    [{ ipn: { totalAmount: "1" } }, /^ipn\.totalAmount is no option/],
+    [{ command: "SETTLEMENT", ipn: { amount: "1" } }, /^ipn\.amount is no option\. There are .*totalAmount/],
+    [{ command: "SETTLEMENT", ipn: { settlementList: ["1"] } }, /^ipn\.settlementList cannot be a list\..*refNo/],
+    [{ ipn: { amount: 1 } }, /^ipn\.amount cannot be a number\. Give text/],
+    [{ ipn: Promise.resolve({}) }, /^ipn is a Promise\. await/],
+    [{ ipn: [] }, /^ipn cannot be a list/],
+    [{ spoilt: "tampered_body" }, /^spoilt cannot be "tampered_body"\. Give one of tampered, .*wrong_webhook_secret/],
+    [{ declined: 5 }, /^declined cannot be a number\. Give an isoResponseCode/],
+    [{ of: sale.received }, /^of cannot be this object\. Give a whole sample/],
+    [{ of: Promise.resolve(sale) }, /^of is a Promise/],
+    [{ wireNames: "samples" }, /^wireNames cannot be "samples"\. Give one of table, sample/],
+    [{ attempt: 0 }, /^attempt cannot be a number\. Give a whole number from 1/],
+    [{ outOfOrder: "1" }, /^outOfOrder cannot be "1"/],
+    [{ notificationId: null }, /^notificationId cannot be null/],
+    ["VOID", /^The first argument of sampleIpn\(\) cannot be "VOID"\. Give an object/],
+    [Promise.resolve({}), /^The first argument of sampleIpn\(\) is a Promise/],
+  ])("%j", (what, says) => {
+    let error: unknown;
+    try {
+      sampleIpn(what as never);
+    } catch (one) {
+      error = one;
+    }
+    expect(error).toBeInstanceOf(Misused);
+    expect((error as Misused).message).toMatch(says);
+  });
+
+  it("but not what is undefined, nor the fields of an IPN that was received", () => {
+    expect(sampleIpn({ command: undefined, spoilt: undefined, of: undefined } as never).received.command).toBe("SALE");
+    const { ipn } = sampleIpn({ command: "SETTLEMENT" }).received;
+    expect(sampleIpn({ command: "SETTLEMENT", ipn }).received.ipn).toMatchObject({ id: ipn.id });
   });
 });

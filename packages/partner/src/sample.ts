@@ -3,6 +3,7 @@ import type { CardIpn, NotifiedCommand, SettlementIpn } from "@paybell/contract"
 import type { ReceiverOptions } from "./options.ts";
 import { type ReceivedIpn, receiver } from "./receiver.ts";
 import { type TestDelivery, type TestDeliveryOptions, type TestIpn, testDelivery } from "./sample-delivery.ts";
+import { checkSampleOptions } from "./sample-options.ts";
 
 /** Keys that everybody knows: for tests alone. */
 export const sampleKeys = {
@@ -52,6 +53,7 @@ export interface SettlementSample extends Sample {
  *
  * @param what default a Sale; the command decides what else is plausible
  * @param options the receiver's; default `sampleKeys` and the default cipher, encoding and signing
+ * @throws Misused for anything that it does not know, so that no test passes for the wrong reason
  */
 export function sampleIpn(what: SampleIpn & { command: "SETTLEMENT" }, options?: ReceiverOptions): SettlementSample;
 export function sampleIpn(
@@ -60,6 +62,7 @@ export function sampleIpn(
 ): CardSample;
 export function sampleIpn(what?: SampleIpn, options?: ReceiverOptions): Sample;
 export function sampleIpn(what: SampleIpn = {}, options: ReceiverOptions = sampleKeys): Sample {
+  checkSampleOptions(what);
   const { command = "SALE", of, spoilt } = what;
   const nowMs = options.clock?.nowMs() ?? Date.now();
   const original = of?.received.ipn.id ?? (command === "VOID" || command === "PREAUTH_COMPLETE" ? timedId(nowMs) : "");
