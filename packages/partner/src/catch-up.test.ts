@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { NotificationPage } from "./api.ts";
 import { ApiError } from "./api-error.ts";
 import { CursorRefused, catchUp } from "./catch-up.ts";
+import { Misused } from "./misused.ts";
 import { PaybellError } from "./paybell-error.ts";
 import { receiver } from "./receiver.ts";
 import { IpnRefused } from "./refused.ts";
@@ -135,5 +136,43 @@ describe("catching up", () => {
     const failing = new ApiError("unavailable", "unavailable: D", "R", { status: 503 });
     const refusing = { pullNotifications: () => Promise.reject(failing) };
     await expect(catchUp(refusing, "x", paybell).next()).rejects.toBe(failing);
+  });
+
+  const history = historyOf(samples);
+  it.each<[what: string, reason: string, given: unknown[], says: RegExp]>([
+    [
+      "a client that is still a Promise",
+      "missing_await",
+      [Promise.resolve(history), null, paybell],
+      /^The first.*await/,
+    ],
+    [
+      "a cursor that is still a Promise",
+      "missing_await",
+      [history, Promise.resolve("1"), paybell],
+      /^The second.*await/,
+    ],
+    [
+      "a receiver that is still a Promise",
+      "missing_await",
+      [history, null, Promise.resolve(paybell)],
+      /^The third.*await/,
+    ],
+    ["the arguments the other way round", "wrong_option", [paybell, null, history], /^The first.*Give a client/],
+    [
+      "the receiver in place of the cursor",
+      "wrong_option",
+      [history, paybell],
+      /^The second.*the receiver comes after/,
+    ],
+    ["a cursor that is a number", "wrong_option", [history, 5, paybell], /^The second.*cannot be a number/],
+    ["no receiver", "no_receiver", [history, null], /^The third.*cannot be undefined\. Give a receiver/],
+    ["the receiver's options", "no_receiver", [history, null, sampleKeys], /^The third.*cannot be this object/],
+  ])("tells of %s: %s", async (_what, reason, given, says) => {
+    const error = await catchUp(...(given as unknown as Parameters<typeof catchUp>))
+      .next()
+      .catch((one: unknown) => one);
+    expect(error).toBeInstanceOf(Misused);
+    expect(error).toMatchObject({ reason, message: expect.stringMatching(says) });
   });
 });

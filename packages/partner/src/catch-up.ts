@@ -1,5 +1,6 @@
 import { ApiError } from "./api-error.ts";
 import type { Client } from "./client.ts";
+import { checkGiven, type Rule } from "./given.ts";
 import { PaybellError } from "./paybell-error.ts";
 import type { ReceivedIpn, Receiver } from "./receiver.ts";
 
@@ -42,7 +43,7 @@ export class CursorRefused extends PaybellError {
  * Ends when nothing is left, and with `waitSeconds` nothing has come for so long; returns the cursor to go on from.
  *
  * @param cursor the last one stored; without one, from the oldest that is kept; `now`: what comes from now on
- * @throws CursorRefused, ApiError, and IpnRefused of the receiver: then nothing of its page was yielded
+ * @throws CursorRefused, ApiError, and IpnRefused of the receiver: then nothing of its page was yielded; Misused
  */
 export async function* catchUp(
   client: Pick<Client, "pullNotifications">,
@@ -56,6 +57,9 @@ export async function* catchUp(
     readonly signal?: AbortSignal;
   } = {},
 ): AsyncGenerator<CaughtUp, string> {
+  checkGiven("The first argument of catchUp()", client, aClient);
+  checkGiven("The second argument of catchUp()", cursor, aCursor);
+  checkGiven("The third argument of catchUp()", receiver, aReceiver);
   const { pageMax: limit = 100, waitSeconds: wait, ...how } = options;
   let after = cursor ?? undefined;
   for (;;) {
@@ -68,6 +72,20 @@ export async function* catchUp(
     after = page.next;
     if (all.length === 0) return after;
   }
+}
+
+const aClient = having("pullNotifications", "Give a client: client({ baseUrl, apiKey }).");
+const aReceiver: Rule = {
+  ...having("open", "Give a receiver: receiver({ encryptionKey, … })."),
+  reason: "no_receiver",
+};
+const aCursor: Rule = {
+  allows: (value) => value === null || value === undefined || typeof value === "string",
+  remedy: "Give the cursor that was stored, or null; the receiver comes after it.",
+};
+
+function having(method: string, remedy: string): Rule {
+  return { allows: (value) => typeof Object(value)[method] === "function", remedy };
 }
 
 function refuseCursor(error: unknown): never {

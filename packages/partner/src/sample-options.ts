@@ -1,5 +1,5 @@
 import { ipnFields, notifiedCommands, wireNames } from "@paybell/contract";
-import { Misused } from "./misused.ts";
+import { checkGiven, checkNames, type Rule } from "./given.ts";
 import type { SampleIpn, Spoilt } from "./sample.ts";
 
 const spoilts: Readonly<Record<Spoilt, true>> = {
@@ -11,12 +11,6 @@ const spoilts: Readonly<Record<Spoilt, true>> = {
   wrong_signing_key: true,
   wrong_webhook_secret: true,
 };
-
-interface Rule {
-  readonly allows: (value: unknown) => boolean;
-  /** What is allowed. */
-  readonly remedy: string;
-}
 
 const text: Rule = { allows: (value) => typeof value === "string", remedy: "Give text." };
 const rules: Readonly<Record<keyof SampleIpn, Rule>> = {
@@ -43,7 +37,7 @@ export function checkSampleOptions(what: SampleIpn): void {
     remedy: "Give an object: { command, … }.",
   });
   checkNames("", what, Object.keys(rules));
-  for (const [name, rule] of Object.entries(rules)) checkGiven(name, what[name as keyof SampleIpn], rule);
+  for (const [name, rule] of Object.entries(rules)) checkOption(name, what[name as keyof SampleIpn], rule);
   if (what.ipn !== undefined) checkFields(what.ipn, what.command === "SETTLEMENT" ? "settlement" : "card");
 }
 
@@ -53,28 +47,12 @@ function checkFields(ipn: object, kind: "card" | "settlement"): void {
   checkNames("ipn.", ipn, names);
   const list = { allows: isSettlementList, remedy: "Give a list of { reqId, refNo }, both as text." };
   for (const { name, type } of fields)
-    checkGiven(`ipn.${name}`, (ipn as Readonly<Record<string, unknown>>)[name], type === "list" ? list : text);
+    checkOption(`ipn.${name}`, (ipn as Readonly<Record<string, unknown>>)[name], type === "list" ? list : text);
 }
 
-function checkNames(where: string, given: object, known: readonly string[]): void {
-  const unknown = Object.keys(given).find((name) => !known.includes(name));
-  if (unknown === undefined) return;
-  throw new Misused("unknown_option", where + unknown, { remedy: `There are ${known.join(", ")}.` });
-}
-
-function checkGiven(name: string, value: unknown, { allows, remedy }: Rule): void {
-  if (value instanceof Promise) throw new Misused("missing_await", name);
-  if (value === undefined || allows(value)) return;
-  // A short word is named; what may be a key is not.
-  const isWord = typeof value === "string" && /^[\w-]{1,24}$/.test(value);
-  throw new Misused("wrong_option", name, { meaning: `cannot be ${isWord ? `"${value}"` : kindOf(value)}`, remedy });
-}
-
-function kindOf(value: unknown): string {
-  if (value === null) return "null";
-  if (Array.isArray(value)) return "a list";
-  if (typeof value === "string") return "this text";
-  return typeof value === "object" ? "this object" : `a ${typeof value}`;
+/** What is undefined is left out. */
+function checkOption(name: string, value: unknown, rule: Rule): void {
+  if (value !== undefined) checkGiven(name, value, rule);
 }
 
 function oneOf(words: readonly string[]): Rule {

@@ -101,7 +101,7 @@ describe("what sampleIpn does not know is refused, and named with what is allowe
     [{ of: Promise.resolve(sale) }, /^of is a Promise/],
     [{ wireNames: "samples" }, /^wireNames cannot be "samples"\. Give one of table, sample/],
     [{ attempt: 0 }, /^attempt cannot be a number\. Give a whole number from 1/],
-    [{ outOfOrder: "1" }, /^outOfOrder cannot be "1"/],
+    [{ outOfOrder: "1" }, /^outOfOrder cannot be this text/],
     [{ notificationId: null }, /^notificationId cannot be null/],
     ["VOID", /^The first argument of sampleIpn\(\) cannot be "VOID"\. Give an object/],
     [Promise.resolve({}), /^The first argument of sampleIpn\(\) is a Promise/],

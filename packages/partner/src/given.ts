@@ -1,0 +1,32 @@
+import { Misused, type MisusedReason } from "./misused.ts";
+
+/** What an argument or an option must be. */
+export interface Rule {
+  readonly allows: (value: unknown) => boolean;
+  /** What is allowed. */
+  readonly remedy: string;
+  /** Default wrong_option. */
+  readonly reason?: MisusedReason;
+}
+
+/** @throws Misused naming what was given, and what is allowed */
+export function checkGiven(name: string, value: unknown, { allows, remedy, reason = "wrong_option" }: Rule): void {
+  if (value instanceof Promise) throw new Misused("missing_await", name);
+  if (!allows(value)) throw new Misused(reason, name, { meaning: `cannot be ${called(value)}`, remedy });
+}
+
+/** @throws Misused naming the one that is unknown, and those there are */
+export function checkNames(where: string, given: object, known: readonly string[]): void {
+  const unknown = Object.keys(given).find((name) => !known.includes(name));
+  if (unknown === undefined) return;
+  throw new Misused("unknown_option", where + unknown, { remedy: `There are ${known.join(", ")}.` });
+}
+
+/** A short word is named; what may be a key or a card number is not. */
+function called(value: unknown): string {
+  if (value === null || value === undefined) return String(value);
+  if (Array.isArray(value)) return "a list";
+  if (typeof value === "object") return "this object";
+  if (typeof value !== "string") return `a ${typeof value}`;
+  return /^[A-Za-z_-]{1,24}$/.test(value) ? `"${value}"` : "this text";
+}
