@@ -259,3 +259,50 @@ describe("what is wrong", () => {
     ).toThrow(Misused);
   });
 });
+
+describe("what is no settlement, or no transaction, is refused by its name", () => {
+  const { transactions, settlement } = batchOf(sold(2));
+  const [one, other] = transactions;
+  const whole = sampleIpn({ command: "SETTLEMENT" }).received;
+  it.each<[what: string, given: unknown[], reason: string, says: RegExp]>([
+    ["a settlement that is still a Promise", [Promise.resolve(settlement), []], "missing_await", /^The first.*await/],
+    ["a card Sale as the settlement", [one, transactions], "wrong_option", /^The first.*Give a settlement's IPN/],
+    ["a whole received settlement", [whole, transactions], "wrong_option", /^The first.*received\.ipn/],
+    ["a settlement without a total", [{ ...settlement, totalAmount: 5 }, []], "wrong_option", /^The first/],
+    ["a settlement whose list has none", [{ ...settlement, settlementList: [{}] }, []], "wrong_option", /^The first/],
+    ["nothing", [], "wrong_option", /^The first.*cannot be undefined/],
+    ["transactions that are still a Promise", [settlement, Promise.resolve([])], "missing_await", /^The second.*await/],
+    ["one transaction without its list", [settlement, one], "wrong_option", /^The second.*Give a list/],
+    [
+      "whole received transactions",
+      [settlement, [one, sampleIpn().received]],
+      "wrong_option",
+      /^Transaction 1.*received\.ipn/,
+    ],
+    ["a transaction that is still a Promise", [settlement, [Promise.resolve(one)]], "missing_await", /^Transaction 0/],
+    [
+      "a record without its reqId",
+      [settlement, [one, { ...other, reqId: null }]],
+      "wrong_option",
+      /^Transaction 1.*reqId/,
+    ],
+    ["no transaction", [settlement, [undefined]], "wrong_option", /^Transaction 0.*cannot be undefined/],
+    ["a word in place of the options", [settlement, [], "net"], "wrong_option", /^The third.*"net"/],
+    ["an option that is none", [settlement, [], { total: "net" }], "unknown_option", /^total is no.*settlementTotal/],
+    [
+      "a setting that is none",
+      [settlement, [], { settlementTotal: "gross" }],
+      "wrong_option",
+      /"gross"\. Give sum or net/,
+    ],
+  ])("%s", (_what, given, reason, says) => {
+    let error: unknown;
+    try {
+      reconcile(...(given as unknown as Parameters<typeof reconcile>));
+    } catch (thrown) {
+      error = thrown;
+    }
+    expect(error).toBeInstanceOf(Misused);
+    expect(error).toMatchObject({ reason, message: expect.stringMatching(says) });
+  });
+});

@@ -1,4 +1,5 @@
 import type { CardIpn, SettlementEntry, SettlementIpn } from "@paybell/contract";
+import { checkGiven, checkNames, type Rule } from "./given.ts";
 import { Misused } from "./misused.ts";
 
 /** What reconciling needs of a transaction: its card IPN has it, and your own record of one may. */
@@ -72,15 +73,23 @@ export interface Reconciliation<T extends Reconcilable> {
  *
  * @param transactions card IPNs, in any order, of other batches too: mid, tid and batchNo tell which count
  * @param options.settlementTotal as registered: totalAmount is Sales plus Voids (sum, the default) or less Voids (net)
- * @throws Misused when an amount of yours is no decimal number
+ * @throws Misused when an amount of yours is no decimal number, or something else was given than is described here
  */
 export function reconcile<T extends Reconcilable>(
   settlement: SettlementIpn,
   transactions: Iterable<T>,
   options: { readonly settlementTotal?: "sum" | "net" } = {},
 ): Reconciliation<T> {
+  checkGiven("The first argument of reconcile()", settlement, aSettlement);
+  checkGiven("The second argument of reconcile()", transactions, severalTransactions);
+  const given = [...transactions];
+  for (const [index, one] of given.entries())
+    checkGiven(`Transaction ${index} given to reconcile()`, one, aTransaction);
+  checkGiven("The third argument of reconcile()", options, anObject);
+  checkNames("", options, ["settlementTotal"]);
+  if (options.settlementTotal !== undefined) checkGiven("settlementTotal", options.settlementTotal, sumOrNet);
   const settled = settlement.status === "SUCCESS";
-  const all = [...new Map([...transactions].map((one) => [one.id, one])).values()];
+  const all = [...new Map(given.map((one) => [one.id, one])).values()];
   const batch = batchOf(settlement, all);
   const findings: ReconciliationFinding<T>[] = [
     ...(settled ? matchList(settlement, all, batch) : []),
@@ -89,6 +98,34 @@ export function reconcile<T extends Reconcilable>(
     ...differences(settlement, batch),
   ];
   return { balanced: settled && findings.length === 0, settled, findings };
+}
+
+const facts = ["batchNo", "mid", "status", "tid"];
+const ofTransaction = [...facts, "id", "invoiceNo", "refId", "reqId", "transaction_type"];
+const totals = ["quantity", "saleQuantity", "saleTotalAmount", "voidQuantity", "voidTotalAmount", "totalAmount"];
+
+const anObject: Rule = { allows: (value) => Object(value) === value, remedy: "Give an object: { … }." };
+const aSettlement: Rule = {
+  allows: (value) => {
+    const list: unknown = Object(value).settlementList;
+    const isList = Array.isArray(list) && list.every((entry) => hasTexts(entry, ["reqId", "refNo"]));
+    return isList && hasTexts(value, [...facts, ...totals]);
+  },
+  remedy: "Give a settlement's IPN: received.ipn, where received.kind is settlement.",
+};
+const severalTransactions: Rule = {
+  allows: (value) => typeof value === "object" && typeof Object(value)[Symbol.iterator] === "function",
+  remedy: "Give a list of card IPNs.",
+};
+const aTransaction: Rule = {
+  // Its amount is looked at where it counts.
+  allows: (value) => hasTexts(value, ofTransaction),
+  remedy: `Give a card IPN, received.ipn, or a record that has ${ofTransaction.join(", ")} as text, and amount.`,
+};
+const sumOrNet: Rule = { allows: (value) => value === "sum" || value === "net", remedy: "Give sum or net." };
+
+function hasTexts(value: unknown, names: readonly string[]): boolean {
+  return names.every((name) => typeof Object(value)[name] === "string");
 }
 
 interface Batch<T> {
