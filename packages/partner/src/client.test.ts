@@ -162,6 +162,35 @@ describe("a repetition", () => {
   });
 });
 
+describe("what a call cannot take", () => {
+  const later = <T>(value: T) => Promise.resolve(value) as never;
+  it.each<[string, () => Promise<unknown>, string, RegExp]>([
+    [
+      "a command that is still a Promise",
+      () => paybell().runCommand(later(sale)),
+      "missing_await",
+      /runCommand\(\) is a/,
+    ],
+    ["an id that is", () => paybell().getTransaction(later("t")), "missing_await", /getTransaction\(\) is a/],
+    ["options that are", () => paybell().getSelf(later({})), "missing_await", /getSelf\(\) is a/],
+    [
+      "no command",
+      () => paybell().runCommand(undefined as never),
+      "wrong_option",
+      /runCommand\(\) cannot be undefined/,
+    ],
+    ["a word for a command", () => paybell().runCommand("SALE" as never), "wrong_option", /"SALE"\. Give an object/],
+    ["a list of commands", () => paybell().runCommand([sale] as never), "wrong_option", /cannot be a list/],
+    ["a word for a query", () => paybell().findTransaction("r" as never), "wrong_option", /findTransaction\(\) cannot/],
+  ])("is told, and not sent: %s", async (_what, call, reason, says) => {
+    answers = [json(200, {})];
+    const error = await failure(call());
+    expect(error).toBeInstanceOf(Misused);
+    expect(error).toMatchObject({ reason, message: expect.stringMatching(says) });
+    expect(seen).toEqual([]);
+  });
+});
+
 describe("the end of a call", () => {
   it("comes after timeoutMs for each try", async () => {
     answers = [() => undefined];
@@ -197,6 +226,7 @@ describe("the options", () => {
     [{ apiKey: "" }, "pb_"],
     [{ apiKey: "whsec_AQEBAQ==" }, "pb_"],
     [{ apiKey: "pb_a\n" }, "pb_"],
+    [{ apiKey: Promise.resolve(apiKey) as never }, "apiKey is a Promise. await it first."],
     [{ timeoutMs: 0 }, "timeoutMs"],
     [{ timeoutMs: Number.NaN }, "timeoutMs"],
     [{ retriesMax: -1 }, "retriesMax"],
@@ -204,11 +234,13 @@ describe("the options", () => {
   ])("%j are refused, without naming the key", (wrong, words) => {
     expect(() => paybell(wrong)).toThrow(Misused);
     expect(() => paybell(wrong)).toThrow(words);
-    if (wrong.apiKey) expect(() => paybell(wrong)).not.toThrow(wrong.apiKey.trim());
+    if (typeof wrong.apiKey === "string" && wrong.apiKey !== "")
+      expect(() => paybell(wrong)).not.toThrow(wrong.apiKey.trim());
   });
 
   it("must be given", () => {
     expect(() => client(undefined as never)).toThrow("client() has no options.");
+    expect(() => client(Promise.resolve({}) as never)).toThrow("What was given to client() is a Promise.");
   });
 
   it.each(["https://pay.example", "http://localhost:7420", "http://127.0.0.1:7420", "http://[::1]:7420"])(

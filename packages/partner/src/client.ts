@@ -1,5 +1,6 @@
 import { operations, type PartnerApi, type Problem } from "./api.ts";
 import { ApiError } from "./api-error.ts";
+import { checkAwaited, checkGiven, type Rule } from "./given.ts";
 import { Misused } from "./misused.ts";
 
 export interface ClientOptions {
@@ -36,14 +37,18 @@ export type Client = PartnerApi<CallOptions>;
  */
 export function client(options: ClientOptions): Client {
   if (Object(options) !== options) throw new Misused("no_options", "client()");
+  checkAwaited("What was given to client()", options);
+  for (const [name, value] of Object.entries(options)) checkAwaited(name, value);
   checkNumbers(options);
   const baseUrl = checkedBaseUrl(options.baseUrl);
   const apiKey = checkedApiKey(options.apiKey);
   const calls = Object.entries(operations).map(([name, [method = "", path = "", takes]]) => {
     const isRepeatable = method === "GET" || name === "runCommand";
     const call = async (...given: unknown[]) => {
+      for (const one of given) checkAwaited(`What was given to ${name}()`, one);
       const url = new URL(baseUrl + path.replace("{id}", () => encodeURIComponent(checkedId(given.shift()))));
       const input = takes === undefined ? undefined : given.shift();
+      if (input !== undefined || name === "runCommand") checkGiven(`What was given to ${name}()`, input, fields);
       const { respondAsync, ...how } = (given.shift() ?? {}) as CallOptions;
       checkNumbers(how);
       if (takes === "query") addQuery(url, input);
@@ -60,6 +65,11 @@ export function client(options: ClientOptions): Client {
   });
   return Object.fromEntries(calls) as Client;
 }
+
+const fields: Rule = {
+  allows: (value) => Object(value) === value && !Array.isArray(value),
+  remedy: "Give an object of its fields: { … }.",
+};
 
 interface How extends ClientOptions, CallOptions {}
 

@@ -11,8 +11,13 @@ export interface Rule {
 
 /** @throws Misused naming what was given, and what is allowed */
 export function checkGiven(name: string, value: unknown, { allows, remedy, reason = "wrong_option" }: Rule): void {
-  if (value instanceof Promise) throw new Misused("missing_await", name);
+  checkAwaited(name, value);
   if (!allows(value)) throw new Misused(reason, name, { meaning: `cannot be ${called(value)}`, remedy });
+}
+
+/** @throws Misused naming what is a Promise */
+export function checkAwaited(name: string, value: unknown): void {
+  if (value instanceof Promise) throw new Misused("missing_await", name);
 }
 
 /** @throws Misused naming the one that is unknown, and those there are */
