@@ -17,18 +17,26 @@ export type OnceIpn<Tx> = (received: ReceivedIpn, tx: Tx, order: Order) => unkno
  * nothing is remembered and the next delivery runs it again.
  *
  * @returns give it your function; what it gives back is for a handler, or for what `catchUp` yields
+ * @throws Misused (also from what is given back) when that is no store, or no function
  */
 export function deduplicate<Tx>(
   store: SeenStore<Tx>,
 ): (onIpn: OnceIpn<Tx>) => (received: ReceivedIpn) => Promise<"processed" | "duplicate"> {
-  return (onIpn) => async (received) => {
-    const { id } = received.ipn;
-    // Every one without would be a duplicate of the first.
-    if (id === "")
-      throw new Misused("no_id", "The IPN", { meaning: "has no id: nothing tells whether it was processed before" });
-    const facts = knownFrom(received);
-    return await store.once({ id, chain: chainOf(received), facts }, (tx, known) =>
-      onIpn(received, tx, orderOf(facts, known)),
-    );
+  if (store instanceof Promise) throw new Misused("missing_await", "deduplicate()'s store");
+  if (typeof (store as Partial<SeenStore<Tx>> | undefined)?.once !== "function")
+    throw new Misused("no_store", "deduplicate()");
+  return (onIpn) => {
+    // A handler would call it with an IPN, take the answer for success, and nobody would have processed anything.
+    if (typeof onIpn !== "function") throw new Misused("no_function", "deduplicate(store)(…)");
+    return async (received) => {
+      const { id } = received.ipn;
+      // Every one without would be a duplicate of the first.
+      if (id === "")
+        throw new Misused("no_id", "The IPN", { meaning: "has no id: nothing tells whether it was processed before" });
+      const facts = knownFrom(received);
+      return await store.once({ id, chain: chainOf(received), facts }, (tx, known) =>
+        onIpn(received, tx, orderOf(facts, known)),
+      );
+    };
   };
 }

@@ -83,7 +83,9 @@ async function deliver(
     return notProcessed;
   }
   try {
-    await onIpn(received);
+    const result = await onIpn(received);
+    if (typeof result === "function")
+      throw new Misused("no_function", "", { meaning: "Your function gave back one that nobody calls" });
     return accepted;
   } catch (error) {
     tell(log, `IPN ${received.ipn.id} not processed: your function threw; it will be delivered again.`, error);
@@ -117,5 +119,5 @@ function warn(message: string, error: unknown): void {
 export function checkHandler(receiver: Receiver, onIpn: OnIpn): void {
   if (receiver instanceof Promise) throw new Misused("missing_await", "The handler's first argument");
   if (typeof (receiver as Partial<Receiver> | undefined)?.open !== "function") throw new Misused("no_receiver");
-  if (typeof onIpn !== "function") throw new Misused("no_function");
+  if (typeof onIpn !== "function") throw new Misused("no_function", "The handler");
 }

@@ -14,7 +14,7 @@ import { afterEach, describe, expect, it } from "vitest";
 import { expressHandler } from "./express.ts";
 import { fastifyPlugin } from "./fastify.ts";
 import { fetchHandler } from "./fetch.ts";
-import { bodyBytesMax, IpnRefused, type ReceivedIpn, type ReceiverOptions, receiver } from "./index.ts";
+import { bodyBytesMax, IpnRefused, Misused, type ReceivedIpn, type ReceiverOptions, receiver } from "./index.ts";
 import { nodeHandler } from "./node.ts";
 import { type TestDelivery, testDelivery, testEnvelope } from "./testing.ts";
 
@@ -200,6 +200,12 @@ for (const [name, start] of Object.entries(starts)) {
         expect(message).toContain("delivered again");
         expect(error).toEqual(new Error("the ledger is closed"));
       }
+    });
+
+    it("answers 500 when your function gives back one that nobody calls: nothing was processed", async () => {
+      const { url, told } = await running(() => () => undefined);
+      expect(await problem(await post(url, good()))).toEqual([500, '{"error":"not_processed"}']);
+      expect(told).toEqual([{ message: expect.stringContaining("threw"), error: expect.any(Misused) }]);
     });
 
     it("answers everything that is not authentic with the same 400, and tells the log why", async () => {

@@ -2,7 +2,15 @@ import { randomBytes } from "node:crypto";
 import { gzipSync } from "node:zlib";
 import { webhookKey, webhookSignature } from "@paybell/contract";
 import { describe, expect, it } from "vitest";
-import { IpnRefused, Misused, PaybellError, type ReceiverOptions, receiver } from "./index.ts";
+import {
+  deduplicate,
+  IpnRefused,
+  Misused,
+  memoryStore,
+  PaybellError,
+  type ReceiverOptions,
+  receiver,
+} from "./index.ts";
 import { type MisusedReason, misuses } from "./misused.ts";
 import { nodeHandler } from "./node.ts";
 import { type RefusedReason, refusals } from "./refused.ts";
@@ -138,7 +146,22 @@ const ownMistakes: readonly OwnMistake[] = [
     /first argument is a Promise.*await/,
   ],
   ["no options", "no_options", () => receiver(undefined as never), /receiver\(\) has no options/],
-  ["no function", "no_function", () => nodeHandler(receiver(keys()), undefined as never), /no function/],
+  [
+    "no function",
+    "no_function",
+    () => nodeHandler(receiver(keys()), undefined as never),
+    /handler was given no function/,
+  ],
+  ["no function for once", "no_function", () => deduplicate(memoryStore())(undefined as never), /no function/],
+  [
+    "deduplicate() for a handler, its function beside the store",
+    "no_function",
+    () => deduplicate(...([memoryStore(), () => undefined] as unknown as [never]))({ kind: "card" } as never),
+    /deduplicate\(store\)\(…\) was given no function/,
+  ],
+  ["no store", "no_store", () => deduplicate(undefined as never), /deduplicate\(\).*memoryStore/],
+  ["a store that is still a Promise", "missing_await", () => deduplicate(Promise.resolve() as never), /await/],
+  ["a clock that is a function", "wrong_option", made({ clock: Date.now }), /clock must be \{ nowMs\(\) \}/],
 ];
 
 describe("a mistake of one's own", () => {

@@ -30,6 +30,7 @@ export type MisusedReason =
   | "no_headers"
   | "no_receiver"
   | "no_function"
+  | "no_store"
   | "no_id"
   | "no_amount"
   | "body_already_read";
@@ -69,7 +70,8 @@ export const misuses: Readonly<Record<MisusedReason, readonly [meaning: string, 
   ],
   no_headers: ["open() needs the request's headers", "Pass them as its second argument."],
   no_receiver: ["The handler's first argument is no receiver", "Make one: receiver({ encryptionKey, … })."],
-  no_function: ["The handler's second argument is no function", "Give it what is to happen with an IPN."],
+  no_function: ["was given no function", "Give it what is to happen with an IPN."],
+  no_store: ["was given no store", "Make one: memoryStore()."],
   no_id: ["is empty: nothing tells which one is meant", "Look at where it comes from."],
   no_amount: ["is no decimal number", "Give it as its IPN had it: 12.50."],
   body_already_read: ["Something read the body before the handler did", "Let the handler read it."],

@@ -105,6 +105,7 @@ function problemOf({
   allowMissingHeaders,
   sourceAddresses,
   trustedProxies,
+  clock,
 }: Settings): string | undefined {
   if (!ciphers.includes(cipher)) return `cipher must be one of ${ciphers.join(", ")}`;
   if (!encodings.includes(encoding)) return `encoding must be one of ${encodings.join(", ")}`;
@@ -113,6 +114,7 @@ function problemOf({
   if (!Number.isInteger(freshnessSeconds) || freshnessSeconds < 1 || freshnessSeconds > 86_400)
     return "freshnessSeconds must be a whole number from 1 to 86,400";
   if (typeof allowMissingHeaders !== "boolean") return "allowMissingHeaders must be true or false";
+  if (typeof clock.nowMs !== "function") return "clock must be { nowMs() }";
   if (sourceAddresses?.length === 0) return "sourceAddresses is empty, so that everything would be refused";
   if (sourceAddresses === undefined && trustedProxies.length > 0)
     return "trustedProxies says nothing without sourceAddresses";
