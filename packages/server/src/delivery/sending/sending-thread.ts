@@ -42,6 +42,8 @@ export class SendingThread implements Sender {
   #lastNo = 0;
   #thread: Worker | undefined;
   #watch: NodeJS.Timeout | undefined;
+  /** Overdue at the last look. A process that stood still finds all overdue at first, with the answers still to be read. */
+  #overdue: Job | undefined;
   #closed = false;
 
   constructor(options: SendingThreadOptions) {
@@ -162,7 +164,10 @@ export class SendingThread implements Sender {
   #endWhenStuck(): void {
     const [oldest] = this.#jobs.values();
     const graceMs = this.#options.graceMs ?? graceDefaultMs;
-    if (oldest === undefined || performance.now() < oldest.dueMs + graceMs) return;
+    const isOverdue = oldest !== undefined && performance.now() >= oldest.dueMs + graceMs;
+    const wasOverdue = isOverdue && oldest === this.#overdue;
+    this.#overdue = isOverdue ? oldest : undefined;
+    if (!wasOverdue) return;
     this.#options.log.error({ jobs: this.#jobs.size }, "the sending thread is stuck");
     void this.end();
   }
