@@ -209,9 +209,9 @@ export class Dispatcher {
     clearTimeout(this.#claimTimer);
     clearTimeout(this.#announceTimer);
     clearTimeout(this.#rateTimer);
-    await Promise.all([this.#claiming, this.#ticking]);
     const { promise: timedOut, resolve } = Promise.withResolvers<void>();
     const timer = setTimeout(resolve, this.#parts.drainTimeoutMs);
+    await Promise.race([Promise.all([this.#claiming, this.#ticking]), timedOut]);
     await Promise.race([this.admission.slots.empty(), timedOut]);
     const left = this.admission.slots.taken;
     await Promise.race([Promise.all(this.#recording), timedOut]);

@@ -16,6 +16,9 @@ export interface Database {
   close(): Promise<void>;
 }
 
+/** Renewed every 2 s, a lease of 8 s outlives one silence of a server that is gone without a word. */
+const directAnswerMs = 3_000;
+
 const byKeyOnly = ["enable_seqscan", "enable_hashjoin", "enable_mergejoin", "enable_bitmapscan", "enable_material"];
 
 /**
@@ -56,7 +59,12 @@ export function openDatabase(connectionString: string, options: DatabaseOptions)
   };
   // A third for people, the rest for the engine: a heavy search cannot take the engine's connections.
   const forPeople = Math.max(2, Math.floor(options.connectionsMax / 3));
-  const pool = new Pool({ ...common, max: forPeople, onConnect: begin({ statement_timeout: "30000" }) });
+  const pool = new Pool({
+    ...common,
+    max: forPeople,
+    onConnect: begin({ statement_timeout: "30000" }),
+    query_timeout: 35_000,
+  });
   const engine = new Pool({
     ...common,
     max: Math.max(4, options.connectionsMax - forPeople),
@@ -79,7 +87,7 @@ export function openDatabase(connectionString: string, options: DatabaseOptions)
     pool,
     engine,
     async connectDirectly() {
-      const client = new Client(common);
+      const client = new Client({ ...common, query_timeout: directAnswerMs });
       client.on("error", options.onIdleError);
       await client.connect();
       try {

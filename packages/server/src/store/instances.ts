@@ -1,5 +1,5 @@
 import { hostname } from "node:os";
-import type { Client } from "pg";
+import type { Client, QueryConfig, QueryResult } from "pg";
 import type { Instance, InstanceStore } from "../instance.ts";
 
 const join = {
@@ -30,19 +30,27 @@ export class PostgresInstances implements InstanceStore {
   }
 
   async join(instance: Instance, leaseMs: number): Promise<void> {
-    const client = await this.#connection();
-    await client.query(forget);
-    await client.query({ ...join, values: [instance.id, instance.epoch, leaseMs, hostname()] });
+    await this.#ask({ text: forget });
+    await this.#ask({ ...join, values: [instance.id, instance.epoch, leaseMs, hostname()] });
   }
 
   async renew(instance: Instance, leaseMs: number): Promise<boolean> {
-    const client = await this.#connection();
-    const { rowCount } = await client.query({ ...renew, values: [instance.id, instance.epoch, leaseMs] });
+    const { rowCount } = await this.#ask({ ...renew, values: [instance.id, instance.epoch, leaseMs] });
     return rowCount === 1;
   }
 
   async leave(instance: Instance): Promise<void> {
+    await this.#ask({ ...leave, values: [instance.id] });
+  }
+
+  async #ask(query: QueryConfig): Promise<QueryResult> {
     const client = await this.#connection();
-    await client.query({ ...leave, values: [instance.id] });
+    try {
+      return await client.query(query);
+    } catch (error) {
+      // What gave no answer may never give one, and would hold up all that comes after: the next goes over another.
+      client.end().catch(() => undefined);
+      throw error;
+    }
   }
 }

@@ -42,7 +42,12 @@ export class Listener {
     const client = await this.#options.connect();
     client.on("notification", ({ channel, payload }) => this.#options.onNotify(channel, payload ?? ""));
     client.on("end", () => this.#lost(client));
-    for (const channel of this.#options.channels) await client.query(`LISTEN ${channel}`);
+    try {
+      for (const channel of this.#options.channels) await client.query(`LISTEN ${channel}`);
+    } catch (error) {
+      client.end().catch(() => undefined);
+      throw error;
+    }
     this.#client = client;
     for (const channel of this.#options.channels) this.#options.onNotify(channel, "");
     return client;

@@ -42,7 +42,7 @@ export class SendingThread implements Sender {
   #lastNo = 0;
   #thread: Worker | undefined;
   #watch: NodeJS.Timeout | undefined;
-  /** Overdue at the last look. A process that stood still finds all overdue at first, with the answers still to be read. */
+  /** Overdue at the last look. Where the process stood still all is, at first, with the answers still to be read. */
   #overdue: Job | undefined;
   #closed = false;
 
