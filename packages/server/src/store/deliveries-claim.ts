@@ -73,8 +73,10 @@ function claimDue(name: string, queue: string) {
       UPDATE endpoints e SET probe_at = now() + $7 * interval '1 millisecond', probes = e.probes + 1
       FROM chosen c WHERE c.endpoint_id IS NOT NULL AND e.partner_id = c.partner_id AND e.id = c.endpoint_id),
     put_off AS (
-      UPDATE pending p SET due_at = now() + interval '500 milliseconds'
-      FROM due WHERE due.must_wait AND p.ctid = due.at),
+      UPDATE pending p SET due_at = now() + greatest(interval '500 milliseconds', least(interval '30 seconds',
+        (now() - p.schedule_start) / 10, p.schedule_start + interval '10 minutes' - now()))
+      FROM due WHERE due.must_wait AND p.ctid = due.at
+      RETURNING 1),
     set_aside AS (
       UPDATE pending p SET origin = due.gone_queue FROM due WHERE due.gone_queue IS NOT NULL AND p.ctid = due.at
       RETURNING 1),
@@ -88,7 +90,7 @@ function claimDue(name: string, queue: string) {
         SELECT o.id FROM transactions o
         WHERE (o.partner_id = n.partner_id) IS TRUE AND o.external_id = n.original_external_id
           AND o.origin = 'switch')) AS original_id
-    FROM (SELECT count(*) FROM set_aside) AS aside
+    FROM (SELECT (SELECT count(*) FROM set_aside) + (SELECT count(*) FROM put_off) AS count) AS aside
     LEFT JOIN (taken JOIN notifications n ON n.partner_id = taken.partner_id AND n.id = taken.id) ON true`;
   return { name, text };
 }

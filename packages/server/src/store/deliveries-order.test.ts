@@ -217,3 +217,26 @@ test("whatever comes, a claim takes all but settlements behind a pending one of 
 function fail(): never {
   throw new Error("It was due.");
 }
+
+test("what must wait hides nothing: it is put off by a tenth of its age, and the claim comes again", async () => {
+  let woken = 0;
+  const waking = new PostgresDeliveries(connections.engine, { onSetAside: () => (woken += 1) });
+  const batch = newId();
+  await reportSale(batch, instance);
+  const blocked = [await reportSettlement(batch), await reportSettlement(batch), await reportSettlement(batch)];
+  await connections.pool.query(
+    "UPDATE pending SET schedule_start = schedule_start - interval '100 s', due_at = now() - interval '9 s'",
+  );
+  const free = await reportSale(null);
+  const narrow = { ...limits, rowsPerPartnerMax: 3 };
+  expect(await waking.claim(instance, narrow)).toEqual([]);
+  expect(woken).toBe(1);
+  expect(idsOf(await waking.claim(instance, narrow))).toEqual([free]);
+  expect(woken).toBe(1);
+  const { rows } = await connections.pool.query<{ id: string; off: number }>(
+    "SELECT id, extract(epoch FROM due_at - now())::float AS off FROM pending WHERE settles_batch IS NOT NULL",
+  );
+  expect(rows.map(({ id }) => id).sort()).toEqual(blocked.sort());
+  for (const { off } of rows) expect(off).toBeGreaterThan(5);
+  for (const { off } of rows) expect(off).toBeLessThan(11);
+});
