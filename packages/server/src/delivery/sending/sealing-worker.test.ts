@@ -103,7 +103,9 @@ describe("a large envelope", () => {
     const waited: number[] = [];
     const worker = sealingWorker({ jobsMax: 1, onHanded: (waitedMs) => void waited.push(waitedMs) });
     const partner = partnerSnapshot();
-    await Promise.all([1, 2, 3].map(() => worker.make(settlementOf(entries), partner, attempt())));
+    // Made before: each one's wait begins when it is asked for.
+    const settlement = settlementOf(entries);
+    await Promise.all([1, 2, 3].map(() => worker.make(settlement, partner, attempt())));
     expect(waited).toHaveLength(3);
     // The first is handed over at once, each other after the one before it.
     expect([...waited].sort((a, b) => a - b)).toEqual(waited);
