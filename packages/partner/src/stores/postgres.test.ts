@@ -79,6 +79,25 @@ describe("in PostgreSQL", () => {
     await expect(store.forget(3)).rejects.toThrow(Misused);
   });
 
+  it("says that its table is missing, and what makes it; what your function misses is left as it is", async () => {
+    const pool = newPool();
+    const store = postgresStore(pool, { table: "missing" });
+    const { received } = sampleIpn();
+    for (const failing of [deduplicate(store)(() => undefined)(received), store.forget()]) {
+      const error = await failing.catch((one: unknown) => one);
+      expect(error).toBeInstanceOf(Misused);
+      expect(error).toMatchObject({
+        message: expect.stringMatching(/^The table missing is not in this database\. Call the store's createTable\(\)/),
+        cause: { message: expect.stringContaining("missing") },
+      });
+    }
+    await store.createTable();
+    const failing = deduplicate(store)((_, tx) => tx.query("SELECT 1 FROM nowhere"));
+    await expect(failing(received)).rejects.toThrow(/nowhere/);
+    await expect(failing(received)).rejects.not.toThrow(Misused);
+    expect(await deduplicate(store)(() => undefined)(received)).toBe("processed");
+  });
+
   it.each(["Robert'); DROP TABLE x", "a.b.c", "UPPER", ""])("refuses the table name %j", (table) => {
     expect(() => postgresStore(newPool(), { table })).toThrow(Misused);
   });

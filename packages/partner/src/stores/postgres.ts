@@ -1,4 +1,4 @@
-import { checkedDays, checkedTable, type KnownIpn, retentionDaysDefault, type SqlStore } from "./store.ts";
+import { checkedDays, checkedTable, type KnownIpn, noTable, retentionDaysDefault, type SqlStore } from "./store.ts";
 
 /** What of a `pg` PoolClient is used. */
 export interface PostgresClient {
@@ -60,6 +60,11 @@ CREATE INDEX IF NOT EXISTS ${index}_by_time ON ${table} (seen_at);
     await client.query("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", [`${table} ${chain}`]);
   }
 
+  /** Of the statements that come before any of yours: undefined_table is the store's own. */
+  const tellNoTable = (error: unknown): never => {
+    throw Object(error).code === "42P01" ? noTable(table, error) : error;
+  };
+
   return {
     ddl,
     createTable: () =>
@@ -72,7 +77,7 @@ CREATE INDEX IF NOT EXISTS ${index}_by_time ON ${table} (seen_at);
     forget: (days = retentionDaysDefault) =>
       withClient(pool, async (client) => {
         for (let sum = 0; ; ) {
-          const { rows } = await client.query(remove, [Math.ceil(checkedDays(days))]);
+          const { rows } = await client.query(remove, [Math.ceil(checkedDays(days))]).catch(tellNoTable);
           const [{ count }] = rows as [{ count: number }];
           sum += count;
           if (count < forgottenAtOnce) return sum;
@@ -81,7 +86,7 @@ CREATE INDEX IF NOT EXISTS ${index}_by_time ON ${table} (seen_at);
     once: ({ id, chain, facts }, runs) =>
       withClient(pool, async (client) => {
         await enter(client, chain);
-        const inserted = await client.query(insert, [id, chain, JSON.stringify(facts)]);
+        const inserted = await client.query(insert, [id, chain, JSON.stringify(facts)]).catch(tellNoTable);
         if (inserted.rows.length === 0) {
           await client.query("ROLLBACK");
           return "duplicate";

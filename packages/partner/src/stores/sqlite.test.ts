@@ -83,4 +83,23 @@ describe("in SQLite", () => {
     expect(await once(old)).toBe("processed");
     await expect(store.forget(0)).rejects.toThrow(Misused);
   });
+
+  it("says that its table is missing, and what makes it; what your function misses is left as it is", async () => {
+    const database = open(":memory:");
+    const store = sqliteStore(database, { table: "missing" });
+    const { received } = sampleIpn();
+    for (const failing of [deduplicate(store)(() => undefined)(received), store.forget()]) {
+      const error = await failing.catch((one: unknown) => one);
+      expect(error).toBeInstanceOf(Misused);
+      expect(error).toMatchObject({
+        message: expect.stringMatching(/^The table missing is not in this database\. Call the store's createTable\(\)/),
+        cause: { message: expect.stringContaining("missing") },
+      });
+    }
+    await store.createTable();
+    const failing = deduplicate(store)((_, tx) => tx.prepare("SELECT 1 FROM nowhere"));
+    await expect(failing(received)).rejects.toThrow(/nowhere/);
+    await expect(failing(received)).rejects.not.toThrow(Misused);
+    expect(await deduplicate(store)(() => undefined)(received)).toBe("processed");
+  });
 });

@@ -1,4 +1,4 @@
-import { checkedDays, checkedTable, type KnownIpn, retentionDaysDefault, type SqlStore } from "./store.ts";
+import { checkedDays, checkedTable, type KnownIpn, noTable, retentionDaysDefault, type SqlStore } from "./store.ts";
 import { turns } from "./turns.ts";
 
 /** What of node:sqlite's DatabaseSync and of better-sqlite3's Database is used. */
@@ -41,6 +41,15 @@ CREATE INDEX IF NOT EXISTS ${index}_by_time ON ${name} (seen_at);
   const select = `SELECT facts FROM ${table} WHERE chain = ? AND id <> ? ORDER BY seen_at, id`;
   const inTurn = turns();
 
+  /** SQLite looks for the table as soon as a statement is prepared. */
+  function prepare(sql: string): ReturnType<SqliteDatabase["prepare"]> {
+    try {
+      return database.prepare(sql);
+    } catch (error) {
+      throw /^no such table/.test(Object(error).message) ? noTable(table, error) : error;
+    }
+  }
+
   return {
     ddl,
     createTable: () =>
@@ -49,7 +58,7 @@ CREATE INDEX IF NOT EXISTS ${index}_by_time ON ${name} (seen_at);
       }),
     forget: (days = retentionDaysDefault) =>
       inTurn("", async () => {
-        const remove = database.prepare(`DELETE FROM ${table} WHERE seen_at < ?`);
+        const remove = prepare(`DELETE FROM ${table} WHERE seen_at < ?`);
         return Number(remove.run(Date.now() - checkedDays(days) * dayMs).changes);
       }),
     once: ({ id, chain, facts }, runs) =>
@@ -57,9 +66,9 @@ CREATE INDEX IF NOT EXISTS ${index}_by_time ON ${name} (seen_at);
         // Takes the right to write at once: another process waits here, and not in the middle.
         database.exec("BEGIN IMMEDIATE");
         try {
-          const { changes } = database.prepare(insert).run(id, chain, JSON.stringify(facts), Date.now());
+          const { changes } = prepare(insert).run(id, chain, JSON.stringify(facts), Date.now());
           if (Number(changes) > 0) {
-            const rows = database.prepare(select).all(chain, id) as { facts: string }[];
+            const rows = prepare(select).all(chain, id) as { facts: string }[];
             const running = runs(
               database,
               rows.map((row) => JSON.parse(row.facts) as KnownIpn),

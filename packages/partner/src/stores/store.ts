@@ -77,3 +77,13 @@ export function checkedTable(table: string): string {
     remedy: "Give a plain name in lower case, perhaps with its schema: paybell_ipns.",
   });
 }
+
+/** What to tell in place of the database's own error, which is the cause. */
+export function noTable(table: string, cause: unknown): Misused {
+  const missing = new Misused("wrong_option", `The table ${table}`, {
+    meaning: "is not in this database",
+    remedy: "Call the store's createTable() before the first IPN, or run its ddl with your migrations.",
+  });
+  missing.cause = cause;
+  return missing;
+}
