@@ -1,6 +1,7 @@
 import { createHmac, randomBytes } from "node:crypto";
 import { hmacKey, sign } from "@paybell/contract";
 import type { ReceiverOptions } from "@paybell/partner";
+import { IpnRefused } from "@paybell/partner";
 import { testDelivery, testEnvelope } from "@paybell/partner/testing";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { CommandLine, type Start } from "./command-line.ts";
@@ -103,12 +104,20 @@ describe("a capture", () => {
   test.each([
     ["<html></html>", "HTML"],
     ["data=abc", "form"],
+    ["[object Object]", "turned into text"],
+    [JSON.stringify('{"data": "abc"}'), "text within text"],
+    ['{"data": "abc', "cut short"],
     ['{"amount": "1", "transaction_type": "SALE"}', "opened already"],
     ['{"data": "abc", "more": "1"}', "more"],
   ])("of %s is told as what it is", async (capture, word) => {
     const { code, explained } = await open(capture);
     expect(code).toBe(1);
     expect(finding(explained, "body")?.text).toContain(word);
+  });
+
+  test.each(["[object Object]", '"text"'])("of %s has the library's remedy", async (capture) => {
+    const { remedy } = new IpnRefused("stringified_body");
+    expect(finding((await open(capture)).explained, "body")).toMatchObject({ level: "wrong", remedy });
   });
 });
 

@@ -10,6 +10,7 @@ import {
   type SettlementIpn,
   type WireNames,
 } from "@paybell/contract";
+import { IpnRefused } from "@paybell/partner";
 import type { Credentials } from "../credentials.ts";
 import type { Capture } from "./capture.ts";
 import type { Finding } from "./finding.ts";
@@ -77,8 +78,11 @@ function dataOf(body: string): { readonly text?: string; readonly finding: Findi
     if (/^[A-Za-z0-9+/_.-]{38,}={0,2}$/.test(body.trim())) {
       return { text: body.trim(), finding: { step: "body", level: "note", text: "data alone, without its envelope" } };
     }
+    if (/^\s*\[object /.test(body))
+      return wrong("is no JSON: an object that was turned into text", new IpnRefused("stringified_body").remedy);
     return wrong(`is no JSON${looksLike(body)}`, 'Capture the raw bytes of the request: {"data": "…"}.');
   }
+  if (typeof value === "string") return wrong("is text within text", new IpnRefused("stringified_body").remedy);
   const { data, ...others } = Object(value) as Readonly<Record<string, unknown>>;
   if (typeof data !== "string") {
     const opened = "transaction_type" in others;
@@ -95,6 +99,7 @@ function dataOf(body: string): { readonly text?: string; readonly finding: Findi
 function looksLike(body: string): string {
   if (/^\s*</.test(body)) return ": it looks like HTML or XML";
   if (/^\w+=/.test(body)) return ": it looks like a form";
+  if (/^\s*\{\s*"data"\s*:\s*"[^"]*$/.test(body)) return ": it looks cut short";
   return body.startsWith("\u001f") ? ": it looks like gzip" : "";
 }
 
