@@ -83,8 +83,8 @@ describe("in PostgreSQL", () => {
     const pool = newPool();
     const store = postgresStore(pool, { table: "missing" });
     const { received } = sampleIpn();
-    for (const failing of [deduplicate(store)(() => undefined)(received), store.forget()]) {
-      const error = await failing.catch((one: unknown) => one);
+    for (const fail of [() => deduplicate(store)(() => undefined)(received), () => store.forget()]) {
+      const error = await (fail() as Promise<unknown>).catch((one: unknown) => one);
       expect(error).toBeInstanceOf(Misused);
       expect(error).toMatchObject({
         message: expect.stringMatching(/^The table missing is not in this database\. Call the store's createTable\(\)/),

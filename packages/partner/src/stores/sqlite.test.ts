@@ -88,8 +88,8 @@ describe("in SQLite", () => {
     const database = open(":memory:");
     const store = sqliteStore(database, { table: "missing" });
     const { received } = sampleIpn();
-    for (const failing of [deduplicate(store)(() => undefined)(received), store.forget()]) {
-      const error = await failing.catch((one: unknown) => one);
+    for (const fail of [() => deduplicate(store)(() => undefined)(received), () => store.forget()]) {
+      const error = await (fail() as Promise<unknown>).catch((one: unknown) => one);
       expect(error).toBeInstanceOf(Misused);
       expect(error).toMatchObject({
         message: expect.stringMatching(/^The table missing is not in this database\. Call the store's createTable\(\)/),
