@@ -104,6 +104,20 @@ test("a claim brings as much more as a partner gave places back since the last o
   expect(of.next(steady)?.claimed).toBe(claimed);
 });
 
+test("a claim brings no more ahead than a partner has in flight, however fast it answered", () => {
+  const settings = { maxInFlight: 1, maxPerSecond: null };
+  const of = new Admission({
+    directory: { peek: (id) => ({ id, settings }) as unknown as Partner },
+    slotsMax: 512,
+    bytesInFlightMax: 1_000,
+    nowMs: () => 0,
+  });
+  const quick = newId<"partner">();
+  for (let n = 0; n < 100; n += 1) of.leave(of.place(quick, 1) ?? expect.unreachable("there was no place"));
+  of.place(quick, 1);
+  expect(of.allowance().rowsMaxOf).toEqual(new Map([[quick, 1]]));
+});
+
 test("of a claim nobody waits whose attempts hang, whose rate is limited, or whose bytes find no room", () => {
   const clock = { ms: 0 };
   const make = (maxPerSecond: number | null) =>

@@ -169,8 +169,8 @@ export class Admission {
 
   /**
    * What a claim may bring now, which begins at once: for the partners that hold places or are limited; the others may
-   * have their share. Of each as many more than it has room for as it gave places back since the last claim, so that
-   * it goes on at its pace while the next claim is under way.
+   * have their share. Of each as many more than it has room for as it gave places back since the last claim, and its
+   * `maxInFlight` at most, so that it goes on at its pace while the next claim is under way.
    */
   allowance(): Allowance {
     const rowsMax = this.claimable;
@@ -182,9 +182,11 @@ export class Admission {
     for (const partnerId of new Set([...this.slots.holders(), ...this.rates.limited()])) {
       const perSecond = this.#maxPerSecond(partnerId);
       const isSteady = perSecond === null && !this.slots.holdsUp(partnerId);
-      const ahead = isSteady ? Math.max(0, (left.get(partnerId) ?? 0) - this.waitingRoom.waitingOf(partnerId)) : 0;
+      const maxInFlight = this.#maxInFlight(partnerId);
+      const pace = isSteady ? Math.min(left.get(partnerId) ?? 0, maxInFlight) : 0;
+      const ahead = Math.max(0, pace - this.waitingRoom.waitingOf(partnerId));
       const room = Math.min(
-        this.slots.room(partnerId, this.#maxInFlight(partnerId)) + ahead,
+        this.slots.room(partnerId, maxInFlight) + ahead,
         this.rates.available(partnerId, perSecond),
       );
       if (room === 0) without.add(partnerId);
