@@ -122,7 +122,8 @@ export class SendingThread implements Sender {
       this.#thread.postMessage(orders satisfies Orders, bodies);
     } catch (error) {
       this.#options.log.error({ err: error }, "the sending thread cannot be reached");
-      void this.end();
+      if (this.#thread === undefined) this.#lost();
+      else void this.end();
     }
   }
 
@@ -173,7 +174,7 @@ export class SendingThread implements Sender {
   }
 
   /** The thread is none any more. The next order starts a new one, which knows nobody. */
-  #lost(code: number): void {
+  #lost(code?: number): void {
     this.#thread = undefined;
     this.#partners.clear();
     this.#orders = noOrders();
