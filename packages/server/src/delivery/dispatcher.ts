@@ -3,7 +3,8 @@ import type { Clock } from "../clock.ts";
 import type { PartnerId } from "../ids.ts";
 import type { Instance, Lease } from "../instance.ts";
 import type { Partner, PartnerDirectory } from "../partners/partner.ts";
-import { Admission, partnerMaxUnknown, type SeatLimit } from "./admission.ts";
+import { Admission, type SeatLimit } from "./admission.ts";
+import { Claims } from "./claims.ts";
 import { Endpoints, originQueue, urlQueue } from "./endpoints.ts";
 import type { EndpointStore, ScheduleLength } from "./endpoints-store.ts";
 import { Returns } from "./returns.ts";
@@ -52,9 +53,6 @@ const tickMs = 1_000;
 const overdueEveryTicks = 10;
 const overdueRowsMax = 500;
 const livingEveryTicks = 10;
-/** A claim takes many rows at once: one for each freed place would cost a statement a POST. */
-const claimRowsMax = 256;
-const claimPauseMs = 10;
 const unrecordedPerSlot = 4;
 const retryLookupMs = 1_000;
 /** What another instance knows of an endpoint by then, this one knows too. */
@@ -63,8 +61,6 @@ const blockedPauseMs = 1_000;
 const noPlacePauseMs = 250;
 /** What had no place for so long is due for any instance. */
 const waitMaxMs = 2_000;
-/** Tokens that come one by one are waited for together. */
-const ratePauseMinMs = 50;
 
 /** What is handed over right after its commit, without a claim. */
 export interface Handoff {
@@ -84,24 +80,15 @@ export class Dispatcher {
   readonly endpoints: Endpoints;
   readonly #returns: Returns;
   readonly #strays: Strays;
-  /** Partners with due rows that nobody holds: what comes new must not overtake them. */
-  readonly #backlog = new Set<PartnerId>();
+  readonly #claims: Claims;
   readonly #recording = new Set<Promise<void>>();
   /** POSTs under way, and answered ones whose outcome is not durable yet: a slow database stops the sending. */
   readonly #unrecordedMax: number;
   #disowned: Taken[] = [];
-  /** The last claim brought as many rows as were asked for: there are more. */
-  #more = false;
-  /** What is due may be too large for the bytes that are free: it is looked for when some are given back. */
-  #lacksBytes = false;
-  #again = false;
   #ticks = 0;
   #ticking: Promise<void> | undefined;
-  #claiming: Promise<void> | undefined;
-  #claimTimer: NodeJS.Timeout | undefined;
   #tickTimer: NodeJS.Timeout | undefined;
   #announceTimer: NodeJS.Timeout | undefined;
-  #rateTimer: NodeJS.Timeout | undefined;
   #stopping = true;
 
   constructor(parts: DispatcherParts) {
@@ -113,6 +100,13 @@ export class Dispatcher {
     this.#returns = new Returns(parts.store, (error) => {
       warnReturn(error);
       this.#strays.doubt();
+    });
+    this.#claims = new Claims({
+      ...parts,
+      admission: this.admission,
+      unrecordedFree: () => this.#unrecordedMax - this.#recording.size,
+      onClaimed: (claimed, instance) => this.#take(claimed, instance),
+      onRefused: () => this.#strays.doubt(),
     });
     this.endpoints = new Endpoints({
       store: parts.endpoints,
@@ -134,7 +128,7 @@ export class Dispatcher {
       });
     }, tickMs);
     this.endpointsChanged();
-    this.wake();
+    this.#claims.start();
   }
 
   /**
@@ -149,7 +143,7 @@ export class Dispatcher {
     const partner = this.#parts.directory.peek(partnerId);
     if (this.#stopping || instance === undefined || partner?.state !== "active") return undefined;
     if (this.#recording.size >= this.#unrecordedMax) return undefined;
-    if (this.#backlog.has(partnerId) || !this.endpoints.known) return undefined;
+    if (this.#claims.hasBacklogOf(partnerId) || !this.endpoints.known) return undefined;
     if (this.endpoints.blocked(partnerId, callBackUrl ?? partner.settings.callBackUrl) !== undefined) return undefined;
     const seat = this.admission.seat(partner, bytes);
     return (
@@ -171,13 +165,13 @@ export class Dispatcher {
     const url = callBackUrl === null ? (settings?.callBackUrl ?? null) : callBackUrl;
     // No claim takes it before its endpoint is closed again, and that wakes us.
     if (url !== undefined && this.endpoints.blocked(partnerId, url) !== undefined) return;
-    this.#backlog.add(partnerId);
-    if (this.admission.isLimited(partnerId)) this.#wakeForToken(partnerId);
+    this.#claims.addBacklog(partnerId);
+    if (this.admission.isLimited(partnerId)) this.#claims.wakeForToken(partnerId);
     else this.wake();
     // Others are told only of what stays: ten times a second at most.
     this.#announceTimer ??= setTimeout(() => {
       this.#announceTimer = undefined;
-      if (this.#backlog.size === 0 || this.#stopping) return;
+      if (!this.#claims.hasBacklog || this.#stopping) return;
       this.#parts.store.announceDue().catch(this.#warn("NOTIFY failed"));
     }, 100);
   }
@@ -195,7 +189,7 @@ export class Dispatcher {
 
   /** Something may be due: claims as soon as a place is free. */
   wake(): void {
-    this.#scheduleClaim(0);
+    this.#claims.wake();
   }
 
   /**
@@ -205,13 +199,12 @@ export class Dispatcher {
    */
   async stop(): Promise<number> {
     this.#stopping = true;
+    const claimed = this.#claims.stop();
     clearInterval(this.#tickTimer);
-    clearTimeout(this.#claimTimer);
     clearTimeout(this.#announceTimer);
-    clearTimeout(this.#rateTimer);
     const { promise: timedOut, resolve } = Promise.withResolvers<void>();
     const timer = setTimeout(resolve, this.#parts.drainTimeoutMs);
-    await Promise.race([Promise.all([this.#claiming, this.#ticking]), timedOut]);
+    await Promise.race([Promise.all([claimed, this.#ticking]), timedOut]);
     await Promise.race([this.admission.slots.empty(), timedOut]);
     const left = this.admission.slots.taken;
     await Promise.race([Promise.all(this.#recording), timedOut]);
@@ -257,72 +250,6 @@ export class Dispatcher {
     if (parked > 0) this.#parts.onOverdue?.(parked);
   }
 
-  #scheduleClaim(pauseMs: number): void {
-    if (this.#stopping || this.#claimTimer || this.admission.claimable === 0) return;
-    if (this.#claiming !== undefined) {
-      // What became due meanwhile may have come too late for it.
-      this.#again = true;
-      return;
-    }
-    this.#claimTimer = setTimeout(() => {
-      this.#claimTimer = undefined;
-      if (this.#stopping) return;
-      this.#claiming = this.#claim().finally(() => {
-        this.#claiming = undefined;
-        if (this.#more || this.#again) this.#scheduleClaim(claimPauseMs);
-      });
-    }, pauseMs);
-  }
-
-  async #claim(): Promise<void> {
-    this.#more = false;
-    this.#again = false;
-    const instance = this.#parts.lease.current();
-    const unrecordedFree = this.#unrecordedMax - this.#recording.size;
-    if (instance === undefined || this.admission.claimable === 0 || unrecordedFree <= 0) return;
-    const { bytesFree } = this.admission;
-    this.#lacksBytes = bytesFree === 0;
-    if (this.#lacksBytes) return;
-    const { rowsMax: allowed, without, rowsMaxOf } = this.admission.allowance();
-    const rowsMax = Math.min(allowed, claimRowsMax, unrecordedFree);
-    for (const partnerId of this.#backlog) if (this.admission.isLimited(partnerId)) this.#wakeForToken(partnerId);
-    try {
-      const claimed = await this.#parts.store.claim(instance, {
-        rowsMax,
-        rowsPerPartnerMax: partnerMaxUnknown,
-        rowsMaxOf,
-        bytesMax: bytesFree,
-        oversizeAllowed: this.admission.bytes === 0,
-        without: [...without],
-        probeLeaseMs: this.#parts.probeLeaseMs,
-      });
-      this.#more = claimed.length === rowsMax;
-      // Then something large may have been left behind.
-      this.#lacksBytes = claimed.reduce((sum, { content }) => sum + content.length, 0) * 2 > bytesFree;
-      this.#noteBacklog(claimed, without, rowsMaxOf);
-      for (const one of claimed) this.#take(one, instance);
-    } catch (error) {
-      this.#parts.log.warn({ err: error }, "could not claim what is due");
-      this.#strays.doubt();
-    }
-  }
-
-  /** A partner that gave less than its share has nothing more that is due. */
-  #noteBacklog(
-    claimed: readonly Claimed[],
-    without: ReadonlySet<PartnerId>,
-    rowsMaxOf: ReadonlyMap<PartnerId, number>,
-  ): void {
-    if (!this.#more) {
-      for (const partnerId of this.#backlog) if (!without.has(partnerId)) this.#backlog.delete(partnerId);
-    }
-    const counts = new Map<PartnerId, number>();
-    for (const { partnerId } of claimed) counts.set(partnerId, (counts.get(partnerId) ?? 0) + 1);
-    for (const [partnerId, count] of counts) {
-      if (count >= (rowsMaxOf.get(partnerId) ?? partnerMaxUnknown)) this.#backlog.add(partnerId);
-    }
-  }
-
   #take(claimed: Claimed, instance: Instance): void {
     const { partnerId } = claimed;
     this.#strays.take(claimed);
@@ -334,10 +261,10 @@ export class Dispatcher {
     }
     // Nobody else tries an open endpoint again as long as a probe waits.
     if (!claimed.isProbe && this.admission.waitFor(claimed, instance)) return;
-    this.#backlog.add(partnerId);
-    if (isLimited) this.#wakeForToken(partnerId);
+    this.#claims.addBacklog(partnerId);
+    if (isLimited) this.#claims.wakeForToken(partnerId);
     // Taken by what was handed over since the claim was sent. Not at once again: it might have no place again.
-    const pauseMs = isLimited ? this.#tokenPauseMs(partnerId) : noPlacePauseMs;
+    const pauseMs = isLimited ? this.#claims.tokenPauseMs(partnerId) : noPlacePauseMs;
     this.#keep(this.#giveBack(claimed, instance, pauseMs).then(() => this.#strays.leave(claimed)));
   }
 
@@ -358,7 +285,7 @@ export class Dispatcher {
 
   /** It goes on as a row that is due: any instance may have a place for it. */
   #leaveRoom({ claimed, instance }: Waiting): void {
-    this.#backlog.add(claimed.partnerId);
+    this.#claims.addBacklog(claimed.partnerId);
     const given = this.#giveBack(claimed, instance, 0).then(() => {
       this.#strays.leave(claimed);
       this.wake();
@@ -404,9 +331,9 @@ export class Dispatcher {
       return this.admission.unsent(place);
     }
     if (!this.admission.mayLeave(place, partner.settings.maxPerSecond)) {
-      this.#backlog.add(partner.id);
-      this.#wakeForToken(partner.id);
-      await this.#giveBack(claimed, instance, this.#tokenPauseMs(partner.id));
+      this.#claims.addBacklog(partner.id);
+      this.#claims.wakeForToken(partner.id);
+      await this.#giveBack(claimed, instance, this.#claims.tokenPauseMs(partner.id));
       return this.#passProbeOn(claimed, url);
     }
     const attempted = await this.#parts.attempt(claimed, partner);
@@ -466,23 +393,7 @@ export class Dispatcher {
     const { partnerId } = place;
     this.admission.leave(place);
     this.#sendNext(partnerId);
-    // A moment later, so that one claim fills many places.
-    const waits =
-      this.#more || this.#lacksBytes || (this.#backlog.has(partnerId) && !this.admission.isLimited(partnerId));
-    if (waits) this.#scheduleClaim(claimPauseMs);
-  }
-
-  /** Claims again when the partner has a token. The other partners' claims do not wait for it. */
-  #wakeForToken(partnerId: PartnerId): void {
-    if (this.#stopping) return;
-    this.#rateTimer ??= setTimeout(() => {
-      this.#rateTimer = undefined;
-      this.wake();
-    }, this.#tokenPauseMs(partnerId));
-  }
-
-  #tokenPauseMs(partnerId: PartnerId): number {
-    return Math.ceil(Math.max(ratePauseMinMs, this.admission.tokenInMs(partnerId)));
+    this.#claims.placeGiven(partnerId);
   }
 
   #warn(message: string): (error: unknown) => void {
