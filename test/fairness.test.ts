@@ -1,3 +1,4 @@
+import { setTimeout } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { reportedSale, sale } from "./support/commands.ts";
 import { withAdmin } from "./support/database.ts";
@@ -89,6 +90,52 @@ describe("a partner whose endpoint hangs", () => {
       await sql("UPDATE pending SET due_at = now() WHERE partner_id = $1 AND due_at > now()", [dead.id]);
       return (await standing(dead)).pending === 0 ? true : undefined;
     });
+  });
+});
+
+describe("partners that hang all in one instant", () => {
+  let few: TestService;
+  beforeAll(async () => {
+    // As many for each partner as it has with the defaults; their attempts outlast the test.
+    few = await startTestService({ env: { PAYBELL_SLOTS_MAX: "128", PAYBELL_DRAIN_TIMEOUT_MS: "1" } });
+  });
+  afterAll(() => few.stop());
+
+  test("let the notifications of another arrive within a second, though they had answered until then", async () => {
+    const hanging = await Promise.all(Array.from({ length: 16 }, () => few.register({ maxInFlight: 8 })));
+    const living = await few.register({ maxInFlight: 8 });
+    const reportedAtMs = new Map<string, number>();
+    const reports: Promise<unknown>[] = [];
+    const reportLoad = (each: number) => {
+      for (const { id } of hanging) reports.push(few.report(Array.from({ length: each }, () => reportedSale(id))));
+    };
+    const reportOne = async () => {
+      const atMs = performance.now();
+      const [transactionId = ""] = await few.report([reportedSale(living.id)]);
+      reportedAtMs.set(transactionId, atMs);
+    };
+    for (let turn = 0; turn < 10; turn += 1) {
+      reportLoad(4);
+      await setTimeout(100);
+    }
+    await Promise.all(hanging.map(({ server }) => server.next(20)));
+    reportLoad(16);
+    for (const { server } of hanging) server.answersAlways("hang");
+
+    // Long enough for what hangs to be old.
+    for (let turn = 0; turn < 40; turn += 1) {
+      if (turn % 4 === 0) reportLoad(4);
+      reports.push(reportOne());
+      await setTimeout(60);
+    }
+    await Promise.all(reports);
+    const arrived = await living.server.until((all) => all.length >= 40, 2_000);
+    const latenesses = arrived.map(({ received, atMs }) => atMs - (reportedAtMs.get(received?.ipn.id ?? "") ?? 0));
+    expect(Math.max(...latenesses)).toBeLessThan(1_000);
+    // All of them together never had more than three quarters of the places, and what one may always have.
+    const underWay = hanging.map(({ server }) => server.deliveries.filter(({ answer }) => answer === "hang").length);
+    expect(underWay.reduce((sum, count) => sum + count, 0)).toBeGreaterThan(32);
+    expect(underWay.reduce((sum, count) => sum + count, 0)).toBeLessThanOrEqual(96 + 16);
   });
 });
 

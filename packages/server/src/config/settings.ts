@@ -152,7 +152,9 @@ export const settings = {
     kind: wholeNumber(1, 65_536),
     default: 512,
     unit: "POSTs",
-    meaning: "Callbacks in flight at once, of all partners together.",
+    meaning:
+      "Callbacks in flight at once, of all partners together. A quarter of them is kept for partners that have few " +
+      "in flight.",
   }),
   sendingThreads: setting({
     name: "PAYBELL_SENDING_THREADS",

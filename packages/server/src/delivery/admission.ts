@@ -7,8 +7,9 @@ import type { Claimed } from "./store.ts";
 import { type Seat, type Waiting, WaitingRoom } from "./waiting-room.ts";
 
 /**
- * Why there is no seat: attempts that hang hold half of all places, and this partner's are among them; the bytes in
- * flight; all seats; those of the partner, by its `maxInFlight`; its `maxPerSecond`.
+ * Why there is no seat: half of all places or seats are taken, and this partner, which has more than a few of them,
+ * does not answer; the bytes in flight; all seats that it may have; those of the partner, by its `maxInFlight`; its
+ * `maxPerSecond`.
  */
 export type SeatLimit = "hanging" | "bytes" | "seats" | "max_in_flight" | "max_per_second";
 
@@ -34,9 +35,11 @@ export const partnerMaxUnknown = 32;
 export interface Allowance {
   /** Of all partners together. */
   readonly rowsMax: number;
+  /** The share of each. */
+  readonly rowsPerPartnerMax: number;
   /** Partners that may have none. */
   readonly without: ReadonlySet<PartnerId>;
-  /** Partners that may have fewer than their share. */
+  /** Partners that may have another share. */
   readonly rowsMaxOf: ReadonlyMap<PartnerId, number>;
 }
 
@@ -52,8 +55,11 @@ export class Admission {
   /** Places given back since the last claim, by partner: so many more will be, until what it brings is here. */
   #left = new Map<PartnerId, number>();
   #leftSum = 0;
+  /** As long as fewer places are taken, somebody beside the partner that gave one may have room for what waits. */
+  #othersBelow = 0;
   /** Of what is limited. A place or a seat without one took none, and gives none back. */
   readonly #tokens = new Map<Seat | Place, Token>();
+  readonly #hasRoom = (id: PartnerId) => this.slots.room(id, this.#maxInFlight(id)) > 0;
 
   constructor(parts: AdmissionParts) {
     this.#parts = parts;
@@ -75,8 +81,14 @@ export class Admission {
   seat({ id, settings }: Partner, bytes: number): Seat | undefined {
     if (this.slots.holdsUp(id)) return this.#noSeat("hanging");
     if (this.bytes > 0 && bytes > this.bytesFree) return this.#noSeat("bytes");
-    const seat = this.waitingRoom.take(id, bytes, settings.maxInFlight * seatsPerPlace);
-    if (seat === undefined) return this.#noSeat(this.waitingRoom.isFull ? "seats" : "max_in_flight");
+    const seatsMax = settings.maxInFlight * seatsPerPlace;
+    const isLively = this.slots.isLively(id);
+    const seat = this.waitingRoom.take(id, bytes, seatsMax, isLively);
+    if (seat === undefined) {
+      if (this.waitingRoom.isFull) return this.#noSeat("seats");
+      if (this.waitingRoom.ofPartner(id) >= seatsMax) return this.#noSeat("max_in_flight");
+      return this.#noSeat(isLively ? "seats" : "hanging");
+    }
     if (settings.maxPerSecond === null) return seat;
     const token = this.rates.take(id, settings.maxPerSecond);
     if (token !== undefined) {
@@ -109,12 +121,17 @@ export class Admission {
     return undefined;
   }
 
-  /** Whose turn it is now that a place of the partner is free; its seat is given up. */
+  /**
+   * Whose turn it is now that a place of the partner is free; its seat is given up. To be asked until it has no more,
+   * so that nobody waits who has room.
+   */
   next(partnerId: PartnerId): Waiting | undefined {
-    const hasPlace = (id: PartnerId) => this.slots.room(id, this.#maxInFlight(id)) > 0;
-    // While other places were free, nobody but this partner waited for this one.
-    if (this.slots.free > 1) return hasPlace(partnerId) ? this.waitingRoom.nextOf(partnerId) : undefined;
-    return this.waitingRoom.next(hasPlace);
+    if (this.slots.taken >= this.#othersBelow) {
+      return this.#hasRoom(partnerId) ? this.waitingRoom.nextOf(partnerId) : undefined;
+    }
+    const waiting = this.waitingRoom.next(this.#hasRoom);
+    if (waiting === undefined) this.#othersBelow = 0;
+    return waiting;
   }
 
   /** A place and a token. */
@@ -142,12 +159,12 @@ export class Admission {
     if (token !== undefined) this.rates.giveBack(token);
   }
 
-  /** The answer is there, or nothing was sent. */
-  leave(place: Place): void {
+  /** @param ended whether an attempt was made, and ended before its deadline */
+  leave(place: Place, ended = false): void {
     const token = this.#tokens.get(place);
     this.#tokens.delete(place);
     if (token !== undefined) this.rates.spend(token);
-    this.slots.give(place);
+    this.#othersBelow = Math.max(this.#othersBelow, this.slots.give(place, ended));
     this.#left.set(place.partnerId, (this.#left.get(place.partnerId) ?? 0) + 1);
     this.#leftSum += 1;
   }
@@ -157,7 +174,8 @@ export class Admission {
     const { partnerId, content } = claimed;
     const bytes = content.length;
     if (this.slots.holdsUp(partnerId) || bytes > this.bytesFree || this.#maxPerSecond(partnerId) !== null) return false;
-    const seat = this.waitingRoom.take(partnerId, bytes, this.#maxInFlight(partnerId) * seatsPerPlace);
+    const isLively = this.slots.isLively(partnerId);
+    const seat = this.waitingRoom.take(partnerId, bytes, this.#maxInFlight(partnerId) * seatsPerPlace, isLively);
     if (seat !== undefined) this.waitingRoom.wait(claimed, instance, seat);
     return seat !== undefined;
   }
@@ -169,30 +187,35 @@ export class Admission {
 
   /**
    * What a claim may bring now, which begins at once: for the partners that hold places or are limited; the others may
-   * have their share. Of each as many more than it has room for as it gave places back since the last claim, and its
-   * `maxInFlight` at most, so that it goes on at its pace while the next claim is under way.
+   * have their share.
    */
   allowance(): Allowance {
     const rowsMax = this.claimable;
-    const left = this.#left;
-    this.#left = new Map();
-    this.#leftSum = 0;
+    const rowsPerPartnerMax = Math.min(partnerMaxUnknown, this.slots.roomForNew);
     const without = new Set<PartnerId>();
     const rowsMaxOf = new Map<PartnerId, number>();
     for (const partnerId of new Set([...this.slots.holders(), ...this.rates.limited()])) {
-      const perSecond = this.#maxPerSecond(partnerId);
-      const isSteady = perSecond === null && !this.slots.holdsUp(partnerId);
-      const maxInFlight = this.#maxInFlight(partnerId);
-      const pace = isSteady ? Math.min(left.get(partnerId) ?? 0, maxInFlight) : 0;
-      const ahead = Math.max(0, pace - this.waitingRoom.waitingOf(partnerId));
-      const room = Math.min(
-        this.slots.room(partnerId, maxInFlight) + ahead,
-        this.rates.available(partnerId, perSecond),
-      );
-      if (room === 0) without.add(partnerId);
-      else if (room < partnerMaxUnknown) rowsMaxOf.set(partnerId, room);
+      const rows = Math.min(partnerMaxUnknown, this.claimableOf(partnerId));
+      if (rows === 0) without.add(partnerId);
+      else if (rows !== rowsPerPartnerMax) rowsMaxOf.set(partnerId, rows);
     }
-    return { rowsMax, without, rowsMaxOf };
+    this.#left = new Map();
+    this.#leftSum = 0;
+    return { rowsMax, rowsPerPartnerMax, without, rowsMaxOf };
+  }
+
+  /**
+   * How many rows of one partner a claim may bring: as many more than it has room for as it gave places back since the
+   * last claim, and its `maxInFlight` at most, so that it goes on at its pace while the next claim is under way. While
+   * as many wait as places were given back, of all partners together, what waits is enough.
+   */
+  claimableOf(partnerId: PartnerId): number {
+    const perSecond = this.#maxPerSecond(partnerId);
+    const maxInFlight = this.#maxInFlight(partnerId);
+    const isSteady = perSecond === null && this.#leftSum > this.waitingRoom.waiting && this.slots.keepsPace(partnerId);
+    const pace = isSteady ? Math.min(this.#left.get(partnerId) ?? 0, maxInFlight) : 0;
+    const ahead = Math.max(0, pace - this.waitingRoom.waitingOf(partnerId));
+    return Math.min(this.slots.room(partnerId, maxInFlight) + ahead, this.rates.available(partnerId, perSecond));
   }
 
   /** Whether it has no token left. */

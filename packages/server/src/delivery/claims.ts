@@ -1,7 +1,7 @@
 import type { Logger } from "pino";
 import type { PartnerId } from "../ids.ts";
 import type { Instance, Lease } from "../instance.ts";
-import { type Admission, partnerMaxUnknown } from "./admission.ts";
+import type { Admission, Allowance } from "./admission.ts";
 import type { Claimed, DeliveryStore } from "./store.ts";
 
 export interface ClaimsParts {
@@ -69,6 +69,14 @@ export class Claims {
     this.#backlog.add(partnerId);
   }
 
+  /** A row of the partner is due: claims it as soon as there is room for it. */
+  wakeFor(partnerId: PartnerId): void {
+    this.#backlog.add(partnerId);
+    if (this.#parts.admission.isLimited(partnerId)) this.wakeForToken(partnerId);
+    // Else the places that it gives back wake us.
+    else if (this.#mayClaim(partnerId)) this.wake();
+  }
+
   /** Something may be due: claims as soon as a place is free. */
   wake(): void {
     this.#schedule(0);
@@ -77,9 +85,7 @@ export class Claims {
   /** A place of the partner was given back. */
   placeGiven(partnerId: PartnerId): void {
     // A moment later, so that one claim fills many places.
-    const waits =
-      this.#more || this.#lacksBytes || (this.#backlog.has(partnerId) && !this.#parts.admission.isLimited(partnerId));
-    if (waits) this.#schedule(claimPauseMs);
+    if (this.#more || this.#lacksBytes || this.#mayClaim(partnerId)) this.#schedule(claimPauseMs);
   }
 
   /** Claims again when the partner has a token. The other partners' claims do not wait for it. */
@@ -93,6 +99,11 @@ export class Claims {
 
   tokenPauseMs(partnerId: PartnerId): number {
     return Math.ceil(Math.max(ratePauseMinMs, this.#parts.admission.tokenInMs(partnerId)));
+  }
+
+  /** Whether it has due rows, and room for some of them. */
+  #mayClaim(partnerId: PartnerId): boolean {
+    return this.#backlog.has(partnerId) && this.#parts.admission.claimableOf(partnerId) > 0;
   }
 
   #schedule(pauseMs: number): void {
@@ -122,13 +133,14 @@ export class Claims {
     const { bytesFree } = admission;
     this.#lacksBytes = bytesFree === 0;
     if (this.#lacksBytes) return;
-    const { rowsMax: allowed, without, rowsMaxOf } = admission.allowance();
-    const rowsMax = Math.min(allowed, claimRowsMax, unrecordedFree);
+    const allowance = admission.allowance();
+    const { without, rowsPerPartnerMax, rowsMaxOf } = allowance;
+    const rowsMax = Math.min(allowance.rowsMax, claimRowsMax, unrecordedFree);
     for (const partnerId of this.#backlog) if (admission.isLimited(partnerId)) this.wakeForToken(partnerId);
     try {
       const claimed = await store.claim(instance, {
         rowsMax,
-        rowsPerPartnerMax: partnerMaxUnknown,
+        rowsPerPartnerMax,
         rowsMaxOf,
         bytesMax: bytesFree,
         oversizeAllowed: admission.bytes === 0,
@@ -138,7 +150,7 @@ export class Claims {
       this.#more = claimed.length === rowsMax;
       // Then something large may have been left behind.
       this.#lacksBytes = claimed.reduce((sum, { content }) => sum + content.length, 0) * 2 > bytesFree;
-      this.#noteBacklog(claimed, without, rowsMaxOf);
+      this.#noteBacklog(claimed, allowance);
       for (const one of claimed) this.#parts.onClaimed(one, instance);
     } catch (error) {
       log.warn({ err: error }, "could not claim what is due");
@@ -147,18 +159,14 @@ export class Claims {
   }
 
   /** A partner that gave less than its share has nothing more that is due. */
-  #noteBacklog(
-    claimed: readonly Claimed[],
-    without: ReadonlySet<PartnerId>,
-    rowsMaxOf: ReadonlyMap<PartnerId, number>,
-  ): void {
+  #noteBacklog(claimed: readonly Claimed[], { without, rowsPerPartnerMax, rowsMaxOf }: Allowance): void {
     if (!this.#more) {
       for (const partnerId of this.#backlog) if (!without.has(partnerId)) this.#backlog.delete(partnerId);
     }
     const counts = new Map<PartnerId, number>();
     for (const { partnerId } of claimed) counts.set(partnerId, (counts.get(partnerId) ?? 0) + 1);
     for (const [partnerId, count] of counts) {
-      if (count >= (rowsMaxOf.get(partnerId) ?? partnerMaxUnknown)) this.#backlog.add(partnerId);
+      if (count >= (rowsMaxOf.get(partnerId) ?? rowsPerPartnerMax)) this.#backlog.add(partnerId);
     }
   }
 }

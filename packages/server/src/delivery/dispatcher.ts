@@ -62,6 +62,9 @@ const noPlacePauseMs = 250;
 /** What had no place for so long is due for any instance. */
 const waitMaxMs = 2_000;
 
+/** @param ended whether an attempt was made, and ended before its deadline */
+type GivesPlace = (ended?: boolean) => void;
+
 /** What is handed over right after its commit, without a claim. */
 export interface Handoff {
   readonly instance: Instance;
@@ -165,9 +168,7 @@ export class Dispatcher {
     const url = callBackUrl === null ? (settings?.callBackUrl ?? null) : callBackUrl;
     // No claim takes it before its endpoint is closed again, and that wakes us.
     if (url !== undefined && this.endpoints.blocked(partnerId, url) !== undefined) return;
-    this.#claims.addBacklog(partnerId);
-    if (this.admission.isLimited(partnerId)) this.#claims.wakeForToken(partnerId);
-    else this.wake();
+    this.#claims.wakeFor(partnerId);
     // Others are told only of what stays: ten times a second at most.
     this.#announceTimer ??= setTimeout(() => {
       this.#announceTimer = undefined;
@@ -276,11 +277,17 @@ export class Dispatcher {
   }
 
   #sendNext(partnerId: PartnerId): void {
-    const waiting = this.#stopping ? undefined : this.admission.next(partnerId);
-    if (waiting === undefined) return;
-    const place = this.admission.place(waiting.seat.partnerId, waiting.seat.bytes);
-    if (place !== undefined) void this.#run(waiting.claimed, waiting.instance, place);
-    else this.#leaveRoom(waiting);
+    for (;;) {
+      const waiting = this.#stopping ? undefined : this.admission.next(partnerId);
+      if (waiting === undefined) return;
+      const place = this.admission.place(waiting.seat.partnerId, waiting.seat.bytes);
+      // What it lacks, a token or bytes, the next might lack too: one is enough until another place is given back.
+      if (place === undefined) {
+        this.#leaveRoom(waiting);
+        return;
+      }
+      void this.#run(waiting.claimed, waiting.instance, place);
+    }
   }
 
   /** It goes on as a row that is due: any instance may have a place for it. */
@@ -296,8 +303,8 @@ export class Dispatcher {
   async #run(claimed: Claimed, instance: Instance, place: Place): Promise<void> {
     let isGiven = false;
     // As soon as the answer is there: what is left is to write it down, and nobody's POST should wait for that.
-    const givePlace = () => {
-      if (!isGiven) this.#give(place);
+    const givePlace = (ended = false) => {
+      if (!isGiven) this.#give(place, ended);
       isGiven = true;
     };
     const recorded = this.#attemptOnce(claimed, instance, place, givePlace).catch((error: unknown) => {
@@ -310,7 +317,7 @@ export class Dispatcher {
     givePlace();
   }
 
-  async #attemptOnce(claimed: Claimed, instance: Instance, place: Place, givePlace: () => void): Promise<void> {
+  async #attemptOnce(claimed: Claimed, instance: Instance, place: Place, givePlace: GivesPlace): Promise<void> {
     const partner =
       this.#parts.directory.peek(claimed.partnerId) ??
       (await this.#parts.directory.find(claimed.partnerId).catch(() => undefined));
@@ -347,7 +354,7 @@ export class Dispatcher {
     const { partnerId, isProbe } = claimed;
     // Before the place is given: what leaves next is not to go where nothing may be sent any more.
     const sightings = this.endpoints.sightings({ partnerId, attempt, retryAfterMs, isProbe });
-    givePlace();
+    givePlace(attempt.reason !== "timeout" && attempt.reason !== "connect_timeout");
     this.#parts.onOutcome?.(claimed, attempted);
     const outcome = {
       partnerId,
@@ -389,9 +396,9 @@ export class Dispatcher {
     void work.finally(() => this.#recording.delete(work));
   }
 
-  #give(place: Place): void {
+  #give(place: Place, ended: boolean): void {
     const { partnerId } = place;
-    this.admission.leave(place);
+    this.admission.leave(place, ended);
     this.#sendNext(partnerId);
     this.#claims.placeGiven(partnerId);
   }

@@ -27,7 +27,7 @@ export interface Taken extends Pick<Claimed, "partnerId" | "id" | "claimNo"> {
 export interface ClaimLimits {
   readonly rowsMax: number;
   readonly rowsPerPartnerMax: number;
-  /** Partners that may have fewer: each queue of theirs gives so many at most. */
+  /** Partners that may have more or fewer: each queue of theirs gives so many at most. */
   readonly rowsMaxOf?: ReadonlyMap<PartnerId, number>;
   /** All of them together. */
   readonly bytesMax: number;

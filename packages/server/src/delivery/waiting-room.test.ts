@@ -15,7 +15,7 @@ function room(seatsMax = 8) {
 }
 
 function seat(of: WaitingRoom, partnerId: PartnerId, bytes = 1): Seat {
-  const seat = of.take(partnerId, bytes, 100);
+  const seat = of.take(partnerId, bytes, 100, true);
   if (seat === undefined) throw new Error("there was no seat");
   return seat;
 }
@@ -30,13 +30,26 @@ test("seats are bounded for all and for each partner, and count their bytes", ()
   const { room: of } = room(3);
   const held = seat(of, first, 10);
   seat(of, first, 20);
-  expect(of.take(first, 1, 2)).toBeUndefined();
+  expect(of.take(first, 1, 2, true)).toBeUndefined();
   seat(of, second, 5);
   expect(of.bytes).toBe(35);
-  expect(of.take(second, 1, 2)).toBeUndefined();
+  expect(of.take(second, 1, 2, true)).toBeUndefined();
   of.give(held);
   expect(of.bytes).toBe(25);
-  expect(of.take(second, 1, 2)).toBeDefined();
+  expect(of.take(second, 1, 2, true)).toBeDefined();
+});
+
+test("those that show no life leave half of all seats but a few, and three quarters are left by any", () => {
+  const { room: of } = room(512);
+  const take = (partnerId: PartnerId, isLively: boolean) => {
+    let seats = 0;
+    while (of.take(partnerId, 1, 1_000, isLively)) seats += 1;
+    return seats;
+  };
+  expect(take(first, false)).toBe(256);
+  expect(take(second, false)).toBe(8);
+  expect(take(first, true)).toBe(120);
+  expect(take(newId<"partner">(), true)).toBe(8);
 });
 
 test("a seat is given up once", () => {
@@ -66,10 +79,10 @@ test("a partner without a place holds up nobody else", () => {
 test("what leaves gives up its seat", () => {
   const { room: of } = room(1);
   wait(of, first);
-  expect(of.take(first, 1, 100)).toBeUndefined();
+  expect(of.take(first, 1, 100, true)).toBeUndefined();
   expect(of.nextOf(first)).toBeDefined();
   expect(of.bytes).toBe(0);
-  expect(of.take(first, 1, 100)).toBeDefined();
+  expect(of.take(first, 1, 100, true)).toBeDefined();
 });
 
 test("what has waited too long is taken out with its seat, and what came later stays", () => {
@@ -78,7 +91,9 @@ test("what has waited too long is taken out with its seat, and what came later s
   clock.ms = 900;
   const young = wait(of, first);
   clock.ms = 1_000;
+  expect(of.waiting).toBe(2);
   expect(of.overdue(1_000).map(({ claimed }) => claimed)).toEqual([old]);
+  expect(of.waiting).toBe(1);
   expect(of.nextOf(first)?.claimed).toBe(young);
   expect(of.bytes).toBe(0);
 });

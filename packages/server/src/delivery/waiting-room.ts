@@ -1,5 +1,6 @@
 import type { PartnerId } from "../ids.ts";
 import type { Instance } from "../instance.ts";
+import { fairRoom } from "./fair-room.ts";
 import type { Claimed } from "./store.ts";
 
 /** A seat for one delivery: given up exactly once, when its POST begins or when it is due for everybody. */
@@ -31,6 +32,7 @@ export class WaitingRoom {
   /** By partner, in the order in which they came; partners in the order in which they were served last. */
   readonly #queues = new Map<PartnerId, Waiting[]>();
   #bytes = 0;
+  #waiting = 0;
 
   /** @param nowMs a monotonic clock */
   constructor(seatsMax: number, nowMs: () => number) {
@@ -53,18 +55,22 @@ export class WaitingRoom {
 
   /** Deliveries that could leave if there was a place. */
   get waiting(): number {
-    let waiting = 0;
-    for (const queue of this.#queues.values()) waiting += queue.length;
-    return waiting;
+    return this.#waiting;
   }
 
   waitingOf(partnerId: PartnerId): number {
     return this.#queues.get(partnerId)?.length ?? 0;
   }
 
-  take(partnerId: PartnerId, bytes: number, partnerMax: number): Seat | undefined {
-    const ofPartner = this.#seatsOf.get(partnerId) ?? 0;
-    if (this.isFull || ofPartner >= partnerMax) return undefined;
+  /** How many seats the partner has. */
+  ofPartner(partnerId: PartnerId): number {
+    return this.#seatsOf.get(partnerId) ?? 0;
+  }
+
+  /** @param isLively as `Slots` has it: seats of those that hang are shared out like their places */
+  take(partnerId: PartnerId, bytes: number, partnerMax: number, isLively: boolean): Seat | undefined {
+    const ofPartner = this.ofPartner(partnerId);
+    if (ofPartner >= partnerMax || fairRoom(this.#seatsMax, this.taken, ofPartner, isLively) === 0) return undefined;
     const seat = { partnerId, bytes };
     this.#seats.add(seat);
     this.#seatsOf.set(partnerId, ofPartner + 1);
@@ -85,6 +91,7 @@ export class WaitingRoom {
   wait(claimed: Claimed, instance: Instance, seat: Seat): void {
     const waiting = { claimed, instance, seat, sinceMs: this.#nowMs() };
     const queue = this.#queues.get(claimed.partnerId);
+    this.#waiting += 1;
     if (queue === undefined) this.#queues.set(claimed.partnerId, [waiting]);
     else queue.push(waiting);
   }
@@ -100,6 +107,7 @@ export class WaitingRoom {
     const queue = this.#queues.get(partnerId);
     const first = queue?.shift();
     if (queue === undefined || first === undefined) return undefined;
+    this.#waiting -= 1;
     this.#queues.delete(partnerId);
     if (queue.length > 0) this.#queues.set(partnerId, queue);
     this.give(first.seat);
@@ -115,6 +123,7 @@ export class WaitingRoom {
       overdue.push(...queue.splice(0, young === -1 ? queue.length : young));
       if (queue.length === 0) this.#queues.delete(partnerId);
     }
+    this.#waiting -= overdue.length;
     for (const { seat } of overdue) this.give(seat);
     return overdue;
   }
