@@ -9,28 +9,54 @@ const headBytes = 20;
 const lengthBytes = 4;
 const nullLength = -1;
 const uuidChars = 36;
-/** The length of a uuid, 16 bytes, as it stands before each in hexadecimal. */
-const uuidLead = "00000010";
-const nullLead = "ffffffff";
+const uuidBytes = 16;
+const hyphen = 45;
+/** No hexadecimal digit: more than any of them. */
+const noDigit = 16;
+const digits = new Uint8Array(256).fill(noDigit);
+for (const [value, digit] of [..."0123456789abcdef"].entries()) {
+  digits[digit.charCodeAt(0)] = value;
+  digits[digit.toUpperCase().charCodeAt(0)] = value;
+}
 /** The room for an element's length, as characters that are one byte each. */
 const lengthRoom = "\0\0\0\0";
 
 /** For `$n::uuid[]`. What is no uuid goes as it is, and PostgreSQL refuses it. */
 export function uuidArray(values: readonly (string | null)[]): Buffer | readonly (string | null)[] {
-  let hex = "";
-  let nulls = 0;
+  const nulls = nullsOf(values);
+  const array = begin(UUID, values.length, values.length * lengthBytes + (values.length - nulls) * uuidBytes);
+  let offset = headBytes;
+  // Neighbours are often the same: a partner, or our lease.
+  let last: string | null = null;
   for (const value of values) {
-    if (value === null) {
-      nulls += 1;
-      hex += nullLead;
-    } else {
-      if (value.length !== uuidChars) return values;
-      hex += uuidLead + value;
-    }
+    offset = array.writeInt32BE(value === null ? nullLength : uuidBytes, offset);
+    const isSame = value === last;
+    last = value;
+    if (value === null) continue;
+    if (isSame) array.copyWithin(offset, offset - lengthBytes - uuidBytes, offset - lengthBytes);
+    else if (!writeUuid(array, value, offset)) return values;
+    offset += uuidBytes;
   }
-  const bytes = values.length * lengthBytes + (values.length - nulls) * 16;
-  const array = begin(UUID, values.length, bytes);
-  return array.write(hex.replaceAll("-", ""), headBytes, "hex") === bytes ? array : values;
+  return array;
+}
+
+/** Measured: half of what it costs to take the hyphens out and to have the rest read as hexadecimal. */
+function writeUuid(array: Buffer, value: string, offset: number): boolean {
+  if (value.length !== uuidChars) return false;
+  let seen = 0;
+  let at = offset;
+  for (let i = 0; i < uuidChars; i += 2) {
+    if (i === 8 || i === 13 || i === 18 || i === 23) {
+      if (value.charCodeAt(i) !== hyphen) return false;
+      i += 1;
+    }
+    const high = digits[value.charCodeAt(i)] ?? noDigit;
+    const low = digits[value.charCodeAt(i + 1)] ?? noDigit;
+    seen |= high | low;
+    array[at] = (high << 4) | low;
+    at += 1;
+  }
+  return seen < noDigit;
 }
 
 /** For `$n::text[]`. */
@@ -72,6 +98,12 @@ export function bytesArray(values: readonly (Uint8Array | null)[]): Buffer {
   return array;
 }
 
+function nullsOf(values: readonly unknown[]): number {
+  let nulls = 0;
+  for (const value of values) if (value === null) nulls += 1;
+  return nulls;
+}
+
 function begin(elementType: number, count: number, elementsBytes: number): Buffer {
   const array = Buffer.allocUnsafe(headBytes + elementsBytes);
   // One dimension, nulls allowed, the first element has the number 1. Of no elements it is one dimension of length 0.
@@ -89,7 +121,7 @@ function fixed<Value>(
   bytes: number,
   write: (array: Buffer, value: Value, offset: number) => void,
 ): Buffer {
-  const nulls = values.reduce((sum, value) => sum + (value === null ? 1 : 0), 0);
+  const nulls = nullsOf(values);
   const array = begin(elementType, values.length, values.length * lengthBytes + (values.length - nulls) * bytes);
   let offset = headBytes;
   for (const value of values) {
