@@ -41,6 +41,11 @@ const reportedBefore = {
  * costs no less in a larger batch.
  */
 const reportRowsMax = 128;
+/**
+ * Measured at 1,000 reports a second, which came two or three to a batch, by turns: with 16, p99 was 47 to 59 ms in
+ * place of 56 to 84, and PostgreSQL's part of each a tenth less.
+ */
+const reportCompanyMin = 16;
 
 interface At {
   readonly id: TransactionId;
@@ -88,6 +93,7 @@ export class PostgresCompletions implements CompletionStore {
     this.#reports = new GroupCommit<Report, Reported>({
       name: "report",
       rowsMax: reportRowsMax,
+      companyMin: reportCompanyMin,
       key: keyOf,
       bytes: (report) => bytesOf(report.notification),
       commit: (reports) => this.#report(reports),

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { DatabaseError } from "pg";
-import { expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { PaybellError } from "../errors.ts";
 import { GroupCommit, type GroupCommitOptions } from "./group-commit.ts";
 
@@ -39,6 +39,59 @@ test("items that come together share a commit; while it is on its way the next o
   await first[0];
   await Promise.all(Array.from({ length: 20 }, (_, i) => group.add(100 + i)));
   expect(batches).toEqual([10, 20]);
+});
+
+describe("beside a batch on its way", () => {
+  beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] }));
+  afterEach(() => void vi.useRealTimers());
+
+  function slowCommits() {
+    const batches: number[] = [];
+    const ends: (() => void)[] = [];
+    const group = groupCommit(
+      async (items) => {
+        batches.push(items.length);
+        await new Promise<void>((resolve) => ends.push(resolve));
+        return doubled(items);
+      },
+      { concurrency: 2, companyMin: 4 },
+    );
+    return { batches, ends, group };
+  }
+
+  async function turns(): Promise<void> {
+    for (let turn = 0; turn < 5; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+  }
+
+  test("few wait for its end, many do not", async () => {
+    const { batches, ends, group } = slowCommits();
+    const added = [group.add(1)];
+    await turns();
+    added.push(group.add(2), group.add(3), group.add(4));
+    await turns();
+    expect(batches).toEqual([1]);
+    ends.shift()?.();
+    await turns();
+    expect(batches).toEqual([1, 3]);
+    added.push(...[5, 6, 7, 8].map((item) => group.add(item)));
+    await turns();
+    expect(batches).toEqual([1, 3, 4]);
+    for (const end of ends.splice(0)) end();
+    expect(await Promise.all(added)).toEqual([2, 4, 6, 8, 10, 12, 14, 16]);
+  });
+
+  test("few go all the same when it does not end", async () => {
+    const { batches, ends, group } = slowCommits();
+    const added = [group.add(1)];
+    await turns();
+    added.push(group.add(2));
+    await turns();
+    vi.advanceTimersByTime(20);
+    await turns();
+    expect(batches).toEqual([1, 1]);
+    for (const end of ends.splice(0)) end();
+    expect(await Promise.all(added)).toEqual([2, 4]);
+  });
 });
 
 test("a batch is bounded in rows and in bytes, and one larger than the bound goes alone", async () => {

@@ -33,9 +33,17 @@ export interface GroupCommitOptions<Item, Result> extends GroupCommitObserver {
   readonly queueBytesMax?: number;
   /** Batches on their way at once. */
   readonly concurrency?: number;
+  /**
+   * Beside another on its way, a batch waits for so many rows; or for the end of that one, or for 20 ms. Each batch
+   * costs something, however few are in it.
+   */
+  readonly companyMin?: number;
   /** How long the first of a batch waits for company when none is on its way. For what nobody waits for. */
   readonly lingerMs?: number;
 }
+
+/** What is on its way may wait for a lock. */
+const companyWaitMs = 20;
 
 interface Waiting<Item, Result> {
   readonly item: Item;
@@ -59,6 +67,7 @@ export class GroupCommit<Item, Result> {
   #queueBytes = 0;
   #running = 0;
   #scheduled = false;
+  #company: NodeJS.Timeout | undefined;
   readonly #keysRunning = new Set<string>();
   #idle: (() => void)[] = [];
 
@@ -69,6 +78,7 @@ export class GroupCommit<Item, Result> {
       queueRowsMax: 20_000,
       queueBytesMax: 64 * 1024 * 1024,
       concurrency: 2,
+      companyMin: 1,
       lingerMs: 0,
       ...options,
     };
@@ -101,6 +111,10 @@ export class GroupCommit<Item, Result> {
 
   #schedule(): void {
     if (this.#scheduled || this.#running >= this.#options.concurrency) return;
+    if (this.#running > 0 && this.#queue.length < this.#options.companyMin) {
+      this.#company ??= setTimeout(() => void this.#flush(), companyWaitMs);
+      return;
+    }
     this.#scheduled = true;
     const flush = () => {
       this.#scheduled = false;
@@ -113,6 +127,9 @@ export class GroupCommit<Item, Result> {
   }
 
   async #flush(): Promise<void> {
+    clearTimeout(this.#company);
+    this.#company = undefined;
+    if (this.#running >= this.#options.concurrency) return;
     const batch = this.#takeBatch();
     if (batch.length === 0) return;
     this.#running += 1;
