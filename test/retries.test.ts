@@ -50,7 +50,7 @@ afterAll(async () => {
 // Each has a partner of its own, and most of its time waits for a schedule.
 describe.concurrent("a notification", () => {
   test("that fails twice and is then accepted has every attempt recorded", async () => {
-    const partner = await service.register({ retry: [1, 1, 1] });
+    const partner = await service.register({ retry: [1, 1, 30] });
     partner.server.answers("reset", { status: 500, body: "out of ⟨ink⟩" });
     const { body } = await partner.run(sale());
     const { id } = body["notification"] as { id: string };
