@@ -57,7 +57,7 @@ function expectedOfMs(part: PartName, options: Options): number {
     case "library":
       return 1_000 + (rounds + 1) * (roundMs / 2);
     case "start":
-      return 20_000;
+      return 50_000;
     default:
       throw new TypeError(`Nobody knows how long ${part} takes.`);
   }

@@ -16,8 +16,9 @@ export interface StartResult {
 }
 
 const readyLine = /ready in /;
-const settleMs = 2_000;
-const idleMs = 10_000;
+/** What a start leaves to do, such as plans and garbage, is not what idling costs. */
+const settleMs = 10_000;
+const idleMs = 20_000;
 const readyWithinMs = 60_000;
 
 /** `npm start` as a newcomer types it, twice. */
