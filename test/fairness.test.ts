@@ -6,6 +6,8 @@ import { eventually, startTestService, type TestPartner, type TestService } from
 
 const backlog = 20_000;
 const timeoutMs = "1000";
+/** A third of PAYBELL_DATABASE_CONNECTIONS. */
+const peopleConnections = 5;
 
 let service: TestService;
 beforeAll(async () => {
@@ -136,6 +138,29 @@ describe("partners that hang all in one instant", () => {
     const underWay = hanging.map(({ server }) => server.deliveries.filter(({ answer }) => answer === "hang").length);
     expect(underWay.reduce((sum, count) => sum + count, 0)).toBeGreaterThan(32);
     expect(underWay.reduce((sum, count) => sum + count, 0)).toBeLessThanOrEqual(96 + 16);
+  });
+});
+
+describe("operators' searches that hold every connection for people", () => {
+  test("keep no report waiting, and no notification, of a partner not asked about before", async () => {
+    const partner = await service.register();
+    const blocked = `SELECT FROM pg_stat_activity
+      WHERE datname = current_database() AND wait_event_type = 'Lock' AND application_name = 'paybell'`;
+    await withAdmin(service.database.url, async (client) => {
+      await client.query("BEGIN; LOCK TABLE parked IN ACCESS EXCLUSIVE MODE");
+      const searches = Array.from({ length: peopleConnections }, () =>
+        service.operator("GET", "/operator/v1/notifications?state=parked"),
+      );
+      await eventually("the searches to hold every connection for people", async () =>
+        (await sql(blocked)).length === peopleConnections ? true : undefined,
+      );
+      const reportedAtMs = performance.now();
+      await service.report([reportedSale(partner.id)]);
+      await partner.server.next(1);
+      expect(performance.now() - reportedAtMs).toBeLessThan(1_000);
+      await client.query("COMMIT");
+      expect((await Promise.all(searches)).map(({ status }) => status)).toEqual(searches.map(() => 200));
+    });
   });
 });
 

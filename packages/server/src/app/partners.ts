@@ -14,9 +14,9 @@ export type PartnerParts = Awaited<ReturnType<typeof wirePartners>>;
 /** Who the partners are, what was agreed with them, and their keys. Rejects when the master key is another one. */
 export async function wirePartners(ground: Ground, masterKey: MasterKey) {
   const { database, config, sandbox, alerts, closing, warn } = ground;
-  const store = new PostgresPartners(database.pool);
+  const store = new PostgresPartners(database);
   await requireFittingMasterKey(masterKey, store);
-  const terminals = new PostgresTerminals(database.pool);
+  const terminals = new PostgresTerminals(database);
   const defaults = { ...defaultSettings, retry: config.retrySeconds };
   const directory = new CachedPartners({
     store,

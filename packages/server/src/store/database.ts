@@ -10,7 +10,7 @@ import { Client, type ClientBase, type ClientConfig, Pool, type PoolConfig, type
 export interface Database {
   /** Questions of people and of administration. */
   readonly pool: Pool;
-  /** The hot statements: begin, completions, outcomes, claims. */
+  /** The hot statements: begin, completions, outcomes, claims, and what these need of the partners. */
   readonly engine: Pool;
   /** One connection of its own, for LISTEN and the lease: never in a queue behind other work. */
   connectDirectly(): Promise<Client>;

@@ -1,4 +1,4 @@
-import { Pool } from "pg";
+import type { Pool } from "pg";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { createDatabase, type TestDatabase } from "../../../../test/support/database.ts";
 import { systemClock } from "../clock.ts";
@@ -11,10 +11,14 @@ import type { KeyKind } from "../partners/partner.ts";
 import { PartnerRegistry } from "../partners/registry.ts";
 import { SealBudget, sealsReserved } from "../partners/seal-budget.ts";
 import { defaultSettings, type PartnerInput } from "../partners/settings.ts";
+import { type Database, openDatabase } from "./database.ts";
 import { PostgresPartners } from "./partners.ts";
+import { type CarriedOut, watchPlans } from "./plans.fixture.ts";
 import { PostgresTerminals } from "./terminals.ts";
 
 let database: TestDatabase;
+let connections: Database;
+let ofEngine: CarriedOut[];
 let pool: Pool;
 let partners: PostgresPartners;
 const masterKey = MasterKey.generate();
@@ -26,12 +30,14 @@ const input: PartnerInput = {
 
 beforeAll(async () => {
   database = await createDatabase();
-  pool = new Pool({ connectionString: database.url, max: 4 });
-  partners = new PostgresPartners(pool);
+  connections = openDatabase(database.url, { connectionsMax: 12, onIdleError: () => undefined });
+  ofEngine = watchPlans(connections.engine);
+  pool = connections.pool;
+  partners = new PostgresPartners(connections);
 });
 
 afterAll(async () => {
-  await pool.end();
+  await connections.close();
   await database.drop();
 });
 
@@ -48,7 +54,7 @@ function service() {
   onTestFinished(() => directory.stop());
   const registry = new PartnerRegistry({
     partners,
-    terminals: new PostgresTerminals(pool),
+    terminals: new PostgresTerminals(connections),
     masterKey,
     defaults: defaultSettings,
     cardNumberProblem,
@@ -407,5 +413,48 @@ describe("the database", () => {
     for (let i = 0; i < 10; i += 1) await refusalOf(registry.change(partner.id, { name: "" }));
     expect(pool.waitingCount).toBe(0);
     expect(pool.idleCount).toBe(pool.totalCount);
+  });
+});
+
+describe("what the engine needs of partners", () => {
+  test("does not wait for connections for people, though all of them are held", async () => {
+    const { registry, directory } = service();
+    const { partner, secrets } = await registry.register(input);
+    await registry.putTerminal(partner.id, "T1", { mid: "M1", deviceId: "4111111111111111" });
+    const held = await Promise.all(Array.from({ length: pool.options.max }, () => pool.connect()));
+    onTestFinished(() => held.forEach((client) => void client.release()));
+    const found = await directory.findByApiKey(secrets.apiKey);
+    expect(found?.id).toBe(partner.id);
+    await new SealBudget(partners, () => undefined).take(partner.id, found?.keys.encryption.id ?? "");
+    expect(await new PostgresTerminals(connections).isRegisteredDevice(partner.id, "4111111111111111")).toBe(true);
+  }, 2_000);
+
+  test("is found along the keys, however many partners there are", async () => {
+    const { registry, directory } = service();
+    const { partner, secrets } = await registry.register(input);
+    const others = 2_000;
+    const owners = "INSERT INTO partners (id, state, settings) SELECT id, 'active', '{}' FROM others RETURNING id";
+    await pool.query(
+      `WITH others AS (SELECT gen_random_uuid() AS id FROM generate_series(1, $1)), owners AS (${owners})
+       INSERT INTO partner_keys (partner_id, id, kind, material)
+       SELECT o.id, gen_random_uuid(), kind, uuid_send(gen_random_uuid()) FROM others o,
+         unnest('{apiKey,encryptionKey,signingKey,webhookSecret}'::text[]) AS kind`,
+      [others],
+    );
+    onTestFinished(async () => {
+      await pool.query("DELETE FROM partner_keys k USING partners p WHERE p.id = k.partner_id AND p.settings = '{}'");
+      await pool.query("DELETE FROM partners WHERE settings = '{}'");
+    });
+    ofEngine.length = 0;
+    const found = await directory.findByApiKey(secrets.apiKey);
+    await new SealBudget(partners, () => undefined).take(partner.id, found?.keys.encryption.id ?? "");
+    expect(ofEngine.map(({ along }) => along.join(", "))).toEqual([
+      "partner_keys_api_key × 1",
+      "partners_pkey × 1, partner_keys_pkey × 1",
+      "partners_pkey × 1, partner_keys_pkey × 1, partner_keys_pkey × 1",
+      "partner_keys_pkey × 1",
+    ]);
+    // Of the one partner: its row and its four keys, twice where both the keys and what tells of changes are read.
+    expect(Math.max(...ofEngine.map(({ rowsTouched }) => rowsTouched))).toBe(9);
   });
 });

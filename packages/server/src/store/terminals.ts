@@ -5,6 +5,11 @@ import type { Terminal } from "../partners/terminal.ts";
 
 const shown = "tid, mid, merchant_id, merchant_name, merchant_address, device_id, app_name";
 
+const registeredDevice = {
+  name: "registered_device",
+  text: "SELECT FROM terminals WHERE partner_id = $1 AND device_id = $2 LIMIT 1",
+};
+
 interface TerminalRow {
   readonly tid: string;
   readonly mid: string;
@@ -17,10 +22,12 @@ interface TerminalRow {
 
 /** Terminals in PostgreSQL, as far as they are registered; their numbers are given with each command. */
 export class PostgresTerminals implements TerminalStore {
+  readonly #engine: Pool;
   readonly #pool: Pool;
 
-  constructor(pool: Pool) {
-    this.#pool = pool;
+  constructor(pools: { readonly engine: Pool; readonly pool: Pool }) {
+    this.#engine = pools.engine;
+    this.#pool = pools.pool;
   }
 
   async put(partnerId: PartnerId, terminal: Terminal): Promise<Terminal> {
@@ -45,10 +52,7 @@ export class PostgresTerminals implements TerminalStore {
   }
 
   async isRegisteredDevice(partnerId: PartnerId, deviceId: string): Promise<boolean> {
-    const { rows } = await this.#pool.query("SELECT FROM terminals WHERE partner_id = $1 AND device_id = $2 LIMIT 1", [
-      partnerId,
-      deviceId,
-    ]);
+    const { rows } = await this.#engine.query(registeredDevice, [partnerId, deviceId]);
     return rows.length > 0;
   }
 
