@@ -25,6 +25,19 @@ const socketCodes = new Set([
   "ENOTFOUND",
 ]);
 
+// The driver's own words, which carry no code. One that falls silent is read from until its time is over.
+const driverWords = new RegExp(
+  [
+    "connection (terminated|ended)",
+    "timeout exceeded when trying to connect",
+    "timeout expired",
+    "query read timeout",
+    "not queryable",
+    "client was closed",
+  ].join("|"),
+  "i",
+);
+
 export function troubleOf(error: unknown): Trouble {
   if (error instanceof DatabaseError && error.code !== undefined) {
     if (conflicts.has(error.code)) return "conflict";
@@ -35,13 +48,5 @@ export function troubleOf(error: unknown): Trouble {
   }
   if (!(error instanceof Error)) return "bug";
   if (socketCodes.has((error as NodeJS.ErrnoException).code ?? "")) return "connection";
-  // The driver's own words, which carry no code.
-  if (
-    /connection (terminated|ended)|timeout exceeded when trying to connect|not queryable|client was closed/i.test(
-      error.message,
-    )
-  ) {
-    return "connection";
-  }
-  return "bug";
+  return driverWords.test(error.message) ? "connection" : "bug";
 }

@@ -1,0 +1,97 @@
+import { once } from "node:events";
+import { type AddressInfo, connect, createServer, type Server } from "node:net";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { reportedSale, sale } from "../support/commands.ts";
+import { createDatabase, type TestDatabase } from "../support/database.ts";
+import { eventually, startTestService, type TestPartner, type TestService } from "../support/service.ts";
+
+/** A statement and what marks the one call of it: its connection falls silent before the answer. */
+interface Fault {
+  readonly statement: string;
+  readonly marker: string;
+}
+
+const faults: Fault[] = [];
+let silenced = 0;
+let database: TestDatabase;
+let proxy: Server;
+let service: TestService;
+let partner: TestPartner;
+
+/** PostgreSQL, by TCP; what it answers to a fault's call, and all that follows on that connection, is swallowed. */
+function startProxy(socket: string): Server {
+  return createServer((client) => {
+    const server = connect(socket);
+    let isSilent = false;
+    client.on("data", (sent) => {
+      const at = faults.findIndex(({ statement, marker }) => sent.includes(statement) && sent.includes(marker));
+      if (at !== -1) {
+        faults.splice(at, 1);
+        silenced += 1;
+        isSilent = true;
+      }
+      server.write(sent);
+    });
+    server.on("data", (answered) => {
+      if (!isSilent) client.write(answered);
+    });
+    for (const [one, other] of [
+      [client, server],
+      [server, client],
+    ] as const) {
+      one.on("close", () => other.destroy());
+      one.on("error", () => undefined);
+    }
+  });
+}
+
+beforeAll(async () => {
+  database = await createDatabase();
+  const at = new URL(database.url.replace("@/", "@local/"));
+  const { searchParams } = at;
+  proxy = startProxy(`${searchParams.get("host")}/.s.PGSQL.${searchParams.get("port") ?? "5432"}`);
+  proxy.listen(0, "127.0.0.1");
+  await once(proxy, "listening");
+  const { port } = proxy.address() as AddressInfo;
+  const url = `postgres://${at.username}@127.0.0.1:${port}${at.pathname}`;
+  service = await startTestService({ database: { url, drop: () => database.drop() } });
+  partner = await service.register();
+});
+afterAll(async () => {
+  await service.stop();
+  proxy.close();
+  await database.drop();
+});
+
+describe.concurrent("a connection that falls silent", { timeout: 60_000 }, () => {
+  test("costs nobody a report: refused as unavailable, it is a duplicate when it is repeated", async () => {
+    const externalId = "silent-report-1";
+    faults.push({ statement: "insert_whole_reports", marker: externalId });
+    const completion = reportedSale(partner.id, { externalId });
+    const report = () => service.operator("POST", "/operator/v1/completions", { completions: [completion] });
+    expect(await report()).toMatchObject({ status: 503, body: { code: "unavailable" } });
+    expect((await report()).body).toMatchObject({ results: [{ externalId, result: "duplicate" }] });
+  });
+
+  test("costs nobody a command's INIT: refused as unavailable, it is processed when it is repeated", async () => {
+    const command = sale({ merchantTransId: "silent-init-1", tid: "T0000001" });
+    faults.push({ statement: "begin", marker: "silent-init-1" });
+    expect(await partner.run(command)).toMatchObject({ status: 503, body: { code: "unavailable" } });
+    expect(await partner.run(command)).toMatchObject({ status: 200, body: { status: "SUCCESS" } });
+  });
+
+  test("costs nobody a result: the Sale is answered, late", async () => {
+    // Not in one batch with the INIT that is lost.
+    const isInitLost = async () => (faults.some(({ statement }) => statement === "begin") ? undefined : true);
+    await eventually("the INIT beside it to be lost", isInitLost);
+    faults.push({ statement: "complete_whole", marker: "silent-result-1" });
+    const answered = await partner.run(sale({ merchantTransId: "silent-result-1", tid: "T0000002" }));
+    expect(answered).toMatchObject({ status: 200, body: { status: "SUCCESS" } });
+  });
+});
+
+test("and of each of them one IPN came", { timeout: 30_000 }, async () => {
+  expect(silenced).toBe(3);
+  const came = await partner.server.next(3);
+  expect(new Set(came.map(({ received }) => received?.ipn.id)).size).toBe(3);
+});
