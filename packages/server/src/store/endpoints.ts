@@ -110,7 +110,7 @@ export class PostgresEndpoints implements EndpointStore {
   }
 
   async livingInstances(): Promise<number> {
-    const { rows } = await this.#pool.query<{ living: number }>(livingInstances);
+    const { rows } = await this.#engine.query<{ living: number }>(livingInstances);
     return rows[0]?.living ?? 1;
   }
 
