@@ -266,7 +266,7 @@ export class Dispatcher {
     if (isLimited) this.#claims.wakeForToken(partnerId);
     // Taken by what was handed over since the claim was sent. Not at once again: it might have no place again.
     const pauseMs = isLimited ? this.#claims.tokenPauseMs(partnerId) : noPlacePauseMs;
-    this.#keep(this.#giveBack(claimed, instance, pauseMs).then(() => this.#strays.leave(claimed)));
+    this.#keep(this.#giveUp(claimed, instance, pauseMs));
   }
 
   /** It is written: from its seat to a place, or to wait for one. */
@@ -293,11 +293,14 @@ export class Dispatcher {
   /** It goes on as a row that is due: any instance may have a place for it. */
   #leaveRoom({ claimed, instance }: Waiting): void {
     this.#claims.addBacklog(claimed.partnerId);
-    const given = this.#giveBack(claimed, instance, 0).then(() => {
-      this.#strays.leave(claimed);
-      this.wake();
-    });
-    this.#keep(given);
+    this.#keep(this.#giveUp(claimed, instance, 0).then(() => this.wake()));
+  }
+
+  /** It had no place. */
+  async #giveUp(claimed: Claimed, instance: Instance, delayMs: number): Promise<void> {
+    await this.#giveBack(claimed, instance, delayMs);
+    this.#strays.leave(claimed);
+    await this.#passProbeOn(claimed, delayMs);
   }
 
   async #run(claimed: Claimed, instance: Instance, place: Place): Promise<void> {
@@ -324,7 +327,8 @@ export class Dispatcher {
     // Paused since it was taken, or not to be had now: kept, and not sent.
     if (partner?.state !== "active") {
       this.admission.unsent(place);
-      return this.#giveBack(claimed, instance, partner === undefined ? retryLookupMs : 0);
+      await this.#giveBack(claimed, instance, partner === undefined ? retryLookupMs : 0);
+      return this.#passProbeOn(claimed);
     }
     const url = callbackUrlOf(claimed, partner);
     const blocked = this.endpoints.blocked(partner.id, url);
@@ -341,14 +345,14 @@ export class Dispatcher {
       this.#claims.addBacklog(partner.id);
       this.#claims.wakeForToken(partner.id);
       await this.#giveBack(claimed, instance, this.#claims.tokenPauseMs(partner.id));
-      return this.#passProbeOn(claimed, url);
+      return this.#passProbeOn(claimed);
     }
     const attempted = await this.#parts.attempt(claimed, partner);
     if ("putOffMs" in attempted) {
       this.admission.unsent(place);
       givePlace();
       await this.#giveBack(claimed, instance, attempted.putOffMs);
-      return this.#passProbeOn(claimed, url);
+      return this.#passProbeOn(claimed);
     }
     const { attempt, next, retryAfterMs = null } = attempted;
     const { partnerId, isProbe } = claimed;
@@ -375,15 +379,24 @@ export class Dispatcher {
     const { partnerId, id, claimNo } = claimed;
     const taken = { partnerId, id, claimNo, ...(ofItsOwn && { queue: urlQueue(url) }) };
     await this.#giveBack(taken, instance, blockedPauseMs);
-    await this.#passProbeOn(claimed, url);
+    await this.#passProbeOn(claimed);
   }
 
-  /** The one delivery that was to try an open endpoint again did not: another may. */
-  async #passProbeOn({ partnerId, isProbe }: Claimed, url: string | null): Promise<void> {
-    if (!isProbe || url === null) return;
-    await this.#parts.endpoints
-      .releaseProbe({ partnerId, queue: originQueue(url) })
-      .catch(this.#warn("a probe could not be passed on"));
+  /**
+   * The one delivery that was to try an open endpoint again did not: another may.
+   *
+   * @param delayMs until then
+   */
+  async #passProbeOn(claimed: Claimed, delayMs = 0): Promise<void> {
+    if (!claimed.isProbe) return;
+    const { partnerId } = claimed;
+    try {
+      const partner = await this.#parts.directory.find(partnerId);
+      const url = partner && callbackUrlOf(claimed, partner);
+      if (url) await this.#parts.endpoints.releaseProbe({ partnerId, queue: originQueue(url) }, delayMs);
+    } catch (error) {
+      this.#warn("a probe could not be passed on")(error);
+    }
   }
 
   #giveBack({ partnerId, id, claimNo, queue }: Taken, instance: Instance, delayMs: number): Promise<void> {

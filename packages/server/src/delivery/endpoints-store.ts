@@ -61,8 +61,8 @@ export interface EndpointStore {
   search(search: EndpointSearch): Promise<readonly StoredEndpoint[]>;
   /** Closes it by hand, with its event. Undefined when there is none; one that is closed stays as it is. */
   close(id: EndpointId, partnerId: PartnerId | undefined): Promise<StoredEndpoint | undefined>;
-  /** Another delivery may be the probe at once: the one that was to be it cannot leave. */
-  releaseProbe(key: EndpointKey): Promise<void>;
+  /** Another delivery may be the probe after `delayMs`: the one that was to be it cannot leave. */
+  releaseProbe(key: EndpointKey, delayMs: number): Promise<void>;
   /** Parks what waits for endpoints that are open or gone, and whose schedule is over. Resolves to how many. */
   parkOverdue(lengths: readonly ScheduleLength[], rowsMax: number): Promise<number>;
   /** Instances whose lease stands. */

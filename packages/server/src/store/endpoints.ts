@@ -25,7 +25,7 @@ const troubled = {
 const releaseProbe = {
   name: "release_probe",
   text: `
-    UPDATE endpoints SET probe_at = now(), probes = greatest(probes - 1, 0)
+    UPDATE endpoints SET probe_at = now() + $3 * interval '1 millisecond', probes = greatest(probes - 1, 0)
     WHERE partner_id = $1 AND queue = $2 AND state = 'open'`,
 };
 
@@ -101,8 +101,8 @@ export class PostgresEndpoints implements EndpointStore {
     }
   }
 
-  async releaseProbe({ partnerId, queue }: EndpointKey): Promise<void> {
-    await this.#engine.query({ ...releaseProbe, values: [partnerId, queue] });
+  async releaseProbe({ partnerId, queue }: EndpointKey, delayMs: number): Promise<void> {
+    await this.#engine.query({ ...releaseProbe, values: [partnerId, queue, delayMs] });
   }
 
   parkOverdue(lengths: readonly ScheduleLength[], rowsMax: number): Promise<number> {
