@@ -136,3 +136,15 @@ test("what is no probe releases none", async () => {
   expect(givenBack).toHaveLength(1);
   expect(released).toEqual([]);
 });
+
+test("a row whose refused write comes to stand under the lease after it was disowned is made due", async () => {
+  await start();
+  const { partnerId, id, claimNo } = claimedOf(newId<"partner">());
+  const taken = { partnerId, id, claimNo };
+  dispatcher.disown(taken);
+  await vi.advanceTimersByTimeAsync(2_000);
+  expect(givenBack).toEqual([{ ids: [id], delayMs: 0 }]);
+  held = [taken];
+  await vi.advanceTimersByTimeAsync(10_000);
+  expect(givenBack.slice(1)).toContainEqual({ ids: [id], delayMs: 0 });
+});

@@ -180,6 +180,8 @@ export class Dispatcher {
   /** Rows that may stand under our lease although their write was refused: given back when the database answers. */
   disown(taken: Taken): void {
     this.#disowned.push(taken);
+    // It may come to stand there even after that.
+    this.#strays.doubt();
   }
 
   /** An endpoint was opened or closed, here or elsewhere. */
