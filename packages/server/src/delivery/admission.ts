@@ -59,7 +59,6 @@ export class Admission {
   #othersBelow = 0;
   /** Of what is limited. A place or a seat without one took none, and gives none back. */
   readonly #tokens = new Map<Seat | Place, Token>();
-  readonly #hasRoom = (id: PartnerId) => this.slots.room(id, this.#maxInFlight(id)) > 0;
 
   constructor(parts: AdmissionParts) {
     this.#parts = parts;
@@ -124,13 +123,17 @@ export class Admission {
   /**
    * Whose turn it is now that a place of the partner is free; its seat is given up. To be asked until it has no more,
    * so that nobody waits who has room.
+   *
+   * @param lacking partners that have room, and lack something else: it is not theirs
    */
-  next(partnerId: PartnerId): Waiting | undefined {
+  next(partnerId: PartnerId, lacking: readonly PartnerId[] = []): Waiting | undefined {
+    const hasRoom = (id: PartnerId) => !lacking.includes(id) && this.slots.room(id, this.#maxInFlight(id)) > 0;
     if (this.slots.taken >= this.#othersBelow) {
-      return this.#hasRoom(partnerId) ? this.waitingRoom.nextOf(partnerId) : undefined;
+      return hasRoom(partnerId) ? this.waitingRoom.nextOf(partnerId) : undefined;
     }
-    const waiting = this.waitingRoom.next(this.#hasRoom);
-    if (waiting === undefined) this.#othersBelow = 0;
+    const waiting = this.waitingRoom.next(hasRoom);
+    // Those that lack something may have it when the next place is given back.
+    if (waiting === undefined && lacking.length === 0) this.#othersBelow = 0;
     return waiting;
   }
 

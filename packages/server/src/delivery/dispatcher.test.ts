@@ -110,6 +110,11 @@ async function claim(...rows: Claimed[]): Promise<void> {
   await vi.advanceTimersByTimeAsync(50);
 }
 
+function handOver(written: Claimed): void {
+  const handoff = dispatcher.reserve(written.partnerId, written.content.length, null) ?? expect.unreachable();
+  handoff.send(written);
+}
+
 test("a probe that finds no place is due again with its row, for any delivery to that endpoint", async () => {
   await start({ bytesInFlightMax: 4 });
   const large = claimedOf(newId<"partner">(), { content: "{  }" });
@@ -135,6 +140,21 @@ test("what is no probe releases none", async () => {
   await claim(claimedOf(newId<"partner">(), { content: "{  }" }), claimedOf(newId<"partner">()));
   expect(givenBack).toHaveLength(1);
   expect(released).toEqual([]);
+});
+
+test("a place given back goes to a partner that has a token, behind one that has none", async () => {
+  await start();
+  const [limited, unlimited] = [claimedOf(newId<"partner">()), claimedOf(newId<"partner">())];
+  partners.set(limited.partnerId, { settings: { ...partnerOf(limited.partnerId).settings, maxPerSecond: 1 } });
+  await claim(claimedOf(newId<"partner">()), claimedOf(newId<"partner">()));
+  handOver(limited);
+  handOver(unlimited);
+  dispatcher.admission.rates.take(limited.partnerId, 1);
+  expect(posted).toHaveLength(2);
+  answers[0]?.();
+  await vi.advanceTimersByTimeAsync(1);
+  expect(posted[2]).toEqual(unlimited);
+  expect(givenBack).toEqual([{ ids: [limited.id], delayMs: 0 }]);
 });
 
 test("a row whose refused write comes to stand under the lease after it was disowned is made due", async () => {

@@ -59,6 +59,8 @@ const retryLookupMs = 1_000;
 const blockedPauseMs = 1_000;
 /** Until what had no place after all is looked at again. */
 const noPlacePauseMs = 250;
+/** So many partners that have no token, or no bytes, are passed over for those that have. */
+const lackingMax = 3;
 /** What had no place for so long is due for any instance. */
 const waitMaxMs = 2_000;
 
@@ -279,16 +281,18 @@ export class Dispatcher {
   }
 
   #sendNext(partnerId: PartnerId): void {
-    for (;;) {
-      const waiting = this.#stopping ? undefined : this.admission.next(partnerId);
+    const lacking: PartnerId[] = [];
+    // What one lacks, a token or bytes, others might lack too: a few are enough until another place is given back.
+    while (lacking.length < lackingMax) {
+      const waiting = this.#stopping ? undefined : this.admission.next(partnerId, lacking);
       if (waiting === undefined) return;
-      const place = this.admission.place(waiting.seat.partnerId, waiting.seat.bytes);
-      // What it lacks, a token or bytes, the next might lack too: one is enough until another place is given back.
-      if (place === undefined) {
+      const { claimed, instance, seat } = waiting;
+      const place = this.admission.place(seat.partnerId, seat.bytes);
+      if (place !== undefined) void this.#run(claimed, instance, place);
+      else {
+        lacking.push(seat.partnerId);
         this.#leaveRoom(waiting);
-        return;
       }
-      void this.#run(waiting.claimed, waiting.instance, place);
     }
   }
 
