@@ -11,7 +11,7 @@ import { floorOf, type Queue, type Queues, walkQueues } from "./deliveries-queue
 // gives none. Endpoints are locked without waiting: one instance alone has the probe. Of a share, what must wait for
 // others is put off for a moment, so that it never hides what may leave: "blocked" itself is never stored, because a
 // delete that unblocks cannot see a successor that is not committed yet. What has a URL of its own that is gone is set
-// aside into that URL's queue.
+// aside into that URL's queue. What is larger than the bytes that are free is passed by, until nothing is in flight.
 function claimDue(name: string, queue: string) {
   const text = `
     WITH RECURSIVE ${queue},
@@ -67,8 +67,9 @@ function claimDue(name: string, queue: string) {
     chosen AS MATERIALIZED (
       SELECT c.* FROM (
         SELECT m.*, sum(m.bytes) OVER (ORDER BY m.nth) AS bytes_so_far, row_number() OVER (ORDER BY m.nth) AS nth_chosen
-        FROM may_leave m WHERE m.endpoint_id IS NULL OR m.nth_of_endpoint = 1) AS c
-      WHERE c.bytes_so_far <= $10::bigint OR c.nth_chosen = 1 AND $11),
+        FROM may_leave m
+        WHERE (m.endpoint_id IS NULL OR m.nth_of_endpoint = 1) AND (m.bytes <= $10::bigint OR $11)) AS c
+      WHERE c.bytes_so_far <= $10 OR c.nth_chosen = 1 AND $11),
     probes AS (
       UPDATE endpoints e SET probe_at = now() + $7 * interval '1 millisecond', probes = e.probes + 1
       FROM chosen c WHERE c.endpoint_id IS NOT NULL AND e.partner_id = c.partner_id AND e.id = c.endpoint_id),

@@ -58,6 +58,10 @@ async function claimOne(by = instance): Promise<Claimed> {
   return claimed;
 }
 
+async function pendingBytes(): Promise<{ id: string; bytes: number }[]> {
+  return (await connections.pool.query<{ id: string; bytes: number }>("SELECT id, bytes FROM pending")).rows;
+}
+
 function outcome(claimed: Claimed, next: Outcome["next"], by = instance): Outcome {
   const { id, claimNo } = claimed;
   return {
@@ -146,6 +150,28 @@ test("an answer that is bytes, not text, is kept as it is", async () => {
   });
   const { rows } = await connections.pool.query("SELECT answer FROM attempts WHERE id = $1", [claimed.id]);
   expect(rows).toEqual([{ answer }]);
+});
+
+test("a row that is larger than the bytes that are free does not keep smaller ones behind it back", async () => {
+  await report(3);
+  await connections.pool.query("UPDATE pending SET bytes = 20");
+  await connections.pool.query(`UPDATE pending SET bytes = 90, due_at = due_at - interval '1 second'
+    WHERE id = (SELECT min(id::text)::uuid FROM pending)`);
+  const [large, ...small] = (await pendingBytes()).sort((a, b) => b.bytes - a.bytes);
+  const claim = (bytesMax: number, oversizeAllowed: boolean) =>
+    deliveries.claim(instance, { ...limits, bytesMax, oversizeAllowed });
+  const idsOf = (rows: readonly { readonly id: string }[]) => rows.map(({ id }) => id).sort();
+  expect(idsOf(await claim(50, false))).toEqual(idsOf(small));
+  expect(await claim(50, false)).toEqual([]);
+  expect(idsOf(await claim(50, true))).toEqual([large?.id]);
+});
+
+test("a row that is larger than all bytes goes alone", async () => {
+  await report(3);
+  await connections.pool.query("UPDATE pending SET bytes = 20");
+  await connections.pool.query(`UPDATE pending SET bytes = 90, due_at = due_at - interval '1 second'
+    WHERE id = (SELECT min(id::text)::uuid FROM pending)`);
+  expect(await deliveries.claim(instance, { ...limits, bytesMax: 50, oversizeAllowed: true })).toHaveLength(1);
 });
 
 test("a parked notification is kept with its reason, and no longer claimed", async () => {
