@@ -12,8 +12,8 @@ afterEach(() => void vi.useRealTimers());
 
 const partnerId = newId<"partner">();
 
-async function started() {
-  const settings = { maxInFlight: 2, maxPerSecond: null };
+async function started(maxInFlight = 2) {
+  const settings = { maxInFlight, maxPerSecond: null };
   const admission = new Admission({
     directory: { peek: (id) => ({ id, settings }) as unknown as Partner },
     slotsMax: 512,
@@ -35,7 +35,10 @@ async function started() {
     log: pino({ level: "silent" }),
     probeLeaseMs: 1_000,
     unrecordedFree: () => 1_000,
-    onClaimed: (claimed) => taken.push(claimed),
+    onClaimed: (claimed) => {
+      admission.place(claimed.partnerId, claimed.content.length);
+      taken.push(claimed);
+    },
     onRefused: () => expect.unreachable(),
   });
   claims.start();
@@ -59,6 +62,15 @@ test("a partner without room is not claimed for until it gives a place back, and
   // One that has room, and one ahead.
   expect(taken).toHaveLength(2);
   expect(claims.hasBacklogOf(partnerId)).toBe(true);
+});
+
+test("a partner that gave its whole share, and has room for more, is claimed for again at once", async () => {
+  const { claims, asked, taken, due } = await started(100);
+  due.push(...Array.from({ length: 90 }, () => claimedOf(partnerId)));
+  claims.wakeFor(partnerId);
+  await vi.advanceTimersByTimeAsync(100);
+  expect(taken).toHaveLength(90);
+  expect(asked).toHaveLength(3);
 });
 
 test("a partner that brought less than its share has no backlog any more", async () => {

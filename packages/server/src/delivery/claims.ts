@@ -150,23 +150,34 @@ export class Claims {
       this.#more = claimed.length === rowsMax;
       // Then something large may have been left behind.
       this.#lacksBytes = claimed.reduce((sum, { content }) => sum + content.length, 0) * 2 > bytesFree;
-      this.#noteBacklog(claimed, allowance);
+      const full = this.#noteBacklog(claimed, allowance);
       for (const one of claimed) this.#parts.onClaimed(one, instance);
+      // A partner may have room for more than one share.
+      if (full.some((partnerId) => this.#mayClaim(partnerId))) this.#again = true;
     } catch (error) {
       log.warn({ err: error }, "could not claim what is due");
       this.#parts.onRefused();
     }
   }
 
-  /** A partner that gave less than its share has nothing more that is due. */
-  #noteBacklog(claimed: readonly Claimed[], { without, rowsPerPartnerMax, rowsMaxOf }: Allowance): void {
+  /**
+   * A partner that gave less than its share has nothing more that is due.
+   *
+   * @returns those that gave their share
+   */
+  #noteBacklog(
+    claimed: readonly Claimed[],
+    { without, rowsPerPartnerMax, rowsMaxOf }: Allowance,
+  ): readonly PartnerId[] {
     if (!this.#more) {
       for (const partnerId of this.#backlog) if (!without.has(partnerId)) this.#backlog.delete(partnerId);
     }
     const counts = new Map<PartnerId, number>();
     for (const { partnerId } of claimed) counts.set(partnerId, (counts.get(partnerId) ?? 0) + 1);
-    for (const [partnerId, count] of counts) {
-      if (count >= (rowsMaxOf.get(partnerId) ?? rowsPerPartnerMax)) this.#backlog.add(partnerId);
-    }
+    const full = [...counts.keys()].filter(
+      (partnerId) => (counts.get(partnerId) ?? 0) >= (rowsMaxOf.get(partnerId) ?? rowsPerPartnerMax),
+    );
+    for (const partnerId of full) this.#backlog.add(partnerId);
+    return full;
   }
 }
