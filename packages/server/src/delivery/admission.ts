@@ -60,6 +60,8 @@ export class Admission {
   /** Of what is limited. A place or a seat without one took none, and gives none back. */
   readonly #tokens = new Map<Seat | Place, Token>();
 
+  readonly #hasRoom = (id: PartnerId) => this.slots.room(id, this.#maxInFlight(id)) > 0;
+
   constructor(parts: AdmissionParts) {
     this.#parts = parts;
     this.slots = new Slots({ slotsMax: parts.slotsMax, bytesMax: parts.bytesInFlightMax }, parts.nowMs);
@@ -127,7 +129,9 @@ export class Admission {
    * @param lacking partners that have room, and lack something else: it is not theirs
    */
   next(partnerId: PartnerId, lacking: readonly PartnerId[] = []): Waiting | undefined {
-    const hasRoom = (id: PartnerId) => !lacking.includes(id) && this.slots.room(id, this.#maxInFlight(id)) > 0;
+    // Asked at every place that is given back: where nobody lacks anything, nothing is made for it.
+    const hasRoom =
+      lacking.length === 0 ? this.#hasRoom : (id: PartnerId) => !lacking.includes(id) && this.#hasRoom(id);
     if (this.slots.taken >= this.#othersBelow) {
       return hasRoom(partnerId) ? this.waitingRoom.nextOf(partnerId) : undefined;
     }
