@@ -1,8 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { deduplicate, type OnceIpn } from "../deduplicate.ts";
+import { Misused } from "../misused.ts";
 import type { ReceivedIpn } from "../receiver.ts";
 import { sampleIpn } from "../testing.ts";
-import type { SeenStore } from "./store.ts";
+import type { SeenStore, SqlStore } from "./store.ts";
 
 /** How a store is put to the test. */
 export interface StoreUnderTest<Tx> {
@@ -177,4 +178,30 @@ export function storeConformance<Tx>(subject: StoreUnderTest<Tx>): void {
       expect(runs).toBe(1);
     });
   }
+}
+
+/**
+ * What every store with a table promises, as a test.
+ *
+ * @param open one whose table is called `missing`, and is
+ * @param fails asks the database for a table of yours, `nowhere`, that is not there
+ */
+export function tableConformance<Tx>(open: () => SqlStore<Tx>, fails: (tx: Tx) => unknown): void {
+  it("says that its table is missing, and what makes it; what your function misses is left as it is", async () => {
+    const store = open();
+    const { received } = sampleIpn();
+    for (const fail of [() => deduplicate(store)(() => undefined)(received), () => store.forget()]) {
+      const error = await (fail() as Promise<unknown>).catch((one: unknown) => one);
+      expect(error).toBeInstanceOf(Misused);
+      expect(error).toMatchObject({
+        message: expect.stringMatching(/^The table missing is not in this database\. Call the store's createTable\(\)/),
+        cause: { message: expect.stringContaining("missing") },
+      });
+    }
+    await store.createTable();
+    const failing = deduplicate(store)((_, tx) => fails(tx));
+    await expect(failing(received)).rejects.toThrow(/nowhere/);
+    await expect(failing(received)).rejects.not.toThrow(Misused);
+    expect(await deduplicate(store)(() => undefined)(received)).toBe("processed");
+  });
 }

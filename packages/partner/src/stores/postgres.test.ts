@@ -4,7 +4,7 @@ import { createDatabase, type TestDatabase } from "../../../../test/support/data
 import { deduplicate } from "../deduplicate.ts";
 import { Misused } from "../misused.ts";
 import { sampleIpn } from "../testing.ts";
-import { storeConformance } from "./conformance.ts";
+import { storeConformance, tableConformance } from "./conformance.ts";
 import { postgresStore } from "./postgres.ts";
 
 let database: TestDatabase;
@@ -79,24 +79,10 @@ describe("in PostgreSQL", () => {
     await expect(store.forget(3)).rejects.toThrow(Misused);
   });
 
-  it("says that its table is missing, and what makes it; what your function misses is left as it is", async () => {
-    const pool = newPool();
-    const store = postgresStore(pool, { table: "missing" });
-    const { received } = sampleIpn();
-    for (const fail of [() => deduplicate(store)(() => undefined)(received), () => store.forget()]) {
-      const error = await (fail() as Promise<unknown>).catch((one: unknown) => one);
-      expect(error).toBeInstanceOf(Misused);
-      expect(error).toMatchObject({
-        message: expect.stringMatching(/^The table missing is not in this database\. Call the store's createTable\(\)/),
-        cause: { message: expect.stringContaining("missing") },
-      });
-    }
-    await store.createTable();
-    const failing = deduplicate(store)((_, tx) => tx.query("SELECT 1 FROM nowhere"));
-    await expect(failing(received)).rejects.toThrow(/nowhere/);
-    await expect(failing(received)).rejects.not.toThrow(Misused);
-    expect(await deduplicate(store)(() => undefined)(received)).toBe("processed");
-  });
+  tableConformance<PoolClient>(
+    () => postgresStore(newPool(), { table: "missing" }),
+    (tx) => tx.query("SELECT 1 FROM nowhere"),
+  );
 
   it.each(["Robert'); DROP TABLE x", "a.b.c", "UPPER", ""])("refuses the table name %j", (table) => {
     expect(() => postgresStore(newPool(), { table })).toThrow(Misused);

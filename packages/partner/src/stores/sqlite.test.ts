@@ -8,7 +8,7 @@ import { afterAll, describe, expect, expectTypeOf, it } from "vitest";
 import { deduplicate } from "../deduplicate.ts";
 import { Misused } from "../misused.ts";
 import { sampleIpn } from "../testing.ts";
-import { storeConformance } from "./conformance.ts";
+import { storeConformance, tableConformance } from "./conformance.ts";
 import { sqliteStore } from "./sqlite.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "paybell-sqlite-"));
@@ -84,22 +84,8 @@ describe("in SQLite", () => {
     await expect(store.forget(0)).rejects.toThrow(Misused);
   });
 
-  it("says that its table is missing, and what makes it; what your function misses is left as it is", async () => {
-    const database = open(":memory:");
-    const store = sqliteStore(database, { table: "missing" });
-    const { received } = sampleIpn();
-    for (const fail of [() => deduplicate(store)(() => undefined)(received), () => store.forget()]) {
-      const error = await (fail() as Promise<unknown>).catch((one: unknown) => one);
-      expect(error).toBeInstanceOf(Misused);
-      expect(error).toMatchObject({
-        message: expect.stringMatching(/^The table missing is not in this database\. Call the store's createTable\(\)/),
-        cause: { message: expect.stringContaining("missing") },
-      });
-    }
-    await store.createTable();
-    const failing = deduplicate(store)((_, tx) => tx.prepare("SELECT 1 FROM nowhere"));
-    await expect(failing(received)).rejects.toThrow(/nowhere/);
-    await expect(failing(received)).rejects.not.toThrow(Misused);
-    expect(await deduplicate(store)(() => undefined)(received)).toBe("processed");
-  });
+  tableConformance<DatabaseSync>(
+    () => sqliteStore(open(":memory:"), { table: "missing" }),
+    (tx) => tx.prepare("SELECT 1 FROM nowhere"),
+  );
 });
