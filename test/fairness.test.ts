@@ -33,26 +33,33 @@ async function pile(partner: TestPartner, notificationId: string, count: number)
        ) AS copies
        WHERE n.partner_id = $1 AND n.id = $2
        RETURNING partner_id, id, chain_id)
-     INSERT INTO pending (partner_id, id, chain_id, due_at, claim_no, bytes)
-     SELECT partner_id, id, chain_id, now(), 0, 400 FROM copies`,
+     INSERT INTO pending (partner_id, id, chain_id, due_at, bytes)
+     SELECT partner_id, id, chain_id, now(), 400 FROM copies`,
     [partner.id, notificationId, count],
   );
 }
 
-async function standing(partner: TestPartner): Promise<{ pending: number; claims: number; untouched: number }> {
+async function standing(partner: TestPartner): Promise<{ pending: number; untouched: number }> {
   const [row] = await sql(
-    `SELECT count(*)::integer AS pending, coalesce(sum(claim_no), 0)::integer AS claims,
-       count(*) FILTER (WHERE claim_no = 0)::integer AS untouched
+    `SELECT count(*)::integer AS pending, count(*) FILTER (WHERE attempts_made = 0)::integer AS untouched
      FROM pending WHERE partner_id = $1`,
     [partner.id],
   );
-  return row as { pending: number; claims: number; untouched: number };
+  return row as { pending: number; untouched: number };
+}
+
+/** As a person would change it: the owner of its shard reads it again. */
+async function probeNow(partner: TestPartner): Promise<void> {
+  await sql(
+    `UPDATE endpoints SET probe_at = now(), control_no = control_no + 1, updated_at = now()
+     WHERE partner_id = $1 AND state = 'open'`,
+    [partner.id],
+  );
+  await sql("SELECT pg_notify('paybell_endpoint', '')");
 }
 
 describe("a partner whose endpoint hangs", () => {
-  test("delays no other, with 20,000 waiting for it, and is not claimed again and again", {
-    timeout: 60_000,
-  }, async () => {
+  test("delays no other, with 20,000 waiting for it, which stay untouched", { timeout: 60_000 }, async () => {
     const dead = await service.register({ retry: [3_600] });
     const { body } = await dead.run(sale());
     const { id } = body["notification"] as { id: string };
@@ -75,20 +82,22 @@ describe("a partner whose endpoint hangs", () => {
     await living.server.next(101);
     const found = await standing(dead);
     expect(found.pending).toBe(backlog);
-    // Each was claimed to be sent, or held when the endpoint opened and given back: a few shares, not the backlog.
-    expect(found.claims).toBeLessThanOrEqual(posts + 4 * 32);
-    expect(found.untouched).toBeGreaterThanOrEqual(backlog - 6 * 32);
+    expect(found.untouched).toBeGreaterThanOrEqual(backlog - 2 * 32);
 
     // Healed, it has everything; most of it is taken away here to keep the test short.
     await sql(
-      `DELETE FROM pending p WHERE p.partner_id = $1 AND p.instance_id IS NULL
+      `DELETE FROM pending p WHERE p.partner_id = $1
          AND p.id > (SELECT q.id FROM pending q WHERE q.partner_id = $1 ORDER BY q.id OFFSET 1000 LIMIT 1)`,
       [dead.id],
     );
     dead.server.answersAlways(204);
+    let probedMs = 0;
     await eventually("the backlog to be drained", async () => {
       // Again and again: what still hangs puts itself, and the next probe, off when its time is over.
-      await sql("UPDATE endpoints SET probe_at = now() WHERE partner_id = $1 AND state = 'open'", [dead.id]);
+      if (performance.now() - probedMs > 1_000) {
+        probedMs = performance.now();
+        await probeNow(dead);
+      }
       await sql("UPDATE pending SET due_at = now() WHERE partner_id = $1 AND due_at > now()", [dead.id]);
       return (await standing(dead)).pending === 0 ? true : undefined;
     });
@@ -134,10 +143,10 @@ describe("partners that hang all in one instant", () => {
     const arrived = await living.server.until((all) => all.length >= 40, 2_000);
     const latenesses = arrived.map(({ received, atMs }) => atMs - (reportedAtMs.get(received?.ipn.id ?? "") ?? 0));
     expect(Math.max(...latenesses)).toBeLessThan(1_000);
-    // All of them together never had more than three quarters of the places, and what one may always have.
+    // A partner gets one more while it holds fewer than are free, so that some are always left.
     const underWay = hanging.map(({ server }) => server.deliveries.filter(({ answer }) => answer === "hang").length);
     expect(underWay.reduce((sum, count) => sum + count, 0)).toBeGreaterThan(32);
-    expect(underWay.reduce((sum, count) => sum + count, 0)).toBeLessThanOrEqual(96 + 16);
+    expect(underWay.reduce((sum, count) => sum + count, 0)).toBeLessThanOrEqual(128 - 4);
   });
 });
 
@@ -172,8 +181,5 @@ describe("maxPerSecond", () => {
     const all = await partner.server.next(40);
     const atMs = all.map((delivery) => delivery.atMs);
     expect((atMs.at(-1) ?? 0) - (atMs[0] ?? 0)).toBeGreaterThanOrEqual(((40 - perSecond) / perSecond) * 1_000 - 500);
-    const [row] = await sql("SELECT max(claim_no) AS most FROM attempts WHERE partner_id = $1", [partner.id]);
-    // Left out until it has a token, not taken and given back again and again.
-    expect(Number(row?.["most"])).toBeLessThanOrEqual(3);
   });
 });

@@ -25,6 +25,7 @@ export const LAYOUT: Readonly<Record<string, Readonly<Record<string, Allowance>>
   "server/commands": COMMON,
   "server/ipn": COMMON,
   "server/partners": COMMON,
+  "server/leases": COMMON,
   "server/acquirer": { ...COMMON, "server/commands": "type" },
   "server/ledger": {
     ...COMMON,
@@ -32,8 +33,9 @@ export const LAYOUT: Readonly<Record<string, Readonly<Record<string, Allowance>>
     "server/ipn": "any",
     "server/acquirer": "any",
     "server/partners": "any",
+    "server/leases": "type",
   },
-  "server/delivery": { ...COMMON, "server/partners": "any", "server/ipn": "any" },
+  "server/delivery": { ...COMMON, "server/partners": "any", "server/ipn": "any", "server/leases": "type" },
   "server/store": {
     ...COMMON,
     "server/ipn": "any",
@@ -41,6 +43,7 @@ export const LAYOUT: Readonly<Record<string, Readonly<Record<string, Allowance>>
     "server/acquirer": "type",
     "server/ledger": "interface",
     "server/delivery": "interface",
+    "server/leases": "interface",
     "server/partners": "interface",
   },
   "server/http": {

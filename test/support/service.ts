@@ -7,7 +7,7 @@ import { readConfig } from "../../packages/server/src/config.ts";
 import { createLog } from "../../packages/server/src/log.ts";
 import { MasterKey } from "../../packages/server/src/partners/master-key.ts";
 import type { PartnerInput } from "../../packages/server/src/partners/settings.ts";
-import { createDatabase, type TestDatabase } from "./database.ts";
+import { createDatabase, type TestDatabase, withAdmin } from "./database.ts";
 import { callbackCa, type PartnerServer, startPartnerServer } from "./receiver.ts";
 
 export const operatorToken = "operator-token-of-the-tests-0123456789";
@@ -78,6 +78,22 @@ export interface Secrets {
   readonly encryptionKey: string;
   readonly signingKey: string;
   readonly webhookSecret: string;
+}
+
+/** Two services share the partners at once, in place of eight shards a second: no test is surprised by a hand-over. */
+export async function shareShards(databaseUrl: string): Promise<void> {
+  await withAdmin(databaseUrl, async (client) => {
+    await eventually("two workers", async () => {
+      const { rows } = await client.query("SELECT FROM leases WHERE kind = 'delivery'");
+      return rows.length === 2 ? true : undefined;
+    });
+    await client.query("UPDATE shards SET lease_id = NULL WHERE shard % 2 = 1");
+    await client.query("SELECT pg_notify('paybell_shards', '')");
+    await eventually("both to own half of the shards", async () => {
+      const { rows } = await client.query("SELECT count(*) AS owned FROM shards GROUP BY lease_id");
+      return rows.length === 2 && rows.every(({ owned }) => Number(owned) === 128) ? true : undefined;
+    });
+  });
 }
 
 export function serviceClient(baseUrl: string): ServiceClient {
@@ -173,7 +189,12 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
     masterKey: new MasterKey(masterKey),
     acquirer,
     acquirerName: "simulator",
-    log: createLog("debug", { write: (line) => void lines.push(line) }),
+    log: createLog("debug", {
+      write: (line) => {
+        lines.push(line);
+        if (process.env["SHOW_LOG"]) process.stderr.write(line);
+      },
+    }),
     sandbox,
     hosts: ["127.0.0.1"],
     callbackCas: [await callbackCa()],

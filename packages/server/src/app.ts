@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { Acquirer } from "./acquirer/acquirer.ts";
-import { wireDelivery } from "./app/delivery.ts";
+import { type OnAttempt, wireDelivery } from "./app/delivery.ts";
 import { layGround } from "./app/ground.ts";
 import { health } from "./app/health.ts";
 import { maintainHistory } from "./app/history.ts";
@@ -10,17 +10,15 @@ import { observeStanding } from "./app/observation.ts";
 import { wirePartners } from "./app/partners.ts";
 import { standingOf } from "./app/standing.ts";
 import { keepUp } from "./app/upkeep.ts";
-import { systemClock } from "./clock.ts";
+import { systemClock, systemTimers } from "./clock.ts";
 import type { Config } from "./config.ts";
 import { Arrivals } from "./delivery/arrivals.ts";
-import type { Attempted } from "./delivery/dispatcher.ts";
 import { EndpointDesk } from "./delivery/endpoints-desk.ts";
 import { Notifications } from "./delivery/notifications.ts";
 import { sealing } from "./delivery/notifications-pull.ts";
-import type { Claimed } from "./delivery/store.ts";
 import { createHttp } from "./http/server.ts";
 import { readId } from "./ids.ts";
-import { InstanceLease } from "./instance.ts";
+import { Lease } from "./leases/lease.ts";
 import type { Ledger } from "./ledger/ledger.ts";
 import type { Reports } from "./ledger/reports.ts";
 import type { ReverserParts } from "./ledger/reverser.ts";
@@ -29,13 +27,17 @@ import type { Metrics } from "./metrics.ts";
 import type { MasterKey } from "./partners/master-key.ts";
 import type { PartnerDirectory } from "./partners/partner.ts";
 import type { PartnerRegistry } from "./partners/registry.ts";
-import { PostgresInstances } from "./store/instances.ts";
+import { PostgresLeases } from "./store/leases.ts";
 import { Listener } from "./store/listener.ts";
 import { migrate } from "./store/migrate.ts";
 import { PostgresNotifications } from "./store/notifications.ts";
 import { Partitions } from "./store/partitions.ts";
 
+/** `api`: commands and reports alone. `delivery`: notifications alone. */
+export type Role = "all" | "api" | "delivery";
+
 export interface ServiceOptions {
+  readonly role?: Role;
   readonly config: Config;
   readonly databaseUrl: string;
   readonly masterKey: MasterKey;
@@ -50,7 +52,7 @@ export interface ServiceOptions {
   /** PEM certificates that callbacks may use beside the well-known authorities. */
   readonly callbackCas: readonly string[];
   /** Told of each attempt: the sandbox shows them. */
-  readonly onAttempt?: (claimed: Claimed, attempted: Attempted) => void;
+  readonly onAttempt?: OnAttempt;
   /** Told of each Reversal that the acquirer has answered. */
   readonly onReversalEnded?: ReverserParts["onEnded"];
 }
@@ -83,7 +85,8 @@ const waitingShare = 1 / 4;
  * cannot start.
  */
 export async function startService(options: ServiceOptions): Promise<Service> {
-  const { config, log, masterKey, sandbox, acquirer } = options;
+  const { config, log, masterKey, sandbox, acquirer, role = "all" } = options;
+  const runsCommands = role !== "delivery";
   const closing: (() => Promise<unknown> | unknown)[] = [];
   try {
     await migrate(options.databaseUrl);
@@ -96,23 +99,35 @@ export async function startService(options: ServiceOptions): Promise<Service> {
 
     const listener = new Listener({
       connect: () => database.connectDirectly(),
-      channels: ["paybell_due", "paybell_partner", "paybell_endpoint"],
+      channels: ["paybell_due", "paybell_partner", "paybell_endpoint", "paybell_shards"],
       onNotify: (channel, payload) => {
-        if (channel === "paybell_due") dispatcher.wake();
-        if (channel === "paybell_endpoint") dispatcher.endpointsChanged();
+        if (channel === "paybell_due") delivery.hints.heard(payload);
+        if (channel === "paybell_endpoint") delivery.tell("circuits");
+        if (channel === "paybell_shards") delivery.tell("shards");
         const partnerId = channel === "paybell_partner" ? readId<"partner">(payload) : undefined;
-        if (partnerId) directory.invalidate(partnerId).catch(warn("a partner could not be refreshed"));
+        if (partnerId === undefined) return;
+        const told = directory.invalidate(partnerId).then(() => delivery.partnerChanged(partnerId));
+        told.catch(warn("a partner could not be refreshed"));
       },
       onTrouble: warn("the database cannot be listened to"),
     });
     closing.push(() => listener.stop());
-    const lease = new InstanceLease(
-      new PostgresInstances(() => listener.connection()),
-      systemClock,
-      warn("the lease could not be renewed"),
-    );
-    const delivery = wireDelivery(ground, partners, { ...options, lease });
-    const { dispatcher, deliveries, endpoints, sealingWorker, sender } = delivery;
+    const leases = new PostgresLeases(() => listener.connection());
+    const lease = new Lease({
+      kind: "api",
+      store: leases,
+      clock: systemClock,
+      timers: systemTimers,
+      onTrouble: warn("the lease could not be renewed"),
+    });
+    const delivery = wireDelivery(ground, partners, {
+      databaseUrl: options.databaseUrl,
+      leases,
+      workers: role === "api" ? 0 : config.deliveryWorkers,
+      callbackCas: options.callbackCas,
+      onAttempt: options.onAttempt,
+    });
+    const { hints, status, endpoints, sealingWorker } = delivery;
     const notificationStore = new PostgresNotifications(database.pool, partitions);
     const arrivals = new Arrivals({
       store: notificationStore,
@@ -125,7 +140,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       arrivals,
       onReversalEnded: options.onReversalEnded,
     });
-    const standing = standingOf({ deliveries, partitions });
+    const standing = standingOf({ status, partitions });
     const http = createHttp({
       config,
       log,
@@ -140,27 +155,35 @@ export async function startService(options: ServiceOptions): Promise<Service> {
         seal: sealing(partners.seals, systemClock, sealingWorker.make),
         clock: systemClock,
         newReqId: randomUUID,
-        onDue: (partnerId) => dispatcher.bornDue(partnerId),
+        onDue: (partnerId) => hints.due({ partnerId }),
       }),
       endWaits: () => arrivals.stop(),
-      endpoints: new EndpointDesk(endpoints, () => dispatcher.endpointsChanged()),
+      endpoints: new EndpointDesk(endpoints, () => delivery.tell("circuits")),
       isRegisteredDevice,
       refusesToken: (token) => acquirer.refusesToken(token),
-      health: () => health({ standing, lease, acquirer: options.acquirerName }),
+      health: () =>
+        health({
+          standing,
+          leaseMs: () => (runsCommands ? lease.remainingMs() : delivery.leaseMs()),
+          acquirer: options.acquirerName,
+        }),
+      systemOnly: !runsCommands,
       clock: systemClock,
       sandbox,
     });
     closing.push(() => http.close());
 
-    await lease.start();
     directory.start();
-    dispatcher.start();
-    reverser.start();
-    settler.start();
-    comparer.start();
+    if (runsCommands) {
+      await lease.start();
+      reverser.start();
+      settler.start();
+      comparer.start();
+    } else await listener.connection();
+    delivery.start();
     alerts.start();
-    const endUpkeep = keepUp(ground, { ledger, directory, deliveries, partitions });
-    observeStanding(metrics, { dispatcher, arrivals, database, lease, standing });
+    const endUpkeep = keepUp(ground, { ledger: runsCommands ? ledger : undefined, directory, status, partitions });
+    observeStanding(metrics, { delivery, arrivals, database, lease: runsCommands ? lease : undefined, standing });
 
     const stop = async () => {
       // No new commands: whoever calls now is told so. What runs ends, what is in flight is answered, then the lease
@@ -173,17 +196,16 @@ export async function startService(options: ServiceOptions): Promise<Service> {
         // Whoever still waits for the acquirer is told that no answer comes: it is repeated by whoever is there then.
         () => acquirer.close(),
         () => Promise.all([reverser.stop(), settler.stop(), comparer.stop()]),
-        () => dispatcher.stop(),
+        () => delivery.stop(),
         () => closed,
         () => alerts.stop(),
         () => upkeepEnded,
         async () => {
-          pending = (await deliveries.standing()).count;
+          pending = (await status.count()).count;
         },
         () => lease.stop(),
         () => directory.stop(),
         () => sealingWorker.stop(),
-        () => sender.close(),
         () => listener.stop(),
         () => database.close(),
         () => metrics.close(),
@@ -198,7 +220,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       directory,
       registry,
       metrics,
-      inFlight: () => dispatcher.admission.slots.taken,
+      inFlight: delivery.inFlight,
       stop: () => {
         stopped ??= stop();
         return stopped;

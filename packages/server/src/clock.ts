@@ -6,6 +6,12 @@ export interface Clock {
   monotonicMs(): number;
 }
 
+/** Timers, passed in for the same reason. */
+export interface Timers {
+  /** Runs `work` once, `ms` from now. @returns what keeps it from running */
+  after(ms: number, work: () => void): () => void;
+}
+
 /**
  * performance.now() counts from its thread's start, the machine's own clock from one moment for all. Both are read as
  * close together as can be had: a thread that was interrupted between the two would be late for its whole life.
@@ -29,4 +35,11 @@ const startMs = threadStartMs();
 export const systemClock: Clock = {
   nowMs: () => Date.now(),
   monotonicMs: () => startMs + performance.now(),
+};
+
+export const systemTimers: Timers = {
+  after(ms, work) {
+    const timer = setTimeout(work, ms);
+    return () => clearTimeout(timer);
+  },
 };

@@ -1,4 +1,4 @@
-import type { PartnerId } from "./ids.ts";
+import type { EventId, PartnerId } from "./ids.ts";
 
 /** What an operator should know of. Stable words: alerts, metrics and the console show them. */
 export type EventKind =
@@ -13,11 +13,15 @@ export type EventKind =
   | "partitions_short"
   | "history_waiting"
   | "oldest_pending"
+  | "shards_unowned"
+  | "partner_unreadable"
   | "breaker_open"
   | "breaker_closed"
   | "endpoint_gone";
 
 export interface NewEvent {
+  /** Made once, where writing the event may be repeated. Absent: the store makes one. */
+  readonly id?: EventId;
   readonly kind: EventKind;
   /** Null: of the service itself. */
   readonly partnerId: PartnerId | null;

@@ -9,7 +9,8 @@ export type TransactionId = Id<"transaction">;
 export type NotificationId = Id<"notification">;
 /** The transactions whose IPNs leave in order: a Sale and its Void, a PreAuth with its Complete and Void. */
 export type ChainId = Id<"chain">;
-export type InstanceId = Id<"instance">;
+/** A process that runs commands, or a thread that sends, while it lives: see leases/. */
+export type LeaseId = Id<"lease">;
 export type KeyId = Id<"key">;
 export type EventId = Id<"event">;
 export type EndpointId = Id<"endpoint">;

@@ -2,6 +2,12 @@ import { type Logger, pino } from "pino";
 
 export type Log = Logger;
 
+/** What a part needs of the log that only tells of trouble; also in a thread whose lines another one writes. */
+export interface TroubleLog {
+  warn(fields: object, message: string): void;
+  error(fields: object, message: string): void;
+}
+
 /** Values under these names never reach a log, however deep they lie. Lower case, without separators. */
 const secretNames = new Set([
   "authorization",

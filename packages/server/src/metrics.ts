@@ -67,17 +67,15 @@ export function createMetrics() {
       fastSeconds,
     ),
     threadBusySeconds: gauge("thread_busy_seconds", "For how long a thread was busy since it began", "thread"),
-    waitingForPlace: gauge("waiting_for_place_rows", "Deliveries written by this instance that wait for a place"),
+    queuedRows: gauge("queued_rows", "Deliveries in the memory of this instance's workers"),
     bytesInFlight: gauge("bytes_in_flight", "Content in flight on this instance"),
-    seatsInUse: gauge("seats_in_use", "Deliveries that are being written, or wait for a place"),
-    seatsRefused: counter(
-      "seats_refused_total",
-      "Deliveries that were born due, to be claimed, because their partner or this instance was at a limit",
-      "limit",
-    ),
     unrecorded: gauge("outcomes_pending", "Deliveries of this instance whose outcome is not durable yet"),
-    leaseRemainingSeconds: gauge("lease_remaining_seconds", "For how long this instance's lease still stands"),
+    leaseRemainingSeconds: gauge(
+      "lease_remaining_seconds",
+      "For how long the shortest of this instance's leases is still held",
+    ),
     ledgerDropped: counter("ledger_rows_dropped_total", "Rows of the ledger dropped past their retention", "table"),
+    shardsUnowned: gauge("shards_unowned", "Shards of partners that no living worker sends for"),
     partitionsAhead: gauge("partitions_ahead", "Days for which history partitions stand ready"),
 
     groupCommitRows: histogram("group_commit_rows", "Rows of one group commit", batchRows, "batch"),

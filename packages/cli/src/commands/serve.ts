@@ -1,16 +1,24 @@
-import type { Command } from "commander";
+import { type Command, Option } from "commander";
 import { command } from "../command.ts";
 import type { ExitCode } from "../exit-codes.ts";
 import { service } from "../service.ts";
 import type { World } from "../world.ts";
 
+const roles = ["all", "api", "delivery"] as const;
+
 export function serveCommand(world: World): Command {
   return command("serve", {
     summary: "run the service: on DATABASE_URL, or on a PostgreSQL of its own",
-    examples: ['PAYBELL_MASTER_KEY="$(openssl rand -base64 32)" paybell serve'],
+    examples: ['PAYBELL_MASTER_KEY="$(openssl rand -base64 32)" paybell serve', "paybell serve --role delivery"],
     json: false,
-  }).action(async () => {
-    const { runServe } = await service(world);
-    world.conclude((await runServe(world)) as ExitCode);
-  });
+  })
+    .addOption(
+      new Option("--role <role>", "api: commands and reports only; delivery: notifications only")
+        .choices(roles)
+        .default("all"),
+    )
+    .action(async ({ role }: { readonly role: (typeof roles)[number] }) => {
+      const { runServe } = await service(world);
+      world.conclude((await runServe(world, role)) as ExitCode);
+    });
 }

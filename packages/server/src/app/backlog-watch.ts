@@ -1,8 +1,8 @@
 import type { EventKind, EventSink } from "../events.ts";
-import type { PendingStanding } from "../store/deliveries.ts";
+import type { PendingCount } from "../store/pending-status.ts";
 
 export interface BacklogWatch {
-  standing(): Promise<PendingStanding>;
+  count(): Promise<PendingCount>;
   /** Whether any instance told of it since then. */
   wasToldSince(kind: EventKind, sinceMs: number): Promise<boolean>;
   readonly events: EventSink;
@@ -12,8 +12,8 @@ export interface BacklogWatch {
 const againAfterMs = 3_600_000;
 
 /** Alerts the operator, once an hour, while the oldest pending notification is older than agreed. */
-export async function watchBacklog({ standing, wasToldSince, events, alertAfterS }: BacklogWatch): Promise<void> {
-  const { count, oldestMs } = await standing();
+export async function watchBacklog({ count: ask, wasToldSince, events, alertAfterS }: BacklogWatch): Promise<void> {
+  const { count, oldestMs } = await ask();
   if (oldestMs === undefined) return;
   const nowMs = Date.now();
   const oldestS = Math.floor((nowMs - oldestMs) / 1_000);

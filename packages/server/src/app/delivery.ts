@@ -1,84 +1,137 @@
-import { systemClock } from "../clock.ts";
-import { attempting } from "../delivery/attempt.ts";
-import { afterSighting } from "../delivery/breaker.ts";
-import { type Attempted, Dispatcher } from "../delivery/dispatcher.ts";
+import { systemClock, systemTimers } from "../clock.ts";
+import type { Attempted } from "../delivery/attempting.ts";
 import { SealingWorker } from "../delivery/sending/sealing-worker.ts";
-import { SendingThread } from "../delivery/sending/sending-thread.ts";
-import { SendingThreads } from "../delivery/sending/sending-threads.ts";
-import type { Claimed } from "../delivery/store.ts";
-import type { Lease } from "../instance.ts";
-import { PostgresDeliveries } from "../store/deliveries.ts";
+import type { Delivery } from "../delivery/store.ts";
+import { Hints } from "../delivery/thread/hints.ts";
+import type { FromWorker } from "../delivery/thread/messages.ts";
+import { WorkerSupervisor } from "../delivery/thread/supervisor.ts";
+import type { PartnerId } from "../ids.ts";
+import { LeaseReaper } from "../leases/reaper.ts";
 import { PostgresEndpoints } from "../store/endpoints.ts";
+import type { PostgresLeases } from "../store/leases.ts";
+import { PendingStatus } from "../store/pending-status.ts";
+import type { DeliveryThreadData } from "./delivery-thread.ts";
 import type { Ground } from "./ground.ts";
 import { countAttempt } from "./observation.ts";
 import type { PartnerParts } from "./partners.ts";
+import { UnreadablePartners } from "./unreadable-partners.ts";
+
+/** Told of each attempt: the sandbox shows them. */
+export type OnAttempt = (delivery: Omit<Delivery, "content">, attempted: Attempted) => void;
 
 export interface DeliveryOptions {
-  readonly lease: Lease;
+  readonly databaseUrl: string;
+  readonly leases: PostgresLeases;
+  /** Delivery workers of this process: none where it runs commands alone. */
+  readonly workers: number;
   /** PEM certificates that callbacks may use beside the well-known authorities. */
   readonly callbackCas: readonly string[];
-  /** Told of each attempt: the sandbox shows them. */
-  readonly onAttempt?: (claimed: Claimed, attempted: Attempted) => void;
+  readonly onAttempt?: OnAttempt | undefined;
 }
 
 export type DeliveryParts = ReturnType<typeof wireDelivery>;
 
-/** A probe's delivery is its own for an attempt's whole time, and a little more. */
-const probeGraceMs = 5_000;
+const workerConnections = 6;
 
-/** How notifications leave. */
-export function wireDelivery(ground: Ground, { directory, seals }: PartnerParts, options: DeliveryOptions) {
-  const { database, config, log, metrics, sandbox, alerting, closing, watch } = ground;
-  const sendingThread = () =>
-    new SendingThread({ log, sandbox, extraCas: options.callbackCas, connectTimeoutMs: config.connectTimeoutMs });
-  const sender = new SendingThreads(Array.from({ length: config.sendingThreads }, sendingThread));
-  closing.push(() => sender.close());
+/** How notifications leave: the workers, what passes on to them, and what finds dead ones. */
+export function wireDelivery(ground: Ground, { directory }: PartnerParts, options: DeliveryOptions) {
+  const { database, config, log, metrics, sandbox, alerting, alerts, closing, warn, watch } = ground;
+  const entry = import.meta.url.endsWith(".ts") ? "./delivery-thread.ts" : "./delivery-thread.js";
+  const data: DeliveryThreadData = {
+    databaseUrl: options.databaseUrl,
+    databaseConnections: workerConnections,
+    sandbox,
+    callbackCas: options.callbackCas,
+    connectTimeoutMs: config.connectTimeoutMs,
+    attemptTimeoutMs: config.attemptTimeoutMs,
+    slotsMax: config.slotsMax,
+    bytesInFlightMax: config.bytesInFlightMax,
+    alerting,
+  };
+  const { onFlush } = watch("outcomes");
+  const observe = (message: FromWorker) => {
+    for (const [rows, durationMs, waitingRows] of message.commits) onFlush?.(rows, durationMs, waitingRows);
+    for (const [delivery, attempted] of message.attempted) {
+      countAttempt(metrics, delivery, attempted);
+      options.onAttempt?.(delivery, attempted);
+    }
+    if (message.parkedOverdue > 0) metrics.notificationsParked.inc({ reason: "endpoint" }, message.parkedOverdue);
+  };
+  const unreadable = new UnreadablePartners((partnerId, error) => {
+    log.error({ err: error, partner: partnerId }, "a partner's keys cannot be opened: its notifications wait");
+    const detail = { detail: "Its settings or keys cannot be read; its notifications wait." };
+    void alerts.record({ kind: "partner_unreadable", partnerId, subjectId: null, detail });
+  });
+  const workers = Array.from(
+    { length: options.workers },
+    (_, at) =>
+      new WorkerSupervisor({
+        entry: new URL(entry, import.meta.url),
+        data,
+        name: `paybell delivery ${at + 1}`,
+        log,
+        clock: systemClock,
+        findPartner: (id) => unreadable.watch(id, directory.confirmed(id)),
+        removeLease: (id) => options.leases.remove(id),
+        onMessage: observe,
+      }),
+  );
+  closing.push(() => Promise.all(workers.map((worker) => worker.stop(0))));
+  const status = new PendingStatus(database.engine);
+  const hints = new Hints({
+    workers,
+    announce: (payload) => status.announceDue(payload),
+    onTrouble: warn("the other instances could not be told of what is due"),
+  });
+  const reaper = new LeaseReaper({
+    store: options.leases,
+    clock: systemClock,
+    timers: systemTimers,
+    onReaped: (leases) => log.warn({ leases }, "these leases are dead: what they held is taken over"),
+    onTrouble: warn("the leases could not be looked at"),
+  });
+  closing.push(() => reaper.stop());
+  // Pages that partners pull are sealed in this process' own thread.
   const sealingWorker = new SealingWorker({
     log,
     onHanded: (waitedMs) => metrics.sealingWaitSeconds.observe(waitedMs / 1_000),
   });
   closing.push(() => sealingWorker.stop());
-  const deliveries = new PostgresDeliveries(database.engine, {
-    alerting,
-    breaker: (standing, sighting) => afterSighting(standing, sighting, Math.random()),
-    ...watch("outcomes"),
-    onSetAside: () => dispatcher.wake(),
-  });
-  const endpoints = new PostgresEndpoints(database, { alerting });
-  const dispatcher: Dispatcher = new Dispatcher({
-    store: deliveries,
-    endpoints,
-    clock: systemClock,
-    directory,
-    lease: options.lease,
-    attempt: attempting({
-      sender,
-      seals,
-      sealingWorker,
-      lease: options.lease,
-      clock: systemClock,
-      log,
-      attemptTimeoutMs: config.attemptTimeoutMs,
-      random: Math.random,
-    }),
-    log,
-    slotsMax: config.slotsMax,
-    bytesInFlightMax: config.bytesInFlightMax,
-    drainTimeoutMs: config.drainTimeoutMs,
-    probeLeaseMs: config.attemptTimeoutMs + probeGraceMs,
-    onOutcome: (claimed, attempted) => {
-      countAttempt(metrics, claimed, attempted);
-      options.onAttempt?.(claimed, attempted);
-    },
-    onNoSeat: (limit) => metrics.seatsRefused.inc({ limit }),
-    onOverdue: (parked) => metrics.notificationsParked.inc({ reason: "endpoint" }, parked),
-  });
   metrics.onRead(async () => {
-    metrics.sealingWaiting.set(sealingWorker.standing.waitingChars);
-    for (const [at, thread] of sender.all.entries()) {
-      metrics.threadBusySeconds.set({ thread: `sending ${at + 1}` }, thread.busyMs / 1_000);
+    for (const [at, worker] of workers.entries()) {
+      const seconds = (worker.status?.busyMs ?? 0) / 1_000;
+      metrics.threadBusySeconds.set({ thread: `delivery ${at + 1}` }, seconds);
     }
     metrics.threadBusySeconds.set({ thread: "main" }, performance.eventLoopUtilization().active / 1_000);
+    const waiting = workers.reduce((sum, worker) => sum + (worker.status?.sealingWaiting ?? 0), 0);
+    metrics.sealingWaiting.set(waiting + sealingWorker.standing.waitingChars);
   });
-  return { sender, sealingWorker, deliveries, endpoints, dispatcher };
+  const endpoints = new PostgresEndpoints(database, { alerting });
+  return {
+    workers,
+    hints,
+    status,
+    reaper,
+    sealingWorker,
+    endpoints,
+    start() {
+      for (const worker of workers) worker.start();
+      reaper.start();
+    },
+    /** Tells this process' workers that something is to be looked at now. */
+    tell(news: "shards" | "circuits" | "due") {
+      for (const worker of workers) worker.tell(news);
+    },
+    partnerChanged(partnerId: PartnerId) {
+      for (const worker of workers) worker.partnerChanged(partnerId);
+    },
+    /** For how long the shortest lease of a worker is still held; 0 when one is lost. */
+    leaseMs: () => Math.min(...workers.map((worker) => worker.status?.leaseMs ?? 0)),
+    /** POSTs in flight. */
+    inFlight: () => workers.reduce((sum, worker) => sum + worker.slots, 0),
+    async stop() {
+      await Promise.all(workers.map((worker) => worker.stop(config.drainTimeoutMs)));
+      await reaper.stop();
+    },
+  };
 }

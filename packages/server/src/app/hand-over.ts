@@ -1,50 +1,39 @@
 import type { Arrivals } from "../delivery/arrivals.ts";
-import type { Dispatcher } from "../delivery/dispatcher.ts";
-import type { Claimed } from "../delivery/store.ts";
+import type { Delivery } from "../delivery/store.ts";
+import type { Hints } from "../delivery/thread/hints.ts";
 import type { NewNotification, Notifier } from "../ledger/notifier.ts";
 
-/**
- * What the ledger passes on becomes what delivery sends, without a look into the database, and wakes whoever waits
- * to pull it.
- */
-export function handOver(dispatcher: Dispatcher, arrivals: Pick<Arrivals, "wrote">): Notifier {
+/** Passes what the ledger made durable to delivery, without a look into the database, and to waiting pulls. */
+export function handOver(hints: Pick<Hints, "offer" | "due">, arrivals: Pick<Arrivals, "wrote">): Notifier {
   return {
-    reserve(partnerId, bytes, callBackUrl) {
-      const place = dispatcher.reserve(partnerId, bytes, callBackUrl);
-      if (place === undefined) return undefined;
-      return {
-        instance: place.instance,
-        send: (notification, createdAtMs) => {
-          place.send(bornClaimed(notification, createdAtMs));
-          arrivals.wrote(partnerId);
-        },
-        release: place.release,
-      };
-    },
-    bornDue: (partnerId, callBackUrl) => {
-      dispatcher.bornDue(partnerId, callBackUrl);
-      arrivals.wrote(partnerId);
+    notify(notification, createdAtMs) {
+      const delivery = toDelivery(notification, createdAtMs);
+      // Its original is looked up when it is read.
+      if (notification.originalId === null && notification.originalExternalId !== null) hints.due(delivery);
+      else hints.offer(delivery);
+      arrivals.wrote(notification.partnerId);
     },
   };
 }
 
-/** A row that is born leased has its first claim already. */
-function bornClaimed(notification: NewNotification, createdAtMs: number): Claimed {
-  const { partnerId, id, transactionId, originalId, chainId, command, content, callBackUrl } = notification;
+function toDelivery(notification: NewNotification, createdAtMs: number): Delivery {
+  const { partnerId, id, transactionId, originalId, chainId, command, callBackUrl, content } = notification;
   return {
     partnerId,
     id,
-    transactionId,
-    originalId,
-    chainId,
-    command,
-    content,
-    callBackUrl,
-    toRegistered: false,
-    claimNo: 1,
+    queue: callBackUrl === null ? "" : new URL(callBackUrl).origin,
+    round: 0,
     attemptsMade: 0,
     scheduleStartMs: createdAtMs,
-    outOfOrder: false,
-    isProbe: false,
+    chainId,
+    follows: notification.follows,
+    settlesBatch: notification.settlesBatch,
+    toRegistered: false,
+    transactionId,
+    originalId,
+    command,
+    callBackUrl,
+    content,
+    bytes: Buffer.byteLength(content),
   };
 }

@@ -1,5 +1,4 @@
 import type { Health } from "../http/parts.ts";
-import type { Lease } from "../instance.ts";
 import type { Standing } from "./standing.ts";
 
 const partitionsWarnBelow = 3;
@@ -7,7 +6,8 @@ const databaseTimeoutMsDefault = 2_000;
 
 export interface HealthParts {
   readonly standing: Pick<Standing, "ping" | "daysAhead">;
-  readonly lease: Pick<Lease, "remainingMs">;
+  /** Of what this process does: commands, delivery, or both. */
+  readonly leaseMs: () => number;
   /** What stands behind the commands, in words. */
   readonly acquirer: string;
   /** How long it waits for the database. */
@@ -17,7 +17,7 @@ export interface HealthParts {
 /** Whether this instance can take work now, check by check: /readyz. */
 export async function health(parts: HealthParts): Promise<Health> {
   const { standing, databaseTimeoutMs = databaseTimeoutMsDefault } = parts;
-  const leaseMs = parts.lease.remainingMs();
+  const leaseMs = parts.leaseMs();
   const [database, daysAhead] = await Promise.all([
     timed(
       standing.ping().then(
@@ -35,7 +35,7 @@ export async function health(parts: HealthParts): Promise<Health> {
   ]);
   const checks = {
     database: { ok: database === undefined, detail: database ?? "answers" },
-    lease: { ok: leaseMs > 0, detail: leaseMs > 0 ? `stands for ${(leaseMs / 1_000).toFixed(1)} s` : "lost" },
+    lease: { ok: leaseMs > 0, detail: leaseMs > 0 ? `is held for ${(leaseMs / 1_000).toFixed(1)} s` : "lost" },
     // Short is a warning: deliveries go on until there is no place for today.
     history: { ok: daysAhead !== undefined && daysAhead >= 0, detail: historyDetail(daysAhead) },
     acquirer: { ok: true, detail: parts.acquirer },

@@ -1,7 +1,7 @@
 import type { Acquirer } from "../acquirer/acquirer.ts";
 import { systemClock } from "../clock.ts";
 import type { Arrivals } from "../delivery/arrivals.ts";
-import type { InstanceLease } from "../instance.ts";
+import type { LeaseHolder } from "../leases/lease.ts";
 import { Comparer } from "../ledger/comparer.ts";
 import { Completer } from "../ledger/completer.ts";
 import { Ledger } from "../ledger/ledger.ts";
@@ -22,7 +22,7 @@ import type { PartnerParts } from "./partners.ts";
 export interface LedgerOptions {
   readonly masterKey: MasterKey;
   readonly acquirer: Acquirer;
-  readonly lease: InstanceLease;
+  readonly lease: LeaseHolder;
   readonly arrivals: Arrivals;
   readonly onReversalEnded: ReverserParts["onEnded"];
 }
@@ -33,17 +33,12 @@ const commandsMax = 4_000;
 export function wireLedger(
   { database, config, log, metrics, alerts, sandbox, watch }: Ground,
   { directory, isRegisteredDevice }: PartnerParts,
-  { dispatcher }: DeliveryParts,
+  { hints }: DeliveryParts,
   { masterKey, acquirer, lease, arrivals, onReversalEnded: onEnded }: LedgerOptions,
 ) {
-  const notifier = handOver(dispatcher, arrivals);
+  const notifier = handOver(hints, arrivals);
   const transactions = new PostgresTransactions(database, watch("inits"));
-  const completions = new PostgresCompletions(database.engine, {
-    ...watch("completions"),
-    onDoubtfulReport: ({ notification }) => {
-      if (notification?.lease) dispatcher.disown({ ...notification, claimNo: 1 });
-    },
-  });
+  const completions = new PostgresCompletions(database.engine, watch("completions"));
   const completer = new Completer({ completions, notifier, directory, events: alerts, metrics });
   const reversals = new PostgresReversals(database.engine);
   const { acquirerTimeoutMs, preAuthDays } = config;

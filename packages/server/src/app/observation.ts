@@ -1,48 +1,58 @@
 import type { Arrivals } from "../delivery/arrivals.ts";
-import type { Attempted, Dispatcher } from "../delivery/dispatcher.ts";
-import type { Claimed } from "../delivery/store.ts";
-import type { Lease } from "../instance.ts";
+import type { Attempted } from "../delivery/attempting.ts";
+import type { Delivery } from "../delivery/store.ts";
+import type { WorkerStatus } from "../delivery/thread/messages.ts";
+import type { LeaseHolder } from "../leases/lease.ts";
 import type { Metrics } from "../metrics.ts";
+import type { DeliveryParts } from "./delivery.ts";
 import type { Standing } from "./standing.ts";
 
 /** Counts what became of one attempt. */
-export function countAttempt(metrics: Metrics, claimed: Claimed, { attempt, next }: Attempted): void {
+export function countAttempt(
+  metrics: Metrics,
+  delivery: Omit<Delivery, "content">,
+  { attempt, next }: Attempted,
+): void {
   const outcome = attempt.reason ?? "accepted";
   metrics.attemptSeconds.observe({ outcome }, attempt.durationMs / 1_000);
   if (attempt.reason !== null) metrics.attemptsFailed.inc({ reason: attempt.reason });
   if (next.kind === "parked") metrics.notificationsParked.inc({ reason: outcome });
   if (next.kind !== "accepted") return;
-  metrics.notificationsAccepted.inc({ command: claimed.command });
-  const sinceMs = attempt.startedAtMs + attempt.durationMs - claimed.scheduleStartMs;
-  metrics.deliverySeconds.observe({ command: claimed.command }, Math.max(0, sinceMs) / 1_000);
+  metrics.notificationsAccepted.inc({ command: delivery.command });
+  const sinceMs = attempt.startedAtMs + attempt.durationMs - delivery.scheduleStartMs;
+  metrics.deliverySeconds.observe({ command: delivery.command }, Math.max(0, sinceMs) / 1_000);
 }
 
 export interface Observed {
   readonly arrivals: Pick<Arrivals, "waiting">;
-  readonly dispatcher: Pick<Dispatcher, "unrecorded"> & {
-    readonly admission: Pick<Dispatcher["admission"], "bytes"> & {
-      readonly slots: Pick<Dispatcher["admission"]["slots"], "taken">;
-      readonly waitingRoom: Pick<Dispatcher["admission"]["waitingRoom"], "waiting" | "taken">;
-    };
-  };
-  readonly lease: Pick<Lease, "remainingMs">;
+  readonly delivery: Pick<DeliveryParts, "workers" | "inFlight">;
+  /** Of the commands; undefined where none are run. */
+  readonly lease: Pick<LeaseHolder, "remainingMs"> | undefined;
   readonly database: { readonly [Name in "pool" | "engine"]: { readonly waitingCount: number } };
-  readonly standing: Pick<Standing, "pending" | "daysAhead">;
+  readonly standing: Pick<Standing, "pending" | "daysAhead" | "unownedShards">;
 }
 
 /** Reads, every time somebody looks at the metrics, what stands rather than happens. */
 export function observeStanding(metrics: Metrics, observed: Observed): void {
-  const { dispatcher, arrivals, database, lease, standing } = observed;
+  const { delivery, arrivals, database, lease, standing } = observed;
   metrics.onRead(async () => {
-    metrics.slotsInUse.set(dispatcher.admission.slots.taken);
-    metrics.waitingForPlace.set(dispatcher.admission.waitingRoom.waiting);
-    metrics.seatsInUse.set(dispatcher.admission.waitingRoom.taken);
+    const sumOf = (read: (status: WorkerStatus) => number) =>
+      delivery.workers.reduce((sum, { status }) => sum + (status === undefined ? 0 : read(status)), 0);
+    metrics.slotsInUse.set(delivery.inFlight());
+    metrics.queuedRows.set(sumOf(({ rows }) => rows));
     metrics.pullsWaiting.set(arrivals.waiting);
-    metrics.unrecorded.set(dispatcher.unrecorded);
+    metrics.unrecorded.set(sumOf(({ unrecorded }) => unrecorded));
     for (const pool of ["pool", "engine"] as const) metrics.databaseWaiting.set({ pool }, database[pool].waitingCount);
-    metrics.bytesInFlight.set(dispatcher.admission.bytes);
-    metrics.leaseRemainingSeconds.set(lease.remainingMs() / 1_000);
-    const [{ count, oldestMs }, daysAhead] = await Promise.all([standing.pending(), standing.daysAhead()]);
+    metrics.bytesInFlight.set(sumOf(({ bytes }) => bytes));
+    const leasesMs = delivery.workers.map(({ status }) => status?.leaseMs ?? 0);
+    if (lease !== undefined) leasesMs.push(lease.remainingMs());
+    metrics.leaseRemainingSeconds.set(Math.min(...leasesMs) / 1_000);
+    const [{ count, oldestMs }, daysAhead, unowned] = await Promise.all([
+      standing.pending(),
+      standing.daysAhead(),
+      standing.unownedShards(),
+    ]);
+    metrics.shardsUnowned.set(unowned);
     metrics.pending.set(count);
     metrics.oldestPendingSeconds.set(oldestMs === undefined ? 0 : (Date.now() - oldestMs) / 1_000);
     metrics.partitionsAhead.set(daysAhead);

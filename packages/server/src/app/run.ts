@@ -1,3 +1,4 @@
+import type { Role } from "../app.ts";
 import { ConfigError, readConfig } from "../config.ts";
 import { createLog } from "../log.ts";
 import { startSandbox } from "../sandbox/sandbox.ts";
@@ -32,13 +33,13 @@ export async function runSandbox({ process }: RunContext): Promise<number> {
 }
 
 /** `paybell serve`. @returns the exit code */
-export async function runServe({ process }: RunContext): Promise<number> {
+export async function runServe({ process }: RunContext, role: Role = "all"): Promise<number> {
   const { stdout, env } = process;
   return guarded(process, async () => {
     const config = readConfig(env, ["masterKey"]);
     const log = createLog(config.logLevel, stdout);
     const signals = stopSignalsOf(process);
-    const served = await serve(config, log);
+    const served = await serve(config, log, role);
     const ended = await untilStopped(signals, served.died);
     if (ended.died !== undefined) log.fatal({ log: ended.died }, "PostgreSQL ended without being asked to");
     else log.info({ signal: ended.signal, inFlight: served.service.inFlight() }, "stopping: no new work is taken");

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { mkdir, readFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
-import { type Service, startService } from "../app.ts";
+import { type Role, type Service, startService } from "../app.ts";
 import type { Config } from "../config.ts";
 import type { Log } from "../log.ts";
 import { MasterKey } from "../partners/master-key.ts";
@@ -21,7 +21,7 @@ export interface Served {
 }
 
 /** `paybell serve`: production, on DATABASE_URL or the embedded PostgreSQL. */
-export async function serve(config: Config, log: Log): Promise<Served> {
+export async function serve(config: Config, log: Log, role: Role): Promise<Served> {
   const { masterKey, databaseUrl } = config;
   if (masterKey === null) throw new Error("PAYBELL_MASTER_KEY is required.");
   const home = resolve(config.home);
@@ -33,6 +33,7 @@ export async function serve(config: Config, log: Log): Promise<Served> {
     const operatorTokens = config.operatorTokens.length > 0 ? config.operatorTokens : [await keptToken(home, log)];
     log.warn("commands are answered by the simulated acquirer: no card is charged");
     const service = await startService({
+      role,
       config: { ...config, operatorTokens },
       databaseUrl: databaseUrl ?? (embedded as EmbeddedPostgres).connectionString,
       masterKey: new MasterKey(masterKey),

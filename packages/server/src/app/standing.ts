@@ -1,5 +1,5 @@
-import type { PendingStanding, PostgresDeliveries } from "../store/deliveries.ts";
 import type { Partitions } from "../store/partitions.ts";
+import type { PendingCount, PendingStatus } from "../store/pending-status.ts";
 
 const keptMs = 1_000;
 /** Beside a transaction that stays open, whoever counts passes by all that is gone: for a tenth of the time at most. */
@@ -9,19 +9,21 @@ const restPerCount = 10;
 export interface Standing {
   /** Rejects when the database does not answer. */
   ping(): Promise<void>;
-  pending(): Promise<PendingStanding>;
+  pending(): Promise<PendingCount>;
+  unownedShards(): Promise<number>;
   daysAhead(): Promise<number>;
 }
 
 export interface StandingParts {
-  readonly deliveries: Pick<PostgresDeliveries, "ping" | "standing">;
+  readonly status: Pick<PendingStatus, "ping" | "count" | "unownedShards">;
   readonly partitions: Pick<Partitions, "partitionsAhead">;
 }
 
-export function standingOf({ deliveries, partitions }: StandingParts, nowMs = () => performance.now()): Standing {
+export function standingOf({ status, partitions }: StandingParts, nowMs = () => performance.now()): Standing {
   return {
-    ping: seldom(() => deliveries.ping(), nowMs),
-    pending: seldom(() => deliveries.standing(), nowMs, restPerCount),
+    ping: seldom(() => status.ping(), nowMs),
+    pending: seldom(() => status.count(), nowMs, restPerCount),
+    unownedShards: seldom(() => status.unownedShards(), nowMs),
     daysAhead: seldom(() => partitions.partitionsAhead(), nowMs),
   };
 }

@@ -7,20 +7,23 @@ import type { DeliveryParts } from "./delivery.ts";
 import type { Ground } from "./ground.ts";
 import { maintainHistory } from "./history.ts";
 import type { PartnerParts } from "./partners.ts";
+import { ShardWatch } from "./shard-watch.ts";
 
 export interface Kept {
-  readonly ledger: Ledger;
+  /** Undefined where no commands are run. */
+  readonly ledger: Ledger | undefined;
   readonly directory: PartnerParts["directory"];
-  readonly deliveries: DeliveryParts["deliveries"];
+  readonly status: DeliveryParts["status"];
   readonly partitions: Partitions;
 }
 
 const takeOverEveryMs = 2_000;
 const maintainEveryMs = 3_600_000;
 const watchBacklogEveryMs = 60_000;
+const watchShardsEveryMs = 5_000;
 
 /** What is done every few seconds, every minute and every hour. @returns what ends it, after what is under way */
-export function keepUp(ground: Ground, { ledger, directory, deliveries, partitions }: Kept): () => Promise<void> {
+export function keepUp(ground: Ground, { ledger, directory, status, partitions }: Kept): () => Promise<void> {
   const { database, config, metrics, alerts, events, log, closing, warn } = ground;
   const retention = new LedgerRetention({
     engine: database.engine,
@@ -33,7 +36,7 @@ export function keepUp(ground: Ground, { ledger, directory, deliveries, partitio
   };
   const timers = [
     setInterval(() => {
-      ledger.takeOver((id) => directory.find(id)).catch(warn("commands in doubt could not be taken over"));
+      ledger?.takeOver((id) => directory.find(id)).catch(warn("commands in doubt could not be taken over"));
     }, takeOverEveryMs),
     setInterval(() => {
       maintainHistory(partitions, alerts, log).catch(warn("the days of history could not be maintained"));
@@ -41,13 +44,21 @@ export function keepUp(ground: Ground, { ledger, directory, deliveries, partitio
     }, maintainEveryMs),
     setInterval(() => {
       watchBacklog({
-        standing: () => deliveries.standing(),
+        count: () => status.count(),
         wasToldSince: (kind, sinceMs) => events.wasToldSince(kind, sinceMs),
         events: alerts,
         alertAfterS: config.oldestPendingAlertS,
       }).catch(warn("the oldest pending notification could not be looked at"));
     }, watchBacklogEveryMs),
   ];
+  const shards = new ShardWatch({
+    unowned: () => status.unownedShards(),
+    wasToldSince: (kind, sinceMs) => events.wasToldSince(kind, sinceMs),
+    events: alerts,
+  });
+  timers.push(
+    setInterval(() => void shards.look().catch(warn("the shards could not be looked at")), watchShardsEveryMs),
+  );
   dropOld();
   const end = async () => {
     for (const timer of timers) clearInterval(timer);

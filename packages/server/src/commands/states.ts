@@ -14,7 +14,7 @@ export interface Transition<State extends string> {
 /** `status` of section 3: what the IPN tells. */
 export const transactionTransitions: readonly Transition<"INIT" | "SUCCESS" | "ERROR">[] = [
   { from: null, event: "accepted", to: "INIT", guard: "terminal and original allow it, under their row locks" },
-  { from: "INIT", event: "answered 00", to: "SUCCESS", guard: "written under the epoch that asked" },
+  { from: "INIT", event: "answered 00", to: "SUCCESS", guard: "written under the lease that asked" },
   { from: "INIT", event: "answered otherwise", to: "ERROR", guard: "an approval among them is reversed" },
   { from: "INIT", event: "not answered in time, 68", to: "ERROR", guard: "a Reversal is queued where money may move" },
   { from: "INIT", event: "never sent, 91", to: "ERROR" },

@@ -92,7 +92,9 @@ export const settings = {
     kind: wholeNumber(4, 1_000),
     default: 16,
     unit: "connections",
-    meaning: "Connections to PostgreSQL that this instance opens at most.",
+    meaning:
+      "Connections to PostgreSQL that commands and people use at most. Each delivery worker has up to four beside " +
+      "them, and each lease one.",
   }),
   masterKey: optional({
     name: "PAYBELL_MASTER_KEY",
@@ -153,15 +155,17 @@ export const settings = {
     default: 512,
     unit: "POSTs",
     meaning:
-      "Callbacks in flight at once, of all partners together. A quarter of them is kept for partners that have few " +
-      "in flight.",
+      "Callbacks in flight at once, of all partners together. A partner gets another one while it has fewer than are " +
+      "free, so that one alone has half of them at most.",
   }),
-  sendingThreads: setting({
-    name: "PAYBELL_SENDING_THREADS",
+  deliveryWorkers: setting({
+    name: "PAYBELL_DELIVERY_WORKERS",
     kind: wholeNumber(1, 64),
     default: 1,
     unit: "threads",
-    meaning: "Threads that seal and POST; more of them need processors of their own.",
+    meaning:
+      "Threads that send notifications, each for its own share of the partners; more of them need processors of " +
+      "their own. PAYBELL_SLOTS_MAX and PAYBELL_BYTES_IN_FLIGHT_MAX hold for each.",
   }),
   bytesInFlightMax: setting({
     name: "PAYBELL_BYTES_IN_FLIGHT_MAX",

@@ -9,6 +9,8 @@ export const alertKinds: readonly EventKind[] = [
   "key_limit",
   "partitions_short",
   "oldest_pending",
+  "shards_unowned",
+  "partner_unreadable",
   "breaker_open",
   "breaker_closed",
   "endpoint_gone",

@@ -1,90 +1,138 @@
 import { pino } from "pino";
 import { expect, test } from "vitest";
 import { systemClock } from "../clock.ts";
-import { newId } from "../ids.ts";
 import { partnerSnapshot } from "../partners/partner.fixture.ts";
-import { attempting } from "./attempt.ts";
-import { claimedOf } from "./claimed.fixture.ts";
+import { KeyExhausted } from "../partners/seal-budget.ts";
+import { type AttemptParts, attempting } from "./attempt.ts";
+import { deliveryOf } from "./delivery.fixture.ts";
 import { SealingQueueFull } from "./sending/sealing-worker.ts";
-import { LeaseLost } from "./sending/sender.ts";
+import type { Post, PostResult } from "./transport/transport.ts";
 
-const standing = { id: newId<"instance">(), epoch: 1 };
+const held = { outOfOrder: false, mayWrite: () => true };
+const partner = partnerSnapshot({ callBackUrl: "https://callback.test/ipn" });
+const content = JSON.stringify({ kind: "card", command: "SALE", fields: { id: "t-1" } });
 
-test("an IPN whose lease ended while it waited to be sealed is not sent by this instance", async () => {
-  const partner = partnerSnapshot({ callBackUrl: "https://callback.test/ipn" });
-  for (const after of [undefined, { ...standing, epoch: 2 }]) {
-    let current: typeof standing | undefined = standing;
-    const posts: unknown[] = [];
-    const attempt = attempting({
-      sender: {
-        send: () => Promise.reject(new Error("it is large")),
-        post: (post) => {
-          posts.push(post);
-          return Promise.resolve({ address: "203.0.113.1", httpStatus: 204, answer: null });
-        },
-      },
-      seals: { take: () => undefined },
-      sealingWorker: {
-        isLarge: () => true,
-        makeLarge: async () => {
-          await Promise.resolve();
-          current = after;
-          return { headers: {}, body: Buffer.from("{}"), keyId: "k" };
-        },
-      },
-      lease: { current: () => current, remainingMs: () => 8_000 },
-      clock: systemClock,
-      log: pino({ level: "silent" }),
-      attemptTimeoutMs: 1_000,
-      random: () => 0.5,
-    });
-    expect(await attempt(claimedOf(partner.id), partner)).toEqual({ putOffMs: 1_000 });
-    expect(posts).toEqual([]);
-  }
-});
-
-test("an IPN for which there is no room to seal is put off for a second: no attempt is made of it", async () => {
-  const lines: string[] = [];
-  const partner = partnerSnapshot({ callBackUrl: "https://callback.test/ipn" });
-  const attempt = attempting({
-    sender: { send: nothingMayBeSent, post: nothingMayBeSent },
-    seals: { take: () => undefined },
-    sealingWorker: { isLarge: () => true, makeLarge: () => Promise.reject(new SealingQueueFull()) },
-    lease: { current: () => standing, remainingMs: () => 8_000 },
-    clock: systemClock,
-    log: pino({}, { write: (line) => void lines.push(line) }),
-    attemptTimeoutMs: 1_000,
-    random: () => 0.5,
-  });
-  expect(await attempt(claimedOf(partner.id), partner)).toEqual({ putOffMs: 1_000 });
-  expect(lines.map((line) => (JSON.parse(line) as { msg: string }).msg)).toEqual([
-    "too much waits to be sealed: put off",
-  ]);
-});
-
-test("an IPN that comes to the sender when the lease is over is put off", async () => {
-  const partner = partnerSnapshot({ callBackUrl: "https://callback.test/ipn" });
-  const startBefore: number[] = [];
-  const attempt = attempting({
-    sender: {
-      send: ({ startBeforeMs }) => {
-        startBefore.push(startBeforeMs);
-        return Promise.reject(new LeaseLost());
-      },
-      post: nothingMayBeSent,
-    },
+function partsOf(more: Partial<AttemptParts> = {}): AttemptParts {
+  return {
+    transport: { post: nothingMayBeSent },
     seals: { take: () => undefined },
     sealingWorker: { isLarge: () => false, makeLarge: () => Promise.reject(new Error("it is small")) },
-    lease: { current: () => standing, remainingMs: () => 250 },
-    clock: { nowMs: () => 0, monotonicMs: () => 1_000 },
+    clock: systemClock,
     log: pino({ level: "silent" }),
     attemptTimeoutMs: 1_000,
     random: () => 0.5,
-  });
-  expect(await attempt(claimedOf(partner.id), partner)).toEqual({ putOffMs: 1_000 });
-  expect(startBefore).toEqual([1_250]);
-});
+    ...more,
+  };
+}
+
+/** Answers like this, and keeps what was posted. */
+function answering(result: PostResult) {
+  const posts: Post[] = [];
+  const post = (posted: Post) => {
+    posts.push(posted);
+    return Promise.resolve(result);
+  };
+  return { posts, transport: { post } };
+}
 
 function nothingMayBeSent(): Promise<never> {
   return Promise.reject(new Error("nothing may be sent"));
 }
+
+test("an IPN whose lease ended while it waited to be sealed is not sent, and no attempt is made of it", async () => {
+  let isHeld = true;
+  const asked: boolean[] = [];
+  const attempt = attempting(
+    partsOf({
+      transport: {
+        post: ({ mayWrite }) => {
+          asked.push(mayWrite?.() ?? true);
+          return Promise.resolve({ notWritten: true });
+        },
+      },
+      sealingWorker: {
+        isLarge: () => true,
+        makeLarge: async () => {
+          await Promise.resolve();
+          isHeld = false;
+          return { headers: {}, body: Buffer.from("{}"), keyId: "k" };
+        },
+      },
+    }),
+  );
+  const options = { outOfOrder: false, mayWrite: () => isHeld };
+  expect(await attempt(deliveryOf(partner.id), partner, options)).toEqual({ putOffMs: 1_000 });
+  expect(asked).toEqual([false]);
+});
+
+test("an IPN for which there is no room to seal is put off for a second: no attempt is made of it", async () => {
+  const lines: string[] = [];
+  const attempt = attempting(
+    partsOf({
+      sealingWorker: { isLarge: () => true, makeLarge: () => Promise.reject(new SealingQueueFull()) },
+      log: pino({}, { write: (line) => void lines.push(line) }),
+    }),
+  );
+  expect(await attempt(deliveryOf(partner.id), partner, held)).toEqual({ putOffMs: 1_000 });
+  // Nothing broke: many wait so at once, and their number is a metric.
+  expect(lines).toEqual([]);
+});
+
+test("a 2xx is an accepted attempt, which says where it went and under which key", async () => {
+  const { transport, posts } = answering({ httpStatus: 204, address: "203.0.113.1", answer: null });
+  const attempt = attempting(partsOf({ transport }));
+  const made = await attempt(deliveryOf(partner.id, { content, attemptsMade: 2 }), partner, held);
+  expect(made).toMatchObject({
+    attempt: {
+      url: "https://callback.test/ipn",
+      address: "203.0.113.1",
+      httpStatus: 204,
+      reason: null,
+      keyId: partner.keys.encryption.id,
+    },
+    next: { kind: "accepted" },
+  });
+  expect(posts).toMatchObject([{ url: "https://callback.test/ipn", deadlineMs: 1_000, mayWrite: held.mayWrite }]);
+});
+
+test("a failure is tried again, no sooner than the partner asked; the last one of the schedule parks", async () => {
+  const refusal = { httpStatus: 503, address: null, answer: Buffer.from("later"), retryAfterMs: 120_000 };
+  const nowMs = 1_750_000_000_000;
+  const clock = { nowMs: () => nowMs, monotonicMs: () => 0 };
+  const attempt = attempting(partsOf({ transport: answering(refusal).transport, clock }));
+  const first = await attempt(deliveryOf(partner.id, { content, scheduleStartMs: nowMs }), partner, held);
+  expect(first).toMatchObject({ attempt: { reason: "status", answer: refusal.answer }, retryAfterMs: 120_000 });
+  const { next } = first as { next: { kind: string; delayMs: number } };
+  expect(next.kind).toBe("retry");
+  expect(next.delayMs).toBeGreaterThanOrEqual(120_000);
+
+  const late = deliveryOf(partner.id, { content, attemptsMade: 1_000, scheduleStartMs: nowMs - 1e10 });
+  const parked = [await attempt(late, partner, held), await attempt(late, partner, held)];
+  expect(parked).toMatchObject([{ next: { kind: "parked" } }, { next: { kind: "parked" } }]);
+  // Each parking has an event of its own, whose id stays when its record is repeated.
+  const ids = parked.map((one) => "next" in one && one.next.kind === "parked" && one.next.eventId);
+  expect(new Set(ids).size).toBe(2);
+});
+
+test("without a callback URL, or a key that may seal once more, nothing is sent, and the attempt says why", async () => {
+  const nowhere = partnerSnapshot({ callBackUrl: null });
+  expect(await attempting(partsOf())(deliveryOf(nowhere.id, { content }), nowhere, held)).toMatchObject({
+    attempt: { url: "", reason: "no_callback_url", httpStatus: null, keyId: null },
+  });
+  const exhausted = new KeyExhausted(partner.keys.encryption.id);
+  const attempt = attempting(partsOf({ seals: { take: () => Promise.reject(exhausted) } }));
+  expect(await attempt(deliveryOf(partner.id, { content }), partner, held)).toMatchObject({
+    attempt: { reason: "key_exhausted", detail: exhausted.message },
+    next: { kind: "retry" },
+  });
+});
+
+test("what breaks on our side is an attempt that failed, and the log alone says what broke", async () => {
+  const lines: string[] = [];
+  const log = pino({}, { write: (line) => void lines.push(line) });
+  const attempt = attempting(partsOf({ log }));
+  const made = await attempt(deliveryOf(partner.id, { content }), partner, held);
+  expect(made).toMatchObject({ attempt: { reason: "internal" }, next: { kind: "retry" } });
+  expect(JSON.stringify(made)).not.toContain("nothing may be sent");
+  expect(lines.join("")).toContain("nothing may be sent");
+});

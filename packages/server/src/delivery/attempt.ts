@@ -1,24 +1,22 @@
-import type { Logger } from "pino";
 import type { Clock } from "../clock.ts";
-import type { Lease } from "../instance.ts";
+import { newId } from "../ids.ts";
+import type { TroubleLog } from "../log.ts";
 import type { Partner } from "../partners/partner.ts";
 import { KeyExhausted, type SealBudget } from "../partners/seal-budget.ts";
-import type { Attempted, Attempting } from "./dispatcher.ts";
+import type { Attempting, AttemptOptions } from "./attempting.ts";
 import { nextAttempt, statusFailure } from "./schedule.ts";
-import type { EnvelopeFor } from "./sending/envelope.ts";
+import { makeEnvelope } from "./sending/envelope.ts";
 import { SealingQueueFull, type SealingWorker } from "./sending/sealing-worker.ts";
-import { LeaseLost, type Sender } from "./sending/sender.ts";
-import type { Attempt, Claimed, FailureReason } from "./store.ts";
+import type { Attempt, Delivery, FailureReason, Outcome } from "./store.ts";
 import { callbackUrlOf } from "./target.ts";
-import type { PostResult } from "./transport/transport.ts";
+import type { PostResult, Transport } from "./transport/transport.ts";
 
 export interface AttemptParts {
-  readonly sender: Pick<Sender, "send" | "post">;
+  readonly transport: Pick<Transport, "post">;
   readonly seals: Pick<SealBudget, "take">;
   readonly sealingWorker: Pick<SealingWorker, "isLarge" | "makeLarge">;
-  readonly lease: Lease;
   readonly clock: Clock;
-  readonly log: Logger;
+  readonly log: TroubleLog;
   /** For everything: connecting, sending, the answer. */
   readonly attemptTimeoutMs: number;
   /** From 0 to less than 1. */
@@ -28,9 +26,10 @@ export interface AttemptParts {
 /** By then some of what waits to be sealed is. */
 const putOffMs = 1_000;
 
-interface Failure {
-  readonly reason: FailureReason;
-  readonly detail: string;
+interface Tried {
+  readonly result?: PostResult;
+  readonly failure?: { readonly reason: FailureReason; readonly detail: string };
+  readonly keyId?: string;
 }
 
 /**
@@ -38,104 +37,88 @@ interface Failure {
  * answer.
  */
 export function attempting(parts: AttemptParts): Attempting {
-  return async (claimed, partner) => {
+  return async (delivery, partner, options) => {
     const startedAtMs = parts.clock.nowMs();
     const startedMs = parts.clock.monotonicMs();
-    const url = callbackUrlOf(claimed, partner);
-    const tried = await tryOnce(parts, claimed, partner, url, startedAtMs).catch((error: unknown) => {
-      if (error instanceof SealingQueueFull || error instanceof LeaseLost) return error;
-      parts.log.error({ err: error, notification: claimed.id }, "an attempt broke before it left");
+    const url = callbackUrlOf(delivery, partner);
+    const tried = await tryOnce(parts, delivery, partner, url, options).catch((error: unknown) => {
+      if (error instanceof SealingQueueFull) return { result: { notWritten: true } } as Tried;
+      parts.log.error({ err: error, notification: delivery.id }, "an attempt broke before it left");
       return { failure: { reason: "internal", detail: "The attempt broke on our side; the log says why." } } as Tried;
     });
-    if (tried instanceof Error) {
-      const { id, content } = claimed;
-      const why = tried instanceof LeaseLost ? tried.message : "too much waits to be sealed";
-      parts.log.warn({ notification: id, chars: content.length }, `${why}: put off`);
-      return { putOffMs };
-    }
     const { result, failure, keyId } = tried;
-    const durationMs = parts.clock.monotonicMs() - startedMs;
+    // The lease ended first, or too much waits to be sealed.
+    if (result !== undefined && "notWritten" in result) return { putOffMs };
+    const answered = result !== undefined && "httpStatus" in result ? result : undefined;
     const attempt: Attempt = {
       startedAtMs,
-      durationMs,
+      durationMs: parts.clock.monotonicMs() - startedMs,
       url: url ?? "",
       address: result?.address ?? null,
-      httpStatus: result !== undefined && "httpStatus" in result ? result.httpStatus : null,
+      httpStatus: answered?.httpStatus ?? null,
       reason: failure?.reason ?? null,
       detail: failure?.detail ?? null,
-      answer: result !== undefined && "httpStatus" in result ? result.answer : null,
+      answer: answered?.answer ?? null,
       keyId: keyId ?? null,
     };
-    const asked = result !== undefined && "httpStatus" in result ? result.retryAfterMs : undefined;
-    return {
-      attempt,
-      next: failure === undefined ? { kind: "accepted" } : next(parts, claimed, partner, result),
-      ...(asked !== undefined && { retryAfterMs: asked }),
-    };
+    const next = failure === undefined ? accepted : nextAfterFailure(parts, delivery, partner, answered?.retryAfterMs);
+    return { attempt, next, ...(answered?.retryAfterMs !== undefined && { retryAfterMs: answered.retryAfterMs }) };
   };
 }
 
-interface Tried {
-  readonly result?: PostResult;
-  readonly failure?: Failure;
-  readonly keyId?: string;
-}
+const accepted = { kind: "accepted" } as const;
 
 async function tryOnce(
   parts: AttemptParts,
-  claimed: Claimed,
+  delivery: Delivery,
   partner: Partner,
   url: string | null,
-  nowMs: number,
+  { outOfOrder, mayWrite }: AttemptOptions,
 ): Promise<Tried> {
   if (url === null) {
     const detail = "There is no callback URL: the command brought none, and none is registered for the partner.";
     return { failure: { reason: "no_callback_url", detail } };
   }
+  const keyId = partner.keys.encryption.id;
   try {
-    await parts.seals.take(partner.id, partner.keys.encryption.id);
+    const taken = parts.seals.take(partner.id, keyId);
+    if (taken !== undefined) await taken;
   } catch (error) {
     if (!(error instanceof KeyExhausted)) throw error;
     return { failure: { reason: "key_exhausted", detail: error.message } };
   }
+  const { sealingWorker, transport, clock, attemptTimeoutMs: deadlineMs } = parts;
   const attempt = {
-    notificationId: claimed.id,
-    command: claimed.command,
-    originalId: claimed.originalId,
-    attemptNo: claimed.attemptsMade + 1,
+    notificationId: delivery.id,
+    command: delivery.command,
+    originalId: delivery.originalId,
+    attemptNo: delivery.attemptsMade + 1,
     callbackUrl: url,
-    outOfOrder: claimed.outOfOrder,
-    nowMs,
+    outOfOrder,
+    nowMs: clock.nowMs(),
   };
-  const keyId = partner.keys.encryption.id;
-  const result = await send(parts, claimed.content, partner, attempt);
+  const { content } = delivery;
+  const { headers, body } = sealingWorker.isLarge(content)
+    ? await sealingWorker.makeLarge(content, partner, attempt)
+    : makeEnvelope(content, partner, attempt);
+  const result = await transport.post({ partner, url, headers, body, deadlineMs, mayWrite });
+  if ("notWritten" in result) return { result };
   const failure = "reason" in result ? result : statusFailure(result.httpStatus);
   return failure === undefined ? { result, keyId } : { result, failure, keyId };
 }
 
-async function send(
-  { sender, sealingWorker, lease, clock, attemptTimeoutMs: deadlineMs }: AttemptParts,
-  content: string,
+function nextAfterFailure(
+  parts: AttemptParts,
+  delivery: Delivery,
   partner: Partner,
-  attempt: EnvelopeFor,
-): Promise<PostResult> {
-  const startBeforeMs = () => clock.monotonicMs() + lease.remainingMs();
-  if (!sealingWorker.isLarge(content)) {
-    return sender.send({ partner, content, attempt, deadlineMs, startBeforeMs: startBeforeMs() });
-  }
-  const epoch = lease.current()?.epoch;
-  const envelope = await sealingWorker.makeLarge(content, partner, attempt);
-  // It may have waited longer than a lease stands.
-  if (lease.current()?.epoch !== epoch) throw new LeaseLost();
-  return sender.post({ partner, envelope, url: attempt.callbackUrl, deadlineMs, startBeforeMs: startBeforeMs() });
-}
-
-function next(parts: AttemptParts, claimed: Claimed, partner: Partner, result?: PostResult): Attempted["next"] {
+  retryAfterMs: number | undefined,
+): Outcome["next"] {
   const failed = {
-    attemptsMade: claimed.attemptsMade + 1,
-    scheduleStartMs: claimed.scheduleStartMs,
+    attemptsMade: delivery.attemptsMade + 1,
+    scheduleStartMs: delivery.scheduleStartMs,
     nowMs: parts.clock.nowMs(),
-    retryAfterMs: result !== undefined && "httpStatus" in result ? result.retryAfterMs : undefined,
+    retryAfterMs,
   };
-  return nextAttempt(partner.settings.retry, failed, parts.random());
+  const next = nextAttempt(partner.settings.retry, failed, parts.random());
+  return next.kind === "parked" ? { kind: "parked", eventId: newId<"event">() } : next;
 }

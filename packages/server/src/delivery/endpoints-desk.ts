@@ -1,5 +1,5 @@
 import type { EndpointId, PartnerId } from "../ids.ts";
-import type { EndpointSearch, EndpointStore, StoredEndpoint } from "./endpoints-store.ts";
+import type { EndpointSearch, EndpointStore, StoredEndpoint } from "./circuit-store.ts";
 
 /** An endpoint as the APIs show it. Times are ISO 8601. */
 export interface EndpointView

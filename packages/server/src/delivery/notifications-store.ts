@@ -1,6 +1,6 @@
 import type { NotifiedCommand } from "@paybell/contract";
 import type { EventKind } from "../events.ts";
-import type { ChainId, InstanceId, NotificationId, PartnerId, TransactionId } from "../ids.ts";
+import type { ChainId, LeaseId, NotificationId, PartnerId, TransactionId } from "../ids.ts";
 import type { Cluster, Position } from "./cursor.ts";
 import type { FailureReason } from "./store.ts";
 
@@ -75,7 +75,7 @@ export interface RecordedAttempt {
   readonly detail: string | null;
   readonly answer: Buffer | null;
   readonly keyId: string | null;
-  readonly instanceId: InstanceId;
+  readonly instanceId: LeaseId;
 }
 
 /** What was recorded about a notification or its transaction. */

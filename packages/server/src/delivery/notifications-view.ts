@@ -1,6 +1,6 @@
 import type { IpnKind, NotifiedCommand } from "@paybell/contract";
 import type { EventKind } from "../events.ts";
-import type { InstanceId, NotificationId, PartnerId, TransactionId } from "../ids.ts";
+import type { LeaseId, NotificationId, PartnerId, TransactionId } from "../ids.ts";
 import type { NotificationStanding, NotificationState, ParkedReason, RecordedAttempt } from "./notifications-store.ts";
 import type { FailureReason } from "./store.ts";
 
@@ -55,7 +55,7 @@ export interface AttemptView {
   /** The beginning of an answer that was not 2xx, at most 4 KiB; bytes that are no UTF-8 show as U+FFFD. */
   readonly answer: string | null;
   readonly keyId: string | null;
-  readonly instanceId: InstanceId;
+  readonly instanceId: LeaseId;
 }
 
 export function summaryOf(standing: NotificationStanding): NotificationSummary {

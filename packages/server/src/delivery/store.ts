@@ -1,67 +1,87 @@
 import type { NotifiedCommand } from "@paybell/contract";
-import type { ChainId, NotificationId, PartnerId, TransactionId } from "../ids.ts";
-import type { Instance } from "../instance.ts";
-import type { EndpointSighting } from "./endpoints-store.ts";
+import type { ChainId, EventId, LeaseId, NotificationId, PartnerId, TransactionId } from "../ids.ts";
+import type { CircuitChange } from "./circuit-store.ts";
 
-/** What delivery needs kept. Every method is durable when it resolves, and safe to repeat when it rejected. */
-export interface DeliveryStore {
-  /** Takes due notifications for `instance`: every partner with due work gets its share, the longest due first. */
-  claim(instance: Instance, limits: ClaimLimits): Promise<readonly Claimed[]>;
-  /** Records one attempt and what follows from it. Concurrent calls share one commit. */
-  record(outcome: Outcome): Promise<Recorded>;
-  /** Gives back what was taken and never sent: due again after `delayMs`, no attempt counted. */
-  giveBack(instance: Instance, taken: readonly Taken[], delayMs: number): Promise<void>;
-  /** What stands under the instance's lease, `rowsMax` of it at most. */
-  held(instance: Instance, rowsMax: number): Promise<readonly Taken[]>;
-  /** Makes due again what belongs to instances whose lease has run out. Resolves to how many rows. */
-  releaseDead(rowsMax: number): Promise<number>;
-  /** Tells every instance that something is due. */
-  announceDue(): Promise<void>;
-}
-
-export interface Taken extends Pick<Claimed, "partnerId" | "id" | "claimNo"> {
-  /** It waits in another queue from now on: its URL is gone. */
-  readonly queue?: string;
-}
-
-export interface ClaimLimits {
-  readonly rowsMax: number;
-  readonly rowsPerPartnerMax: number;
-  /** Partners that may have more or fewer: each queue of theirs gives so many at most. */
-  readonly rowsMaxOf?: ReadonlyMap<PartnerId, number>;
-  /** All of them together. */
-  readonly bytesMax: number;
-  /** One that is larger than that is taken alone. */
-  readonly oversizeAllowed?: boolean;
-  /** Partners that have no free place here, or are paused. */
-  readonly without: readonly PartnerId[];
-  /** For how long the one delivery that tries an open endpoint again keeps others from trying it. */
-  readonly probeLeaseMs: number;
-}
-
-/** One notification in this instance's hands, with all that an attempt needs. */
-export interface Claimed {
+/** One notification on its way, with all that an attempt needs. */
+export interface Delivery {
   readonly partnerId: PartnerId;
   readonly id: NotificationId;
-  readonly transactionId: TransactionId | null;
-  readonly originalId: TransactionId | null;
+  /** The origin of the callback URL of its own; empty: that of the registered one. */
+  readonly queue: string;
+  /** Raised by each redelivery. */
+  readonly round: number;
+  /** Real POSTs of this round before the next one. */
+  readonly attemptsMade: number;
+  /** Since when the schedule runs: creation, or the redelivery that was asked for. Milliseconds since 1970. */
+  readonly scheduleStartMs: number;
   readonly chainId: ChainId;
-  readonly command: NotifiedCommand;
-  /** The facts as JSON text. */
-  readonly content: string;
-  /** The callback URL of its own; null: the registered one. */
-  readonly callBackUrl: string | null;
+  /** It leaves after the earlier ones of its chain. */
+  readonly follows: boolean;
+  /** A settlement leaves after the notifications of this batch. */
+  readonly settlesBatch: string | null;
   /** A redelivery to the URL registered now, whatever the original was. */
   readonly toRegistered: boolean;
-  /** The fence: rises with every claim. */
-  readonly claimNo: number;
-  /** Real POSTs before this one. */
-  readonly attemptsMade: number;
-  /** Since when the schedule runs: creation, or the redelivery that was asked for. */
-  readonly scheduleStartMs: number;
-  readonly outOfOrder: boolean;
-  /** Its endpoint is open, and this one tries it again. */
-  readonly isProbe: boolean;
+  readonly transactionId: TransactionId | null;
+  readonly originalId: TransactionId | null;
+  readonly command: NotifiedCommand;
+  /** The callback URL of its own; null: the registered one. */
+  readonly callBackUrl: string | null;
+  /** The facts as JSON text. */
+  readonly content: string;
+  /** Of the content, in UTF-8. */
+  readonly bytes: number;
+}
+
+/** A queue is what one partner has pending for one callback origin. */
+export interface QueueKey {
+  readonly partnerId: PartnerId;
+  readonly queue: string;
+}
+
+/** A place in a queue, in the order in which deliveries are due. */
+export interface Position {
+  /** Microseconds since 1970, by the database's clock. */
+  readonly dueAtUs: number;
+  readonly id: NotificationId;
+}
+
+/** Reads what follows `after` in a queue; from its head when that is undefined. */
+export interface QueueRead extends QueueKey {
+  readonly after: Position | undefined;
+  readonly rowsMax: number;
+  /** Of content; the first row comes whatever its size. */
+  readonly bytesMax: number;
+}
+
+export interface QueuePage {
+  /** What is due, in order; without its delivery where history does not hold it any more. */
+  readonly due: readonly (Position & { readonly delivery: Delivery | undefined })[];
+  /** There may be more that is due: a bound was reached. */
+  readonly hasMore: boolean;
+  /** When the next one is due, in milliseconds from now; undefined when there is none, or when there is more. */
+  readonly nextInMs: number | undefined;
+}
+
+/** The first delivery of a queue. */
+export interface QueueHead extends QueueKey {
+  readonly id: NotificationId;
+  readonly dueInMs: number;
+}
+
+/** Whether a delivery that follows others may leave. */
+export interface Precedence {
+  /** An earlier one of its chain or batch that is pending; undefined: none is. */
+  readonly after: NotificationId | undefined;
+  /** How long ago it began, by the database's clock. */
+  readonly ageMs: number;
+}
+
+/** A delivery as outcomes name it: they change only the very round and attempt that they belong to. */
+export type DeliveryKey = Pick<Delivery, "partnerId" | "id" | "round" | "attemptsMade">;
+
+/** Nothing was sent: due again after `delayMs`, and no attempt is counted. */
+export interface PutOff extends DeliveryKey {
+  readonly delayMs: number;
 }
 
 /** Why an attempt did not succeed. Stable words: metrics, the APIs and the console show them. */
@@ -100,21 +120,50 @@ export interface Attempt {
   readonly keyId: string | null;
 }
 
-export interface Outcome {
-  readonly partnerId: PartnerId;
-  readonly id: NotificationId;
-  readonly claimNo: number;
-  readonly instance: Instance;
-  /** Real POSTs, this one included. */
-  readonly attemptsMade: number;
+/** What one attempt came to. It is recorded until its fate is known, also after the lease is lost. */
+export interface Outcome extends DeliveryKey {
+  readonly leaseId: LeaseId;
   readonly attempt: Attempt;
   readonly next:
     | { readonly kind: "accepted" }
     | { readonly kind: "retry"; readonly delayMs: number }
-    | { readonly kind: "parked" };
-  /** What it tells of its endpoints: durable with the outcome. */
-  readonly sightings?: readonly EndpointSighting[];
+    /** `eventId` is made once, so that the event is written once however often the record is repeated. */
+    | { readonly kind: "parked"; readonly eventId: EventId };
+  /** What it changes of its endpoint's circuit breaker. */
+  readonly circuits: readonly CircuitChange[];
 }
 
-/** `overtaken`: another claim owns the row by now, so a failure was recorded and changed nothing else. */
-export type Recorded = "applied" | "overtaken";
+/** `missed`: the row belongs to a later round or attempt, or is gone; the attempt was recorded and changed nothing. */
+export type Recorded = "applied" | "missed";
+
+/** What waits for an endpoint that is tripped or gone, and is parked once its schedule is over. */
+export interface OverdueLook extends QueueKey {
+  readonly after: Position | undefined;
+  /** How long the partner's schedule lasts. */
+  readonly scheduleMs: number;
+  /** Why: the endpoint's last failure. */
+  readonly reason: FailureReason;
+}
+
+export interface OverdueLooked {
+  readonly parked: number;
+  /** Where the next look goes on; undefined: from the head. */
+  readonly after: Position | undefined;
+}
+
+/** Pending deliveries. Every write is safe to repeat; those of several deliveries share commits. */
+export interface DeliveryStore {
+  /** Pages in the order of the reads. Neither locks nor changes anything. */
+  read(reads: readonly QueueRead[]): Promise<readonly QueuePage[]>;
+  /** The head of each queue of these shards: one step along an index each. */
+  heads(shards: readonly number[]): Promise<readonly QueueHead[]>;
+  /** For each delivery, in order, what it must wait for; undefined: it is pending no more. */
+  preceding(deliveries: readonly Delivery[]): Promise<readonly (Precedence | undefined)[]>;
+  /** Records one attempt and what follows from it. Never gives up while the database is away. */
+  record(outcome: Outcome): Promise<Recorded>;
+  putOff(deliveries: readonly PutOff[]): Promise<void>;
+  /** Moves deliveries into the queue of their URL, which is gone. */
+  setAside(deliveries: readonly (DeliveryKey & { readonly queue: string })[]): Promise<void>;
+  /** Parks what is overdue among the next rows of one queue. */
+  parkOverdue(look: OverdueLook): Promise<OverdueLooked>;
+}

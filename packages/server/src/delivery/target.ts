@@ -1,9 +1,9 @@
 import type { Partner } from "../partners/partner.ts";
-import type { Claimed } from "./store.ts";
+import type { Delivery } from "./store.ts";
 
 /** Section 4.1: the command's own URL first, then the registered one; a redelivery may ask for the registered one. */
 export function callbackUrlOf(
-  { toRegistered, callBackUrl }: Pick<Claimed, "toRegistered" | "callBackUrl">,
+  { toRegistered, callBackUrl }: Pick<Delivery, "toRegistered" | "callBackUrl">,
   { settings }: Pick<Partner, "settings">,
 ): string | null {
   return (toRegistered ? null : callBackUrl) ?? settings.callBackUrl;

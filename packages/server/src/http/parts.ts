@@ -48,6 +48,8 @@ export interface HttpParts {
   refusesToken(token: string): string | undefined;
   health(): Promise<Health>;
   readonly clock: Clock;
+  /** Serves health and metrics alone: this process runs no commands. */
+  readonly systemOnly?: boolean;
   /** Answers local callers only, and allows nothing that production refuses. */
   readonly sandbox?: boolean;
 }

@@ -69,14 +69,16 @@ export function createHttp(parts: HttpParts): FastifyInstance {
   });
   documentRoutes(app, apiVersion);
   // Each in a scope of its own, after the documents' plugin: it sees only routes that are added later.
-  app.register((scope, _, done) => {
-    addPartnerRoutes(scope, parts);
-    done();
-  });
-  app.register((scope, _, done) => {
-    addOperatorRoutes(scope, parts);
-    done();
-  });
+  if (parts.systemOnly !== true) {
+    app.register((scope, _, done) => {
+      addPartnerRoutes(scope, parts);
+      done();
+    });
+    app.register((scope, _, done) => {
+      addOperatorRoutes(scope, parts);
+      done();
+    });
+  }
   app.register((scope, _, done) => {
     systemRoutes(scope.withTypeProvider<ZodTypeProvider>(), parts);
     docsRoutes(scope);

@@ -1,7 +1,6 @@
 import type { FieldProblem } from "../errors.ts";
 import type { EventKind, EventSink } from "../events.ts";
-import { newId } from "../ids.ts";
-import type { Instance } from "../instance.ts";
+import { type LeaseId, newId } from "../ids.ts";
 import type { Metrics } from "../metrics.ts";
 import type { PartnerDirectory } from "../partners/partner.ts";
 import type { NewNotification, Notifier } from "./notifier.ts";
@@ -39,34 +38,30 @@ export class Completer {
 
   /**
    * @param begun the command as it was begun, or taken over
-   * @param instance under which its row stands
+   * @param leaseId under which its row stands
    * @returns the completed transaction; undefined when another instance took it over, and this result is late
    */
-  async complete(begun: Transaction, result: Result, instance: Instance): Promise<Transaction | undefined> {
+  async complete(begun: Transaction, result: Result, leaseId: LeaseId): Promise<Transaction | undefined> {
     const { state, facts, warnings = [], original = null, reversal = null, batch = null } = result;
-    const draft = facts.kind === "system" ? null : newNotification(begun, facts, this.#order(begun, batch));
-    // What waits for others is not handed over: whoever claims it looks whether it may leave.
-    const waits = draft === null || draft.follows || draft.settlesBatch !== null;
-    const { callBackUrl } = begun;
-    const slot = waits ? undefined : this.#parts.notifier.reserve(begun.partnerId, draft.content.length, callBackUrl);
-    const notification = draft && { ...draft, lease: slot?.instance ?? null };
+    const notification = facts.kind === "system" ? null : newNotification(begun, facts, this.#order(begun, batch));
     const { partnerId, id } = begun;
-    const completed = await this.#parts.completions
-      .complete({ partnerId, id, instance, state, facts, notification, original, reversal, batch })
-      .catch((error: unknown) => {
-        slot?.release();
-        throw error;
-      });
-    if (completed.outcome === "late") {
-      slot?.release();
-      return undefined;
-    }
+    const completed = await this.#parts.completions.complete({
+      partnerId,
+      id,
+      leaseId,
+      state,
+      facts,
+      notification,
+      original,
+      reversal,
+      batch,
+    });
+    if (completed.outcome === "late") return undefined;
     this.#parts.metrics.commands.inc({ command: begun.command, outcome: state });
     if (warnings.length > 0) this.record(begun, "delimiter_sent", { fields: warnings });
     if (notification) {
       this.#parts.metrics.notificationsCreated.inc({ command: notification.command });
-      if (slot) slot.send(notification, completed.atMs);
-      else this.#parts.notifier.bornDue(partnerId, callBackUrl);
+      this.#parts.notifier.notify(notification, completed.atMs);
     }
     const told = notification ? { id: notification.id, state: "pending" as const } : null;
     return { ...begun, state, facts, notification: told, runBy: null, completedAtMs: completed.atMs };
@@ -86,11 +81,7 @@ export class Completer {
 
 type Order = Pick<NewNotification, "follows" | "settlesBatch">;
 
-function newNotification(
-  transaction: Transaction,
-  facts: NewNotification["facts"],
-  order: Order,
-): Omit<NewNotification, "lease"> {
+function newNotification(transaction: Transaction, facts: NewNotification["facts"], order: Order): NewNotification {
   const { partnerId, id, originalId, chainId, callBackUrl } = transaction;
   return {
     partnerId,

@@ -8,8 +8,7 @@ import { SimulatedAcquirer } from "../acquirer/simulator/simulator.ts";
 import type { Clock } from "../clock.ts";
 import type { CommandRequest } from "../commands/request.ts";
 import type { NewEvent } from "../events.ts";
-import { newId, type PartnerId, type TransactionId } from "../ids.ts";
-import type { Instance, Lease } from "../instance.ts";
+import { type LeaseId, newId, type PartnerId, type TransactionId } from "../ids.ts";
 import type { IpnFacts } from "../ipn/facts.ts";
 import { createLog } from "../log.ts";
 import { createMetrics } from "../metrics.ts";
@@ -18,7 +17,7 @@ import type { Partner, PartnerSettings } from "../partners/partner.ts";
 import { PostgresCompletions } from "../store/completions.ts";
 import { type Database, openDatabase } from "../store/database.ts";
 import { PostgresReversals } from "../store/reversals.ts";
-import { createHistory, insertInstance } from "../store/rows.fixture.ts";
+import { createHistory, insertLease } from "../store/rows.fixture.ts";
 import { PostgresSettlements } from "../store/settlements.ts";
 import { PostgresTransactions } from "../store/transactions.ts";
 import { Completer } from "./completer.ts";
@@ -61,9 +60,9 @@ export class World {
     this.options = options;
   }
 
-  /** A new process. Its lease stands until it is gone, or is `held` by somebody else. */
-  async start(held?: Instance): Promise<LedgerInstance> {
-    const instance = new LedgerInstance(this, held ?? (await insertInstance(this.connections.pool, 3_600_000)));
+  /** A new process. Its lease is there until it is gone, or is `held` by somebody else. */
+  async start(held?: LeaseId): Promise<LedgerInstance> {
+    const instance = new LedgerInstance(this, held ?? (await insertLease(this.connections.pool)));
     this.instances.push(instance);
     return instance;
   }
@@ -92,6 +91,11 @@ export class World {
       reverser.wake();
       settler.wake();
     }
+  }
+
+  /** What holds a lease is gone, and others have seen that. */
+  async dropLease(id: LeaseId): Promise<void> {
+    await this.query("DELETE FROM leases WHERE id = $1", [id]);
   }
 
   async query<Row extends object>(text: string, values: unknown[] = []): Promise<Row[]> {
@@ -144,25 +148,22 @@ export class LedgerInstance {
   readonly events: NewEvent[] = [];
   readonly passedOn: NewNotification[] = [];
   readonly logged: string[] = [];
-  readonly instance: Instance;
+  readonly leaseId: LeaseId;
   readonly #world: World;
   readonly #metrics = createMetrics();
   readonly #waiting = new Set<() => void>();
 
-  constructor(world: World, instance: Instance) {
+  constructor(world: World, leaseId: LeaseId) {
     this.#world = world;
-    this.instance = instance;
+    this.leaseId = leaseId;
     const { connections, clock, options } = world;
     const { acquirerTimeoutMs, lateByMs } = options;
     const { life } = this;
     this.acquirer = new SimulatedAcquirer({ bank: world.bank, lateByMs });
-    const lease: Lease = {
-      current: () => (life.lives ? instance : undefined),
-      remainingMs: () => (life.lives ? 8_000 : 0),
-    };
+    const lease = { current: () => (life.lives ? leaseId : undefined) };
     const log = createLog("debug", { write: (line: string) => void this.logged.push(line) });
     const transactions = life.of(new PostgresTransactions(connections));
-    const completions = life.of(new PostgresCompletions(connections.engine, { onDoubtfulReport: () => {} }));
+    const completions = life.of(new PostgresCompletions(connections.engine));
     const reversals = life.of(new PostgresReversals(connections.engine));
     const settlements = life.of(new PostgresSettlements(connections.engine));
     const { approvals } = this.acquirer;
@@ -177,7 +178,7 @@ export class LedgerInstance {
         return answer;
       },
     });
-    const notifier = { reserve: () => this.#slot(), bornDue: () => {} };
+    const notifier = { notify: (notification: NewNotification) => void this.passedOn.push(notification) };
     const events = life.of({ record: (event: NewEvent) => this.#record(event) });
     const completer = new Completer({
       directory: { peek: () => undefined },
@@ -255,7 +256,7 @@ export class LedgerInstance {
     }
   }
 
-  /** The process is gone: nothing of it goes on, and its lease has run out. */
+  /** The process is gone: nothing of it goes on, and its lease is gone. */
   async crash(): Promise<void> {
     this.life.end();
     await this.#bury();
@@ -280,18 +281,7 @@ export class LedgerInstance {
   async #bury(): Promise<void> {
     void this.reverser.stop();
     void this.settler.stop();
-    await this.#world.query("UPDATE instances SET expires_at = now() - interval '1 second' WHERE id = $1", [
-      this.instance.id,
-    ]);
-  }
-
-  #slot() {
-    const { instance } = this;
-    return {
-      instance,
-      send: (notification: NewNotification) => void this.passedOn.push(notification),
-      release: () => {},
-    };
+    await this.#world.dropLease(this.leaseId);
   }
 
   #record(event: NewEvent): void {

@@ -38,8 +38,8 @@ test("the result, its IPN and the pending delivery are one: told once, and passe
   expect(await world.ipnsOf(sale.id)).toEqual([sale.facts]);
   const { id, state } = sale.notification ?? {};
   expect(state).toBe("pending");
-  expect(await world.query("SELECT id, instance_id FROM pending WHERE id = $1", [id])).toEqual([
-    { id, instance_id: instance.instance.id },
+  expect(await world.query("SELECT id, queue, round, attempts_made FROM pending WHERE id = $1", [id])).toEqual([
+    { id, queue: "", round: 0, attempts_made: 0 },
   ]);
   expect(instance.passedOn.map((one) => one.id)).toContain(id);
 });

@@ -9,8 +9,8 @@ import type { Outcome } from "../commands/outcome.ts";
 import type { CommandRequest, ReversalRequest } from "../commands/request.ts";
 import { beginReversal, completeReversalOfUnknown } from "../commands/reversal.ts";
 import { badFields, type FieldProblem, PaybellError } from "../errors.ts";
-import { type ChainId, newId, type PartnerId, readId, type TransactionId } from "../ids.ts";
-import type { Instance, Lease } from "../instance.ts";
+import { type ChainId, type LeaseId, newId, type PartnerId, readId, type TransactionId } from "../ids.ts";
+import type { LeaseHolder } from "../leases/lease.ts";
 import type { Metrics } from "../metrics.ts";
 import { callbackUrlProblem } from "../partners/callback-url.ts";
 import type { Partner } from "../partners/partner.ts";
@@ -29,7 +29,7 @@ export interface LedgerParts {
   readonly reverser: Pick<Reverser, "wake">;
   readonly settler: Pick<Settler, "wake">;
   readonly acquirer: Acquirer;
-  readonly lease: Lease;
+  readonly lease: Pick<LeaseHolder, "current">;
   readonly clock: Clock;
   readonly log: Logger;
   readonly metrics: Pick<Metrics, "commandSeconds" | "lateAnswers">;
@@ -93,12 +93,12 @@ export class Ledger {
    */
   async run(partner: Partner, request: CommandRequest, options: { respondAsync: boolean }): Promise<CommandAnswer> {
     await this.#requireValid(partner, request);
-    const instance = this.#parts.lease.current();
-    const leavePlace = instance === undefined || this.#stopping ? undefined : this.#places.take(partner.id);
-    if (instance === undefined || leavePlace === undefined) {
+    const leaseId = this.#parts.lease.current();
+    const leavePlace = leaseId === undefined || this.#stopping ? undefined : this.#places.take(partner.id);
+    if (leaseId === undefined || leavePlace === undefined) {
       throw new PaybellError("unavailable", "No more commands can be taken now.", { retryAfterS: 1 });
     }
-    const { begun, init, procedure } = await this.#begin(partner, request, instance).catch((error: unknown) => {
+    const { begun, init, procedure } = await this.#begin(partner, request, leaseId).catch((error: unknown) => {
       leavePlace();
       throw error;
     });
@@ -122,12 +122,12 @@ export class Ledger {
   async #begin(
     partner: Partner,
     request: CommandRequest,
-    instance: Instance,
+    leaseId: LeaseId,
   ): Promise<{ begun: Begun; init: Init; procedure: Procedure }> {
     const original = await this.#originalOf(partner, request);
     const start = { id: newId<"transaction">(), atMs: this.#parts.clock.nowMs() };
     const procedure = procedureFor(request, { start, original, preAuthDays: this.#parts.preAuthDays });
-    const init = toInit(this.#parts.bodyKey, partner, request, start.id, instance, procedure, original);
+    const init = toInit(this.#parts.bodyKey, partner, request, start.id, leaseId, procedure, original);
     return { begun: await this.#parts.transactions.begin(init), init, procedure };
   }
 
@@ -138,9 +138,9 @@ export class Ledger {
    * @returns how many are under way
    */
   async takeOver(partnerOf: (id: PartnerId) => Promise<Partner | undefined>): Promise<number> {
-    const instance = this.#parts.lease.current();
-    if (instance === undefined) return 0;
-    for (const taken of await this.#parts.transactions.takeOver(instance, takeOverRowsMax)) {
+    const leaseId = this.#parts.lease.current();
+    if (leaseId === undefined) return 0;
+    for (const taken of await this.#parts.transactions.takeOver(leaseId, takeOverRowsMax)) {
       this.#taken.set(taken.id, taken);
     }
     const taken = [...this.#taken.values()];
@@ -154,7 +154,7 @@ export class Ledger {
       const partner = await partnerOf(taken.partnerId);
       if (partner === undefined) throw new Error(`There is no partner ${taken.partnerId}.`);
       if (taken.command === "REVERSAL") await this.#reverse(partner, taken);
-      else await this.#endInDoubt(partner, taken, taken.runBy as Instance);
+      else await this.#endInDoubt(partner, taken, taken.runBy as LeaseId);
     } catch (error) {
       this.#taken.set(taken.id, taken);
       this.#parts.log.warn({ err: error, transaction: taken.id }, "a command in doubt could not be ended yet");
@@ -268,11 +268,12 @@ export class Ledger {
     begun: Transaction,
     message: NonNullable<Procedure["message"]>,
   ): Promise<Transaction> {
-    const instance = begun.runBy as Instance;
-    const outcome = this.#holds(instance) ? await this.#ask(begun, message) : notSent;
+    const leaseId = begun.runBy as LeaseId;
+    // Once the lease is not held, others may have reversed it already.
+    const outcome = this.#parts.lease.current() === leaseId ? await this.#ask(begun, message) : notSent;
     const result = resultOf(begun, outcome, partner);
     try {
-      const ended = await this.#parts.completer.complete(begun, result, instance);
+      const ended = await this.#parts.completer.complete(begun, result, leaseId);
       if (result.reversal) this.#parts.reverser.wake();
       if (ended !== undefined) return ended;
       // It was reversed, or taken over, while the acquirer had it.
@@ -281,16 +282,8 @@ export class Ledger {
     } catch (error) {
       // Nobody may wait for ever for a command whose result cannot be stored.
       this.#parts.log.error({ err: error, transaction: begun.id }, "the result of a command could not be stored");
-      return (await this.#endInDoubt(partner, begun, instance)) ?? begun;
+      return (await this.#endInDoubt(partner, begun, leaseId)) ?? begun;
     }
-  }
-
-  /**
-   * Whether a row taken under `instance` is certainly still ours: others may have reversed it already when it is not.
-   */
-  #holds({ id, epoch }: Instance): boolean {
-    const current = this.#parts.lease.current();
-    return current?.id === id && current.epoch === epoch;
   }
 
   async #ask(begun: Transaction, message: NonNullable<Procedure["message"]>): Promise<Outcome> {
@@ -320,12 +313,12 @@ export class Ledger {
     );
   }
 
-  async #endInDoubt(partner: Partner, begun: Transaction, instance: Instance): Promise<Transaction | undefined> {
+  async #endInDoubt(partner: Partner, begun: Transaction, leaseId: LeaseId): Promise<Transaction | undefined> {
     const { completer, log, reverser } = this.#parts;
     log.warn({ transaction: begun.id }, "a command in doubt ends as ERROR 96");
     completer.record(begun, "in_doubt", { command: begun.command });
     const result = resultOf(begun, { kind: "in_doubt" }, partner);
-    const ended = await completer.complete(begun, result, instance);
+    const ended = await completer.complete(begun, result, leaseId);
     if (result.reversal) reverser.wake();
     return ended;
   }
@@ -339,12 +332,12 @@ export class Ledger {
   /** A partner's REVERSAL: of what runs, as if its time were over; of what succeeded, by the reverser. */
   async #reverse(partner: Partner, begun: Transaction, request?: ReversalRequest): Promise<Transaction> {
     const { completer, reversals, reverser, transactions } = this.#parts;
-    const instance = begun.runBy as Instance;
+    const leaseId = begun.runBy as LeaseId;
     if (begun.originalId === null) {
       const start = { id: begun.id, atMs: begun.createdAtMs };
       const facts = begun.facts.kind === "system" ? begun.facts : request && beginReversal(request, undefined, start);
       if (facts === undefined) throw new Error("A REVERSAL is a system command.");
-      return (await completer.complete(begun, completeReversalOfUnknown(facts), instance)) ?? begun;
+      return (await completer.complete(begun, completeReversalOfUnknown(facts), leaseId)) ?? begun;
     }
     for (;;) {
       const original = await transactions.find(begun.partnerId, begun.originalId);
@@ -353,7 +346,7 @@ export class Ledger {
         const result = resultOf(original, { kind: "no_answer" }, partner, begun.id);
         if ((await completer.complete(original, result, original.runBy)) === undefined) continue;
       } else if (original.reversal === "done" || (original.state === "ERROR" && original.reversal === null)) {
-        return (await completer.complete(begun, reversalResult(begun, "00"), instance)) ?? begun;
+        return (await completer.complete(begun, reversalResult(begun, "00"), leaseId)) ?? begun;
       } else {
         await reversals.queue(begun.partnerId, original.id, begun.id);
       }
@@ -377,7 +370,7 @@ function toInit(
   partner: Partner,
   request: CommandRequest,
   id: TransactionId,
-  instance: Instance,
+  leaseId: LeaseId,
   procedure: Procedure,
   original: Transaction | undefined,
 ): Init {
@@ -386,7 +379,7 @@ function toInit(
   return {
     partnerId: partner.id,
     id,
-    instance,
+    leaseId,
     command: request.command,
     reqId,
     bodyHash: createHmac("sha256", bodyKey)
@@ -407,7 +400,7 @@ function toInit(
 }
 
 function toTransaction(init: Init, facts: Transaction["facts"], createdAtMs: number): Transaction {
-  const { partnerId, id, command, reqId, originalId, chainId, callBackUrl, amountMinor, currency, instance } = init;
+  const { partnerId, id, command, reqId, originalId, chainId, callBackUrl, amountMinor, currency, leaseId } = init;
   return {
     partnerId,
     id,
@@ -426,7 +419,7 @@ function toTransaction(init: Init, facts: Transaction["facts"], createdAtMs: num
     reversal: null,
     facts,
     notification: null,
-    runBy: instance,
+    runBy: leaseId,
     createdAtMs,
     completedAtMs: null,
   };

@@ -12,6 +12,7 @@ const partner = partnerSnapshot();
 function reportsWith(refuses: readonly string[] = []) {
   const durable: Report[] = [];
   const began: { externalId: string; behind: string[] }[] = [];
+  const told: string[] = [];
   const metrics = createMetrics();
   metrics.close();
   const reports = new Reports({
@@ -29,13 +30,13 @@ function reportsWith(refuses: readonly string[] = []) {
       },
     },
     directory: { find: async () => partner, peek: () => partner, findByApiKey: async () => partner },
-    notifier: { reserve: () => undefined, bornDue: () => undefined },
+    notifier: { notify: (notification) => void told.push(notification.id) },
     events: { record: () => undefined },
     metrics,
     sandbox: false,
     isRegisteredDevice: async () => false,
   });
-  return { reports, began, durable };
+  return { reports, began, durable, told };
 }
 
 function completion(externalId: string, command: CompletionRequest["command"], originalExternalId?: string) {
@@ -69,8 +70,9 @@ describe("of one report", () => {
   });
 
   test("nothing is written behind what could not be made durable: it is reported again with it", async () => {
-    const { reports, durable } = reportsWith(["sale"]);
+    const { reports, durable, told } = reportsWith(["sale"]);
     const results = await reports.report(wholeBatch);
+    expect(told).toEqual(durable.map(({ notification }) => notification?.id));
     expect(durable.map(({ externalId }) => externalId).sort()).toEqual(["preauth", "void of another"]);
     expect(results.map(({ externalId, problem }) => [externalId, problem?.code])).toEqual([
       ["settlement", "unavailable"],

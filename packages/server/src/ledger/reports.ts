@@ -9,7 +9,7 @@ import { type ChainId, newId, type PartnerId, readId, type TransactionId } from 
 import type { Metrics } from "../metrics.ts";
 import { callbackUrlProblem } from "../partners/callback-url.ts";
 import type { Partner, PartnerDirectory } from "../partners/partner.ts";
-import type { NewNotification, Notifier, Slot } from "./notifier.ts";
+import type { Notifier } from "./notifier.ts";
 import type { CompletionStore, Report, Reported, ReportedOriginal, TransactionStore } from "./store.ts";
 
 export interface ReportsParts {
@@ -139,21 +139,13 @@ export class Reports {
   async #write(sound: Sound, originals: Originals): Promise<Reported> {
     const { partner, completion } = sound;
     const report = toReport(sound, originals);
-    const { notification: draft } = report;
-    const slot =
-      draft && !draft.follows && draft.settlesBatch === null
-        ? this.#parts.notifier.reserve(partner.id, draft.content.length, draft.callBackUrl)
-        : undefined;
-    const notification = draft && { ...draft, lease: slot?.instance ?? null };
-    const reported = await this.#parts.completions.report({ ...report, notification }).catch((error: unknown) => {
-      slot?.release();
-      throw error;
-    });
-    if (reported.outcome !== "accepted") {
-      slot?.release();
-      return reported;
+    const reported = await this.#parts.completions.report(report);
+    if (reported.outcome !== "accepted") return reported;
+    const { notification } = report;
+    if (notification) {
+      this.#parts.metrics.notificationsCreated.inc({ command: notification.command });
+      this.#parts.notifier.notify(notification, reported.atMs);
     }
-    if (notification) this.#passOn(notification, slot, reported.atMs);
     const warnings = completionWarnings(completion, partner.settings);
     if (warnings.length > 0) {
       this.#parts.events.record({
@@ -164,12 +156,6 @@ export class Reports {
       });
     }
     return reported;
-  }
-
-  #passOn(notification: NewNotification, slot: Slot | undefined, atMs: number): void {
-    this.#parts.metrics.notificationsCreated.inc({ command: notification.command });
-    if (slot) slot.send(notification, atMs);
-    else this.#parts.notifier.bornDue(notification.partnerId, notification.callBackUrl);
   }
 
   /** The originals that are known, by partner and external id: reported before, or in this same call. */
@@ -279,7 +265,6 @@ function toReport({ partner, completion, id }: Sound, originals: Originals): Rep
     settlesBatch: isOrdered && facts.kind === "settlement" ? batchId : null,
     facts,
     content: JSON.stringify(facts),
-    lease: null,
   };
   return { ...report, notification };
 }

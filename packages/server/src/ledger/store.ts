@@ -2,8 +2,7 @@ import type { Command } from "@paybell/contract";
 import type { BatchTotals } from "../acquirer/acquirer.ts";
 import type { OriginalState, Refusal } from "../commands/original.ts";
 import type { TerminalState } from "../commands/terminal.ts";
-import type { ChainId, PartnerId, TransactionId } from "../ids.ts";
-import type { Instance } from "../instance.ts";
+import type { ChainId, LeaseId, PartnerId, TransactionId } from "../ids.ts";
 import type { IpnFacts } from "../ipn/facts.ts";
 import type { NewNotification } from "./notifier.ts";
 import type { SystemFacts, Transaction } from "./transaction.ts";
@@ -21,8 +20,8 @@ export interface TransactionStore {
   chain(transaction: Transaction): Promise<readonly Transaction[]>;
   /** The transactions that these external ids name, as far as they were reported. */
   findReported(partnerId: PartnerId, externalIds: readonly string[]): Promise<ReadonlyMap<string, ReportedOriginal>>;
-  /** Takes over, for `instance`, commands still INIT whose own instance's lease has run out: they are in doubt. */
-  takeOver(instance: Instance, rowsMax: number): Promise<readonly Transaction[]>;
+  /** Takes over, under `leaseId`, commands still INIT whose own lease is gone: they are in doubt. */
+  takeOver(leaseId: LeaseId, rowsMax: number): Promise<readonly Transaction[]>;
   /**
    * Remembers that a reqId was reversed before it arrived: a command that comes under it is refused. Resolves to the
    * transaction that did arrive, and undefined when none had.
@@ -33,8 +32,8 @@ export interface TransactionStore {
 /** The one door through which money, its IPN and the pending delivery become durable: all of them or none. */
 export interface CompletionStore {
   /**
-   * Completes a command. Applies only while the row is INIT under the same instance and epoch; otherwise another
-   * instance took the command over and the answer is late.
+   * Completes a command. Applies only while the row is INIT under the same lease; otherwise another instance took the
+   * command over and the answer is late.
    */
   complete(completion: Completion): Promise<Completed>;
   /** The same for a command that a switch already completed: the transaction comes into being with its result. */
@@ -47,7 +46,7 @@ export type Completed = { readonly outcome: "completed"; readonly atMs: number }
 export interface Init {
   readonly partnerId: PartnerId;
   readonly id: TransactionId;
-  readonly instance: Instance;
+  readonly leaseId: LeaseId;
   readonly command: Command;
   readonly reqId: string;
   /** HMAC-SHA256 of the request's RFC 8785 form: what "the same body" means. */
@@ -107,7 +106,7 @@ export type Begun =
 export interface Completion {
   readonly partnerId: PartnerId;
   readonly id: TransactionId;
-  readonly instance: Instance;
+  readonly leaseId: LeaseId;
   readonly state: "SUCCESS" | "ERROR";
   readonly facts: IpnFacts | SystemFacts;
   readonly notification: NewNotification | null;

@@ -1,6 +1,5 @@
 import type { Command } from "@paybell/contract";
-import type { ChainId, NotificationId, PartnerId, TransactionId } from "../ids.ts";
-import type { Instance } from "../instance.ts";
+import type { ChainId, LeaseId, NotificationId, PartnerId, TransactionId } from "../ids.ts";
 import type { CardFacts, SettlementFacts } from "../ipn/facts.ts";
 
 /** INIT: the acquirer may be asked, the outcome is not known. The others are final. */
@@ -31,8 +30,8 @@ export interface Transaction {
   readonly reversal: "pending" | "done" | "parked" | null;
   readonly facts: CardFacts | SettlementFacts | SystemFacts;
   readonly notification: { readonly id: NotificationId; readonly state: NotificationState } | null;
-  /** Who runs it while it is INIT. */
-  readonly runBy: Instance | null;
+  /** The lease of the process that runs it while it is INIT. */
+  readonly runBy: LeaseId | null;
   readonly createdAtMs: number;
   readonly completedAtMs: number | null;
 }

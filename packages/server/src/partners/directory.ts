@@ -75,6 +75,12 @@ export class CachedPartners implements PartnerDirectory {
     return this.peek(id) ?? (await this.#load(id));
   }
 
+  /** As `find`, with the moment at which it was so, by the monotonic clock. */
+  async confirmed(id: PartnerId): Promise<{ readonly partner: Partner | undefined; readonly confirmedMs: number }> {
+    const partner = await this.find(id);
+    return { partner, confirmedMs: this.#entries.get(id)?.confirmedMs ?? this.#options.clock.monotonicMs() };
+  }
+
   async findByApiKey(apiKey: string): Promise<Partner | undefined> {
     if (!isApiKey(apiKey)) return undefined;
     const hash = apiKeyHash(apiKey);

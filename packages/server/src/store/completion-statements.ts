@@ -1,18 +1,17 @@
 import type { NewNotification } from "../ledger/notifier.ts";
 import type { Completion, Report } from "../ledger/store.ts";
 import { booleanArray, integerArray, jsonArray, textArray, uuidArray } from "./arrays.ts";
+import { queueOf } from "./queue-of.ts";
 import { searchable } from "./searchable.ts";
 
-// What a pending row and its history take from the rows of `i`. Born leased, a row has its first claim already. A
-// settlement is in no batch: `settles_batch` names the one that it waits for.
+// What a pending row and its history take from the rows of `i`. A settlement is in no batch: `settles_batch` names the
+// one that it waits for.
 const historyColumns = `(partner_id, id, transaction_id, original_id, original_external_id, chain_id, command,
         callback_url, content)`;
-const pendingColumns = `(partner_id, id, chain_id, due_at, instance_id, epoch, claim_no, bytes, origin, follows,
-        batch_id, settles_batch)`;
+const pendingColumns = `(partner_id, id, chain_id, due_at, bytes, queue, follows, batch_id, settles_batch)`;
 // A settlement is compared with the ledger once what was reported a little after it is there, too.
 const comparedAt =
   "CASE WHEN command = 'SETTLEMENT' AND reported_batch IS NOT NULL THEN now() + interval '10 minutes' END";
-const firstClaim = "CASE WHEN instance_id IS NULL THEN 0 ELSE 1 END";
 
 /**
  * Reports with all that follows from them, in one statement that is its own transaction. It fails as a whole when one
@@ -25,10 +24,10 @@ export const insertWholeReports = {
     WITH i AS MATERIALIZED (
       SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[], $7::uuid[],
         $8::text[], $9::uuid[], $10::text[], $11::json[], $12::text[], $13::uuid[],
-        $14::uuid[], $15::integer[], $16::uuid[], $17::integer[], $18::text[], $19::boolean[], $20::uuid[])
+        $14::uuid[], $15::integer[], $16::text[], $17::boolean[], $18::uuid[])
         AS i (partner_id, transaction_id, command, state, req_id, external_id, original_id, original_external_id,
-          chain_id, callback_url, facts, merchant_trans_id, id, reported_batch, bytes, instance_id, epoch, origin,
-          follows, settles_batch)),
+          chain_id, callback_url, facts, merchant_trans_id, id, reported_batch, bytes, queue, follows,
+          settles_batch)),
     result AS (
       INSERT INTO transactions (partner_id, id, origin, command, state, req_id, external_id, original_id,
         original_external_id, chain_id, callback_url, facts, merchant_trans_id, notification_id, reported_batch,
@@ -44,7 +43,7 @@ export const insertWholeReports = {
       FROM i WHERE id IS NOT NULL),
     delivery AS (
       INSERT INTO pending ${pendingColumns}
-      SELECT partner_id, id, chain_id, now(), instance_id, epoch, ${firstClaim}, bytes, origin, follows,
+      SELECT partner_id, id, chain_id, now(), bytes, queue, follows,
         CASE WHEN command <> 'SETTLEMENT' THEN reported_batch END, settles_batch
       FROM i WHERE id IS NOT NULL)
     SELECT now() AS at`,
@@ -54,9 +53,7 @@ export function wholeReportColumns(reports: readonly Report[]): unknown[] {
   return [
     ...reportColumns(reports),
     integerArray(reports.map(({ notification }) => notification && Buffer.byteLength(notification.content))),
-    uuidArray(reports.map(({ notification }) => notification?.lease?.id ?? null)),
-    integerArray(reports.map(({ notification }) => notification?.lease?.epoch ?? null)),
-    textArray(reports.map(({ notification }) => originOf(notification))),
+    textArray(reports.map(({ notification }) => queueOf(notification?.callBackUrl ?? null))),
     booleanArray(reports.map(({ notification }) => notification?.follows ?? false)),
     uuidArray(reports.map(({ notification }) => notification?.settlesBatch ?? null)),
   ];
@@ -98,15 +95,14 @@ export function reportColumns(reports: readonly Report[]): unknown[] {
   ];
 }
 
-// Only while the row is INIT under the same instance and epoch. Said so that no plan takes the index of what is in
-// flight for the key. Measured: one that was made on an empty table read all of a partner's INITs for each row of a
-// batch.
+// Only while the row is INIT under the same lease. Said so that no plan takes the index of what is in flight for the
+// key. Measured: one that was made on an empty table read all of a partner's INITs for each row of a batch.
 const completed = `
       UPDATE transactions t SET state = i.state, facts = i.facts, notification_id = i.notification_id,
-        completed_at = now(), instance_id = NULL, epoch = NULL
+        completed_at = now(), lease_id = NULL
       FROM i
       WHERE t.partner_id = i.partner_id AND t.id = i.id
-        AND t.state NOT IN ('SUCCESS', 'ERROR') AND t.instance_id = i.instance_id AND t.epoch = i.epoch`;
+        AND t.state NOT IN ('SUCCESS', 'ERROR') AND t.lease_id = i.lease_id`;
 
 /** Completions from which nothing follows but their notification, in one statement that is its own transaction. */
 export const completeWhole = {
@@ -114,20 +110,18 @@ export const completeWhole = {
   text: `
     WITH i AS MATERIALIZED (
       SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::json[], $5::uuid[],
-        $6::uuid[], $7::integer[], $8::integer[], $9::uuid[], $10::integer[], $11::text[], $12::boolean[])
-        AS i (partner_id, id, state, facts, notification_id, instance_id, epoch, bytes, lease_id, lease_epoch, origin,
-          follows)),
+        $6::uuid[], $7::integer[], $8::text[], $9::boolean[])
+        AS i (partner_id, id, state, facts, notification_id, lease_id, bytes, queue, follows)),
     done AS (${completed}
       RETURNING t.partner_id, t.id AS transaction_id, t.completed_at, t.original_id, t.chain_id, t.command,
-        t.callback_url, i.facts, i.notification_id AS id, i.bytes, i.lease_id AS instance_id, i.lease_epoch AS epoch,
-        i.origin, i.follows, t.batch_id),
+        t.callback_url, i.facts, i.notification_id AS id, i.bytes, i.queue, i.follows, t.batch_id),
     history AS (
       INSERT INTO notifications ${historyColumns}
       SELECT partner_id, id, transaction_id, original_id, NULL, chain_id, command, callback_url, facts
       FROM done WHERE id IS NOT NULL),
     delivery AS (
       INSERT INTO pending ${pendingColumns}
-      SELECT partner_id, id, chain_id, now(), instance_id, epoch, ${firstClaim}, bytes, origin, follows, batch_id, NULL
+      SELECT partner_id, id, chain_id, now(), bytes, queue, follows, batch_id, NULL
       FROM done WHERE id IS NOT NULL)
     SELECT transaction_id AS id, completed_at AS at FROM done`,
 };
@@ -136,9 +130,7 @@ export function wholeCompletionColumns(completions: readonly Completion[]): unkn
   return [
     ...completionColumns(completions),
     integerArray(completions.map(({ notification }) => notification && Buffer.byteLength(notification.content))),
-    uuidArray(completions.map(({ notification }) => notification?.lease?.id ?? null)),
-    integerArray(completions.map(({ notification }) => notification?.lease?.epoch ?? null)),
-    textArray(completions.map(({ notification }) => originOf(notification))),
+    textArray(completions.map(({ notification }) => queueOf(notification?.callBackUrl ?? null))),
     booleanArray(completions.map(({ notification }) => notification?.follows ?? false)),
   ];
 }
@@ -148,8 +140,8 @@ export const completeTransactions = {
   text: `
     WITH i AS MATERIALIZED (
       SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::json[], $5::uuid[],
-        $6::uuid[], $7::integer[])
-        AS i (partner_id, id, state, facts, notification_id, instance_id, epoch))
+        $6::uuid[])
+        AS i (partner_id, id, state, facts, notification_id, lease_id))
     ${completed}
     RETURNING t.id, t.completed_at AS at, t.batch_id`,
 };
@@ -161,8 +153,7 @@ export function completionColumns(completions: readonly Completion[]): unknown[]
     textArray(completions.map((completion) => completion.state)),
     jsonArray(completions.map(contentOf)),
     uuidArray(completions.map((completion) => completion.notification?.id ?? null)),
-    uuidArray(completions.map((completion) => completion.instance.id)),
-    integerArray(completions.map((completion) => completion.instance.epoch)),
+    uuidArray(completions.map((completion) => completion.leaseId)),
   ];
 }
 
@@ -172,17 +163,17 @@ export const insertNotifications = {
   text: `
     WITH i AS MATERIALIZED (
       SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::uuid[], $5::text[], $6::uuid[], $7::text[],
-        $8::text[], $9::json[], $10::integer[], $11::uuid[], $12::integer[], $13::text[],
-        $14::boolean[], $15::uuid[], $16::uuid[])
+        $8::text[], $9::json[], $10::integer[], $11::text[],
+        $12::boolean[], $13::uuid[], $14::uuid[])
         AS i (partner_id, id, transaction_id, original_id, original_external_id, chain_id, command, callback_url,
-          content, bytes, instance_id, epoch, origin, follows, batch_id, settles_batch)),
+          content, bytes, queue, follows, batch_id, settles_batch)),
     history AS (
       INSERT INTO notifications ${historyColumns}
       SELECT partner_id, id, transaction_id, original_id, original_external_id, chain_id, command, callback_url,
         content
       FROM i)
     INSERT INTO pending ${pendingColumns}
-    SELECT partner_id, id, chain_id, now(), instance_id, epoch, ${firstClaim}, bytes, origin, follows,
+    SELECT partner_id, id, chain_id, now(), bytes, queue, follows,
       CASE WHEN command <> 'SETTLEMENT' THEN batch_id END, settles_batch
     FROM i`,
 };
@@ -203,9 +194,7 @@ export function notificationColumns(
     textArray(notifications.map((notification) => notification.callBackUrl)),
     jsonArray(notifications.map((notification) => notification.content)),
     integerArray(notifications.map((notification) => Buffer.byteLength(notification.content))),
-    uuidArray(notifications.map((notification) => notification.lease?.id ?? null)),
-    integerArray(notifications.map((notification) => notification.lease?.epoch ?? null)),
-    textArray(notifications.map(originOf)),
+    textArray(notifications.map(({ callBackUrl }) => queueOf(callBackUrl))),
     booleanArray(notifications.map((notification) => notification.follows)),
     uuidArray(batchIds),
     uuidArray(notifications.map((notification) => notification.settlesBatch)),
@@ -215,9 +204,4 @@ export function notificationColumns(
 /** What the transaction keeps and the notification sends is the same text. */
 function contentOf({ notification, facts }: Pick<Report, "notification" | "facts">): string {
   return notification?.content ?? JSON.stringify(facts);
-}
-
-/** The queue of its own callback URL; empty: that of the registered one. */
-function originOf(notification: NewNotification | null): string {
-  return notification === null || notification.callBackUrl === null ? "" : new URL(notification.callBackUrl).origin;
 }

@@ -67,19 +67,7 @@ export class PostgresCompletions implements CompletionStore {
   readonly #completions: GroupCommit<Completion, Completed>;
   readonly #reports: GroupCommit<Report, Reported>;
 
-  constructor(
-    engine: Pool,
-    {
-      onDoubtfulReport,
-      ...observe
-    }: GroupCommitObserver & {
-      /**
-       * Told of a report refused as unavailable although its COMMIT may have happened: its notification may wait
-       * under our lease.
-       */
-      readonly onDoubtfulReport: (report: Report) => void;
-    },
-  ) {
+  constructor(engine: Pool, observe: GroupCommitObserver = {}) {
     this.#engine = engine;
     this.#completions = new GroupCommit<Completion, Completed>({
       name: "complete",
@@ -98,7 +86,6 @@ export class PostgresCompletions implements CompletionStore {
       bytes: (report) => bytesOf(report.notification),
       commit: (reports) => this.#report(reports),
       giveUpAfterMs: 5_000,
-      onDoubt: onDoubtfulReport,
       ...observe,
     });
   }
@@ -264,7 +251,7 @@ function assertCommitted(result: QueryResult): void {
 }
 
 function bytesOf(notification: NewNotification | null): number {
-  return notification === null ? 512 : notification.content.length + 512;
+  return notification === null ? 512 : Buffer.byteLength(notification.content) + 512;
 }
 
 function keyOf({ partnerId, externalId }: Report): string {

@@ -17,8 +17,11 @@ export interface Database {
   close(): Promise<void>;
 }
 
-/** Renewed every 2 s, a lease of 8 s outlives one silence of a server that is gone without a word. */
+/** A lease that is believed for 5 s outlives one silence of a server that is gone without a word. */
 const directAnswerMs = 3_000;
+
+/** A process that stands still in a transaction holds locks that others wait for, a terminal's for one. */
+const idleInTransaction = { idle_in_transaction_session_timeout: "30000" };
 
 const byKeyOnly = ["enable_seqscan", "enable_hashjoin", "enable_mergejoin", "enable_bitmapscan", "enable_material"];
 
@@ -63,7 +66,7 @@ export function openDatabase(connectionString: string, options: DatabaseOptions)
   const pool = new Pool({
     ...common,
     max: forPeople,
-    onConnect: begin({ statement_timeout: "30000" }),
+    onConnect: begin({ statement_timeout: "30000", ...idleInTransaction }),
     query_timeout: 35_000,
   });
   const engine = new Pool({
@@ -71,6 +74,7 @@ export function openDatabase(connectionString: string, options: DatabaseOptions)
     max: Math.max(4, options.connectionsMax - forPeople),
     onConnect: begin({
       statement_timeout: "10000",
+      ...idleInTransaction,
       plan_cache_mode: "force_generic_plan",
       ...Object.fromEntries(byKeyOnly.map((setting) => [setting, "off"])),
     }),

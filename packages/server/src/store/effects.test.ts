@@ -1,14 +1,13 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createDatabase, type TestDatabase } from "../../../../test/support/database.ts";
-import { newId, type PartnerId } from "../ids.ts";
-import type { Instance } from "../instance.ts";
+import { type LeaseId, newId, type PartnerId } from "../ids.ts";
 import type { Completed, Completion, Init } from "../ledger/store.ts";
 import { PostgresCompletions } from "./completions.ts";
 import { type Database, openDatabase } from "./database.ts";
 import { PostgresReversals } from "./reversals.ts";
 import {
   createHistory,
-  insertInstance,
+  insertLease,
   insertPartner,
   sampleFacts,
   sampleInit,
@@ -25,17 +24,17 @@ let completions: PostgresCompletions;
 let transactions: PostgresTransactions;
 let reversals: PostgresReversals;
 let partnerId: PartnerId;
-let instance: Instance;
+let leaseId: LeaseId;
 
 beforeAll(async () => {
   database = await createDatabase();
   connections = openDatabase(database.url, { connectionsMax: 12, onIdleError: () => {} });
   await createHistory(connections.pool);
-  completions = new PostgresCompletions(connections.engine, { onDoubtfulReport: () => {} });
+  completions = new PostgresCompletions(connections.engine);
   transactions = new PostgresTransactions(connections);
   reversals = new PostgresReversals(connections.engine);
   partnerId = await insertPartner(connections.pool);
-  instance = await insertInstance(connections.pool);
+  leaseId = await insertLease(connections.pool);
 });
 
 afterAll(async () => {
@@ -46,7 +45,7 @@ afterAll(async () => {
 const newTid = () => `T${newId().slice(-7)}`;
 
 async function begun(change: Partial<Init>): Promise<Init> {
-  const init = sampleInit(partnerId, instance, change);
+  const init = sampleInit(partnerId, leaseId, change);
   const { outcome } = await transactions.begin(init);
   if (outcome !== "begun") throw new Error(outcome);
   return init;
@@ -55,7 +54,7 @@ async function begun(change: Partial<Init>): Promise<Init> {
 function complete(init: Init, effects: Partial<Completion>): Promise<Completed> {
   const nothing = { notification: null, original: null, reversal: null, batch: null };
   const facts = sampleFacts({ batchNo: "000001" });
-  return completions.complete({ partnerId, id: init.id, instance, state: "SUCCESS", facts, ...nothing, ...effects });
+  return completions.complete({ partnerId, id: init.id, leaseId, state: "SUCCESS", facts, ...nothing, ...effects });
 }
 
 async function one(text: string, ...values: unknown[]): Promise<Record<string, unknown> | undefined> {
@@ -74,7 +73,7 @@ test("what comes late has no effect: neither on the original, nor on a Reversal,
   const voiding = await begun({ tid, command: "VOID", originalId: sale.id });
   const settlement = await begun({ tid, command: "SETTLEMENT", takes: settles });
   const batchId = await batchOf(tid);
-  await connections.pool.query("UPDATE transactions SET epoch = epoch + 1 WHERE tid = $1", [tid]);
+  await connections.pool.query("UPDATE transactions SET lease_id = gen_random_uuid() WHERE tid = $1", [tid]);
   const late = await Promise.all([
     complete(voiding, { original: { id: sale.id, becomes: "free" }, reversal: { tid, requestedBy: null } }),
     complete(settlement, { batch: { tid, batchId, becomes: "closed", totals } }),
@@ -106,9 +105,9 @@ test("a Reversal that is queued again is one, due at once, and keeps the REVERSA
   await complete(sale, { state: "ERROR", reversal: { tid, requestedBy: waiting.id } });
   const [due] = await reversals.takeDue(1, 3_600_000);
   const queuedAtMs = due?.queuedAtMs;
-  await connections.pool.query("UPDATE transactions SET state = 'INIT', instance_id = $2, epoch = 1 WHERE id = $1", [
+  await connections.pool.query("UPDATE transactions SET state = 'INIT', lease_id = $2 WHERE id = $1", [
     sale.id,
-    instance.id,
+    leaseId,
   ]);
   await complete(sale, { state: "ERROR", reversal: { tid, requestedBy: null } });
   const again = await reversals.takeDue(10, 3_600_000);
@@ -127,7 +126,7 @@ test("a batch is closed once: its number, its row and the settlement's go on tog
   );
   const batchId = await batchOf(tid);
   const settlement = await begun({ tid, command: "SETTLEMENT", takes: settles });
-  const notification = sampleNotification(partnerId, settlement.id, null);
+  const notification = sampleNotification(partnerId, settlement.id);
   const end = { tid, batchId, becomes: "closed" as const, totals };
   const ended = { notification: { ...notification, settlesBatch: batchId }, batch: end };
   expect(await Promise.all([complete(settlement, ended), complete(settlement, ended)])).toMatchObject([

@@ -1,38 +1,13 @@
 import type { Pool, PoolClient } from "pg";
-import type { EndpointState } from "../delivery/breaker.ts";
-import type {
-  EndpointKey,
-  EndpointKind,
-  EndpointSearch,
-  EndpointStore,
-  ScheduleLength,
-  StoredEndpoint,
-  TroubledEndpoint,
-} from "../delivery/endpoints-store.ts";
+import type { CircuitState } from "../delivery/circuit.ts";
+import type { EndpointKind, EndpointSearch, EndpointStore, StoredEndpoint } from "../delivery/circuit-store.ts";
 import type { FailureReason } from "../delivery/store.ts";
 import type { EndpointId, PartnerId } from "../ids.ts";
 import type { Database } from "./database.ts";
-import { parkOverdue } from "./endpoints-overdue.ts";
-import { announceEndpoints } from "./endpoints-sightings.ts";
 import { insertEvents } from "./events.ts";
 
-const troubled = {
-  name: "troubled_endpoints",
-  text: `
-    SELECT e.partner_id AS "partnerId", e.queue, e.state FROM endpoints e WHERE e.state <> 'closed' OR e.failures > 0`,
-};
-
-const releaseProbe = {
-  name: "release_probe",
-  text: `
-    UPDATE endpoints SET probe_at = now() + $3 * interval '1 millisecond', probes = greatest(probes - 1, 0)
-    WHERE partner_id = $1 AND queue = $2 AND state = 'open'`,
-};
-
-const livingInstances = {
-  name: "living_instances",
-  text: "SELECT count(*) AS living FROM instances WHERE expires_at > now()",
-};
+/** Tells the owner of the endpoint's shard that a person changed it. */
+const announceEndpoints = { name: "announce_endpoints", text: "SELECT pg_notify('paybell_endpoint', '')" };
 
 const shown = `
   e.partner_id, e.id, e.kind, e.target, e.state, e.failures, e.last_reason, e.opened_at, e.probe_at, e.probes,
@@ -49,7 +24,7 @@ const lockOne = `
 
 const closeOne = `
   UPDATE endpoints e SET state = 'closed', failures = 0, probes = 0, probe_at = NULL, opened_at = NULL,
-    updated_at = now()
+    control_no = control_no + 1, updated_at = now()
   WHERE e.partner_id = $1 AND e.id = $2 RETURNING ${shown}`;
 
 interface EndpointRow {
@@ -57,7 +32,7 @@ interface EndpointRow {
   readonly id: EndpointId;
   readonly kind: EndpointKind;
   readonly target: string;
-  readonly state: EndpointState;
+  readonly state: CircuitState;
   readonly failures: number;
   readonly last_reason: FailureReason | null;
   readonly opened_at: Date | null;
@@ -69,17 +44,11 @@ interface EndpointRow {
 /** Callback endpoints that have failed, in PostgreSQL. What is not there is closed. */
 export class PostgresEndpoints implements EndpointStore {
   readonly #pool: Pool;
-  readonly #engine: Pool;
   readonly #alerting: boolean;
 
-  constructor({ pool, engine }: Pick<Database, "pool" | "engine">, options: { readonly alerting?: boolean } = {}) {
+  constructor({ pool }: Pick<Database, "pool">, options: { readonly alerting?: boolean } = {}) {
     this.#pool = pool;
-    this.#engine = engine;
     this.#alerting = options.alerting ?? false;
-  }
-
-  async troubled(): Promise<readonly TroubledEndpoint[]> {
-    return (await this.#engine.query<{ partnerId: PartnerId; queue: string; state: EndpointState }>(troubled)).rows;
   }
 
   async search({ partnerId, state, after, limit }: EndpointSearch): Promise<readonly StoredEndpoint[]> {
@@ -99,19 +68,6 @@ export class PostgresEndpoints implements EndpointStore {
       client.release(true);
       throw error;
     }
-  }
-
-  async releaseProbe({ partnerId, queue }: EndpointKey, delayMs: number): Promise<void> {
-    await this.#engine.query({ ...releaseProbe, values: [partnerId, queue, delayMs] });
-  }
-
-  parkOverdue(lengths: readonly ScheduleLength[], rowsMax: number): Promise<number> {
-    return parkOverdue(this.#engine, lengths, rowsMax, this.#alerting);
-  }
-
-  async livingInstances(): Promise<number> {
-    const { rows } = await this.#engine.query<{ living: number }>(livingInstances);
-    return rows[0]?.living ?? 1;
   }
 
   async #closeIn(

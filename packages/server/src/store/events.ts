@@ -75,7 +75,7 @@ export async function insertEvents(
     ...insert,
     values: [
       events.map((event) => event.partnerId ?? serviceId),
-      events.map(() => newId<"event">()),
+      events.map((event) => event.id ?? newId<"event">()),
       events.map((event) => event.kind),
       events.map((event) => event.subjectId),
       events.map((event) => JSON.stringify(event.detail)),

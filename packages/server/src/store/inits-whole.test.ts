@@ -1,11 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createDatabase, type TestDatabase } from "../../../../test/support/database.ts";
 import { terminalRefusal } from "../commands/terminal.ts";
-import { newId, type PartnerId } from "../ids.ts";
-import type { Instance } from "../instance.ts";
+import { type LeaseId, newId, type PartnerId } from "../ids.ts";
 import type { Begun, Init } from "../ledger/store.ts";
 import { type Database, openDatabase } from "./database.ts";
-import { createHistory, insertInstance, insertPartner, sampleFacts, sampleInit } from "./rows.fixture.ts";
+import { createHistory, insertLease, insertPartner, sampleFacts, sampleInit } from "./rows.fixture.ts";
 import { PostgresTransactions } from "./transactions.ts";
 
 const mid = "M00000000000001";
@@ -15,7 +14,7 @@ const preAuth = { ...noInvoice, invoiceNo: true };
 let database: TestDatabase;
 let connections: Database;
 let partnerId: PartnerId;
-let instance: Instance;
+let leaseId: LeaseId;
 let store: PostgresTransactions;
 
 beforeAll(async () => {
@@ -24,7 +23,7 @@ beforeAll(async () => {
   await createHistory(connections.pool);
   store = new PostgresTransactions(connections);
   partnerId = await insertPartner(connections.pool);
-  instance = await insertInstance(connections.pool);
+  leaseId = await insertLease(connections.pool);
 });
 
 afterAll(async () => {
@@ -36,9 +35,9 @@ const newTid = () => `T${newId().slice(-7)}`;
 
 /** As the ledger makes it: judged by its terminal, with every field that a terminal gives. */
 function init(tid: string, change: Partial<Init> = {}): Init {
-  const { takes, currency } = sampleInit(partnerId, instance, change);
+  const { takes, currency } = sampleInit(partnerId, leaseId, change);
   const entersBatchWith = takes.batch ? currency : null;
-  return sampleInit(partnerId, instance, {
+  return sampleInit(partnerId, leaseId, {
     tid,
     refusal: (terminal) => terminal && terminalRefusal(terminal, { mid, entersBatchWith, money: takes.invoiceNo }),
     facts: ({ traceNo, invoiceNo, batchNo, merchantName, deviceId }) =>

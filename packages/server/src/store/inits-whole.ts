@@ -33,10 +33,10 @@ const beginWholeStatement = {
     WITH i AS MATERIALIZED (
       SELECT *, partner_id || ' ' || tid AS terminal
       FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::bytea[], $6::text[], $7::text[], $8::bigint[],
-        $9::text[], $10::text[], $11::text[], $12::uuid[], $13::integer[], $14::boolean[],
-        $15::integer[], $16::integer[])
+        $9::text[], $10::text[], $11::text[], $12::uuid[], $13::boolean[], $14::integer[],
+        $15::integer[])
         AS i (partner_id, id, command, req_id, body_hash, callback_url, tid, amount_minor, currency, facts,
-          merchant_trans_id, instance_id, epoch, takes_batch, traces_after, invoices_after)),
+          merchant_trans_id, lease_id, takes_batch, traces_after, invoices_after)),
     used AS MATERIALIZED (
       SELECT coalesce(array_agg(i.terminal), '{}') AS terminals FROM i CROSS JOIN LATERAL (
         SELECT FROM transactions t
@@ -46,8 +46,8 @@ const beginWholeStatement = {
         merchant_name, merchant_address, device_id, app_name)
       SELECT g.partner_id, g.tid, g.mid, g.traces, g.invoices, g.currency, g.merchant_id, g.merchant_name,
         g.merchant_address, g.device_id, g.app_name
-      FROM unnest($17::uuid[], $18::text[], $19::text[], $20::integer[], $21::integer[], $22::text[], $23::text[],
-        $24::text[], $25::text[], $26::text[], $27::text[], $28::boolean[]) WITH ORDINALITY
+      FROM unnest($16::uuid[], $17::text[], $18::text[], $19::integer[], $20::integer[], $21::text[], $22::text[],
+        $23::text[], $24::text[], $25::text[], $26::text[], $27::boolean[]) WITH ORDINALITY
         AS g (partner_id, tid, mid, traces, invoices, currency, merchant_id, merchant_name, merchant_address,
           device_id, app_name, opens, nth)
       CROSS JOIN used
@@ -70,7 +70,7 @@ const beginWholeStatement = {
         AS by_terminal FROM taken),
     begun AS (
       INSERT INTO transactions (partner_id, id, origin, command, state, req_id, body_hash, chain_id, callback_url, tid,
-        batch_no, batch_id, amount_minor, currency, facts, merchant_trans_id, instance_id, epoch)
+        batch_no, batch_id, amount_minor, currency, facts, merchant_trans_id, lease_id)
       SELECT partner_id, id, 'command', command, 'INIT', req_id, body_hash, id, callback_url, tid,
         CASE WHEN takes_batch THEN n.batch_no END, CASE WHEN takes_batch THEN n.batch_id END,
         amount_minor, currency,
@@ -78,7 +78,7 @@ const beginWholeStatement = {
           '"traceNo":""', '"traceNo":"' || n.trace_no || '"'),
           '"invoiceNo":""', '"invoiceNo":"' || n.invoice_no || '"'),
           '"batchNo":""', '"batchNo":"' || CASE WHEN takes_batch THEN n.batch_no ELSE '' END || '"')::json,
-        merchant_trans_id, instance_id, epoch
+        merchant_trans_id, lease_id
       FROM i CROSS JOIN turns
       CROSS JOIN LATERAL (SELECT turns.by_terminal -> i.terminal AS turn OFFSET 0) AS given
       CROSS JOIN LATERAL (
@@ -158,8 +158,7 @@ function columns(groups: readonly TerminalGroup[], registrations: Registrations)
     rows.map(({ init }) => init.currency),
     textArray(rows.map(({ facts }) => JSON.stringify(facts))),
     rows.map(({ facts }) => searchable(facts.fields["merchantTransId"])),
-    rows.map(({ init }) => init.instance.id),
-    rows.map(({ init }) => init.instance.epoch),
+    rows.map(({ init }) => init.leaseId),
     rows.map(({ init }) => init.takes.batch),
     rows.map(({ tracesAfter }) => tracesAfter),
     rows.map(({ invoicesAfter }) => invoicesAfter),

@@ -1,15 +1,14 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createDatabase, type TestDatabase } from "../../../../test/support/database.ts";
-import { newId, type PartnerId } from "../ids.ts";
-import type { Instance } from "../instance.ts";
+import { type LeaseId, newId, type PartnerId } from "../ids.ts";
 import { type Database, openDatabase } from "./database.ts";
-import { createHistory, insertInstance, insertPartner, sampleInit } from "./rows.fixture.ts";
+import { createHistory, insertLease, insertPartner, sampleInit } from "./rows.fixture.ts";
 import { PostgresTransactions } from "./transactions.ts";
 
 let database: TestDatabase;
 let connections: Database;
 let partnerId: PartnerId;
-let instance: Instance;
+let leaseId: LeaseId;
 /** Two instances, which share no batch. */
 let first: PostgresTransactions;
 let second: PostgresTransactions;
@@ -21,7 +20,7 @@ beforeAll(async () => {
   first = new PostgresTransactions(connections);
   second = new PostgresTransactions(connections);
   partnerId = await insertPartner(connections.pool);
-  instance = await insertInstance(connections.pool);
+  leaseId = await insertLease(connections.pool);
 });
 
 afterAll(async () => {
@@ -40,10 +39,10 @@ async function terminal(tid: string) {
 test("a settlement that loses the race for its reqId leaves neither a closing batch nor a number behind", async () => {
   for (let round = 0; round < 10; round += 1) {
     const [sold, settled, reqId] = [newTid(), newTid(), newId()];
-    for (const tid of [sold, settled]) await first.begin(sampleInit(partnerId, instance, { tid }));
+    for (const tid of [sold, settled]) await first.begin(sampleInit(partnerId, leaseId, { tid }));
     const [sale, settlement] = await Promise.all([
-      first.begin(sampleInit(partnerId, instance, { tid: sold, reqId })),
-      second.begin(sampleInit(partnerId, instance, { tid: settled, reqId, command: "SETTLEMENT", takes: settles })),
+      first.begin(sampleInit(partnerId, leaseId, { tid: sold, reqId })),
+      second.begin(sampleInit(partnerId, leaseId, { tid: settled, reqId, command: "SETTLEMENT", takes: settles })),
     ]);
     expect([sale.outcome, settlement.outcome].sort()).toEqual(["begun", "repeated"]);
     const closing = settlement.outcome === "begun";
@@ -63,7 +62,7 @@ test("a terminal that another instance makes and closes meanwhile is judged agai
     [partnerId, tid],
   );
   const begun = second.begin(
-    sampleInit(partnerId, instance, {
+    sampleInit(partnerId, leaseId, {
       tid,
       command: "SETTLEMENT",
       takes: settles,

@@ -26,14 +26,14 @@ const insertInits = {
   name: "insert_inits",
   text: `
     INSERT INTO transactions (partner_id, id, origin, command, state, req_id, body_hash, original_id, chain_id,
-      callback_url, tid, batch_no, batch_id, amount_minor, currency, facts, merchant_trans_id, instance_id, epoch)
+      callback_url, tid, batch_no, batch_id, amount_minor, currency, facts, merchant_trans_id, lease_id)
     SELECT partner_id, id, 'command', command, 'INIT', req_id, body_hash, original_id, chain_id, callback_url, tid,
-      batch_no, batch_id, amount_minor, currency, facts, merchant_trans_id, instance_id, epoch
+      batch_no, batch_id, amount_minor, currency, facts, merchant_trans_id, lease_id
     FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::bytea[], $6::uuid[], $7::uuid[], $8::text[],
       $9::text[], $10::text[], $11::uuid[], $12::bigint[], $13::text[], $14::json[],
-      $15::text[], $16::uuid[], $17::integer[])
+      $15::text[], $16::uuid[])
       AS i (partner_id, id, command, req_id, body_hash, original_id, chain_id, callback_url, tid, batch_no, batch_id,
-        amount_minor, currency, facts, merchant_trans_id, instance_id, epoch)
+        amount_minor, currency, facts, merchant_trans_id, lease_id)
     ON CONFLICT DO NOTHING
     RETURNING id, created_at`,
 };
@@ -51,7 +51,7 @@ const deleteAbandoned = {
   text: `
     WITH gone AS (
       DELETE FROM transactions
-      WHERE partner_id = $1 AND id = $2 AND state = 'INIT' AND instance_id = $3 AND epoch = $4
+      WHERE partner_id = $1 AND id = $2 AND state = 'INIT' AND lease_id = $3
       RETURNING partner_id, id, original_id, tid),
     settlement AS (
       DELETE FROM settlements s USING gone g WHERE s.partner_id = g.partner_id AND s.id = g.id
@@ -132,10 +132,10 @@ export class Inits {
   }
 
   async #abandon(init: Init): Promise<void> {
-    const { id: instanceId, epoch } = init.instance;
+    const { partnerId, id, leaseId } = init;
     for (let tries = 0; tries < 600; tries += 1) {
       try {
-        await this.#engine.query({ ...deleteAbandoned, values: [init.partnerId, init.id, instanceId, epoch] });
+        await this.#engine.query({ ...deleteAbandoned, values: [partnerId, id, leaseId] });
         return;
       } catch {
         await new Promise((resolve) => setTimeout(resolve, 1_000).unref());
@@ -260,8 +260,7 @@ async function insert(client: PoolClient, ready: readonly Ready[]): Promise<{ id
       ready.map(({ init }) => init.currency),
       jsonArray(ready.map(({ facts }) => JSON.stringify(facts))),
       ready.map(({ facts }) => searchable(facts.fields["merchantTransId"])),
-      ready.map(({ init }) => init.instance.id),
-      ready.map(({ init }) => init.instance.epoch),
+      ready.map(({ init }) => init.leaseId),
     ],
   });
   return rows;

@@ -129,8 +129,8 @@ describe("the ledger's retention", () => {
     const notificationId = newId();
     const kept = await made(401, { notification_id: notificationId });
     await made(401, { notification_id: newId() });
-    const columns = table === "pending" ? "due_at, claim_no, bytes" : "claim_no, attempts_made, bytes, reason";
-    const values = table === "pending" ? "now(), 0, 1" : "1, 1, 1, 'timeout'";
+    const columns = table === "pending" ? "due_at, bytes" : "round, attempts_made, bytes, reason";
+    const values = table === "pending" ? "now(), 1" : "1, 1, 1, 'timeout'";
     await query(`INSERT INTO ${table} (partner_id, id, chain_id, ${columns}) VALUES ($1, $2, $2, ${values})`, [
       partnerId,
       notificationId,

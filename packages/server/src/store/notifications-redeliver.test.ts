@@ -1,9 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import type { ClaimLimits } from "../delivery/store.ts";
 import { type NotificationId, newId } from "../ids.ts";
-import type { Instance } from "../instance.ts";
 import type { Partner } from "../partners/partner.ts";
-import { PostgresDeliveries } from "./deliveries.ts";
 import {
   idAt,
   insertAttempt,
@@ -13,17 +10,13 @@ import {
   registerPartner,
 } from "./notifications.fixture.ts";
 import { dayMs, dayOf } from "./partition-days.ts";
-import { insertInstance, sampleFacts } from "./rows.fixture.ts";
+import { sampleFacts } from "./rows.fixture.ts";
 
 let bench: NotificationBench;
-let deliveries: PostgresDeliveries;
-let instance: Instance;
 let partner: Partner;
 
 beforeAll(async () => {
   bench = await openBench();
-  deliveries = new PostgresDeliveries(bench.engine);
-  instance = await insertInstance(bench.pool);
 });
 
 beforeEach(async () => {
@@ -34,7 +27,6 @@ beforeEach(async () => {
 
 afterAll(() => bench.close());
 
-const limits: ClaimLimits = { rowsMax: 100, rowsPerPartnerMax: 100, bytesMax: 1e9, without: [], probeLeaseMs: 1_000 };
 const redeliver = (id: string, to: "original" | "registered" = "original", of = partner) =>
   bench.notifications.redeliver(of.id, id, to);
 const codeOf = (call: Promise<unknown>) =>
@@ -43,6 +35,11 @@ const codeOf = (call: Promise<unknown>) =>
     (error: { code?: unknown }) => error.code,
   );
 
+async function contentOf(id: string): Promise<string | undefined> {
+  const text = "SELECT content::text FROM notifications WHERE id = $1";
+  return (await bench.pool.query<{ content: string }>(text, [id])).rows[0]?.content;
+}
+
 async function places(id: NotificationId): Promise<{ pending: number; parked: number }> {
   const { rows } = await bench.pool.query<{ pending: number; parked: number }>(
     `SELECT (SELECT count(*)::int FROM pending WHERE id = $1) AS pending,
@@ -50,6 +47,15 @@ async function places(id: NotificationId): Promise<{ pending: number; parked: nu
     [id],
   );
   return rows[0] ?? { pending: -1, parked: -1 };
+}
+
+/** What is pending, as its shard's owner reads it. */
+async function pendingNow(): Promise<Record<string, unknown>[]> {
+  const { rows } = await bench.pool.query(
+    `SELECT id, queue, round, attempts_made, to_registered, due_at <= now() AS is_due, schedule_start, bytes
+     FROM pending ORDER BY id`,
+  );
+  return rows;
 }
 
 describe("a redelivery", () => {
@@ -72,33 +78,39 @@ describe("a redelivery", () => {
   test.each(["accepted", "parked"] as const)(
     "makes an %s notification due at once, with a whole schedule",
     async (state) => {
-      const id = await insertNotification(bench.pool, partner.id, { state, claimNo: 3 });
-      for (const claimNo of [1, 2, 3]) {
-        await insertAttempt(bench.pool, partner.id, id, { claimNo, reason: "timeout" });
+      const id = await insertNotification(bench.pool, partner.id, { state, round: 2 });
+      for (const attemptNo of [1, 2, 3]) {
+        await insertAttempt(bench.pool, partner.id, id, { round: 2, attemptNo, reason: "timeout" });
       }
       const before = Date.now();
       expect(await redeliver(id)).toMatchObject({ id, state: "pending", attemptsMade: 0, lastReason: "timeout" });
       expect(await places(id)).toEqual({ pending: 1, parked: 0 });
       expect(bench.told).toEqual([partner.id]);
-      const [claimed] = await deliveries.claim(instance, limits);
-      expect(claimed).toMatchObject({ id, attemptsMade: 0, toRegistered: false });
-      expect(claimed?.claimNo).toBeGreaterThan(3);
-      expect(claimed?.scheduleStartMs).toBeGreaterThan(before - 1_000);
+      const [row] = await pendingNow();
+      expect(row).toMatchObject({ id, round: 3, attempts_made: 0, to_registered: false, queue: "", is_due: true });
+      expect(Number(row?.["schedule_start"])).toBeGreaterThan(before - 1_000);
     },
   );
 
   test("goes to the registered URL when that is asked for", async () => {
     const id = await insertNotification(bench.pool, partner.id, { callBackUrl: "https://partner.example/old" });
     await redeliver(id, "registered");
-    const [claimed] = await deliveries.claim(instance, limits);
-    expect(claimed).toMatchObject({ id, toRegistered: true, callBackUrl: "https://partner.example/old" });
+    expect(await pendingNow()).toMatchObject([{ id, to_registered: true, queue: "" }]);
   });
 
-  test("of a parked one goes on counting its claims when its attempts are no longer there", async () => {
-    const id = await insertNotification(bench.pool, partner.id, { state: "parked", claimNo: 5_000 });
+  test.each(["https://Own.example:443/ipn", "https://bún.example?chả", "https://0x7f.1/ipn", "http://own.example:80"])(
+    "to %s waits in the queue of that URL, as it did before",
+    async (callBackUrl) => {
+      const id = await insertNotification(bench.pool, partner.id, { callBackUrl });
+      await redeliver(id);
+      expect(await pendingNow()).toMatchObject([{ id, to_registered: false, queue: new URL(callBackUrl).origin }]);
+    },
+  );
+
+  test("of a parked one goes on counting its rounds when its attempts are no longer there", async () => {
+    const id = await insertNotification(bench.pool, partner.id, { state: "parked", round: 5_000 });
     await redeliver(id);
-    const [claimed] = await deliveries.claim(instance, limits);
-    expect(claimed?.claimNo).toBeGreaterThan(5_000);
+    expect(await pendingNow()).toMatchObject([{ id, round: 5_001 }]);
   });
 
   test("is refused while the notification is on its way, unknown, or another partner's", async () => {
@@ -125,7 +137,7 @@ describe("a redelivery", () => {
     await client.query("BEGIN");
     await client.query("DELETE FROM pending WHERE id = $1", [id]);
     await client.query(
-      `INSERT INTO parked (partner_id, id, chain_id, claim_no, attempts_made, bytes, reason)
+      `INSERT INTO parked (partner_id, id, chain_id, round, attempts_made, bytes, reason)
        VALUES ($1, $2, $2, 3, 2, 100, 'timeout')`,
       [partner.id, id],
     );
@@ -158,26 +170,9 @@ describe("a redelivery", () => {
       dropped: 0,
       waiting: [{ why: "a delivery is under way" }],
     });
-    const [claimed] = await deliveries.claim(instance, limits);
-    expect(claimed).toMatchObject({ id, content });
-    const attempt = {
-      startedAtMs: day,
-      durationMs: 1,
-      url: "",
-      address: null,
-      httpStatus: 200,
-      reason: null,
-      detail: null,
-    };
-    await deliveries.record({
-      partnerId: partner.id,
-      id,
-      claimNo: claimed?.claimNo ?? 0,
-      instance,
-      attemptsMade: 1,
-      attempt: { ...attempt, answer: null, keyId: null },
-      next: { kind: "accepted" },
-    });
+    expect(await contentOf(id)).toBe(content);
+    await bench.pool.query("DELETE FROM pending WHERE id = $1", [id]);
+    await insertAttempt(bench.pool, partner.id, id, { round: 1, attemptNo: 1 });
     expect(await bench.notifications.find(id)).toMatchObject({ state: "accepted", attempts: [{ attemptNo: 1 }] });
     expect(await bench.partitions.maintain()).toMatchObject({ dropped: 1, waiting: [] });
     expect(await bench.notifications.find(id)).toBeUndefined();
@@ -191,7 +186,7 @@ describe("a redelivery of many", () => {
          INSERT INTO notifications (partner_id, id, chain_id, command, content)
          SELECT $1, (left($2, 18) || '-8' || lpad(to_hex(i), 3, '0') || right($2, 13))::uuid, $1, 'SALE', '{}'
          FROM generate_series(1, $3::int) AS i RETURNING partner_id, id)
-       INSERT INTO parked (partner_id, id, chain_id, claim_no, attempts_made, bytes, reason)
+       INSERT INTO parked (partner_id, id, chain_id, round, attempts_made, bytes, reason)
        SELECT partner_id, id, partner_id, 1, 1, 2, $4 FROM made`,
       [partner.id, newId(), count, reason],
     );
@@ -230,15 +225,15 @@ describe("a redelivery of many", () => {
 
   test("takes accepted ones since a time, and leaves those on their way alone", async () => {
     const accepted = await insertNotification(bench.pool, partner.id);
-    const pending = await insertNotification(bench.pool, partner.id, { state: "pending", claimNo: 3 });
+    const pending = await insertNotification(bench.pool, partner.id, { state: "pending", round: 3 });
     const parked = await insertNotification(bench.pool, partner.id, { state: "parked" });
     const from = new Date(Date.now() - 60_000).toISOString();
     const result = await bench.notifications.redeliverMany({ state: "accepted", from }, "original", false);
     expect(result).toEqual({ matched: 1, redelivered: 1, ids: [accepted] });
     expect(await places(accepted)).toEqual({ pending: 1, parked: 0 });
     expect(await places(parked)).toEqual({ pending: 0, parked: 1 });
-    const { rows } = await bench.pool.query("SELECT claim_no FROM pending WHERE id = $1", [pending]);
-    expect(rows).toEqual([{ claim_no: 3 }]);
+    const { rows } = await bench.pool.query("SELECT round FROM pending WHERE id = $1", [pending]);
+    expect(rows).toEqual([{ round: 3 }]);
   });
 
   test("names every part of a filter that cannot be", async () => {
@@ -267,9 +262,10 @@ describe("a test notification", () => {
       attemptsMade: 0,
     });
     expect(bench.told).toEqual([partner.id]);
-    const [claimed] = await deliveries.claim(instance, limits);
-    expect(claimed).toMatchObject({ id: summary.id, transactionId: null, command: "SALE", callBackUrl: null });
-    const { fields } = JSON.parse(claimed?.content ?? "{}");
+    const content = await contentOf(summary.id);
+    const bytes = Buffer.byteLength(content ?? "");
+    expect(await pendingNow()).toMatchObject([{ id: summary.id, round: 0, queue: "", is_due: true, bytes }]);
+    const { fields } = JSON.parse(content ?? "{}");
     expect(fields).toMatchObject({ status: "SUCCESS", isoResponseCode: "00", amount: "1", currency: "VND" });
     expect(fields.merchantTransId).toBe(`TEST-${fields.id}`);
     expect(fields.reqId).toMatch(/^[0-9a-f-]{14}4[0-9a-f-]{21}$/);

@@ -1,7 +1,8 @@
 import { DatabaseError, type Pool, type PoolClient } from "pg";
 import type { Redelivered, TestNotification } from "../delivery/notifications-store.ts";
-import { idTimeMs, type NotificationId, type PartnerId } from "../ids.ts";
+import { type ChainId, idTimeMs, type NotificationId, type PartnerId } from "../ids.ts";
 import type { Partitions } from "./partitions.ts";
+import { queueOf } from "./queue-of.ts";
 
 const outlived = `
   SELECT d.id FROM parked d WHERE d.partner_id = $1 AND d.id = ANY ($2::uuid[]) AND d.notification IS NOT NULL`;
@@ -11,12 +12,11 @@ const outlived = `
 const awaitOutcomes = `
   SELECT p.id FROM pending p WHERE p.partner_id = $1 AND p.id = ANY ($2::uuid[]) ORDER BY p.id FOR UPDATE`;
 
-// Attempts of earlier claims may still be on their way to be recorded: the next claim keeps its distance, so that
-// its key is never theirs.
-const makeDue = `
+// Outcomes of earlier rounds may still be on their way to be recorded: each names its round, and changes no later one.
+const takeOut = `
   WITH freed AS (
     DELETE FROM parked WHERE partner_id = $1 AND id = ANY ($2::uuid[])
-    RETURNING partner_id, id, chain_id, claim_no, bytes, notification),
+    RETURNING partner_id, id, chain_id, round, bytes, notification),
   restored AS (
     INSERT INTO notifications (partner_id, id, transaction_id, original_id, original_external_id, chain_id, command,
       callback_url, content, xid, created_at)
@@ -27,29 +27,39 @@ const makeDue = `
     FROM freed f WHERE f.notification IS NOT NULL
     ON CONFLICT DO NOTHING),
   kept AS (
-    SELECT n.partner_id, n.id, n.chain_id, 0 AS claim_no, octet_length(n.content::text) AS bytes, n.callback_url
+    SELECT n.id, n.chain_id, 0 AS round, octet_length(n.content::text) AS bytes, n.callback_url
     FROM notifications n
-    WHERE n.partner_id = $1 AND n.id = ANY ($2::uuid[]) AND n.id BETWEEN $4 AND $5
+    WHERE n.partner_id = $1 AND n.id = ANY ($2::uuid[]) AND n.id BETWEEN $3 AND $4
       AND NOT EXISTS (SELECT FROM freed f WHERE f.id = n.id)
     UNION ALL
-    SELECT f.partner_id, f.id, f.chain_id, f.claim_no, f.bytes, coalesce(f.notification ->> 'callback_url', (
-      SELECT n.callback_url FROM notifications n WHERE n.partner_id = $1 AND n.id = f.id AND n.id BETWEEN $4 AND $5))
+    SELECT f.id, f.chain_id, f.round, f.bytes, coalesce(f.notification ->> 'callback_url', (
+      SELECT n.callback_url FROM notifications n WHERE n.partner_id = $1 AND n.id = f.id AND n.id BETWEEN $3 AND $4))
     FROM freed f)
-  INSERT INTO pending (partner_id, id, chain_id, due_at, claim_no, bytes, to_registered, origin)
-  SELECT k.partner_id, k.id, k.chain_id, now(), 100 + greatest(k.claim_no, (
-      SELECT max(a.claim_no) FROM attempts a WHERE a.partner_id = $1 AND a.id = k.id AND a.id BETWEEN $4 AND $5)),
-    k.bytes, $3, CASE WHEN $3 OR k.callback_url IS NULL THEN ''
-      ELSE regexp_replace(lower(substring(k.callback_url FROM '^[A-Za-z]+://[^/?#]+')), ':443$', '') END
-  FROM kept k ORDER BY k.id
+  SELECT k.id, k.chain_id, k.bytes, k.callback_url, greatest(k.round, (
+    SELECT max(a.round) FROM attempts a WHERE a.partner_id = $1 AND a.id = k.id AND a.id BETWEEN $3 AND $4)) AS round
+  FROM kept k ORDER BY k.id`;
+
+const makeDue = `
+  INSERT INTO pending (partner_id, id, chain_id, due_at, round, bytes, queue, to_registered)
+  SELECT $1, i.id, i.chain_id, now(), i.round + 1, i.bytes, i.queue, $2
+  FROM unnest($3::uuid[], $4::uuid[], $5::integer[], $6::integer[], $7::text[]) AS i (id, chain_id, round, bytes, queue)
   ON CONFLICT DO NOTHING
   RETURNING id`;
+
+interface TakenOut {
+  readonly id: NotificationId;
+  readonly chain_id: ChainId;
+  readonly round: number;
+  readonly bytes: number;
+  readonly callback_url: string | null;
+}
 
 const stillPending = "SELECT p.id FROM pending p WHERE p.partner_id = $1 AND p.id = ANY ($2::uuid[])";
 
 const insertTest = `
   WITH history AS (
     INSERT INTO notifications (partner_id, id, chain_id, command, content) VALUES ($1, $2, $3, $4, $5))
-  INSERT INTO pending (partner_id, id, chain_id, due_at, claim_no, bytes) VALUES ($1, $2, $3, now(), 0, $6)`;
+  INSERT INTO pending (partner_id, id, chain_id, due_at, bytes) VALUES ($1, $2, $3, now(), $6)`;
 
 /** `no partition of relation found for row`: the day was dropped between looking and writing. */
 const noPartition = "23514";
@@ -83,8 +93,19 @@ async function redeliverIn(
   const sorted = [...ids].sort();
   const pending = new Set(await idsOf(awaitOutcomes, [partnerId, sorted]));
   const free = sorted.filter((id) => !pending.has(id));
+  const bounds = [sorted[0] ?? null, sorted.at(-1) ?? null];
+  const { rows } = await client.query<TakenOut>(takeOut, [partnerId, free, ...bounds]);
+  const toRegistered = to === "registered";
   const due = new Set(
-    await idsOf(makeDue, [partnerId, free, to === "registered", sorted[0] ?? null, sorted.at(-1) ?? null]),
+    await idsOf(makeDue, [
+      partnerId,
+      toRegistered,
+      rows.map((row) => row.id),
+      rows.map((row) => row.chain_id),
+      rows.map((row) => row.round),
+      rows.map((row) => row.bytes),
+      rows.map((row) => (toRegistered ? "" : queueOf(row.callback_url))),
+    ]),
   );
   // Made due by somebody else in the meantime.
   for (const id of await idsOf(stillPending, [partnerId, free.filter((id) => !due.has(id))])) pending.add(id);

@@ -125,10 +125,10 @@ describe("a search for many", () => {
     const accepted = await insertNotification(bench.pool, partner.id, { state: "accepted" });
     const pending = await insertNotification(bench.pool, partner.id, { state: "pending" });
     const parked = await insertNotification(bench.pool, partner.id, { state: "parked", reason: "tls" });
-    await insertAttempt(bench.pool, partner.id, accepted, { claimNo: 1, reason: "timeout" });
-    await insertAttempt(bench.pool, partner.id, accepted, { claimNo: 2 });
-    await insertAttempt(bench.pool, partner.id, accepted, { claimNo: 3, reason: "reset" });
-    await insertAttempt(bench.pool, partner.id, pending, { claimNo: 1, reason: "dns" });
+    await insertAttempt(bench.pool, partner.id, accepted, { attemptNo: 1, reason: "timeout" });
+    await insertAttempt(bench.pool, partner.id, accepted, { attemptNo: 2 });
+    await insertAttempt(bench.pool, partner.id, accepted, { attemptNo: 3, reason: "reset" });
+    await insertAttempt(bench.pool, partner.id, pending, { attemptNo: 1, reason: "dns" });
     expect(await idsOf({ state: "accepted" })).toEqual([accepted]);
     const { items } = await bench.notifications.search({ limit: 10 });
     const { items: onlyPending } = await bench.notifications.search({ limit: 10, state: "pending" });
@@ -154,11 +154,10 @@ describe("a search for many", () => {
     const ids = await Promise.all(urls.map(() => insertNotification(bench.pool, partner.id, { state: "pending" })));
     for (const [at, id] of ids.entries()) {
       const origin = new URL(urls[at] ?? "").origin;
-      await bench.pool.query(
-        `UPDATE pending SET origin = $2, due_at = '2026-01-01T00:00:00Z', instance_id = NULL, epoch = NULL
-         WHERE id = $1`,
-        [id, at === 0 ? origin : `${origin} hash`],
-      );
+      await bench.pool.query("UPDATE pending SET queue = $2, due_at = '2026-01-01T00:00:00Z' WHERE id = $1", [
+        id,
+        at === 0 ? origin : `${origin} hash`,
+      ]);
       await bench.pool.query(
         `INSERT INTO endpoints (partner_id, id, kind, target, queue, state, probe_at)
          VALUES ($1, $2, $3, $4, $5, $6, '2026-01-02T03:04:05Z')`,
@@ -185,8 +184,8 @@ describe("a search for many", () => {
          INSERT INTO notifications (partner_id, id, chain_id, command, content)
          SELECT $1, (left($2, 18) || '-8' || lpad(to_hex(i), 3, '0') || right($2, 13))::uuid, $1, 'SALE', '{}'
          FROM generate_series(1, 1200) AS i RETURNING partner_id, id)
-       INSERT INTO pending (partner_id, id, chain_id, due_at, claim_no, bytes)
-       SELECT partner_id, id, partner_id, now(), 0, 2 FROM made`,
+       INSERT INTO pending (partner_id, id, chain_id, due_at, bytes)
+       SELECT partner_id, id, partner_id, now(), 2 FROM made`,
       [partner.id, newId(Date.now() + 1_000)],
     );
     expect(await idsOf({ state: "accepted", limit: 1 })).toEqual([accepted]);
@@ -204,11 +203,11 @@ describe("one notification", () => {
   test("is shown with its attempts, and an answer that is no text with replacement characters", async () => {
     const id = await insertNotification(bench.pool, partner.id, { callBackUrl: "https://partner.example/own" });
     await insertAttempt(bench.pool, partner.id, id, {
-      claimNo: 1,
+      attemptNo: 1,
       reason: "status",
       answer: Buffer.from([0x6e, 0xff, 0]),
     });
-    await insertAttempt(bench.pool, partner.id, id, { claimNo: 2 });
+    await insertAttempt(bench.pool, partner.id, id, { attemptNo: 2 });
     const found = await bench.notifications.find(id);
     expect(found).toMatchObject({
       id,

@@ -8,10 +8,10 @@ import type {
   RecordedAttempt,
 } from "../delivery/notifications-store.ts";
 import type { FailureReason } from "../delivery/store.ts";
-import type { InstanceId, NotificationId, PartnerId, TransactionId } from "../ids.ts";
+import type { LeaseId, NotificationId, PartnerId, TransactionId } from "../ids.ts";
 import { queryAlongIndexes } from "./along-indexes.ts";
 
-// What waits for an open endpoint is due at its next probe, as the claim has it; what waits for a URL that is gone or
+// What waits for an open endpoint is due at its next probe; what waits for a URL that is gone or
 // for a partner that is not active has no time.
 //
 // One statement, and so one moment: read one after the other, a notification on its way from the parked to the pending
@@ -25,8 +25,8 @@ const standings = `
     CASE WHEN p.id IS NOT NULL THEN 'pending' WHEN d.id IS NOT NULL THEN 'parked' ELSE 'accepted' END AS state,
     coalesce(p.attempts_made, d.attempts_made, taken.attempt_no, 0) AS attempts_made,
     CASE
-      WHEN queue.partner_state IS DISTINCT FROM 'active' OR queue.is_gone THEN NULL
-      ELSE greatest(p.due_at, queue.probe_at) END AS next_attempt_at,
+      WHEN target.partner_state IS DISTINCT FROM 'active' OR target.is_gone THEN NULL
+      ELSE greatest(p.due_at, target.probe_at) END AS next_attempt_at,
     CASE WHEN p.id IS NOT NULL THEN last.reason WHEN d.id IS NOT NULL THEN d.reason END AS last_reason,
     CASE WHEN p.id IS NULL THEN coalesce(d.parked_at, taken.ended_at) END AS outcome_at
   FROM unnest($1::uuid[], $2::uuid[]) WITH ORDINALITY AS k (partner_id, id, place)
@@ -34,35 +34,36 @@ const standings = `
     SELECT n.id, n.transaction_id, n.command, n.callback_url, n.created_at FROM notifications n
     WHERE n.partner_id = k.partner_id AND n.id = k.id AND n.id BETWEEN $3 AND $4 LIMIT 1) AS n ON true
   LEFT JOIN LATERAL (
-    SELECT p.id, p.attempts_made, p.origin, CASE WHEN p.instance_id IS NULL THEN p.due_at END AS due_at FROM pending p
+    SELECT p.id, p.attempts_made, p.queue, p.due_at FROM pending p
     WHERE p.partner_id = k.partner_id AND p.id = k.id LIMIT 1) AS p ON true
   LEFT JOIN LATERAL (
     SELECT a.state AS partner_state,
       (SELECT e.probe_at FROM endpoints e WHERE e.partner_id = a.id AND e.state = 'open'
-        AND e.queue = CASE p.origin WHEN '' THEN a.registered_origin ELSE split_part(p.origin, ' ', 1) END) AS probe_at,
-      EXISTS (SELECT FROM endpoints g WHERE g.partner_id = a.id AND g.state = 'gone' AND g.queue = CASE p.origin
+        AND e.queue = CASE p.queue WHEN '' THEN a.registered_origin ELSE split_part(p.queue, ' ', 1) END) AS probe_at,
+      EXISTS (SELECT FROM endpoints g WHERE g.partner_id = a.id AND g.state = 'gone' AND g.queue = CASE p.queue
         WHEN '' THEN a.registered_origin || ' '
           || encode(sha256(convert_to(a.settings ->> 'callBackUrl', 'UTF8')), 'hex')
-        ELSE p.origin END) AS is_gone
-    FROM partners a WHERE a.id = k.partner_id AND p.due_at IS NOT NULL) AS queue ON true
+        ELSE p.queue END) AS is_gone
+    FROM partners a WHERE a.id = k.partner_id AND p.id IS NOT NULL) AS target ON true
   LEFT JOIN LATERAL (
     SELECT d.id, d.attempts_made, d.reason, d.parked_at, d.notification FROM parked d
     WHERE d.partner_id = k.partner_id AND d.id = k.id LIMIT 1) AS d ON true
   LEFT JOIN LATERAL (
     SELECT a.reason FROM attempts a
     WHERE a.partner_id = k.partner_id AND a.id = k.id AND a.id BETWEEN $3 AND $4
-    ORDER BY a.claim_no DESC LIMIT 1) AS last ON true
+    ORDER BY a.round DESC, a.attempt_no DESC, a.lease_id DESC LIMIT 1) AS last ON true
   LEFT JOIN LATERAL (
     SELECT a.attempt_no, a.started_at + a.duration_ms * interval '1 millisecond' AS ended_at FROM attempts a
     WHERE a.partner_id = k.partner_id AND a.id = k.id AND a.id BETWEEN $3 AND $4
-    ORDER BY a.reason IS NULL DESC, a.claim_no DESC LIMIT 1) AS taken ON true
+    ORDER BY a.reason IS NULL DESC, a.round DESC, a.attempt_no DESC, a.lease_id DESC LIMIT 1) AS taken ON true
   WHERE n.id IS NOT NULL OR d.notification IS NOT NULL
   ORDER BY k.place`;
 
 const attempts = `
   SELECT a.attempt_no, a.started_at, a.duration_ms, a.url, a.address, a.http_status, a.reason, a.detail, a.answer,
-    a.key_id, a.instance_id
-  FROM attempts a WHERE a.partner_id = $1 AND a.id = $2 ORDER BY a.claim_no DESC LIMIT $3`;
+    a.key_id, a.lease_id
+  FROM attempts a WHERE a.partner_id = $1 AND a.id = $2
+  ORDER BY a.round DESC, a.attempt_no DESC, a.lease_id DESC LIMIT $3`;
 
 interface StandingRow {
   readonly partner_id: PartnerId;
@@ -89,7 +90,7 @@ interface AttemptRow {
   readonly detail: string | null;
   readonly answer: Buffer | null;
   readonly key_id: string | null;
-  readonly instance_id: InstanceId;
+  readonly lease_id: LeaseId;
 }
 
 export async function readStandings(
@@ -133,6 +134,6 @@ export async function readAttempts(
     detail: row.detail,
     answer: row.answer,
     keyId: row.key_id,
-    instanceId: row.instance_id,
+    instanceId: row.lease_id,
   }));
 }

@@ -4,7 +4,7 @@ import { createDatabase } from "../../../../test/support/database.ts";
 import { Arrivals } from "../delivery/arrivals.ts";
 import { Notifications } from "../delivery/notifications.ts";
 import { sealing } from "../delivery/notifications-pull.ts";
-import { type InstanceId, lowestId, type NotificationId, newId, type PartnerId, type TransactionId } from "../ids.ts";
+import { lowestId, type NotificationId, newId, type PartnerId, type TransactionId } from "../ids.ts";
 import { partnerSnapshot } from "../partners/partner.fixture.ts";
 import type { Partner, PartnerSettings } from "../partners/partner.ts";
 import { openDatabase } from "./database.ts";
@@ -68,7 +68,7 @@ export interface Given {
   readonly content?: string;
   readonly state?: "pending" | "parked" | "accepted";
   readonly reason?: string;
-  readonly claimNo?: number;
+  readonly round?: number;
 }
 
 /** A notification as the store's other parts leave it. */
@@ -84,18 +84,18 @@ export async function insertNotification(
      VALUES ($1, $2, $3, $2, $4, $5, $6)`,
     [partnerId, id, given.transactionId ?? null, given.command ?? "SALE", given.callBackUrl ?? null, content],
   );
-  const claimNo = given.claimNo ?? 3;
+  const round = given.round ?? 0;
   if (given.state === "pending") {
     await database.query(
-      "INSERT INTO pending (partner_id, id, chain_id, due_at, claim_no, bytes) VALUES ($1, $2, $2, now(), $3, 100)",
-      [partnerId, id, claimNo],
+      "INSERT INTO pending (partner_id, id, chain_id, due_at, round, bytes) VALUES ($1, $2, $2, now(), $3, 100)",
+      [partnerId, id, round],
     );
   }
   if (given.state === "parked") {
     await database.query(
-      `INSERT INTO parked (partner_id, id, chain_id, claim_no, attempts_made, bytes, reason)
+      `INSERT INTO parked (partner_id, id, chain_id, round, attempts_made, bytes, reason)
        VALUES ($1, $2, $2, $3, 2, 100, $4)`,
-      [partnerId, id, claimNo, given.reason ?? "timeout"],
+      [partnerId, id, round, given.reason ?? "timeout"],
     );
   }
   return id;
@@ -105,17 +105,18 @@ export async function insertAttempt(
   pool: Pool,
   partnerId: PartnerId,
   id: NotificationId,
-  given: { claimNo: number; reason?: string; answer?: Buffer },
+  given: { attemptNo: number; round?: number; reason?: string; answer?: Buffer },
 ): Promise<void> {
   await pool.query(
-    `INSERT INTO attempts (partner_id, id, claim_no, attempt_no, instance_id, started_at, duration_ms, url, address,
+    `INSERT INTO attempts (partner_id, id, round, attempt_no, lease_id, started_at, duration_ms, url, address,
        http_status, reason, answer)
-     VALUES ($1, $2, $3, $3, $4, '2026-11-21T10:00:00Z', 250, 'https://partner.example/ipn', '192.0.2.1', $5, $6, $7)`,
+     VALUES ($1, $2, $3, $4, $5, '2026-11-21T10:00:00Z', 250, 'https://partner.example/ipn', '192.0.2.1', $6, $7, $8)`,
     [
       partnerId,
       id,
-      given.claimNo,
-      newId<"instance">() as InstanceId,
+      given.round ?? 0,
+      given.attemptNo,
+      newId<"lease">(),
       given.reason ? 503 : 200,
       given.reason ?? null,
       given.answer ?? null,

@@ -19,8 +19,8 @@ const batchRows = 500;
 const lockTries = 5;
 
 const underWay = `
-  SELECT FROM pending WHERE id >= $1 AND id < $2
-    AND (instance_id IS NOT NULL OR schedule_start > now() - $3 * interval '1 second') LIMIT 1`;
+  SELECT FROM pending
+  WHERE id >= $1 AND id < $2 AND schedule_start > now() - $3 * interval '1 second' LIMIT 1`;
 
 // The content as text: jsonb would sort its keys.
 const content = `
@@ -30,13 +30,13 @@ const content = `
 const parkPending = `
   WITH m AS (
     DELETE FROM pending p WHERE (p.partner_id, p.id) IN (
-      SELECT d.partner_id, d.id FROM pending d WHERE d.id >= $1 AND d.id < $2 AND d.instance_id IS NULL
+      SELECT d.partner_id, d.id FROM pending d WHERE d.id >= $1 AND d.id < $2
       ORDER BY d.partner_id, d.id LIMIT $3 FOR UPDATE SKIP LOCKED)
-    RETURNING p.partner_id, p.id, p.chain_id, p.claim_no, p.attempts_made, p.bytes)
-  INSERT INTO parked (partner_id, id, chain_id, claim_no, attempts_made, bytes, reason, notification)
-  SELECT m.partner_id, m.id, m.chain_id, m.claim_no, m.attempts_made, m.bytes,
+    RETURNING p.partner_id, p.id, p.chain_id, p.round, p.attempts_made, p.bytes)
+  INSERT INTO parked (partner_id, id, chain_id, round, attempts_made, bytes, reason, notification)
+  SELECT m.partner_id, m.id, m.chain_id, m.round, m.attempts_made, m.bytes,
     coalesce((SELECT a.reason FROM attempts a WHERE a.partner_id = m.partner_id AND a.id = m.id
-              ORDER BY a.claim_no DESC LIMIT 1), 'retention'), ${content}
+              ORDER BY a.round DESC, a.attempt_no DESC, a.lease_id DESC LIMIT 1), 'retention'), ${content}
   FROM m`;
 
 const takeContent = `

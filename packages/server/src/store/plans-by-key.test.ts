@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createDatabase, type TestDatabase } from "../../../../test/support/database.ts";
-import { newId, type PartnerId } from "../ids.ts";
-import type { Instance } from "../instance.ts";
+import { outcomeOf } from "../delivery/delivery.fixture.ts";
+import { type LeaseId, newId, type PartnerId } from "../ids.ts";
 import { PostgresCompletions } from "./completions.ts";
 import { type Database, openDatabase } from "./database.ts";
 import { PostgresDeliveries } from "./deliveries.ts";
 import { type CarriedOut, watchPlans } from "./plans.fixture.ts";
-import { createHistory, insertInstance, insertPartner, sampleInit, sampleReport } from "./rows.fixture.ts";
+import { createHistory, insertLease, insertPartner, sampleInit, sampleReport } from "./rows.fixture.ts";
 import { PostgresTransactions } from "./transactions.ts";
 
 /**
@@ -18,7 +18,7 @@ const sizes = [0, 50, 100, 125, 150, 175, 200, 300, 400, 600, 1_200];
 let database: TestDatabase;
 let carriedOut: CarriedOut[];
 let partnerId: PartnerId;
-let instance: Instance;
+let leaseId: LeaseId;
 
 beforeAll(async () => {
   database = await createDatabase();
@@ -29,7 +29,7 @@ beforeAll(async () => {
     }
     await pool.query("ANALYZE");
     partnerId = await insertPartner(pool);
-    instance = await insertInstance(pool);
+    leaseId = await insertLease(pool);
   });
 });
 
@@ -74,15 +74,15 @@ function along(words: string, tables: RegExp): readonly string[] {
 async function lookUpReqIds({ pool, engine }: Database): Promise<void> {
   const transactions = new PostgresTransactions({ pool, engine });
   const tid = `T${newId().slice(-7)}`;
-  await transactions.begin(sampleInit(partnerId, instance, { tid }));
-  await transactions.begin(sampleInit(partnerId, instance, { tid, currency: "USD" }));
+  await transactions.begin(sampleInit(partnerId, leaseId, { tid }));
+  await transactions.begin(sampleInit(partnerId, leaseId, { tid, currency: "USD" }));
   expect(along("used AS MATERIALIZED", /^transactions/)).toEqual(["transactions_req_id"]);
   expect(along("t.body_hash, t.facts, t.created_at, t.is_tombstone", /^transactions/)).toEqual(["transactions_req_id"]);
 }
 
 async function lookUpExternalIds({ engine }: Database): Promise<void> {
-  const completions = new PostgresCompletions(engine, { onDoubtfulReport: () => {} });
-  const report = sampleReport(partnerId, null);
+  const completions = new PostgresCompletions(engine);
+  const report = sampleReport(partnerId);
   await completions.report(report);
   await completions.report({ ...report, id: newId() });
   expect(along("SELECT i.partner_id, i.external_id", /^transactions/)).toEqual(["transactions_external_id"]);
@@ -90,9 +90,21 @@ async function lookUpExternalIds({ engine }: Database): Promise<void> {
 
 async function lookUpNotifications({ engine }: Database): Promise<void> {
   const deliveries = new PostgresDeliveries(engine);
-  const limits = { rowsMax: 5, rowsPerPartnerMax: 5, bytesMax: 1e9, without: [], probeLeaseMs: 1_000 };
-  expect(await deliveries.claim(instance, limits)).toHaveLength(1);
-  expect(along("WITH RECURSIVE queue", /^notifications/)).toEqual(["notifications_now_pkey"]);
+  const [page] = await deliveries.read([{ partnerId, queue: "", after: undefined, rowsMax: 5, bytesMax: 1e9 }]);
+  const [found] = page?.due ?? [];
+  expect(page?.due).toHaveLength(1);
+  expect(along("q.rows_max + 1", /^notifications/)).toEqual(["notifications_now_pkey"]);
+  if (found?.delivery === undefined) throw new Error("its content was not found");
+  const delivery = { ...found.delivery, follows: true, settlesBatch: newId() };
+  await deliveries.preceding([delivery]);
+  // Either index of the earlier ones, and the key for the row itself.
+  expect([...along("e.batch_id = i.settles_batch", /^pending/)].sort()).toEqual([
+    "pending_batch",
+    "pending_chain",
+    "pending_pkey",
+  ]);
+  await deliveries.record(outcomeOf(delivery, "accepted"));
+  expect(along("WITH attempt AS", /^pending/)).toEqual(["pending_pkey"]);
 }
 
 test.each(sizes)("planned when there are some %i rows, a look-up by key goes along that key", async (rows) => {

@@ -15,6 +15,8 @@ const conflicts = new Set(["40001", "40P01", "55P03", "40003"]);
 const dataClasses = new Set(["22", "23", "54"]);
 // Connection exceptions, insufficient resources, operator intervention, system errors.
 const connectionClasses = new Set(["08", "53", "57", "58"]);
+// A read-only server is a former primary: wait for the new one. Who stood still in a transaction lost its connection.
+const connectionCodes = new Set(["25006", "25P03"]);
 const socketCodes = new Set([
   "ECONNRESET",
   "ECONNREFUSED",
@@ -42,8 +44,7 @@ export function troubleOf(error: unknown): Trouble {
   if (error instanceof DatabaseError && error.code !== undefined) {
     if (conflicts.has(error.code)) return "conflict";
     if (dataClasses.has(error.code.slice(0, 2))) return "data";
-    // A read-only server is a former primary: wait for the new one.
-    if (connectionClasses.has(error.code.slice(0, 2)) || error.code === "25006") return "connection";
+    if (connectionClasses.has(error.code.slice(0, 2)) || connectionCodes.has(error.code)) return "connection";
     return "bug";
   }
   if (!(error instanceof Error)) return "bug";

@@ -1,11 +1,10 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createDatabase, type TestDatabase } from "../../../../test/support/database.ts";
-import type { PartnerId, TransactionId } from "../ids.ts";
-import type { Instance } from "../instance.ts";
+import type { LeaseId, PartnerId, TransactionId } from "../ids.ts";
 import { PostgresCompletions } from "./completions.ts";
 import { type Database, openDatabase } from "./database.ts";
 import { PostgresReversals } from "./reversals.ts";
-import { createHistory, insertInstance, insertPartner, sampleFacts, sampleInit } from "./rows.fixture.ts";
+import { createHistory, insertLease, insertPartner, sampleFacts, sampleInit } from "./rows.fixture.ts";
 import { PostgresTransactions } from "./transactions.ts";
 
 const heldForMs = 60_000;
@@ -16,7 +15,7 @@ let reversals: PostgresReversals;
 let transactions: PostgresTransactions;
 let completions: PostgresCompletions;
 let partnerId: PartnerId;
-let instance: Instance;
+let leaseId: LeaseId;
 
 beforeAll(async () => {
   database = await createDatabase();
@@ -24,9 +23,9 @@ beforeAll(async () => {
   await createHistory(connections.pool);
   reversals = new PostgresReversals(connections.engine);
   transactions = new PostgresTransactions(connections);
-  completions = new PostgresCompletions(connections.engine, { onDoubtfulReport: () => {} });
+  completions = new PostgresCompletions(connections.engine);
   partnerId = await insertPartner(connections.pool);
-  instance = await insertInstance(connections.pool);
+  leaseId = await insertLease(connections.pool);
 });
 
 afterAll(async () => {
@@ -36,12 +35,12 @@ afterAll(async () => {
 
 /** A Sale that was not answered in time; its Reversal is queued with its result. */
 async function timedOut(requestedBy: TransactionId | null = null): Promise<TransactionId> {
-  const init = sampleInit(partnerId, instance);
+  const init = sampleInit(partnerId, leaseId);
   await transactions.begin(init);
   await completions.complete({
     partnerId,
     id: init.id,
-    instance,
+    leaseId,
     state: "ERROR",
     facts: sampleFacts({ status: "ERROR" }),
     notification: null,
@@ -108,7 +107,7 @@ test("one that had ended is pending again when a late approval asks for it", asy
 });
 
 test("what never had one is not reversed by a late approval alone", async () => {
-  const init = sampleInit(partnerId, instance);
+  const init = sampleInit(partnerId, leaseId);
   await transactions.begin(init);
   await reversals.repeat(partnerId, init.id);
   expect(await taken(init.id)).toBeUndefined();

@@ -1,7 +1,6 @@
 import { createHash } from "node:crypto";
 import type { Pool } from "pg";
-import { type ChainId, lowestId, newId, type PartnerId, type TransactionId } from "../ids.ts";
-import type { Instance } from "../instance.ts";
+import { type ChainId, type LeaseId, lowestId, newId, type PartnerId, type TransactionId } from "../ids.ts";
 import type { CardFacts } from "../ipn/facts.ts";
 import type { NewNotification } from "../ledger/notifier.ts";
 import type { Init, Report } from "../ledger/store.ts";
@@ -26,26 +25,24 @@ export async function insertPartner(pool: Pool): Promise<PartnerId> {
   return id;
 }
 
-export async function insertInstance(pool: Pool, leaseMs = 60_000): Promise<Instance> {
-  const instance = { id: newId<"instance">(), epoch: 1 };
-  await pool.query(
-    "INSERT INTO instances (id, epoch, expires_at, host) VALUES ($1, 1, now() + $2 * interval '1 millisecond', 'test')",
-    [instance.id, leaseMs],
-  );
-  return instance;
+/** The lease of a process that runs commands. One that is gone has no row. */
+export async function insertLease(pool: Pool): Promise<LeaseId> {
+  const id = newId<"lease">();
+  await pool.query("INSERT INTO leases (id, kind, host, version) VALUES ($1, 'api', 'test', '0')", [id]);
+  return id;
 }
 
 export function sampleFacts(fields: Readonly<Record<string, string>> = {}): CardFacts {
   return { kind: "card", command: "SALE", fields: { amount: "150000", currency: "VND", status: "SUCCESS", ...fields } };
 }
 
-export function sampleInit(partnerId: PartnerId, instance: Instance, change: Partial<Init> = {}): Init {
+export function sampleInit(partnerId: PartnerId, leaseId: LeaseId, change: Partial<Init> = {}): Init {
   const id = newId<"transaction">();
   const reqId = change.reqId ?? newId();
   return {
     partnerId,
     id,
-    instance,
+    leaseId,
     command: "SALE",
     reqId,
     bodyHash: createHash("sha256").update(reqId).digest(),
@@ -65,11 +62,7 @@ export function sampleInit(partnerId: PartnerId, instance: Instance, change: Par
   };
 }
 
-export function sampleNotification(
-  partnerId: PartnerId,
-  transactionId: TransactionId,
-  lease: Instance | null,
-): NewNotification {
+export function sampleNotification(partnerId: PartnerId, transactionId: TransactionId): NewNotification {
   const facts = sampleFacts();
   return {
     partnerId,
@@ -84,11 +77,10 @@ export function sampleNotification(
     settlesBatch: null,
     facts,
     content: JSON.stringify(facts),
-    lease,
   };
 }
 
-export function sampleReport(partnerId: PartnerId, lease: Instance | null, change: Partial<Report> = {}): Report {
+export function sampleReport(partnerId: PartnerId, change: Partial<Report> = {}): Report {
   const id = change.id ?? newId<"transaction">();
   return {
     partnerId,
@@ -103,7 +95,7 @@ export function sampleReport(partnerId: PartnerId, lease: Instance | null, chang
     reqId: null,
     batchId: null,
     facts: sampleFacts(),
-    notification: sampleNotification(partnerId, id, lease),
+    notification: sampleNotification(partnerId, id),
     ...change,
   };
 }

@@ -9,7 +9,7 @@ import type { Report } from "../ledger/store.ts";
 import { PostgresCompletions } from "./completions.ts";
 import { type Database, openDatabase } from "./database.ts";
 import { type CarriedOut, watchPlans } from "./plans.fixture.ts";
-import { createHistory, insertInstance, insertPartner, sampleFacts, sampleInit, sampleReport } from "./rows.fixture.ts";
+import { createHistory, insertLease, insertPartner, sampleFacts, sampleInit, sampleReport } from "./rows.fixture.ts";
 import { PostgresComparisons } from "./settlement-comparisons.ts";
 import { PostgresTransactions } from "./transactions.ts";
 
@@ -27,7 +27,7 @@ beforeAll(async () => {
   await createHistory(connections.pool);
   // As they are when a service was just begun: every table looks empty, and nobody looks again.
   await connections.pool.query("ALTER TABLE transactions SET (autovacuum_enabled = off)");
-  completions = new PostgresCompletions(connections.engine, { onDoubtfulReport: () => {} });
+  completions = new PostgresCompletions(connections.engine);
   comparisons = new PostgresComparisons(connections);
 });
 
@@ -42,7 +42,7 @@ afterAll(async () => {
 });
 
 async function report(change: Partial<Report>): Promise<TransactionId> {
-  const sample = sampleReport(partnerId, null, { reqId: randomUUID(), notification: null, ...change });
+  const sample = sampleReport(partnerId, { reqId: randomUUID(), notification: null, ...change });
   await completions.report(sample);
   return sample.id;
 }
@@ -138,16 +138,16 @@ describe("what a settlement is compared with", () => {
   });
 
   test("is what that terminal did here, too, while its open batch has that number", async () => {
-    const instance = await insertInstance(connections.pool);
+    const leaseId = await insertLease(connections.pool);
     const transactions = new PostgresTransactions(connections);
     const tid = `T${newId().slice(-7)}`;
     const begin = async (change = {}) => {
-      const init = sampleInit(partnerId, instance, { tid, ...change });
+      const init = sampleInit(partnerId, leaseId, { tid, ...change });
       await transactions.begin(init);
       const { id, reqId } = init;
       const facts = sampleFacts({ amount: "5", refId: "9" });
       const nothing = { notification: null, original: null, reversal: null, batch: null };
-      await completions.complete({ partnerId, id, instance, state: "SUCCESS", facts, ...nothing });
+      await completions.complete({ partnerId, id, leaseId, state: "SUCCESS", facts, ...nothing });
       return { id, reqId };
     };
     const { id, reqId } = await begin();
@@ -208,7 +208,7 @@ describe("a settlement that a switch reported", () => {
   });
 
   test("is compared after it came along with a report that is a duplicate, too", async () => {
-    const duplicate = sampleReport(partnerId, null, { notification: null });
+    const duplicate = sampleReport(partnerId, { notification: null });
     await completions.report(duplicate);
     const [, id] = await Promise.all([completions.report(duplicate), settle(newId())]);
     await makeDue();

@@ -1,10 +1,9 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createDatabase, type TestDatabase } from "../../../../test/support/database.ts";
-import { newId, type PartnerId, type TransactionId } from "../ids.ts";
-import type { Instance } from "../instance.ts";
+import { type LeaseId, newId, type PartnerId, type TransactionId } from "../ids.ts";
 import { type Database, openDatabase } from "./database.ts";
 import { type CarriedOut, watchPlans } from "./plans.fixture.ts";
-import { createHistory, insertInstance, insertPartner, sampleInit } from "./rows.fixture.ts";
+import { createHistory, insertLease, insertPartner, sampleInit } from "./rows.fixture.ts";
 import { PostgresSettlements } from "./settlements.ts";
 import { PostgresTransactions } from "./transactions.ts";
 
@@ -17,7 +16,7 @@ let engine: CarriedOut[];
 let settlements: PostgresSettlements;
 let transactions: PostgresTransactions;
 let partnerId: PartnerId;
-let instance: Instance;
+let leaseId: LeaseId;
 
 beforeAll(async () => {
   database = await createDatabase();
@@ -27,7 +26,7 @@ beforeAll(async () => {
   settlements = new PostgresSettlements(connections.engine);
   transactions = new PostgresTransactions(connections);
   partnerId = await insertPartner(connections.pool);
-  instance = await insertInstance(connections.pool);
+  leaseId = await insertLease(connections.pool);
 });
 
 afterAll(async () => {
@@ -38,7 +37,7 @@ afterAll(async () => {
 const newTid = () => `T${newId().slice(-7)}`;
 
 async function settling(tid = newTid()): Promise<TransactionId> {
-  const init = sampleInit(partnerId, instance, { tid, command: "SETTLEMENT", takes: settles });
+  const init = sampleInit(partnerId, leaseId, { tid, command: "SETTLEMENT", takes: settles });
   await transactions.begin(init);
   return init.id;
 }
@@ -86,8 +85,8 @@ test("a step that was noted is where the next one goes on, with its tries from t
 test("a terminal is quiet beside its settlement and a Logon, and no money command or Reversal of another", async () => {
   const [tid, other] = [newTid(), newTid()];
   await settling(tid);
-  await transactions.begin(sampleInit(partnerId, instance, { tid, command: "LOGON" }));
-  await transactions.begin(sampleInit(partnerId, instance, { tid: other }));
+  await transactions.begin(sampleInit(partnerId, leaseId, { tid, command: "LOGON" }));
+  await transactions.begin(sampleInit(partnerId, leaseId, { tid: other }));
   const queue = "INSERT INTO reversals (partner_id, transaction_id, tid) VALUES ($1, $2, $3)";
   await connections.pool.query(queue, [partnerId, newId(), other]);
   expect(await settlements.isQuiet(partnerId, tid)).toBe(true);

@@ -1,26 +1,26 @@
+import type { Pool, QueryConfig } from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createDatabase, type TestDatabase } from "../../../../test/support/database.ts";
 import type { Refusal } from "../commands/original.ts";
 import type { TerminalState } from "../commands/terminal.ts";
-import { newId, type PartnerId } from "../ids.ts";
-import type { Instance } from "../instance.ts";
+import { type LeaseId, newId, type PartnerId } from "../ids.ts";
 import type { Begun, Init } from "../ledger/store.ts";
 import { type Database, openDatabase } from "./database.ts";
-import { insertInstance, insertPartner, sampleInit } from "./rows.fixture.ts";
+import { insertLease, insertPartner, sampleInit } from "./rows.fixture.ts";
 import { PostgresTransactions } from "./transactions.ts";
 
 let database: TestDatabase;
 let connections: Database;
 let transactions: PostgresTransactions;
 let partnerId: PartnerId;
-let instance: Instance;
+let leaseId: LeaseId;
 
 beforeAll(async () => {
   database = await createDatabase();
   connections = openDatabase(database.url, { connectionsMax: 12, onIdleError: () => {} });
   transactions = new PostgresTransactions(connections);
   partnerId = await insertPartner(connections.pool);
-  instance = await insertInstance(connections.pool);
+  leaseId = await insertLease(connections.pool);
 });
 
 afterAll(async () => {
@@ -28,7 +28,7 @@ afterAll(async () => {
   await database.drop();
 });
 
-const init = (change: Partial<Init> = {}) => sampleInit(partnerId, instance, change);
+const init = (change: Partial<Init> = {}) => sampleInit(partnerId, leaseId, change);
 
 function turn(begun: Begun) {
   if (begun.outcome !== "begun") throw new Error(begun.outcome);
@@ -118,15 +118,33 @@ test("one reqId sent many times at once, through two instances, begins once", as
   expect(begun.filter((one) => one.outcome === "repeated")).toHaveLength(19);
 });
 
-test("a command whose instance lost its lease is taken over once; a living instance's is not touched", async () => {
-  const dead = await insertInstance(connections.pool, -1_000);
-  const lost = sampleInit(partnerId, dead, { tid: "T-DEAD" });
+test("a command whose lease is gone is taken over once; that of a lease that is there is not touched", async () => {
+  const lost = sampleInit(partnerId, newId<"lease">(), { tid: "T-DEAD" });
   const living = init({ tid: "T-LIVE" });
   await transactions.begin(lost);
   await transactions.begin(living);
-  const taken = await transactions.takeOver(instance, 100);
-  expect(taken.map((one) => one.id)).toEqual([lost.id]);
-  expect(await transactions.takeOver(instance, 100)).toEqual([]);
+  const taken = await transactions.takeOver(leaseId, 100);
+  expect(taken).toMatchObject([{ id: lost.id, runBy: leaseId }]);
+  expect(await transactions.takeOver(leaseId, 100)).toEqual([]);
+});
+
+test("what another took over between the look and the taking is left to it", async () => {
+  const lost = sampleInit(partnerId, newId<"lease">(), { tid: "T-TWICE" });
+  await transactions.begin(lost);
+  const { engine, pool } = connections;
+  let other: LeaseId | undefined;
+  const query = async (statement: QueryConfig) => {
+    const result = await engine.query(statement);
+    if (other === undefined) {
+      // It began after our look, too.
+      other = await insertLease(pool);
+      expect(await transactions.takeOver(other, 100)).toMatchObject([{ id: lost.id }]);
+    }
+    return result;
+  };
+  const slow = new PostgresTransactions({ pool, engine: { query } as unknown as Pool });
+  expect(await slow.takeOver(leaseId, 100)).toEqual([]);
+  expect(await transactions.find(partnerId, lost.id)).toMatchObject({ runBy: other });
 });
 
 test("a transaction is found by its reqId in any case of letters, and by nobody else's partner id", async () => {

@@ -1,28 +1,31 @@
 import type { Command } from "@paybell/contract";
 import type { Pool } from "pg";
-import {
-  type ChainId,
-  type InstanceId,
-  type NotificationId,
-  newId,
-  type PartnerId,
-  type TransactionId,
-} from "../ids.ts";
-import type { Instance } from "../instance.ts";
+import { type ChainId, type LeaseId, type NotificationId, newId, type PartnerId, type TransactionId } from "../ids.ts";
 import type { Begun, Init, ReportedOriginal, TransactionStore } from "../ledger/store.ts";
 import type { BatchState, NotificationState, Transaction } from "../ledger/transaction.ts";
 import type { GroupCommitObserver } from "./group-commit.ts";
 import { Inits } from "./inits.ts";
 
-// An instance's commands stay its own while its lease stands under the same epoch.
+const carriesItself = "('SETTLEMENT', 'BATCH_UPLOAD')";
+
+// A command is in doubt once the lease that it names is gone. Its id never comes back, so what was seen gone stays so.
+const findGoneLeases = {
+  name: "find_gone_leases",
+  text: `
+    SELECT DISTINCT f.lease_id FROM transactions f
+    WHERE f.state = 'INIT' AND f.command NOT IN ${carriesItself} AND NOT EXISTS (
+      SELECT FROM leases l WHERE l.id = f.lease_id)`,
+};
+
+// In one statement with the look for leases, another's take-over could be taken over at once: after a row lock the row
+// is judged anew, but by the statement's older sight of the leases, which lacks one that began since.
 const takeOver = {
   name: "take_over",
   text: `
-    UPDATE transactions t SET instance_id = $1, epoch = $2
+    UPDATE transactions t SET lease_id = $1
     WHERE (t.partner_id, t.id) IN (
       SELECT f.partner_id, f.id FROM transactions f
-      WHERE f.state = 'INIT' AND f.command NOT IN ('SETTLEMENT', 'BATCH_UPLOAD') AND NOT EXISTS (
-        SELECT FROM instances i WHERE i.id = f.instance_id AND i.epoch = f.epoch AND i.expires_at > now())
+      WHERE f.state = 'INIT' AND f.command NOT IN ${carriesItself} AND f.lease_id = ANY ($2::uuid[])
       LIMIT $3
       FOR UPDATE SKIP LOCKED)
     RETURNING t.*, t.amount_minor::text AS amount_text, NULL AS notification_state, NULL AS batch_state`,
@@ -111,8 +114,7 @@ interface TransactionRow {
   readonly currency: string | null;
   readonly batch_state: BatchState | null;
   readonly reversal_state: Transaction["reversal"];
-  readonly instance_id: InstanceId | null;
-  readonly epoch: number | null;
+  readonly lease_id: LeaseId | null;
   readonly facts: Transaction["facts"];
   readonly notification_id: NotificationId | null;
   readonly notification_state: NotificationState | null;
@@ -181,10 +183,12 @@ export class PostgresTransactions implements TransactionStore {
     );
   }
 
-  async takeOver(instance: Instance, rowsMax: number): Promise<readonly Transaction[]> {
+  async takeOver(leaseId: LeaseId, rowsMax: number): Promise<readonly Transaction[]> {
+    const gone = await this.#engine.query<{ lease_id: LeaseId }>(findGoneLeases);
+    if (gone.rows.length === 0) return [];
     const { rows } = await this.#engine.query<TransactionRow>({
       ...takeOver,
-      values: [instance.id, instance.epoch, rowsMax],
+      values: [leaseId, gone.rows.map((row) => row.lease_id), rowsMax],
     });
     return rows.map(toTransaction);
   }
@@ -207,7 +211,7 @@ function toTransaction(row: TransactionRow): Transaction {
     currency: row.currency,
     batch: row.batch_state,
     reversal: row.reversal_state,
-    runBy: row.instance_id !== null && row.epoch !== null ? { id: row.instance_id, epoch: row.epoch } : null,
+    runBy: row.lease_id,
     facts: row.facts,
     notification:
       row.notification_id && row.notification_state ? { id: row.notification_id, state: row.notification_state } : null,

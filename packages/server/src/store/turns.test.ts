@@ -1,10 +1,9 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createDatabase, type TestDatabase } from "../../../../test/support/database.ts";
-import { newId, type PartnerId } from "../ids.ts";
-import type { Instance } from "../instance.ts";
+import { type LeaseId, newId, type PartnerId } from "../ids.ts";
 import { type Database, openDatabase } from "./database.ts";
 import { type CarriedOut, watchPlans } from "./plans.fixture.ts";
-import { createHistory, insertInstance, insertPartner, sampleInit } from "./rows.fixture.ts";
+import { createHistory, insertLease, insertPartner, sampleInit } from "./rows.fixture.ts";
 import { PostgresTransactions } from "./transactions.ts";
 
 const declined = 100_000;
@@ -17,7 +16,7 @@ let database: TestDatabase;
 let connections: Database;
 let engine: CarriedOut[];
 let partnerId: PartnerId;
-let instance: Instance;
+let leaseId: LeaseId;
 let transactions: PostgresTransactions;
 
 beforeAll(async () => {
@@ -27,7 +26,7 @@ beforeAll(async () => {
   await createHistory(connections.pool);
   await connections.pool.query("ALTER TABLE transactions SET (autovacuum_enabled = off)");
   partnerId = await insertPartner(connections.pool);
-  instance = await insertInstance(connections.pool);
+  leaseId = await insertLease(connections.pool);
   transactions = new PostgresTransactions(connections);
 });
 
@@ -42,11 +41,11 @@ test("a batch of 100,000 declined commands costs no more to judge a currency in 
   timeout: 120_000,
 }, async () => {
   const tid = "T0000001";
-  await transactions.begin(sampleInit(partnerId, instance, { tid }));
+  await transactions.begin(sampleInit(partnerId, leaseId, { tid }));
   const decline = "UPDATE transactions SET state = 'ERROR' WHERE partner_id = $1 AND state = 'INIT'";
   await connections.pool.query(decline, [partnerId]);
   for (let run = 0; run < runsToSettle; run += 1) {
-    await transactions.begin(sampleInit(partnerId, instance, { tid, ...(run % 2 === 0 && dollars) }));
+    await transactions.begin(sampleInit(partnerId, leaseId, { tid, ...(run % 2 === 0 && dollars) }));
     await connections.pool.query(decline, [partnerId]);
   }
   await connections.pool.query(
@@ -60,7 +59,7 @@ test("a batch of 100,000 declined commands costs no more to judge a currency in 
   // Entries of rows that are not INIT any more: autovacuum's, and whoever comes by them first.
   await connections.pool.query("VACUUM transactions");
   engine.length = 0;
-  const begun = await transactions.begin(sampleInit(partnerId, instance, { tid, ...dollars, reqId: newId() }));
+  const begun = await transactions.begin(sampleInit(partnerId, leaseId, { tid, ...dollars, reqId: newId() }));
   expect(begun.outcome).toBe("begun");
   const looked = engine.filter(({ text }) => text.includes("SELECT i.batch_id"));
   expect(looked).toHaveLength(1);

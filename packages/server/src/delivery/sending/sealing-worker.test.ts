@@ -7,12 +7,11 @@ import type { IpnFacts } from "../../ipn/facts.ts";
 import { partnerSnapshot } from "../../partners/partner.fixture.ts";
 import type { Partner } from "../../partners/partner.ts";
 import { attempting } from "../attempt.ts";
-import { claimedOf } from "../claimed.fixture.ts";
+import { deliveryOf } from "../delivery.fixture.ts";
 import { httpsPeer, makeAuthority } from "../transport/transport.fixture.ts";
 import { Transport } from "../transport/transport.ts";
 import { dataOf, type EnvelopeFor } from "./envelope.ts";
 import { SealingQueueFull, SealingWorker, SealingWorkerDied, type SealingWorkerOptions } from "./sealing-worker.ts";
-import { DirectSender } from "./sender.ts";
 
 const entries = 50_000;
 
@@ -209,10 +208,9 @@ test("small deliveries are accepted while a settlement of 50,000 entries is bein
     connectTimeoutMs: 5_000,
   });
   const send = attempting({
-    sender: new DirectSender(transport, systemClock),
+    transport,
     seals: { take: () => undefined },
     sealingWorker: worker,
-    lease: { current: () => undefined, remainingMs: () => 60_000 },
     clock: systemClock,
     log,
     attemptTimeoutMs: 15_000,
@@ -221,7 +219,8 @@ test("small deliveries are accepted while a settlement of 50,000 entries is bein
   const partner = partnerSnapshot({ callBackUrl: `https://localhost:${peer.port}/ipn` });
   const order: string[] = [];
   const deliver = async (name: string, content: string) => {
-    const made = await send(claimedOf(partner.id, { content, command: "SETTLEMENT" }), partner);
+    const options = { outOfOrder: false, mayWrite: () => true };
+    const made = await send(deliveryOf(partner.id, { content, command: "SETTLEMENT" }), partner, options);
     order.push(`${name} ${"attempt" in made ? made.attempt.httpStatus : "put off"}`);
   };
   try {

@@ -1,6 +1,6 @@
 import { Worker } from "node:worker_threads";
-import type { Logger } from "pino";
 import { PaybellError } from "../../errors.ts";
+import type { TroubleLog } from "../../log.ts";
 import { type Envelope, type EnvelopeFor, type MakeEnvelope, makeEnvelope, type SealedFor } from "./envelope.ts";
 import type { SealingDone, SealingJob } from "./sealing-worker-thread.ts";
 import { threadEnvironment } from "./thread-environment.ts";
@@ -18,7 +18,7 @@ export class SealingWorkerDied extends Error {
 }
 
 export interface SealingWorkerOptions {
-  readonly log: Logger;
+  readonly log: TroubleLog;
   /** Content up to this many characters is sealed by the caller's own thread. */
   readonly smallCharsMax?: number;
   /** Jobs in the thread's hands at once. */

@@ -10,6 +10,11 @@ const keepAliveMs = 30_000;
 const keepAliveMaxMs = 60_000;
 const headBytesMax = 16 * 1_024;
 
+/** Whoever sends may not do so any more. */
+export class WriteForbidden extends Error {
+  override readonly name = "WriteForbidden";
+}
+
 /**
  * One connection at a time to one origin of one partner, for one request at a time. When it was closed, the next
  * request connects again.
@@ -18,6 +23,8 @@ export class Connection {
   readonly client: Client;
   /** The address connected to, or last connected to. */
   address: string | null = null;
+  /** Asked when a new socket is there, before the request is written to it. */
+  mayWrite: () => boolean = () => true;
   /** Answers that came over the socket as it stands. */
   answers = 0;
   #connecting: Connecting | undefined;
@@ -35,7 +42,9 @@ export class Connection {
         connecting.connected.then(
           (socket) => {
             this.#took(socket);
-            callback(null, socket);
+            if (this.mayWrite()) return callback(null, socket);
+            socket.destroy();
+            callback(new WriteForbidden(), null);
           },
           (failure: Error) => callback(failure, null),
         );

@@ -34,6 +34,7 @@ interface Sent {
   readonly partner?: Partner;
   readonly deadlineMs?: number;
   readonly path?: string;
+  readonly mayWrite?: () => boolean;
 }
 
 const somebody = partnerSnapshot();
@@ -45,18 +46,19 @@ function post(port: number, sent: Sent = {}): Promise<PostResult> {
     headers: { "content-type": "application/json" },
     body: '{"data":"sealed"}',
     deadlineMs: sent.deadlineMs ?? 5_000,
+    ...(sent.mayWrite && { mayWrite: sent.mayWrite }),
   });
 }
 
 async function postUnanswered(port: number, sent: Sent = {}): Promise<Unanswered> {
   const result = await post(port, sent);
-  if ("httpStatus" in result) throw new Error(`unexpectedly answered: ${result.httpStatus}`);
+  if (!("reason" in result)) throw new Error(`unexpectedly ${JSON.stringify(result)}`);
   return result;
 }
 
 async function postAnswered(port: number, sent: Sent = {}): Promise<Answered> {
   const result = await post(port, sent);
-  if (!("httpStatus" in result)) throw new Error(`unexpectedly ${result.reason}: ${result.detail}`);
+  if (!("httpStatus" in result)) throw new Error(`unexpectedly ${JSON.stringify(result)}`);
   return result;
 }
 
@@ -418,7 +420,9 @@ describe("connections", () => {
       for (let i = 0; i < 25; i += 1) results.push(await post(peer.port, { transport }));
     };
     await Promise.all(Array.from({ length: 8 }, one));
-    const kinds = results.map((result) => ("reason" in result ? result.reason : result.httpStatus));
+    const kinds = results.map((result) =>
+      "reason" in result ? result.reason : "httpStatus" in result ? result.httpStatus : "not written",
+    );
     expect(kinds).toHaveLength(200);
     expect(kinds.filter((kind) => ![200, 204, 404, 500, "reset", "bad_response"].includes(kind))).toEqual([]);
     expect(new Set(kinds).size).toBeGreaterThan(4);
@@ -443,6 +447,56 @@ describe("connections", () => {
     const results = await Promise.all(Array.from({ length: 8 }, () => postAnswered(peer.port, { transport })));
     expect(results.map((result) => result.httpStatus)).toEqual(Array(8).fill(200));
     expect(peer.connections).toBe(8);
+  });
+});
+
+describe("whoever may not write any more", () => {
+  /** Says yes so many times, then no. */
+  const yesTimes = (times: number) => {
+    let asked = 0;
+    return () => {
+      asked += 1;
+      return asked <= times;
+    };
+  };
+
+  test("connects to nobody", async () => {
+    const peer = await tlsPeer(certificate, () => undefined);
+    expect(await post(peer.port, { mayWrite: () => false })).toEqual({ notWritten: true });
+    expect(peer.connections).toBe(0);
+  });
+
+  test("writes not a byte to a new connection that stood too late", async () => {
+    const closed = Promise.withResolvers<void>();
+    const peer = await tlsPeer(certificate, () => undefined);
+    peer.server.once("connection", (socket: Socket) => socket.once("close", () => closed.resolve()));
+    expect(await post(peer.port, { mayWrite: yesTimes(1) })).toEqual({ notWritten: true });
+    await closed.promise;
+    expect(peer).toMatchObject({ connections: 1, bytes: 0 });
+  });
+
+  test("writes not a byte to a connection that is used again", async () => {
+    const peer = await tlsPeer(certificate, (socket) => socket.write(answer("204 No Content")));
+    const transport = makeTransport();
+    await postAnswered(peer.port, { transport });
+    const before = peer.bytes;
+    expect(await post(peer.port, { transport, mayWrite: () => false })).toEqual({ notWritten: true });
+    await postAnswered(peer.port, { transport });
+    expect(peer.bytes).toBe(2 * before);
+  });
+
+  test("repeats nothing on a new connection, and what was written before is an attempt", async () => {
+    const peer = await tlsPeer(certificate, (socket, connection) => {
+      if (peer.bytes > sent) socket.destroy();
+      else socket.write(answer("204 No Content"));
+      expect(connection).toBe(1);
+    });
+    let sent = Number.POSITIVE_INFINITY;
+    const transport = makeTransport();
+    await postAnswered(peer.port, { transport });
+    sent = peer.bytes;
+    expect(await post(peer.port, { transport, mayWrite: yesTimes(1) })).toMatchObject({ reason: "reset" });
+    expect(peer).toMatchObject({ connections: 1, bytes: 2 * sent });
   });
 });
 

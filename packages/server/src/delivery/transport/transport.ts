@@ -4,7 +4,7 @@ import type { Partner } from "../../partners/partner.ts";
 import { mayAskToWait, readRetryAfterMs } from "../schedule.ts";
 import type { FailureReason } from "../store.ts";
 import type { ConnectRules } from "./connect.ts";
-import type { Connection } from "./connection.ts";
+import { type Connection, WriteForbidden } from "./connection.ts";
 import { Endpoint } from "./endpoint.ts";
 import { type Answer, Exchange } from "./exchange.ts";
 import { exchangeFailure, isReset, TransportFailure } from "./failure.ts";
@@ -34,6 +34,8 @@ export interface Post {
   readonly body: string | Buffer;
   /** For everything: connecting, sending, a repetition, the answer. Milliseconds from now. */
   readonly deadlineMs: number;
+  /** Asked before the first byte is written. */
+  readonly mayWrite?: () => boolean;
 }
 
 /** An answer, whatever its status. */
@@ -54,7 +56,12 @@ export interface Unanswered {
   readonly address: string | null;
 }
 
-export type PostResult = Answered | Unanswered;
+/** Not a byte was written: `mayWrite` said no. */
+export interface NotWritten {
+  readonly notWritten: true;
+}
+
+export type PostResult = Answered | Unanswered | NotWritten;
 
 /** What a POST needs of a callback URL. */
 interface CallbackTarget {
@@ -120,12 +127,16 @@ export class Transport {
     for (const [key, endpoint] of this.#endpoints) this.#remove(key, endpoint);
   }
 
-  #run({ partner, headers, body, deadlineMs }: Post, { origin, path }: CallbackTarget): Promise<PostResult> {
+  #run(
+    { partner, headers, body, deadlineMs, mayWrite = () => true }: Post,
+    { origin, path }: CallbackTarget,
+  ): Promise<PostResult> {
     return new Promise((resolve) => {
       const endpoint = this.#endpoint(partner, origin);
       const request = { path, method: "POST" as const, headers, body };
       let connection: Connection;
       let exchange: Exchange;
+      let written: Error | undefined;
       const end = (result: PostResult) => {
         clearTimeout(timer);
         resolve(result);
@@ -140,15 +151,24 @@ export class Transport {
         end(this.#result(answer, connection.address));
       };
       const failed = (error: Error) => {
+        if (error instanceof WriteForbidden) {
+          // Written once already, over the connection that was closed: an attempt was made.
+          if (written !== undefined) return fail(exchangeFailure(written));
+          endpoint.drop(connection);
+          return end({ notWritten: true });
+        }
         // Closed as idle while the request was on its way: once more, on a new connection, whose end would be its own.
         if (!(exchange.reused && !exchange.answerBegan && isReset(error))) return fail(exchangeFailure(error));
+        written = error;
         endpoint.drop(connection);
         send(endpoint.takeNew());
       };
       const send = (over: Connection) => {
         connection = over;
+        connection.mayWrite = mayWrite;
         exchange = new Exchange(over, answered, failed);
-        over.client.dispatch(request, exchange);
+        if (mayWrite()) over.client.dispatch(request, exchange);
+        else failed(new WriteForbidden());
       };
       const timer = setTimeout(() => {
         exchange.abandon();

@@ -1,0 +1,202 @@
+import { parentPort, workerData } from "node:worker_threads";
+import { systemClock, systemTimers } from "../clock.ts";
+import { attempting } from "../delivery/attempt.ts";
+import { SealingWorker } from "../delivery/sending/sealing-worker.ts";
+import type { FromWorker, LogLine, ToWorker } from "../delivery/thread/messages.ts";
+import { Outbox } from "../delivery/thread/outbox.ts";
+import { RemotePartners } from "../delivery/thread/remote-partners.ts";
+import { createResolver } from "../delivery/transport/resolve.ts";
+import { Transport } from "../delivery/transport/transport.ts";
+import { DeliveryWorker } from "../delivery/worker.ts";
+import { Lease } from "../leases/lease.ts";
+import { SealBudget } from "../partners/seal-budget.ts";
+import { PostgresCircuits } from "../store/circuits.ts";
+import { openDatabase } from "../store/database.ts";
+import { PostgresDeliveries } from "../store/deliveries.ts";
+import { PostgresEvents } from "../store/events.ts";
+import { PostgresLeases } from "../store/leases.ts";
+import { Listener } from "../store/listener.ts";
+import { PostgresPartners } from "../store/partners.ts";
+import { PostgresShards } from "../store/shards.ts";
+
+/** What a delivery worker's thread is given. It has neither an environment nor the master key. */
+export interface DeliveryThreadData {
+  readonly databaseUrl: string;
+  readonly databaseConnections: number;
+  /** The sandbox alone calls http:// and loopback addresses. */
+  readonly sandbox: boolean;
+  /** PEM certificates that callbacks may use beside the well-known authorities. */
+  readonly callbackCas: readonly string[];
+  readonly connectTimeoutMs: number;
+  readonly attemptTimeoutMs: number;
+  readonly slotsMax: number;
+  readonly bytesInFlightMax: number;
+  /** Whether somebody is told of alerts. */
+  readonly alerting: boolean;
+}
+
+const statusEveryMs = 1_000;
+
+// The entry of the thread. Imported by another, it does nothing.
+if (parentPort !== null) await run(parentPort, workerData as DeliveryThreadData);
+
+async function run(main: NonNullable<typeof parentPort>, data: DeliveryThreadData): Promise<void> {
+  const outbox = new Outbox<Writable>(
+    () => ({
+      taken: 0,
+      takenBytes: 0,
+      asks: [],
+      behind: [],
+      attempted: [],
+      commits: [],
+      parkedOverdue: 0,
+      log: [],
+      slots: 0,
+    }),
+    (message) => {
+      message.slots = worker.status.slots;
+      main.postMessage(message);
+    },
+  );
+  const write = (level: LogLine["level"], fields: LogLine["fields"], message: string) => {
+    outbox.message.log.push({ level, fields: loggable(fields), message });
+  };
+  const log = {
+    warn: (fields: object, message: string) => write("warn", fields as LogLine["fields"], message),
+    error: (fields: object, message: string) => write("error", fields as LogLine["fields"], message),
+  };
+  const trouble = (message: string, error: unknown) => log.warn({ err: error }, message);
+  const { databaseUrl, databaseConnections: connectionsMax, alerting, attemptTimeoutMs } = data;
+  const database = openDatabase(databaseUrl, {
+    connectionsMax,
+    onIdleError: (error) => trouble("a connection to the database broke", error),
+  });
+  const beats = new Listener({
+    connect: () => database.connectDirectly(),
+    channels: [],
+    onNotify: () => undefined,
+    onTrouble: (error) => trouble("the connection of the lease broke", error),
+  });
+  const lease = new Lease({
+    kind: "delivery",
+    store: new PostgresLeases(() => beats.connection()),
+    clock: systemClock,
+    timers: systemTimers,
+    onTrouble: (error) => trouble("the lease could not be renewed", error),
+    onLost: () => {
+      log.warn({}, "the lease is lost: others own the shards now");
+      worker.leaseLost();
+    },
+    onHeld: (id) => {
+      outbox.message.leaseId = id;
+    },
+  });
+  const events = new PostgresEvents(database.engine);
+  const seals = new SealBudget(new PostgresPartners(database), ({ partnerId, keyId, seals: count }) => {
+    const event = { kind: "key_limit", partnerId, subjectId: keyId, detail: { seals: count } } as const;
+    events.record([event], alerting).catch((error: unknown) => trouble("an event could not be recorded", error));
+  });
+  const sealingWorker = new SealingWorker({ log });
+  const transport = new Transport({
+    clock: systemClock,
+    resolve: createResolver(),
+    sandbox: data.sandbox,
+    extraCas: data.callbackCas,
+    connectTimeoutMs: data.connectTimeoutMs,
+  });
+  const partners = new RemotePartners(systemClock, (id, isKnown) => outbox.message.asks.push([id, isKnown]));
+  const worker: DeliveryWorker = new DeliveryWorker({
+    store: new PostgresDeliveries(database.engine, {
+      alerting,
+      onFlush: (rows, durationMs, waitingRows) => outbox.message.commits.push([rows, durationMs, waitingRows]),
+    }),
+    shards: new PostgresShards(database.engine),
+    circuits: new PostgresCircuits(database.engine),
+    lease,
+    partners,
+    attempt: attempting({
+      transport,
+      seals,
+      sealingWorker,
+      clock: systemClock,
+      log,
+      attemptTimeoutMs,
+      random: Math.random,
+    }),
+    clock: systemClock,
+    timers: systemTimers,
+    random: Math.random,
+    slotsMax: data.slotsMax,
+    bytesInFlightMax: data.bytesInFlightMax,
+    attemptTimeoutMs,
+    onAttempted: ({ content: _, ...delivery }, attempted) => outbox.message.attempted.push([delivery, attempted]),
+    onOverdue: (parked) => {
+      outbox.message.parkedOverdue += parked;
+    },
+    onBehind: (partnerId, isBehind) => outbox.message.behind.push([partnerId, isBehind]),
+    onShards: (shards) => {
+      outbox.message.shards = shards;
+    },
+    onTrouble: trouble,
+  });
+  const status = setInterval(() => {
+    const { bytes, rows, unrecorded } = worker.status;
+    outbox.message.status = {
+      bytes,
+      rows,
+      unrecorded,
+      leaseMs: lease.remainingMs(),
+      busyMs: performance.eventLoopUtilization().active,
+      sealingWaiting: sealingWorker.standing.waitingChars,
+    };
+  }, statusEveryMs);
+
+  const stop = async (withinMs: number) => {
+    const left = await worker.stop(withinMs);
+    clearInterval(status);
+    await lease.stop();
+    transport.close();
+    await sealingWorker.stop();
+    await beats.stop();
+    await database.close();
+    outbox.message.stopped = left;
+    outbox.flush();
+    main.close();
+  };
+  main.on("message", (message: ToWorker) => {
+    outbox.message.taken += message.deliveries.length;
+    outbox.message.takenBytes += message.deliveries.reduce((sum, { bytes }) => sum + bytes, 0);
+    for (const answer of message.partners) if (partners.told(answer)) worker.partnerChanged(answer.id);
+    worker.offer(message.deliveries);
+    worker.wake(message.hints);
+    if (message.news.includes("circuits")) worker.circuitsChanged();
+    if (message.news.length > 0) worker.lookNow();
+    if (message.stopWithinMs !== undefined) void stop(message.stopWithinMs);
+  });
+  await startLease();
+  worker.start();
+
+  /** The database may be away when the thread begins. */
+  async function startLease(): Promise<void> {
+    for (;;) {
+      try {
+        return await lease.start();
+      } catch (error) {
+        trouble("the lease could not be had", error);
+        await new Promise((resolve) => setTimeout(resolve, statusEveryMs));
+      }
+    }
+  }
+}
+
+type Writable = {
+  -readonly [Key in keyof FromWorker]: FromWorker[Key] extends readonly (infer Item)[] ? Item[] : FromWorker[Key];
+};
+
+/** An error crosses to the other thread by its class, its words and its trace. */
+function loggable(fields: LogLine["fields"]): LogLine["fields"] {
+  const error = fields["err"];
+  if (!(error instanceof Error)) return fields;
+  const { name, message, stack } = error;
+  return { ...fields, err: { type: name, message, stack } };
+}

@@ -1,0 +1,74 @@
+import { expect, test } from "vitest";
+import type { EventKind, NewEvent } from "../events.ts";
+import { ShardWatch, type ShardWatchParts } from "./shard-watch.ts";
+
+function watching(more: Partial<ShardWatchParts> = {}) {
+  const state = { nowMs: 0, unowned: 0 };
+  const events: NewEvent[] = [];
+  const asked: EventKind[] = [];
+  const watch = new ShardWatch({
+    unowned: () => Promise.resolve(state.unowned),
+    wasToldSince: (kind) => {
+      asked.push(kind);
+      return Promise.resolve(false);
+    },
+    events: { record: (event) => void events.push(event) },
+    nowMs: () => state.nowMs,
+    ...more,
+  });
+  const lookAt = async (nowMs: number, unowned: number) => {
+    Object.assign(state, { nowMs, unowned });
+    await watch.look();
+  };
+  return { lookAt, events, asked };
+}
+
+test("shards that stay without an owner for 15 s are told, with how many and for how long", async () => {
+  const { lookAt, events, asked } = watching();
+  await lookAt(1_000, 256);
+  await lookAt(15_999, 200);
+  expect(events).toEqual([]);
+  await lookAt(17_500, 12);
+  const detail = { shards: 12, seconds: 16 };
+  expect(events).toEqual([{ kind: "shards_unowned", partnerId: null, subjectId: null, detail }]);
+  expect(asked).toEqual(["shards_unowned"]);
+});
+
+test("a take-over in between begins the time anew", async () => {
+  const { lookAt, events } = watching();
+  await lookAt(0, 5);
+  await lookAt(14_000, 0);
+  await lookAt(15_000, 5);
+  await lookAt(29_000, 5);
+  expect(events).toEqual([]);
+  await lookAt(30_000, 5);
+  expect(events).toHaveLength(1);
+});
+
+test("what any instance told of within ten minutes is not told again", async () => {
+  const since: number[] = [];
+  const { lookAt, events } = watching({
+    wasToldSince: (_, sinceMs) => {
+      since.push(sinceMs);
+      return Promise.resolve(true);
+    },
+  });
+  await lookAt(0, 5);
+  await lookAt(60_000, 5);
+  expect(events).toEqual([]);
+  expect(Math.abs((since[0] ?? 0) - (Date.now() - 600_000))).toBeLessThan(10_000);
+});
+
+test("a database that does not answer is no finding, and does not begin the time anew", async () => {
+  let isAway = false;
+  const { lookAt, events } = watching({
+    unowned: () => (isAway ? Promise.reject(new Error("away")) : Promise.resolve(5)),
+  });
+  await lookAt(0, 5);
+  isAway = true;
+  await expect(lookAt(10_000, 5)).rejects.toThrow("away");
+  expect(events).toEqual([]);
+  isAway = false;
+  await lookAt(15_000, 5);
+  expect(events).toHaveLength(1);
+});

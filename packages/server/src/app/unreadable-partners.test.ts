@@ -1,0 +1,47 @@
+import { expect, test } from "vitest";
+import { PaybellError } from "../errors.ts";
+import { newId, type PartnerId } from "../ids.ts";
+import { UnreadablePartners } from "./unreadable-partners.ts";
+
+function watching() {
+  const clock = { nowMs: 0 };
+  const told: (readonly [PartnerId, unknown])[] = [];
+  const unreadable = new UnreadablePartners(
+    (id, error) => told.push([id, error]),
+    () => clock.nowMs,
+  );
+  return { clock, told, watch: unreadable.watch.bind(unreadable) };
+}
+
+const broken = new Error("the key cannot be opened");
+
+test("a partner whose keys cannot be read is told of once an hour, however often it is asked for", async () => {
+  const { clock, told, watch } = watching();
+  const id = newId<"partner">();
+  for (let nth = 0; nth < 3; nth += 1) await expect(watch(id, Promise.reject(broken))).rejects.toBe(broken);
+  clock.nowMs = 3_599_999;
+  await expect(watch(id, Promise.reject(broken))).rejects.toBe(broken);
+  expect(told).toEqual([[id, broken]]);
+  clock.nowMs = 3_600_000;
+  await expect(watch(id, Promise.reject(broken))).rejects.toBe(broken);
+  expect(told).toHaveLength(2);
+});
+
+test("its neighbours are served meanwhile, and each that is unreadable is told of by itself", async () => {
+  const { told, watch } = watching();
+  const [good, bad, worse] = [newId<"partner">(), newId<"partner">(), newId<"partner">()];
+  const found = await Promise.allSettled([
+    watch(bad, Promise.reject(broken)),
+    watch(good, Promise.resolve("its snapshot")),
+    watch(worse, Promise.reject(broken)),
+  ]);
+  expect(found).toMatchObject([{ status: "rejected" }, { value: "its snapshot" }, { status: "rejected" }]);
+  expect(told.map(([id]) => id)).toEqual([bad, worse]);
+});
+
+test("a database that is away is no trouble of the partner's", async () => {
+  const { told, watch } = watching();
+  const away = new PaybellError("unavailable", undefined, { retryAfterS: 2 });
+  await expect(watch(newId<"partner">(), Promise.reject(away))).rejects.toBe(away);
+  expect(told).toEqual([]);
+});

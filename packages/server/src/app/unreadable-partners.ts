@@ -1,0 +1,31 @@
+import { systemClock } from "../clock.ts";
+import { PaybellError } from "../errors.ts";
+import type { PartnerId } from "../ids.ts";
+
+const toldEveryMs = 3_600_000;
+
+/** Tells of partners that cannot be read, each once an hour. A database that is away is no trouble of theirs. */
+export class UnreadablePartners {
+  readonly #tell: (id: PartnerId, error: unknown) => void;
+  readonly #nowMs: () => number;
+  readonly #toldMs = new Map<PartnerId, number>();
+
+  constructor(tell: (id: PartnerId, error: unknown) => void, nowMs = () => systemClock.monotonicMs()) {
+    this.#tell = tell;
+    this.#nowMs = nowMs;
+  }
+
+  async watch<Result>(id: PartnerId, found: Promise<Result>): Promise<Result> {
+    try {
+      return await found;
+    } catch (error) {
+      const nowMs = this.#nowMs();
+      const isNew = nowMs - (this.#toldMs.get(id) ?? Number.NEGATIVE_INFINITY) >= toldEveryMs;
+      if (!(error instanceof PaybellError) && isNew) {
+        this.#toldMs.set(id, nowMs);
+        this.#tell(id, error);
+      }
+      throw error;
+    }
+  }
+}

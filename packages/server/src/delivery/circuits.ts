@@ -1,0 +1,184 @@
+import { createHash } from "node:crypto";
+import { type NotificationId, newId, type PartnerId } from "../ids.ts";
+import { afterSignal, type Circuit, closedCircuit, effectOf, probeWaitMs, type Signal } from "./circuit.ts";
+import type { CircuitChange, EndpointKind, LoadedCircuit } from "./circuit-store.ts";
+import type { Attempt, QueueKey } from "./store.ts";
+
+/** Whether a queue may send: all of it, one delivery as a probe, or nothing until a moment (undefined: until told). */
+export type Gate = "open" | "probe" | { readonly untilMs: number | undefined; readonly reason: Circuit["lastReason"] };
+
+/** What one attempt tells of its endpoint. */
+export interface Observation {
+  readonly partnerId: PartnerId;
+  readonly attempt: Attempt;
+  /** What a 429 or 503 asked to wait. */
+  readonly retryAfterMs: number | null;
+  readonly isProbe: boolean;
+  /** Of the partner's shard. */
+  readonly epoch: number;
+}
+
+interface Kept {
+  circuit: Circuit;
+  /** By the monotonic clock: `circuit.probeInMs` counts from here. */
+  sinceMs: number;
+  controlNo: number;
+  /** The delivery that probes it now. */
+  probe: NotificationId | undefined;
+}
+
+/** The queue of everything that goes to one origin. */
+export function originQueue(url: string): string {
+  return new URL(url).origin;
+}
+
+/** The queue of what waits for a URL that is gone: a URL itself is too long for an index. */
+export function urlQueue(url: string): string {
+  return `${originQueue(url)} ${createHash("sha256").update(url).digest("hex")}`;
+}
+
+/**
+ * The circuits of the partners whose shards a worker owns. Whoever owns a shard decides about its circuits in memory,
+ * and writes each change with the outcome that it follows from. What is not kept is closed.
+ */
+export class Circuits {
+  readonly #random: () => number;
+  readonly #nowMs: () => number;
+  readonly #kept = new Map<PartnerId, Map<string, Kept>>();
+  #changeNo = 0;
+
+  /** @param nowMs a monotonic clock */
+  constructor(random: () => number, nowMs: () => number) {
+    this.#random = random;
+    this.#nowMs = nowMs;
+  }
+
+  /** What is there is the worker's own doing and newer, unless a person has changed the circuit since. */
+  load(loaded: readonly LoadedCircuit[]): readonly QueueKey[] {
+    const changed: QueueKey[] = [];
+    for (const { partnerId, queue, circuit, controlNo } of loaded) {
+      const known = this.#kept.get(partnerId)?.get(queue);
+      if (known !== undefined && known.controlNo >= controlNo) continue;
+      this.#keep(partnerId, queue, { circuit, sinceMs: this.#nowMs(), controlNo, probe: undefined });
+      changed.push({ partnerId, queue });
+    }
+    return changed;
+  }
+
+  /** Their shards are somebody else's. */
+  forget(isGone: (partnerId: PartnerId) => boolean): void {
+    for (const partnerId of this.#kept.keys()) if (isGone(partnerId)) this.#kept.delete(partnerId);
+  }
+
+  /** @param registeredUrl what the queue without a name of its own goes to */
+  gate({ partnerId, queue }: QueueKey, registeredUrl: string | null): Gate {
+    const circuits = this.#kept.get(partnerId);
+    if (circuits === undefined) return "open";
+    const url = queue === "" ? registeredUrl : undefined;
+    if (url === null || (url !== undefined && !URL.canParse(url))) return "open";
+    const [origin = queue] = url === undefined ? queue.split(" ") : [originQueue(url)];
+    const gone = circuits.get(url === undefined ? queue : urlQueue(url));
+    if (gone?.circuit.state === "gone") return { untilMs: undefined, reason: gone.circuit.lastReason };
+    const kept = circuits.get(origin);
+    if (kept?.circuit.state !== "open") return "open";
+    const untilMs = kept.sinceMs + (kept.circuit.probeInMs ?? 0);
+    if (kept.probe !== undefined) return { untilMs: undefined, reason: kept.circuit.lastReason };
+    return untilMs <= this.#nowMs() ? "probe" : { untilMs, reason: kept.circuit.lastReason };
+  }
+
+  /** Whether the URL of a delivery's own is gone: then it belongs in the queue of that URL. */
+  isGone(partnerId: PartnerId, url: string | null): boolean {
+    const circuits = this.#kept.get(partnerId);
+    if (circuits === undefined || url === null || !URL.canParse(url)) return false;
+    return circuits.get(urlQueue(url))?.circuit.state === "gone";
+  }
+
+  /** The delivery that probes a tripped circuit from now on; nobody else does until `probeEnded`. */
+  probeBegins(partnerId: PartnerId, url: string, id: NotificationId): void {
+    const kept = this.#kept.get(partnerId)?.get(originQueue(url));
+    if (kept !== undefined) kept.probe = id;
+  }
+
+  /** It was answered, or never left: then another may probe at once. */
+  probeEnded(partnerId: PartnerId, id: NotificationId): void {
+    for (const kept of this.#kept.get(partnerId)?.values() ?? []) if (kept.probe === id) kept.probe = undefined;
+  }
+
+  /**
+   * Judges an attempt.
+   *
+   * @returns what is to be written with its outcome: nothing for a success at an endpoint that has not failed
+   */
+  observe({ partnerId, attempt, retryAfterMs, isProbe, epoch }: Observation): readonly CircuitChange[] {
+    const effect = effectOf(attempt);
+    const isKnown = this.#kept.has(partnerId);
+    // It told nothing: the next probe waits as long as a first one.
+    if (effect === "nothing" && isProbe && URL.canParse(attempt.url))
+      this.#delayProbe(partnerId, originQueue(attempt.url));
+    if (effect === "nothing" || (effect === "lives" && !isKnown) || !URL.canParse(attempt.url)) return [];
+    const { reason } = attempt;
+    const origin = originQueue(attempt.url);
+    const originEffect = effect === "gone" ? "lives" : effect;
+    const signal = { reason, retryAfterMs, isProbe };
+    const changes = [
+      this.#apply({ partnerId, queue: origin }, "origin", origin, { ...signal, effect: originEffect }, epoch),
+    ];
+    if (effect === "gone") {
+      const { href } = new URL(attempt.url);
+      const key = { partnerId, queue: urlQueue(attempt.url) };
+      changes.push(this.#apply(key, "url", href, { ...signal, effect, isProbe: false }, epoch));
+    }
+    return changes.filter((change) => change !== undefined);
+  }
+
+  #delayProbe(partnerId: PartnerId, queue: string): void {
+    const kept = this.#kept.get(partnerId)?.get(queue);
+    if (kept?.circuit.state !== "open") return;
+    kept.circuit = { ...kept.circuit, probeInMs: probeWaitMs(0, this.#random()) };
+    kept.sinceMs = this.#nowMs();
+  }
+
+  #apply(
+    { partnerId, queue }: QueueKey,
+    kind: EndpointKind,
+    target: string,
+    signal: Signal,
+    epoch: number,
+  ): CircuitChange | undefined {
+    const nowMs = this.#nowMs();
+    const kept = this.#kept.get(partnerId)?.get(queue);
+    const before = kept === undefined ? closedCircuit : atMoment(kept, nowMs);
+    const circuit = afterSignal(before, signal, this.#random());
+    if (isSame(before, circuit)) return undefined;
+    const controlNo = kept?.controlNo ?? 0;
+    this.#keep(partnerId, queue, { circuit, sinceMs: nowMs, controlNo, probe: kept?.probe });
+    this.#changeNo += 1;
+    const { state } = circuit;
+    const event = state === before.state ? null : { id: newId<"event">(), kind: eventKinds[state] };
+    const made = { endpointId: newId<"endpoint">(), changeNo: this.#changeNo, epoch, controlNo };
+    return { partnerId, queue, kind, target, circuit, event, ...made };
+  }
+
+  #keep(partnerId: PartnerId, queue: string, kept: Kept): void {
+    const circuits = this.#kept.get(partnerId) ?? new Map<string, Kept>();
+    this.#kept.set(partnerId, circuits);
+    circuits.set(queue, kept);
+  }
+}
+
+const eventKinds = { open: "breaker_open", closed: "breaker_closed", gone: "endpoint_gone" } as const;
+
+function atMoment({ circuit, sinceMs }: Kept, nowMs: number): Circuit {
+  if (circuit.probeInMs === null) return circuit;
+  return { ...circuit, probeInMs: circuit.probeInMs - (nowMs - sinceMs) };
+}
+
+/** A probe's time that merely came closer is no change. */
+function isSame(before: Circuit, after: Circuit): boolean {
+  return (
+    before.state === after.state &&
+    before.failures === after.failures &&
+    before.probes === after.probes &&
+    before.probeInMs === after.probeInMs
+  );
+}

@@ -1,0 +1,153 @@
+import type { Clock, Timers } from "../clock.ts";
+import type { LeaseId, PartnerId } from "../ids.ts";
+import type { LeaseHolder } from "../leases/lease.ts";
+import { type OwnedShard, type ShardMap, type ShardStore, shardCount, shardOf } from "./shard-store.ts";
+
+export interface OwnershipParts {
+  readonly store: ShardStore;
+  readonly lease: LeaseHolder;
+  readonly clock: Pick<Clock, "monotonicMs">;
+  readonly timers: Timers;
+  /** Shards were taken: reads what an owner has to know. They are used once it resolves. */
+  readonly prepare: (shards: readonly number[]) => Promise<void>;
+  readonly onReady: (shards: readonly number[]) => void;
+  /** Nothing more starts for these: puts off what is still on the wire. They are given up once it resolves. */
+  readonly windUp: (shards: readonly number[]) => Promise<void>;
+  /** These are not ours any more: forgets what is known of them. */
+  readonly onGone: (shards: readonly number[]) => void;
+  readonly onTrouble: (error: unknown) => void;
+}
+
+/** `taken`: not prepared yet. `giving`: nothing more starts. */
+type ShardState = "taken" | "ready" | "giving";
+
+interface Owned {
+  readonly epoch: number;
+  readonly sinceMs: number;
+  state: ShardState;
+}
+
+/** Shards that a worker with too many gives up in a second, so that newcomers do not make them flap. */
+const giveMax = 8;
+/** A worker that began later may be gone again soon. */
+const settledAfterMs = 10_000;
+/** What is on the wire may end within this. */
+const windUpMs = 500;
+
+/**
+ * Which shards this worker owns. `tick` is called every second and settles everything by what the database says: an
+ * unknown answer to a take or a give is known by the next one.
+ *
+ * ```
+ * free ──(take: compare-and-set)──► taken ──(prepared)──► ready ──(surplus, or a stop)──► giving ──► free
+ * any ──(the lease is lost, or the database says another's)──► gone
+ * ```
+ */
+export class Ownership {
+  readonly #parts: OwnershipParts;
+  readonly #owned = new Map<number, Owned>();
+  #leaseId: LeaseId | undefined;
+
+  constructor(parts: OwnershipParts) {
+    this.#parts = parts;
+  }
+
+  /** Shards that may be sent for. */
+  get ready(): readonly number[] {
+    return [...this.#owned].flatMap(([shard, { state }]) => (state === "ready" ? [shard] : []));
+  }
+
+  get count(): number {
+    return this.#owned.size;
+  }
+
+  /** The epoch of the partner's shard while attempts for it may start; undefined while they may not. */
+  epochOf(partnerId: PartnerId): number | undefined {
+    const owned = this.#owned.get(shardOf(partnerId));
+    if (owned?.state !== "ready" || this.#leaseId === undefined) return undefined;
+    return this.#parts.lease.current() === this.#leaseId ? owned.epoch : undefined;
+  }
+
+  /** Since when the partner's shard is ours, by the monotonic clock. */
+  sinceMs(partnerId: PartnerId): number {
+    return this.#owned.get(shardOf(partnerId))?.sinceMs ?? this.#parts.clock.monotonicMs();
+  }
+
+  async tick(): Promise<void> {
+    const leaseId = this.#parts.lease.current();
+    if (leaseId === undefined) return;
+    if (leaseId !== this.#leaseId) this.lose();
+    this.#leaseId = leaseId;
+    const map = await this.#parts.store.map(leaseId);
+    if (this.#leaseId !== leaseId || !map.workers.some((worker) => worker.leaseId === leaseId)) return;
+    this.#settle(map.mine);
+    await this.#share(leaseId, map);
+    await this.#prepare();
+  }
+
+  /** The lease is lost: everything is somebody else's. */
+  lose(): void {
+    this.#leaseId = undefined;
+    const gone = [...this.#owned.keys()];
+    this.#owned.clear();
+    if (gone.length > 0) this.#parts.onGone(gone);
+  }
+
+  /** Gives everything up. */
+  async stop(): Promise<void> {
+    if (this.#leaseId !== undefined) await this.#give(this.#leaseId, [...this.#owned.keys()]);
+  }
+
+  #settle(mine: readonly OwnedShard[]): void {
+    const stated = new Map(mine.map(({ shard, epoch }) => [shard, epoch]));
+    const gone = [...this.#owned].flatMap(([shard, { epoch }]) => (stated.get(shard) === epoch ? [] : [shard]));
+    for (const shard of gone) this.#owned.delete(shard);
+    if (gone.length > 0) this.#parts.onGone(gone);
+    this.#adopt(mine.filter(({ shard }) => !this.#owned.has(shard)));
+  }
+
+  #adopt(shards: readonly OwnedShard[]): void {
+    const sinceMs = this.#parts.clock.monotonicMs();
+    for (const { shard, epoch } of shards) this.#owned.set(shard, { epoch, sinceMs, state: "taken" });
+  }
+
+  async #share(leaseId: LeaseId, { workers, free }: ShardMap): Promise<void> {
+    // A give whose answer was lost, and which the database does not show.
+    const giving = [...this.#owned].flatMap(([shard, { state }]) => (state === "giving" ? [shard] : []));
+    if (giving.length > 0) return this.#give(leaseId, giving);
+    const floor = Math.floor(shardCount / workers.length);
+    const missing = workers
+      .filter((worker) => worker.leaseId !== leaseId && worker.ageMs >= settledAfterMs)
+      .reduce((sum, { owned }) => sum + Math.max(0, floor - owned), 0);
+    // While another lacks some, nobody holds more than the floor: what is left over goes to whoever comes first.
+    const share = missing > 0 ? floor : Math.ceil(shardCount / workers.length);
+    const lacking = Math.min(share - this.#owned.size, free);
+    if (lacking > 0) return this.#adopt(await this.#parts.store.take(leaseId, lacking));
+    const surplus = Math.min(this.#owned.size - share, missing, giveMax);
+    if (surplus > 0) await this.#give(leaseId, this.ready.slice(0, surplus));
+  }
+
+  async #prepare(): Promise<void> {
+    const taken = [...this.#owned].filter(([, { state }]) => state === "taken");
+    if (taken.length === 0) return;
+    const shards = taken.map(([shard]) => shard);
+    await this.#parts.prepare(shards);
+    const ready = taken.filter(([shard, owned]) => this.#owned.get(shard) === owned);
+    for (const [, owned] of ready) owned.state = "ready";
+    this.#parts.onReady(ready.map(([shard]) => shard));
+  }
+
+  async #give(leaseId: LeaseId, shards: readonly number[]): Promise<void> {
+    const giving = shards.flatMap((shard) => {
+      const owned = this.#owned.get(shard);
+      if (owned !== undefined) owned.state = "giving";
+      return owned === undefined ? [] : [{ shard, epoch: owned.epoch }];
+    });
+    if (giving.length === 0) return;
+    await new Promise<void>((resolve) => void this.#parts.timers.after(windUpMs, resolve));
+    await this.#parts.windUp(shards);
+    await this.#parts.store.give(leaseId, giving);
+    for (const { shard } of giving) this.#owned.delete(shard);
+    this.#parts.onGone(shards);
+  }
+}

@@ -1,0 +1,272 @@
+import type { NotificationId, PartnerId } from "../ids.ts";
+import type { Delivery, Position, QueuePage } from "./store.ts";
+
+export interface QueueOptions {
+  readonly partnerId: PartnerId;
+  readonly name: string;
+  /** Deliveries in memory at most, sent ones that are not recorded yet among them. */
+  readonly rowsMax: number;
+}
+
+/** What a queue wants to read: on from the cursor, or from its head. */
+export interface WantedRead {
+  readonly after: Position | undefined;
+  readonly rowsMax: number;
+}
+
+/** A delivery in memory. `held`: its order is asked for. `taken`: it is sent, or its outcome is recorded. */
+interface InHand {
+  readonly delivery: Delivery;
+  state: "held" | "ready" | "taken";
+  /** A read showed another round or attempt of it. */
+  isOutdated: boolean;
+}
+
+/**
+ * What one partner has pending for one callback origin, as far as it is in memory. The database has all of it.
+ *
+ * A queue is _complete_ when it has everything that was committed before its last read began, or it _has more_: then it
+ * reads on from its cursor when it runs low. _again_ asks for one read from the head, after the reading on has come to
+ * its end: a hint was not kept, or an outcome missed its row. Reads from the head rest ten times as long as the last one
+ * took, because beside a transaction that stays open they pass over every row that is gone.
+ *
+ * ```
+ * complete ──(hint not kept, time of the next one)──► has more ──(read reaches the end)──► complete
+ * complete ──(again)──► reading from the head ──► complete, or has more
+ * ```
+ */
+export class Queue {
+  readonly partnerId: PartnerId;
+  readonly name: string;
+  #rowsMax: number;
+  readonly #inHand = new Map<NotificationId, InHand>();
+  readonly #ready: Delivery[] = [];
+  #cursor: Position | undefined;
+  #hasMore = false;
+  #again = false;
+  #isReading = false;
+  #readFromHead = false;
+  /** A hint came while the read ran whose answer may not show it. */
+  #againAfterRead = false;
+  #readStartedMs = 0;
+  #headRestsUntilMs = 0;
+  /** When the next one is due, by the monotonic clock. */
+  #nextDueMs: number | undefined;
+
+  constructor({ partnerId, name, rowsMax }: QueueOptions) {
+    this.partnerId = partnerId;
+    this.name = name;
+    this.#rowsMax = rowsMax;
+  }
+
+  set rowsMax(rows: number) {
+    this.#rowsMax = rows;
+  }
+
+  /** What leaves next. */
+  get head(): Delivery | undefined {
+    return this.#ready[0];
+  }
+
+  get readyRows(): number {
+    return this.#ready.length;
+  }
+
+  /** Everything in memory, sent ones that are not recorded yet among it. */
+  get rows(): number {
+    return this.#inHand.size;
+  }
+
+  /** There is more in the database than in memory. */
+  get hasMore(): boolean {
+    return this.#hasMore || this.#again;
+  }
+
+  get isReading(): boolean {
+    return this.#isReading;
+  }
+
+  get nextDueMs(): number | undefined {
+    return this.#nextDueMs;
+  }
+
+  /** Nothing is known of it that the database does not know. */
+  get isIdle(): boolean {
+    return this.#inHand.size === 0 && !this.hasMore && !this.#isReading && this.#nextDueMs === undefined;
+  }
+
+  has(id: NotificationId): boolean {
+    return this.#inHand.has(id);
+  }
+
+  /** Whether this very delivery is in memory, and not another round or reading of it. */
+  holds(delivery: Delivery): boolean {
+    return this.#inHand.get(delivery.id)?.delivery === delivery;
+  }
+
+  /**
+   * A delivery that was just made durable, with its content.
+   *
+   * @returns whether it is in hand now; what is not is read later
+   */
+  offer(delivery: Delivery): boolean {
+    if (this.#inHand.has(delivery.id)) return false;
+    if (!this.hasMore && this.#inHand.size < this.#rowsMax) {
+      this.#add(delivery, !delivery.follows && delivery.settlesBatch === null);
+      return true;
+    }
+    // Behind the cursor it is met by reading on; before it, only from the head.
+    const isBehind = this.#cursor === undefined || delivery.scheduleStartMs * 1_000 > this.#cursor.dueAtUs;
+    this.#hasMore = true;
+    if (!isBehind || this.#isReading) this.#wantHead();
+    return false;
+  }
+
+  /** Something of it was made due that is not in hand. */
+  wake(): void {
+    this.#hasMore = true;
+    this.#wantHead();
+  }
+
+  /** The read that it wants now, if any: on from the cursor while it runs low, else from the head. */
+  wants(nowMs: number): WantedRead | undefined {
+    if (this.#isReading) return undefined;
+    if (this.#nextDueMs !== undefined && this.#nextDueMs <= nowMs) {
+      this.#nextDueMs = undefined;
+      this.#hasMore = true;
+    }
+    const room = this.#rowsMax - this.#inHand.size;
+    if (room <= 0 || this.#ready.length > this.#rowsMax / 2) return undefined;
+    if (this.#hasMore) return { after: this.#cursor, rowsMax: room };
+    // Those in hand stand at the head as a rule.
+    if (this.#again && nowMs >= this.#headRestsUntilMs) return { after: undefined, rowsMax: room + this.#inHand.size };
+    return undefined;
+  }
+
+  /** When a read from the head may begin; undefined when none is wanted. */
+  get restsUntilMs(): number | undefined {
+    return this.#again && !this.#hasMore && !this.#isReading ? this.#headRestsUntilMs : undefined;
+  }
+
+  readBegins({ after }: WantedRead, nowMs: number): void {
+    this.#isReading = true;
+    this.#readFromHead = after === undefined;
+    this.#readStartedMs = nowMs;
+    this.#againAfterRead = false;
+    if (this.#readFromHead) this.#again = false;
+  }
+
+  /** @param isStale whether an outcome is known that the row does not show yet */
+  readEnds(page: QueuePage, nowMs: number, isStale: (delivery: Delivery) => boolean): readonly Delivery[] {
+    this.#isReading = false;
+    const added: Delivery[] = [];
+    let isCut = false;
+    let cursor = this.#readFromHead && page.due.length > 0 ? undefined : this.#cursor;
+    for (const { dueAtUs, id, delivery } of page.due) {
+      const isNew = delivery !== undefined && !this.#isInHand(delivery) && !isStale(delivery);
+      // Others took the room while it was read: the rest is read again.
+      isCut = isNew && this.#inHand.size >= this.#rowsMax;
+      if (isCut) break;
+      cursor = { dueAtUs, id };
+      if (!isNew) continue;
+      this.#add(delivery, !delivery.follows && delivery.settlesBatch === null);
+      added.push(delivery);
+    }
+    this.#cursor = cursor;
+    this.#hasMore = page.hasMore || isCut;
+    if (page.nextInMs !== undefined) this.#dueAgain(nowMs + Math.max(1, page.nextInMs));
+    if (this.#readFromHead) this.#headRestsUntilMs = nowMs + (nowMs - this.#readStartedMs) * headRestFactor;
+    if (this.#againAfterRead) this.#again = true;
+    return added;
+  }
+
+  /** The database did not answer: the same read is wanted again. */
+  readFailed(): void {
+    this.#isReading = false;
+    if (this.#readFromHead) this.#again = true;
+    else this.#hasMore = true;
+  }
+
+  /** Takes the head off: it is held from now on. */
+  take(): Delivery | undefined {
+    const delivery = this.#ready.shift();
+    const inHand = delivery && this.#inHand.get(delivery.id);
+    if (inHand !== undefined) inHand.state = "taken";
+    return delivery;
+  }
+
+  /** A held delivery may leave after all: it is the first of those that wait. */
+  mayLeave(delivery: Delivery): void {
+    const inHand = this.#inHand.get(delivery.id);
+    if (inHand?.delivery !== delivery || inHand.state !== "held") return;
+    inHand.state = "ready";
+    this.#ready.unshift(delivery);
+  }
+
+  /** It is out of hand: accepted, parked, moved, or due again after `againInMs`. */
+  release(delivery: Delivery, nowMs: number, againInMs?: number): void {
+    const inHand = this.#inHand.get(delivery.id);
+    if (inHand?.delivery !== delivery) return;
+    this.#inHand.delete(delivery.id);
+    if (inHand.state === "ready") this.#ready.splice(this.#ready.indexOf(delivery), 1);
+    if (inHand.isOutdated) this.#wantHead();
+    if (againInMs !== undefined) this.#dueAgain(nowMs + againInMs);
+  }
+
+  /** An outcome missed its row: the database knows something else. */
+  missed(): void {
+    this.#wantHead();
+  }
+
+  /**
+   * Forgets what waits: its endpoint takes nothing now, or its partner is paused. It is read again from the head.
+   *
+   * @returns what was forgotten
+   */
+  forgetReady(): readonly Delivery[] {
+    const forgotten = this.#ready.splice(0);
+    for (const { id } of forgotten) this.#inHand.delete(id);
+    // A read that runs goes on from behind them.
+    if (this.#isReading) this.#wantHead();
+    else this.#cursor = undefined;
+    this.#hasMore = true;
+    return forgotten;
+  }
+
+  /** The sweep found this one at its head. */
+  sawHead(id: NotificationId, dueInMs: number, nowMs: number): void {
+    if (this.#inHand.has(id)) return;
+    if (dueInMs > 0) this.#dueAgain(nowMs + dueInMs);
+    else this.#wantHead();
+  }
+
+  /** Everything that is in memory and does not wait its turn: its order is asked for, it is sent, or recorded. */
+  get busy(): readonly Delivery[] {
+    return [...this.#inHand.values()].flatMap(({ delivery, state }) => (state === "ready" ? [] : [delivery]));
+  }
+
+  #add(delivery: Delivery, isReady: boolean): void {
+    this.#inHand.set(delivery.id, { delivery, state: isReady ? "ready" : "held", isOutdated: false });
+    if (isReady) this.#ready.push(delivery);
+  }
+
+  /** A row that was read may be another round of what is on its way: it is read again when that is out of hand. */
+  #isInHand({ id, round, attemptsMade }: Delivery): boolean {
+    const inHand = this.#inHand.get(id);
+    if (inHand === undefined) return false;
+    const { delivery } = inHand;
+    if (delivery.round !== round || delivery.attemptsMade !== attemptsMade) inHand.isOutdated = true;
+    return true;
+  }
+
+  #wantHead(): void {
+    this.#again = true;
+    if (this.#isReading) this.#againAfterRead = true;
+  }
+
+  #dueAgain(atMs: number): void {
+    if (this.#nextDueMs === undefined || atMs < this.#nextDueMs) this.#nextDueMs = atMs;
+  }
+}
+
+const headRestFactor = 10;

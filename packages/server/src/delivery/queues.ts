@@ -1,0 +1,377 @@
+import type { Clock, Timers } from "../clock.ts";
+import type { NotificationId, PartnerId } from "../ids.ts";
+import { Queue, type WantedRead } from "./queue.ts";
+import type { Delivery, DeliveryStore, QueueKey, QueueRead } from "./store.ts";
+
+export interface QueuesParts {
+  readonly store: Pick<DeliveryStore, "read" | "heads">;
+  readonly clock: Pick<Clock, "monotonicMs">;
+  readonly timers: Timers;
+  /** Deliveries in memory at most, of all queues. */
+  readonly rowsMax: number;
+  /** How many a queue may have in memory; undefined: its partner is paused, or not known yet. */
+  readonly rowsOf: (partnerId: PartnerId) => number | undefined;
+  /** When its endpoint takes something: now, at a moment, or (undefined) when it is told. */
+  readonly opensAtMs: (key: QueueKey) => number | undefined;
+  /** It has something to send. */
+  readonly onReady: (queue: Queue) => void;
+  /** It is out of hand, whatever became of it: what waited for it may be asked for again. */
+  readonly onReleased: (id: NotificationId) => void;
+  /** Deliveries that follow others are in hand: whether they may leave is to be asked. */
+  readonly onFollowing: (deliveries: readonly Delivery[]) => void;
+  /** Whether a partner has more in the database than in memory. */
+  readonly onBehind: (partnerId: PartnerId, isBehind: boolean) => void;
+  readonly onTrouble: (error: unknown) => void;
+}
+
+const readsMax = 64;
+const readRowsMax = 512;
+/** Of one page: a settlement of 50,000 entries is 3.6 MB. */
+const pageBytesMax = 4 * 1_024 * 1_024;
+const retryMs = 250;
+/** Outcomes are remembered so long at least, for reads that began before them. */
+const endedKeptMs = 2_000;
+
+/**
+ * The queues of the partners whose shards a worker owns: fills them by hints, by reads, and by the sweep, which finds
+ * whatever every hint missed. One read statement at a time serves all queues that run low.
+ */
+export class Queues {
+  readonly #parts: QueuesParts;
+  readonly #partners = new Map<PartnerId, Map<string, Queue>>();
+  /** Where each delivery in memory is. */
+  readonly #inHand = new Map<NotificationId, Queue>();
+  /** Recorded attempts, for reads that were answered from before them. */
+  readonly #ended = new Map<NotificationId, { round: number; attemptsMade: number; atMs: number }>();
+  /** Redelivered to another queue than the one that still has an earlier round in hand: read again after that one. */
+  readonly #moved = new Map<NotificationId, Queue>();
+  readonly #wanting = new Set<Queue>();
+  readonly #timers = new Map<Queue, { atMs: number; cancel: () => void }>();
+  readonly #behind = new Set<PartnerId>();
+  #isReading = false;
+  /** When the statement that reads now was sent. */
+  #readSinceMs = Infinity;
+  #isStopped = false;
+
+  constructor(parts: QueuesParts) {
+    this.#parts = parts;
+  }
+
+  /** Deliveries in memory. */
+  get rows(): number {
+    return this.#inHand.size;
+  }
+
+  has(id: NotificationId): boolean {
+    return this.#inHand.has(id);
+  }
+
+  /** Whether this very delivery is in memory, and not another round or reading of it. */
+  holds(delivery: Delivery): boolean {
+    return this.#inHand.get(delivery.id)?.holds(delivery) ?? false;
+  }
+
+  /** A delivery that was just made durable. What is not kept is read later. */
+  offer(delivery: Delivery): void {
+    if (this.#inHand.has(delivery.id) || this.#isStale(delivery)) return;
+    const queue = this.#open(delivery);
+    if (queue.offer(delivery)) {
+      this.#added(queue, [delivery]);
+    } else {
+      this.#setBehind(delivery.partnerId);
+    }
+    this.#consider(queue);
+  }
+
+  /** Something of the queue is due that is not in hand. */
+  wake(key: QueueKey): void {
+    const queue = this.#open(key);
+    queue.wake();
+    this.#consider(queue);
+  }
+
+  /** The partner's settings, state or circuits have changed: its queues may read now. */
+  reconsider(partnerId: PartnerId): void {
+    for (const queue of [...(this.#partners.get(partnerId)?.values() ?? [])]) {
+      this.#consider(queue);
+      if (queue.head !== undefined) this.#parts.onReady(queue);
+    }
+  }
+
+  /** Takes the head off, to be sent. */
+  take(queue: Queue): Delivery | undefined {
+    const delivery = queue.take();
+    this.#consider(queue);
+    return delivery;
+  }
+
+  /** A held delivery may leave. */
+  mayLeave(delivery: Delivery): void {
+    const queue = this.#inHand.get(delivery.id);
+    if (queue === undefined) return;
+    queue.mayLeave(delivery);
+    this.#parts.onReady(queue);
+  }
+
+  /** The outcome of an attempt is recorded. @param againInMs until it is due again; undefined: it is over */
+  ended(delivery: Delivery, recorded: "applied" | "missed", againInMs?: number): void {
+    const nowMs = this.#parts.clock.monotonicMs();
+    const { round, attemptsMade } = delivery;
+    this.#forgetEnded(nowMs);
+    this.#ended.delete(delivery.id);
+    this.#ended.set(delivery.id, { round, attemptsMade, atMs: nowMs });
+    if (recorded === "missed") this.#inHand.get(delivery.id)?.missed();
+    this.release(delivery, againInMs);
+  }
+
+  /** It is out of hand, and the database may have it as it was: behind the cursor only a read from the head finds it. */
+  releaseUnchanged(delivery: Delivery): void {
+    const queue = this.#inHand.get(delivery.id);
+    if (queue?.holds(delivery)) queue.missed();
+    this.release(delivery);
+  }
+
+  /** It is out of hand. An earlier reading of what was read again since changes nothing. */
+  release(delivery: Delivery, againInMs?: number): void {
+    const { id } = delivery;
+    const queue = this.#inHand.get(id);
+    if (queue === undefined || !queue.holds(delivery)) return;
+    this.#inHand.delete(id);
+    queue.release(delivery, this.#parts.clock.monotonicMs(), againInMs);
+    this.#wentOut(id);
+    this.#consider(queue);
+  }
+
+  /** Its endpoint or its partner takes nothing now: what waits is read again when it does. */
+  forgetReady(queue: Queue): void {
+    this.#leave(queue.forgetReady());
+    this.#consider(queue);
+  }
+
+  /** The worker does not own the partner any more. @returns what is on its way or unrecorded */
+  forgetPartner(partnerId: PartnerId): void {
+    const queues = this.#partners.get(partnerId);
+    if (queues === undefined) return;
+    this.#partners.delete(partnerId);
+    for (const queue of queues.values()) this.#detach(queue);
+    if (this.#behind.delete(partnerId)) this.#parts.onBehind(partnerId, false);
+  }
+
+  partners(): readonly PartnerId[] {
+    return [...this.#partners.keys()];
+  }
+
+  queuesOf(partnerId: PartnerId): readonly Queue[] {
+    return [...(this.#partners.get(partnerId)?.values() ?? [])];
+  }
+
+  /** Looks at the head of each queue of these shards. */
+  async sweep(shards: readonly number[], owns: (partnerId: PartnerId) => boolean): Promise<void> {
+    const startedMs = this.#parts.clock.monotonicMs();
+    const heads = await this.#parts.store.heads(shards);
+    const nowMs = this.#parts.clock.monotonicMs();
+    for (const head of heads) {
+      // Given away while the statement ran, or recorded since.
+      if (!owns(head.partnerId) || (this.#ended.get(head.id)?.atMs ?? -1) >= startedMs) continue;
+      const queue = this.#open(head);
+      queue.sawHead(head.id, head.dueInMs, nowMs);
+      this.#consider(queue);
+    }
+  }
+
+  stop(): void {
+    this.#isStopped = true;
+    for (const { cancel } of this.#timers.values()) cancel();
+    this.#timers.clear();
+    this.#wanting.clear();
+  }
+
+  #open({ partnerId, queue: name }: QueueKey): Queue {
+    const queues = this.#partners.get(partnerId) ?? new Map<string, Queue>();
+    this.#partners.set(partnerId, queues);
+    const known = queues.get(name);
+    if (known !== undefined) {
+      known.rowsMax = this.#roomOf(partnerId);
+      return known;
+    }
+    const queue = new Queue({ partnerId, name, rowsMax: this.#roomOf(partnerId) });
+    queues.set(name, queue);
+    return queue;
+  }
+
+  /** As many as its partner needs, and no more than are free: queues that are stuck leave room for the others. */
+  #roomOf(partnerId: PartnerId): number {
+    const free = this.#parts.rowsMax - this.#inHand.size;
+    return Math.max(minRows, Math.min(this.#parts.rowsOf(partnerId) ?? minRows, free));
+  }
+
+  #added(queue: Queue, added: readonly Delivery[]): void {
+    for (const { id } of added) this.#inHand.set(id, queue);
+    const following = added.filter(({ follows, settlesBatch }) => follows || settlesBatch !== null);
+    if (following.length > 0) this.#parts.onFollowing(following);
+    if (queue.head !== undefined) this.#parts.onReady(queue);
+  }
+
+  /** Sees to the next read of a queue, or forgets it when there is nothing to know of it. */
+  #consider(queue: Queue): void {
+    if (this.#isStopped || this.#partners.get(queue.partnerId)?.get(queue.name) !== queue) return;
+    if (queue.isIdle) return this.#close(queue);
+    const nowMs = this.#parts.clock.monotonicMs();
+    const opensAtMs = this.#mayReadAtMs(queue);
+    if (opensAtMs === undefined) return;
+    if (opensAtMs > nowMs) return this.#wakeAt(queue, opensAtMs);
+    queue.rowsMax = this.#roomOf(queue.partnerId);
+    if (queue.wants(nowMs) !== undefined) {
+      this.#wanting.add(queue);
+      if (!this.#isReading) {
+        this.#isReading = true;
+        this.#parts.timers.after(0, () => void this.#readAll());
+      }
+      return;
+    }
+    const atMs = Math.min(queue.nextDueMs ?? Infinity, queue.restsUntilMs ?? Infinity);
+    if (atMs !== Infinity) this.#wakeAt(queue, atMs);
+  }
+
+  #mayReadAtMs(queue: Queue): number | undefined {
+    if (this.#parts.rowsOf(queue.partnerId) === undefined) return undefined;
+    return this.#parts.opensAtMs({ partnerId: queue.partnerId, queue: queue.name });
+  }
+
+  #wakeAt(queue: Queue, atMs: number): void {
+    const timer = this.#timers.get(queue);
+    if (timer !== undefined && timer.atMs <= atMs) return;
+    timer?.cancel();
+    const inMs = Math.min(Math.max(1, atMs - this.#parts.clock.monotonicMs()), timerMaxMs);
+    const cancel = this.#parts.timers.after(inMs, () => {
+      this.#timers.delete(queue);
+      this.#consider(queue);
+    });
+    this.#timers.set(queue, { atMs, cancel });
+  }
+
+  async #readAll(): Promise<void> {
+    while (this.#wanting.size > 0 && !this.#isStopped) {
+      const batch = this.#nextReads();
+      if (batch.length === 0) break;
+      try {
+        this.#readSinceMs = this.#parts.clock.monotonicMs();
+        const pages = await this.#parts.store.read(batch.map(({ read }) => read));
+        const nowMs = this.#parts.clock.monotonicMs();
+        for (const [at, { queue }] of batch.entries()) {
+          const page = pages[at];
+          if (page === undefined || this.#partners.get(queue.partnerId)?.get(queue.name) !== queue) continue;
+          queue.rowsMax = this.#roomOf(queue.partnerId);
+          this.#added(
+            queue,
+            queue.readEnds(page, nowMs, (delivery) => this.#isUnwanted(delivery, queue)),
+          );
+          if (!queue.hasMore) this.#clearBehind(queue.partnerId);
+          this.#consider(queue);
+        }
+      } catch (error) {
+        this.#parts.onTrouble(error);
+        for (const { queue } of batch) queue.readFailed();
+        await new Promise<void>((resolve) => void this.#parts.timers.after(retryMs, resolve));
+        for (const { queue } of batch) this.#consider(queue);
+      }
+    }
+    this.#isReading = false;
+    this.#readSinceMs = Infinity;
+  }
+
+  /** Reads for the queues that have waited longest, within the bounds of one statement. */
+  #nextReads(): { queue: Queue; read: QueueRead }[] {
+    const nowMs = this.#parts.clock.monotonicMs();
+    const batch: { queue: Queue; read: QueueRead }[] = [];
+    let rows = 0;
+    for (const queue of this.#wanting) {
+      if (batch.length >= readsMax || rows >= readRowsMax) break;
+      this.#wanting.delete(queue);
+      const wanted = this.#wants(queue, nowMs);
+      if (wanted === undefined) continue;
+      const rowsMax = Math.min(wanted.rowsMax, readRowsMax);
+      rows += rowsMax;
+      queue.readBegins(wanted, nowMs);
+      const { partnerId, name } = queue;
+      batch.push({
+        queue,
+        read: { partnerId, queue: name, after: wanted.after, rowsMax, bytesMax: pageBytesMax },
+      });
+    }
+    return batch;
+  }
+
+  #wants(queue: Queue, nowMs: number): WantedRead | undefined {
+    const atMs = this.#mayReadAtMs(queue);
+    if (atMs === undefined || atMs > nowMs) return undefined;
+    queue.rowsMax = this.#roomOf(queue.partnerId);
+    return queue.wants(nowMs);
+  }
+
+  #isUnwanted(delivery: Delivery, queue: Queue): boolean {
+    const holder = this.#inHand.get(delivery.id);
+    if (holder !== undefined && holder !== queue) this.#moved.set(delivery.id, queue);
+    return (holder !== undefined && holder !== queue) || this.#isStale(delivery);
+  }
+
+  /** What a read or a hint shows may be from before the outcome that is recorded by now. */
+  #isStale({ id, round, attemptsMade }: Delivery): boolean {
+    const ended = this.#ended.get(id);
+    if (ended === undefined) return false;
+    return ended.round > round || (ended.round === round && ended.attemptsMade >= attemptsMade);
+  }
+
+  #forgetEnded(nowMs: number): void {
+    const neededSinceMs = Math.min(nowMs - endedKeptMs, this.#readSinceMs);
+    for (const [id, { atMs }] of this.#ended) {
+      if (atMs >= neededSinceMs) return;
+      this.#ended.delete(id);
+    }
+  }
+
+  #setBehind(partnerId: PartnerId): void {
+    if (this.#behind.has(partnerId)) return;
+    this.#behind.add(partnerId);
+    this.#parts.onBehind(partnerId, true);
+  }
+
+  #clearBehind(partnerId: PartnerId): void {
+    if (!this.#behind.has(partnerId) || this.queuesOf(partnerId).some((queue) => queue.hasMore)) return;
+    this.#behind.delete(partnerId);
+    this.#parts.onBehind(partnerId, false);
+  }
+
+  #close(queue: Queue): void {
+    const queues = this.#partners.get(queue.partnerId);
+    queues?.delete(queue.name);
+    if (queues?.size === 0) this.#partners.delete(queue.partnerId);
+    this.#detach(queue);
+    this.#clearBehind(queue.partnerId);
+  }
+
+  #detach(queue: Queue): void {
+    this.#wanting.delete(queue);
+    this.#timers.get(queue)?.cancel();
+    this.#timers.delete(queue);
+    this.#leave([...queue.busy, ...queue.forgetReady()]);
+  }
+
+  #leave(deliveries: readonly Delivery[]): void {
+    for (const { id } of deliveries) this.#inHand.delete(id);
+    for (const { id } of deliveries) this.#wentOut(id);
+  }
+
+  #wentOut(id: NotificationId): void {
+    this.#parts.onReleased(id);
+    const queue = this.#moved.get(id);
+    if (queue === undefined) return;
+    this.#moved.delete(id);
+    queue.wake();
+    this.#consider(queue);
+  }
+}
+
+const minRows = 4;
+/** What is due later than that is looked for again by then: timers of the platform end at 24 days. */
+const timerMaxMs = 86_400_000;

@@ -1,0 +1,227 @@
+import type { PartnerId } from "../ids.ts";
+import { RateLimits, type Token } from "./rate.ts";
+
+/** A queue as the scheduler sees it. */
+export interface Schedulable {
+  readonly partnerId: PartnerId;
+  /** What leaves next; undefined: nothing may. */
+  readonly head: { readonly bytes: number } | undefined;
+}
+
+export interface SchedulerOptions {
+  /** POSTs in flight at once. */
+  readonly slotsMax: number;
+  /** Content in flight at once. */
+  readonly bytesMax: number;
+  /** A monotonic clock. */
+  readonly nowMs: () => number;
+}
+
+/** What a partner may have in flight. */
+export interface PartnerLimits {
+  readonly maxInFlight: number;
+  readonly maxPerSecond: number | null;
+  /** Since when its shard is ours, by the monotonic clock: what was sent before may have used a second's tokens. */
+  readonly ownedSinceMs: number;
+}
+
+/** A POST in flight: given back with `end`. */
+export interface Slot {
+  readonly partnerId: PartnerId;
+  readonly bytes: number;
+  readonly token: Token | undefined;
+}
+
+export interface Picked<Queue> {
+  readonly queue: Queue;
+  readonly slot: Slot;
+}
+
+interface Entry<Queue> {
+  readonly partnerId: PartnerId;
+  limits: PartnerLimits;
+  /** Queues with something to send, the next one first. */
+  readonly queues: Set<Queue>;
+  inFlight: number;
+  bytes: number;
+  /** Bytes that it may still send in this turn. */
+  deficit: number;
+}
+
+function headOf<Queue extends Schedulable>({ queues }: Entry<Queue>): Queue["head"] {
+  const [queue] = queues;
+  return queue?.head;
+}
+
+/** Bytes that a turn adds: some ten card IPNs. */
+const quantumBytes = 16 * 1_024;
+
+/**
+ * Decides which delivery gets the next slot. It holds no timer and asks nobody.
+ *
+ * Deficit round robin by bytes over partners, round robin over a partner's queues. A partner gets a slot while it holds
+ * fewer than its `maxInFlight`, and fewer slots and bytes than are free: the dynamic threshold of a switch's buffer. So
+ * partners that hang leave as much as each of them holds, and one alone has half of everything.
+ */
+export class Scheduler<Queue extends Schedulable> {
+  readonly #options: SchedulerOptions;
+  readonly #rates: RateLimits;
+  readonly #partners = new Map<PartnerId, Entry<Queue>>();
+  /** Partners that may have a turn, in its order. */
+  readonly #ring = new Set<Entry<Queue>>();
+  #taken = 0;
+  #bytes = 0;
+
+  constructor(options: SchedulerOptions) {
+    this.#options = options;
+    this.#rates = new RateLimits(options.nowMs);
+  }
+
+  /** POSTs in flight. */
+  get taken(): number {
+    return this.#taken;
+  }
+
+  /** Content in flight. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  inFlightOf(partnerId: PartnerId): number {
+    return this.#partners.get(partnerId)?.inFlight ?? 0;
+  }
+
+  /** The queue has something to send. */
+  add(queue: Queue, limits: PartnerLimits): void {
+    const entry = this.#partners.get(queue.partnerId) ?? this.#newEntry(queue.partnerId, limits);
+    entry.limits = limits;
+    entry.queues.add(queue);
+    if (entry.inFlight < limits.maxInFlight) this.#ring.add(entry);
+  }
+
+  /** The queue has nothing to send any more. */
+  remove(queue: Queue): void {
+    const entry = this.#partners.get(queue.partnerId);
+    if (entry === undefined) return;
+    entry.queues.delete(queue);
+    this.#settle(entry);
+  }
+
+  /** Their shards are somebody else's. */
+  forgetRates(isGone: (partnerId: PartnerId) => boolean): void {
+    this.#rates.forget(isGone);
+  }
+
+  /** A slot for the head of some queue; undefined while nobody may have one. */
+  next(): Picked<Queue> | undefined {
+    let indebted: Entry<Queue> | undefined;
+    for (let asked = this.#ring.size; asked > 0; asked -= 1) {
+      const [entry] = this.#ring;
+      if (entry === undefined) return undefined;
+      if (!this.#mayStart(entry)) {
+        this.#endTurn(entry);
+        continue;
+      }
+      if (entry.deficit <= 0) entry.deficit += quantumBytes;
+      const picked = entry.deficit > 0 ? this.#start(entry) : undefined;
+      if (picked !== undefined) return picked;
+      if (entry.deficit <= 0) indebted ??= entry;
+      this.#rotate(entry);
+    }
+    // Nobody else may send: its debt to them is forgiven.
+    if (indebted === undefined || !this.#ring.has(indebted)) return undefined;
+    indebted.deficit = quantumBytes;
+    return this.#start(indebted);
+  }
+
+  /** When somebody who lacks nothing but a token gets one; undefined when nobody does. */
+  tokenInMs(): number | undefined {
+    let soonestMs: number | undefined;
+    for (const { partnerId, limits } of this.#ring) {
+      const { maxPerSecond, ownedSinceMs } = limits;
+      if (maxPerSecond === null) continue;
+      const waitMs = this.#rates.waitMs(partnerId, maxPerSecond, ownedSinceMs);
+      if (waitMs > 0 && (soonestMs === undefined || waitMs < soonestMs)) soonestMs = waitMs;
+    }
+    return soonestMs;
+  }
+
+  /** @param wasSent false: nothing left, and the token counts for another */
+  end(slot: Slot, wasSent: boolean): void {
+    this.#taken -= 1;
+    this.#bytes -= slot.bytes;
+    if (slot.token !== undefined) this.#rates.end(slot.token, wasSent);
+    const entry = this.#partners.get(slot.partnerId);
+    if (entry === undefined) return;
+    entry.inFlight -= 1;
+    entry.bytes -= slot.bytes;
+    if (entry.queues.size > 0 && entry.inFlight < entry.limits.maxInFlight) this.#ring.add(entry);
+    this.#settle(entry);
+  }
+
+  #newEntry(partnerId: PartnerId, limits: PartnerLimits): Entry<Queue> {
+    const entry: Entry<Queue> = { partnerId, limits, queues: new Set(), inFlight: 0, bytes: 0, deficit: 0 };
+    this.#partners.set(partnerId, entry);
+    return entry;
+  }
+
+  /** One that is larger than half of all counts as half: it leaves, too. */
+  #countedBytes(bytes: number): number {
+    return Math.min(bytes, Math.floor(this.#options.bytesMax / 2));
+  }
+
+  #mayStart(entry: Entry<Queue>): boolean {
+    const freeSlots = this.#options.slotsMax - this.#taken;
+    const freeBytes = this.#options.bytesMax - this.#bytes;
+    const head = headOf(entry);
+    if (head === undefined) {
+      this.#settle(entry);
+      return false;
+    }
+    const bytes = this.#countedBytes(head.bytes);
+    if (freeSlots <= 0 || bytes > freeBytes) return false;
+    return entry.inFlight === 0 || (entry.inFlight < freeSlots && entry.bytes + bytes <= freeBytes);
+  }
+
+  /** Undefined when it lacks a token. */
+  #start(entry: Entry<Queue>): Picked<Queue> | undefined {
+    const [queue] = entry.queues;
+    const head = queue?.head;
+    if (queue === undefined || head === undefined) return undefined;
+    const { partnerId, limits } = entry;
+    const { maxPerSecond, ownedSinceMs } = limits;
+    const token = maxPerSecond === null ? undefined : this.#rates.take(partnerId, maxPerSecond, ownedSinceMs);
+    if (maxPerSecond !== null && token === undefined) return undefined;
+    const bytes = this.#countedBytes(head.bytes);
+    entry.deficit -= bytes;
+    entry.inFlight += 1;
+    entry.bytes += bytes;
+    this.#taken += 1;
+    this.#bytes += bytes;
+    // Behind the partner's other queues, and behind other partners when its turn is over.
+    entry.queues.delete(queue);
+    entry.queues.add(queue);
+    if (entry.inFlight >= limits.maxInFlight) this.#ring.delete(entry);
+    else if (entry.deficit <= 0) this.#rotate(entry);
+    return { queue, slot: { partnerId, bytes, token } };
+  }
+
+  /** What a turn left over is lost: nobody saves up while it may not send. */
+  #endTurn(entry: Entry<Queue>): void {
+    entry.deficit = 0;
+    this.#rotate(entry);
+  }
+
+  #rotate(entry: Entry<Queue>): void {
+    this.#ring.delete(entry);
+    this.#ring.add(entry);
+  }
+
+  #settle(entry: Entry<Queue>): void {
+    for (const queue of entry.queues) if (queue.head === undefined) entry.queues.delete(queue);
+    if (entry.queues.size > 0) return;
+    this.#ring.delete(entry);
+    entry.deficit = 0;
+    if (entry.inFlight === 0) this.#partners.delete(entry.partnerId);
+  }
+}

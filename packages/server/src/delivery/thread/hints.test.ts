@@ -1,0 +1,111 @@
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { newId, type PartnerId } from "../../ids.ts";
+import { deliveryOf } from "../delivery.fixture.ts";
+import type { Delivery } from "../store.ts";
+import { Hints } from "./hints.ts";
+import type { Hint } from "./messages.ts";
+
+beforeEach(() => void vi.useFakeTimers());
+afterEach(() => void vi.useRealTimers());
+
+/** A process of two workers, of which each owns the partners named. */
+function processOf(...owned: readonly (readonly PartnerId[])[]) {
+  const announced: string[] = [];
+  const troubles: unknown[] = [];
+  const workers = owned.map((partners) => {
+    const got = { offered: [] as Delivery[], hinted: [] as Hint[], told: [] as string[] };
+    return {
+      got,
+      owns: (id: PartnerId) => partners.includes(id),
+      offer: (delivery: Delivery) => void got.offered.push(delivery),
+      hint: (hint: Hint) => void got.hinted.push(hint),
+      tell: (news: string) => void got.told.push(news),
+    };
+  });
+  const state = { announce: (payload: string) => Promise.resolve(void announced.push(payload)) };
+  const hints = new Hints({
+    workers,
+    announce: (payload) => state.announce(payload),
+    onTrouble: (error) => troubles.push(error),
+  });
+  return { hints, announced, troubles, state, got: workers.map((worker) => worker.got) };
+}
+
+const partner = () => newId<"partner">();
+const nothing = { offered: [], hinted: [], told: [] };
+
+test("a delivery goes with its content to the worker that owns its partner, and nobody else is told", () => {
+  const [here, there] = [partner(), partner()];
+  const { hints, got, announced } = processOf([here], [there]);
+  const delivery = deliveryOf(there);
+  hints.offer(delivery);
+  hints.due({ partnerId: here, queue: "https://a.example" });
+  expect(got).toEqual([
+    { ...nothing, hinted: [{ partnerId: here, queue: "https://a.example" }] },
+    { ...nothing, offered: [delivery] },
+  ]);
+  vi.runAllTimers();
+  expect(announced).toEqual([]);
+});
+
+test("what another process owns is announced by name alone: at once, then gathered for 5 ms", () => {
+  const { hints, announced } = processOf([]);
+  const [first, second] = [partner(), partner()];
+  hints.offer(deliveryOf(first, { content: "a secret", queue: "https://a.example" }));
+  expect(announced).toEqual([JSON.stringify([[first, "https://a.example"]])]);
+  hints.offer(deliveryOf(first));
+  hints.offer(deliveryOf(first));
+  hints.due({ partnerId: second });
+  vi.advanceTimersByTime(4);
+  expect(announced).toHaveLength(1);
+  vi.advanceTimersByTime(1);
+  expect(announced.slice(1)).toEqual([JSON.stringify([[first, ""], [second]])]);
+  vi.advanceTimersByTime(5);
+  hints.due({ partnerId: second });
+  expect(announced).toHaveLength(3);
+});
+
+test("what is announced is understood by another process, and reaches the owner alone", () => {
+  const [here, elsewhere] = [partner(), partner()];
+  const { hints, announced } = processOf([]);
+  hints.due({ partnerId: here, queue: 'https://a.example/"ü' });
+  hints.due({ partnerId: here });
+  hints.due({ partnerId: elsewhere, queue: "" });
+  vi.runAllTimers();
+  const other = processOf([], [here]);
+  for (const payload of announced) other.hints.heard(payload);
+  expect(other.got).toEqual([
+    nothing,
+    { ...nothing, hinted: [{ partnerId: here, queue: 'https://a.example/"ü' }, { partnerId: here }] },
+  ]);
+  vi.runAllTimers();
+  // Passed on, it would go round for ever.
+  expect(other.announced).toEqual([]);
+});
+
+test("more than a NOTIFY may hold is announced as such, and every worker looks at all of its queues", () => {
+  const { hints, announced } = processOf([]);
+  for (let nth = 0; nth < 500; nth += 1) hints.due({ partnerId: partner(), queue: "" });
+  vi.runAllTimers();
+  expect(announced.slice(1)).toEqual([""]);
+  expect(announced.every((payload) => Buffer.byteLength(payload) < 8_000)).toBe(true);
+  const other = processOf([], []);
+  other.hints.heard("");
+  other.hints.heard("not JSON");
+  expect(other.got).toEqual([
+    { ...nothing, told: ["due", "due"] },
+    { ...nothing, told: ["due", "due"] },
+  ]);
+});
+
+test("an announcement that fails is told, and the next one is made", async () => {
+  const { hints, announced, troubles, state } = processOf([]);
+  const { announce } = state;
+  state.announce = () => Promise.reject(new Error("away"));
+  hints.due({ partnerId: partner() });
+  await vi.advanceTimersByTimeAsync(5);
+  expect(troubles).toEqual([new Error("away")]);
+  state.announce = announce;
+  hints.due({ partnerId: partner() });
+  expect(announced).toHaveLength(1);
+});

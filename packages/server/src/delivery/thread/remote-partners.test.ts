@@ -1,0 +1,90 @@
+import { expect, test } from "vitest";
+import { newId, type PartnerId } from "../../ids.ts";
+import { partnerSnapshot } from "../../partners/partner.fixture.ts";
+import { RemotePartners } from "./remote-partners.ts";
+
+function remote() {
+  const clock = { nowMs: 100_000 };
+  const asked: (readonly [PartnerId, boolean])[] = [];
+  const partners = new RemotePartners({ monotonicMs: () => clock.nowMs }, (id, isKnown) => asked.push([id, isKnown]));
+  return { clock, asked, partners };
+}
+
+test("a partner is asked for when it is needed, every half a second until it is told", () => {
+  const { clock, asked, partners } = remote();
+  const id = newId<"partner">();
+  expect([partners.peek(id), partners.peek(id)]).toEqual([undefined, undefined]);
+  expect(asked).toEqual([[id, false]]);
+  clock.nowMs += 501;
+  expect(partners.peek(id)).toBeUndefined();
+  expect(asked).toHaveLength(2);
+});
+
+test("one that was told is at hand, and asked for again in time while it is in use", () => {
+  const { clock, asked, partners } = remote();
+  const partner = partnerSnapshot();
+  const { id } = partner;
+  partners.peek(id);
+  expect(partners.told({ id, partner, confirmedMs: clock.nowMs })).toBe(true);
+  clock.nowMs += 2_500;
+  expect(partners.peek(id)).toBe(partner);
+  expect(asked).toHaveLength(1);
+  clock.nowMs += 1;
+  expect(partners.peek(id)).toBe(partner);
+  expect(asked).toEqual([
+    [id, false],
+    [id, true],
+  ]);
+  expect(partners.told({ id, partner: "same", confirmedMs: clock.nowMs })).toBe(false);
+  clock.nowMs += 5_000;
+  expect(partners.peek(id)).toBe(partner);
+});
+
+test("one that was confirmed more than five seconds ago is not relied on, until it is confirmed again", () => {
+  const { clock, partners } = remote();
+  const partner = partnerSnapshot();
+  const { id } = partner;
+  partners.peek(id);
+  // It was read a while before the answer came.
+  partners.told({ id, partner, confirmedMs: clock.nowMs - 4_000 });
+  clock.nowMs += 1_000;
+  expect(partners.peek(id)).toBe(partner);
+  clock.nowMs += 1;
+  expect(partners.peek(id)).toBeUndefined();
+  // Whoever waited for it must look again.
+  expect(partners.told({ id, partner: "same", confirmedMs: clock.nowMs })).toBe(true);
+  expect(partners.peek(id)).toBe(partner);
+});
+
+test("an answer that is older than what is known, or that nobody asked for, changes nothing", () => {
+  const { clock, partners } = remote();
+  const [before, now] = [partnerSnapshot(), partnerSnapshot()];
+  const { id } = now;
+  partners.peek(id);
+  partners.told({ id, partner: now, confirmedMs: clock.nowMs });
+  expect(partners.told({ id, partner: { ...before, id }, confirmedMs: clock.nowMs - 1 })).toBe(false);
+  expect(partners.peek(id)).toBe(now);
+  expect(partners.told({ id: before.id, partner: before, confirmedMs: clock.nowMs })).toBe(false);
+});
+
+test("a partner that is gone, or cannot be read, is not there any more", () => {
+  const { clock, partners } = remote();
+  const partner = partnerSnapshot();
+  const { id } = partner;
+  partners.peek(id);
+  partners.told({ id, partner, confirmedMs: clock.nowMs });
+  expect(partners.told({ id, partner: undefined, confirmedMs: clock.nowMs + 1 })).toBe(true);
+  expect(partners.peek(id)).toBeUndefined();
+});
+
+test("of very many the one that was asked for first is forgotten, and asked for again", () => {
+  const { clock, asked, partners } = remote();
+  const ids = Array.from({ length: 10_001 }, () => newId<"partner">());
+  for (const id of ids) partners.peek(id);
+  expect(asked).toHaveLength(ids.length);
+  partners.peek(ids.at(-1) as PartnerId);
+  expect(asked).toHaveLength(ids.length);
+  partners.peek(ids[0] as PartnerId);
+  expect(asked.at(-1)).toEqual([ids[0], false]);
+  expect(clock.nowMs).toBe(100_000);
+});

@@ -1,0 +1,41 @@
+import { parentPort, workerData } from "node:worker_threads";
+import type { LeaseId } from "../../ids.ts";
+import type { FromWorker, ToWorker } from "./messages.ts";
+
+/** What a test has the thread do, as the detail of a log line that it echoes. */
+export interface ThreadData {
+  /** Its first lease; each thread after it takes the next. */
+  readonly leases: readonly LeaseId[];
+  /** Raised by each thread that starts. */
+  readonly starts: SharedArrayBuffer;
+}
+
+// Does what the hints of the test say, and repeats all that it was told.
+if (parentPort !== null) {
+  const main = parentPort;
+  const { leases, starts } = workerData as ThreadData;
+  const nth = Atomics.add(new Int32Array(starts), 0, 1);
+  const say = (more: Partial<FromWorker>) => {
+    const nothing = { taken: 0, takenBytes: 0, asks: [], behind: [], attempted: [], commits: [], parkedOverdue: 0 };
+    main.postMessage({ ...nothing, log: [], ...more });
+  };
+  main.on("message", (message: ToWorker) => {
+    say({ log: [{ level: "info", fields: { message }, message: "told" }] });
+    for (const { partnerId, queue } of message.hints) {
+      if (queue === "throw") throw new Error("broken on purpose");
+      if (queue === "block") for (;;);
+      if (queue === "behind") say({ behind: [[partnerId, true]] });
+      if (queue === "caught up") say({ behind: [[partnerId, false]] });
+      if (queue === "take one") say({ taken: 1, takenBytes: 2 });
+      if (queue === "ask") say({ asks: [[partnerId, false]] });
+      if (queue === "ask again") say({ asks: [[partnerId, true]] });
+    }
+    if (message.stopWithinMs !== undefined) {
+      say({ stopped: 3 });
+      main.close();
+    }
+  });
+  const all = Array.from({ length: 256 }, (_, shard) => shard);
+  const leaseId = leases[nth];
+  say({ shards: all, ...(leaseId !== undefined && { leaseId }) });
+}

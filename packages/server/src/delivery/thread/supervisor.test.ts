@@ -1,0 +1,173 @@
+import { expect, onTestFinished, test, vi } from "vitest";
+import { systemClock } from "../../clock.ts";
+import { type LeaseId, newId } from "../../ids.ts";
+import type { Log } from "../../log.ts";
+import { partnerSnapshot } from "../../partners/partner.fixture.ts";
+import type { Partner } from "../../partners/partner.ts";
+import { deliveryOf } from "../delivery.fixture.ts";
+import type { FromWorker, ToWorker } from "./messages.ts";
+import { type SupervisorOptions, WorkerSupervisor } from "./supervisor.ts";
+import type { ThreadData } from "./supervisor-thread.fixture.ts";
+
+const waitFor = { timeout: 10_000, interval: 5 };
+
+/** A supervisor of the fixture's thread, all that the thread was told, and all that happened, in order. */
+async function supervising(more: Partial<SupervisorOptions> = {}) {
+  const leases = Array.from({ length: 3 }, () => newId<"lease">());
+  const data: ThreadData = { leases, starts: new SharedArrayBuffer(4) };
+  const told: ToWorker[] = [];
+  const happened: string[] = [];
+  const log = {
+    info: ({ message }: { message: ToWorker }) => void told.push(message),
+    warn: (_: object, text: string) => void happened.push(text),
+    error: (_: object, text: string) => void happened.push(text),
+  };
+  const supervisor = new WorkerSupervisor({
+    entry: new URL("./supervisor-thread.fixture.ts", import.meta.url),
+    data,
+    name: "a delivery worker of a test",
+    log: log as unknown as Log,
+    clock: systemClock,
+    findPartner: () => Promise.reject(new Error("nobody is known")),
+    removeLease: (id: LeaseId) => {
+      happened.push(`lease ${leases.indexOf(id)} removed`);
+      return Promise.resolve();
+    },
+    onMessage: () => undefined,
+    ...more,
+  });
+  onTestFinished(async () => void (await supervisor.stop(1_000)));
+  supervisor.start();
+  const partnerId = newId<"partner">();
+  await vi.waitFor(() => expect(supervisor.owns(partnerId)).toBe(true), waitFor);
+  const hint = (queue: string) => supervisor.hint({ partnerId, queue });
+  const deliveries = () => told.flatMap((message) => message.deliveries);
+  const hints = () => told.flatMap((message) => message.hints);
+  /** All that was said before has reached the thread, and its answers have come back. */
+  const settled = async () => {
+    const mark = newId();
+    hint(mark);
+    await vi.waitFor(() => expect(hints().some(({ queue }) => queue === mark)).toBe(true), waitFor);
+  };
+  return { supervisor, partnerId, told, happened, hint, hints, deliveries, settled };
+}
+
+test("a thread that breaks keeps its lease until it has ended; then another is started under another lease", async () => {
+  const { supervisor, partnerId, happened, hint, settled } = await supervising();
+  hint("throw");
+  await vi.waitFor(() => expect(happened).toHaveLength(3), waitFor);
+  // Whoever took the lease at the error could meet an attempt of the thread that still runs.
+  expect(happened).toEqual([
+    "a delivery worker broke",
+    "lease 0 removed",
+    "a delivery worker ended; another is started",
+  ]);
+  expect(supervisor.owns(partnerId)).toBe(false);
+  await vi.waitFor(() => expect(supervisor.owns(partnerId)).toBe(true), waitFor);
+  await settled();
+  await supervisor.end();
+  await vi.waitFor(() => expect(happened).toContain("lease 1 removed"), waitFor);
+});
+
+test("a thread that says nothing for too long is ended, and only then its lease removed", async () => {
+  const { happened, hint } = await supervising({ silentMs: 1_500 });
+  hint("block");
+  await vi.waitFor(() => expect(happened).toContain("lease 0 removed"), waitFor);
+  expect(happened.slice(0, 2)).toEqual(["a delivery worker is stuck; its thread is ended", "lease 0 removed"]);
+});
+
+test("a thread that stops says what was under way, and is not started again", async () => {
+  const { supervisor, happened, told } = await supervising();
+  expect(await supervisor.stop(1_234)).toBe(3);
+  expect(told.at(-1)?.stopWithinMs).toBe(1_234);
+  expect(await supervisor.stop(1_234)).toBe(0);
+  expect(happened).toEqual([]);
+});
+
+test("rows are offered in one message for each turn, up to the credit; beyond it their queues are named", async () => {
+  const { supervisor, partnerId, told, hint, hints, deliveries, settled } = await supervising();
+  const offer = (queue: string) => supervisor.offer(deliveryOf(partnerId, { queue }));
+  for (let nth = 0; nth < 4_096; nth += 1) offer("within");
+  offer("beyond");
+  await settled();
+  expect(deliveries()).toHaveLength(4_096);
+  expect(told.filter((message) => message.deliveries.length > 0)).toHaveLength(1);
+  expect(hints().map(({ queue }) => queue)).toContain("beyond");
+  hint("take one");
+  await settled();
+  offer("taken in");
+  offer("beyond again");
+  await settled();
+  expect(deliveries().at(-1)).toMatchObject({ queue: "taken in" });
+  expect(deliveries()).toHaveLength(4_097);
+  expect(hints().map(({ queue }) => queue)).toContain("beyond again");
+});
+
+test("content beyond the credit of bytes is left to be read", async () => {
+  const { supervisor, partnerId, hints, deliveries, settled } = await supervising();
+  supervisor.offer(deliveryOf(partnerId, { queue: "large", bytes: 20 * 1_024 * 1_024 }));
+  supervisor.offer(deliveryOf(partnerId, { queue: "too much", bytes: 20 * 1_024 * 1_024 }));
+  supervisor.offer(deliveryOf(partnerId, { queue: "small" }));
+  await settled();
+  expect(deliveries().map(({ queue }) => queue)).toEqual(["large", "small"]);
+  expect(hints().map(({ queue }) => queue)).toContain("too much");
+});
+
+test("rows of a partner that the thread reads for itself are kept back until it has caught up", async () => {
+  const { supervisor, partnerId, hint, hints, deliveries, settled } = await supervising();
+  hint("behind");
+  await settled();
+  await settled();
+  for (const queue of ["https://a.example", "", "https://a.example"])
+    supervisor.offer(deliveryOf(partnerId, { queue }));
+  const other = deliveryOf(newId<"partner">());
+  supervisor.offer(other);
+  await settled();
+  expect(deliveries()).toMatchObject([{ id: other.id }]);
+  hint("caught up");
+  await vi.waitFor(() => expect(hints()).toContainEqual({ partnerId, queue: "" }), waitFor);
+  expect(hints().filter(({ queue }) => queue === "https://a.example")).toHaveLength(1);
+  supervisor.offer(deliveryOf(partnerId));
+  await settled();
+  expect(deliveries()).toHaveLength(2);
+});
+
+test("partners are told when they are asked for or have changed, and as they were by a word alone", async () => {
+  const state: { partner: Partner; confirmedMs: number } = { partner: partnerSnapshot(), confirmedMs: 1 };
+  const { supervisor, partnerId, told, hint, settled } = await supervising({
+    findPartner: () => Promise.resolve({ ...state }),
+  });
+  const answers = () => told.flatMap((message) => message.partners);
+  // Nobody has asked for it.
+  supervisor.partnerChanged(partnerId);
+  await settled();
+  expect(answers()).toEqual([]);
+  hint("ask");
+  await vi.waitFor(() => expect(answers()).toHaveLength(1), waitFor);
+  expect(answers()[0]).toMatchObject({ id: partnerId, partner: { id: state.partner.id }, confirmedMs: 1 });
+  state.confirmedMs = 2;
+  hint("ask again");
+  await vi.waitFor(() => expect(answers()).toHaveLength(2), waitFor);
+  expect(answers()[1]).toEqual({ id: partnerId, partner: "same", confirmedMs: 2 });
+  state.partner = partnerSnapshot();
+  supervisor.partnerChanged(partnerId);
+  await vi.waitFor(() => expect(answers()).toHaveLength(3), waitFor);
+  expect(answers()[2]).toMatchObject({ partner: { id: state.partner.id } });
+});
+
+test("a partner that cannot be read now is not answered: what the thread knows grows old", async () => {
+  const { told, hint, settled } = await supervising();
+  hint("ask");
+  await settled();
+  await settled();
+  expect(told.flatMap((message) => message.partners)).toEqual([]);
+});
+
+test("what the thread tells is passed on, and news are told once a turn", async () => {
+  const messages: FromWorker[] = [];
+  const { supervisor, told, settled } = await supervising({ onMessage: (message) => void messages.push(message) });
+  for (const news of ["shards", "due", "shards"] as const) supervisor.tell(news);
+  await settled();
+  expect(told.flatMap((message) => message.news)).toEqual(["shards", "due"]);
+  expect(messages[0]?.shards).toHaveLength(256);
+});

@@ -1,0 +1,223 @@
+import { Worker } from "node:worker_threads";
+import type { Clock } from "../../clock.ts";
+import type { LeaseId, PartnerId } from "../../ids.ts";
+import type { Log } from "../../log.ts";
+import type { Partner } from "../../partners/partner.ts";
+import { threadEnvironment } from "../sending/thread-environment.ts";
+import { shardOf } from "../shard-store.ts";
+import type { Delivery } from "../store.ts";
+import type { FromWorker, Hint, PartnerAnswer, ToWorker, WorkerStatus } from "./messages.ts";
+import { Outbox } from "./outbox.ts";
+
+export interface SupervisorOptions {
+  /** The module that the thread runs, and what it is given. */
+  readonly entry: URL;
+  readonly data: unknown;
+  readonly name: string;
+  readonly log: Log;
+  readonly clock: Pick<Clock, "monotonicMs">;
+  /** A partner with the moment at which it was confirmed. Rejects when it cannot be read now. */
+  readonly findPartner: (
+    id: PartnerId,
+  ) => Promise<{ readonly partner: Partner | undefined; readonly confirmedMs: number }>;
+  /** The thread is gone, and with it whoever held this lease. */
+  readonly removeLease: (id: LeaseId) => Promise<void>;
+  readonly onMessage: (message: FromWorker) => void;
+  /** Without a word for so long, a thread is stuck, and is ended. */
+  readonly silentMs?: number;
+}
+
+/** What is on its way to the thread and not taken in yet: beyond it, rows are left to be read. */
+const creditRows = 4_096;
+const creditBytes = 32 * 1_024 * 1_024;
+const restartMs = 500;
+const silentDefaultMs = 60_000;
+const closeMs = 5_000;
+
+type Mutable<Value> = {
+  -readonly [Key in keyof Value]: Value[Key] extends readonly (infer Item)[] ? Item[] : Value[Key];
+};
+
+/**
+ * Runs one delivery worker in a thread of its own, and starts another when it ends. The thread's lease is removed only
+ * after its `exit` event: an `error`, or silence, does not prove that it sends nothing more.
+ */
+export class WorkerSupervisor {
+  readonly #options: SupervisorOptions;
+  readonly #outbox: Outbox<Mutable<ToWorker>>;
+  #thread: Worker | undefined;
+  #leaseId: LeaseId | undefined;
+  #shards: ReadonlySet<number> = new Set();
+  #status: WorkerStatus | undefined;
+  #slots = 0;
+  #rowsUnderWay = 0;
+  #bytesUnderWay = 0;
+  /** Partners whose rows it reads for itself now, with the queues of those that were kept from it. */
+  readonly #behind = new Map<PartnerId, Set<string>>();
+  readonly #told = new Map<PartnerId, Partner>();
+  #watchdog: NodeJS.Timeout | undefined;
+  #restart: NodeJS.Timeout | undefined;
+  #stopped: ((left: number) => void) | undefined;
+  #isStopping = false;
+
+  constructor(options: SupervisorOptions) {
+    this.#options = options;
+    this.#outbox = new Outbox<Mutable<ToWorker>>(
+      () => ({ deliveries: [], hints: [], partners: [], news: [] }),
+      (message) => this.#thread?.postMessage(message),
+    );
+  }
+
+  get status(): WorkerStatus | undefined {
+    return this.#status;
+  }
+
+  /** POSTs in flight, as it last said. */
+  get slots(): number {
+    return this.#slots;
+  }
+
+  owns(partnerId: PartnerId): boolean {
+    return this.#shards.has(shardOf(partnerId));
+  }
+
+  start(): void {
+    const { entry, data, name, log } = this.#options;
+    const thread = new Worker(entry, { name, env: threadEnvironment(), workerData: data });
+    this.#thread = thread;
+    thread.on("message", (message: FromWorker) => this.#receive(message));
+    thread.on("error", (error) => log.error({ err: error }, "a delivery worker broke"));
+    thread.on("messageerror", () => void thread.terminate());
+    thread.on("exit", (code) => this.#exited(code));
+    this.#watch();
+  }
+
+  /** A delivery of a partner that it owns. */
+  offer(delivery: Delivery): void {
+    const { partnerId, queue, bytes } = delivery;
+    const kept = this.#behind.get(partnerId);
+    if (kept !== undefined) {
+      kept.add(queue);
+      return;
+    }
+    if (this.#rowsUnderWay >= creditRows || this.#bytesUnderWay + bytes > creditBytes) {
+      this.#outbox.message.hints.push({ partnerId, queue });
+      return;
+    }
+    this.#rowsUnderWay += 1;
+    this.#bytesUnderWay += bytes;
+    this.#outbox.message.deliveries.push(delivery);
+  }
+
+  hint(hint: Hint): void {
+    this.#outbox.message.hints.push(hint);
+  }
+
+  tell(news: ToWorker["news"][number]): void {
+    const { message } = this.#outbox;
+    if (!message.news.includes(news)) message.news.push(news);
+  }
+
+  /** The partner changed: it is told anew. */
+  partnerChanged(id: PartnerId): void {
+    if (this.#told.has(id)) void this.#answer(id, true);
+  }
+
+  /** @returns how many attempts were still under way */
+  async stop(withinMs: number): Promise<number> {
+    this.#isStopping = true;
+    clearTimeout(this.#restart);
+    clearTimeout(this.#watchdog);
+    const thread = this.#thread;
+    if (thread === undefined) return 0;
+    const { promise, resolve } = Promise.withResolvers<number>();
+    this.#stopped = resolve;
+    this.#outbox.message.stopWithinMs = withinMs;
+    this.#outbox.flush();
+    const timer = setTimeout(() => void thread.terminate(), withinMs + closeMs);
+    const left = await promise;
+    clearTimeout(timer);
+    // What still hangs on the wire keeps it alive.
+    await thread.terminate();
+    return left;
+  }
+
+  /** Ends the thread in the midst of whatever it does. */
+  async end(): Promise<void> {
+    await this.#thread?.terminate();
+  }
+
+  #receive(message: FromWorker): void {
+    this.#watch();
+    this.#rowsUnderWay -= message.taken;
+    this.#bytesUnderWay -= message.takenBytes;
+    for (const [id, isKnown] of message.asks) void this.#answer(id, isKnown);
+    for (const [id, isBehind] of message.behind) this.#setBehind(id, isBehind);
+    for (const { level, fields, message: text } of message.log) this.#options.log[level](fields, text);
+    if (message.shards !== undefined) this.#shards = new Set(message.shards);
+    if (message.leaseId !== undefined) this.#leaseId = message.leaseId;
+    this.#slots = message.slots;
+    if (message.status !== undefined) this.#status = message.status;
+    this.#options.onMessage(message);
+    if (message.stopped !== undefined) {
+      this.#leaseId = undefined;
+      this.#stopped?.(message.stopped);
+      this.#stopped = undefined;
+    }
+  }
+
+  async #answer(id: PartnerId, isKnown: boolean): Promise<void> {
+    const answer = await this.#options.findPartner(id).then(
+      ({ partner, confirmedMs }): PartnerAnswer => {
+        const isSame = isKnown && partner !== undefined && this.#told.get(id) === partner;
+        if (partner !== undefined) this.#told.set(id, partner);
+        return { id, partner: isSame ? "same" : partner, confirmedMs };
+      },
+      () => undefined,
+    );
+    // What cannot be read grows old in the thread, and its deliveries wait.
+    if (answer !== undefined) this.#outbox.message.partners.push(answer);
+  }
+
+  #setBehind(id: PartnerId, isBehind: boolean): void {
+    const kept = this.#behind.get(id);
+    if (isBehind) {
+      if (kept === undefined) this.#behind.set(id, new Set());
+      return;
+    }
+    this.#behind.delete(id);
+    for (const queue of kept ?? []) this.hint({ partnerId: id, queue });
+  }
+
+  #watch(): void {
+    clearTimeout(this.#watchdog);
+    if (this.#isStopping) return;
+    this.#watchdog = setTimeout(() => {
+      this.#options.log.error({}, "a delivery worker is stuck; its thread is ended");
+      void this.end();
+    }, this.#options.silentMs ?? silentDefaultMs).unref();
+  }
+
+  #exited(code: number): void {
+    const { log, removeLease } = this.#options;
+    const leaseId = this.#leaseId;
+    this.#thread = undefined;
+    this.#leaseId = undefined;
+    this.#shards = new Set();
+    this.#status = undefined;
+    this.#slots = 0;
+    this.#rowsUnderWay = 0;
+    this.#bytesUnderWay = 0;
+    this.#behind.clear();
+    this.#told.clear();
+    if (leaseId !== undefined) {
+      removeLease(leaseId).catch((error: unknown) =>
+        log.warn({ err: error }, "a dead worker's lease runs out by itself"),
+      );
+    }
+    this.#stopped?.(0);
+    if (this.#isStopping) return;
+    log.error({ code }, "a delivery worker ended; another is started");
+    this.#restart = setTimeout(() => this.start(), restartMs);
+  }
+}

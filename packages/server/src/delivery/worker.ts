@@ -1,0 +1,466 @@
+import type { Clock, Timers } from "../clock.ts";
+import type { LeaseId, NotificationId, PartnerId } from "../ids.ts";
+import type { LeaseHolder } from "../leases/lease.ts";
+import type { Partner } from "../partners/partner.ts";
+import type { Attempted, Attempting } from "./attempting.ts";
+import type { CircuitStore } from "./circuit-store.ts";
+import { Circuits, urlQueue } from "./circuits.ts";
+import { keyOf, Order } from "./order.ts";
+import { Overdue } from "./overdue.ts";
+import { Ownership } from "./ownership.ts";
+import type { Queue } from "./queue.ts";
+import { Queues } from "./queues.ts";
+import { scheduleLengthMs } from "./schedule.ts";
+import { type Picked, Scheduler, type Slot } from "./scheduler.ts";
+import { type ShardStore, shardOf } from "./shard-store.ts";
+import type { Delivery, DeliveryStore, Outcome, QueueKey } from "./store.ts";
+import { callbackUrlOf } from "./target.ts";
+
+/** Partners as a worker sees them, at most five seconds old. */
+export interface PartnerSource {
+  /** Undefined: not at hand, or too old. It is asked for then, and `reconsider` is called when it is there. */
+  peek(id: PartnerId): Partner | undefined;
+}
+
+export interface WorkerParts {
+  readonly store: DeliveryStore;
+  readonly shards: ShardStore;
+  readonly circuits: CircuitStore;
+  readonly lease: LeaseHolder;
+  readonly partners: PartnerSource;
+  readonly attempt: Attempting;
+  readonly clock: Clock;
+  readonly timers: Timers;
+  /** From 0 to less than 1. */
+  readonly random: () => number;
+  readonly slotsMax: number;
+  readonly bytesInFlightMax: number;
+  /** An attempt ends within this. */
+  readonly attemptTimeoutMs: number;
+  readonly onAttempted?: (delivery: Delivery, attempted: Attempted) => void;
+  readonly onOverdue?: (parked: number) => void;
+  /** The shards that it sends for are others now. */
+  readonly onShards?: (shards: readonly number[]) => void;
+  readonly onBehind?: (partnerId: PartnerId, isBehind: boolean) => void;
+  readonly onTrouble: (message: string, error: unknown) => void;
+}
+
+/** One attempt under way. */
+interface Sending {
+  readonly delivery: Delivery;
+  readonly partner: Partner;
+  readonly slot: Slot;
+  readonly epoch: number;
+  readonly leaseId: LeaseId;
+  readonly isProbe: boolean;
+}
+
+const tickMs = 1_000;
+const recheckMs = 5_000;
+const overdueEveryMs = 10_000;
+const sweepRestFactor = 10;
+/** Deliveries in memory for each slot: those in flight, and those that leave next. */
+const rowsPerSlot = 8;
+/** Of one queue, for each POST that its partner may have in flight. */
+const rowsPerInFlight = 4;
+const rowsPerQueueMax = 512;
+/** Beyond so many unrecorded outcomes for each slot nothing starts: a slow database stops the sending. */
+const unrecordedPerSlot = 4;
+/** An attempt that a shard is given away during has this long for its outcome to be recorded. */
+const recordingMs = 1_000;
+/** Until a delivery whose outcome could not be stored is sent again. */
+const unstorableMs = 30_000;
+
+/**
+ * Sends what the partners of its shards have pending, and nobody else sends for them: order, pace, circuits and fair
+ * shares are decided in its memory. It reads plainly, holds no lock, and each outcome changes only the very round and
+ * attempt that it belongs to.
+ *
+ * A delivery: due → queued (`queues.ts`) → sending → accepted, due again, or parked (docs/internals/delivery.md).
+ */
+export class DeliveryWorker {
+  readonly #parts: WorkerParts;
+  readonly #queues: Queues;
+  readonly #scheduler: Scheduler<Queue>;
+  readonly #circuits: Circuits;
+  readonly #order: Order;
+  readonly ownership: Ownership;
+  /** On the wire or unrecorded, with the moment at which the attempt has ended. */
+  readonly #sending = new Map<NotificationId, { readonly delivery: Delivery; readonly deadlineMs: number }>();
+  readonly #overdue: Overdue;
+  #unrecorded = 0;
+  #isPumping = false;
+  #isStopping = true;
+  #cancels: (() => void)[] = [];
+  #cancelToken: () => void = () => undefined;
+  #ticking: Promise<void> | undefined;
+  #tickAgain = false;
+  #sweepNotBeforeMs = 0;
+  #recheckedMs = 0;
+  #parkedOverdueMs = 0;
+  #onQuiet: () => void = () => undefined;
+
+  constructor(parts: WorkerParts) {
+    this.#parts = parts;
+    const { slotsMax, bytesInFlightMax: bytesMax, clock, timers, random } = parts;
+    const nowMs = () => clock.monotonicMs();
+    this.#circuits = new Circuits(random, nowMs);
+    this.#overdue = new Overdue(parts.store, (parked) => parts.onOverdue?.(parked));
+    this.#scheduler = new Scheduler({ slotsMax, bytesMax, nowMs });
+    this.#queues = new Queues({
+      store: parts.store,
+      clock,
+      timers,
+      rowsMax: slotsMax * rowsPerSlot,
+      rowsOf: (partnerId) => this.#rowsOf(partnerId),
+      opensAtMs: (key) => this.#opensAtMs(key),
+      onReady: (queue) => this.#schedule(queue),
+      onReleased: (id) => this.#order.ended(id),
+      onFollowing: (deliveries) => this.#order.ask(deliveries),
+      onBehind: (partnerId, isBehind) => parts.onBehind?.(partnerId, isBehind),
+      onTrouble: (error) => parts.onTrouble("what is due could not be read", error),
+    });
+    this.#order = new Order({
+      store: parts.store,
+      timers,
+      isInHand: (id) => this.#queues.has(id),
+      holds: (delivery) => this.#queues.holds(delivery),
+      onMayLeave: (delivery) => this.#queues.mayLeave(delivery),
+      onPutOff: (delivery, delayMs) => this.#queues.release(delivery, delayMs),
+      onGone: (delivery) => this.#queues.release(delivery),
+      onTrouble: (error) => parts.onTrouble("the order of notifications could not be looked up", error),
+    });
+    this.ownership = new Ownership({
+      store: parts.shards,
+      lease: parts.lease,
+      clock,
+      timers,
+      prepare: (shards) => this.#prepare(shards),
+      onReady: (shards) => {
+        parts.onShards?.(this.ownership.ready);
+        void this.#sweep(shards);
+      },
+      windUp: (shards) => {
+        parts.onShards?.(this.ownership.ready);
+        return this.#windUp(new Set(shards));
+      },
+      onGone: (shards) => {
+        parts.onShards?.(this.ownership.ready);
+        this.#forget(new Set(shards));
+      },
+      onTrouble: (error) => parts.onTrouble("shards could not be looked after", error),
+    });
+  }
+
+  /** What is in memory, for those who look on. */
+  get queues(): Pick<Queues, "partners" | "queuesOf"> {
+    return this.#queues;
+  }
+
+  /** POSTs in flight, content in flight, deliveries in memory, and outcomes that are not durable yet. */
+  get status() {
+    const { taken: slots, bytes } = this.#scheduler;
+    return { slots, bytes, rows: this.#queues.rows, unrecorded: this.#unrecorded, shards: this.ownership.count };
+  }
+
+  start(): void {
+    this.#isStopping = false;
+    this.tick();
+  }
+
+  /** Deliveries that were just made durable. Those of other workers' partners are left to them. */
+  offer(deliveries: readonly Delivery[]): void {
+    for (const delivery of deliveries) {
+      if (this.ownership.epochOf(delivery.partnerId) !== undefined) this.#queues.offer(delivery);
+    }
+  }
+
+  /** Something of these queues is due; of any of the partner's, where none is named. */
+  wake(hints: readonly (Pick<QueueKey, "partnerId"> & { readonly queue?: string })[]): void {
+    for (const { partnerId, queue } of hints) {
+      if (this.ownership.epochOf(partnerId) === undefined) continue;
+      if (queue !== undefined) this.#queues.wake({ partnerId, queue });
+      else void this.#sweep([shardOf(partnerId)]);
+    }
+  }
+
+  /** The partner is known now, or has changed. */
+  partnerChanged(partnerId: PartnerId): void {
+    this.#queues.reconsider(partnerId);
+  }
+
+  /** Somebody says that there is news of shards, or something due that it was not told of. */
+  lookNow(): void {
+    this.#sweepNotBeforeMs = Math.min(this.#sweepNotBeforeMs, this.#parts.clock.monotonicMs());
+    this.tick();
+  }
+
+  /** A person changed a circuit. */
+  circuitsChanged(): void {
+    this.#recheckedMs = Number.NEGATIVE_INFINITY;
+    this.tick();
+  }
+
+  /** The lease is lost: what is on the wire ends, its outcomes are recorded, and nothing else starts. */
+  leaseLost(): void {
+    this.ownership.lose();
+  }
+
+  /** Looks after shards, circuits and what every hint missed: each second, and when somebody calls. */
+  tick(): void {
+    if (this.#isStopping) return;
+    if (this.#ticking !== undefined) {
+      this.#tickAgain = true;
+      return;
+    }
+    this.#cancel();
+    this.#ticking = this.#tickOnce()
+      .catch((error: unknown) => this.#parts.onTrouble("pending deliveries could not be looked after", error))
+      .finally(() => {
+        this.#ticking = undefined;
+        if (this.#isStopping) return;
+        const cancel = this.#parts.timers.after(this.#tickAgain ? 0 : tickMs, () => this.tick());
+        this.#tickAgain = false;
+        this.#cancels.push(cancel);
+      });
+  }
+
+  /**
+   * Starts nothing more, waits for what is on the wire (bounded), and gives every shard up.
+   *
+   * @returns how many attempts were still under way: they are made again by others
+   */
+  async stop(drainTimeoutMs: number): Promise<number> {
+    this.#isStopping = true;
+    this.#cancel();
+    this.#cancelToken();
+    await this.#ticking;
+    const { promise: timedOut, resolve } = Promise.withResolvers<void>();
+    const cancel = this.#parts.timers.after(drainTimeoutMs, resolve);
+    const quiet = new Promise<void>((done) => {
+      this.#onQuiet = done;
+      if (this.#sending.size === 0) done();
+    });
+    await Promise.race([quiet, timedOut]);
+    cancel();
+    const left = this.#scheduler.taken;
+    const trouble = (error: unknown) => this.#parts.onTrouble("shards could not be given up", error);
+    await this.ownership.stop().catch(trouble);
+    this.#queues.stop();
+    return left;
+  }
+
+  #cancel(): void {
+    for (const cancel of this.#cancels.splice(0)) cancel();
+  }
+
+  async #tickOnce(): Promise<void> {
+    const { clock } = this.#parts;
+    await this.ownership.tick();
+    if (clock.monotonicMs() - this.#recheckedMs >= recheckMs) await this.#recheckCircuits();
+    if (clock.monotonicMs() >= this.#sweepNotBeforeMs) await this.#sweep(this.ownership.ready);
+    if (clock.monotonicMs() - this.#parkedOverdueMs >= overdueEveryMs) await this.#parkOverdue();
+  }
+
+  async #prepare(shards: readonly number[]): Promise<void> {
+    this.#circuits.load(await this.#parts.circuits.load(shards));
+  }
+
+  async #recheckCircuits(): Promise<void> {
+    this.#recheckedMs = this.#parts.clock.monotonicMs();
+    const changed = this.#circuits.load(await this.#parts.circuits.load(this.ownership.ready));
+    for (const { partnerId } of changed) this.#queues.reconsider(partnerId);
+  }
+
+  async #sweep(shards: readonly number[]): Promise<void> {
+    if (shards.length === 0) return;
+    const { clock, onTrouble } = this.#parts;
+    const startedMs = clock.monotonicMs();
+    try {
+      await this.#queues.sweep(shards, (partnerId) => this.ownership.epochOf(partnerId) !== undefined);
+    } catch (error) {
+      onTrouble("what is due could not be looked for", error);
+    }
+    const nowMs = clock.monotonicMs();
+    this.#sweepNotBeforeMs = nowMs + (nowMs - startedMs) * sweepRestFactor;
+  }
+
+  /** What waits for an endpoint that takes nothing is parked when its schedule is over. */
+  async #parkOverdue(): Promise<void> {
+    this.#parkedOverdueMs = this.#parts.clock.monotonicMs();
+    for (const partnerId of this.#queues.partners()) {
+      const partner = this.#parts.partners.peek(partnerId);
+      if (partner === undefined || this.ownership.epochOf(partnerId) === undefined) continue;
+      for (const queue of this.#queues.queuesOf(partnerId)) {
+        const gate = this.#circuits.gate({ partnerId, queue: queue.name }, partner.settings.callBackUrl);
+        if (typeof gate === "string") this.#overdue.forget(queue);
+        else await this.#overdue.look(queue, scheduleLengthMs(partner.settings.retry), gate.reason);
+      }
+    }
+  }
+
+  #rowsOf(partnerId: PartnerId): number | undefined {
+    const partner = this.#parts.partners.peek(partnerId);
+    // What is not its own now is not read: the sweep looks after it when it is.
+    if (partner?.state !== "active" || this.ownership.epochOf(partnerId) === undefined) return undefined;
+    return Math.min(partner.settings.maxInFlight * rowsPerInFlight, rowsPerQueueMax);
+  }
+
+  #opensAtMs(key: QueueKey): number | undefined {
+    const partner = this.#parts.partners.peek(key.partnerId);
+    const gate = this.#circuits.gate(key, partner?.settings.callBackUrl ?? null);
+    return typeof gate === "string" ? Number.NEGATIVE_INFINITY : gate.untilMs;
+  }
+
+  #schedule(queue: Queue): void {
+    const partner = this.#parts.partners.peek(queue.partnerId);
+    if (partner?.state !== "active") return;
+    const { maxInFlight, maxPerSecond } = partner.settings;
+    this.#scheduler.add(queue, { maxInFlight, maxPerSecond, ownedSinceMs: this.ownership.sinceMs(queue.partnerId) });
+    this.#pump();
+  }
+
+  /** Starts whatever may start, once for everything that comes in one turn. */
+  #pump(): void {
+    if (this.#isPumping) return;
+    this.#isPumping = true;
+    queueMicrotask(() => {
+      this.#isPumping = false;
+      const unrecordedMax = this.#parts.slotsMax * unrecordedPerSlot;
+      while (!this.#isStopping && this.#unrecorded < unrecordedMax) {
+        const picked = this.#scheduler.next();
+        if (picked === undefined) break;
+        this.#begin(picked);
+      }
+      this.#cancelToken();
+      const tokenInMs = this.#scheduler.tokenInMs();
+      if (tokenInMs !== undefined) {
+        this.#cancelToken = this.#parts.timers.after(Math.max(1, tokenInMs), () => this.#pump());
+      }
+    });
+  }
+
+  /** Sends the head of a queue, unless its owner, its partner or its endpoint is another matter by now. */
+  #begin({ queue, slot }: Picked<Queue>): void {
+    const { partnerId, name } = queue;
+    const epoch = this.ownership.epochOf(partnerId);
+    const leaseId = this.#parts.lease.current();
+    const partner = this.#parts.partners.peek(partnerId);
+    const gate = this.#circuits.gate({ partnerId, queue: name }, partner?.settings.callBackUrl ?? null);
+    if (epoch === undefined || leaseId === undefined || partner?.state !== "active" || typeof gate !== "string") {
+      this.#scheduler.remove(queue);
+      this.#scheduler.end(slot, false);
+      return this.#queues.forgetReady(queue);
+    }
+    const delivery = this.#queues.take(queue);
+    if (queue.head === undefined) this.#scheduler.remove(queue);
+    if (delivery === undefined) return this.#scheduler.end(slot, false);
+    const ownUrl = delivery.toRegistered ? null : delivery.callBackUrl;
+    if (name !== "" && !name.includes(" ") && this.#circuits.isGone(partnerId, ownUrl)) {
+      this.#scheduler.end(slot, false);
+      return void this.#setAside(delivery, ownUrl ?? "");
+    }
+    const url = callbackUrlOf(delivery, partner);
+    if (gate === "probe" && url !== null) this.#circuits.probeBegins(partnerId, url, delivery.id);
+    const deadlineMs = this.#parts.clock.monotonicMs() + this.#parts.attemptTimeoutMs;
+    this.#sending.set(delivery.id, { delivery, deadlineMs });
+    void this.#send({ delivery, partner, slot, epoch, leaseId, isProbe: gate === "probe" });
+  }
+
+  async #send(sending: Sending): Promise<void> {
+    const { delivery, partner, slot, leaseId, isProbe } = sending;
+    const { partnerId, id } = delivery;
+    const attempted = await this.#parts.attempt(delivery, partner, {
+      outOfOrder: this.#order.isOutOfOrder(id),
+      mayWrite: () => this.#parts.lease.current() === leaseId && this.ownership.epochOf(partnerId) !== undefined,
+    });
+    this.#circuits.probeEnded(partnerId, id);
+    if ("putOffMs" in attempted) {
+      this.#scheduler.end(slot, false);
+      if (isProbe) this.#queues.reconsider(partnerId);
+      this.#pump();
+      return this.#putOff(delivery, attempted.putOffMs);
+    }
+    const { attempt, retryAfterMs = null } = attempted;
+    const circuits = this.#circuits.observe({ partnerId, attempt, retryAfterMs, isProbe, epoch: sending.epoch });
+    this.#scheduler.end(slot, true);
+    this.#unrecorded += 1;
+    this.#parts.onAttempted?.(delivery, attempted);
+    // Nothing was read while it was probed.
+    const isClosed = circuits.some(({ circuit, event }) => event !== null && circuit.state === "closed");
+    if (isProbe || isClosed) this.#queues.reconsider(partnerId);
+    this.#pump();
+    await this.#record(delivery, { ...keyOf(delivery), leaseId, attempt, next: attempted.next, circuits });
+  }
+
+  async #record(delivery: Delivery, outcome: Outcome): Promise<void> {
+    const { id } = delivery;
+    try {
+      const recorded = await this.#parts.store.record(outcome);
+      this.#unrecorded -= 1;
+      const againInMs = outcome.next.kind === "retry" && recorded === "applied" ? outcome.next.delayMs : undefined;
+      this.#queues.ended(delivery, recorded, againInMs);
+    } catch (error) {
+      // It holds up nobody else meanwhile.
+      this.#unrecorded -= 1;
+      this.#parts.onTrouble("an outcome could not be stored; its notification is sent again", error);
+      this.#pump();
+      await new Promise<void>((resolve) => void this.#parts.timers.after(unstorableMs, resolve));
+      this.#queues.releaseUnchanged(delivery);
+    }
+    this.#end(id);
+  }
+
+  async #putOff(delivery: Delivery, delayMs: number): Promise<void> {
+    try {
+      await this.#parts.store.putOff([{ ...keyOf(delivery), delayMs }]);
+      this.#queues.release(delivery, delayMs);
+    } catch (error) {
+      this.#parts.onTrouble("a delivery could not be put off", error);
+      this.#queues.releaseUnchanged(delivery);
+    }
+    this.#end(delivery.id);
+  }
+
+  /** Its own URL is gone: it waits in the queue of that URL. */
+  async #setAside(delivery: Delivery, url: string): Promise<void> {
+    try {
+      await this.#parts.store.setAside([{ ...keyOf(delivery), queue: urlQueue(url) }]);
+      this.#queues.release(delivery);
+    } catch (error) {
+      this.#parts.onTrouble("a delivery could not be set aside", error);
+      this.#queues.releaseUnchanged(delivery);
+    }
+    this.#end(delivery.id);
+  }
+
+  #end(id: NotificationId): void {
+    this.#sending.delete(id);
+    this.#pump();
+    if (this.#sending.size === 0) this.#onQuiet();
+  }
+
+  /** What is on the wire, or unrecorded, is due for the next owner when its attempt has certainly ended. */
+  async #windUp(shards: ReadonlySet<number>): Promise<void> {
+    const nowMs = this.#parts.clock.monotonicMs();
+    const late = [...this.#sending.values()].flatMap(({ delivery, deadlineMs }) =>
+      shards.has(shardOf(delivery.partnerId))
+        ? [{ ...keyOf(delivery), delayMs: Math.max(0, deadlineMs - nowMs) + recordingMs }]
+        : [],
+    );
+    if (late.length > 0) await this.#parts.store.putOff(late);
+  }
+
+  #forget(shards: ReadonlySet<number>): void {
+    for (const partnerId of this.#queues.partners()) {
+      if (!shards.has(shardOf(partnerId))) continue;
+      for (const queue of this.#queues.queuesOf(partnerId)) {
+        this.#scheduler.remove(queue);
+        this.#overdue.forget(queue);
+      }
+      this.#queues.forgetPartner(partnerId);
+    }
+    this.#scheduler.forgetRates((partnerId) => shards.has(shardOf(partnerId)));
+    this.#circuits.forget((partnerId) => shards.has(shardOf(partnerId)));
+  }
+}

@@ -1,0 +1,119 @@
+import type { Clock, Timers } from "../clock.ts";
+import { type LeaseId, newId } from "../ids.ts";
+import type { LeaseKind, LeaseStore } from "./store.ts";
+
+/** What a process or thread may rely on: the lease that keeps others off its rows and shards. */
+export interface LeaseHolder {
+  /** The lease that is held now; undefined while it cannot be relied on. */
+  current(): LeaseId | undefined;
+  /** Milliseconds for which the lease is certainly held, by our own clocks; 0 when it is not. */
+  remainingMs(): number;
+}
+
+export interface LeaseParts {
+  readonly kind: LeaseKind;
+  readonly store: LeaseStore;
+  readonly clock: Clock;
+  readonly timers: Timers;
+  readonly onTrouble: (error: unknown) => void;
+  /** The lease was lost. What was held under it may belong to others by now. */
+  readonly onLost?: () => void;
+  /** A new lease is held. */
+  readonly onHeld?: (id: LeaseId) => void;
+}
+
+export const beatEveryMs = 1_000;
+/** Less than the time after which others take the holder for dead: see `deadAfterMs`. */
+export const believedMs = 5_000;
+
+/**
+ * Holds one lease at a time. A beat every second raises a counter in its row; the holder believes in the lease for 5 s,
+ * counted from before the last beat that was answered, on the monotonic and on the wall clock: a suspended machine
+ * stops the first, a stepped clock may only shorten the second. A lease whose row is gone is dead for good, and the
+ * holder begins anew under another id.
+ *
+ * Held → (no beat answered for 5 s) → silent → (a beat is answered) → held, or → (its row is gone) → lost → held anew.
+ */
+export class Lease implements LeaseHolder {
+  readonly #parts: LeaseParts;
+  #id: LeaseId | undefined;
+  #untilMonotonicMs = 0;
+  #untilWallMs = 0;
+  #cancel: () => void = () => undefined;
+  #beating: Promise<void> | undefined;
+  #isStopped = false;
+
+  constructor(parts: LeaseParts) {
+    this.#parts = parts;
+  }
+
+  /** Resolves when the lease is held; rejects when the first one cannot be had. */
+  async start(): Promise<void> {
+    await this.#begin();
+    this.#schedule();
+  }
+
+  current(): LeaseId | undefined {
+    return this.remainingMs() > 0 ? this.#id : undefined;
+  }
+
+  remainingMs(): number {
+    if (this.#id === undefined) return 0;
+    const { clock } = this.#parts;
+    const leftMs = Math.min(this.#untilMonotonicMs - clock.monotonicMs(), this.#untilWallMs - clock.nowMs());
+    return Math.max(0, Math.min(leftMs, believedMs));
+  }
+
+  /** Gives the lease up: its row is deleted, so that others take over at once. */
+  async stop(): Promise<void> {
+    this.#isStopped = true;
+    this.#cancel();
+    await this.#beating;
+    const id = this.#id;
+    this.#id = undefined;
+    if (id !== undefined) await this.#parts.store.remove(id).catch(this.#parts.onTrouble);
+  }
+
+  /** One beat at a time, one a second: a beat whose answer took longer is followed by the next at once. */
+  #schedule(afterMs = beatEveryMs): void {
+    this.#cancel = this.#parts.timers.after(afterMs, () => {
+      const sentMs = this.#parts.clock.monotonicMs();
+      this.#beating = this.#beat().finally(() => {
+        this.#beating = undefined;
+        const tookMs = this.#parts.clock.monotonicMs() - sentMs;
+        if (!this.#isStopped) this.#schedule(Math.max(0, beatEveryMs - tookMs));
+      });
+    });
+  }
+
+  async #beat(): Promise<void> {
+    try {
+      if (this.#id === undefined) return await this.#begin();
+      const sent = this.#readClocks();
+      if (await this.#parts.store.beat(this.#id)) return this.#believe(sent);
+      this.#id = undefined;
+      this.#parts.onLost?.();
+      if (!this.#isStopped) await this.#begin();
+    } catch (error) {
+      this.#parts.onTrouble(error);
+    }
+  }
+
+  async #begin(): Promise<void> {
+    const id = newId<"lease">(this.#parts.clock.nowMs());
+    const sent = this.#readClocks();
+    await this.#parts.store.insert(id, this.#parts.kind);
+    this.#id = id;
+    this.#believe(sent);
+    this.#parts.onHeld?.(id);
+  }
+
+  #readClocks() {
+    return { monotonicMs: this.#parts.clock.monotonicMs(), wallMs: this.#parts.clock.nowMs() };
+  }
+
+  #believe(sent: { readonly monotonicMs: number; readonly wallMs: number }): void {
+    this.#untilMonotonicMs = sent.monotonicMs + believedMs;
+    this.#untilWallMs = sent.wallMs + believedMs;
+  }
+}

@@ -1,0 +1,81 @@
+import type { Clock, Timers } from "../clock.ts";
+import type { LeaseId } from "../ids.ts";
+import type { LeaseBeats } from "./store.ts";
+
+export interface ReaperParts {
+  readonly store: LeaseBeats;
+  readonly clock: Pick<Clock, "monotonicMs">;
+  readonly timers: Timers;
+  /** Told of the leases that were deleted here. */
+  readonly onReaped: (ids: readonly LeaseId[]) => void;
+  readonly onTrouble: (error: unknown) => void;
+}
+
+/** More than a holder believes in its lease without an answer: see `believedMs`. */
+export const deadAfterMs = 6_000;
+const lookEveryMs = 1_000;
+/** Two looks that lie further apart count as this: what happened in between was not seen. */
+const gapMaxMs = 1_500;
+
+interface Seen {
+  readonly beat: number;
+  /** For how long the beat was seen unchanged, by our own monotonic clock. */
+  unchangedMs: number;
+}
+
+/**
+ * Deletes the leases of the dead: those whose beat stood still for 6 s, counted only while our own reads were answered.
+ * So neither a step of the database's clock nor an outage of the database makes a living holder dead. The deletion is a
+ * compare-and-set on the beat.
+ */
+export class LeaseReaper {
+  readonly #parts: ReaperParts;
+  #seen = new Map<LeaseId, Seen>();
+  #lookedMs: number | undefined;
+  #cancel: () => void = () => undefined;
+  #looking: Promise<void> | undefined;
+  #isStopped = false;
+
+  constructor(parts: ReaperParts) {
+    this.#parts = parts;
+  }
+
+  start(): void {
+    this.#cancel = this.#parts.timers.after(lookEveryMs, () => {
+      this.#looking = this.#look()
+        .catch((error: unknown) => {
+          // What a failed read left unseen is not counted.
+          this.#lookedMs = undefined;
+          this.#parts.onTrouble(error);
+        })
+        .finally(() => {
+          this.#looking = undefined;
+          if (!this.#isStopped) this.start();
+        });
+    });
+  }
+
+  async stop(): Promise<void> {
+    this.#isStopped = true;
+    this.#cancel();
+    await this.#looking;
+  }
+
+  async #look(): Promise<void> {
+    const { store, clock, onReaped } = this.#parts;
+    const sentMs = clock.monotonicMs();
+    const beats = await store.beats();
+    const gapMs = this.#lookedMs === undefined ? 0 : Math.min(sentMs - this.#lookedMs, gapMaxMs);
+    this.#lookedMs = clock.monotonicMs();
+    const seen = new Map<LeaseId, Seen>();
+    for (const { id, beat } of beats) {
+      const before = this.#seen.get(id);
+      seen.set(id, { beat, unchangedMs: before?.beat === beat ? before.unchangedMs + gapMs : 0 });
+    }
+    this.#seen = seen;
+    const dead = [...seen].flatMap(([id, { beat, unchangedMs }]) => (unchangedMs >= deadAfterMs ? [{ id, beat }] : []));
+    if (dead.length === 0) return;
+    const reaped = await store.removeDead(dead);
+    if (reaped.length > 0) onReaped(reaped);
+  }
+}

@@ -1,0 +1,140 @@
+import { once } from "node:events";
+import { type AddressInfo, createConnection, createServer, type Socket } from "node:net";
+import { hostname } from "node:os";
+import { join } from "node:path";
+import { Client } from "pg";
+import { expect, onTestFinished, test, vi } from "vitest";
+import { createDatabase } from "../../../../test/support/database.ts";
+import { systemClock, systemTimers } from "../clock.ts";
+import { newId } from "../ids.ts";
+import { Lease } from "../leases/lease.ts";
+import { openDatabase } from "./database.ts";
+import { PostgresLeases } from "./leases.ts";
+import { Listener } from "./listener.ts";
+
+async function openLeases() {
+  const { url, drop } = await createDatabase();
+  onTestFinished(drop);
+  const database = openDatabase(url, { connectionsMax: 6, onIdleError: () => undefined });
+  onTestFinished(() => database.close());
+  const connection = await database.connectDirectly();
+  onTestFinished(() => connection.end());
+  return { database, leases: new PostgresLeases(() => Promise.resolve(connection)) };
+}
+
+test("a lease says who holds it, is inserted once, and beats until it is removed", async () => {
+  const { database, leases } = await openLeases();
+  const [id, other] = [newId<"lease">(), newId<"lease">()];
+  await leases.insert(id, "delivery");
+  expect(await leases.beat(id)).toBe(true);
+  await leases.insert(id, "delivery");
+  await leases.insert(other, "api");
+  const { rows } = await database.pool.query("SELECT id, kind, host, version FROM leases ORDER BY id");
+  expect(rows).toEqual([
+    { id, kind: "delivery", host: hostname(), version: expect.stringMatching(/^\d+\.\d+\.\d+/) },
+    expect.objectContaining({ id: other, kind: "api" }),
+  ]);
+  expect(await leases.beats()).toEqual([
+    { id, beat: 1 },
+    { id: other, beat: 0 },
+  ]);
+  await leases.remove(id);
+  expect(await leases.beat(id)).toBe(false);
+  expect(await leases.beats()).toEqual([{ id: other, beat: 0 }]);
+});
+
+test("a beat says when it was", async () => {
+  const { database, leases } = await openLeases();
+  const id = newId<"lease">();
+  await leases.insert(id, "api");
+  await database.pool.query("UPDATE leases SET beaten_at = '2026-01-01'");
+  await leases.beat(id);
+  const { rows } = await database.pool.query("SELECT beaten_at > now() - interval '1 minute' AS now FROM leases");
+  expect(rows).toEqual([{ now: true }]);
+});
+
+test("the dead go, whoever beat meanwhile stays, and their shards are free for all who listen", async () => {
+  const { database, leases } = await openLeases();
+  const [dead, beating] = [newId<"lease">(), newId<"lease">()];
+  for (const id of [dead, beating]) await leases.insert(id, "delivery");
+  await database.pool.query("UPDATE shards SET lease_id = $1 WHERE shard = 7", [dead]);
+  const listening = await database.connectDirectly();
+  onTestFinished(() => listening.end());
+  const told: string[] = [];
+  listening.on("notification", ({ channel }) => told.push(channel));
+  await listening.query("LISTEN paybell_shards");
+
+  const seen = await leases.beats();
+  await leases.beat(beating);
+  expect(await leases.removeDead(seen)).toEqual([dead]);
+  await vi.waitFor(() => expect(told).toEqual(["paybell_shards"]));
+  expect((await database.pool.query("SELECT lease_id FROM shards WHERE shard = 7")).rows).toEqual([{ lease_id: null }]);
+  expect(await leases.beats()).toEqual([{ id: beating, beat: 1 }]);
+
+  expect(await leases.removeDead(seen)).toEqual([]);
+  await listening.query("SELECT");
+  expect(told).toHaveLength(1);
+});
+
+test("a connection that falls silent costs no lease: the next beat goes over another", async () => {
+  const { url, drop } = await createDatabase();
+  onTestFinished(drop);
+  const proxy = await freezingProxy(url);
+  const database = openDatabase(proxy.url, { connectionsMax: 6, onIdleError: () => undefined });
+  onTestFinished(() => database.close());
+  const listener = new Listener({
+    connect: () => database.connectDirectly(),
+    onNotify: () => undefined,
+    onTrouble: () => undefined,
+    channels: ["paybell_due"],
+  });
+  onTestFinished(() => listener.stop());
+  const troubles: unknown[] = [];
+  const lost: unknown[] = [];
+  const lease = new Lease({
+    kind: "api",
+    store: new PostgresLeases(() => listener.connection()),
+    clock: systemClock,
+    timers: systemTimers,
+    onTrouble: (error) => troubles.push(error),
+    onLost: () => lost.push("lost"),
+  });
+  await lease.start();
+  onTestFinished(() => lease.stop());
+  const before = lease.current();
+  expect(before).toBeDefined();
+  proxy.freeze();
+  await vi.waitFor(() => expect(troubles).toHaveLength(1), { timeout: 8_000, interval: 20 });
+  await vi.waitFor(() => expect(lease.remainingMs()).toBeGreaterThan(4_000), { timeout: 8_000, interval: 20 });
+  expect(lease.current()).toBe(before);
+  expect(lost).toEqual([]);
+}, 20_000);
+
+/** In front of PostgreSQL. What is connected when it is frozen hears nothing more, and stays open; others go on. */
+async function freezingProxy(url: string): Promise<{ readonly url: string; freeze(): void }> {
+  const { host, port, user = "", password = "", database = "" } = new Client({ connectionString: url });
+  const open: (readonly [Socket, Socket])[] = [];
+  const server = createServer((client) => {
+    const postgres = createConnection(join(host, `.s.PGSQL.${port}`));
+    for (const socket of [client, postgres]) socket.on("error", () => undefined);
+    client.pipe(postgres).pipe(client);
+    open.push([client, postgres]);
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  onTestFinished(async () => {
+    for (const socket of open.flat()) socket.destroy();
+    server.close();
+    await once(server, "close");
+  });
+  const { port: ownPort } = server.address() as AddressInfo;
+  return {
+    url: `postgres://${user}:${encodeURIComponent(password ?? "")}@127.0.0.1:${ownPort}/${database}`,
+    freeze() {
+      for (const [client, postgres] of open) {
+        client.unpipe(postgres);
+        postgres.unpipe(client);
+      }
+    },
+  };
+}

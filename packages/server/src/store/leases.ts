@@ -1,0 +1,75 @@
+import { readFileSync } from "node:fs";
+import { hostname } from "node:os";
+import type { Client, QueryConfig, QueryResult } from "pg";
+import type { LeaseId } from "../ids.ts";
+import type { LeaseBeat, LeaseBeats, LeaseKind, LeaseStore } from "../leases/store.ts";
+
+const insert = {
+  name: "insert_lease",
+  text: "INSERT INTO leases (id, kind, host, version) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING",
+};
+
+const raise = { name: "raise_beat", text: "UPDATE leases SET beat = beat + 1, beaten_at = now() WHERE id = $1" };
+
+const remove = { name: "remove_lease", text: "DELETE FROM leases WHERE id = $1" };
+
+const readBeats = { name: "read_beats", text: "SELECT id, beat FROM leases ORDER BY id" };
+
+// Their shards are free: told with the same commit.
+const removeDead = {
+  name: "remove_dead_leases",
+  text: `
+    WITH gone AS (
+      DELETE FROM leases l USING unnest($1::uuid[], $2::bigint[]) AS d (id, beat)
+      WHERE l.id = d.id AND l.beat = d.beat
+      RETURNING l.id)
+    SELECT id, pg_notify('paybell_shards', '') FROM gone`,
+};
+
+const { version } = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8")) as {
+  readonly version: string;
+};
+
+/** Leases in PostgreSQL, over a connection of their own: a beat never queues behind other work. */
+export class PostgresLeases implements LeaseStore, LeaseBeats {
+  readonly #connection: () => Promise<Client>;
+
+  constructor(connection: () => Promise<Client>) {
+    this.#connection = connection;
+  }
+
+  async insert(id: LeaseId, kind: LeaseKind): Promise<void> {
+    await this.#ask({ ...insert, values: [id, kind, hostname(), version] });
+  }
+
+  async beat(id: LeaseId): Promise<boolean> {
+    const { rowCount } = await this.#ask({ ...raise, values: [id] });
+    return rowCount === 1;
+  }
+
+  async remove(id: LeaseId): Promise<void> {
+    await this.#ask({ ...remove, values: [id] });
+  }
+
+  async beats(): Promise<readonly LeaseBeat[]> {
+    const { rows } = await this.#ask<LeaseBeat>(readBeats);
+    return rows;
+  }
+
+  async removeDead(dead: readonly LeaseBeat[]): Promise<readonly LeaseId[]> {
+    const values = [dead.map(({ id }) => id), dead.map(({ beat }) => beat)];
+    const { rows } = await this.#ask<{ id: LeaseId }>({ ...removeDead, values });
+    return rows.map(({ id }) => id);
+  }
+
+  async #ask<Row extends object>(query: QueryConfig): Promise<QueryResult<Row>> {
+    const client = await this.#connection();
+    try {
+      return await client.query<Row>(query);
+    } catch (error) {
+      // What gave no answer may never give one, and would hold up all that comes after: the next goes over another.
+      client.end().catch(() => undefined);
+      throw error;
+    }
+  }
+}

@@ -1,0 +1,121 @@
+import type { LoadedCircuit } from "../../packages/server/src/delivery/circuit-store.ts";
+import type { Delivery, Outcome, QueueKey, QueueRead, Recorded } from "../../packages/server/src/delivery/store.ts";
+import type { AttemptOptions } from "../../packages/server/src/delivery/attempting.ts";
+import type { Plan } from "../context.ts";
+import type { Database } from "../database/database.ts";
+import type { Notification, Start } from "../database/notification.ts";
+import type { Tables } from "../database/tables.ts";
+import type { Reception } from "../outside/endpoint.ts";
+import type { WorkerThread } from "../service/worker-thread.ts";
+import type { World } from "../world.ts";
+import { checkBounds } from "./bounds.ts";
+import { CompletenessCheck } from "./complete.ts";
+import { checkBelievers } from "./owners.ts";
+import { ReadsCheck } from "./reads.ts";
+import { StartChecks } from "./starts.ts";
+
+/** Steps between two looks at what is not checked where it happens. */
+const boundsEvery = 16;
+const believersEvery = 64;
+const completeEvery = 256;
+
+/** The invariants: what is told here is checked at once, the rest every few steps. */
+export class Checks {
+  readonly #world: World;
+  readonly #plan: Plan;
+  readonly #tables: Tables;
+  readonly #workers: ReadonlySet<WorkerThread>;
+  readonly #starts: StartChecks;
+  readonly #complete: CompletenessCheck;
+  readonly #reads: ReadsCheck;
+
+  constructor(world: World, plan: Plan, tables: Tables, database: Database, workers: ReadonlySet<WorkerThread>) {
+    this.#world = world;
+    this.#plan = plan;
+    this.#tables = tables;
+    this.#workers = workers;
+    this.#starts = new StartChecks(world, tables, plan);
+    this.#reads = new ReadsCheck(world);
+    this.#complete = new CompletenessCheck(world, tables, database);
+  }
+
+  get startedMs(): ReadonlyMap<string, number> {
+    return this.#starts.startedMs;
+  }
+
+  afterStep(): void {
+    const { steps } = this.#world;
+    if (steps % boundsEvery === 0) for (const worker of this.#workers) checkBounds(this.#world, this.#plan, worker);
+    if (steps % believersEvery === 0) checkBelievers(this.#world, this.#tables, this.#workers);
+    if (steps % completeEvery === 0) for (const worker of this.#workers) this.#complete.check(worker);
+  }
+
+  attemptBegins(worker: WorkerThread, delivery: Delivery, url: string): void {
+    this.#starts.attemptBegins(worker, delivery, url);
+    this.#reads.begins(worker, delivery.partnerId);
+  }
+
+  attemptEnds(worker: WorkerThread, delivery: Delivery, url: string): void {
+    this.#starts.attemptEnds(worker, delivery, url);
+  }
+
+  firstByte(worker: WorkerThread, delivery: Delivery, options: AttemptOptions, begunMs: number): Start {
+    return this.#starts.firstByte(worker, delivery, options, begunMs);
+  }
+
+  received({ id, round }: Delivery, reception: Reception): void {
+    const isAccepted =
+      reception.kind === "answer" ? reception.status === 204 : reception.kind === "reset" && reception.isAccepted;
+    if (isAccepted) this.#tables.notifications.get(id)?.acceptedRounds.add(round);
+  }
+
+  circuitsLoaded(worker: WorkerThread, loaded: readonly LoadedCircuit[]): void {
+    const shardOf = (id: string) => this.#tables.merchants.find((one) => one.id === id)?.shard ?? -1;
+    this.#starts.circuitsOf(worker).loaded(loaded, (id) => this.#tables.shards[shardOf(id)]?.epoch ?? 0);
+  }
+
+  /** An outcome is on its way to the database. */
+  async recorded(worker: WorkerThread, outcome: Outcome, recording: Promise<Recorded>): Promise<Recorded> {
+    const known = this.#starts.circuitsOf(worker);
+    for (const change of outcome.circuits) known.changed(change);
+    try {
+      const recorded = await recording;
+      this.#world.note(worker.name, "recorded", outcome.id, outcome.next.kind, recorded);
+      return recorded;
+    } catch (error) {
+      this.#world.note(worker.name, "could not record", outcome.id);
+      for (const start of this.#tables.notifications.get(outcome.id)?.starts ?? []) start.mayRepeat = true;
+      throw error;
+    }
+  }
+
+  /** Invariants 1 and 9: asked of every outcome that changes a row, as it is committed. */
+  applied(outcome: Outcome, before: Pick<Notification, "state" | "round" | "attemptsMade">, one: Notification): void {
+    const { id, round, attemptsMade, next } = outcome;
+    const isLater = before.round > round || (next.kind !== "accepted" && before.attemptsMade !== attemptsMade);
+    if (isLater)
+      this.#world.violated(9, `an outcome of ${id}, round ${round}, attempt ${attemptsMade}, changes a later one`);
+    if (next.kind === "accepted" && !one.acceptedRounds.has(round)) {
+      this.#world.violated(1, `${id} ends as accepted, and nobody accepted it in round ${round}`);
+    }
+  }
+
+  readBegins(worker: WorkerThread, reads: readonly QueueRead[]): void {
+    for (const read of reads) {
+      const { partnerId, queue, after } = read;
+      this.#reads.count(worker, read);
+      this.#world.note(worker.name, "reads", partnerId, queue, after === undefined ? "from the head" : after.id);
+    }
+    this.#complete.readBegins(worker, reads);
+  }
+
+  told(worker: WorkerThread, one: Notification): void {
+    this.#world.note(worker.name, "is offered", one.id);
+    this.#complete.told(worker, one);
+  }
+
+  woken(worker: WorkerThread, key: QueueKey): void {
+    this.#world.note(worker.name, "is woken", key.partnerId, key.queue);
+    this.#complete.woken(worker, key);
+  }
+}

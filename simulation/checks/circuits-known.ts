@@ -1,0 +1,54 @@
+import type { CircuitState } from "../../packages/server/src/delivery/circuit.ts";
+import type { CircuitChange, LoadedCircuit } from "../../packages/server/src/delivery/circuit-store.ts";
+import type { PartnerId } from "../../packages/server/src/ids.ts";
+import { circuitKey } from "../database/circuits.ts";
+import type { WorkerThread } from "../service/worker-thread.ts";
+
+interface Known {
+  readonly state: CircuitState;
+  readonly epoch: number;
+  readonly controlNo: number;
+  readonly sinceMs: number;
+  /** In the world's time. */
+  readonly probeAtMs: number;
+}
+
+/** What one worker must know of circuits, from what it read and what it wrote itself. */
+export class CircuitsKnown {
+  readonly #known = new Map<string, Known>();
+  readonly #epochOf: (partnerId: PartnerId) => number | undefined;
+  readonly #nowMs: () => number;
+
+  constructor(worker: WorkerThread, nowMs: () => number) {
+    this.#epochOf = (partnerId) => worker.worker.ownership.epochOf(partnerId);
+    this.#nowMs = nowMs;
+  }
+
+  loaded(loaded: readonly LoadedCircuit[], epochOf: (partnerId: PartnerId) => number): void {
+    for (const { partnerId, queue, circuit, controlNo } of loaded) {
+      const key = circuitKey(partnerId, queue);
+      const epoch = this.#epochOf(partnerId) ?? epochOf(partnerId);
+      const known = this.#known.get(key);
+      if (known !== undefined && known.epoch === epoch && known.controlNo >= controlNo) continue;
+      this.#set(key, circuit, epoch, controlNo);
+    }
+  }
+
+  changed({ partnerId, queue, circuit, epoch, controlNo }: CircuitChange): void {
+    // Of an earlier ownership: the worker may drop it or not.
+    const current = this.#epochOf(partnerId);
+    if (current === undefined || current === epoch) this.#set(circuitKey(partnerId, queue), circuit, epoch, controlNo);
+  }
+
+  /** Undefined: closed, or not known under this epoch. */
+  find(partnerId: PartnerId, queue: string, epoch: number): Known | undefined {
+    const known = this.#known.get(circuitKey(partnerId, queue));
+    return known?.epoch === epoch && known.state !== "closed" ? known : undefined;
+  }
+
+  #set(key: string, circuit: CircuitChange["circuit"], epoch: number, controlNo: number): void {
+    const { state, probeInMs } = circuit;
+    const nowMs = this.#nowMs();
+    this.#known.set(key, { state, epoch, controlNo, sinceMs: nowMs, probeAtMs: nowMs + (probeInMs ?? 0) });
+  }
+}

@@ -1,0 +1,45 @@
+import { originQueue } from "../../packages/server/src/delivery/circuits.ts";
+import { circuitKey } from "../database/circuits.ts";
+import type { Notification } from "../database/notification.ts";
+import type { Tables } from "../database/tables.ts";
+import type { Merchant } from "../outside/merchant.ts";
+import type { World } from "../world.ts";
+
+/** While nothing fails, whatever may leave begins within this. */
+const startsWithinMs = 10_000;
+/** An outcome that no table takes is held for 30 s before its notification is sent again. */
+const unstorableMs = 45_000;
+
+/** Invariant 8, asked while the world is calm: no partner that could send waits for its next slot. */
+export function checkProgress(
+  world: World,
+  tables: Tables,
+  nowUs: number,
+  startedMs: ReadonlyMap<string, number>,
+): void {
+  for (const merchant of tables.merchants) {
+    if (merchant.partner.state !== "active") continue;
+    if (world.nowMs - (startedMs.get(merchant.id) ?? 0) <= startsWithinMs) continue;
+    for (const [queue, rows] of tables.pending.queues(merchant.id)) {
+      const stuck = rows.find(
+        (one) => isOverdue(world, one, nowUs) && mayLeave(world.nowMs, tables, merchant, queue, one),
+      );
+      if (stuck === undefined) continue;
+      world.violated(8, `${stuck.id} of ${merchant.id} "${queue}" may leave, and nothing of its partner has begun`);
+    }
+  }
+}
+
+function isOverdue(world: World, { dueAtUs, changedMs }: Notification, nowUs: number): boolean {
+  return dueAtUs <= nowUs - startsWithinMs * 1_000 && changedMs <= world.nowMs - startsWithinMs;
+}
+
+function mayLeave(nowMs: number, tables: Tables, merchant: Merchant, queue: string, one: Notification): boolean {
+  if (one.predecessors.some(({ state }) => state === "pending")) return false;
+  if (one.starts.some(({ mayRepeat, deadlineMs }) => mayRepeat && nowMs - deadlineMs < unstorableMs)) return false;
+  const url = queue === "" ? merchant.urlOf(0) : queue;
+  const registered = merchant.partner.settings.callBackUrl ?? url;
+  const [origin = queue] = queue === "" ? [originQueue(registered)] : queue.split(" ");
+  const keys = [circuitKey(merchant.id, origin), circuitKey(merchant.id, queue)];
+  return keys.every((key) => (tables.circuits.get(key)?.circuit.state ?? "closed") === "closed");
+}

@@ -1,0 +1,152 @@
+import { originQueue, urlQueue } from "../../packages/server/src/delivery/circuits.ts";
+import { shardOf } from "../../packages/server/src/delivery/shard-store.ts";
+import type { Delivery } from "../../packages/server/src/delivery/store.ts";
+import type { AttemptOptions } from "../../packages/server/src/delivery/attempting.ts";
+import type { NotificationId } from "../../packages/server/src/ids.ts";
+import type { Plan } from "../context.ts";
+import type { Notification, Start } from "../database/notification.ts";
+import type { Tables } from "../database/tables.ts";
+import type { WorkerThread } from "../service/worker-thread.ts";
+import type { World } from "../world.ts";
+import { CircuitsKnown } from "./circuits-known.ts";
+import { RateCheck } from "./rates.ts";
+
+interface UnderWay {
+  readonly id: NotificationId;
+  readonly epoch: number;
+  readonly beganMs: number;
+}
+
+/** Clocks differ a little, and a timer may be early by that. */
+const probeSlack = 0.01;
+/** What stood still between its token and its first byte is bunched by nobody's fault. */
+const bunchedAfterMs = 50;
+
+/** What must hold whenever an attempt begins and its first byte is written: invariants 2, 3, 5, 6 and 7. */
+export class StartChecks {
+  readonly #world: World;
+  readonly #tables: Tables;
+  readonly #plan: Plan;
+  readonly #rates = new RateCheck();
+  readonly #circuits = new WeakMap<WorkerThread, CircuitsKnown>();
+  readonly #underWay = new WeakMap<WorkerThread, Map<string, UnderWay[]>>();
+  /** When a partner last began an attempt, in the world's time. */
+  readonly startedMs = new Map<string, number>();
+
+  constructor(world: World, tables: Tables, plan: Plan) {
+    this.#world = world;
+    this.#tables = tables;
+    this.#plan = plan;
+  }
+
+  circuitsOf(worker: WorkerThread): CircuitsKnown {
+    const known = this.#circuits.get(worker) ?? new CircuitsKnown(worker, () => this.#world.nowMs);
+    this.#circuits.set(worker, known);
+    return known;
+  }
+
+  /** Invariant 7: one probe for each open endpoint, at its time, and nothing for one that is gone. */
+  attemptBegins(worker: WorkerThread, { partnerId, id, bytes }: Delivery, url: string): void {
+    const epoch = worker.worker.ownership.epochOf(partnerId);
+    this.#world.note(worker.name, "begins", id, partnerId, "epoch", epoch, url, bytes);
+    this.startedMs.set(partnerId, this.#world.nowMs);
+    if (epoch === undefined) {
+      this.#world.violated(2, `${worker.name} begins ${id} without owning its shard`);
+      return;
+    }
+    const underWay = this.#underWayOf(worker, `${partnerId} ${url}`);
+    const known = this.circuitsOf(worker);
+    const circuit = known.find(partnerId, originQueue(url), epoch);
+    if (circuit?.state === "open") {
+      if (this.#world.nowMs < circuit.sinceMs + (circuit.probeAtMs - circuit.sinceMs) * (1 - probeSlack) - 1) {
+        this.#world.violated(7, `${worker.name} probes ${url} too early with ${id}`);
+      }
+      if (this.#isProbed(worker, partnerId, originQueue(url), circuit.sinceMs, epoch)) {
+        this.#world.violated(7, `${worker.name} probes ${url} twice at once, with ${id}`);
+      }
+    }
+    if (known.find(partnerId, urlQueue(url), epoch)?.state === "gone") {
+      this.#world.violated(7, `${worker.name} sends ${id} to ${url}, which is gone`);
+    }
+    underWay.push({ id, epoch, beganMs: this.#world.nowMs });
+  }
+
+  attemptEnds(worker: WorkerThread, { partnerId, id }: Delivery, url: string): void {
+    const underWay = this.#underWayOf(worker, `${partnerId} ${url}`);
+    underWay.splice(
+      underWay.findIndex((one) => one.id === id),
+      1,
+    );
+  }
+
+  firstByte(worker: WorkerThread, delivery: Delivery, { outOfOrder }: AttemptOptions, begunMs: number): Start {
+    const one = this.#tables.notifications.get(delivery.id);
+    const leaseId = worker.lease.current();
+    const world = this.#world;
+    world.note(worker.name, "first byte", delivery.id, "round", delivery.round, "attempt", delivery.attemptsMade);
+    const shard = this.#tables.shards[shardOf(delivery.partnerId)];
+    const deadlineMs = begunMs + this.#plan.attemptTimeoutMs;
+    const { round, attemptsMade } = delivery;
+    const isEnded = false;
+    if (leaseId === undefined || shard?.leaseId !== leaseId || !this.#tables.leases.has(leaseId)) {
+      const owner = shard?.leaseId ?? "nobody";
+      world.violated(
+        2,
+        `${worker.name} (${leaseId}) writes ${delivery.id} of shard ${shard?.shard}, which is of ${owner}`,
+      );
+      return { round, attemptsMade, leaseId: "" as never, epoch: undefined, deadlineMs, isEnded, mayRepeat: true };
+    }
+    const start: Start = { round, attemptsMade, leaseId, epoch: shard.epoch, deadlineMs, isEnded, mayRepeat: false };
+    if (one === undefined) return start;
+    this.#checkOnce(one, start);
+    this.#checkOrder(one, outOfOrder);
+    this.#checkRate(one, begunMs);
+    return start;
+  }
+
+  /** Invariant 3: no round and attempt begins again while it is under way; nor twice under one ownership. */
+  #checkOnce(one: Notification, start: Start): void {
+    const { round, attemptsMade, leaseId, epoch } = start;
+    one.starts = one.starts.filter((other) => other.round === round && other.attemptsMade === attemptsMade);
+    for (const other of one.starts) {
+      if (other.mayRepeat) continue;
+      const isSameOwner = other.leaseId === leaseId && other.epoch === epoch;
+      const isUnderWay =
+        !other.isEnded && this.#world.nowMs < other.deadlineMs && this.#tables.leases.has(other.leaseId);
+      if (!isSameOwner && !isUnderWay) continue;
+      this.#world.violated(3, `${one.id} (round ${round}, attempt ${attemptsMade}) is sent again by ${leaseId}`);
+    }
+    one.starts.push(start);
+  }
+
+  /** Invariant 5. */
+  #checkOrder(one: Notification, outOfOrder: boolean): void {
+    if (outOfOrder && one.mayOvertake) return;
+    const first = one.predecessors.find(({ wasParked, acceptedRounds }) => !wasParked && acceptedRounds.size === 0);
+    if (first !== undefined) this.#world.violated(5, `${one.id} leaves before ${first.id}`);
+  }
+
+  /** Invariant 6. */
+  #checkRate({ partnerId, id }: Notification, begunMs: number): void {
+    const perSecond = this.#tables.merchants.find((one) => one.id === partnerId)?.partner.settings.maxPerSecond ?? null;
+    if (perSecond === null || this.#world.nowMs - begunMs > bunchedAfterMs) return;
+    if (this.#rates.count(partnerId, perSecond, this.#world.nowMs)) return;
+    this.#world.violated(6, `${id} is one more than ${perSecond} a second allow for ${partnerId}`);
+  }
+
+  #isProbed(worker: WorkerThread, partnerId: string, origin: string, sinceMs: number, epoch: number): boolean {
+    for (const [key, attempts] of this.#underWay.get(worker) ?? []) {
+      if (!key.startsWith(`${partnerId} ${origin}/`)) continue;
+      if (attempts.some((one) => one.epoch === epoch && one.beganMs >= sinceMs)) return true;
+    }
+    return false;
+  }
+
+  #underWayOf(worker: WorkerThread, key: string): UnderWay[] {
+    const all = this.#underWay.get(worker) ?? new Map<string, UnderWay[]>();
+    this.#underWay.set(worker, all);
+    const one = all.get(key) ?? [];
+    all.set(key, one);
+    return one;
+  }
+}

@@ -1,0 +1,36 @@
+import type { Outcome, Recorded } from "../packages/server/src/delivery/store.ts";
+import type { Checks } from "./checks/checks.ts";
+import type { Database } from "./database/database.ts";
+import type { Tables } from "./database/tables.ts";
+import type { Hints } from "./service/hints.ts";
+import type { WorkerThread } from "./service/worker-thread.ts";
+import type { Variation } from "./variation.ts";
+import type { World } from "./world.ts";
+
+/** How large this world is. */
+export interface Plan {
+  readonly services: number;
+  readonly merchants: number;
+  readonly slotsMax: number;
+  readonly bytesInFlightMax: number;
+  readonly attemptTimeoutMs: number;
+  /** Transactions a second, of all processes. */
+  readonly load: number;
+}
+
+/** What every part of a run knows of the others. */
+export interface Context {
+  readonly world: World;
+  readonly plan: Plan;
+  readonly database: Database;
+  readonly tables: Tables;
+  readonly hints: Hints;
+  readonly checks: Checks;
+  readonly variation: Variation;
+  /** Workers whose thread lives. */
+  readonly workers: Set<WorkerThread>;
+  readonly carryOut: (outcome: Outcome) => Recorded;
+  /** Whether faults are made now, and how many of a second's transactions are. */
+  isStormy: boolean;
+  loadFactor: number;
+}

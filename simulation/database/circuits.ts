@@ -1,0 +1,75 @@
+import type { CircuitChange, CircuitStore, LoadedCircuit } from "../../packages/server/src/delivery/circuit-store.ts";
+import type { PartnerId } from "../../packages/server/src/ids.ts";
+import type { Thread } from "../service/thread.ts";
+import type { Database } from "./database.ts";
+import type { Line } from "./line.ts";
+import type { CircuitRow, Tables } from "./tables.ts";
+
+export function circuitKey(partnerId: PartnerId, queue: string): string {
+  return `${partnerId} ${queue}`;
+}
+
+/** Writes what an outcome changes of a circuit, unless a later owner or a person changed it since. */
+export function writeCircuit(tables: Tables, change: CircuitChange, nowUs: number): void {
+  const { partnerId, queue, circuit, epoch, controlNo } = change;
+  const key = circuitKey(partnerId, queue);
+  const row = tables.circuits.get(key);
+  if (row !== undefined && (row.epoch > epoch || row.controlNo !== controlNo)) return;
+  const probeAtUs = circuit.probeInMs === null ? null : nowUs + circuit.probeInMs * 1_000;
+  tables.circuits.set(key, { partnerId, queue, circuit, probeAtUs, epoch, controlNo });
+}
+
+export function closeCircuit(row: CircuitRow): void {
+  row.circuit = { state: "closed", failures: 0, probes: 0, probeInMs: null, lastReason: row.circuit.lastReason };
+  row.probeAtUs = null;
+  row.controlNo += 1;
+}
+
+/** The circuits of endpoints in the simulated database. */
+export class SimulatedCircuits implements CircuitStore {
+  readonly #database: Database;
+  readonly #tables: Tables;
+  readonly #thread: Thread;
+  readonly #line: Line;
+  readonly #onLoaded: (loaded: readonly LoadedCircuit[]) => void;
+
+  /** @param onLoaded is called when the answer arrives */
+  constructor(
+    database: Database,
+    tables: Tables,
+    thread: Thread,
+    line: Line,
+    onLoaded: (loaded: readonly LoadedCircuit[]) => void,
+  ) {
+    this.#database = database;
+    this.#tables = tables;
+    this.#thread = thread;
+    this.#line = line;
+    this.#onLoaded = onLoaded;
+  }
+
+  async load(shards: readonly number[]): Promise<readonly LoadedCircuit[]> {
+    const wanted = new Set(shards);
+    const loaded = await this.#database.read(this.#thread, this.#line, {
+      name: "circuits",
+      apply: () => {
+        const partners = new Set(this.#tables.merchants.filter(({ shard }) => wanted.has(shard)).map(({ id }) => id));
+        const nowUs = this.#database.nowUs();
+        return [...this.#tables.circuits.values()]
+          .filter((row) => partners.has(row.partnerId) && isOfInterest(row))
+          .map((row) => loadedOf(row, nowUs));
+      },
+    });
+    this.#onLoaded(loaded);
+    return loaded;
+  }
+}
+
+function loadedOf({ partnerId, queue, circuit, probeAtUs, controlNo }: CircuitRow, nowUs: number): LoadedCircuit {
+  const probeInMs = probeAtUs === null ? null : Math.max(0, (probeAtUs - nowUs) / 1_000);
+  return { partnerId, queue, circuit: { ...circuit, probeInMs }, controlNo };
+}
+
+function isOfInterest({ circuit, controlNo }: CircuitRow): boolean {
+  return circuit.state !== "closed" || circuit.failures > 0 || controlNo > 0;
+}

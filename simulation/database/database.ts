@@ -1,0 +1,197 @@
+import type { Thread } from "../service/thread.ts";
+import type { World } from "../world.ts";
+import type { Line } from "./line.ts";
+import { RowLocks, type TransactionNo } from "./row-locks.ts";
+
+/** What the simulated database and network answer with when they fail. */
+export class SimulatedFailure extends Error {}
+
+/** Reads: `apply` alone sees what was committed when the statement began. */
+export interface ReadStatement<T> {
+  readonly name: string;
+  readonly apply: () => T;
+}
+
+/**
+ * Writes, at READ COMMITTED: `candidates` sees what was committed when the statement began, and gives the rows that it
+ * will lock. `apply` runs when all are locked and the transaction commits: it sees the rows as they are by then, and so
+ * checks its conditions about them again, as PostgreSQL does after waiting for a row.
+ */
+export interface WriteStatement<T> {
+  readonly name: string;
+  readonly candidates: () => readonly string[];
+  /** Rows that are known only when the candidates are locked: those of a foreign key. */
+  readonly more?: () => readonly string[];
+  readonly apply: () => T;
+}
+
+/** How badly statements fare now. */
+export interface Weather {
+  isDown: boolean;
+  failChance: number;
+  /** Of a COMMIT whose answer is lost: half of them are committed. */
+  unknownChance: number;
+  slowChance: number;
+  /** All takes so many times as long. */
+  slowness: number;
+}
+
+/** A statement's caller. */
+interface Call<T> {
+  readonly thread: Thread;
+  readonly line: Line;
+  readonly resolve: (value: T) => void;
+  readonly reject: (error: Error) => void;
+}
+
+interface Running<T> {
+  readonly transaction: TransactionNo;
+  readonly statement: WriteStatement<T>;
+  readonly keys: string[];
+  readonly call: Call<T>;
+}
+
+const manyRows = 8;
+const lockTimeoutMs = 1_000;
+/** What is not answered for so long is given up by the client. */
+const silenceMs = 3_000;
+
+/** Statements on their way: each takes time, may fail, and may be carried out although its answer is lost. */
+export class Database {
+  readonly #world: World;
+  readonly #locks = new RowLocks();
+  readonly weather: Weather = { isDown: false, failChance: 0, unknownChance: 0, slowChance: 0, slowness: 1 };
+  #clockOffsetMs = 0;
+  #steppedMs = 0;
+  #transactions = 0;
+
+  constructor(world: World) {
+    this.#world = world;
+  }
+
+  /** Microseconds, by the database's clock. */
+  nowUs(): number {
+    return Math.round((this.#world.nowMs + this.#clockOffsetMs + 1_790_000_000_000) * 1_000);
+  }
+
+  /** When the clock last stepped, in the world's time. */
+  get steppedMs(): number {
+    return this.#steppedMs;
+  }
+
+  stepClock(ms: number): void {
+    this.#steppedMs = this.#world.nowMs;
+    this.#clockOffsetMs += ms;
+  }
+
+  read<T>(thread: Thread, line: Line, statement: ReadStatement<T>): Promise<T> {
+    return new Promise<T>((resolve, reject) => {
+      const call = { thread, line, resolve, reject };
+      this.#send(call, () => {
+        const value = statement.apply();
+        this.#answer(call, this.tookMs(0.4), () => resolve(value));
+      });
+    });
+  }
+
+  write<T>(thread: Thread, line: Line, statement: WriteStatement<T>): Promise<T> {
+    return new Promise<T>((resolve, reject) => {
+      const call = { thread, line, resolve, reject };
+      this.#send(call, () => {
+        this.#transactions += 1;
+        const running = { transaction: this.#transactions, statement, keys: [...statement.candidates()], call };
+        // Its snapshot is older than its locks: by more when it changes many rows.
+        const isLong = this.#world.random.chance(running.keys.length > manyRows ? 0.25 : 0.03);
+        if (!isLong) this.#lock(running);
+        else this.#world.agenda.after(this.#world.random.between(0, 150), () => this.#lock(running));
+      });
+    });
+  }
+
+  /** How long something takes that is usually done within `ms`. */
+  tookMs(ms: number): number {
+    const { random } = this.#world;
+    const { slowChance, slowness } = this.weather;
+    if (slowChance > 0 && random.chance(slowChance)) return random.between(20, 2_500);
+    return ms * slowness * (0.3 + random.next());
+  }
+
+  /** Whether a transaction that ends now is committed, and whether its caller hears of it. */
+  fateOfCommit(): { readonly isCommitted: boolean; readonly isKnown: boolean } {
+    const { random } = this.#world;
+    const { isDown, unknownChance } = this.weather;
+    const isKnown = !isDown && !(unknownChance > 0 && random.chance(unknownChance));
+    return { isKnown, isCommitted: isKnown || random.chance(0.5) };
+  }
+
+  #send<T>(call: Call<T>, begin: () => void): void {
+    const { random, agenda } = this.#world;
+    if (call.line.losesStatements) {
+      this.#fallSilent(call);
+      return;
+    }
+    agenda.after(this.tookMs(0.3), () => {
+      const { isDown, failChance } = this.weather;
+      if (isDown) this.#fail(call, "the database is away");
+      else if (failChance > 0 && random.chance(failChance)) this.#fail(call, "the statement failed");
+      else begin();
+    });
+  }
+
+  #answer<T>(call: Call<T>, afterMs: number, run: () => void): void {
+    if (call.line.losesAnswers || call.line.losesStatements) this.#fallSilent(call);
+    else this.#world.agenda.after(afterMs, () => call.thread.enter(run));
+  }
+
+  #fail<T>(call: Call<T>, why: string): void {
+    const { random } = this.#world;
+    const afterMs = random.chance(0.3) ? random.between(50, silenceMs) : this.tookMs(0.3);
+    this.#answer(call, afterMs, () => call.reject(new SimulatedFailure(why)));
+  }
+
+  #fallSilent<T>({ thread, reject }: Call<T>): void {
+    const giveUp = () => reject(new SimulatedFailure("the connection fell silent"));
+    this.#world.agenda.after(silenceMs, () => thread.enter(giveUp));
+  }
+
+  #lock<T>(running: Running<T>): void {
+    const { statement, keys } = running;
+    this.#acquire(running, keys, () => {
+      const more = statement.more?.() ?? [];
+      if (more.length === 0) {
+        this.#commitSoon(running);
+        return;
+      }
+      keys.push(...more);
+      this.#acquire(running, more, () => this.#commitSoon(running));
+    });
+  }
+
+  #acquire<T>({ transaction, keys, call }: Running<T>, wanted: readonly string[], run: () => void): void {
+    if (this.#locks.acquire(transaction, wanted, run)) return;
+    this.#world.agenda.after(lockTimeoutMs, () => {
+      if (!this.#locks.giveUp(transaction)) return;
+      this.#locks.release(transaction, keys);
+      this.#fail(call, "it waited too long for a lock");
+    });
+  }
+
+  #commitSoon<T>({ transaction, statement, keys, call }: Running<T>): void {
+    this.#world.agenda.after(this.tookMs(0.8), () => {
+      const { isCommitted, isKnown } = this.fateOfCommit();
+      let why = "the answer was lost";
+      let value: { readonly applied: T } | undefined;
+      try {
+        if (isCommitted) value = { applied: statement.apply() };
+      } catch (error) {
+        if (!(error instanceof SimulatedFailure)) throw error;
+        why = error.message;
+      }
+      if (!isKnown) this.#world.note("db", statement.name, isCommitted ? "committed, unknown" : "lost, unknown");
+      this.#locks.release(transaction, keys);
+      const known = isKnown ? value : undefined;
+      if (known === undefined) this.#fail(call, why);
+      else this.#answer(call, this.tookMs(0.2), () => call.resolve(known.applied));
+    });
+  }
+}

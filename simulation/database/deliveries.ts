@@ -1,0 +1,186 @@
+import { orderWaitMaxMs } from "../../packages/server/src/delivery/order.ts";
+import type {
+  Delivery,
+  DeliveryKey,
+  DeliveryStore,
+  Outcome,
+  OverdueLook,
+  OverdueLooked,
+  Precedence,
+  PutOff,
+  QueueHead,
+  QueuePage,
+  QueueRead,
+  Recorded,
+} from "../../packages/server/src/delivery/store.ts";
+import type { Merchant } from "../outside/merchant.ts";
+import type { Thread } from "../service/thread.ts";
+import { writeCircuit } from "./circuits.ts";
+import type { Database } from "./database.ts";
+import type { Line } from "./line.ts";
+import { deliveryOf, type Notification } from "./notification.ts";
+import type { Tables } from "./tables.ts";
+
+const overdueLookMax = 64;
+
+export interface DeliveriesParts {
+  readonly database: Database;
+  readonly tables: Tables;
+  readonly thread: Thread;
+  readonly line: Line;
+  readonly record: (outcome: Outcome) => Promise<Recorded>;
+  /** Statements that read queues, when they begin. */
+  readonly onRead: (reads: readonly QueueRead[]) => void;
+}
+
+/** Whether the row is still of the round and attempt that a write is about. */
+export function isSame(one: Notification | undefined, key: DeliveryKey): one is Notification {
+  return one?.state === "pending" && one.round === key.round && one.attemptsMade === key.attemptsMade;
+}
+
+/** What is pending in the simulated database, as a worker reads and writes it. */
+export class SimulatedDeliveries implements DeliveryStore {
+  readonly #parts: DeliveriesParts;
+
+  constructor(parts: DeliveriesParts) {
+    this.#parts = parts;
+  }
+
+  read(reads: readonly QueueRead[]): Promise<readonly QueuePage[]> {
+    return this.#select("read", (nowUs) => {
+      this.#parts.onRead(reads);
+      return reads.map((read) => this.#page(read, nowUs));
+    });
+  }
+
+  heads(shards: readonly number[]): Promise<readonly QueueHead[]> {
+    const wanted = new Set(shards);
+    return this.#select("heads", (nowUs) =>
+      this.#parts.tables.merchants.filter(({ shard }) => wanted.has(shard)).flatMap((one) => this.#heads(one, nowUs)),
+    );
+  }
+
+  preceding(deliveries: readonly Delivery[]): Promise<readonly (Precedence | undefined)[]> {
+    return this.#select("preceding", (nowUs) =>
+      deliveries.map(({ id }) => {
+        const one = this.#parts.tables.notifications.get(id);
+        if (one?.state !== "pending") return undefined;
+        const ageMs = nowUs / 1_000 - one.scheduleStartMs;
+        if (ageMs >= orderWaitMaxMs) one.mayOvertake = true;
+        return { after: one.predecessors.find(({ state }) => state === "pending")?.id, ageMs };
+      }),
+    );
+  }
+
+  record(outcome: Outcome): Promise<Recorded> {
+    return this.#parts.record(outcome);
+  }
+
+  putOff(deliveries: readonly PutOff[]): Promise<void> {
+    return this.#update("put off", deliveries, ({ delayMs }) => ({ dueAtUs: this.#dueAtUs(delayMs) }));
+  }
+
+  setAside(deliveries: readonly (DeliveryKey & { readonly queue: string })[]): Promise<void> {
+    return this.#update("set aside", deliveries, ({ queue }) => ({ queue }));
+  }
+
+  parkOverdue({ partnerId, queue, after, scheduleMs }: OverdueLook): Promise<OverdueLooked> {
+    const { database, tables, thread, line } = this.#parts;
+    let looked: readonly Notification[] = [];
+    let overdue: readonly Notification[] = [];
+    const isOverdue = (one: Notification) =>
+      one.state === "pending" && one.scheduleStartMs + scheduleMs <= database.nowUs() / 1_000;
+    return database.write(thread, line, {
+      name: "park overdue",
+      candidates: () => {
+        const rows = tables.pending.queue(partnerId, queue);
+        const from = after === undefined ? 0 : tables.pending.firstAfter(rows, after);
+        looked = rows.slice(from, from + overdueLookMax);
+        overdue = looked.filter(isOverdue);
+        return overdue.map(({ id }) => id).sort();
+      },
+      apply: () => {
+        const parked = overdue.filter(isOverdue);
+        for (const one of parked) tables.change(one, { state: "parked" });
+        const last = looked.length < overdueLookMax ? undefined : looked.at(-1);
+        return { parked: parked.length, after: last && { dueAtUs: last.dueAtUs, id: last.id } };
+      },
+    });
+  }
+
+  #select<T>(name: string, apply: (nowUs: number) => T): Promise<T> {
+    const { database, thread, line } = this.#parts;
+    return database.read(thread, line, { name, apply: () => apply(database.nowUs()) });
+  }
+
+  #update<Key extends DeliveryKey>(
+    name: string,
+    keys: readonly Key[],
+    changes: (key: Key) => Partial<Notification>,
+  ): Promise<void> {
+    const { database, tables, thread, line } = this.#parts;
+    const rowOf = ({ id }: Key) => tables.notifications.get(id);
+    return database.write(thread, line, {
+      name,
+      candidates: () =>
+        keys
+          .filter((key) => isSame(rowOf(key), key))
+          .map(({ id }) => id)
+          .sort(),
+      apply: () => {
+        for (const key of keys) {
+          const one = rowOf(key);
+          if (isSame(one, key)) tables.change(one, changes(key));
+        }
+      },
+    });
+  }
+
+  #page({ partnerId, queue, after, rowsMax, bytesMax }: QueueRead, nowUs: number): QueuePage {
+    const { pending } = this.#parts.tables;
+    const rows = pending.queue(partnerId, queue);
+    const due: { dueAtUs: number; id: Notification["id"]; delivery: Delivery }[] = [];
+    let bytes = 0;
+    for (let at = after === undefined ? 0 : pending.firstAfter(rows, after); at < rows.length; at += 1) {
+      const row = rows[at];
+      if (row === undefined) break;
+      if (row.dueAtUs > nowUs) return { due, hasMore: false, nextInMs: (row.dueAtUs - nowUs) / 1_000 };
+      bytes += row.bytes;
+      if (due.length >= rowsMax || (due.length > 0 && bytes > bytesMax)) {
+        return { due, hasMore: true, nextInMs: undefined };
+      }
+      due.push({ dueAtUs: row.dueAtUs, id: row.id, delivery: deliveryOf(row) });
+    }
+    return { due, hasMore: false, nextInMs: undefined };
+  }
+
+  #heads({ id: partnerId }: Merchant, nowUs: number): readonly QueueHead[] {
+    return [...this.#parts.tables.pending.queues(partnerId)].flatMap(([queue, [head]]) => {
+      return head === undefined ? [] : [{ partnerId, queue, id: head.id, dueInMs: (head.dueAtUs - nowUs) / 1_000 }];
+    });
+  }
+
+  #dueAtUs(delayMs: number): number {
+    return this.#parts.database.nowUs() + Math.round(delayMs * 1_000);
+  }
+}
+
+/** Carries out an outcome, as far as its guards let it. */
+export function carryOut(outcome: Outcome, tables: Tables, database: Database): Recorded {
+  const { id, next, round, circuits } = outcome;
+  const nowUs = database.nowUs();
+  for (const change of circuits) writeCircuit(tables, change, nowUs);
+  const one = tables.notifications.get(id);
+  if (next.kind === "accepted") {
+    if (one === undefined || one.state === "accepted" || one.round > round) return "missed";
+    tables.change(one, { state: "accepted" });
+    return "applied";
+  }
+  if (!isSame(one, outcome)) return "missed";
+  if (next.kind === "parked") tables.change(one, { state: "parked" });
+  else {
+    const dueAtUs = nowUs + Math.round(next.delayMs * 1_000);
+    tables.change(one, { dueAtUs, attemptsMade: one.attemptsMade + 1 });
+  }
+  return "applied";
+}

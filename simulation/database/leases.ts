@@ -1,0 +1,87 @@
+import type { LeaseId } from "../../packages/server/src/ids.ts";
+import type { LeaseBeat, LeaseBeats, LeaseKind, LeaseStore } from "../../packages/server/src/leases/store.ts";
+import type { Thread } from "../service/thread.ts";
+import type { Database } from "./database.ts";
+import type { Line } from "./line.ts";
+import type { Tables } from "./tables.ts";
+
+/** The locks that a deletion takes: a beat waits for one of them, a new reference to the row for the other. */
+export function leaseLocks(id: LeaseId): readonly string[] {
+  return [`beat ${id}`, `key ${id}`];
+}
+
+/** `leases` in the simulated database. */
+export class SimulatedLeases implements LeaseStore, LeaseBeats {
+  protected readonly database: Database;
+  protected readonly tables: Tables;
+  readonly #thread: Thread;
+  readonly #line: Line;
+
+  constructor(database: Database, tables: Tables, thread: Thread, line: Line) {
+    this.database = database;
+    this.tables = tables;
+    this.#thread = thread;
+    this.#line = line;
+  }
+
+  insert(id: LeaseId, kind: LeaseKind): Promise<void> {
+    const { leases } = this.tables;
+    return this.database.write(this.#thread, this.#line, {
+      name: "insert lease",
+      candidates: () => leaseLocks(id),
+      apply: () => {
+        const sinceUs = this.database.nowUs();
+        if (!leases.has(id)) leases.set(id, { id, kind, sinceUs, beat: 0, beatenUs: sinceUs });
+      },
+    });
+  }
+
+  beat(id: LeaseId): Promise<boolean> {
+    const { leases } = this.tables;
+    return this.database.write(this.#thread, this.#line, {
+      name: "beat",
+      candidates: () => (leases.has(id) ? [`beat ${id}`] : []),
+      apply: () => {
+        const lease = leases.get(id);
+        if (lease === undefined) return false;
+        lease.beat += 1;
+        lease.beatenUs = this.database.nowUs();
+        return true;
+      },
+    });
+  }
+
+  async remove(id: LeaseId): Promise<void> {
+    await this.delete([id], () => true);
+  }
+
+  beats(): Promise<readonly LeaseBeat[]> {
+    return this.database.read(this.#thread, this.#line, {
+      name: "beats",
+      apply: () => [...this.tables.leases.values()].map(({ id, beat }) => ({ id, beat })),
+    });
+  }
+
+  removeDead(dead: readonly LeaseBeat[]): Promise<readonly LeaseId[]> {
+    const beats = new Map(dead.map(({ id, beat }) => [id, beat]));
+    return this.delete([...beats.keys()], (id) => this.tables.leases.get(id)?.beat === beats.get(id));
+  }
+
+  /** Deletes leases; their shards are free with it. @param isStill is asked again when the rows are locked */
+  protected delete(ids: readonly LeaseId[], isStill: (id: LeaseId) => boolean): Promise<readonly LeaseId[]> {
+    const { leases } = this.tables;
+    return this.database.write(this.#thread, this.#line, {
+      name: "delete leases",
+      candidates: () => ids.filter((id) => leases.has(id) && isStill(id)).flatMap(leaseLocks),
+      more: () => ids.flatMap((id) => this.tables.shardsOf(id)).map(({ shard }) => `shard ${shard}`),
+      apply: () => {
+        const deleted = ids.filter((id) => leases.has(id) && isStill(id));
+        for (const id of deleted) {
+          leases.delete(id);
+          for (const row of this.tables.shardsOf(id)) this.tables.own(row, null);
+        }
+        return deleted;
+      },
+    });
+  }
+}

@@ -1,0 +1,71 @@
+import type { Delivery } from "../../packages/server/src/delivery/store.ts";
+import type { ChainId, LeaseId, NotificationId, PartnerId } from "../../packages/server/src/ids.ts";
+
+/** The first byte of one POST. */
+export interface Start {
+  readonly round: number;
+  readonly attemptsMade: number;
+  readonly leaseId: LeaseId;
+  readonly epoch: number | undefined;
+  /** By when it has ended, whatever became of it. */
+  readonly deadlineMs: number;
+  isEnded: boolean;
+  /** Its outcome could not be stored: it is made again. */
+  mayRepeat: boolean;
+}
+
+/** One notification: its row, and what really became of it. */
+export interface Notification {
+  readonly partnerId: PartnerId;
+  readonly id: NotificationId;
+  readonly shard: number;
+  readonly chainId: ChainId;
+  readonly follows: boolean;
+  readonly settlesBatch: string | null;
+  readonly bytes: number;
+  readonly callBackUrl: string | null;
+  /** It leaves after these. */
+  predecessors: readonly Notification[];
+
+  /** The row, as it is committed. `new`: its transaction has not ended yet. */
+  state: "new" | "pending" | "parked" | "accepted";
+  queue: string;
+  dueAtUs: number;
+  round: number;
+  attemptsMade: number;
+  scheduleStartMs: number;
+  toRegistered: boolean;
+  /** Since when the row is as it is, in the world's time. */
+  changedMs: number;
+
+  /** Rounds in which an endpoint answered 2xx. */
+  readonly acceptedRounds: Set<number>;
+  wasParked: boolean;
+  /** It waited for ten minutes, and may leave before its predecessors. */
+  mayOvertake: boolean;
+  starts: Start[];
+  /** The worker that was told of it, under the epoch of its shard. */
+  told: { readonly worker: string; readonly epoch: number; readonly atMs: number } | undefined;
+}
+
+/** The row as a reader gets it. */
+export function deliveryOf(one: Notification): Delivery {
+  return {
+    partnerId: one.partnerId,
+    id: one.id,
+    queue: one.queue,
+    round: one.round,
+    attemptsMade: one.attemptsMade,
+    scheduleStartMs: one.scheduleStartMs,
+    chainId: one.chainId,
+    follows: one.follows,
+    settlesBatch: one.settlesBatch,
+    toRegistered: one.toRegistered,
+    transactionId: null,
+    originalId: null,
+    command: one.settlesBatch === null ? "SALE" : "SETTLEMENT",
+    callBackUrl: one.callBackUrl,
+    content: "{}",
+    bytes: one.bytes,
+  };
+}

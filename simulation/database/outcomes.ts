@@ -1,0 +1,73 @@
+import type { Outcome, Recorded } from "../../packages/server/src/delivery/store.ts";
+import type { Thread } from "../service/thread.ts";
+import type { World } from "../world.ts";
+import { type Database, SimulatedFailure } from "./database.ts";
+import type { Line } from "./line.ts";
+
+interface Waiting {
+  readonly outcome: Outcome;
+  readonly resolve: (recorded: Recorded) => void;
+  readonly reject: (error: Error) => void;
+}
+
+const batchMax = 32;
+const againMs = 250;
+
+/** Outcomes share commits. A commit is repeated until its fate is known. */
+export class OutcomeCommits {
+  readonly #world: World;
+  readonly #database: Database;
+  readonly #thread: Thread;
+  readonly #line: Line;
+  readonly #apply: (outcome: Outcome) => Recorded;
+  #waiting: Waiting[] = [];
+  #isCommitting = false;
+  /** Of an outcome that no table takes. */
+  unstorableChance = 0;
+
+  constructor(world: World, database: Database, thread: Thread, line: Line, apply: (outcome: Outcome) => Recorded) {
+    this.#world = world;
+    this.#database = database;
+    this.#thread = thread;
+    this.#line = line;
+    this.#apply = apply;
+  }
+
+  record(outcome: Outcome): Promise<Recorded> {
+    return new Promise<Recorded>((resolve, reject) => {
+      this.#waiting.push({ outcome, resolve, reject });
+      if (!this.#isCommitting) void this.#commitAll();
+    });
+  }
+
+  async #commitAll(): Promise<void> {
+    this.#isCommitting = true;
+    while (this.#waiting.length > 0) {
+      const batch = this.#waiting.splice(0, batchMax);
+      const answers = await this.#commit(batch.map(({ outcome }) => outcome));
+      for (const [at, { resolve, reject }] of batch.entries()) {
+        const answer = answers[at];
+        if (answer === undefined) reject(new SimulatedFailure("no table takes it"));
+        else resolve(answer);
+      }
+    }
+    this.#isCommitting = false;
+  }
+
+  async #commit(outcomes: readonly Outcome[]): Promise<readonly (Recorded | undefined)[]> {
+    const { random } = this.#world;
+    const areStorable = outcomes.map(() => this.unstorableChance === 0 || !random.chance(this.unstorableChance));
+    for (;;) {
+      try {
+        return await this.#database.write(this.#thread, this.#line, {
+          name: "record",
+          candidates: () => outcomes.map(({ id }) => id).sort(),
+          apply: () => outcomes.map((outcome, at) => (areStorable[at] ? this.#apply(outcome) : undefined)),
+        });
+      } catch (error) {
+        if (!(error instanceof SimulatedFailure)) throw error;
+        await new Promise<void>((resolve) => void this.#thread.timers.after(againMs, resolve));
+      }
+    }
+  }
+}

@@ -1,0 +1,46 @@
+import type { Position } from "../../packages/server/src/delivery/store.ts";
+import type { PartnerId } from "../../packages/server/src/ids.ts";
+import type { Notification } from "./notification.ts";
+
+/** The pending rows of each queue, by (due_at, id). */
+export class PendingIndex {
+  readonly #queues = new Map<PartnerId, Map<string, Notification[]>>();
+
+  insert(one: Notification): void {
+    const queues = this.#queues.get(one.partnerId) ?? new Map<string, Notification[]>();
+    this.#queues.set(one.partnerId, queues);
+    const rows = queues.get(one.queue) ?? [];
+    queues.set(one.queue, rows);
+    rows.splice(this.firstAfter(rows, one), 0, one);
+  }
+
+  remove(one: Notification): void {
+    const queues = this.#queues.get(one.partnerId);
+    const rows = queues?.get(one.queue);
+    if (queues === undefined || rows === undefined) return;
+    const at = this.firstAfter(rows, one) - 1;
+    if (rows[at] !== one) throw new RangeError(`${one.id} is not in its queue`);
+    rows.splice(at, 1);
+    if (rows.length === 0) queues.delete(one.queue);
+  }
+
+  queue(partnerId: PartnerId, queue: string): readonly Notification[] {
+    return this.#queues.get(partnerId)?.get(queue) ?? [];
+  }
+
+  queues(partnerId: PartnerId): ReadonlyMap<string, readonly Notification[]> {
+    return this.#queues.get(partnerId) ?? new Map();
+  }
+
+  /** Where the first row stands that comes after a position. */
+  firstAfter(rows: readonly Notification[], { dueAtUs, id }: Position): number {
+    let [low, high] = [0, rows.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      const row = rows[middle];
+      if (row !== undefined && (row.dueAtUs < dueAtUs || (row.dueAtUs === dueAtUs && row.id <= id))) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+}

@@ -1,0 +1,172 @@
+import type { Context } from "./context.ts";
+import type { ServiceProcess } from "./service/service-process.ts";
+
+/** What goes wrong in a storm. Everything that began ends by itself, or with `heal`. */
+export class Faults {
+  readonly #context: Context;
+  readonly #services: readonly ServiceProcess[];
+
+  constructor(context: Context, services: readonly ServiceProcess[]) {
+    this.#context = context;
+    this.#services = services;
+  }
+
+  /** Makes one fault now and then, while it is stormy. */
+  go(): void {
+    const { world } = this.#context;
+    world.agenda.after(world.random.between(50, 2_500), () => {
+      if (!this.#context.isStormy) return;
+      this.#one();
+      this.go();
+    });
+  }
+
+  heal(): void {
+    const { database, hints } = this.#context;
+    Object.assign(database.weather, { isDown: false, failChance: 0, unknownChance: 0, slowChance: 0, slowness: 1 });
+    hints.lossChance = 0;
+    hints.lateChance = 0;
+    for (const service of this.#services) {
+      service.machine?.runOn();
+      for (const thread of service.machine?.threads ?? []) thread.runOn();
+      service.line.heal();
+      service.beatLine.heal();
+      if (service.worker !== undefined) service.worker.outcomes.unstorableChance = 0;
+      service.start();
+    }
+  }
+
+  #one(): void {
+    const { random } = this.#context.world;
+    const service = random.pick(this.#services);
+    const faults = [
+      () => this.#kill(service),
+      () => this.#stop(service),
+      () => service.threadFails(random.pick([0, 5, 50, 1_500])),
+      () => service.threadFails(random.pick([0, 5, 50, 1_500])),
+      () => this.#freeze(service),
+      () => this.#stall(service),
+      () => this.#cut(service),
+      () => this.#cut(service),
+      () => this.#badWeather(),
+      () => this.#badWeather(),
+      () => this.#stepClocks(service),
+      () => this.#badHints(),
+    ];
+    random.pick(faults)();
+  }
+
+  #kill(service: ServiceProcess): void {
+    service.kill();
+    this.#later(
+      (random) => random.between(200, 9_000),
+      () => service.start(),
+    );
+  }
+
+  #stop(service: ServiceProcess): void {
+    void service.stop();
+    this.#later(
+      (random) => random.between(500, 6_000),
+      () => service.start(),
+    );
+  }
+
+  /** SIGSTOP, or a machine that is suspended. */
+  #freeze(service: ServiceProcess): void {
+    const { machine } = service;
+    if (machine === undefined) return;
+    const isSuspended = this.#context.world.random.chance(0.4);
+    this.#context.world.note("fault", isSuspended ? "suspend" : "freeze", [...machine.threads][0]?.name);
+    if (isSuspended) machine.suspend();
+    else machine.freeze();
+    this.#later(
+      (random) => random.between(20, random.chance(0.5) ? 3_000 : 14_000),
+      () => machine.runOn(),
+    );
+  }
+
+  #stall(service: ServiceProcess): void {
+    const thread = this.#context.world.random.chance(0.5)
+      ? service.worker?.thread
+      : [...(service.machine?.threads ?? [])][0];
+    if (thread === undefined) return;
+    this.#context.world.note("fault", "stall", thread.name);
+    thread.stall();
+    this.#later(
+      (random) => random.between(10, random.chance(0.5) ? 1_000 : 9_000),
+      () => thread.runOn(),
+    );
+  }
+
+  #cut(service: ServiceProcess): void {
+    const { random } = this.#context.world;
+    const lines = random.pick([[service.line], [service.beatLine], [service.line, service.beatLine]]);
+    const isOneWay = random.chance(0.5);
+    this.#context.world.note("fault", isOneWay ? "answers lost" : "cut off", service.worker?.name, lines.length);
+    for (const line of lines) {
+      if (isOneWay) line.losesAnswers = true;
+      else line.losesStatements = true;
+    }
+    this.#later(
+      (one) => one.between(50, one.chance(0.5) ? 2_000 : 12_000),
+      () => {
+        for (const line of lines) line.heal();
+      },
+    );
+  }
+
+  #badWeather(): void {
+    const { database, world } = this.#context;
+    const { random } = world;
+    const { weather } = database;
+    const kind = random.pick([
+      "isDown",
+      "failChance",
+      "unknownChance",
+      "slowChance",
+      "slowness",
+      "unstorable",
+    ] as const);
+    world.note("fault", "database", kind);
+    if (kind === "isDown") weather.isDown = true;
+    else if (kind === "slowness") weather.slowness = random.between(2, 40);
+    else if (kind === "unstorable") for (const one of this.#context.workers) one.outcomes.unstorableChance = 0.05;
+    else weather[kind] = random.between(0.01, 0.2);
+    this.#later(
+      (one) => one.between(50, one.chance(0.6) ? 2_000 : 12_000),
+      () => {
+        if (kind === "isDown") weather.isDown = false;
+        else if (kind === "slowness") weather.slowness = 1;
+        else if (kind === "unstorable") for (const one of this.#context.workers) one.outcomes.unstorableChance = 0;
+        else weather[kind] = 0;
+      },
+    );
+  }
+
+  #stepClocks(service: ServiceProcess): void {
+    const { random } = this.#context.world;
+    const ms = random.between(-40_000, 40_000);
+    this.#context.world.note("fault", "clock steps", ms);
+    if (random.chance(0.5)) service.machine?.stepWallClock(ms);
+    else this.#context.database.stepClock(ms);
+  }
+
+  #badHints(): void {
+    const { hints, world } = this.#context;
+    hints.lossChance = world.random.pick([0, 0.1, 0.9]);
+    hints.lateChance = world.random.pick([0, 0.1, 0.5]);
+    this.#later(
+      (random) => random.between(1_000, 10_000),
+      () => {
+        hints.lossChance = 0.02;
+        hints.lateChance = 0.02;
+      },
+    );
+  }
+
+  #later(afterMs: (random: Context["world"]["random"]) => number, work: () => void): void {
+    const { world } = this.#context;
+    world.agenda.after(afterMs(world.random), work);
+  }
+}

@@ -1,0 +1,26 @@
+import { describe, expect, test } from "vitest";
+import { mutants, variationOf } from "./mutants.ts";
+import { Simulation } from "./simulation.ts";
+
+/** A world of its own for each seed, so that a change elsewhere does not hide a mutant behind one quiet run. */
+const stepsPerWorld = 150_000;
+const worldsMax = 6;
+
+describe("the simulation finds", () => {
+  test.each(mutants.map((mutant) => [mutant.name, mutant] as const))("%s", { timeout: 120_000 }, async (_, mutant) => {
+    const repair = mutant.sabotage?.();
+    try {
+      for (let seed = mutant.seed; seed < mutant.seed + worldsMax; seed += 1) {
+        const options = { seed, steps: stepsPerWorld, variation: variationOf(mutant) };
+        const { violation } = await new Simulation(options).run();
+        if (violation === undefined) continue;
+        // Not because the mutant itself breaks: an invariant says what is wrong.
+        expect(violation.invariant, violation.text).toBeGreaterThan(0);
+        return;
+      }
+      expect.fail(`nothing was found in ${worldsMax} worlds`);
+    } finally {
+      repair?.();
+    }
+  });
+});

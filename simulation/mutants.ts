@@ -1,0 +1,154 @@
+import { Circuits } from "../packages/server/src/delivery/circuits.ts";
+import { Queue } from "../packages/server/src/delivery/queue.ts";
+import { RateLimits } from "../packages/server/src/delivery/rate.ts";
+import type { OwnedShard } from "../packages/server/src/delivery/shard-store.ts";
+import type { LeaseId } from "../packages/server/src/ids.ts";
+import type { LeaseBeat } from "../packages/server/src/leases/store.ts";
+import { carryOut } from "./database/deliveries.ts";
+import { SimulatedLeases } from "./database/leases.ts";
+import { SimulatedShards } from "./database/shards.ts";
+import { faithful, type Variation } from "./variation.ts";
+
+/** Something that is wrong on purpose, and that the simulation must find. */
+export interface Mutant {
+  readonly name: string;
+  /** One with which it is found soon. */
+  readonly seed: number;
+  readonly variation?: Partial<Variation>;
+  /** Breaks the code itself. @returns what makes it whole again */
+  readonly sabotage?: () => () => void;
+}
+
+/** NOT EXISTS (a living lease): after a wait for the row's lock, the other table is seen as it was before. */
+class TakesByNotExists extends SimulatedShards {
+  override take(leaseId: LeaseId, count: number): Promise<readonly OwnedShard[]> {
+    let living: ReadonlySet<LeaseId> | undefined;
+    return this.takeOf(leaseId, count, ({ leaseId: owner }) => {
+      living ??= new Set(this.tables.leases.keys());
+      return owner === null || !living.has(owner);
+    });
+  }
+}
+
+/** Deletes what was found dead, whatever its beat is by now, and by the database's clock. */
+class ReapsByTime extends SimulatedLeases {
+  override async beats(): Promise<readonly LeaseBeat[]> {
+    const beats = await super.beats();
+    const nowUs = this.database.nowUs();
+    const stale = beats.filter(({ id }) => nowUs - (this.tables.leases.get(id)?.beatenUs ?? nowUs) > 6_000_000);
+    await this.delete(
+      stale.map(({ id }) => id),
+      () => true,
+    );
+    return beats;
+  }
+}
+
+function patch<T extends object, Name extends keyof T>(on: T, name: Name, method: (original: T[Name]) => T[Name]) {
+  const original = on[name];
+  on[name] = method(original);
+  return () => {
+    on[name] = original;
+  };
+}
+
+export const mutants: readonly Mutant[] = [
+  { name: "a take without compare-and-set", seed: 1, variation: { Shards: TakesByNotExists } },
+  { name: "reaping by time alone", seed: 1, variation: { Leases: ReapsByTime } },
+  {
+    name: "a stale row of a read is kept",
+    seed: 1,
+    sabotage: () =>
+      patch(
+        Queue.prototype,
+        "readEnds",
+        (original) =>
+          function (this: Queue, page, nowMs) {
+            return original.call(this, page, nowMs, () => false);
+          },
+      ),
+  },
+  {
+    name: "a lost hint is never swept",
+    seed: 1,
+    variation: {
+      deliveries: (store) =>
+        new Proxy(store, { get: (of, name) => (name === "heads" ? async () => [] : bound(of, name)) }),
+    },
+  },
+  {
+    name: "a bucket is full after a take",
+    seed: 1,
+    sabotage: () =>
+      patch(
+        RateLimits.prototype,
+        "take",
+        (original) =>
+          function (this: RateLimits, partnerId, perSecond) {
+            return original.call(this, partnerId, perSecond, -1e9);
+          },
+      ),
+  },
+  { name: "a supervisor acts on an error", seed: 1, variation: { supervisorActsOn: "error" } },
+  {
+    name: "an outcome has no guard",
+    seed: 1,
+    variation: {
+      carryOut: (outcome, tables, database) => {
+        const one = tables.notifications.get(outcome.id);
+        if (one === undefined || one.state === "accepted") return "missed";
+        const { round, attemptsMade } = one;
+        return carryOut({ ...outcome, round, attemptsMade }, tables, database);
+      },
+    },
+  },
+  {
+    name: "a lease is believed in without a look at the clock",
+    seed: 1,
+    variation: { holder: (lease) => believing(lease) },
+  },
+  {
+    name: "two probes at once",
+    seed: 1,
+    sabotage: () => patch(Circuits.prototype, "probeBegins", () => () => undefined),
+  },
+  {
+    name: "a hint that is not kept asks for nothing",
+    seed: 1,
+    sabotage: () => patch(Queue.prototype, "wake", () => () => undefined),
+  },
+  {
+    name: "what follows waits for nothing",
+    seed: 1,
+    variation: {
+      deliveries: (store) =>
+        new Proxy(store, {
+          get: (of, name) =>
+            name === "preceding"
+              ? async (asked: []) => asked.map(() => ({ after: undefined, ageMs: 0 }))
+              : bound(of, name),
+        }),
+    },
+  },
+];
+
+function bound(of: object, name: string | symbol): unknown {
+  const value: unknown = Reflect.get(of, name);
+  return typeof value === "function" ? value.bind(of) : value;
+}
+
+/** Holds on to the last lease that was had. */
+function believing(lease: Parameters<Variation["holder"]>[0]): ReturnType<Variation["holder"]> {
+  let last: LeaseId | undefined;
+  return {
+    current: () => {
+      last = lease.current() ?? last;
+      return last;
+    },
+    remainingMs: () => Math.max(1, lease.remainingMs()),
+  };
+}
+
+export function variationOf({ variation }: Mutant): Variation {
+  return { ...faithful, ...variation };
+}

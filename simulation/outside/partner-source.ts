@@ -1,0 +1,69 @@
+import type { PartnerSource } from "../../packages/server/src/delivery/worker.ts";
+import type { PartnerId } from "../../packages/server/src/ids.ts";
+import type { Partner } from "../../packages/server/src/partners/partner.ts";
+import type { Database } from "../database/database.ts";
+import type { Line } from "../database/line.ts";
+import type { Tables } from "../database/tables.ts";
+import type { Thread } from "../service/thread.ts";
+
+const believedMs = 5_000;
+const refreshMs = 3_000;
+const againMs = 500;
+
+interface Known {
+  partner: Partner;
+  readMs: number;
+}
+
+/** Partners as one worker knows them: at most five seconds old. */
+export class SimulatedPartners implements PartnerSource {
+  readonly #database: Database;
+  readonly #tables: Tables;
+  readonly #thread: Thread;
+  readonly #line: Line;
+  readonly #onChanged: (id: PartnerId) => void;
+  readonly #known = new Map<PartnerId, Known>();
+  readonly #asking = new Set<PartnerId>();
+
+  constructor(database: Database, tables: Tables, thread: Thread, line: Line, onChanged: (id: PartnerId) => void) {
+    this.#database = database;
+    this.#tables = tables;
+    this.#thread = thread;
+    this.#line = line;
+    this.#onChanged = onChanged;
+  }
+
+  peek(id: PartnerId): Partner | undefined {
+    const known = this.#known.get(id);
+    const ageMs = known === undefined ? Number.POSITIVE_INFINITY : this.#thread.clock.monotonicMs() - known.readMs;
+    if (ageMs > refreshMs) void this.#ask(id);
+    return ageMs > believedMs ? undefined : known?.partner;
+  }
+
+  /** A person changed it. */
+  changed(id: PartnerId): void {
+    void this.#ask(id);
+  }
+
+  async #ask(id: PartnerId): Promise<void> {
+    if (this.#asking.has(id)) return;
+    this.#asking.add(id);
+    const sentMs = this.#thread.clock.monotonicMs();
+    try {
+      const partner = await this.#database.read(this.#thread, this.#line, {
+        name: "partner",
+        apply: () => this.#tables.merchants.find((merchant) => merchant.id === id)?.partner,
+      });
+      this.#asking.delete(id);
+      if (partner === undefined) return;
+      const before = this.#known.get(id);
+      this.#known.set(id, { partner, readMs: sentMs });
+      if (before?.partner !== partner || sentMs - before.readMs > believedMs) this.#onChanged(id);
+    } catch {
+      this.#thread.timers.after(againMs, () => {
+        this.#asking.delete(id);
+        this.peek(id);
+      });
+    }
+  }
+}

@@ -1,0 +1,120 @@
+import { nextAttempt, statusFailure } from "../../packages/server/src/delivery/schedule.ts";
+import type { Attempt, Delivery, FailureReason } from "../../packages/server/src/delivery/store.ts";
+import { callbackUrlOf } from "../../packages/server/src/delivery/target.ts";
+import type { Attempted, Attempting, AttemptOptions } from "../../packages/server/src/delivery/attempting.ts";
+import { type EventId, newId } from "../../packages/server/src/ids.ts";
+import type { Partner } from "../../packages/server/src/partners/partner.ts";
+import type { Context } from "../context.ts";
+import type { Start } from "../database/notification.ts";
+import type { Reception } from "../outside/endpoint.ts";
+import type { WorkerThread } from "./worker-thread.ts";
+
+const putOffMs = 1_000;
+
+interface Posting {
+  readonly delivery: Delivery;
+  readonly partner: Partner;
+  readonly options: AttemptOptions;
+  readonly url: string;
+  readonly startedMs: number;
+  readonly resolve: (attempted: Attempted | { readonly putOffMs: number }) => void;
+}
+
+interface Answer {
+  readonly status: number | null;
+  readonly reason: FailureReason | null;
+  readonly retryAfterMs?: number;
+}
+
+/** Attempts of one worker: made ready, written, and answered by simulated endpoints. */
+export class SimulatedAttempts {
+  readonly #context: Context;
+  readonly #sender: WorkerThread;
+
+  constructor(context: Context, sender: WorkerThread) {
+    this.#context = context;
+    this.#sender = sender;
+  }
+
+  readonly attempt: Attempting = (delivery, partner, options) =>
+    new Promise((resolve) => {
+      const { world } = this.#context;
+      const url = callbackUrlOf(delivery, partner) ?? "";
+      const { monotonicMs } = this.#sender.thread.clock;
+      const posting = { delivery, partner, options, url, startedMs: monotonicMs(), resolve };
+      this.#context.checks.attemptBegins(this.#sender, delivery, url);
+      // A settlement is sealed in a thread of its own.
+      const readyMs = world.random.chance(0.02) ? world.random.between(1, 400) : world.random.between(0.05, 0.6);
+      const begunMs = world.nowMs;
+      world.agenda.after(readyMs, () => this.#sender.thread.enter(() => this.#write(posting, begunMs)));
+    });
+
+  #write(posting: Posting, begunMs: number): void {
+    const { world, checks, tables } = this.#context;
+    const { delivery, options, url, startedMs, resolve } = posting;
+    if (!options.mayWrite() || world.random.chance(0.003)) {
+      checks.attemptEnds(this.#sender, delivery, url);
+      resolve({ putOffMs });
+      return;
+    }
+    const start = checks.firstByte(this.#sender, delivery, options, begunMs);
+    const merchant = tables.merchants.find(({ id }) => id === delivery.partnerId);
+    const reception = merchant?.endpointAt(url)?.receive(url) ?? { kind: "refused", afterMs: 1 };
+    checks.received(delivery, reception);
+    const { thread } = this.#sender;
+    const leftMs = this.#context.plan.attemptTimeoutMs - (thread.clock.monotonicMs() - startedMs);
+    const answer = answerOf(reception);
+    if (answer === undefined || answer.afterMs >= leftMs) {
+      const timeout = { status: null, reason: "timeout" } as const;
+      thread.timers.after(Math.max(1, leftMs), () => this.#end(posting, start, timeout));
+    } else {
+      world.agenda.after(answer.afterMs, () => thread.enter(() => this.#end(posting, start, answer)));
+    }
+  }
+
+  #end({ delivery, partner, url, startedMs, resolve }: Posting, start: Start, answer: Answer): void {
+    start.isEnded = true;
+    this.#context.checks.attemptEnds(this.#sender, delivery, url);
+    const { clock } = this.#sender.thread;
+    const attempt: Attempt = {
+      startedAtMs: clock.nowMs(),
+      durationMs: clock.monotonicMs() - startedMs,
+      url,
+      address: null,
+      httpStatus: answer.status,
+      reason: answer.reason,
+      detail: null,
+      answer: null,
+      keyId: null,
+    };
+    const { retryAfterMs } = answer;
+    resolve({
+      attempt,
+      next: this.#next(delivery, partner, answer),
+      ...(retryAfterMs !== undefined && { retryAfterMs }),
+    });
+  }
+
+  #next(delivery: Delivery, partner: Partner, { reason, retryAfterMs }: Answer): Attempted["next"] {
+    if (reason === null) return { kind: "accepted" };
+    const { database, world } = this.#context;
+    const failed = {
+      attemptsMade: delivery.attemptsMade + 1,
+      scheduleStartMs: delivery.scheduleStartMs,
+      nowMs: database.nowUs() / 1_000,
+      retryAfterMs,
+    };
+    const next = nextAttempt(partner.settings.retry, failed, world.random.next());
+    return next.kind === "parked" ? { kind: "parked", eventId: newId<"event">() as EventId } : next;
+  }
+}
+
+function answerOf(reception: Reception): (Answer & { readonly afterMs: number }) | undefined {
+  if (reception.kind === "never") return undefined;
+  const { afterMs } = reception;
+  if (reception.kind === "refused") return { status: null, reason: "connect", afterMs };
+  if (reception.kind === "reset") return { status: null, reason: "reset", afterMs };
+  const { status, retryAfterMs } = reception;
+  const reason = statusFailure(status)?.reason ?? null;
+  return { status, reason, afterMs, ...(retryAfterMs !== undefined && { retryAfterMs }) };
+}

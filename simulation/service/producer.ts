@@ -1,0 +1,71 @@
+import type { QueueKey } from "../../packages/server/src/delivery/store.ts";
+import type { Context } from "../context.ts";
+import { deliveryOf, type Notification } from "../database/notification.ts";
+import type { Chains } from "../outside/chains.ts";
+import type { Thread } from "./thread.ts";
+import type { WorkerThread } from "./worker-thread.ts";
+
+/** Rows that are handed to the own worker with their content. */
+const creditMax = 8;
+
+/** The part of a process that runs commands: each makes notifications durable, and then hints at them. */
+export class Producer {
+  readonly #context: Context;
+  readonly #chains: Chains;
+  readonly #thread: Thread;
+  readonly #worker: () => WorkerThread | undefined;
+
+  constructor(context: Context, chains: Chains, thread: Thread, worker: () => WorkerThread | undefined) {
+    this.#context = context;
+    this.#chains = chains;
+    this.#thread = thread;
+    this.#worker = worker;
+  }
+
+  /** Begins a transaction now and then. */
+  start(): void {
+    const { world, plan, loadFactor } = this.#context;
+    const perSecond = (plan.load * Math.max(loadFactor, 0.001)) / plan.services;
+    const waitMs = Math.min(2_000, (-Math.log(1 - world.random.next()) / perSecond) * 1_000);
+    this.#thread.timers.after(waitMs, () => {
+      if (this.#context.loadFactor > 0 && waitMs < 2_000) this.#begin();
+      this.start();
+    });
+  }
+
+  #begin(): void {
+    const { world, database } = this.#context;
+    const made = this.#chains.begin(database.nowUs());
+    // Most take a moment; a few stay open while others are committed.
+    const openMs = world.random.chance(0.03) ? world.random.between(5, 3_000) : world.random.between(0.3, 3);
+    world.agenda.after(openMs, () => this.#commit(made));
+  }
+
+  #commit(made: readonly Notification[]): void {
+    const { world, database } = this.#context;
+    const { isCommitted, isKnown } = database.fateOfCommit();
+    // A process that died before it sent the COMMIT takes its transaction along.
+    const isSent = this.#thread.isAlive || world.random.chance(0.5);
+    if (isCommitted && isSent) this.#chains.committed(made);
+    else this.#chains.rolledBack(made);
+    if (isCommitted && isSent && isKnown)
+      world.agenda.after(database.tookMs(0.2), () => this.#thread.enter(() => this.#hint(made)));
+  }
+
+  #hint(made: readonly Notification[]): void {
+    const { hints, checks } = this.#context;
+    const worker = this.#worker();
+    const fresh = made.filter(({ state, round, attemptsMade }) => state === "pending" && round + attemptsMade === 0);
+    const isOwn = ({ partnerId }: Notification) => worker?.worker.ownership.epochOf(partnerId) !== undefined;
+    const own = worker === undefined ? [] : fresh.filter(isOwn).slice(0, creditMax);
+    if (worker !== undefined && own.length > 0) {
+      const rows = own.map((one) => ({ ...deliveryOf(one) }));
+      hints.rows(worker, rows, () => {
+        // A late hint may be of a round that is over.
+        for (const [at, one] of own.entries()) if (one.round === rows[at]?.round) checks.told(worker, one);
+      });
+    }
+    const keys: QueueKey[] = made.filter((one) => !own.includes(one));
+    if (keys.length > 0) hints.keys(keys.map(({ partnerId, queue }) => ({ partnerId, queue })));
+  }
+}

@@ -1,0 +1,120 @@
+import type { CircuitStore } from "../../packages/server/src/delivery/circuit-store.ts";
+import type { QueueKey } from "../../packages/server/src/delivery/store.ts";
+import { DeliveryWorker } from "../../packages/server/src/delivery/worker.ts";
+import type { LeaseId } from "../../packages/server/src/ids.ts";
+import { Lease, type LeaseHolder } from "../../packages/server/src/leases/lease.ts";
+import type { Context } from "../context.ts";
+import { SimulatedCircuits } from "../database/circuits.ts";
+import { SimulatedFailure } from "../database/database.ts";
+import { SimulatedDeliveries } from "../database/deliveries.ts";
+import type { Line } from "../database/line.ts";
+import { OutcomeCommits } from "../database/outcomes.ts";
+import { SimulatedPartners } from "../outside/partner-source.ts";
+import { SimulatedAttempts } from "./attempt.ts";
+import type { Machine } from "./machine.ts";
+import { Thread } from "./thread.ts";
+
+export interface WorkerThreadOptions {
+  readonly name: string;
+  readonly machine: Machine;
+  readonly line: Line;
+  /** Beats have a connection of their own. */
+  readonly beatLine: Line;
+}
+
+/** A delivery worker with its lease, as wired in a thread of the service. */
+export class WorkerThread {
+  readonly name: string;
+  readonly thread: Thread;
+  readonly partners: SimulatedPartners;
+  readonly worker: DeliveryWorker;
+  readonly lease: LeaseHolder;
+  readonly outcomes: OutcomeCommits;
+  readonly #context: Context;
+  readonly #lease: Lease;
+  /** What the main thread knows of its lease. */
+  knownLease: LeaseId | undefined;
+
+  constructor(context: Context, { name, machine, line, beatLine }: WorkerThreadOptions) {
+    const { world, database, tables, plan, variation, checks } = context;
+    this.name = name;
+    this.#context = context;
+    const thread = new Thread(world, machine, name);
+    this.thread = thread;
+    const { clock, timers } = thread;
+    this.#lease = new Lease({
+      kind: "delivery",
+      store: new variation.Leases(database, tables, thread, beatLine),
+      clock,
+      timers,
+      onTrouble: (error) => this.#trouble("lease", error),
+      onLost: () => this.worker.leaseLost(),
+      onHeld: (id) => {
+        this.knownLease = id;
+        world.note(name, "holds lease", id);
+        this.worker.tick();
+      },
+    });
+    this.lease = variation.holder(this.#lease, thread);
+    this.outcomes = new OutcomeCommits(world, database, thread, line, context.carryOut);
+    const onLoaded = (loaded: Awaited<ReturnType<CircuitStore["load"]>>) => checks.circuitsLoaded(this, loaded);
+    this.partners = new SimulatedPartners(database, tables, thread, line, (id) => this.worker.partnerChanged(id));
+    const deliveries = new SimulatedDeliveries({
+      database,
+      tables,
+      thread,
+      line,
+      record: (outcome) => checks.recorded(this, outcome, this.outcomes.record(outcome)),
+      onRead: (reads) => checks.readBegins(this, reads),
+    });
+    this.worker = new DeliveryWorker({
+      store: variation.deliveries(deliveries),
+      shards: new variation.Shards(database, tables, thread, line, (given) => {
+        world.note(name, "gave", given.join(" "));
+        context.hints.shardsGiven();
+      }),
+      circuits: new SimulatedCircuits(database, tables, thread, line, onLoaded),
+      lease: this.lease,
+      partners: this.partners,
+      attempt: new SimulatedAttempts(context, this).attempt,
+      clock,
+      timers,
+      random: world.random.next,
+      slotsMax: plan.slotsMax,
+      bytesInFlightMax: plan.bytesInFlightMax,
+      attemptTimeoutMs: plan.attemptTimeoutMs,
+      onTrouble: (message, error) => this.#trouble(message, error),
+    });
+  }
+
+  /** Rejects when no lease can be had. */
+  async start(): Promise<void> {
+    await this.#lease.start();
+    this.#context.workers.add(this);
+    this.worker.start();
+  }
+
+  wake(keys: readonly QueueKey[]): void {
+    this.worker.wake(keys);
+    for (const key of keys) this.#context.checks.woken(this, key);
+  }
+
+  /** It gives everything up, and ends. */
+  async stop(): Promise<void> {
+    await this.worker.stop(1_000);
+    await this.#lease.stop();
+    this.end();
+  }
+
+  /** Nothing runs in it from now on. */
+  end(): void {
+    this.#context.workers.delete(this);
+    this.thread.end();
+  }
+
+  #trouble(message: string, error: unknown): void {
+    const { world } = this.#context;
+    if (error instanceof SimulatedFailure) world.note(this.name, message, error.message);
+    else world.broke(error);
+  }
+}

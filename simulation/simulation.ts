@@ -1,0 +1,139 @@
+import { setImmediate } from "node:timers/promises";
+import { Checks } from "./checks/checks.ts";
+import { checkAllOwned, checkEvenlyOwned } from "./checks/owners.ts";
+import { checkProgress } from "./checks/progress.ts";
+import type { Context, Plan } from "./context.ts";
+import { Database } from "./database/database.ts";
+import { Tables } from "./database/tables.ts";
+import { Faults } from "./faults.ts";
+import { Chains } from "./outside/chains.ts";
+import { Merchant } from "./outside/merchant.ts";
+import { People } from "./outside/people.ts";
+import { Hints } from "./service/hints.ts";
+import { ServiceProcess } from "./service/service-process.ts";
+import type { WorkerThread } from "./service/worker-thread.ts";
+import { faithful, type Variation } from "./variation.ts";
+import { type Violation, World } from "./world.ts";
+
+export interface SimulationOptions {
+  readonly seed: number;
+  readonly steps: number;
+  readonly variation?: Variation;
+}
+
+export interface SimulationResult {
+  readonly steps: number;
+  readonly simulatedMs: number;
+  readonly violation: Violation | undefined;
+  /** The last lines of what happened. */
+  readonly tail: (lines: number, about?: RegExp) => readonly string[];
+}
+
+/** In a calm, by the design: all shards are owned again, all are even, and everything has left. */
+const ownedWithinMs = 9_000;
+const evenWithinMs = 60_000;
+const quietAfterMs = 35_000;
+const calmMs = 70_000;
+
+/** A whole world: storms and calms in turn, until the steps are done or an invariant is broken. */
+export class Simulation {
+  readonly #world: World;
+  readonly #context: Context;
+  readonly #faults: Faults;
+  readonly #people: People;
+  readonly #steps: number;
+
+  constructor({ seed, steps, variation = faithful }: SimulationOptions) {
+    const world = new World(seed);
+    const plan = planOf(world);
+    const merchants = Array.from({ length: plan.merchants }, (_, number) => new Merchant(number, world.random));
+    const database = new Database(world);
+    const tables = new Tables(merchants, () => world.nowMs);
+    const workers = new Set<WorkerThread>();
+    const checks = new Checks(world, plan, tables, database, workers);
+    const carryOut: Context["carryOut"] = (outcome) => {
+      const one = tables.notifications.get(outcome.id);
+      const before = one && { state: one.state, round: one.round, attemptsMade: one.attemptsMade };
+      const recorded = variation.carryOut(outcome, tables, database);
+      if (one !== undefined && before !== undefined && recorded === "applied") checks.applied(outcome, before, one);
+      return recorded;
+    };
+    const hints = new Hints(world, workers);
+    const parts = { world, plan, database, tables, hints, checks, variation, workers, carryOut };
+    this.#context = { ...parts, isStormy: false, loadFactor: 1 };
+    const chains = new Chains(world, tables);
+    const services = Array.from(
+      { length: plan.services },
+      (_, number) => new ServiceProcess(this.#context, chains, `p${number}`),
+    );
+    this.#world = world;
+    this.#steps = steps;
+    this.#faults = new Faults(this.#context, services);
+    this.#people = new People(this.#context);
+    for (const service of services) world.agenda.after(world.random.between(0, 2_000), () => service.start());
+  }
+
+  async run(): Promise<SimulationResult> {
+    const onRejection = (error: unknown) => this.#world.broke(error);
+    process.on("unhandledRejection", onRejection);
+    try {
+      this.#people.start();
+      this.#world.agenda.after(12_000, () => this.#storm());
+      while (this.#world.steps < this.#steps && this.#world.violation === undefined && this.#world.step()) {
+        // Everything that follows from this event in the turn of the event loop.
+        await setImmediate();
+        this.#context.checks.afterStep();
+      }
+    } finally {
+      process.off("unhandledRejection", onRejection);
+    }
+    const { steps, violation, nowMs: simulatedMs } = this.#world;
+    return { steps, simulatedMs, violation, tail: (lines, about) => this.#world.tail(lines, about) };
+  }
+
+  #storm(): void {
+    const { random, agenda } = this.#world;
+    this.#world.note("storm");
+    this.#context.isStormy = true;
+    this.#context.loadFactor = random.pick([0.3, 1, 1, 2]);
+    this.#faults.go();
+    agenda.after(random.between(15_000, 60_000), () => this.#calm());
+  }
+
+  #calm(): void {
+    const { agenda } = this.#world;
+    this.#world.note("calm");
+    this.#context.isStormy = false;
+    this.#context.loadFactor = 0.2;
+    this.#faults.heal();
+    this.#people.settle();
+    agenda.after(100, () => this.#faults.heal());
+    agenda.after(ownedWithinMs + 100, () => this.#ask(() => checkAllOwned(this.#world, this.#context.tables)));
+    agenda.after(evenWithinMs + 100, () => this.#ask(() => checkEvenlyOwned(this.#world, this.#context.tables)));
+    agenda.after(quietAfterMs, () => {
+      this.#context.loadFactor = 0;
+    });
+    for (let ms = 20_000; ms < calmMs; ms += 1_000) agenda.after(ms, () => this.#ask(() => this.#checkProgress()));
+    agenda.after(calmMs, () => this.#storm());
+  }
+
+  #ask(check: () => void): void {
+    if (!this.#context.isStormy) check();
+  }
+
+  #checkProgress(): void {
+    const { tables, database, checks } = this.#context;
+    checkProgress(this.#world, tables, database.nowUs(), checks.startedMs);
+  }
+}
+
+function planOf({ random }: World): Plan {
+  return {
+    services: random.pick([2, 3, 3, 4]),
+    merchants: random.pick([6, 10, 16]),
+    slotsMax: random.pick([4, 8, 24, 64]),
+    bytesInFlightMax: random.pick([64_000, 1_000_000, 16_000_000]),
+    attemptTimeoutMs: random.pick([1_500, 4_000, 8_000]),
+    load: random.pick([20, 60, 120]),
+  };
+}

@@ -1,0 +1,26 @@
+import type { DeliveryStore } from "../packages/server/src/delivery/store.ts";
+import type { LeaseHolder } from "../packages/server/src/leases/lease.ts";
+import { carryOut } from "./database/deliveries.ts";
+import { SimulatedLeases } from "./database/leases.ts";
+import { SimulatedShards } from "./database/shards.ts";
+import type { Thread } from "./service/thread.ts";
+
+/** Parts of a run that a mutant puts something wrong in the place of. */
+export interface Variation {
+  readonly Leases: typeof SimulatedLeases;
+  readonly Shards: typeof SimulatedShards;
+  readonly deliveries: (store: DeliveryStore) => DeliveryStore;
+  readonly holder: (lease: LeaseHolder, thread: Thread) => LeaseHolder;
+  readonly carryOut: typeof carryOut;
+  readonly supervisorActsOn: "exit" | "error";
+}
+
+/** As it is meant to be. */
+export const faithful: Variation = {
+  Leases: SimulatedLeases,
+  Shards: SimulatedShards,
+  deliveries: (store) => store,
+  holder: (lease) => lease,
+  carryOut,
+  supervisorActsOn: "exit",
+};

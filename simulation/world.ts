@@ -1,0 +1,78 @@
+import { Agenda } from "./agenda.ts";
+import { Random } from "./random.ts";
+
+type Detail = string | number | boolean | undefined;
+
+/** What was found wrong. */
+export interface Violation {
+  /** Of docs/internals/simulation.md; 0: the code broke. */
+  readonly invariant: number;
+  readonly text: string;
+  readonly step: number;
+  readonly atMs: number;
+}
+
+const traceLength = 20_000;
+
+/** Time, chance, and what happened: everything that the parts of the simulated world have in common. */
+export class World {
+  readonly agenda = new Agenda();
+  readonly random: Random;
+  readonly #trace: (readonly Detail[])[] = [];
+  #steps = 0;
+  #violation: Violation | undefined;
+
+  constructor(seed: number) {
+    this.random = new Random(seed);
+  }
+
+  get nowMs(): number {
+    return this.agenda.nowMs;
+  }
+
+  get steps(): number {
+    return this.#steps;
+  }
+
+  get violation(): Violation | undefined {
+    return this.#violation;
+  }
+
+  /** Runs one event. False: nothing is to come. */
+  step(): boolean {
+    let planned = this.agenda.next();
+    while (planned !== undefined && planned.run === undefined) planned = this.agenda.next();
+    if (planned?.run === undefined) return false;
+    this.#steps += 1;
+    try {
+      planned.run();
+    } catch (error) {
+      this.broke(error);
+    }
+    return true;
+  }
+
+  /** Keeps a line of what happened. It costs little: nothing is put into words before it is asked for. */
+  note(...details: readonly Detail[]): void {
+    const line = [this.#steps, Math.round(this.nowMs * 1_000) / 1_000, ...details];
+    this.#trace.push(line);
+    if (this.#trace.length > 2 * traceLength) this.#trace.splice(0, traceLength);
+  }
+
+  /** The last lines of what happened. */
+  tail(lines: number, about?: RegExp): readonly string[] {
+    const told = this.#trace.filter((line) => line.length > 0).map((line) => line.join(" "));
+    return (about === undefined ? told : told.filter((line) => about.test(line))).slice(-Math.max(1, lines));
+  }
+
+  /** Only the first violation counts. It is not thrown: the code under test would catch it. */
+  violated(invariant: number, text: string): void {
+    if (this.#violation !== undefined) return;
+    this.note("VIOLATION of", invariant, text);
+    this.#violation = { invariant, text, step: this.#steps, atMs: this.nowMs };
+  }
+
+  broke(error: unknown): void {
+    this.violated(0, error instanceof Error ? `the code broke: ${error.stack ?? error.message}` : String(error));
+  }
+}
