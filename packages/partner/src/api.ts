@@ -208,6 +208,8 @@ export type SettlementTransaction = UnsignedIpn<SettlementIpn> & {
   command: Command;
   createdAt: string;
   notification: { id: string; state: "pending" | "accepted" | "parked" } | null;
+  isoResponseCode: string;
+  refId: string;
 };
 
 export type Transaction = CardTransaction | SettlementTransaction;

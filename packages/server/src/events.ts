@@ -8,6 +8,7 @@ export type EventKind =
   | "late_answer"
   | "late_approval"
   | "delimiter_sent"
+  | "settlement_refused"
   | "settlement_differs"
   | "key_limit"
   | "partitions_short"

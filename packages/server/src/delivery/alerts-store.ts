@@ -6,6 +6,7 @@ export const alertKinds: readonly EventKind[] = [
   "parked",
   "reversal_refused",
   "late_approval",
+  "settlement_refused",
   "key_limit",
   "partitions_short",
   "oldest_pending",

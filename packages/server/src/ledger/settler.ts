@@ -211,9 +211,12 @@ export class Settler {
     }
     const list = settled ? await this.#parts.settlements.standing(due.partnerId, batchId) : [];
     const frozen = freezeSettlement(facts, totals, list);
-    const completed = completeSettlement(frozen, settled ? { settled, refId } : { settled, code: responseCode });
+    const completed = completeSettlement(frozen, settled ? { settled, refId } : { settled, code: responseCode, refId });
     const batch = { ...end, becomes: settled ? ("closed" as const) : ("open" as const) };
-    await this.#parts.completer.complete(transaction, { ...completed, batch }, transaction.runBy);
+    const ended = await this.#parts.completer.complete(transaction, { ...completed, batch }, transaction.runBy);
+    if (ended === undefined || settled) return;
+    const { batchNo } = facts.fields;
+    this.#parts.completer.record(transaction, "settlement_refused", { tid, batchNo, responseCode, refId });
   }
 
   #ask(message: AcquirerMessage): Promise<AcquirerAnswer> {
