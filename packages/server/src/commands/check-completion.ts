@@ -51,7 +51,8 @@ export function completionWarnings(completion: CompletionRequest, context: Pick<
   const found = new Found();
   for (const name in completion) {
     const value = completion[name as keyof CompletionRequest];
-    if (typeof value === "string") found.add(delimiterProblem(name, value, kind, context.signing));
+    const isSent = completion.status === "SUCCESS" || name !== "approveCode";
+    if (typeof value === "string" && isSent) found.add(delimiterProblem(name, value, kind, context.signing));
   }
   return found.problems;
 }

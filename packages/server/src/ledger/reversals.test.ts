@@ -151,7 +151,10 @@ test.each(["08", "10", "11", "16"])(
   "an approval by %s is told as an ERROR with that code, and reversed",
   async (code) => {
     const sale = await instance.ended(partner, new Till().sale(`tok_approve_${code}`));
-    expect(sale).toMatchObject({ state: "ERROR", facts: { fields: { isoResponseCode: code, refId: "" } } });
+    expect(sale).toMatchObject({
+      state: "ERROR",
+      facts: { fields: { isoResponseCode: code, refId: expect.stringMatching(/^\d{12}$/) } },
+    });
     await world.reversed(sale.id);
     expect(world.bank.find(sale.id)).toMatchObject({ standing: "reversed" });
     expect(await world.ipnsOf(sale.id)).toEqual([sale.facts]);
