@@ -64,6 +64,14 @@ const ownFields = [
   },
 ] as const satisfies readonly TextField[];
 
+const settlementCurrency = {
+  type: "string",
+  name: "currency",
+  required: false,
+  maxLength: 3,
+  meaning: "ISO 4217 code or number of the totals; the settlement IPN has no field for it",
+} as const satisfies TextField;
+
 /** Which table of the specification a reported command's fields are those of. System commands use the card's. */
 export function completionKind(command: Command): IpnKind {
   return command === "SETTLEMENT" ? "settlement" : "card";
@@ -72,7 +80,7 @@ export function completionKind(command: Command): IpnKind {
 /** Every field a reported completion may have: our own, then those of its table, in its order, less the signature. */
 export const completionFields: Readonly<Record<IpnKind, readonly CompletionField[]>> = {
   card: [...ownFields, ...tableFields("card")],
-  settlement: [...ownFields, ...tableFields("settlement")],
+  settlement: [...ownFields, settlementCurrency, ...tableFields("settlement")],
 };
 
 function tableFields(kind: IpnKind): CompletionField[] {

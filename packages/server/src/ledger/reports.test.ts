@@ -39,7 +39,8 @@ function reportsWith(refuses: readonly string[] = []) {
 }
 
 function completion(externalId: string, command: CompletionRequest["command"], originalExternalId?: string) {
-  const card = command === "SETTLEMENT" ? {} : { isoResponseCode: "00", amount: "5", currency: "VND" };
+  const totals = { saleQuantity: "0", saleTotalAmount: "0", voidQuantity: "0", voidTotalAmount: "0" };
+  const card = command === "SETTLEMENT" ? totals : { isoResponseCode: "00", amount: "5", currency: "VND" };
   const batch = { tid: "T0000001", mid: "M00000000000001", batchNo: "000017" };
   return { partnerId: partner.id, externalId, command, originalExternalId, status: "SUCCESS", ...card, ...batch };
 }

@@ -1,4 +1,5 @@
 import { commands } from "@paybell/contract";
+import { asAgreed } from "../commands/agreed-report.ts";
 import { completionProblems, completionWarnings } from "../commands/check.ts";
 import { reportedBatch } from "../commands/reported-batch.ts";
 import { reportedFacts } from "../commands/reported-facts.ts";
@@ -67,17 +68,19 @@ export class Reports {
     return results;
   }
 
-  async #judge(completion: CompletionRequest): Promise<Judged> {
+  async #judge(given: CompletionRequest): Promise<Judged> {
+    let completion = given;
     try {
-      const partnerId = readId<"partner">(completion.partnerId);
+      const partnerId = readId<"partner">(given.partnerId);
       // Thousands a second come here: nothing is waited for that is at hand.
       const known =
         partnerId && (this.#parts.directory.peek(partnerId) ?? (await this.#parts.directory.find(partnerId)));
       const partner = requireReportable(known);
+      completion = asAgreed(given, partner.settings.reports);
       const problems = this.#problemsOf(completion, partner, noDevices);
       if (problems.length > 0) await this.#forgiveDevice(completion, partner, problems);
-      const given = completion.id ? readId<"transaction">(completion.id) : undefined;
-      return { completion, partner, id: given ?? newId<"transaction">() };
+      const id = completion.id ? readId<"transaction">(completion.id) : undefined;
+      return { completion, partner, id: id ?? newId<"transaction">() };
     } catch (error) {
       if (!(error instanceof PaybellError)) throw error;
       return { completion, problem: error };
@@ -119,7 +122,10 @@ export class Reports {
 
   /** @param devices device ids of the partner that are known not to be card numbers */
   #problemsOf(completion: CompletionRequest, partner: Partner, devices: ReadonlySet<string>): FieldProblem[] {
-    const problems = completionProblems(completion, { registeredDeviceIds: devices });
+    const problems = completionProblems(completion, {
+      registeredDeviceIds: devices,
+      zeroAmounts: partner.settings.reports.zeroAmounts,
+    });
     const { callBackUrl } = completion;
     if (!callBackUrl) return problems;
     const { callbackAddresses } = partner.settings;

@@ -90,7 +90,7 @@ export class PartnerRegistry {
     return { partner: this.#record(stored), secrets: secrets as unknown as NewSecrets };
   }
 
-  /** Changes the settings that `patch` names. A field of transactionTypes that it does not name stays. */
+  /** Changes the settings that `patch` names. A field of transactionTypes or reports that it does not name stays. */
   async change(id: PartnerId, patch: Partial<PartnerInput>): Promise<PartnerRecord> {
     return await this.#change(id, (standing) => {
       const merged = {
@@ -99,7 +99,8 @@ export class PartnerRegistry {
       };
       this.#refuse(patch, settingsProblems(merged, this.#parts.rules));
       const transactionTypes = { ...standing.transactionTypes, ...patch.transactionTypes };
-      return { settings: completeSettings({ ...merged, transactionTypes }, this.#parts.defaults) };
+      const reports = { ...standing.reports, ...patch.reports };
+      return { settings: completeSettings({ ...merged, transactionTypes, reports }, this.#parts.defaults) };
     });
   }
 

@@ -6,7 +6,7 @@ import { everyProblemOfCompletion } from "../every-problem.ts";
 import { shapeError } from "../issues.ts";
 import type { HttpApp, HttpParts } from "../parts.ts";
 import { type Problem, problemOf } from "../problem.ts";
-import { completionSchema, reportFrame, reportSchema } from "../schemas/completion.ts";
+import { completionSchema, reportFrame, reportSchema, withReqIds } from "../schemas/completion.ts";
 import { bodyErrors, operatorErrors, problemSchema, responses } from "../schemas/problem.ts";
 import { bodyCheckedAs } from "../validation.ts";
 
@@ -61,7 +61,8 @@ interface ItemResult {
   readonly problem?: Problem;
 }
 
-async function reportEach(items: readonly unknown[], parts: HttpParts): Promise<ItemResult[]> {
+async function reportEach(given: readonly unknown[], parts: HttpParts): Promise<ItemResult[]> {
+  const items = given.map(withReqIds);
   const read = items.map((item) => completionSchema(item).safeParse(item));
   const wellShaped = read.flatMap(({ data }) => (data === undefined ? [] : [data]));
   const reported = wellShaped.length === 0 ? [] : await parts.reports.report(wellShaped);
