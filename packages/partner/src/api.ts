@@ -61,10 +61,10 @@ export type SaleCommand = {
   callBackUrl?: string;
   card: {
     token: string;
-    number: string;
+    number?: string;
     scheme?: CardScheme;
     aid?: string;
-    swipeType: SwipeType;
+    swipeType?: SwipeType;
     holder?: string;
     expiry?: string;
     tc?: string;
@@ -196,6 +196,13 @@ export type Self = {
     maxInFlight: number;
     maxPerSecond: number | null;
     terminals: "open" | "registered";
+    reports: {
+      identity?: "externalId" | "externalId+command";
+      amounts?: "major" | "minor";
+      zeroAmounts?: "declined" | "any";
+      responseCodes?: "1987" | "1993";
+      schemes?: Record<string, string>;
+    };
   };
   keys: KeyVersion[];
   createdAt: string;

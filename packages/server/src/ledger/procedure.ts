@@ -96,7 +96,7 @@ function saleProcedure(request: SaleRequest, start: TransactionStart): Procedure
       amountMinor,
       currency,
       cardToken: card.token,
-      swipeType: card.swipeType,
+      swipeType: card.swipeType ?? "",
       expDate: card.expiry ?? "",
     }),
   };
