@@ -264,6 +264,13 @@ export const errors = {
     title: "The notification is still on its way",
     remedy: "Wait for it to be accepted or parked; only then can it be sent once more.",
   },
+  report_conflict: {
+    status: 409,
+    title: "This externalId was reported with other content",
+    remedy:
+      "Report each transaction under an externalId of its own, and a repetition with exactly the same content. Where " +
+      "a Sale and its Void have one number, set the partner's reports.identity to externalId+command.",
+  },
   cursor_from_another_history: {
     status: 409,
     title: "The cursor belongs to another database",

@@ -9,6 +9,8 @@ export type EventKind =
   | "late_approval"
   | "delimiter_sent"
   | "settlement_refused"
+  | "report_conflict"
+  | "report_refused"
   | "settlement_differs"
   | "key_limit"
   | "partitions_short"

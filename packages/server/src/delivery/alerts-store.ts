@@ -7,6 +7,8 @@ export const alertKinds: readonly EventKind[] = [
   "reversal_refused",
   "late_approval",
   "settlement_refused",
+  "report_conflict",
+  "report_refused",
   "key_limit",
   "partitions_short",
   "oldest_pending",

@@ -29,7 +29,7 @@ export interface HttpParts {
   readonly log: Log;
   readonly metrics: Metrics;
   readonly ledger: Pick<Ledger, "run" | "find" | "findByReqId" | "chain">;
-  readonly reports: Pick<Reports, "report">;
+  readonly reports: Pick<Reports, "report" | "keepRefused">;
   readonly registry: Pick<
     PartnerRegistry,
     "register" | "change" | "find" | "list" | "setState" | "rotate" | "putTerminal" | "terminals"

@@ -6,6 +6,7 @@ import type { CommandRequest, CompletionRequest } from "../commands/request.ts";
 import { readConfig } from "../config.ts";
 import { type FieldProblem, PaybellError } from "../errors.ts";
 import { newId } from "../ids.ts";
+import type { RefusedItem } from "../ledger/reports.ts";
 import type { Transaction } from "../ledger/transaction.ts";
 import { createLog } from "../log.ts";
 import { createMetrics } from "../metrics.ts";
@@ -38,6 +39,7 @@ export interface Answer {
 export class TestService {
   readonly ran: { readonly request: CommandRequest; readonly respondAsync: boolean }[] = [];
   readonly reported: CompletionRequest[] = [];
+  readonly refused: RefusedItem[] = [];
   readonly asked: unknown[][] = [];
   readonly endpointId = newId<"endpoint">();
   readonly partner = partnerOfATest();
@@ -90,6 +92,7 @@ export class TestService {
           this.reported.push(...completions);
           return completions.map((completion) => resultOf(completion));
         },
+        keepRefused: async (refused) => void this.refused.push(...refused),
       },
       registry: this.#registry(),
       isRegisteredDevice: async (_, deviceId) => deviceId === this.registeredDeviceId,

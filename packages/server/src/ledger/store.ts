@@ -1,6 +1,7 @@
 import type { Command } from "@paybell/contract";
 import type { BatchTotals } from "../acquirer/acquirer.ts";
 import type { OriginalState, Refusal } from "../commands/original.ts";
+import type { ReportContent } from "../commands/report-difference.ts";
 import type { TerminalState } from "../commands/terminal.ts";
 import type { ChainId, PartnerId, TransactionId } from "../ids.ts";
 import type { Instance } from "../instance.ts";
@@ -147,7 +148,8 @@ export interface Report {
 
 export type Reported =
   | { readonly outcome: "accepted"; readonly id: TransactionId; readonly atMs: number }
-  | { readonly outcome: "duplicate"; readonly id: TransactionId }
+  /** Its externalId was reported before: the same again, or something else. */
+  | { readonly outcome: "known"; readonly id: TransactionId; readonly before: ReportContent }
   /** The id that the switch gave names another transaction. */
   | { readonly outcome: "id_taken" };
 

@@ -100,6 +100,7 @@ export class PartnerRegistry {
       this.#refuse(patch, settingsProblems(merged, this.#parts.rules));
       const transactionTypes = { ...standing.transactionTypes, ...patch.transactionTypes };
       const reports = { ...standing.reports, ...patch.reports };
+      if (standing.reports.identity !== "externalId" && reports.identity === "externalId") throw identityStays();
       return { settings: completeSettings({ ...merged, transactionTypes, reports }, this.#parts.defaults) };
     });
   }
@@ -246,4 +247,10 @@ function pageOf<Item>(rows: readonly Item[], limit: number, cursorOf: (item: Ite
   const items = rows.slice(0, limit);
   const last = items.at(-1);
   return { items, next: rows.length > limit && last !== undefined ? cursorOf(last) : null };
+}
+
+/** Two reports under one number would be one all at once, and the second of them lost. */
+function identityStays(): PaybellError {
+  const field = "reports.identity";
+  return badFields([{ field, code: "invalid_value", message: `${field} cannot go back to externalId.` }]);
 }

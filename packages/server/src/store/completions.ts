@@ -29,7 +29,8 @@ const completedBefore = {
 const reportedBefore = {
   name: "reported_before",
   text: `
-    SELECT i.partner_id, i.external_id, t.id, t.notification_id, t.created_at AS at
+    SELECT i.partner_id, i.external_id, t.id, t.notification_id, t.created_at AS at, t.command,
+      t.original_external_id, t.callback_url, t.facts
     FROM unnest($1::uuid[], $2::text[]) AS i (partner_id, external_id)
     JOIN transactions t
       ON (t.partner_id = i.partner_id) IS TRUE AND t.external_id = i.external_id AND t.origin = 'switch'`,
@@ -55,7 +56,14 @@ interface At {
 interface ReportedRow extends At {
   readonly partner_id: PartnerId;
   readonly external_id: string;
+}
+
+interface KnownRow extends ReportedRow {
   readonly notification_id: string | null;
+  readonly command: Report["command"];
+  readonly original_external_id: string | null;
+  readonly callback_url: string | null;
+  readonly facts: Report["facts"];
 }
 
 /**
@@ -191,7 +199,7 @@ export class PostgresCompletions implements CompletionStore {
       );
     });
     const missed = reports.filter((report) => !inserted.has(keyOf(report)));
-    const before = missed.length > 0 ? await this.#reportedBefore(missed) : new Map<string, ReportedRow>();
+    const before = missed.length > 0 ? await this.#reportedBefore(missed) : new Map<string, KnownRow>();
     return new Map(
       reports.map((report): [string, Reported] => {
         const at = inserted.get(keyOf(report));
@@ -201,13 +209,13 @@ export class PostgresCompletions implements CompletionStore {
         if (isOwn(report, known)) {
           return [keyOf(report), { outcome: "accepted", id: report.id, atMs: known.at.getTime() }];
         }
-        return [keyOf(report), { outcome: "duplicate", id: known.id }];
+        return [keyOf(report), { outcome: "known", id: known.id, before: contentOf(known) }];
       }),
     );
   }
 
-  async #reportedBefore(reports: readonly Report[]): Promise<ReadonlyMap<string, ReportedRow>> {
-    const { rows } = await this.#engine.query<ReportedRow>({
+  async #reportedBefore(reports: readonly Report[]): Promise<ReadonlyMap<string, KnownRow>> {
+    const { rows } = await this.#engine.query<KnownRow>({
       ...reportedBefore,
       values: [reports.map((report) => report.partnerId), reports.map((report) => report.externalId)],
     });
@@ -254,8 +262,12 @@ function isUniqueViolation(error: unknown): boolean {
  * Whether the row is that of this very report, whose COMMIT had happened after all. Its id does not tell: the switch
  * may give one, and gives the same at every repetition. Its notification's id is made anew for each report.
  */
-function isOwn(report: Report, known: ReportedRow): boolean {
+function isOwn(report: Report, known: KnownRow): boolean {
   return report.notification === null ? known.id === report.id : known.notification_id === report.notification.id;
+}
+
+function contentOf({ command, original_external_id, callback_url, facts }: KnownRow) {
+  return { command, originalExternalId: original_external_id, callBackUrl: callback_url, facts };
 }
 
 /** A COMMIT sent behind a statement that failed answers ROLLBACK, without an error of its own. */
