@@ -142,3 +142,51 @@ test("a report is sent as the partner agreed with the switch", async () => {
     transDateTime: "20261231235959",
   });
 });
+
+describe("a Void that is reported before its original", () => {
+  const voidOf = (partner: TestPartner, originalExternalId: string, change: Readonly<Record<string, unknown>> = {}) =>
+    saleOf(partner, { command: "VOID", originalExternalId, ...change });
+
+  test("waits for it, and is a PreAuth's CANCEL behind it", async () => {
+    const partner = await service.register();
+    const preAuth = saleOf(partner, { command: "PREAUTH" });
+    const [voided] = await report(voidOf(partner, preAuth.externalId));
+    const path = `/v1/transactions/${voided?.transactionId}`;
+    const { body: waiting } = await partner.call("GET", path);
+    expect(waiting).toMatchObject({ status: "SUCCESS", notification: { state: "pending" } });
+    expect((await report(voidOf(partner, preAuth.externalId, { externalId: voided?.externalId })))[0]).toEqual({
+      externalId: voided?.externalId,
+      result: "duplicate",
+      transactionId: voided?.transactionId,
+    });
+    const [original] = await report(preAuth);
+    const deliveries = await partner.server.next(2);
+    expect(deliveries.map((delivery) => ipnOf(delivery)?.["transaction_type"])).toEqual(["SALE", "CANCEL"]);
+    expect(deliveries[1]?.headers["paybell-original-transaction"]).toBe(original?.transactionId);
+    const { body } = await partner.call("GET", path);
+    expect(body).toMatchObject({ transaction_type: "CANCEL", notification: waiting["notification"] && {} });
+    expect(body["chain"]).toMatchObject([{ command: "VOID" }, { command: "PREAUTH" }]);
+  });
+
+  test("leaves without it after ten minutes", async () => {
+    const partner = await service.register();
+    const [voided] = await report(voidOf(partner, "never reported"));
+    await withAdmin(service.database.url, async (client) => {
+      const earlier = "created_at = created_at - interval '10 minutes', notify_at = now()";
+      await client.query(`UPDATE transactions SET ${earlier} WHERE id = $1`, [voided?.transactionId]);
+    });
+    const [delivery] = await partner.server.next(1);
+    expect(ipnOf(delivery)).toMatchObject({ transaction_type: "VOID", id: voided?.transactionId });
+  });
+
+  test("leaves at once where the report says what it voids", async () => {
+    const partner = await service.register();
+    await report(voidOf(partner, "a PreAuth", { originalCommand: "PREAUTH" }));
+    await report(voidOf(partner, "a Sale", { originalCommand: "SALE" }));
+    const deliveries = await partner.server.next(2);
+    expect(deliveries.map((delivery) => ipnOf(delivery)?.["transaction_type"])).toEqual(["CANCEL", "VOID"]);
+    expect(await report(voidOf(partner, "a Logon", { originalCommand: "LOGON" }))).toMatchObject([
+      { result: "refused", problem: { code: "invalid_value" } },
+    ]);
+  });
+});

@@ -118,7 +118,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       store: notificationStore,
       waitingMax: Math.floor(config.connectionsMax * waitingShare),
     });
-    const { ledger, reports, reverser, settler, comparer } = wireLedger(ground, partners, delivery, {
+    const { ledger, reports, reverser, settler, comparer, waitingReports } = wireLedger(ground, partners, delivery, {
       masterKey,
       acquirer,
       lease,
@@ -158,6 +158,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     reverser.start();
     settler.start();
     comparer.start();
+    waitingReports.start();
     alerts.start();
     const endUpkeep = keepUp(ground, { ledger, directory, deliveries, partitions });
     observeStanding(metrics, { dispatcher, arrivals, database, lease, standing });
@@ -172,7 +173,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
         () => ledger.stop(ledgerStopMs),
         // Whoever still waits for the acquirer is told that no answer comes: it is repeated by whoever is there then.
         () => acquirer.close(),
-        () => Promise.all([reverser.stop(), settler.stop(), comparer.stop()]),
+        () => Promise.all([reverser.stop(), settler.stop(), comparer.stop(), waitingReports.stop()]),
         () => dispatcher.stop(),
         () => closed,
         () => alerts.stop(),

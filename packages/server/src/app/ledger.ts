@@ -8,12 +8,14 @@ import { Ledger } from "../ledger/ledger.ts";
 import { Reports } from "../ledger/reports.ts";
 import { Reverser, type ReverserParts } from "../ledger/reverser.ts";
 import { Settler } from "../ledger/settler.ts";
+import { WaitingReports } from "../ledger/waiting-reports.ts";
 import type { MasterKey } from "../partners/master-key.ts";
 import { PostgresCompletions } from "../store/completions.ts";
 import { PostgresReversals } from "../store/reversals.ts";
 import { PostgresComparisons } from "../store/settlement-comparisons.ts";
 import { PostgresSettlements } from "../store/settlements.ts";
 import { PostgresTransactions } from "../store/transactions.ts";
+import { PostgresWaitingReports } from "../store/waiting-reports.ts";
 import type { DeliveryParts } from "./delivery.ts";
 import type { Ground } from "./ground.ts";
 import { handOver } from "./hand-over.ts";
@@ -75,5 +77,7 @@ export function wireLedger(
     isRegisteredDevice,
   });
   const comparer = new Comparer({ comparisons: new PostgresComparisons(database), directory, metrics, log });
-  return { ledger, reports, reverser, settler, comparer };
+  const waiting = new PostgresWaitingReports(database.engine);
+  const waitingReports = new WaitingReports({ waiting, transactions, completions, directory, notifier, metrics, log });
+  return { ledger, reports, reverser, settler, comparer, waitingReports };
 }

@@ -94,6 +94,7 @@ function settlementTypes(): readonly string[] {
   return settlementIpnFields.flatMap((field) => (field.name === "transaction_type" ? (field.values ?? []) : []));
 }
 
+const originalCommands = ["SALE", "PREAUTH", "PREAUTH_COMPLETE"];
 const finalStatuses = ["SUCCESS", "ERROR"];
 
 /** UUIDs, and judged as such: by chance, one may look like a card number. */
@@ -139,6 +140,7 @@ function judgeRules(completion: CompletionRequest, kind: IpnKind, context: Judge
   if (partnerId !== "" && !isUuid(partnerId)) found.add(broken("partnerId", "unknown_partner", "is no UUID"));
   if (id !== "" && !isUuid(id)) found.add(broken("id", "invalid_value", "is no UUID"));
   if (reqId !== "" && !isUuidV4(reqId)) found.add(broken("reqId", "invalid_req_id", "is no UUID v4"));
+  found.add(oneOf("originalCommand", completion.originalCommand ?? "", originalCommands));
   found.add(oneOf("status", status, finalStatuses));
   found.add(oneOf("transaction_type", type, tables[kind].transactionTypes));
   found.add(timeRule("transDateTime", completion.transDateTime));

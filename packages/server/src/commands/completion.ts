@@ -57,6 +57,15 @@ const ownFields = [
   },
   {
     type: "string",
+    name: "originalCommand",
+    required: false,
+    maxLength: 16,
+    meaning:
+      "What originalExternalId names, for a Void: without it, a Void that is reported before its original waits for it",
+    values: ["SALE", "PREAUTH", "PREAUTH_COMPLETE"],
+  },
+  {
+    type: "string",
     name: "callBackUrl",
     required: false,
     maxLength: 2048,
@@ -123,6 +132,7 @@ export type CompletionRequest = {
   readonly externalId: string;
   readonly command: Command;
   readonly originalExternalId?: string | undefined;
+  readonly originalCommand?: string | undefined;
   readonly callBackUrl?: string | undefined;
   readonly status: string;
   readonly settlementList?: readonly SettlementEntry[] | undefined;

@@ -16,12 +16,14 @@ const originalsOf: Readonly<Partial<Record<Command, readonly Command[]>>> = {
   REVERSAL: ["SALE", "PREAUTH", "PREAUTH_COMPLETE", "VOID"],
 };
 
+type Following = Pick<CompletionRequest, "command" | "originalExternalId" | "originalCommand">;
+
 /** What the original of a report may be known by, the more likely first; empty where it names none. */
-export function originalIdentities(settings: Identity, completion: CompletionRequest): readonly string[] {
-  const { command, originalExternalId = "" } = completion;
+export function originalIdentities(settings: Identity, completion: Following): readonly string[] {
+  const { command, originalExternalId = "", originalCommand } = completion;
   if (originalExternalId === "") return [];
   if (settings.identity === "externalId") return [originalExternalId];
-  const of = originalsOf[command] ?? [];
+  const of = originalCommand ? [originalCommand as Command] : (originalsOf[command] ?? []);
   // What was reported before commands told reports apart is known by its number alone.
   return [...of.map((original) => identityOf(settings, originalExternalId, original)), originalExternalId];
 }

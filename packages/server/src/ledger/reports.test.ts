@@ -20,6 +20,7 @@ function reportsWith(refuses: readonly string[] = []) {
     } as unknown as ConstructorParameters<typeof Reports>[0]["transactions"],
     completions: {
       complete: () => Promise.reject(new Error("A report completes nothing.")),
+      release: () => Promise.reject(new Error("A report releases nothing.")),
       report: async (report): Promise<Reported> => {
         began.push({ externalId: report.externalId, behind: durable.map(({ externalId }) => externalId).sort() });
         await new Promise((resolve) => setImmediate(resolve));

@@ -224,7 +224,7 @@ export class Reports {
     const report = toReport(sound, originals);
     const { notification: draft } = report;
     const slot =
-      draft && !draft.follows && draft.settlesBatch === null
+      draft && !report.waitsForOriginal && !draft.follows && draft.settlesBatch === null
         ? this.#parts.notifier.reserve(partner.id, draft.content.length, draft.callBackUrl)
         : undefined;
     const notification = draft && { ...draft, lease: slot?.instance ?? null };
@@ -236,7 +236,7 @@ export class Reports {
       slot?.release();
       return reported;
     }
-    if (notification) this.#passOn(notification, slot, reported.atMs);
+    if (notification && report.waitsForOriginal !== true) this.#passOn(notification, slot, reported.atMs);
     const warnings = completionWarnings(completion, partner.settings);
     if (warnings.length > 0) {
       void this.#parts.events.record({
@@ -340,7 +340,7 @@ function toReport(sound: Sound, known: Originals): Report {
   const original = originalOf(sound, known);
   const originalExternalId = originals.at(-1) ?? null;
   const chainId = original?.chainId ?? (id as string as ChainId);
-  const voidsPreAuth = completion.command === "VOID" && original?.command === "PREAUTH";
+  const voidsPreAuth = completion.command === "VOID" && (original?.command ?? completion.originalCommand) === "PREAUTH";
   const facts = reportedFacts(completion, { id, voidsPreAuth });
   const originalId = original?.id ?? null;
   const batchId = reportedBatch(partner.id, facts.fields) ?? original?.batchId ?? null;
@@ -375,5 +375,12 @@ function toReport(sound: Sound, known: Originals): Report {
     content: JSON.stringify(facts),
     lease: null,
   };
-  return { ...report, notification };
+  return { ...report, notification, waitsForOriginal: waitsForOriginal(completion, original) };
+}
+
+/** Whether what the partner is told depends on an original that is not known, and nobody said what it is. */
+function waitsForOriginal(completion: CompletionRequest, original: ReportedOriginal | undefined): boolean {
+  const { command, originalExternalId = "", originalCommand = "", transaction_type: type = "" } = completion;
+  if (command !== "VOID" || original !== undefined || originalExternalId === "") return false;
+  return originalCommand === "" && type === "";
 }

@@ -40,6 +40,8 @@ export interface CompletionStore {
   complete(completion: Completion): Promise<Completed>;
   /** The same for a command that a switch already completed: the transaction comes into being with its result. */
   report(report: Report): Promise<Reported>;
+  /** Makes the notification of a report that waited. False: somebody was faster, and nothing is changed. */
+  release(release: Release): Promise<boolean>;
 }
 
 export type Completed = { readonly outcome: "completed"; readonly atMs: number } | { readonly outcome: "late" };
@@ -144,6 +146,19 @@ export interface Report {
   readonly batchId: string | null;
   readonly facts: IpnFacts | SystemFacts;
   readonly notification: NewNotification | null;
+  /** Its notification has its id from now on, and is made by `release`. */
+  readonly waitsForOriginal?: boolean;
+}
+
+/** What is known in the end of a report that waited for its original. */
+export interface Release {
+  readonly partnerId: PartnerId;
+  readonly id: TransactionId;
+  readonly originalId: TransactionId | null;
+  readonly chainId: ChainId;
+  readonly batchId: string | null;
+  readonly facts: IpnFacts;
+  readonly notification: NewNotification;
 }
 
 export type Reported =

@@ -1,7 +1,7 @@
 import { DatabaseError, type Pool, type PoolClient, type QueryResult } from "pg";
 import type { PartnerId, TransactionId } from "../ids.ts";
 import type { NewNotification } from "../ledger/notifier.ts";
-import type { Completed, Completion, CompletionStore, Report, Reported } from "../ledger/store.ts";
+import type { Completed, Completion, CompletionStore, Release, Report, Reported } from "../ledger/store.ts";
 import {
   completeTransactions,
   completeWhole,
@@ -10,12 +10,13 @@ import {
   insertReports,
   insertWholeReports,
   notificationColumns,
-  reportColumns,
+  onlyReportColumns,
   wholeCompletionColumns,
   wholeReportColumns,
 } from "./completion-statements.ts";
 import { writeEffects } from "./effects.ts";
 import { GroupCommit, type GroupCommitObserver } from "./group-commit.ts";
+import { releaseReport } from "./waiting-reports.ts";
 
 // An answer that changed nothing is late, unless it is our own that an unknown COMMIT had made durable.
 const completedBefore = {
@@ -119,6 +120,17 @@ export class PostgresCompletions implements CompletionStore {
     return this.#reports.add(report);
   }
 
+  async release({ partnerId, id, originalId, chainId, batchId, facts, notification }: Release): Promise<boolean> {
+    let isFirst = false;
+    await this.#inTransaction(async (client) => {
+      const values = [partnerId, id, originalId, chainId, JSON.stringify(facts)];
+      const { rowCount } = await client.query({ ...releaseReport, values });
+      isFirst = rowCount === 1;
+      return isFirst ? insertTheirNotifications(client, [{ notification, batchId }]) : [];
+    });
+    return isFirst;
+  }
+
   async #complete(completions: readonly Completion[]): Promise<ReadonlyMap<string, Completed>> {
     const applied = completions.every(hasNoEffects)
       ? await this.#completeWhole(completions)
@@ -191,11 +203,11 @@ export class PostgresCompletions implements CompletionStore {
   async #reportWithDuplicates(reports: readonly Report[]): Promise<ReadonlyMap<string, Reported>> {
     const inserted = new Map<string, Date>();
     await this.#inTransaction(async (client) => {
-      const { rows } = await client.query<ReportedRow>({ ...insertReports, values: reportColumns(reports) });
+      const { rows } = await client.query<ReportedRow>({ ...insertReports, values: onlyReportColumns(reports) });
       for (const row of rows) inserted.set(`${row.partner_id} ${row.external_id}`, row.at);
       return insertTheirNotifications(
         client,
-        reports.filter((report) => inserted.has(keyOf(report))),
+        reports.filter((report) => inserted.has(keyOf(report)) && report.waitsForOriginal !== true),
       );
     });
     const missed = reports.filter((report) => !inserted.has(keyOf(report)));

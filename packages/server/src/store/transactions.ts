@@ -40,6 +40,7 @@ const selectTransaction = `
     WHEN r.batch_closing THEN 'closing'
     ELSE 'open' END AS batch_state, CASE
     WHEN t.notification_id IS NULL THEN NULL
+    WHEN t.notify_at IS NOT NULL THEN 'pending'
     WHEN EXISTS (SELECT FROM pending p WHERE p.partner_id = t.partner_id AND p.id = t.notification_id) THEN 'pending'
     WHEN EXISTS (SELECT FROM parked p WHERE p.partner_id = t.partner_id AND p.id = t.notification_id) THEN 'parked'
     ELSE 'accepted' END AS notification_state
