@@ -242,7 +242,7 @@ export const errors = {
   preauth_expired: {
     status: 409,
     title: "The PreAuth is too old",
-    remedy: "Send a new Sale or PreAuth; the acquirer releases the expired one by itself.",
+    remedy: "Void it, which releases its hold, and send a new Sale or PreAuth.",
   },
   amount_above_authorised: {
     status: 409,

@@ -67,8 +67,7 @@ const inBatch = ["SALE", "PREAUTH_COMPLETE"] as const;
 
 /** Every case in which a Void, PreAuth-Complete or partner's Reversal is accepted. */
 export const beginnings: readonly Beginning[] = [
-  { from: "STANDS", command: "VOID", of: inBatch, to: "HELD", guards: ["processed_here"] },
-  { from: "STANDS", command: "VOID", of: ["PREAUTH"], to: "HELD", guards: ["processed_here", "within_days"] },
+  { from: "STANDS", command: "VOID", of: [...inBatch, "PREAUTH"], to: "HELD", guards: ["processed_here"] },
   {
     from: "STANDS",
     command: "PREAUTH_COMPLETE",

@@ -204,7 +204,7 @@ export const settings = {
     kind: wholeNumber(1, 365),
     default: 30,
     unit: "days",
-    meaning: "For how long a PreAuth can be completed or voided.",
+    meaning: "For how long a PreAuth can be completed. It can be voided at any time.",
   }),
   oldestPendingAlertS: setting({
     name: "PAYBELL_OLDEST_PENDING_ALERT_SECONDS",

@@ -36,7 +36,7 @@ export interface LedgerParts {
   readonly acquirerTimeoutMs: number;
   /** For what "the same body" means. A plain hash would let whoever reads the row guess the card's token. */
   readonly bodyKey: KeyObject;
-  /** For how long a PreAuth can be completed or voided. */
+  /** For how long a PreAuth can be completed. */
   readonly preAuthDays: number;
   /** Commands in the acquirer's hands at once, shared among partners; more are refused before anything is accepted. */
   readonly commandsMax: number;

@@ -102,7 +102,7 @@ function saleProcedure(request: SaleRequest, start: TransactionStart): Procedure
   };
 }
 
-function voidProcedure(request: VoidRequest, { start, original, preAuthDays }: ProcedureContext): Procedure {
+function voidProcedure(request: VoidRequest, { start, original }: ProcedureContext): Procedure {
   const { tid, mid, money } = placeOf(original);
   const voidsPreAuth = original?.command === "PREAUTH";
   return {
@@ -112,7 +112,7 @@ function voidProcedure(request: VoidRequest, { start, original, preAuthDays }: P
     takes: { ...takesNumbers, batch: !voidsPreAuth },
     ...money,
     refusal: (terminal, state) =>
-      judged(asFound(state, original), (known) => voidRefusal(known, start.atMs, preAuthDays)) ??
+      judged(asFound(state, original), voidRefusal) ??
       onTerminal({ mid, entersBatchWith: null, money: true })(terminal),
     begin: (terminal) => beginVoid(request, cardOf(original), terminal, start, { voidsPreAuth }),
     message: (begun) => ({
