@@ -5,6 +5,7 @@ export type EventKind =
   | "parked"
   | "in_doubt"
   | "reversal_refused"
+  | "reversal_late"
   | "late_answer"
   | "late_approval"
   | "delimiter_sent"

@@ -115,15 +115,21 @@ function standingRefusal(original: OriginalState, standing: Exclude<Standing, "S
 }
 
 function inDoubt({ id, reversal, successor }: OriginalState, verb: Verb): Refusal {
-  if (reversal === "parked") {
+  const isParked = reversal === "parked" || (reversal === null && successor?.reversal === "parked");
+  const what = reversal === null ? `the ${successor?.command} of ${id}` : id;
+  if (isParked) {
     return {
       code: "in_doubt",
-      message: `The acquirer refused the Reversal of ${id}: have the operator settle it with them, then ask again.`,
+      message:
+        `The Reversal of ${what} is parked: the acquirer refused it. Ask again once the operator has retried it, or ` +
+        "resolved it with the acquirer.",
     };
   }
-  const what = reversal === "pending" ? id : `the unanswered ${successor?.command} of ${id}`;
+  const unanswered = reversal === null ? `the unanswered ${successor?.command} of ${id}` : id;
   return {
     code: "in_doubt",
-    message: `The Reversal of ${what} is not answered yet: wait until it is, and ${verb} only if the state allows it.`,
+    message:
+      `The Reversal of ${unanswered} is not answered yet: wait until it is, and ${verb} only if the state allows ` +
+      "it.",
   };
 }

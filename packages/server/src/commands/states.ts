@@ -39,7 +39,12 @@ export const batchTransitions: readonly Transition<"OPEN" | "CLOSING" | "CLOSED"
 
 export const reversalTransitions: readonly Transition<"PENDING" | "DONE" | "PARKED">[] = [
   { from: null, event: "an outcome must not stand, or a partner reverses", to: "PENDING" },
-  { from: "PENDING", event: "not answered", to: "PENDING", guard: "asked again, across restarts" },
+  {
+    from: "PENDING",
+    event: "not answered, or answered 09, 19, 68, 90, 91, 96",
+    to: "PENDING",
+    guard: "asked again, across restarts",
+  },
   { from: "PENDING", event: "answered 00 or 25", to: "DONE" },
   { from: "PENDING", event: "answered otherwise", to: "PARKED", guard: "the operator is alerted" },
   { from: "DONE", event: "the original is approved late", to: "PENDING" },

@@ -5,6 +5,7 @@ import type { EventId } from "../ids.ts";
 export const alertKinds: readonly EventKind[] = [
   "parked",
   "reversal_refused",
+  "reversal_late",
   "late_approval",
   "settlement_refused",
   "report_conflict",

@@ -20,7 +20,7 @@ const takeDue = {
 const postpone = {
   name: "postpone_reversal",
   text: `
-    UPDATE reversals SET due_at = now() + $3 * interval '1 millisecond'
+    UPDATE reversals SET due_at = now() + $3 * interval '1 millisecond', response_code = nullif($5, '')
     WHERE partner_id = $1 AND transaction_id = $2 AND state = 'PENDING' AND tries = $4`,
 };
 
@@ -114,8 +114,12 @@ export class PostgresReversals implements ReversalStore {
     }));
   }
 
-  async postpone({ partnerId, transactionId, tries }: DueReversal, delayMs: number): Promise<void> {
-    await this.#engine.query({ ...postpone, values: [partnerId, transactionId, delayMs, tries] });
+  async postpone(
+    { partnerId, transactionId, tries }: DueReversal,
+    delayMs: number,
+    responseCode: string,
+  ): Promise<void> {
+    await this.#engine.query({ ...postpone, values: [partnerId, transactionId, delayMs, tries, responseCode] });
   }
 
   async end(
