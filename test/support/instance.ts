@@ -57,6 +57,7 @@ export async function spawnInstance(options: InstanceOptions): Promise<Instance>
     DATABASE_URL: options.databaseUrl,
     PAYBELL_MASTER_KEY: options.masterKey.toString("base64"),
     PAYBELL_OPERATOR_TOKEN: operatorToken,
+    PAYBELL_ACQUIRER: "simulator",
     PAYBELL_CALLBACK_CA_FILE: caFile,
     PAYBELL_HOME: home,
     PAYBELL_HOST: "127.0.0.1",

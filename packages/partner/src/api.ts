@@ -258,6 +258,7 @@ export type ErrorCode =
   | "invalid_text"
   | "invalid_value"
   | "missing_field"
+  | "no_acquirer"
   | "no_callback_url"
   | "not_completable"
   | "not_found"

@@ -39,7 +39,8 @@ export interface ServiceOptions {
   readonly config: Config;
   readonly databaseUrl: string;
   readonly masterKey: MasterKey;
-  readonly acquirer: Acquirer;
+  /** Null: commands are refused, and reports are taken. */
+  readonly acquirer: Acquirer | null;
   /** What /readyz says of it. */
   readonly acquirerName: string;
   readonly log: Log;
@@ -145,7 +146,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       endWaits: () => arrivals.stop(),
       endpoints: new EndpointDesk(endpoints, () => dispatcher.endpointsChanged()),
       isRegisteredDevice,
-      refusesToken: (token) => acquirer.refusesToken(token),
+      refusesToken: (token) => acquirer?.refusesToken(token),
       health: () => health({ standing, lease, acquirer: options.acquirerName }),
       clock: systemClock,
       sandbox,
@@ -172,7 +173,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       await inOrder(warn("a part could not be stopped"), [
         () => ledger.stop(ledgerStopMs),
         // Whoever still waits for the acquirer is told that no answer comes: it is repeated by whoever is there then.
-        () => acquirer.close(),
+        () => acquirer?.close(),
         () => Promise.all([reverser.stop(), settler.stop(), comparer.stop(), waitingReports.stop()]),
         () => dispatcher.stop(),
         () => closed,

@@ -305,6 +305,11 @@ export const errors = {
     title: "Something broke on our side",
     remedy: "Repeat the request with the same reqId; quote `instance` to the operator if it goes on.",
   },
+  no_acquirer: {
+    status: 503,
+    title: "This service has no acquirer",
+    remedy: "Nothing was accepted. Commands are taken once the operator has set PAYBELL_ACQUIRER.",
+  },
   unavailable: {
     status: 503,
     title: "This cannot be made durable now",

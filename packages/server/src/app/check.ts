@@ -95,11 +95,13 @@ function settingFindings(config: Config): Finding[] {
     config.alertUrl === null
       ? warning("alerts", "nobody is told of alerts", "Set PAYBELL_ALERT_URL and PAYBELL_ALERT_SECRET.")
       : ok("alerts", "are sent"),
-    warning(
-      "acquirer",
-      "commands are answered by the simulator: no card is charged",
-      "Report completions from your switch.",
-    ),
+    config.acquirer === null
+      ? warning("acquirer", "there is none: commands are refused", "Report completions from your switch.")
+      : warning(
+          "acquirer",
+          "commands are answered by the simulator: no card is charged",
+          "Report completions from your switch, and leave PAYBELL_ACQUIRER out.",
+        ),
   ];
 }
 

@@ -1,4 +1,5 @@
 import type { Acquirer } from "../acquirer/acquirer.ts";
+import { noAcquirer } from "../acquirer/none.ts";
 import { systemClock } from "../clock.ts";
 import type { Arrivals } from "../delivery/arrivals.ts";
 import type { InstanceLease } from "../instance.ts";
@@ -23,7 +24,8 @@ import type { PartnerParts } from "./partners.ts";
 
 export interface LedgerOptions {
   readonly masterKey: MasterKey;
-  readonly acquirer: Acquirer;
+  /** Null: commands are refused. */
+  readonly acquirer: Acquirer | null;
   readonly lease: InstanceLease;
   readonly arrivals: Arrivals;
   readonly onReversalEnded: ReverserParts["onEnded"];
@@ -36,8 +38,9 @@ export function wireLedger(
   { database, config, log, metrics, alerts, sandbox, watch }: Ground,
   { directory, isRegisteredDevice }: PartnerParts,
   { dispatcher }: DeliveryParts,
-  { masterKey, acquirer, lease, arrivals, onReversalEnded: onEnded }: LedgerOptions,
+  { masterKey, acquirer: chosen, lease, arrivals, onReversalEnded: onEnded }: LedgerOptions,
 ) {
+  const acquirer = chosen ?? noAcquirer;
   const notifier = handOver(dispatcher, arrivals);
   const transactions = new PostgresTransactions(database, watch("inits"));
   const completions = new PostgresCompletions(database.engine, {
@@ -57,6 +60,7 @@ export function wireLedger(
     reversals,
     reverser,
     settler,
+    takesCommands: chosen !== null,
     lease,
     clock: systemClock,
     metrics,

@@ -8,7 +8,7 @@ import { MasterKey } from "../partners/master-key.ts";
 import { type EmbeddedPostgres, startEmbeddedPostgres } from "../postgres/embedded.ts";
 import { requireFreePort } from "./port.ts";
 import { writePrivately } from "./private-file.ts";
-import { simulator } from "./simulator.ts";
+import { acquirerOf } from "./simulator.ts";
 
 export interface Served {
   readonly service: Service;
@@ -31,13 +31,14 @@ export async function serve(config: Config, log: Log): Promise<Served> {
     databaseUrl === null ? await startEmbeddedPostgres({ home, log: (line) => log.info(line) }) : undefined;
   try {
     const operatorTokens = config.operatorTokens.length > 0 ? config.operatorTokens : [await keptToken(home, log)];
-    log.warn("commands are answered by the simulated acquirer: no card is charged");
+    const { acquirer, name } = acquirerOf(config);
+    log.warn({ acquirer: name }, "the acquirer");
     const service = await startService({
       config: { ...config, operatorTokens },
       databaseUrl: databaseUrl ?? (embedded as EmbeddedPostgres).connectionString,
       masterKey: new MasterKey(masterKey),
-      acquirer: simulator(config),
-      acquirerName: "simulator: no card is charged",
+      acquirer,
+      acquirerName: name,
       log,
       sandbox: false,
       hosts,

@@ -11,3 +11,10 @@ export function simulator({
   if (outage !== "none") acquirer.outage(outage);
   return acquirer;
 }
+
+/** The acquirer that `serve` was told to use, and what /readyz says of it. */
+export function acquirerOf(config: Config): { readonly acquirer: SimulatedAcquirer | null; readonly name: string } {
+  if (config.acquirer === null) return { acquirer: null, name: "none: commands are refused, reports are taken" };
+  const outage = config.simulatorOutage === "none" ? "" : ` (outage: ${config.simulatorOutage})`;
+  return { acquirer: simulator(config), name: `simulator${outage}: no card is charged` };
+}

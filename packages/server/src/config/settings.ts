@@ -170,6 +170,14 @@ export const settings = {
     unit: "bytes",
     meaning: "Content of the callbacks in flight, all together.",
   }),
+  acquirer: setting({
+    name: "PAYBELL_ACQUIRER",
+    kind: oneOf(["simulator"]),
+    default: null,
+    meaning:
+      "Who answers commands with `serve`: `simulator` charges no card. Without it, commands are 503 `no_acquirer`, " +
+      "and reports of a switch are taken.",
+  }),
   acquirerTimeoutMs: setting({
     name: "PAYBELL_ACQUIRER_TIMEOUT_MS",
     kind: wholeNumber(100, 600_000),

@@ -29,6 +29,8 @@ export interface LedgerParts {
   readonly reverser: Pick<Reverser, "wake">;
   readonly settler: Pick<Settler, "wake">;
   readonly acquirer: Acquirer;
+  /** False: there is no acquirer, and commands are refused before anything is accepted. */
+  readonly takesCommands: boolean;
   readonly lease: Lease;
   readonly clock: Clock;
   readonly log: Logger;
@@ -93,6 +95,7 @@ export class Ledger {
    */
   async run(partner: Partner, request: CommandRequest, options: { respondAsync: boolean }): Promise<CommandAnswer> {
     await this.#requireValid(partner, request);
+    if (!this.#parts.takesCommands) throw new PaybellError("no_acquirer");
     const instance = this.#parts.lease.current();
     const leavePlace = instance === undefined || this.#stopping ? undefined : this.#places.take(partner.id);
     if (instance === undefined || leavePlace === undefined) {

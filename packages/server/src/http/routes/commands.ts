@@ -45,6 +45,7 @@ const commandErrors = [
   "preauth_expired",
   "amount_above_authorised",
   "settlement_in_progress",
+  "no_acquirer",
 ] as const;
 
 /** The others pass as they are. */
