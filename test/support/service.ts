@@ -91,6 +91,7 @@ export function serviceClient(baseUrl: string): ServiceClient {
       callBackUrl: server.url,
       callbackAddresses: [`${host}/32`],
       callingAddresses: ["127.0.0.1/32"],
+      terminals: "open",
       ...settings,
     });
     if (status !== 201) throw new Error(`the partner was not registered: ${text}`);

@@ -275,6 +275,7 @@ export type ErrorCode =
   | "settlement_in_progress"
   | "terminal_mid_mismatch"
   | "terminal_not_registered"
+  | "terminal_taken"
   | "too_long"
   | "too_many_requests"
   | "unauthorized"

@@ -167,6 +167,17 @@ export const errors = {
     title: "The terminal belongs to another merchant",
     remedy: "Send the mid under which this tid is known, or have the operator change the terminal.",
   },
+  terminal_taken: {
+    status: 409,
+    title: "The terminal belongs to another partner",
+    remedy:
+      "Check tid and mid. A terminal of the acquirer belongs to one partner: two would settle each other's batch.",
+  },
+  terminal_busy: {
+    status: 409,
+    title: "The terminal's merchant cannot change now",
+    remedy: "Settle its batch, and complete or void its PreAuths first: they belong to the merchant that it has.",
+  },
   terminal_not_registered: {
     status: 409,
     title: "The terminal is not registered",

@@ -130,7 +130,8 @@ export class Ledger {
     const original = await this.#originalOf(partner, request);
     const start = { id: newId<"transaction">(), atMs: this.#parts.clock.nowMs() };
     const procedure = procedureFor(request, { start, original, preAuthDays: this.#parts.preAuthDays });
-    const init = toInit(this.#parts.bodyKey, partner, request, start.id, instance, procedure, original);
+    const { bodyKey, sandbox } = this.#parts;
+    const init = toInit(bodyKey, partner, request, start.id, instance, procedure, original, sandbox);
     return { begun: await this.#parts.transactions.begin(init), init, procedure };
   }
 
@@ -372,6 +373,9 @@ function refusedBy(begun: Exclude<Begun, { outcome: "begun" | "repeated" }>, { t
     const detail = `A REVERSAL of the reqId ${reqId} came before the command, which was not sent to the acquirer.`;
     return new PaybellError("reversed_before_arrival", detail);
   }
+  if (begun.outcome === "terminal_taken") {
+    return new PaybellError("terminal_taken", `tid ${tid} with this mid is another partner's terminal.`);
+  }
   return new PaybellError("terminal_not_registered", `tid ${tid} is not registered.`);
 }
 
@@ -383,6 +387,7 @@ function toInit(
   instance: Instance,
   procedure: Procedure,
   original: Transaction | undefined,
+  sharesTerminals: boolean,
 ): Init {
   const reqId = request.reqId.toLowerCase();
   const { tid, mid, takes, amountMinor, currency, callBackUrl, refusal } = procedure;
@@ -401,6 +406,7 @@ function toInit(
     mid,
     callBackUrl,
     openTerminals: partner.settings.terminals === "open",
+    sharesTerminals,
     takes,
     amountMinor,
     currency,

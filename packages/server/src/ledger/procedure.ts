@@ -113,7 +113,7 @@ function voidProcedure(request: VoidRequest, { start, original }: ProcedureConte
     ...money,
     refusal: (terminal, state) =>
       judged(asFound(state, original), voidRefusal) ??
-      onTerminal({ mid, entersBatchWith: null, money: true })(terminal),
+      onTerminal({ mid: null, entersBatchWith: null, money: true })(terminal),
     begin: (terminal) => beginVoid(request, cardOf(original), terminal, start, { voidsPreAuth }),
     message: (begun) => ({
       command: "VOID",
@@ -141,7 +141,7 @@ function completeProcedure(request: PreAuthCompleteRequest, context: ProcedureCo
     currency,
     refusal: (terminal, state) =>
       judged(asFound(state, original), (known) => completeRefusal(known, amountMinor, start.atMs, preAuthDays)) ??
-      onTerminal({ mid, entersBatchWith: currency, money: true })(terminal),
+      onTerminal({ mid: null, entersBatchWith: currency, money: true })(terminal),
     begin: (terminal) => beginPreAuthComplete(request, cardOf(original), terminal, start),
     message: (begun) => ({
       command: "PREAUTH_COMPLETE",

@@ -65,6 +65,8 @@ export interface Init {
   readonly callBackUrl: string | null;
   /** Whether a terminal that is not known yet comes into being with this command. */
   readonly openTerminals: boolean;
+  /** The sandbox: what another partner merely used first is not refused. */
+  readonly sharesTerminals: boolean;
   readonly takes: {
     /** A Reversal keeps its original's. */
     readonly traceNo: boolean;
@@ -105,7 +107,8 @@ export type Begun =
   | { readonly outcome: "reversed_before_arrival" }
   /** The state forbids it; nothing was used up. */
   | { readonly outcome: "refused"; readonly refusal: Refusal }
-  | { readonly outcome: "terminal_unknown" };
+  | { readonly outcome: "terminal_unknown" }
+  | { readonly outcome: "terminal_taken" };
 
 export interface Completion {
   readonly partnerId: PartnerId;

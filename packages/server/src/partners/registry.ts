@@ -59,6 +59,8 @@ export interface RegistryParts {
   readonly masterKey: MasterKey;
   readonly defaults: DefaultSettings;
   readonly rules: CallbackUrlRules;
+  /** For how long an open PreAuth holds its terminal's mid. */
+  readonly preAuthDays: number;
   /** The guard against card numbers: what it says of a text in a field; undefined when the text holds none. */
   readonly cardNumberProblem: (field: string, text: string) => FieldProblem | undefined;
   /** Told after each change of a partner; what it returns is awaited, its failure harms nothing. */
@@ -151,7 +153,15 @@ export class PartnerRegistry {
     // A registered deviceId may look like a card number: it is known to be none.
     const { deviceId: _, ...guarded } = input;
     this.#refuse({ tid, ...guarded }, terminalProblems(tid, input, partner.settings.signing));
-    return await this.#parts.terminals.put(id, completeTerminal(tid, input));
+    const put = await this.#parts.terminals.put(id, completeTerminal(tid, input), this.#parts.preAuthDays);
+    if (put.outcome === "taken") {
+      throw new PaybellError("terminal_taken", `tid ${tid} with this mid is another partner's terminal.`);
+    }
+    if (put.outcome === "busy") {
+      const message = `tid ${tid} keeps its mid: its batch is not empty, or a PreAuth is open on it.`;
+      throw new PaybellError("terminal_busy", message);
+    }
+    return put.terminal;
   }
 
   /** In the order of tid. */

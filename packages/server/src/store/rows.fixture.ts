@@ -55,6 +55,7 @@ export function sampleInit(partnerId: PartnerId, instance: Instance, change: Par
     mid: "M00000000000001",
     callBackUrl: null,
     openTerminals: true,
+    sharesTerminals: true,
     takes: { traceNo: true, invoiceNo: true, batch: true, settlement: null },
     refusal: () => undefined,
     amountMinor: 150_000n,

@@ -28,6 +28,7 @@ const commandErrors = [
   "req_id_reused",
   "terminal_mid_mismatch",
   "terminal_not_registered",
+  "terminal_taken",
   "batch_currency",
   "owned_by_switch",
   "no_callback_url",
