@@ -237,6 +237,11 @@ describe("a bank that counts differently (95)", () => {
       [voided.id, true],
     ]);
     expect(asked.at(-1)).toMatchObject({ afterUpload: true });
+    expect(new Set(asked.map(({ traceNo }) => traceNo)).size, "each message has a number of its own").toBe(
+      asked.length,
+    );
+    const next = await instance.ended(partner, till.sale());
+    expect(Number(field(next, "traceNo"))).toBe(Number(asked.at(-1)?.traceNo) + 1);
     expect(world.bank.settledBatch(till.mid, till.tid, "VND")).toMatchObject({ saleQuantity: 3, voidQuantity: 1 });
   });
 

@@ -4,6 +4,7 @@ import {
   type AcquirerAnswer,
   type AcquirerMessage,
   type BatchTotals,
+  type BatchUploadMessage,
   NoAnswer,
   NotSent,
 } from "../acquirer/acquirer.ts";
@@ -23,6 +24,11 @@ export interface SettlementStore {
   postpone(settlement: DueSettlement, delayMs: number): Promise<void>;
   /** Notes where it stands now, and holds it on for `heldForMs`. */
   advance(to: DueSettlement, heldForMs: number): Promise<void>;
+  /**
+   * Takes up to `count` trace numbers of the terminal for the messages of this step, and keeps them with it. Asked
+   * again at the same step it gives the same ones, as many as there were.
+   */
+  number(settlement: DueSettlement, count: number): Promise<MessageNumbers>;
   /** Whether nothing is in flight on the terminal that may still change its batch. */
   isQuiet(partnerId: PartnerId, tid: string): Promise<boolean>;
   totals(partnerId: PartnerId, batchId: string): Promise<BatchTotals>;
@@ -35,6 +41,13 @@ export interface SettlementStore {
   ): Promise<readonly BatchEntry[]>;
   /** What stands, neither voided nor reversed: the settlementList. */
   standing(partnerId: PartnerId, batchId: string): Promise<readonly { reqId: string; refNo: string }[]>;
+}
+
+export interface MessageNumbers {
+  readonly traceNos: readonly string[];
+  readonly atMs: number;
+  /** They were taken before, and the messages may have been sent. */
+  readonly repeat: boolean;
 }
 
 export interface DueSettlement {
@@ -72,6 +85,7 @@ const rowsMax = 20;
 const graceMs = 10_000;
 const quietPollMs = 100;
 const entriesAtOnce = 100;
+const noNumbers: MessageNumbers = { traceNos: [], atMs: 0, repeat: false };
 const accepted = "00";
 const totalsDiffer = "95";
 
@@ -156,6 +170,7 @@ export class Settler {
       command: "SETTLEMENT",
       ...headerOf(transaction.facts.fields),
       repeat: due.tries > 1,
+      ...(due.isUploaded && (await this.#ownNumber(due))),
       batchNo: transaction.facts.fields["batchNo"] ?? "",
       totals,
       afterUpload: due.isUploaded,
@@ -166,21 +181,32 @@ export class Settler {
   }
 
   async #upload(due: DueSettlement, transaction: Transaction): Promise<DueSettlement | undefined> {
+    const { settlements } = this.#parts;
     const { partnerId, batchId, uploadedUpTo } = due;
-    const entries = await this.#parts.settlements.entries(partnerId, batchId, uploadedUpTo, entriesAtOnce);
-    for (const entry of entries) {
-      const { responseCode } = await this.#ask(uploadOf(entry, transaction));
+    const entries = await settlements.entries(partnerId, batchId, uploadedUpTo, entriesAtOnce);
+    const { traceNos, ...numbered } = entries.length === 0 ? noNumbers : await settlements.number(due, entries.length);
+    // Of an open batch there may be more by now than were numbered: they are of the next step.
+    const page = entries.slice(0, traceNos.length);
+    for (const [nth, entry] of page.entries()) {
+      const traceNo = traceNos[nth] ?? "";
+      const { responseCode } = await this.#ask({ ...uploadOf(entry, transaction), ...numbered, traceNo });
       if (responseCode === accepted) continue;
       const totals = await this.#parts.settlements.totals(partnerId, batchId);
       await this.#finish(due, transaction, totals, responseCode, "");
       return undefined;
     }
-    const last = entries.at(-1);
+    const last = page.at(-1);
     if (last !== undefined) return this.#advance({ ...due, uploadedUpTo: last.id });
     if (due.kind === "SETTLEMENT") return this.#advance({ ...due, step: "sending", isUploaded: true });
     const totals = await this.#parts.settlements.totals(partnerId, batchId);
     await this.#finish(due, transaction, totals, accepted, "");
     return undefined;
+  }
+
+  /** After an upload the totals are sent as another message. */
+  async #ownNumber(due: DueSettlement) {
+    const { traceNos, atMs, repeat } = await this.#parts.settlements.number(due, 1);
+    return { traceNo: traceNos[0] ?? "", atMs, repeat };
   }
 
   async #advance(to: DueSettlement): Promise<DueSettlement> {
@@ -225,8 +251,8 @@ export class Settler {
   }
 }
 
-/** The same upload again is the same message: a batch that was uploaded in part is uploaded on. */
-function uploadOf(entry: BatchEntry, settlement: Transaction): AcquirerMessage {
+/** The header is its settlement's, but for number, time and repeat. */
+function uploadOf(entry: BatchEntry, settlement: Transaction): BatchUploadMessage {
   const { id, command, fields, amountMinor, currency, voided } = entry;
   return {
     command: "BATCH_UPLOAD",
