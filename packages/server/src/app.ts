@@ -119,13 +119,18 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       store: notificationStore,
       waitingMax: Math.floor(config.connectionsMax * waitingShare),
     });
-    const { ledger, reports, reverser, settler, comparer, waitingReports } = wireLedger(ground, partners, delivery, {
-      masterKey,
-      acquirer,
-      lease,
-      arrivals,
-      onReversalEnded: options.onReversalEnded,
-    });
+    const { ledger, reports, reverser, settler, comparer, waitingReports, money } = wireLedger(
+      ground,
+      partners,
+      delivery,
+      {
+        masterKey,
+        acquirer,
+        lease,
+        arrivals,
+        onReversalEnded: options.onReversalEnded,
+      },
+    );
     const standing = standingOf({ deliveries, partitions });
     const http = createHttp({
       config,
@@ -144,6 +149,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
         onDue: (partnerId) => dispatcher.bornDue(partnerId),
       }),
       endWaits: () => arrivals.stop(),
+      money,
       endpoints: new EndpointDesk(endpoints, () => dispatcher.endpointsChanged()),
       isRegisteredDevice,
       refusesToken: (token) => acquirer?.refusesToken(token),

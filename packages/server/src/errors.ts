@@ -270,6 +270,16 @@ export const errors = {
     title: "There is no callback URL to notify",
     remedy: "Send callBackUrl with the command, or have one registered for the partner.",
   },
+  reversal_not_parked: {
+    status: 409,
+    title: "The Reversal is not parked",
+    remedy: "Wait for its answer: only one that the acquirer refused for good is retried or resolved by hand.",
+  },
+  settlement_ended: {
+    status: 409,
+    title: "The settlement has ended",
+    remedy: "Look at its transaction: there is nothing left to abort.",
+  },
   notification_pending: {
     status: 409,
     title: "The notification is still on its way",

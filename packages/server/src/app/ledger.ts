@@ -6,12 +6,14 @@ import type { InstanceLease } from "../instance.ts";
 import { Comparer } from "../ledger/comparer.ts";
 import { Completer } from "../ledger/completer.ts";
 import { Ledger } from "../ledger/ledger.ts";
+import { MoneyDesk } from "../ledger/money-desk.ts";
 import { Reports } from "../ledger/reports.ts";
 import { Reverser, type ReverserParts } from "../ledger/reverser.ts";
 import { Settler } from "../ledger/settler.ts";
 import { WaitingReports } from "../ledger/waiting-reports.ts";
 import type { MasterKey } from "../partners/master-key.ts";
 import { PostgresCompletions } from "../store/completions.ts";
+import { PostgresMoney } from "../store/money-search.ts";
 import { PostgresReversals } from "../store/reversals.ts";
 import { PostgresComparisons } from "../store/settlement-comparisons.ts";
 import { PostgresSettlements } from "../store/settlements.ts";
@@ -83,5 +85,12 @@ export function wireLedger(
   const comparer = new Comparer({ comparisons: new PostgresComparisons(database), directory, metrics, log });
   const waiting = new PostgresWaitingReports(database.engine);
   const waitingReports = new WaitingReports({ waiting, transactions, completions, directory, notifier, metrics, log });
-  return { ledger, reports, reverser, settler, comparer, waitingReports };
+  const money = new MoneyDesk({
+    store: new PostgresMoney(database.pool),
+    reversals,
+    reverser,
+    settler,
+    events: alerts,
+  });
+  return { ledger, reports, reverser, settler, comparer, waitingReports, money };
 }

@@ -33,6 +33,7 @@ const tags = {
   Partners: "The operator registers partners, their keys and terminals.",
   Completions: "The operator's own switch reports what it processed.",
   Deliveries: "The operator looks after every partner's notifications.",
+  Money: "The operator looks at money, and decides where the acquirer leaves a doubt.",
   Service: "Whether it works.",
 };
 /** Operations that do without a body; the transform takes every body for required. */

@@ -7,6 +7,7 @@ import type { EndpointDesk } from "../delivery/endpoints-desk.ts";
 import type { Notifications } from "../delivery/notifications.ts";
 import type { PartnerId } from "../ids.ts";
 import type { Ledger } from "../ledger/ledger.ts";
+import type { MoneyDesk } from "../ledger/money-desk.ts";
 import type { Reports } from "../ledger/reports.ts";
 import type { Log } from "../log.ts";
 import type { Metrics } from "../metrics.ts";
@@ -41,6 +42,7 @@ export interface HttpParts {
   >;
   /** Nobody is kept waiting for a notification from now on. */
   endWaits(): void;
+  readonly money: Pick<MoneyDesk, "search" | "find" | "retryReversal" | "resolveReversal" | "abortSettlement">;
   readonly endpoints: Pick<EndpointDesk, "list" | "close">;
   /** Whether the operator registered this device for the partner: its serial number is known to be no card number. */
   isRegisteredDevice(partnerId: PartnerId, deviceId: string): Promise<boolean>;

@@ -16,6 +16,7 @@ import { docsRoutes } from "./routes/docs.ts";
 import { endpointRoutes } from "./routes/endpoints.ts";
 import { notificationRoutes } from "./routes/notifications.ts";
 import { operatorEndpointRoutes } from "./routes/operator-endpoints.ts";
+import { operatorMoneyRoutes } from "./routes/operator-money.ts";
 import { operatorNotificationRoutes } from "./routes/operator-notifications.ts";
 import { operatorPartnerRoutes } from "./routes/operator-partners.ts";
 import { selfRoutes } from "./routes/self.ts";
@@ -119,4 +120,5 @@ function addOperatorRoutes(scope: FastifyInstance, parts: HttpParts): void {
   completionRoutes(app, parts);
   operatorNotificationRoutes(app, parts);
   operatorEndpointRoutes(app, parts);
+  operatorMoneyRoutes(app, parts);
 }

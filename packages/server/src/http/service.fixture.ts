@@ -94,6 +94,13 @@ export class TestService {
         },
         keepRefused: async (refused) => void this.refused.push(...refused),
       },
+      money: {
+        search: async () => ({ items: [], next: null }),
+        find: async () => Promise.reject(new PaybellError("not_found")),
+        retryReversal: async () => Promise.reject(new PaybellError("not_found")),
+        resolveReversal: async () => Promise.reject(new PaybellError("not_found")),
+        abortSettlement: async () => Promise.reject(new PaybellError("not_found")),
+      },
       registry: this.#registry(),
       isRegisteredDevice: async (_, deviceId) => deviceId === this.registeredDeviceId,
       refusesToken: (token) => (token.startsWith("tok_") ? undefined : "It is no test card."),

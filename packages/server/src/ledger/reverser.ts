@@ -24,6 +24,10 @@ export interface ReversalStore {
   end(reversal: DueReversal, end: ReversalEnd): Promise<EndedReversal | undefined>;
   /** Of a transaction that succeeded, for the partner's REVERSAL that holds it. */
   queue(partnerId: PartnerId, transactionId: TransactionId, requestedBy: TransactionId): Promise<void>;
+  /** Sends a parked one again. False: it is not parked. */
+  retry(partnerId: PartnerId, transactionId: TransactionId): Promise<boolean>;
+  /** Ends a parked one as done, by hand. False: it is not parked. */
+  resolve(partnerId: PartnerId, transactionId: TransactionId): Promise<boolean>;
   /** Sends an ended one again: a late approval came. */
   repeat(partnerId: PartnerId, transactionId: TransactionId): Promise<void>;
 }

@@ -21,6 +21,8 @@ import type { Transaction } from "./transaction.ts";
 export interface SettlementStore {
   /** Takes due ones for `heldForMs`: nobody else goes on with them meanwhile, everybody may afterwards. */
   takeDue(rowsMax: number, heldForMs: number): Promise<readonly DueSettlement[]>;
+  /** Undefined once it has ended. */
+  find(partnerId: PartnerId, id: TransactionId): Promise<DueSettlement | undefined>;
   postpone(settlement: DueSettlement, delayMs: number): Promise<void>;
   /** Notes where it stands now, and holds it on for `heldForMs`. */
   advance(to: DueSettlement, heldForMs: number): Promise<void>;
@@ -88,6 +90,9 @@ const entriesAtOnce = 100;
 const noNumbers: MessageNumbers = { traceNos: [], atMs: 0, repeat: false };
 const accepted = "00";
 const totalsDiffer = "95";
+const malfunction = "96";
+/** Of a settlement that is not answered: from then on somebody should know of it. */
+const unansweredAfterTries = 4;
 
 /**
  * Carries settlements through: waits until the batch is quiet, sends its totals, uploads it where they differ, sends
@@ -124,6 +129,16 @@ export class Settler {
     return this.#work.stop();
   }
 
+  /** Ends one under way as ERROR 96, on the operator's word. False: it has ended already. */
+  async abort(partnerId: PartnerId, id: TransactionId): Promise<boolean> {
+    const { settlements, transactions } = this.#parts;
+    const due = await settlements.find(partnerId, id);
+    const transaction = await transactions.find(partnerId, id);
+    if (due === undefined || transaction === undefined) return false;
+    const totals = await settlements.totals(partnerId, due.batchId);
+    return this.#finish(due, transaction, totals, malfunction, "");
+  }
+
   get #heldForMs(): number {
     return this.#parts.acquirerTimeoutMs + graceMs;
   }
@@ -144,6 +159,13 @@ export class Settler {
       if (!(error instanceof NoAnswer || error instanceof NotSent)) throw error;
       // It stays CLOSING, and the same request is repeated: a settlement is never reversed. How often it was looked at
       // while it waited says nothing of the acquirer.
+      if (at.tries === unansweredAfterTries) {
+        this.#parts.completer.record(transaction, "settlement_unanswered", {
+          tid: at.tid,
+          step: at.step,
+          tries: at.tries,
+        });
+      }
       await settlements.postpone(at, backoffMs(at.tries));
     }
   }
@@ -175,7 +197,14 @@ export class Settler {
       totals,
       afterUpload: due.isUploaded,
     });
-    if (responseCode === totalsDiffer && !due.isUploaded) return this.#advance({ ...due, step: "uploading" });
+    if (responseCode === totalsDiffer && !due.isUploaded) {
+      const { tid } = due;
+      this.#parts.completer.record(transaction, "settlement_mismatched", {
+        tid,
+        batchNo: transaction.facts.fields["batchNo"],
+      });
+      return this.#advance({ ...due, step: "uploading" });
+    }
     await this.#finish(due, transaction, totals, responseCode, refId);
     return undefined;
   }
@@ -191,7 +220,9 @@ export class Settler {
       const traceNo = traceNos[nth] ?? "";
       const { responseCode } = await this.#ask({ ...uploadOf(entry, transaction), ...numbered, traceNo });
       if (responseCode === accepted) continue;
-      const totals = await this.#parts.settlements.totals(partnerId, batchId);
+      const refused = { tid: due.tid, transactionId: entry.id, responseCode };
+      this.#parts.completer.record(transaction, "upload_refused", refused);
+      const totals = await settlements.totals(partnerId, batchId);
       await this.#finish(due, transaction, totals, responseCode, "");
       return undefined;
     }
@@ -220,8 +251,8 @@ export class Settler {
     totals: BatchTotals,
     responseCode: string,
     refId: string,
-  ): Promise<void> {
-    if (transaction.state !== "INIT" || transaction.runBy === null) return;
+  ): Promise<boolean> {
+    if (transaction.state !== "INIT" || transaction.runBy === null) return false;
     const { tid, batchId } = due;
     const settled = responseCode === accepted;
     const end = { tid, batchId, totals };
@@ -232,17 +263,19 @@ export class Settler {
       const outcome = { kind: "answered", answer, approvals: this.#parts.acquirer.approvals } as const;
       const { state, facts: completed } = completeBatchUpload(facts, outcome);
       const batch = { ...end, becomes: "unchanged" as const };
-      await this.#parts.completer.complete(transaction, { state, facts: completed, batch }, transaction.runBy);
-      return;
+      const uploaded = { state, facts: completed, batch };
+      return (await this.#parts.completer.complete(transaction, uploaded, transaction.runBy)) !== undefined;
     }
     const list = settled ? await this.#parts.settlements.standing(due.partnerId, batchId) : [];
     const frozen = freezeSettlement(facts, totals, list);
     const completed = completeSettlement(frozen, settled ? { settled, refId } : { settled, code: responseCode, refId });
     const batch = { ...end, becomes: settled ? ("closed" as const) : ("open" as const) };
     const ended = await this.#parts.completer.complete(transaction, { ...completed, batch }, transaction.runBy);
-    if (ended === undefined || settled) return;
-    const { batchNo } = facts.fields;
-    this.#parts.completer.record(transaction, "settlement_refused", { tid, batchNo, responseCode, refId });
+    const detail = { tid, batchNo: facts.fields["batchNo"], responseCode, refId };
+    if (ended !== undefined && !settled) this.#parts.completer.record(transaction, "settlement_refused", detail);
+    // It was aborted meanwhile: only the acquirer counts the batch as settled.
+    if (ended === undefined && settled) this.#parts.completer.record(transaction, "settlement_late", detail);
+    return ended !== undefined;
   }
 
   #ask(message: AcquirerMessage): Promise<AcquirerAnswer> {

@@ -15,6 +15,13 @@ const takeDue = {
     RETURNING s.partner_id, s.id, s.kind, s.tid, s.batch_id, s.step, s.is_uploaded, s.uploaded_up_to, s.tries`,
 };
 
+const findDue = {
+  name: "find_settlement",
+  text: `
+    SELECT s.partner_id, s.id, s.kind, s.tid, s.batch_id, s.step, s.is_uploaded, s.uploaded_up_to, s.tries
+    FROM settlements s WHERE s.partner_id = $1 AND s.id = $2`,
+};
+
 const postpone = {
   name: "postpone_settlement",
   text: "UPDATE settlements SET due_at = now() + $3 * interval '1 millisecond' WHERE partner_id = $1 AND id = $2",
@@ -104,28 +111,13 @@ export class PostgresSettlements implements SettlementStore {
   }
 
   async takeDue(rowsMax: number, heldForMs: number): Promise<readonly DueSettlement[]> {
-    const { rows } = await this.#engine.query<{
-      partner_id: PartnerId;
-      id: TransactionId;
-      kind: DueSettlement["kind"];
-      tid: string;
-      batch_id: string;
-      step: DueSettlement["step"];
-      is_uploaded: boolean;
-      uploaded_up_to: TransactionId | null;
-      tries: number;
-    }>({ ...takeDue, values: [rowsMax, heldForMs] });
-    return rows.map((row) => ({
-      partnerId: row.partner_id,
-      id: row.id,
-      kind: row.kind,
-      tid: row.tid,
-      batchId: row.batch_id,
-      step: row.step,
-      isUploaded: row.is_uploaded,
-      uploadedUpTo: row.uploaded_up_to,
-      tries: row.tries,
-    }));
+    const { rows } = await this.#engine.query<SettlementRow>({ ...takeDue, values: [rowsMax, heldForMs] });
+    return rows.map(readSettlement);
+  }
+
+  async find(partnerId: PartnerId, id: TransactionId): Promise<DueSettlement | undefined> {
+    const { rows } = await this.#engine.query<SettlementRow>({ ...findDue, values: [partnerId, id] });
+    return rows.map(readSettlement)[0];
   }
 
   async postpone({ partnerId, id }: DueSettlement, delayMs: number): Promise<void> {
@@ -204,4 +196,30 @@ export class PostgresSettlements implements SettlementStore {
     });
     return rows;
   }
+}
+
+interface SettlementRow {
+  readonly partner_id: PartnerId;
+  readonly id: TransactionId;
+  readonly kind: DueSettlement["kind"];
+  readonly tid: string;
+  readonly batch_id: string;
+  readonly step: DueSettlement["step"];
+  readonly is_uploaded: boolean;
+  readonly uploaded_up_to: TransactionId | null;
+  readonly tries: number;
+}
+
+function readSettlement(row: SettlementRow): DueSettlement {
+  return {
+    partnerId: row.partner_id,
+    id: row.id,
+    kind: row.kind,
+    tid: row.tid,
+    batchId: row.batch_id,
+    step: row.step,
+    isUploaded: row.is_uploaded,
+    uploadedUpTo: row.uploaded_up_to,
+    tries: row.tries,
+  };
 }
