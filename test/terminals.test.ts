@@ -61,3 +61,23 @@ test("its mid stays while a PreAuth is open, and what follows an older one has t
   const voided = await partner.run({ command: "VOID", reqId: randomUUID(), transactionId: body["id"] });
   expect(voided).toMatchObject({ status: 200, body: { status: "SUCCESS", mid: "M1" } });
 });
+
+test("in production terminals are registered by default, and an open one is claimed by its first command", async () => {
+  const production = await startTestService({ sandbox: false });
+  try {
+    const callback = { callBackUrl: "https://203.0.113.10/ipn", callbackAddresses: ["203.0.113.0/24"] };
+    const registered = await production.operator("POST", "/operator/v1/partners", {
+      name: "By default",
+      callingAddresses: ["127.0.0.1/32"],
+      ...callback,
+    });
+    const { body: settings } = await production.operator("GET", `/operator/v1/partners/${registered.body["id"]}`);
+    expect(settings).toMatchObject({ settings: { terminals: "registered" } });
+    const [first, second] = [await production.register(callback), await production.register(callback)];
+    expect(await first.run(sale())).toMatchObject({ status: 200 });
+    expect(await second.run(sale())).toMatchObject({ status: 409, body: { code: "terminal_taken" } });
+    expect(await first.run(sale())).toMatchObject({ status: 200 });
+  } finally {
+    await production.stop();
+  }
+});
