@@ -1,9 +1,10 @@
 import type { KeyObject } from "node:crypto";
 import { NotAuthentic, type NotAuthenticReason } from "./errors.ts";
+import { endOfString } from "./json-string.ts";
 import { readWire, type WireIpn } from "./read-wire.ts";
 import { decrypt, keysFor, type Sealing, type SealingKey, takeApart } from "./sealing.ts";
 import { type Signing, signatureMatches, signedString } from "./signing.ts";
-import { endOfString, parseStrictly } from "./strict-json.ts";
+import { parseStrictly } from "./strict-json.ts";
 
 /** An IPN whose seal and signature were both checked. */
 export interface OpenedIpn extends WireIpn {

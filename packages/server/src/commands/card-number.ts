@@ -1,3 +1,4 @@
+import { parseJson } from "@paybell/contract";
 import type { FieldProblem } from "../errors.ts";
 import { broken } from "./rules.ts";
 
@@ -119,7 +120,7 @@ function jsonHoldsCardNumber(text: string, depth: number): boolean {
   if (depth === 0 || !/^\s*[[{"]/.test(text) || !/\\|\d[eE]/.test(text)) return false;
   let value: unknown;
   try {
-    value = JSON.parse(text);
+    value = parseJson(text);
   } catch {
     return false;
   }
