@@ -49,6 +49,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
 
   onRequestStart(): void {
     this.sent = true;
+    this.#connection.head.begin();
     this.reused = this.#connection.answers > 0;
   }
 
@@ -67,6 +68,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
       if (this.#interimAnswers > interimAnswersMax) controller.abort(tooManyInterimAnswers());
       return;
     }
+    this.#connection.head.complete();
     this.#httpStatus = httpStatus;
     const retryAfter = headers["retry-after"];
     if (typeof retryAfter === "string") this.#retryAfter = retryAfter;

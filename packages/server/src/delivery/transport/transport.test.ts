@@ -114,6 +114,46 @@ describe("an answer", () => {
     expect((await postAnswered(peer.port)).answer).toHaveLength(4_096);
   });
 
+  test.each([
+    ["status line", "HTTP/1.1 200 "],
+    ["header's name", "HTTP/1.1 200 OK\r\n"],
+    ["header's value", "HTTP/1.1 200 OK\r\nx: "],
+    ["reason after an interim answer", "HTTP/1.1 103 Early\r\n\r\nHTTP/1.1 500 "],
+  ])("whose head has an endless %s is cut after 64 KiB", async (_, start) => {
+    const written = Promise.withResolvers<number>();
+    const chunk = "x".repeat(16 * 1_024);
+    const peer = await tlsPeer(certificate, (socket) => {
+      const more = () => {
+        while (!socket.destroyed && socket.write(chunk));
+      };
+      socket.on("drain", more).on("close", () => written.resolve(socket.bytesWritten));
+      socket.write(start);
+      more();
+    });
+    const result = await postUnanswered(peer.port, { deadlineMs: 3_000 });
+    expect(result.reason).toBe("bad_response");
+    expect(result.detail).toMatch(/head/i);
+    expect(await written.promise).toBeLessThan(32 * 1_024 * 1_024);
+  });
+
+  test("may have a body in the same piece as its head", async () => {
+    const body = "x".repeat(60_000);
+    const peer = await tlsPeer(certificate, (socket) => socket.write(answer("200 OK", body)));
+    const transport = makeTransport();
+    for (let count = 0; count < 4; count += 1) await postAnswered(peer.port, { transport });
+    expect(peer.connections).toBe(1);
+  });
+
+  test.each(["099 Low", "000 None", "99 Short", "1000 Long", "2x0 Odd"])(
+    "of status %j is no HTTP, in our words",
+    async (status) => {
+      const peer = await tlsPeer(certificate, (socket) => socket.write(answer(status)));
+      const result = await postUnanswered(peer.port);
+      expect(result.reason).toBe("bad_response");
+      expect(result.detail).not.toMatch(/assert|undici|node|expression/i);
+    },
+  );
+
   test("whose body never ends is taken a second after its head", async () => {
     const peer = await tlsPeer(certificate, (socket) => {
       socket.write("HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\nand then");
