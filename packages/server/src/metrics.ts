@@ -99,6 +99,7 @@ export function createMetrics() {
     alerts: counter("alerts_total", "Events that alert the operator", "kind"),
 
     connections: gauge("http_connections_in_use", "Connections of callers"),
+    unreadBytes: gauge("http_unread_bytes", "Answers written that callers have not read yet"),
     connectionsClosed: counter("http_connections_closed_total", "Connections closed to make room", "reason"),
     pullsWaiting: gauge("pulls_pending", "Requests that wait for a partner's next notification"),
     requests: counter("http_requests_total", "HTTP requests answered", "method", "route", "status"),

@@ -81,6 +81,26 @@ export const settings = {
       "How long a connection stays open without a request: longer than the proxy in front keeps its own, or it may " +
       "send one into a connection that closes.",
   }),
+  answerTimeoutMs: setting({
+    name: "PAYBELL_ANSWER_TIMEOUT_MS",
+    kind: wholeNumber(100, 3_600_000),
+    default: 60_000,
+    unit: "milliseconds",
+    meaning: "How long a caller may take to read an answer. Then the connection is closed.",
+  }),
+  unreadBytesMax: setting({
+    name: "PAYBELL_UNREAD_BYTES_MAX",
+    kind: wholeNumber(1_048_576, 17_179_869_184),
+    default: 64 * 1024 * 1024,
+    unit: "bytes",
+    meaning: "Answers that callers have not read yet, all together. Beyond it the longest unread ones are cut.",
+  }),
+  docs: setting({
+    name: "PAYBELL_DOCS",
+    kind: oneOf(["on", "off"]),
+    default: "on" as const,
+    meaning: "Whether `/docs` and `/openapi.json` are served.",
+  }),
   databaseUrl: optional({
     name: "DATABASE_URL",
     kind: postgresUrl,

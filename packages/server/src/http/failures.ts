@@ -86,7 +86,13 @@ export function refuseBadHttp(error: { code?: string }, socket: Duplex): void {
   const headers = { ...problemHeaders(shown), "content-length": String(Buffer.byteLength(body)), connection: "close" };
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
   socket.end(`HTTP/1.1 ${shown.status} ${reasonPhrase(shown.status)}\r\n${lines.join("")}\r\n${body}`);
+  // Whoever never ends their side would keep the connection for good.
+  const ended = setTimeout(() => socket.destroy(), lingerMs).unref();
+  socket.once("close", () => clearTimeout(ended));
 }
+
+/** For the answer to arrive: to destroy at once would have it discarded with what the caller still sends. */
+const lingerMs = 1_000;
 
 function reasonPhrase(status: number): string {
   if (status === errors.headers_too_large.status) return "Request Header Fields Too Large";

@@ -25,6 +25,9 @@ export interface HttpParts {
     | "headersTimeoutMs"
     | "requestTimeoutMs"
     | "keepAliveTimeoutMs"
+    | "answerTimeoutMs"
+    | "unreadBytesMax"
+    | "docs"
   >;
   readonly log: Log;
   readonly metrics: Metrics;

@@ -60,7 +60,7 @@ export function createHttp(parts: HttpParts): FastifyInstance {
   app.setSerializerCompiler(() => (answer) => JSON.stringify(answer));
   handleFailures(app, parts.log);
   observeRequests(app, parts);
-  new Connections(parts.config.connectionsMax, parts).watch(app);
+  new Connections(parts.config, parts).watch(app);
   if (parts.sandbox === true) app.addHook("onRequest", localOnly);
   endConnectionsOnClose(app);
   app.addHook("preClose", (done) => {
@@ -79,7 +79,7 @@ export function createHttp(parts: HttpParts): FastifyInstance {
   });
   app.register((scope, _, done) => {
     systemRoutes(scope.withTypeProvider<ZodTypeProvider>(), parts);
-    docsRoutes(scope);
+    docsRoutes(scope, parts.config);
     done();
   });
   return app;
