@@ -80,9 +80,9 @@ export interface Secrets {
   readonly webhookSecret: string;
 }
 
-export function serviceClient(baseUrl: string): ServiceClient {
+export function serviceClient(baseUrl: string, operatorUrl = baseUrl): ServiceClient {
   const operator = (method: string, path: string, json?: unknown) =>
-    callHttp(baseUrl, method, path, { key: operatorToken, ...(json !== undefined && { json }) });
+    callHttp(operatorUrl, method, path, { key: operatorToken, ...(json !== undefined && { json }) });
 
   async function register(settings: Partial<PartnerInput> = {}, options: RegisterOptions = {}): Promise<TestPartner> {
     const { host = "127.0.0.1", server = await startPartnerServer(host) } = options;

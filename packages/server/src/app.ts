@@ -5,7 +5,7 @@ import { layGround } from "./app/ground.ts";
 import { health } from "./app/health.ts";
 import { maintainHistory } from "./app/history.ts";
 import { wireLedger } from "./app/ledger.ts";
-import { listenOn } from "./app/listen.ts";
+import { openListeners } from "./app/listeners.ts";
 import { observeStanding } from "./app/observation.ts";
 import { wirePartners } from "./app/partners.ts";
 import { standingOf } from "./app/standing.ts";
@@ -18,7 +18,7 @@ import { EndpointDesk } from "./delivery/endpoints-desk.ts";
 import { Notifications } from "./delivery/notifications.ts";
 import { sealing } from "./delivery/notifications-pull.ts";
 import type { Claimed } from "./delivery/store.ts";
-import { createHttp } from "./http/server.ts";
+import type { HttpParts } from "./http/parts.ts";
 import { readId } from "./ids.ts";
 import { InstanceLease } from "./instance.ts";
 import type { Ledger } from "./ledger/ledger.ts";
@@ -47,6 +47,8 @@ export interface ServiceOptions {
   readonly sandbox: boolean;
   /** Addresses to listen on, each with the configured port; port 0 takes any free one. */
   readonly hosts: readonly string[];
+  /** Addresses of the operators' own listener, with its own port; left out: all is served on the one port. */
+  readonly operatorHosts?: readonly string[];
   /** PEM certificates that callbacks may use beside the well-known authorities. */
   readonly callbackCas: readonly string[];
   /** Told of each attempt: the sandbox shows them. */
@@ -58,6 +60,8 @@ export interface ServiceOptions {
 export interface Service {
   /** Takes callers from now on. @returns where, such as http://127.0.0.1:7420 */
   listen(): Promise<readonly string[]>;
+  /** Where operators call, once it listens: the same where they have no listener of their own. */
+  operatorUrls(): readonly string[];
   readonly ledger: Ledger;
   readonly reports: Reports;
   readonly directory: PartnerDirectory;
@@ -126,7 +130,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       onReversalEnded: options.onReversalEnded,
     });
     const standing = standingOf({ deliveries, partitions });
-    const http = createHttp({
+    const httpParts: HttpParts = {
       config,
       log,
       metrics,
@@ -149,7 +153,8 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       health: () => health({ standing, lease, acquirer: options.acquirerName }),
       clock: systemClock,
       sandbox,
-    });
+    };
+    const http = openListeners(httpParts, options);
     closing.push(() => http.close());
 
     await lease.start();
@@ -192,7 +197,8 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     };
     let stopped: Promise<number | undefined> | undefined;
     return {
-      listen: () => listenOn(http, options.hosts, config.port),
+      listen: () => http.listen(),
+      operatorUrls: () => http.operatorUrls(),
       ledger,
       reports,
       directory,

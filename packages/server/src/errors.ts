@@ -15,6 +15,13 @@ export const errors = {
     title: "The message is not HTTP",
     remedy: "Send an HTTP/1.1 request; with https:// in the address, through the proxy that ends TLS.",
   },
+  ambiguous_request: {
+    status: 400,
+    title: "The request can be read in two ways",
+    remedy:
+      "Write letters, digits, - . _ and ~ of a path as they are, not percent-encoded, and send Host and " +
+      "Authorization once.",
+  },
   invalid_json: {
     status: 400,
     title: "The body is not JSON",
@@ -131,7 +138,9 @@ export const errors = {
   address_not_allowed: {
     status: 403,
     title: "Not from this address",
-    remedy: "Call from an address among the partner's callingAddresses, or have the operator extend the list.",
+    remedy:
+      "Call from an address among the partner's callingAddresses, or have the operator extend the list. Operators " +
+      "call from PAYBELL_OPERATOR_ADDRESSES.",
   },
   host_not_allowed: {
     status: 403,

@@ -123,15 +123,22 @@ async function guarded({ stdout, stderr }: NodeJS.Process, run: () => Promise<nu
   }
 }
 
+interface Explained {
+  readonly code: string;
+  readonly port: number;
+  readonly setting: string;
+  readonly remedy: string;
+}
+
 function explain(error: unknown): string {
   if (error instanceof ConfigError) return error.problems.map((problem) => `paybell: ${problem}`).join("\n");
   if (!(error instanceof Error)) return `paybell: ${String(error)}`;
-  const { code, port, remedy } = error as Error & { code?: string; port?: number; remedy?: string };
+  const { code, port, setting = "PAYBELL_PORT", remedy } = error as Error & Partial<Explained>;
   if (code === "EADDRINUSE") {
-    return `paybell: port ${port ?? ""} is taken by another program. Stop it, or choose another with PAYBELL_PORT.`;
+    return `paybell: port ${port ?? ""} is taken by another program. Stop it, or choose another with ${setting}.`;
   }
   if (code === "EACCES" && port !== undefined) {
-    return `paybell: port ${port} needs special rights. Choose one above 1023 with PAYBELL_PORT.`;
+    return `paybell: port ${port} needs special rights. Choose one above 1023 with ${setting}.`;
   }
   return remedy === undefined ? `paybell: ${error.message}` : `paybell: ${error.message} ${remedy}`;
 }

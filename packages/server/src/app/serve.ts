@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { mkdir, readFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { type Service, startService } from "../app.ts";
-import type { Config } from "../config.ts";
+import { type Config, ConfigError } from "../config.ts";
 import type { Log } from "../log.ts";
 import { MasterKey } from "../partners/master-key.ts";
 import { type EmbeddedPostgres, startEmbeddedPostgres } from "../postgres/embedded.ts";
@@ -26,7 +26,12 @@ export async function serve(config: Config, log: Log): Promise<Served> {
   if (masterKey === null) throw new Error("PAYBELL_MASTER_KEY is required.");
   const home = resolve(config.home);
   const hosts = [config.host];
+  const operatorHosts = [config.operatorHost];
+  if (config.operatorPort === config.port) {
+    throw new ConfigError([`PAYBELL_OPERATOR_PORT must differ from PAYBELL_PORT (${config.port})`]);
+  }
   await requireFreePort(hosts, config.port, home);
+  await requireFreePort(operatorHosts, config.operatorPort, home, "PAYBELL_OPERATOR_PORT");
   const embedded =
     databaseUrl === null ? await startEmbeddedPostgres({ home, log: (line) => log.info(line) }) : undefined;
   try {
@@ -41,13 +46,17 @@ export async function serve(config: Config, log: Log): Promise<Served> {
       log,
       sandbox: false,
       hosts,
+      operatorHosts,
       callbackCas: config.callbackCaFile === null ? [] : [await readFile(config.callbackCaFile, "utf8")],
     });
     const urls = await service.listen().catch(async (error: unknown) => {
       await service.stop();
       throw error;
     });
-    log.info({ urls, database: embedded ? `embedded ${embedded.version}` : "external" }, "ready");
+    log.info(
+      { urls, operatorUrls: service.operatorUrls(), database: embedded ? `embedded ${embedded.version}` : "external" },
+      "ready",
+    );
     return {
       service,
       died: embedded?.died ?? new Promise(() => undefined),

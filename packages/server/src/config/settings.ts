@@ -49,6 +49,26 @@ export const settings = {
     default: 7420,
     meaning: "Port on which the service listens.",
   }),
+  operatorHost: setting({
+    name: "PAYBELL_OPERATOR_HOST",
+    kind: text,
+    default: "127.0.0.1",
+    meaning:
+      "Address on which `paybell serve` listens for operators: the operator API, `/metrics` and `/readyz` are there " +
+      "alone. The sandbox serves them on its one port.",
+  }),
+  operatorPort: setting({
+    name: "PAYBELL_OPERATOR_PORT",
+    kind: wholeNumber(1, 65_535),
+    default: 7421,
+    meaning: "Port of the operators' listener.",
+  }),
+  operatorAddresses: setting({
+    name: "PAYBELL_OPERATOR_ADDRESSES",
+    kind: listOf(addressRange, "IP addresses or CIDR ranges"),
+    default: ["127.0.0.0/8", "::1/128"],
+    meaning: "Addresses that may call the operators' listener.",
+  }),
   connectionsMax: setting({
     name: "PAYBELL_CONNECTIONS_MAX",
     kind: wholeNumber(8, 1_000_000),

@@ -14,8 +14,8 @@ const told = {
 } as const;
 
 /**
- * Callers' connections, of all addresses we listen on together. When there are too many, one that does not read its
- * answer makes room, else the one that has waited longest, for a request or for the rest of one: whoever opens
+ * Callers' connections, of all addresses that a listener has together. When there are too many, one that does not read
+ * its answer makes room, else the one that has waited longest, for a request or for the rest of one: whoever opens
  * thousands and sends nothing, reads nothing, or moves a byte a second, loses theirs and costs nobody else. One whose
  * request is being processed is never closed.
  */
@@ -40,7 +40,13 @@ export class Connections {
     this.#metrics = metrics;
     const bounds = { timeoutMs: config.answerTimeoutMs, bytesMax: config.unreadBytesMax };
     this.#unread = new UnreadAnswers(bounds, (socket) => this.#close(socket, "unread"));
-    metrics.onRead(async () => metrics.unreadBytes.set(this.#unread.bytes()));
+    let shown = 0;
+    // Each listener tells its own part of the sum.
+    metrics.onRead(async () => {
+      const bytes = this.#unread.bytes();
+      metrics.unreadBytes.inc(bytes - shown);
+      shown = bytes;
+    });
   }
 
   /** Counts the connections of the app's server, and knows which of them have a whole request. */
@@ -69,9 +75,9 @@ export class Connections {
     this.#waiting.add(socket);
     socket.once("close", () => {
       this.#forget(socket);
-      this.#metrics.connections.set(this.#waiting.size + this.#answering.size);
+      this.#metrics.connections.dec();
     });
-    this.#metrics.connections.set(this.#waiting.size + this.#answering.size);
+    this.#metrics.connections.inc();
   }
 
   #close(socket: Socket, reason: "unread" | "waiting" | "busy"): void {

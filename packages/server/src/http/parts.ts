@@ -19,6 +19,7 @@ export interface HttpParts {
   readonly config: Pick<
     Config,
     | "operatorTokens"
+    | "operatorAddresses"
     | "trustedProxies"
     | "egressAddresses"
     | "connectionsMax"
@@ -59,6 +60,9 @@ export interface Health {
   readonly ready: boolean;
   readonly checks: Readonly<Record<string, { readonly ok: boolean; readonly detail: string }>>;
 }
+
+/** Whom a listener serves. In production operators have one of their own; in the sandbox all is on one port. */
+export type Listener = "all" | "partners" | "operators";
 
 /** The server as routes are added to it. */
 export type HttpApp = FastifyInstance<

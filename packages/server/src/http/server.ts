@@ -8,8 +8,10 @@ import { handleFailures, refuseBadHttp, refuseBadPath } from "./failures.ts";
 import { readJson } from "./json.ts";
 import { localOnly } from "./local-only.ts";
 import { observeRequests } from "./observe.ts";
+import { oneReading } from "./one-reading.ts";
 import { documentRoutes } from "./openapi.ts";
-import type { HttpParts } from "./parts.ts";
+import { operatorAddressesOnly } from "./operator-addresses.ts";
+import type { HttpParts, Listener } from "./parts.ts";
 import { commandRoutes } from "./routes/commands.ts";
 import { completionRoutes } from "./routes/completions.ts";
 import { docsRoutes } from "./routes/docs.ts";
@@ -19,7 +21,7 @@ import { operatorEndpointRoutes } from "./routes/operator-endpoints.ts";
 import { operatorNotificationRoutes } from "./routes/operator-notifications.ts";
 import { operatorPartnerRoutes } from "./routes/operator-partners.ts";
 import { selfRoutes } from "./routes/self.ts";
-import { systemRoutes } from "./routes/system.ts";
+import { aliveRoute, systemRoutes } from "./routes/system.ts";
 import { transactionRoutes } from "./routes/transactions.ts";
 import { validate } from "./validation.ts";
 
@@ -28,8 +30,11 @@ const bodyBytesMax = 64 * 1024;
 const lookEveryMs = 2_000;
 const apiVersion = "1.0.0";
 
-/** The partner API, the operator API, health, metrics and their documents. The caller listens and closes. */
-export function createHttp(parts: HttpParts): FastifyInstance {
+/**
+ * The partner API, the operator API, health, metrics and their documents, or what of them is this listener's. The
+ * caller listens and closes.
+ */
+export function createHttp(parts: HttpParts, listener: Listener = "all"): FastifyInstance {
   const app = Fastify({
     loggerInstance: parts.log as FastifyBaseLogger,
     // The log names requests by their id itself: a child logger for each would cost more than reading the request.
@@ -61,7 +66,9 @@ export function createHttp(parts: HttpParts): FastifyInstance {
   handleFailures(app, parts.log);
   observeRequests(app, parts);
   new Connections(parts.config, parts).watch(app);
+  app.addHook("onRequest", oneReading);
   if (parts.sandbox === true) app.addHook("onRequest", localOnly);
+  if (listener === "operators") app.addHook("onRequest", operatorAddressesOnly(parts.config));
   endConnectionsOnClose(app);
   app.addHook("preClose", (done) => {
     parts.endWaits();
@@ -69,19 +76,17 @@ export function createHttp(parts: HttpParts): FastifyInstance {
   });
   documentRoutes(app, apiVersion);
   // Each in a scope of its own, after the documents' plugin: it sees only routes that are added later.
-  app.register((scope, _, done) => {
-    addPartnerRoutes(scope, parts);
-    done();
-  });
-  app.register((scope, _, done) => {
-    addOperatorRoutes(scope, parts);
-    done();
-  });
-  app.register((scope, _, done) => {
-    systemRoutes(scope.withTypeProvider<ZodTypeProvider>(), parts);
-    docsRoutes(scope, parts.config);
-    done();
-  });
+  const scopes = [
+    ...(listener === "operators" ? [] : [addPartnerRoutes]),
+    ...(listener === "partners" ? [] : [addOperatorRoutes, addOperatorSystemRoutes]),
+    addSystemRoutes,
+  ];
+  for (const addRoutes of scopes) {
+    app.register((scope, _, done) => {
+      addRoutes(scope, parts);
+      done();
+    });
+  }
   return app;
 }
 
@@ -110,6 +115,15 @@ function addPartnerRoutes(scope: FastifyInstance, parts: HttpParts): void {
   notificationRoutes(routes);
   endpointRoutes(routes);
   selfRoutes(routes);
+}
+
+function addSystemRoutes(scope: FastifyInstance, parts: HttpParts): void {
+  aliveRoute(scope.withTypeProvider<ZodTypeProvider>());
+  docsRoutes(scope, parts.config);
+}
+
+function addOperatorSystemRoutes(scope: FastifyInstance, parts: HttpParts): void {
+  systemRoutes(scope.withTypeProvider<ZodTypeProvider>(), parts);
 }
 
 function addOperatorRoutes(scope: FastifyInstance, parts: HttpParts): void {

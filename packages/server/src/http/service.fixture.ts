@@ -13,7 +13,7 @@ import type { Partner, PartnerState } from "../partners/partner.ts";
 import type { PartnerRecord } from "../partners/registry.ts";
 import { completeSettings, settingsProblems } from "../partners/settings.ts";
 import { completeTerminal, type TerminalInput, terminalProblems } from "../partners/terminal.ts";
-import type { Health, HttpParts } from "./parts.ts";
+import type { Health, HttpParts, Listener } from "./parts.ts";
 import { createHttp } from "./server.ts";
 
 export const operatorToken = "operator-token-of-a-test-0123456789";
@@ -61,7 +61,9 @@ export class TestService {
   readonly #metrics = createMetrics();
   readonly #app: ReturnType<typeof createHttp>;
 
-  constructor(options: { readonly sandbox?: boolean; readonly env?: NodeJS.ProcessEnv } = {}) {
+  constructor(
+    options: { readonly sandbox?: boolean; readonly listener?: Listener; readonly env?: NodeJS.ProcessEnv } = {},
+  ) {
     const parts: HttpParts = {
       config: readConfig({
         PAYBELL_OPERATOR_TOKEN: operatorToken,
@@ -110,7 +112,7 @@ export class TestService {
       clock: systemClock,
       ...(options.sandbox !== undefined && { sandbox: options.sandbox }),
     };
-    this.#app = createHttp(parts);
+    this.#app = createHttp(parts, options.listener);
   }
 
   async listen(): Promise<this> {

@@ -8,8 +8,8 @@ const checkSchema = z.object({
 });
 const tags = ["Service"];
 
-/** Whether the process lives, whether it can work, and what it counts. */
-export function systemRoutes(app: HttpApp, { health, metrics }: HttpParts): void {
+/** Whether the process lives: for everybody. */
+export function aliveRoute(app: HttpApp): void {
   app.get(
     "/healthz",
     {
@@ -22,6 +22,10 @@ export function systemRoutes(app: HttpApp, { health, metrics }: HttpParts): void
     },
     async () => ({ ok: true }),
   );
+}
+
+/** Whether the service can work, and what it counts: both name what stands behind it. */
+export function systemRoutes(app: HttpApp, { health, metrics }: HttpParts): void {
   app.get(
     "/readyz",
     {
