@@ -151,6 +151,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       isRegisteredDevice,
       refusesToken: (token) => acquirer.refusesToken(token),
       health: () => health({ standing, lease, acquirer: options.acquirerName }),
+      events: alerts,
       clock: systemClock,
       sandbox,
     };

@@ -15,7 +15,9 @@ export type EventKind =
   | "oldest_pending"
   | "breaker_open"
   | "breaker_closed"
-  | "endpoint_gone";
+  | "endpoint_gone"
+  | "wrong_keys"
+  | "key_from_elsewhere";
 
 export interface NewEvent {
   readonly kind: EventKind;

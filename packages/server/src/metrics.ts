@@ -102,6 +102,8 @@ export function createMetrics() {
     unreadBytes: gauge("http_unread_bytes", "Answers written that callers have not read yet"),
     connectionsClosed: counter("http_connections_closed_total", "Connections closed to make room", "reason"),
     pullsWaiting: gauge("pulls_pending", "Requests that wait for a partner's next notification"),
+    callersRefused: counter("callers_refused_total", "Callers who were not let in", "reason"),
+    requestsLimited: counter("requests_limited_total", "Requests over a rate, answered 429", "limit"),
     requests: counter("http_requests_total", "HTTP requests answered", "method", "route", "status"),
     requestSeconds: histogram(
       "http_request_seconds",

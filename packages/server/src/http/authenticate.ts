@@ -3,7 +3,9 @@ import type { FastifyRequest } from "fastify";
 import { PaybellError } from "../errors.ts";
 import { AddressList } from "../partners/addresses.ts";
 import type { Partner, PartnerDirectory } from "../partners/partner.ts";
+import { isApiKey } from "../partners/secrets.ts";
 import type { CallerAddress } from "./caller.ts";
+import type { WrongKeys } from "./wrong-keys.ts";
 
 const bearer = /^Bearer +([^\s]{1,512})$/i;
 
@@ -18,9 +20,14 @@ export class Callers {
   readonly #directory: Pick<PartnerDirectory, "findByApiKey">;
   readonly #callerAddress: CallerAddress;
 
-  constructor(directory: Pick<PartnerDirectory, "findByApiKey">, address: CallerAddress) {
+  readonly #wrongKeys: WrongKeys;
+  readonly #isOperators: (token: string) => boolean;
+
+  constructor(directory: Pick<PartnerDirectory, "findByApiKey">, address: CallerAddress, doors: Doors) {
     this.#directory = directory;
     this.#callerAddress = address;
+    this.#wrongKeys = doors.wrongKeys;
+    this.#isOperators = tokenCheck(doors.operatorTokens);
   }
 
   /**
@@ -30,13 +37,10 @@ export class Callers {
   readonly authenticate = async (request: FastifyRequest): Promise<void> => {
     const apiKey = bearerToken(request);
     const partner = apiKey === undefined ? undefined : await this.#directory.findByApiKey(apiKey);
-    if (partner === undefined) throw new PaybellError("unauthorized");
     const address = this.#callerAddress(request.raw);
+    if (partner === undefined) return this.#wrongKeys.refuse(address, this.#explain(apiKey));
     if (address === undefined || !this.#allowed(partner).contains(address)) {
-      throw new PaybellError(
-        "address_not_allowed",
-        `${address ?? "An unknown address"} is not among callingAddresses.`,
-      );
+      return this.#wrongKeys.refuseAddress(address, partner.id);
     }
     if (partner.state === "disabled") throw new PaybellError("partner_disabled");
     this.#partners.set(request, partner);
@@ -49,6 +53,12 @@ export class Callers {
     return partner;
   }
 
+  #explain(apiKey: string | undefined): string | undefined {
+    return apiKey !== undefined && this.#isOperators(apiKey)
+      ? "This is an operator's token: the partner API takes a partner's API key."
+      : undefined;
+  }
+
   /** Parsed once for each state of the settings: the list is replaced, never changed. */
   #allowed({ settings }: Partner): AddressList {
     const known = this.#addresses.get(settings.callingAddresses);
@@ -59,14 +69,33 @@ export class Callers {
   }
 }
 
-/** Lets in whoever has one of the operator's tokens. Compared as digests, all of them, in constant time. */
-export function operatorAuthentication(tokens: readonly string[]): (request: FastifyRequest) => Promise<void> {
-  const known = tokens.map(digest);
+/** What both APIs need to judge a caller by. */
+export interface Doors {
+  readonly operatorTokens: readonly string[];
+  readonly wrongKeys: WrongKeys;
+}
+
+/** Lets in whoever has one of the operator's tokens. */
+export function operatorAuthentication(
+  address: CallerAddress,
+  { operatorTokens, wrongKeys }: Doors,
+): (request: FastifyRequest) => Promise<void> {
+  const isOperators = tokenCheck(operatorTokens);
   return async (request) => {
     const token = bearerToken(request);
-    const offered = digest(token ?? "");
-    const matches = known.filter((one) => timingSafeEqual(one, offered)).length;
-    if (token === undefined || matches === 0) throw new PaybellError("unauthorized");
+    if (token !== undefined && isOperators(token)) return;
+    const isPartners = token !== undefined && isApiKey(token);
+    const message = isPartners ? "This is a partner's API key: the operator API takes an operator's token." : undefined;
+    wrongKeys.refuse(address(request.raw), message);
+  };
+}
+
+/** Compared as digests, all of them, in constant time. */
+function tokenCheck(tokens: readonly string[]): (token: string) => boolean {
+  const known = tokens.map(digest);
+  return (token) => {
+    const offered = digest(token);
+    return known.filter((one) => timingSafeEqual(one, offered)).length > 0;
   };
 }
 

@@ -5,6 +5,7 @@ import type { Clock } from "../clock.ts";
 import type { Config } from "../config.ts";
 import type { EndpointDesk } from "../delivery/endpoints-desk.ts";
 import type { Notifications } from "../delivery/notifications.ts";
+import type { EventSink } from "../events.ts";
 import type { PartnerId } from "../ids.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { Reports } from "../ledger/reports.ts";
@@ -13,6 +14,7 @@ import type { Metrics } from "../metrics.ts";
 import type { PartnerDirectory } from "../partners/partner.ts";
 import type { PartnerRegistry } from "../partners/registry.ts";
 import type { Callers } from "./authenticate.ts";
+import type { LimitSettings } from "./limits.ts";
 
 /** What the HTTP layer is given; it owns none of it. */
 export interface HttpParts {
@@ -29,7 +31,8 @@ export interface HttpParts {
     | "answerTimeoutMs"
     | "unreadBytesMax"
     | "docs"
-  >;
+  > &
+    LimitSettings;
   readonly log: Log;
   readonly metrics: Metrics;
   readonly ledger: Pick<Ledger, "run" | "find" | "findByReqId" | "chain">;
@@ -51,6 +54,8 @@ export interface HttpParts {
   /** Why the acquirer cannot take this card token; undefined when it can. */
   refusesToken(token: string): string | undefined;
   health(): Promise<Health>;
+  /** Told of callers who are not let in. */
+  readonly events?: EventSink;
   readonly clock: Clock;
   /** Answers local callers only, and allows nothing that production refuses. */
   readonly sandbox?: boolean;

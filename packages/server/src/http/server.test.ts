@@ -148,8 +148,11 @@ describe("health", () => {
     expect(await service.call("GET", "/healthz", { key: null })).toMatchObject({ status: 200, body: { ok: true } });
   });
 
-  test("/readyz tells each check, and is 503 when one says no", async () => {
+  test("/readyz tells each check", async () => {
     expect(await service.call("GET", "/readyz", { key: null })).toMatchObject({ status: 200, body: service.health });
+  });
+
+  test("/readyz is 503 when a check says no", async () => {
     service.health = { ready: false, checks: { database: { ok: false, detail: "connection refused" } } };
     expect(await service.call("GET", "/readyz", { key: null })).toMatchObject({ status: 503, body: service.health });
   });

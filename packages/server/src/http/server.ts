@@ -1,11 +1,12 @@
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from "fastify";
 import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import { newId } from "../ids.ts";
-import { Callers, operatorAuthentication } from "./authenticate.ts";
-import { callerAddress } from "./caller.ts";
+import { Callers, type Doors, operatorAuthentication } from "./authenticate.ts";
+import { type CallerAddress, callerAddress } from "./caller.ts";
 import { Connections } from "./connections.ts";
 import { handleFailures, refuseBadHttp, refuseBadPath } from "./failures.ts";
 import { readJson } from "./json.ts";
+import { Limits } from "./limits.ts";
 import { localOnly } from "./local-only.ts";
 import { observeRequests } from "./observe.ts";
 import { oneReading } from "./one-reading.ts";
@@ -24,6 +25,7 @@ import { selfRoutes } from "./routes/self.ts";
 import { aliveRoute, systemRoutes } from "./routes/system.ts";
 import { transactionRoutes } from "./routes/transactions.ts";
 import { validate } from "./validation.ts";
+import { WrongKeys } from "./wrong-keys.ts";
 
 const bodyBytesMax = 64 * 1024;
 /** How often it is looked for requests that take too long. */
@@ -69,6 +71,10 @@ export function createHttp(parts: HttpParts, listener: Listener = "all"): Fastif
   app.addHook("onRequest", oneReading);
   if (parts.sandbox === true) app.addHook("onRequest", localOnly);
   if (listener === "operators") app.addHook("onRequest", operatorAddressesOnly(parts.config));
+  const address = callerAddress(parts.config.trustedProxies);
+  const limits = new Limits(parts.config, parts.clock, parts.metrics);
+  app.addHook("onRequest", limits.ofAddress(address));
+  const doors = { operatorTokens: parts.config.operatorTokens, wrongKeys: new WrongKeys(parts), address, limits };
   endConnectionsOnClose(app);
   app.addHook("preClose", (done) => {
     parts.endWaits();
@@ -83,7 +89,7 @@ export function createHttp(parts: HttpParts, listener: Listener = "all"): Fastif
   ];
   for (const addRoutes of scopes) {
     app.register((scope, _, done) => {
-      addRoutes(scope, parts);
+      addRoutes(scope, parts, doors);
       done();
     });
   }
@@ -106,9 +112,15 @@ function endConnectionsOnClose(app: FastifyInstance): void {
   });
 }
 
-function addPartnerRoutes(scope: FastifyInstance, parts: HttpParts): void {
-  const callers = new Callers(parts.directory, callerAddress(parts.config.trustedProxies));
+interface Gate extends Doors {
+  readonly address: CallerAddress;
+  readonly limits: Limits;
+}
+
+function addPartnerRoutes(scope: FastifyInstance, parts: HttpParts, gate: Gate): void {
+  const callers = new Callers(parts.directory, gate.address, gate);
   scope.addHook("onRequest", callers.authenticate);
+  scope.addHook("onRequest", gate.limits.ofPartner(callers));
   const routes = { app: scope.withTypeProvider<ZodTypeProvider>(), parts, callers };
   commandRoutes(routes);
   transactionRoutes(routes);
@@ -126,8 +138,8 @@ function addOperatorSystemRoutes(scope: FastifyInstance, parts: HttpParts): void
   systemRoutes(scope.withTypeProvider<ZodTypeProvider>(), parts);
 }
 
-function addOperatorRoutes(scope: FastifyInstance, parts: HttpParts): void {
-  scope.addHook("onRequest", operatorAuthentication(parts.config.operatorTokens));
+function addOperatorRoutes(scope: FastifyInstance, parts: HttpParts, gate: Gate): void {
+  scope.addHook("onRequest", operatorAuthentication(gate.address, gate));
   const app = scope.withTypeProvider<ZodTypeProvider>();
   operatorPartnerRoutes(app, parts);
   completionRoutes(app, parts);

@@ -5,6 +5,7 @@ import { systemClock } from "../clock.ts";
 import type { CommandRequest, CompletionRequest } from "../commands/request.ts";
 import { readConfig } from "../config.ts";
 import { type FieldProblem, PaybellError } from "../errors.ts";
+import type { NewEvent } from "../events.ts";
 import { newId } from "../ids.ts";
 import type { Transaction } from "../ledger/transaction.ts";
 import { createLog } from "../log.ts";
@@ -53,6 +54,7 @@ export class TestService {
     Promise.withResolvers<NonNullable<Parameters<HttpParts["notifications"]["pull"]>[1]["patience"]>>();
   readonly arrived = Promise.withResolvers<void>();
   logged = "";
+  readonly events: NewEvent[] = [];
   health: Health = { ready: true, checks: { database: { ok: true, detail: "reachable" } } };
   readonly #transactions: Transaction[] = [];
   readonly #failures = new Map<string, unknown>();
@@ -109,6 +111,7 @@ export class TestService {
       endWaits: () => this.#waits.resolve(),
       endpoints: this.#endpoints(),
       health: async () => this.health,
+      events: { record: (event) => void this.events.push(event) },
       clock: systemClock,
       ...(options.sandbox !== undefined && { sandbox: options.sandbox }),
     };

@@ -112,6 +112,13 @@ export function parseBlock(text: string): Block | undefined {
   return { text, network, bits };
 }
 
+/** What counts as one caller: an IPv4 address, or the /64 that one IPv6 subscriber has. */
+export function networkOf(address: string | undefined): string {
+  const ip = address === undefined ? undefined : parseAddress(address);
+  if (ip === undefined) return "unknown";
+  return ip instanceof ipaddr.IPv6 ? ip.toByteArray().slice(0, 8).join(".") : ip.toString();
+}
+
 function requireBlock(text: string): Block {
   const block = parseBlock(text);
   if (block === undefined) throw new TypeError(`${shown(text)} is not a CIDR such as 203.0.113.0/24 or 2001:db8::/32`);
