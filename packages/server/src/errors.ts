@@ -95,8 +95,10 @@ export const errors = {
   },
   card_number_in_clear: {
     status: 400,
-    title: "A full card number",
-    remedy: "Never send a full card number: mask it, showing at most the first six or eight and the last four digits.",
+    title: "A full card number, or what must never be kept of a card",
+    remedy:
+      "Never send a full card number, a security code, a PIN or a track: mask the number, showing at most the first " +
+      "six or eight and the last four digits.",
   },
   invalid_card_number: {
     status: 400,

@@ -94,6 +94,13 @@ describe("an answer", () => {
     expect(result.answer).toEqual(body.subarray(0, 4_096));
   });
 
+  test("that shows a full card number is kept without it", async () => {
+    const peer = await httpsPeer(certificate, (_request, response) => {
+      response.writeHead(400).end('{"error":"no card 4111111111111111"}');
+    });
+    expect((await postAnswered(peer.port)).answer?.toString()).toBe('{"error":"no card 411111******1111"}');
+  });
+
   test("of 100 MB is cut: 2xx is accepted, anything else keeps its 4 KiB", async () => {
     const size = 100 * 1_024 * 1_024;
     let status = 200;

@@ -1,12 +1,13 @@
 import { createSecureContext, getCACertificates, type SecureContext } from "node:tls";
 import type { Clock } from "../../clock.ts";
+import { withoutCardNumbers } from "../../masked-answer.ts";
 import type { Partner } from "../../partners/partner.ts";
 import { mayAskToWait, readRetryAfterMs } from "../schedule.ts";
 import type { FailureReason } from "../store.ts";
 import type { ConnectRules } from "./connect.ts";
 import type { Connection } from "./connection.ts";
 import { Endpoint } from "./endpoint.ts";
-import { type Answer, Exchange } from "./exchange.ts";
+import { type Answer, answerBytesKept, Exchange } from "./exchange.ts";
 import { exchangeFailure, isReset, TransportFailure } from "./failure.ts";
 import { AddressGuard } from "./guard.ts";
 import type { Resolve } from "./resolve.ts";
@@ -162,7 +163,8 @@ export class Transport {
     const { httpStatus, retryAfter, body } = answer;
     const asked = mayAskToWait(httpStatus) && retryAfter !== undefined;
     const retryAfterMs = asked ? readRetryAfterMs(retryAfter, this.#options.clock.nowMs()) : undefined;
-    return { httpStatus, address, answer: body, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) };
+    const kept = body === null ? null : withoutCardNumbers(body, answerBytesKept);
+    return { httpStatus, address, answer: kept, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) };
   }
 
   #take(endpoint: Endpoint): Connection {
