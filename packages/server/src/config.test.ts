@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import { inspect } from "node:util";
 import { describe, expect, test } from "vitest";
 import { settings } from "./config/settings.ts";
@@ -107,6 +108,21 @@ describe("readConfig", () => {
       "PAYBELL_OPERATOR_TOKENS is not a setting; did you mean PAYBELL_OPERATOR_TOKEN?",
     ]);
     expect(problemsOf({ PAYBELL_QQQQQQQQQQQQQ: "1" })).toEqual(["PAYBELL_QQQQQQQQQQQQQ is not a setting"]);
+  });
+
+  test.each([
+    "a".repeat(32),
+    "ab".repeat(16),
+    "0123".repeat(20),
+    `${"a".repeat(40)}bcd`,
+    "12345678901234567890123456789012",
+  ])("an operator token that can be guessed is refused, and not shown: %s", (weak) => {
+    const [problem = ""] = problemsOf({ PAYBELL_OPERATOR_TOKEN: weak });
+    expect(problem).toMatch(/^PAYBELL_OPERATOR_TOKEN must be .*openssl rand/);
+    expect(problem).not.toContain(weak);
+    for (const good of [randomBytes(16).toString("hex"), randomBytes(32).toString("base64url")]) {
+      expect(problemsOf({ PAYBELL_OPERATOR_TOKEN: good })).toEqual([]);
+    }
   });
 
   test("a required setting that is missing is named with its meaning", () => {

@@ -3,6 +3,7 @@ import type { Config } from "../config.ts";
 import { MasterKey } from "../partners/master-key.ts";
 import { startEmbeddedPostgres } from "../postgres/embedded.ts";
 import { inspectDatabase } from "../store/inspection.ts";
+import { isUnverifiedRemote } from "./database-tls.ts";
 
 /** One line of the doctor's report. */
 export interface Finding {
@@ -85,6 +86,15 @@ function masterKeyFinding({ masterKey }: Config, kept: Buffer | undefined): Find
 
 function settingFindings(config: Config): Finding[] {
   return [
+    ...(config.databaseUrl !== null && isUnverifiedRemote(config.databaseUrl)
+      ? [
+          warning(
+            "database TLS",
+            "the database is on another machine, and its TLS is not verified",
+            "Add sslmode=verify-full to DATABASE_URL, and sslrootcert where its authority is your own.",
+          ),
+        ]
+      : []),
     config.egressAddresses.length > 0
       ? ok("egress", `partners are told ${config.egressAddresses.join(", ")}`)
       : warning(

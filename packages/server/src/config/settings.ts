@@ -179,7 +179,7 @@ export const settings = {
   }),
   operatorTokens: setting({
     name: "PAYBELL_OPERATOR_TOKEN",
-    kind: listOf(token, "tokens, each a text of at least 32 letters, digits, or - . _ ~ + / ="),
+    kind: listOf(token, "tokens, each one that cannot be guessed, as `openssl rand -hex 32` makes one"),
     default: [],
     meaning:
       "Bearer token of the operator API. Two of them during a rotation. Not set: `paybell serve` " +

@@ -5,7 +5,7 @@ import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { systemClock } from "../../clock.ts";
 import { partnerSnapshot } from "../../partners/partner.fixture.ts";
 import type { Partner } from "../../partners/partner.ts";
-import { answer, httpsPeer, makeAuthority, tcpPeer, tlsPeer } from "./transport.fixture.ts";
+import { answer, httpsPeer, makeAuthority, tcpPeer, tlsPeer, weakPeer } from "./transport.fixture.ts";
 import { type Answered, type PostResult, Transport, type TransportOptions, type Unanswered } from "./transport.ts";
 
 let authority: Awaited<ReturnType<typeof makeAuthority>>;
@@ -490,6 +490,22 @@ describe("connections", () => {
     const results = await Promise.all(Array.from({ length: 8 }, () => postAnswered(peer.port, { transport })));
     expect(results.map((result) => result.httpStatus)).toEqual(Array(8).fill(200));
     expect(peer.connections).toBe(8);
+  });
+});
+
+describe("TLS", () => {
+  test.each([
+    ["CBC and SHA-1", { ciphers: "ECDHE-ECDSA-AES128-SHA:@SECLEVEL=0" }],
+    ["CBC and SHA-256", { ciphers: "ECDHE-ECDSA-AES128-SHA256" }],
+    ["a SHA-1 signature", { sigalgs: "ECDSA+SHA1", ciphers: "ECDHE-ECDSA-AES128-GCM-SHA256:@SECLEVEL=0" }],
+  ])("1.2 with %s is refused", async (_, weak) => {
+    const server = await weakPeer(certificate, { ...weak, maxVersion: "TLSv1.2" });
+    expect(await postUnanswered(server.port)).toMatchObject({ reason: "tls" });
+  });
+
+  test("1.2 with an AEAD is taken", async () => {
+    const server = await weakPeer(certificate, { ciphers: "ECDHE-ECDSA-AES128-GCM-SHA256", maxVersion: "TLSv1.2" });
+    expect((await postAnswered(server.port)).httpStatus).toBe(200);
   });
 });
 
