@@ -25,6 +25,7 @@ export const LAYOUT: Readonly<Record<string, Readonly<Record<string, Allowance>>
   "server/commands": COMMON,
   "server/ipn": COMMON,
   "server/partners": COMMON,
+  "server/operators": COMMON,
   "server/acquirer": { ...COMMON, "server/commands": "type" },
   "server/ledger": {
     ...COMMON,
@@ -42,12 +43,14 @@ export const LAYOUT: Readonly<Record<string, Readonly<Record<string, Allowance>>
     "server/ledger": "interface",
     "server/delivery": "interface",
     "server/partners": "interface",
+    "server/operators": "interface",
   },
   "server/http": {
     ...COMMON,
     "server/ledger": "any",
     "server/delivery": "any",
     "server/partners": "any",
+    "server/operators": "any",
     "server/commands": "any",
     "server/ipn": "any",
   },

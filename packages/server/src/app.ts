@@ -26,13 +26,17 @@ import type { Reports } from "./ledger/reports.ts";
 import type { ReverserParts } from "./ledger/reverser.ts";
 import type { Log } from "./log.ts";
 import type { Metrics } from "./metrics.ts";
+import { auditIn } from "./operators/audit.ts";
+import { Operators } from "./operators/operators.ts";
 import type { MasterKey } from "./partners/master-key.ts";
 import type { PartnerDirectory } from "./partners/partner.ts";
 import type { PartnerRegistry } from "./partners/registry.ts";
+import { PostgresAudit } from "./store/audit.ts";
 import { PostgresInstances } from "./store/instances.ts";
 import { Listener } from "./store/listener.ts";
 import { migrate } from "./store/migrate.ts";
 import { PostgresNotifications } from "./store/notifications.ts";
+import { PostgresOperators } from "./store/operators.ts";
 import { Partitions } from "./store/partitions.ts";
 
 export interface ServiceOptions {
@@ -151,6 +155,8 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       isRegisteredDevice,
       refusesToken: (token) => acquirer.refusesToken(token),
       health: () => health({ standing, lease, acquirer: options.acquirerName }),
+      operators: new Operators(new PostgresOperators(database.pool), systemClock),
+      audit: auditIn(new PostgresAudit(database.pool)),
       events: alerts,
       clock: systemClock,
       sandbox,

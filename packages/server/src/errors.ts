@@ -144,6 +144,11 @@ export const errors = {
       "Call from an address among the partner's callingAddresses, or have the operator extend the list. Operators " +
       "call from PAYBELL_OPERATOR_ADDRESSES.",
   },
+  role_not_allowed: {
+    status: 403,
+    title: "Your role does not allow this",
+    remedy: "Call with the token of an operator whose role allows it, or have an admin give you one.",
+  },
   host_not_allowed: {
     status: 403,
     title: "The sandbox answers local callers only",

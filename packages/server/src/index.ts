@@ -1,1 +1,1 @@
-export { type RunContext, runCheck, runSandbox, runServe } from "./app/run.ts";
+export { type RunContext, runAuditVerify, runCheck, runSandbox, runServe } from "./app/run.ts";

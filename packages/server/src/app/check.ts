@@ -1,9 +1,8 @@
-import { resolve } from "node:path";
 import type { Config } from "../config.ts";
 import { MasterKey } from "../partners/master-key.ts";
-import { startEmbeddedPostgres } from "../postgres/embedded.ts";
 import { inspectDatabase } from "../store/inspection.ts";
 import { isUnverifiedRemote } from "./database-tls.ts";
+import { withDatabaseUrl } from "./database-url.ts";
 
 /** One line of the doctor's report. */
 export interface Finding {
@@ -19,16 +18,8 @@ const versionMin = 150_000;
 
 /** `paybell check`: whether these settings can carry a service, each finding with its remedy. */
 export async function check(config: Config): Promise<readonly Finding[]> {
-  const embedded =
-    config.databaseUrl === null
-      ? await startEmbeddedPostgres({ home: resolve(config.home), log: () => undefined })
-      : undefined;
-  try {
-    const url = config.databaseUrl ?? embedded?.connectionString ?? "";
-    return [...(await databaseFindings(url, config)), ...settingFindings(config)];
-  } finally {
-    await embedded?.stop();
-  }
+  const findings = await withDatabaseUrl(config, (url) => databaseFindings(url, config));
+  return [...findings, ...settingFindings(config)];
 }
 
 async function databaseFindings(url: string, config: Config): Promise<Finding[]> {

@@ -2,6 +2,7 @@ import { ConfigError, readConfig } from "../config.ts";
 import { createLog } from "../log.ts";
 import { startSandbox } from "../sandbox/sandbox.ts";
 import { drainingLines, lookOf, stoppedLines } from "../sandbox/story.ts";
+import { verifyAuditOf } from "./audit.ts";
 import { check, type Finding } from "./check.ts";
 import { serve } from "./serve.ts";
 import { type StopSignals, stopSignalsOf } from "./signals.ts";
@@ -58,6 +59,20 @@ export async function runCheck({ process }: RunContext, options: { readonly json
     if (options.json) stdout.write(`${JSON.stringify({ findings }, null, 2)}\n`);
     else for (const finding of findings) stdout.write(findingLine(finding));
     return findings.some(({ level }) => level === "error") ? 1 : 0;
+  });
+}
+
+/** `paybell audit verify`. @returns 0 when every entry follows from the one before it */
+export async function runAuditVerify({ process }: RunContext, options: { readonly json: boolean }): Promise<number> {
+  return guarded(process, async () => {
+    const verified = await verifyAuditOf(readConfig(process.env));
+    const { entries, hash, brokenAt } = verified;
+    const told =
+      brokenAt === undefined
+        ? `The audit is whole: ${entries} entries. The last hash is ${hash}`
+        : `The audit is broken: entry ${brokenAt} does not follow from the one before it.`;
+    process.stdout.write(options.json ? `${JSON.stringify(verified)}\n` : `${told}\n`);
+    return brokenAt === undefined ? 0 : 1;
   });
 }
 

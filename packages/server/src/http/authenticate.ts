@@ -1,17 +1,12 @@
-import { createHash, timingSafeEqual } from "node:crypto";
 import type { FastifyRequest } from "fastify";
 import { PaybellError } from "../errors.ts";
+import { isOperatorToken } from "../operators/operator.ts";
 import { AddressList } from "../partners/addresses.ts";
 import type { Partner, PartnerDirectory } from "../partners/partner.ts";
-import { isApiKey } from "../partners/secrets.ts";
+import { bearerToken } from "./bearer.ts";
 import type { CallerAddress } from "./caller.ts";
+import { tokenCheck } from "./operator-callers.ts";
 import type { WrongKeys } from "./wrong-keys.ts";
-
-const bearer = /^Bearer +([^\s]{1,512})$/i;
-
-function bearerToken(request: FastifyRequest): string | undefined {
-  return bearer.exec(request.headers.authorization ?? "")?.[1];
-}
 
 /** Who is calling, once the hook has let the request in. */
 export class Callers {
@@ -54,7 +49,7 @@ export class Callers {
   }
 
   #explain(apiKey: string | undefined): string | undefined {
-    return apiKey !== undefined && this.#isOperators(apiKey)
+    return apiKey !== undefined && (isOperatorToken(apiKey) || this.#isOperators(apiKey))
       ? "This is an operator's token: the partner API takes a partner's API key."
       : undefined;
   }
@@ -69,36 +64,8 @@ export class Callers {
   }
 }
 
-/** What both APIs need to judge a caller by. */
+/** What judges a caller who is not a partner. */
 export interface Doors {
   readonly operatorTokens: readonly string[];
   readonly wrongKeys: WrongKeys;
-}
-
-/** Lets in whoever has one of the operator's tokens. */
-export function operatorAuthentication(
-  address: CallerAddress,
-  { operatorTokens, wrongKeys }: Doors,
-): (request: FastifyRequest) => Promise<void> {
-  const isOperators = tokenCheck(operatorTokens);
-  return async (request) => {
-    const token = bearerToken(request);
-    if (token !== undefined && isOperators(token)) return;
-    const isPartners = token !== undefined && isApiKey(token);
-    const message = isPartners ? "This is a partner's API key: the operator API takes an operator's token." : undefined;
-    wrongKeys.refuse(address(request.raw), message);
-  };
-}
-
-/** Compared as digests, all of them, in constant time. */
-function tokenCheck(tokens: readonly string[]): (token: string) => boolean {
-  const known = tokens.map(digest);
-  return (token) => {
-    const offered = digest(token);
-    return known.filter((one) => timingSafeEqual(one, offered)).length > 0;
-  };
-}
-
-function digest(token: string): Buffer {
-  return createHash("sha256").update(token).digest();
 }

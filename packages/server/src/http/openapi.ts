@@ -32,6 +32,7 @@ const tags = {
   Callbacks: "What the service POSTs to the partner.",
   Partners: "The operator registers partners, their keys and terminals.",
   Completions: "The operator's own switch reports what it processed.",
+  Operators: "Who the operators are, and who did what.",
   Deliveries: "The operator looks after every partner's notifications.",
   Service: "Whether it works.",
 };

@@ -11,6 +11,8 @@ import type { Ledger } from "../ledger/ledger.ts";
 import type { Reports } from "../ledger/reports.ts";
 import type { Log } from "../log.ts";
 import type { Metrics } from "../metrics.ts";
+import type { AuditEntry, AuditRecord, AuditSearch } from "../operators/audit.ts";
+import type { Operators } from "../operators/operators.ts";
 import type { PartnerDirectory } from "../partners/partner.ts";
 import type { PartnerRegistry } from "../partners/registry.ts";
 import type { Callers } from "./authenticate.ts";
@@ -53,6 +55,11 @@ export interface HttpParts {
   isRegisteredDevice(partnerId: PartnerId, deviceId: string): Promise<boolean>;
   /** Why the acquirer cannot take this card token; undefined when it can. */
   refusesToken(token: string): string | undefined;
+  readonly operators: Pick<Operators, "find" | "add" | "list" | "revoke">;
+  readonly audit: {
+    append(entry: AuditEntry): Promise<unknown>;
+    search(search: AuditSearch): Promise<readonly AuditRecord[]>;
+  };
   health(): Promise<Health>;
   /** Told of callers who are not let in. */
   readonly events?: EventSink;

@@ -1,7 +1,8 @@
-import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from "fastify";
+import Fastify, { type FastifyBaseLogger, type FastifyInstance, type FastifyRequest, LogController } from "fastify";
 import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import { newId } from "../ids.ts";
-import { Callers, type Doors, operatorAuthentication } from "./authenticate.ts";
+import { auditTrail } from "./audit-trail.ts";
+import { Callers, type Doors } from "./authenticate.ts";
 import { type CallerAddress, callerAddress } from "./caller.ts";
 import { Connections } from "./connections.ts";
 import { handleFailures, refuseBadHttp, refuseBadPath } from "./failures.ts";
@@ -12,6 +13,7 @@ import { observeRequests } from "./observe.ts";
 import { oneReading } from "./one-reading.ts";
 import { documentRoutes } from "./openapi.ts";
 import { operatorAddressesOnly } from "./operator-addresses.ts";
+import { OperatorCallers } from "./operator-callers.ts";
 import type { HttpParts, Listener } from "./parts.ts";
 import { commandRoutes } from "./routes/commands.ts";
 import { completionRoutes } from "./routes/completions.ts";
@@ -21,6 +23,7 @@ import { notificationRoutes } from "./routes/notifications.ts";
 import { operatorEndpointRoutes } from "./routes/operator-endpoints.ts";
 import { operatorNotificationRoutes } from "./routes/operator-notifications.ts";
 import { operatorPartnerRoutes } from "./routes/operator-partners.ts";
+import { operatorRoutes } from "./routes/operators.ts";
 import { selfRoutes } from "./routes/self.ts";
 import { aliveRoute, systemRoutes } from "./routes/system.ts";
 import { transactionRoutes } from "./routes/transactions.ts";
@@ -121,6 +124,12 @@ function addPartnerRoutes(scope: FastifyInstance, parts: HttpParts, gate: Gate):
   const callers = new Callers(parts.directory, gate.address, gate);
   scope.addHook("onRequest", callers.authenticate);
   scope.addHook("onRequest", gate.limits.ofPartner(callers));
+  const who = (request: FastifyRequest) => ({
+    actor: `partner ${callers.partner(request).id}`,
+    role: "partner",
+    tokenId: "",
+  });
+  auditTrail(scope, parts, who, (request) => gate.address(request.raw) ?? "unknown");
   const routes = { app: scope.withTypeProvider<ZodTypeProvider>(), parts, callers };
   commandRoutes(routes);
   transactionRoutes(routes);
@@ -139,10 +148,17 @@ function addOperatorSystemRoutes(scope: FastifyInstance, parts: HttpParts): void
 }
 
 function addOperatorRoutes(scope: FastifyInstance, parts: HttpParts, gate: Gate): void {
-  scope.addHook("onRequest", operatorAuthentication(gate.address, gate));
+  const callers = new OperatorCallers({ ...gate, operators: parts.operators });
+  scope.addHook("onRequest", callers.authenticate);
+  const who = (request: FastifyRequest) => {
+    const { name, role, tokenId } = callers.actor(request);
+    return { actor: name, role, tokenId };
+  };
+  auditTrail(scope, parts, who, (request) => gate.address(request.raw) ?? "unknown");
   const app = scope.withTypeProvider<ZodTypeProvider>();
   operatorPartnerRoutes(app, parts);
   completionRoutes(app, parts);
   operatorNotificationRoutes(app, parts);
   operatorEndpointRoutes(app, parts);
+  operatorRoutes(app, parts);
 }

@@ -10,6 +10,9 @@ import { newId } from "../ids.ts";
 import type { Transaction } from "../ledger/transaction.ts";
 import { createLog } from "../log.ts";
 import { createMetrics } from "../metrics.ts";
+import { type AuditEntry, type AuditRecord, type AuditSearch, type AuditStore, auditIn } from "../operators/audit.ts";
+import type { OperatorRecord, OperatorStore } from "../operators/operator.ts";
+import { Operators } from "../operators/operators.ts";
 import type { Partner, PartnerState } from "../partners/partner.ts";
 import type { PartnerRecord } from "../partners/registry.ts";
 import { completeSettings, settingsProblems } from "../partners/settings.ts";
@@ -55,6 +58,7 @@ export class TestService {
   readonly arrived = Promise.withResolvers<void>();
   logged = "";
   readonly events: NewEvent[] = [];
+  readonly audit = new AuditInMemory();
   health: Health = { ready: true, checks: { database: { ok: true, detail: "reachable" } } };
   readonly #transactions: Transaction[] = [];
   readonly #failures = new Map<string, unknown>();
@@ -110,6 +114,8 @@ export class TestService {
       notifications: this.#notifications(),
       endWaits: () => this.#waits.resolve(),
       endpoints: this.#endpoints(),
+      operators: new Operators(this.#operators(), systemClock),
+      audit: auditIn(this.audit),
       health: async () => this.health,
       events: { record: (event) => void this.events.push(event) },
       clock: systemClock,
@@ -172,6 +178,27 @@ export class TestService {
     const error = this.#failures.get(part);
     this.#failures.delete(part);
     throw error;
+  }
+
+  #operators(): OperatorStore {
+    const kept = new Map<string, OperatorRecord>();
+    return {
+      add: async (operator, tokenHash) => {
+        const record = { ...operator, createdAt: new Date(), lastUsedAt: null, revokedAt: null };
+        kept.set(tokenHash.toString("hex"), record);
+        return record;
+      },
+      list: async () => [...kept.values()],
+      findByToken: async (tokenHash) => kept.get(tokenHash.toString("hex")),
+      revoke: async (id) => {
+        const [hash = "", found] = [...kept].find(([, record]) => record.id === id) ?? [];
+        if (found === undefined) return undefined;
+        const revoked = { ...found, revokedAt: new Date() };
+        kept.set(hash, revoked);
+        return revoked;
+      },
+      used: async () => undefined,
+    };
   }
 
   #registry(): HttpParts["registry"] {
@@ -303,6 +330,28 @@ export class TestService {
   /** The id of the one notification there is. */
   get notificationId(): string {
     return String(this.asked[0]?.[1]);
+  }
+}
+
+class AuditInMemory implements AuditStore {
+  readonly records: AuditRecord[] = [];
+  fails = false;
+
+  async append(entry: AuditEntry, hash: (previous: string, seq: number) => string): Promise<AuditRecord> {
+    if (this.fails) throw new Error("the disk is full");
+    const seq = this.records.length + 1;
+    const record = { ...entry, seq, hash: hash(this.records.at(-1)?.hash ?? "", seq) };
+    this.records.push(record);
+    return record;
+  }
+
+  async search({ actor, before = Number.POSITIVE_INFINITY, limit }: AuditSearch): Promise<readonly AuditRecord[]> {
+    const found = this.records.filter((one) => one.seq < before && (actor === undefined || one.actor === actor));
+    return found.reverse().slice(0, limit);
+  }
+
+  async following(seq: number, limit: number): Promise<readonly AuditRecord[]> {
+    return this.records.slice(seq, seq + limit);
   }
 }
 

@@ -53,7 +53,13 @@ export const partnerErrors = [
   "too_many_requests",
   "unavailable",
 ] as const;
-export const operatorErrors = ["unauthorized", "too_many_requests", "unavailable"] as const;
+export const operatorErrors = [
+  "unauthorized",
+  "address_not_allowed",
+  "role_not_allowed",
+  "too_many_requests",
+  "unavailable",
+] as const;
 
 type Responses = Record<number, { description: string; content: Record<string, { schema: z.ZodType }> }>;
 
