@@ -1,6 +1,9 @@
 import { randomBytes } from "node:crypto";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { inspect } from "node:util";
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { settings } from "./config/settings.ts";
 import { ConfigError, readConfig, type SettingKey } from "./config.ts";
 import { defaultSettings, settingsBounds } from "./partners/settings.ts";
@@ -123,6 +126,25 @@ describe("readConfig", () => {
     for (const good of [randomBytes(16).toString("hex"), randomBytes(32).toString("base64url")]) {
       expect(problemsOf({ PAYBELL_OPERATOR_TOKEN: good })).toEqual([]);
     }
+  });
+
+  test("the master key may stand in a file, which is named and never shown", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "paybell-config-"));
+    onTestFinished(() => rm(folder, { recursive: true }));
+    const file = join(folder, "master.key");
+    await writeFile(file, `${masterKey}\n`);
+    const config = readConfig({ PAYBELL_MASTER_KEY_FILE: file }, ["masterKey"]);
+    expect(config.masterKey?.toString("base64")).toBe(masterKey);
+    expect(inspect(config)).not.toContain(masterKey);
+    expect(problemsOf({ PAYBELL_MASTER_KEY_FILE: file, PAYBELL_MASTER_KEY: masterKey })).toEqual([
+      "PAYBELL_MASTER_KEY and PAYBELL_MASTER_KEY_FILE are both set: say the master key once",
+    ]);
+    expect(problemsOf({ PAYBELL_MASTER_KEY_FILE: join(folder, "none") })[0]).toMatch(
+      /^PAYBELL_MASTER_KEY_FILE cannot be read: ENOENT/,
+    );
+    await writeFile(file, "my secret key");
+    const [problem] = problemsOf({ PAYBELL_MASTER_KEY_FILE: file });
+    expect(problem).toBe("PAYBELL_MASTER_KEY must be the base64 of 32 bytes, found something else");
   });
 
   test("a required setting that is missing is named with its meaning", () => {

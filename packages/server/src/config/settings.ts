@@ -177,6 +177,13 @@ export const settings = {
       "rand -base64 32` makes one.",
     secret: true,
   }),
+  masterKeyFile: optional({
+    name: "PAYBELL_MASTER_KEY_FILE",
+    kind: text,
+    meaning:
+      "File that holds the master key, in place of PAYBELL_MASTER_KEY: a process list and a crash report show the " +
+      "environment, and no file.",
+  }),
   operatorTokens: setting({
     name: "PAYBELL_OPERATOR_TOKEN",
     kind: listOf(token, "tokens, each one that cannot be guessed, as `openssl rand -hex 32` makes one"),
