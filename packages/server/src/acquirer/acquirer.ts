@@ -17,7 +17,15 @@ export interface Acquirer {
   ask(message: AcquirerMessage, options: AskOptions): Promise<AcquirerAnswer>;
   /** Why `token` cannot be used with this acquirer, or undefined when it can: asked before anything is made durable. */
   refusesToken(token: string): string | undefined;
+  /** Whether it can be asked now; an acquirer without it always can. */
+  health?(): AcquirerHealth;
   close(): Promise<void>;
+}
+
+export interface AcquirerHealth {
+  readonly ok: boolean;
+  /** In words, for the operator: which host, since when, or why not. */
+  readonly detail: string;
 }
 
 export interface AskOptions {

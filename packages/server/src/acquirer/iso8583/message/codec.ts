@@ -20,7 +20,7 @@ export interface MessageLayout {
 
 export interface FieldLayout {
   readonly format: string;
-  readonly encoding?: Partial<Encoding>;
+  readonly encoding?: { readonly [Name in keyof Encoding]?: Encoding[Name] | undefined } | undefined;
 }
 
 const mtiFormat = { content: "n", lengthDigits: 0, lengthMax: 4 } as const;
@@ -120,5 +120,5 @@ function elementAt(number: number, { format, encoding: own }: FieldLayout, encod
     throw new IsoFormatError(`there is no field ${number}: fields are numbered from 2 to ${fieldMax}`);
   }
   if (read === undefined) throw new IsoFormatError(`field ${number} has no readable format, such as n6 or ans...999`);
-  return element(`field ${number}`, read, { ...encoding, ...own });
+  return element(`field ${number}`, read, { ...encoding, ...(own as Partial<Encoding>) });
 }

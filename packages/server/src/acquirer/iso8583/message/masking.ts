@@ -50,6 +50,11 @@ function printable(text: string): string {
   return text.replaceAll(/[^ -~]/g, "?");
 }
 
+/** Whether `text` holds what could be a card number. */
+export function cardNumberIn(text: string): boolean {
+  return [...text.matchAll(cardNumberRun)].some(([digits]) => passesLuhn(digits));
+}
+
 function passesLuhn(digits: string): boolean {
   let sum = 0;
   for (let at = 0; at < digits.length; at += 1) {
