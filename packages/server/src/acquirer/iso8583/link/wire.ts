@@ -70,6 +70,6 @@ function isAuthenticated(message: IsoMessage, by: Authentication | undefined): b
 }
 
 /** MTI x8xx: sign-on, echo, sign-off. */
-export function isNetworkMessage({ mti }: IsoMessage): boolean {
+function isNetworkMessage({ mti }: IsoMessage): boolean {
   return mti[1] === "8";
 }
