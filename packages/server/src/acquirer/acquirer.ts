@@ -125,6 +125,7 @@ export interface ReversalMessage extends MessageHeader, Money {
 
 /** What a terminal's batch comes to, each side's own count: the acquirer answers 95 when its own differs. */
 export interface BatchTotals {
+  /** Empty where the batch is: nothing in it has one. */
   readonly currency: string;
   readonly saleQuantity: number;
   readonly saleTotalMinor: bigint;

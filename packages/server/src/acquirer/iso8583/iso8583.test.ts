@@ -6,6 +6,7 @@ import { NoAnswer, NotSent } from "../acquirer.ts";
 import { Till } from "../till.fixture.ts";
 import { Iso8583Acquirer } from "./iso8583.ts";
 import { answerTo, FakeHost } from "./link/fake-host.fixture.ts";
+import type { LinkEvent } from "./link/link.ts";
 import { readProfile } from "./profile/read.ts";
 
 const path = join(import.meta.dirname, "../../../../../docs/operator/acquirer-profile.json");
@@ -17,15 +18,16 @@ afterEach(async () => {
   for (const close of closing.splice(0).reverse()) await close();
 });
 
-async function opened(): Promise<{ readonly acquirer: Iso8583Acquirer; readonly host: FakeHost }> {
+async function opened() {
   const host = await FakeHost.listen();
   const hosts = [{ host: "127.0.0.1", port: host.port }];
-  const acquirer = new Iso8583Acquirer({ profile, hosts, clock: systemClock });
+  const events: LinkEvent[] = [];
+  const acquirer = new Iso8583Acquirer({ profile, hosts, clock: systemClock, onEvent: (event) => events.push(event) });
   closing.push(
     () => host.close(),
     () => acquirer.close(),
   );
-  return { acquirer, host };
+  return { acquirer, host, events };
 }
 
 describe("an acquirer over ISO 8583", () => {
@@ -37,9 +39,14 @@ describe("an acquirer over ISO 8583", () => {
   });
 
   test("ends in NotSent where no host stands in the caller's time, or the message cannot be written", async () => {
-    const { acquirer, host } = await opened();
+    const { acquirer, host, events } = await opened();
     const thb = { ...new Till().sale("tok_approve"), currency: "THB" };
     await expect(acquirer.ask(thb, patient)).rejects.toBeInstanceOf(NotSent);
+    expect(events).toContainEqual({
+      kind: "unwritable",
+      host: "example-host",
+      detail: "SALE: the host example-host takes no THB",
+    });
     await host.close();
     closing.shift();
     const asked = acquirer.ask(new Till().sale("tok_approve"), { ...patient, timeoutMs: 20 });

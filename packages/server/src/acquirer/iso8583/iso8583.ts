@@ -42,6 +42,8 @@ export class Iso8583Acquirer implements Acquirer {
   readonly #link: Link;
   readonly #tokens: RegExp;
   readonly #clock: Clock;
+  readonly #name: string;
+  readonly #onEvent: (event: LinkEvent) => void;
   #traceNo = Math.floor(Math.random() * traceNos);
   #closed = false;
 
@@ -54,6 +56,8 @@ export class Iso8583Acquirer implements Acquirer {
     this.#mapping = new Mapping(profile);
     this.#tokens = new RegExp(profile.cardTokens);
     this.#clock = clock;
+    this.#name = profile.name;
+    this.#onEvent = onEvent;
     this.approvals = this.#mapping.approvals;
     const wire = new Wire({
       codec: new Codec(layoutOf(profile)),
@@ -124,6 +128,8 @@ export class Iso8583Acquirer implements Acquirer {
     try {
       return this.#mapping.request(message);
     } catch (error) {
+      const why = error instanceof Error ? error.message : String(error);
+      this.#onEvent({ kind: "unwritable", host: this.#name, detail: `${message.command}: ${why}` });
       throw new NotSent("The message cannot be written for this host", { cause: error });
     }
   }

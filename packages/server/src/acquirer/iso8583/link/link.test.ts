@@ -251,6 +251,15 @@ describe("the link to a host", () => {
     await up;
   });
 
+  test("leaves nothing open when it is closed in the middle of a sign-on", async () => {
+    const silent = await host();
+    silent.signOnCode = undefined;
+    const { link, events } = open([silent], { networkTimeoutMs: 60_000 });
+    await silent.hears("0800");
+    await link.close();
+    expect(events.filter(({ kind }) => kind === "up" || kind === "unusable")).toEqual([]);
+  });
+
   test("rejects with NotSent what cannot be written, and what is asked after it was closed", async () => {
     const one = await host();
     const { link } = open([one]);
@@ -268,22 +277,17 @@ describe("the link to a host", () => {
     const { link } = open([one]);
     await link.isUpWithin(5_000);
     for (const socket of one.sockets) socket.pause();
-    const long: IsoMessage = {
-      mti: "0200",
-      fields: new Map([
-        [63, "A".repeat(999)],
-        [62, "B".repeat(999)],
-      ]),
-    };
+    const privateFields = Array.from({ length: 23 }, (_, at): [number, string] => [105 + at, "A".repeat(999)]);
     let refused: unknown;
     const outcomes: Promise<unknown>[] = [];
     for (let at = 0; refused === undefined && at < 100_000; at += 1) {
-      const message = { ...long, fields: new Map([...long.fields, [11, at.toString().padStart(6, "0")] as const]) };
+      const traceNo = at.toString().padStart(6, "0");
+      const message: IsoMessage = { mti: "0200", fields: new Map([[11, traceNo], ...privateFields]) };
       const outcome = link.request(message, patient).catch((error: unknown) => {
         if (error instanceof NotSent) refused = error;
       });
       outcomes.push(outcome);
-      if (at % 100 === 0) await Promise.race([outcome, new Promise((resolve) => setImmediate(resolve))]);
+      if (at % 10 === 0) await Promise.race([outcome, new Promise((resolve) => setImmediate(resolve))]);
     }
     expect(refused).toBeInstanceOf(NotSent);
     one.breakConnections();

@@ -9,9 +9,12 @@ import type { Wire } from "./wire.ts";
 /** What a link tells of itself, for the log, for metrics, and for whoever watches a test run. */
 export type LinkEvent =
   | { readonly kind: "up" | "down" | "unusable"; readonly host: string; readonly detail: string }
+  /** A message that this host's profile has no place for: it is not sent, however often it is tried. */
+  | { readonly kind: "unwritable"; readonly host: string; readonly detail: string }
   /** A message that could not be read, or answers nothing that was asked. */
   | { readonly kind: "ignored"; readonly host: string; readonly detail: string; readonly message?: IsoMessage }
-  | { readonly kind: "sent" | "received"; readonly host: string; readonly message: IsoMessage };
+  | { readonly kind: "sent"; readonly host: string; readonly message: IsoMessage }
+  | { readonly kind: "received"; readonly host: string; readonly message: IsoMessage };
 
 export interface LinkState {
   readonly isUp: boolean;
@@ -59,6 +62,7 @@ interface Session {
   heardAtMs: number;
 }
 
+const closed = "the link was closed";
 const approved = "00";
 const responseCodeField = 39;
 
@@ -71,6 +75,8 @@ export class Link {
   readonly #exchanges: Exchanges;
   readonly #closing = new AbortController();
   readonly #ups = new Set<() => void>();
+  /** Also while it is being signed on. */
+  #connection: HostConnection | undefined;
   #session: Session | undefined;
   #downBecause = "not connected yet";
   #running: Promise<void> | undefined;
@@ -122,11 +128,11 @@ export class Link {
     const session = this.#session;
     const signOff = this.#options.network.signOff();
     if (session !== undefined && signOff !== undefined) this.#sendOn(session, signOff);
-    this.#down("the link was closed");
+    this.#down(closed);
     this.#closing.abort();
     for (const resolve of this.#ups) resolve();
     this.#exchanges.close();
-    session?.connection.close("the link was closed");
+    this.#connection?.close(closed);
     await this.#running;
   }
 
@@ -155,6 +161,8 @@ export class Link {
       const onMessage = (bytes: Buffer) => this.#received(session, bytes);
       const options = { ...this.#options, connectTimeoutMs: timings.connectTimeoutMs, onMessage };
       const connection = await connectTo(host, options, this.#closing.signal);
+      this.#connection = connection;
+      if (this.#closing.signal.aborted) connection.close(closed);
       const nowMs = clock.monotonicMs();
       const session: Session = { name, connection, sinceMs: nowMs, heardAtMs: nowMs };
       await this.#signOn(session, network.signOn());
@@ -234,6 +242,8 @@ export class Link {
       return Promise.reject(new NotSent("The host takes no more messages now"));
     } catch (error) {
       exchange.cancel();
+      const detail = error instanceof Error ? error.message : String(error);
+      this.#options.onEvent({ kind: "unwritable", host: session.name, detail });
       return Promise.reject(new NotSent("The message could not be written", { cause: error }));
     }
   }

@@ -46,8 +46,8 @@ const values = {
   amount: (message, host) => ("amountMinor" in message ? amount(message.amountMinor, message.currency, host) : ""),
   /** Three digits of ISO 4217. */
   currency: (message, host) => {
-    if ("currency" in message) return currencyAt(host, message.currency).number;
-    return message.command === "SETTLEMENT" ? currencyAt(host, message.totals.currency).number : "";
+    const currency = currencyOf(message);
+    return currency === "" ? "" : currencyAt(host, currency).number;
   },
   originalMti: ofOriginal(({ command }, { profile }) => profile.messages[command].mti),
   originalProcessingCode: ofOriginal(({ command }, { profile }) => profile.messages[command].fields["3"] ?? ""),
@@ -95,7 +95,14 @@ function ofTotals(
     message.command === "SETTLEMENT" ? amount(read(message.totals), message.totals.currency, host) : "";
 }
 
+/** Empty: an empty batch's, and that of a message without money. */
+function currencyOf(message: Described): string {
+  if ("currency" in message) return message.currency;
+  return message.command === "SETTLEMENT" ? message.totals.currency : "";
+}
+
 function amount(minor: bigint, currency: string, host: HostValues): string {
+  if (currency === "") return minor.toString();
   const { exponent } = currencyAt(host, currency);
   const decimals = currencyDecimals(currency) ?? exponent;
   return (minor * 10n ** BigInt(exponent - decimals)).toString();
