@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import { Command } from "commander";
+import { acquirerCommand } from "./commands/acquirer.ts";
 import { certifyCommand } from "./commands/certify.ts";
 import { checkCommand } from "./commands/check.ts";
 import { keysCommand } from "./commands/keys.ts";
@@ -18,7 +19,7 @@ const groups = [
   ["For a partner's engineer:", [listenCommand, triggerCommand, openCommand, certifyCommand, keysCommand]],
   ["For both sides:", [notificationsCommand]],
   ["For the operator:", [partnerCommand, statusCommand]],
-  ["The service:", [sandboxCommand, serveCommand, checkCommand]],
+  ["The service:", [sandboxCommand, serveCommand, checkCommand, acquirerCommand]],
 ] as const;
 
 /**

@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { Acquirer } from "./acquirer/acquirer.ts";
+import { acquirerDetail } from "./app/acquirer-watch.ts";
 import { wireDelivery } from "./app/delivery.ts";
 import { layGround } from "./app/ground.ts";
 import { health } from "./app/health.ts";
@@ -146,7 +147,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       endpoints: new EndpointDesk(endpoints, () => dispatcher.endpointsChanged()),
       isRegisteredDevice,
       refusesToken: (token) => acquirer.refusesToken(token),
-      health: () => health({ standing, lease, acquirer: options.acquirerName }),
+      health: () => health({ standing, lease, acquirer: acquirerDetail(options.acquirerName, acquirer) }),
       clock: systemClock,
       sandbox,
     });
@@ -159,8 +160,8 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     settler.start();
     comparer.start();
     alerts.start();
-    const endUpkeep = keepUp(ground, { ledger, directory, deliveries, partitions });
-    observeStanding(metrics, { dispatcher, arrivals, database, lease, standing });
+    const endUpkeep = keepUp(ground, { ledger, directory, deliveries, partitions, acquirer });
+    observeStanding(metrics, { dispatcher, arrivals, database, lease, standing, acquirer });
 
     const stop = async () => {
       // No new commands: whoever calls now is told so. What runs ends, what is in flight is answered, then the lease

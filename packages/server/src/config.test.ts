@@ -137,6 +137,36 @@ describe("readConfig", () => {
     );
   });
 
+  test("a host of the acquirer is a name and a port, and needs its profile", () => {
+    const env = { PAYBELL_ACQUIRER: "iso8583", PAYBELL_ACQUIRER_PROFILE: "profile.json" };
+    const hosts = "first.bank.example:5000, [2001:db8::1]:5001,192.0.2.7:5002";
+    expect(readConfig({ ...env, PAYBELL_ACQUIRER_HOSTS: hosts }).acquirerHosts).toEqual([
+      { host: "first.bank.example", port: 5_000 },
+      { host: "2001:db8::1", port: 5_001 },
+      { host: "192.0.2.7", port: 5_002 },
+    ]);
+    for (const wrong of ["bank.example", "bank.example:0", "bank.example:65536", "http://bank.example:5000", ":5000"]) {
+      expect(problemsOf({ ...env, PAYBELL_ACQUIRER_HOSTS: wrong })[0]).toMatch(/^PAYBELL_ACQUIRER_HOSTS must be hosts/);
+    }
+    expect(problemsOf({ PAYBELL_ACQUIRER: "iso8583", PAYBELL_ACQUIRER_KEY_FILE: "key.pem" })).toEqual([
+      "PAYBELL_ACQUIRER_PROFILE is required with PAYBELL_ACQUIRER=iso8583",
+      "PAYBELL_ACQUIRER_HOSTS is required with PAYBELL_ACQUIRER=iso8583",
+      "PAYBELL_ACQUIRER_CERTIFICATE_FILE and PAYBELL_ACQUIRER_KEY_FILE are required together",
+    ]);
+  });
+
+  test("the key of the acquirer's MACs is hexadecimal, and never shown", () => {
+    const key = "0123456789abcdef0123456789abcdef";
+    const config = readConfig({ PAYBELL_ACQUIRER_MAC_KEY: key });
+    expect(config.acquirerMacKey).toEqual(Buffer.from(key, "hex"));
+    expect(inspect(config) + JSON.stringify(config)).not.toContain("0123456789");
+    for (const wrong of [key.slice(1), `${key}00`, `${key.slice(0, 30)}zz`]) {
+      expect(problemsOf({ PAYBELL_ACQUIRER_MAC_KEY: wrong })).toEqual([
+        "PAYBELL_ACQUIRER_MAC_KEY must be the hexadecimal of 16, 24 or 32 bytes, found something else",
+      ]);
+    }
+  });
+
   test("printed or serialised, a configuration shows no secret", () => {
     const config = readConfig({
       PAYBELL_MASTER_KEY: masterKey,

@@ -95,8 +95,24 @@ function contradictions(config: Config): string[] {
         `found ${config.connectTimeoutMs}`,
     );
   }
+  problems.push(...acquirerContradictions(config));
   if (config.alertUrl !== null && config.alertSecret === null) {
     problems.push("PAYBELL_ALERT_SECRET is required with PAYBELL_ALERT_URL: alerts are signed");
+  }
+  return problems;
+}
+
+function acquirerContradictions(config: Config): string[] {
+  if (config.acquirer !== "iso8583") return [];
+  const problems: string[] = [];
+  if (config.acquirerProfile === null) {
+    problems.push("PAYBELL_ACQUIRER_PROFILE is required with PAYBELL_ACQUIRER=iso8583");
+  }
+  if (config.acquirerHosts.length === 0) {
+    problems.push("PAYBELL_ACQUIRER_HOSTS is required with PAYBELL_ACQUIRER=iso8583");
+  }
+  if ((config.acquirerCertificateFile === null) !== (config.acquirerKeyFile === null)) {
+    problems.push("PAYBELL_ACQUIRER_CERTIFICATE_FILE and PAYBELL_ACQUIRER_KEY_FILE are required together");
   }
   return problems;
 }

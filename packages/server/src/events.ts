@@ -15,7 +15,9 @@ export type EventKind =
   | "oldest_pending"
   | "breaker_open"
   | "breaker_closed"
-  | "endpoint_gone";
+  | "endpoint_gone"
+  | "acquirer_down"
+  | "acquirer_up";
 
 export interface NewEvent {
   readonly kind: EventKind;

@@ -38,6 +38,10 @@ export function createMetrics() {
 
     commands: counter("commands_total", "Commands processed, by their outcome", "command", "outcome"),
     commandSeconds: histogram("command_seconds", "From a command to its answer", fastSeconds, "command"),
+    acquirerLinks: gauge(
+      "acquirer_links_in_use",
+      "Links on which the acquirer can be asked: 0 while no host is connected",
+    ),
     reports: counter("reports_total", "Completions that a switch reported", "command", "result"),
     settlementsCompared: counter(
       "settlements_compared_total",

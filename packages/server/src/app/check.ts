@@ -1,8 +1,10 @@
 import { resolve } from "node:path";
+import { Iso8583Acquirer } from "../acquirer/iso8583/iso8583.ts";
 import type { Config } from "../config.ts";
 import { MasterKey } from "../partners/master-key.ts";
 import { startEmbeddedPostgres } from "../postgres/embedded.ts";
 import { inspectDatabase } from "../store/inspection.ts";
+import { iso8583Options } from "./acquirer.ts";
 
 /** One line of the doctor's report. */
 export interface Finding {
@@ -15,6 +17,7 @@ export interface Finding {
 
 const clockApartMaxMs = 2_000;
 const versionMin = 150_000;
+const acquirerTimeoutMs = 5_000;
 
 /** `paybell check`: whether these settings can carry a service, each finding with its remedy. */
 export async function check(config: Config): Promise<readonly Finding[]> {
@@ -24,7 +27,7 @@ export async function check(config: Config): Promise<readonly Finding[]> {
       : undefined;
   try {
     const url = config.databaseUrl ?? embedded?.connectionString ?? "";
-    return [...(await databaseFindings(url, config)), ...settingFindings(config)];
+    return [...(await databaseFindings(url, config)), ...settingFindings(config), await acquirerFinding(config)];
   } finally {
     await embedded?.stop();
   }
@@ -95,12 +98,30 @@ function settingFindings(config: Config): Finding[] {
     config.alertUrl === null
       ? warning("alerts", "nobody is told of alerts", "Set PAYBELL_ALERT_URL and PAYBELL_ALERT_SECRET.")
       : ok("alerts", "are sent"),
-    warning(
-      "acquirer",
-      "commands are answered by the simulator: no card is charged",
-      "Report completions from your switch.",
-    ),
   ];
+}
+
+async function acquirerFinding(config: Config): Promise<Finding> {
+  const what = "acquirer";
+  if (config.acquirer !== "iso8583") {
+    return warning(
+      what,
+      "commands are answered by the simulator: no card is charged",
+      "Connect a host with PAYBELL_ACQUIRER=iso8583, or report completions from your switch.",
+    );
+  }
+  try {
+    const acquirer = new Iso8583Acquirer(await iso8583Options(config));
+    const isUp = await acquirer.isUpWithin(acquirerTimeoutMs);
+    const { detail } = acquirer.health();
+    await acquirer.close();
+    return isUp
+      ? ok(what, detail)
+      : error(what, detail, "Check PAYBELL_ACQUIRER_HOSTS, the way to them, and the profile.");
+  } catch (failure) {
+    const detail = failure instanceof Error ? failure.message : String(failure);
+    return error(what, detail, "Correct the file, or the setting that names it.");
+  }
 }
 
 function ok(what: string, detail: string): Finding {

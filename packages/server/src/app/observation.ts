@@ -1,3 +1,4 @@
+import type { Acquirer } from "../acquirer/acquirer.ts";
 import type { Arrivals } from "../delivery/arrivals.ts";
 import type { Attempted, Dispatcher } from "../delivery/dispatcher.ts";
 import type { Claimed } from "../delivery/store.ts";
@@ -28,12 +29,14 @@ export interface Observed {
   readonly lease: Pick<Lease, "remainingMs">;
   readonly database: { readonly [Name in "pool" | "engine"]: { readonly waitingCount: number } };
   readonly standing: Pick<Standing, "pending" | "daysAhead">;
+  readonly acquirer?: Pick<Acquirer, "health">;
 }
 
 /** Reads, every time somebody looks at the metrics, what stands rather than happens. */
 export function observeStanding(metrics: Metrics, observed: Observed): void {
-  const { dispatcher, arrivals, database, lease, standing } = observed;
+  const { dispatcher, arrivals, database, lease, standing, acquirer } = observed;
   metrics.onRead(async () => {
+    metrics.acquirerLinks.set(acquirer?.health?.().ok === false ? 0 : 1);
     metrics.slotsInUse.set(dispatcher.admission.slots.taken);
     metrics.waitingForPlace.set(dispatcher.admission.waitingRoom.waiting);
     metrics.seatsInUse.set(dispatcher.admission.waitingRoom.taken);

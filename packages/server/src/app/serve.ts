@@ -6,9 +6,9 @@ import type { Config } from "../config.ts";
 import type { Log } from "../log.ts";
 import { MasterKey } from "../partners/master-key.ts";
 import { type EmbeddedPostgres, startEmbeddedPostgres } from "../postgres/embedded.ts";
+import { openAcquirer } from "./acquirer.ts";
 import { requireFreePort } from "./port.ts";
 import { writePrivately } from "./private-file.ts";
-import { simulator } from "./simulator.ts";
 
 export interface Served {
   readonly service: Service;
@@ -31,17 +31,20 @@ export async function serve(config: Config, log: Log): Promise<Served> {
     databaseUrl === null ? await startEmbeddedPostgres({ home, log: (line) => log.info(line) }) : undefined;
   try {
     const operatorTokens = config.operatorTokens.length > 0 ? config.operatorTokens : [await keptToken(home, log)];
-    log.warn("commands are answered by the simulated acquirer: no card is charged");
+    const { acquirer, name: acquirerName } = await openAcquirer(config, log);
     const service = await startService({
       config: { ...config, operatorTokens },
       databaseUrl: databaseUrl ?? (embedded as EmbeddedPostgres).connectionString,
       masterKey: new MasterKey(masterKey),
-      acquirer: simulator(config),
-      acquirerName: "simulator: no card is charged",
+      acquirer,
+      acquirerName,
       log,
       sandbox: false,
       hosts,
       callbackCas: config.callbackCaFile === null ? [] : [await readFile(config.callbackCaFile, "utf8")],
+    }).catch(async (error: unknown) => {
+      await acquirer.close();
+      throw error;
     });
     const urls = await service.listen().catch(async (error: unknown) => {
       await service.stop();

@@ -1,3 +1,4 @@
+import { hostAndPort, keyInHex } from "./acquirer-kind.ts";
 import {
   addressRange,
   type Kind,
@@ -169,6 +170,52 @@ export const settings = {
     default: 64 * 1024 * 1024,
     unit: "bytes",
     meaning: "Content of the callbacks in flight, all together.",
+  }),
+  acquirer: optional({
+    name: "PAYBELL_ACQUIRER",
+    kind: oneOf(["simulator", "iso8583"]),
+    meaning:
+      "Who answers commands: `iso8583`, an acquirer's host, or `simulator`, which charges no card. Not set: the " +
+      "simulator.",
+  }),
+  acquirerProfile: optional({
+    name: "PAYBELL_ACQUIRER_PROFILE",
+    kind: text,
+    meaning: "JSON file of the host's profile: how its messages look. Required with `iso8583`.",
+  }),
+  acquirerHosts: setting({
+    name: "PAYBELL_ACQUIRER_HOSTS",
+    kind: listOf(hostAndPort, "hosts, each as name:port"),
+    default: [],
+    meaning:
+      "The acquirer's hosts, the preferred one first; the next is taken where one fails. Required with `iso8583`.",
+  }),
+  acquirerTls: setting({
+    name: "PAYBELL_ACQUIRER_TLS",
+    kind: oneOf(["on", "off"]),
+    default: "on" as const,
+    meaning: "`off`: the hosts are reached without TLS, such as through a private line of its own encryption.",
+  }),
+  acquirerCaFile: optional({
+    name: "PAYBELL_ACQUIRER_CA_FILE",
+    kind: text,
+    meaning: "PEM file of the authorities that vouch for the hosts. Not set: the well-known ones.",
+  }),
+  acquirerCertificateFile: optional({
+    name: "PAYBELL_ACQUIRER_CERTIFICATE_FILE",
+    kind: text,
+    meaning: "PEM file of the certificate that is shown to the hosts.",
+  }),
+  acquirerKeyFile: optional({
+    name: "PAYBELL_ACQUIRER_KEY_FILE",
+    kind: text,
+    meaning: "PEM file of that certificate's private key.",
+  }),
+  acquirerMacKey: optional({
+    name: "PAYBELL_ACQUIRER_MAC_KEY",
+    kind: keyInHex([16, 24, 32]),
+    meaning: "Key of the messages' MACs, where the profile has them carry one.",
+    secret: true,
   }),
   acquirerTimeoutMs: setting({
     name: "PAYBELL_ACQUIRER_TIMEOUT_MS",

@@ -12,6 +12,8 @@ export const alertKinds: readonly EventKind[] = [
   "breaker_open",
   "breaker_closed",
   "endpoint_gone",
+  "acquirer_down",
+  "acquirer_up",
 ];
 
 /** An event on its way to the alert URL. */
