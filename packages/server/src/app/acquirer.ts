@@ -65,14 +65,15 @@ function logEvent(event: LinkEvent, shown: ReadonlySet<number>, log: Log): void 
       log.error({ host, detail: event.detail }, "acquirer: a message cannot be written by the host's profile");
       return;
     case "down":
+      log.warn({ host, detail: event.detail }, "acquirer: the connection ended");
+      return;
     case "unusable":
-    case "ignored":
-      log.warn({ host, detail: event.detail }, `acquirer: ${words[event.kind]}`);
+      log.warn({ host, detail: event.detail }, "acquirer: the host cannot be used");
+      return;
+    case "ignored": {
+      // An answer to a process that is gone says what became of its request.
+      const message = event.message && maskedLines(event.message, shown);
+      log.warn({ host, detail: event.detail, message }, "acquirer: a message was ignored");
+    }
   }
 }
-
-const words = {
-  down: "the connection ended",
-  unusable: "the host cannot be used",
-  ignored: "a message was ignored",
-} as const;

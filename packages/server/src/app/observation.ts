@@ -29,7 +29,7 @@ export interface Observed {
   readonly lease: Pick<Lease, "remainingMs">;
   readonly database: { readonly [Name in "pool" | "engine"]: { readonly waitingCount: number } };
   readonly standing: Pick<Standing, "pending" | "daysAhead">;
-  readonly acquirer?: Pick<Acquirer, "health">;
+  readonly acquirer?: Pick<Acquirer, "health"> | null;
 }
 
 /** Reads, every time somebody looks at the metrics, what stands rather than happens. */

@@ -15,7 +15,7 @@ export interface Kept {
   readonly directory: PartnerParts["directory"];
   readonly deliveries: DeliveryParts["deliveries"];
   readonly partitions: Partitions;
-  readonly acquirer: Acquirer;
+  readonly acquirer: Acquirer | null;
 }
 
 const takeOverEveryMs = 2_000;

@@ -76,7 +76,8 @@ function open(hosts: readonly { readonly port: number }[], options: Partial<Link
   return { link, events, next };
 }
 
-const patient = { timeoutMs: 10_000, onLateAnswer: () => expect.fail("no late answer is due") };
+/** Longer than a test may take: nothing here ends by this time-out. */
+const patient = { timeoutMs: 60_000, onLateAnswer: () => expect.fail("no late answer is due") };
 
 describe("the link to a host", () => {
   test("signs on before it stands, and off when it is closed", async () => {

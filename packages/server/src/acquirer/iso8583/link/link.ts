@@ -75,8 +75,6 @@ export class Link {
   readonly #exchanges: Exchanges;
   readonly #closing = new AbortController();
   readonly #ups = new Set<() => void>();
-  /** Also while it is being signed on. */
-  #connection: HostConnection | undefined;
   #session: Session | undefined;
   #downBecause = "not connected yet";
   #running: Promise<void> | undefined;
@@ -132,7 +130,7 @@ export class Link {
     this.#closing.abort();
     for (const resolve of this.#ups) resolve();
     this.#exchanges.close();
-    this.#connection?.close(closed);
+    session?.connection.close(closed);
     await this.#running;
   }
 
@@ -161,8 +159,10 @@ export class Link {
       const onMessage = (bytes: Buffer) => this.#received(session, bytes);
       const options = { ...this.#options, connectTimeoutMs: timings.connectTimeoutMs, onMessage };
       const connection = await connectTo(host, options, this.#closing.signal);
-      this.#connection = connection;
-      if (this.#closing.signal.aborted) connection.close(closed);
+      if (this.#closing.signal.aborted) {
+        connection.close(closed);
+        return 0;
+      }
       const nowMs = clock.monotonicMs();
       const session: Session = { name, connection, sinceMs: nowMs, heardAtMs: nowMs };
       await this.#signOn(session, network.signOn());
