@@ -22,6 +22,8 @@ export class FakeHost {
   /** Field 39 of a sign-on's answer; undefined: it is not answered. */
   signOnCode: string | undefined = "00";
   answersEchoes = true;
+  /** `heard` stays empty: it answers more than memory holds. */
+  keepsNothing = false;
   /** What it answers to anything else; undefined: nothing. */
   answer: (request: IsoMessage, socket: Socket) => IsoMessage | undefined = (request) => answerTo(request, "00");
   #onHeard: (() => void)[] = [];
@@ -75,7 +77,7 @@ export class FakeHost {
   }
 
   #receive(message: IsoMessage, socket: Socket): void {
-    this.heard.push(message);
+    if (!this.keepsNothing) this.heard.push(message);
     const answer = message.mti.startsWith("08") ? this.#networkAnswer(message) : this.answer(message, socket);
     if (answer !== undefined) socket.write(wire.write(answer));
     for (const tell of this.#onHeard.splice(0)) tell();
