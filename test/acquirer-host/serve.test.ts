@@ -5,6 +5,7 @@ import { sale } from "../support/commands.ts";
 import { createDatabase, type TestDatabase } from "../support/database.ts";
 import { type Instance, partnerHost, spawnInstance } from "../support/instance.ts";
 import { ipnOf } from "../support/receiver.ts";
+import { dumpRows } from "../support/rows.ts";
 import { callHttp, type TestPartner } from "../support/service.ts";
 import { type AcquirerHost, prepareHost, startHost } from "./host.ts";
 
@@ -28,6 +29,7 @@ describe.skipIf(unavailable !== undefined)("the service on a host of ISO 8583", 
       PAYBELL_ACQUIRER_PROFILE: profile,
       PAYBELL_ACQUIRER_HOSTS: `127.0.0.1:${host.port}`,
       PAYBELL_ACQUIRER_TLS: "off",
+      PAYBELL_LOG_LEVEL: "trace",
     };
     start = () => spawnInstance({ databaseUrl: database.url, masterKey, callsLoopback, env });
     instance = await start();
@@ -44,6 +46,10 @@ describe.skipIf(unavailable !== undefined)("the service on a host of ISO 8583", 
   const run = (json: Readonly<Record<string, unknown>>) =>
     callHttp(instance.baseUrl, "POST", "/v1/commands", { key: partner.secrets.apiKey, json });
   const settlement = (reqId: string) => run({ command: "SETTLEMENT", reqId, tid: "T0000001", mid: "M00000000000001" });
+  const eventsOf = async (id: string) => {
+    const rows = (await dumpRows(database.url)).split("\n");
+    return rows.filter((row) => row.startsWith("events ") && row.includes(id)).join();
+  };
   const fresh = () => crypto.randomUUID();
 
   test("runs a Sale, its Void and a settlement on the host's books, and notifies of each", async () => {
@@ -87,6 +93,12 @@ describe.skipIf(unavailable !== undefined)("the service on a host of ISO 8583", 
       .toEqual([expect.stringContaining("SALE 7000000 00 reversed")]);
     const again = await run(command);
     expect(again.body, again.text).toMatchObject({ status: "ERROR", isoResponseCode: "96" });
+
+    // The host answers the Sale after all, to an instance that never asked for it.
+    await host.order("deliver");
+    await expect.poll(() => eventsOf(String(begun.body["id"])), { timeout: 20_000 }).toContain("late_approval");
+    const repeated = '"MTI  0401"';
+    await instance.said((line) => line.includes(repeated) || undefined);
     const settled = await settlement(fresh());
     expect(settled.body, settled.text).toMatchObject({ status: "SUCCESS", saleQuantity: "0" });
   }, 60_000);

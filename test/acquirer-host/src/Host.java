@@ -3,8 +3,10 @@ import java.io.IOException;
 import java.io.InputStreamReader;
 import java.net.InetAddress;
 import java.net.ServerSocket;
+import java.util.Queue;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.Executors;
 import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.TimeUnit;
@@ -19,7 +21,7 @@ import org.jpos.iso.packager.ISO87BPackager;
 
 /**
  * A small acquirer's host on jPOS: {@code java Host [port] [bcd|ascii] [key of its MAC in hexadecimal]}. It tells its
- * port, then takes orders a line each: forget, break, deaf on|off, refuse on|off, totals <n>, books, quit.
+ * port, then takes orders a line each: forget, break, deaf on|off, refuse on|off, totals <n>, deliver, books, quit.
  */
 public final class Host {
     private static final byte[] TPDU = ISOUtil.hex2byte("6000010000");
@@ -32,6 +34,8 @@ public final class Host {
     private final RetailMac mac;
     /** Hears everything, acts on it, and answers nothing. */
     private volatile boolean deaf;
+    /** Answers that were not given, for the order to deliver them after all. */
+    private final Queue<ISOMsg> withheld = new ConcurrentLinkedQueue<>();
     private volatile boolean refuses;
 
     private Host(boolean ascii, RetailMac mac) {
@@ -102,7 +106,7 @@ public final class Host {
 
     private void send(BaseChannel channel, ISOMsg answer, String behaviour) throws IOException, ISOException {
         switch (behaviour) {
-            case "timeout" -> { }
+            case "timeout" -> withheld.add(answer);
             case "break" -> disconnect(channel);
             case "late" -> later.schedule(() -> sendNow(channel, answer), LATE_BY_MS, TimeUnit.MILLISECONDS);
             default -> channel.send(answer);
@@ -125,6 +129,7 @@ public final class Host {
             switch (words[0]) {
                 case "forget" -> {
                     books.forget();
+                    withheld.clear();
                     deaf = false;
                     refuses = false;
                 }
@@ -132,6 +137,10 @@ public final class Host {
                 case "deaf" -> deaf = on;
                 case "refuse" -> refuses = on;
                 case "totals" -> books.bias(Long.parseLong(words[1]));
+                case "deliver" -> {
+                    withheld.forEach(answer -> channels.forEach(channel -> sendNow(channel, answer)));
+                    withheld.clear();
+                }
                 case "books" -> say("books " + books.describe());
                 default -> say("error there is no order " + words[0]);
             }

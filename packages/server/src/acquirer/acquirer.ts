@@ -19,7 +19,19 @@ export interface Acquirer {
   refusesToken(token: string): string | undefined;
   /** Whether it can be asked now; an acquirer without it always can. */
   health?(): AcquirerHealth;
+  /** Tells from now on of answers that nobody here waits for: another process may have asked, and be gone. */
+  onStrayAnswer?(listener: (answer: StrayAnswer) => void): void;
   close(): Promise<void>;
+}
+
+/** An answer to a Sale, PreAuth, PreAuth-Complete or Void, by what it repeats of its message. */
+export interface StrayAnswer {
+  readonly tid: string;
+  readonly mid: string;
+  readonly traceNo: string;
+  readonly responseCode: string;
+  /** Whether it can be that of such a message of this time; `atMs` as in the message's header. */
+  mayAnswer(command: string, atMs: number): boolean;
 }
 
 export interface AcquirerHealth {

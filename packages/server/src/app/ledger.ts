@@ -8,11 +8,13 @@ import { Ledger } from "../ledger/ledger.ts";
 import { Reports } from "../ledger/reports.ts";
 import { Reverser, type ReverserParts } from "../ledger/reverser.ts";
 import { Settler } from "../ledger/settler.ts";
+import { StrayAnswers } from "../ledger/stray-answers.ts";
 import type { MasterKey } from "../partners/master-key.ts";
 import { PostgresCompletions } from "../store/completions.ts";
 import { PostgresReversals } from "../store/reversals.ts";
 import { PostgresComparisons } from "../store/settlement-comparisons.ts";
 import { PostgresSettlements } from "../store/settlements.ts";
+import { PostgresStrayAnswers } from "../store/stray-answers.ts";
 import { PostgresTransactions } from "../store/transactions.ts";
 import type { DeliveryParts } from "./delivery.ts";
 import type { Ground } from "./ground.ts";
@@ -64,6 +66,13 @@ export function wireLedger(
     sandbox,
     isRegisteredDevice,
   });
+  const strays = new StrayAnswers({
+    strayAnswers: new PostgresStrayAnswers(database.engine),
+    transactions,
+    ledger,
+    log,
+  });
+  acquirer.onStrayAnswer?.((answer) => void strays.take(answer));
   const reports = new Reports({
     transactions,
     completions,

@@ -276,7 +276,7 @@ export class Ledger {
       if (result.reversal) this.#parts.reverser.wake();
       if (ended !== undefined) return ended;
       // It was reversed, or taken over, while the acquirer had it.
-      if (outcome.kind === "answered") this.#answeredLate(begun, outcome.answer.responseCode);
+      if (outcome.kind === "answered") this.answeredLate(begun, outcome.answer.responseCode);
       return (await this.find(begun.partnerId, begun.id)) ?? begun;
     } catch (error) {
       // Nobody may wait for ever for a command whose result cannot be stored.
@@ -296,8 +296,7 @@ export class Ledger {
   async #ask(begun: Transaction, message: NonNullable<Procedure["message"]>): Promise<Outcome> {
     const { acquirer, log, acquirerTimeoutMs: timeoutMs } = this.#parts;
     try {
-      const onLateAnswer = (answer: { readonly responseCode: string }) =>
-        this.#answeredLate(begun, answer.responseCode);
+      const onLateAnswer = (answer: { readonly responseCode: string }) => this.answeredLate(begun, answer.responseCode);
       const answer = await acquirer.ask(message(begun.facts), { timeoutMs, onLateAnswer });
       return { kind: "answered", answer, approvals: acquirer.approvals };
     } catch (error) {
@@ -307,8 +306,8 @@ export class Ledger {
     }
   }
 
-  /** It is recorded, changes no status and sends no IPN; an approval repeats the Reversal. */
-  #answeredLate(transaction: Transaction, responseCode: string): void {
+  /** A late answer is recorded, changes no status and sends no IPN; an approval repeats the Reversal. */
+  answeredLate(transaction: Transaction, responseCode: string): void {
     const { acquirer, completer, metrics, reversals, reverser, log } = this.#parts;
     const approved = acquirer.approvals.has(responseCode);
     metrics.lateAnswers.inc({ approved: String(approved) });

@@ -7,6 +7,7 @@ import {
   type AskOptions,
   NoAnswer,
   NotSent,
+  type StrayAnswer,
 } from "../acquirer.ts";
 import type { Host, TlsOptions } from "./link/connection.ts";
 import { Link, type LinkEvent, type LinkTimings } from "./link/link.ts";
@@ -45,6 +46,7 @@ export class Iso8583Acquirer implements Acquirer {
   readonly #name: string;
   readonly #onEvent: (event: LinkEvent) => void;
   #traceNo = Math.floor(Math.random() * traceNos);
+  #onStray: (answer: StrayAnswer) => void = () => undefined;
   #closed = false;
 
   /**
@@ -57,7 +59,10 @@ export class Iso8583Acquirer implements Acquirer {
     this.#tokens = new RegExp(profile.cardTokens);
     this.#clock = clock;
     this.#name = profile.name;
-    this.#onEvent = onEvent;
+    this.#onEvent = (event) => {
+      onEvent(event);
+      if (event.kind === "ignored" && event.message !== undefined) this.#tellStray(event.message);
+    };
     this.approvals = this.#mapping.approvals;
     const wire = new Wire({
       codec: new Codec(layoutOf(profile)),
@@ -78,7 +83,7 @@ export class Iso8583Acquirer implements Acquirer {
       keyOf: (message) => this.#mapping.keyOf(message),
       timings: { ...profile.timings, ...defaultTimings, ...timings },
       clock,
-      onEvent,
+      onEvent: this.#onEvent,
     });
     this.#link.start();
   }
@@ -119,9 +124,18 @@ export class Iso8583Acquirer implements Acquirer {
     return { ok: isUp, detail };
   }
 
+  onStrayAnswer(listener: (answer: StrayAnswer) => void): void {
+    this.#onStray = listener;
+  }
+
   async close(): Promise<void> {
     this.#closed = true;
     await this.#link.close();
+  }
+
+  #tellStray(message: IsoMessage): void {
+    const answer = this.#mapping.strayAnswer(message);
+    if (answer !== undefined) this.#onStray(answer);
   }
 
   #request(message: AcquirerMessage): IsoMessage {

@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import type { AcquirerMessage } from "../acquirer.ts";
 import { again, Till } from "../till.fixture.ts";
 import { Mapping } from "./mapping.ts";
 import { readProfile } from "./profile/read.ts";
@@ -131,6 +132,37 @@ describe("the mapping of a host's answer", () => {
     expect(own.answer(answer([39, "116"]), request).responseCode).toBe("51");
     expect(() => own.answer(answer([39, "999"]), request)).toThrow("the answer has no response code");
     expect(() => own.answer({ mti: "0210", fields: new Map() }, request)).toThrow("the answer has no response code");
+  });
+});
+
+describe("an answer that nobody waits for", () => {
+  const till = new Till();
+  const sale = till.sale("tok_approve");
+  const answerTo = (message: AcquirerMessage, code: string) => {
+    const { mti, fields } = mapping.request(message);
+    return { mti: `${mti.slice(0, 2)}${Number(mti[2]) + 1}0`, fields: new Map([...fields, [39, code] as const]) };
+  };
+
+  test("names its message by terminal, trace number, command and time", () => {
+    const stray = mapping.strayAnswer(answerTo(sale, "00"));
+    expect(stray).toMatchObject({ tid: sale.tid, mid: sale.mid, traceNo: sale.traceNo, responseCode: "00" });
+    expect(stray?.mayAnswer("SALE", sale.atMs)).toBe(true);
+    expect(stray?.mayAnswer("VOID", sale.atMs)).toBe(false);
+    expect(stray?.mayAnswer("SALE", sale.atMs + 1_000)).toBe(false);
+  });
+
+  test("tells a Void from a Sale, and a repeat's from none", () => {
+    const voided = till.void(sale, approval);
+    expect(mapping.strayAnswer(answerTo(voided, "00"))?.mayAnswer("VOID", voided.atMs)).toBe(true);
+    expect(mapping.strayAnswer(answerTo(again(sale), "00"))?.mayAnswer("SALE", sale.atMs)).toBe(true);
+  });
+
+  test("is none to what moves no money, and none that does not name its message", () => {
+    expect(mapping.strayAnswer(answerTo(till.reversal(sale), "00"))).toBeUndefined();
+    expect(mapping.strayAnswer(answerTo(till.logon(), "00"))).toBeUndefined();
+    const nameless = answerTo(sale, "00");
+    nameless.fields.delete(41);
+    expect(mapping.strayAnswer(nameless)).toBeUndefined();
   });
 });
 

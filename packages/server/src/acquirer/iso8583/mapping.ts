@@ -1,15 +1,22 @@
-import type { AcquirerAnswer, AcquirerMessage } from "../acquirer.ts";
+import type { AcquirerAnswer, AcquirerMessage, StrayAnswer } from "../acquirer.ts";
 import type { Codec, FieldLayout, IsoMessage } from "./message/codec.ts";
 import { IsoFormatError } from "./message/error.ts";
 import { fields1987 } from "./message/fields-1987.ts";
 import type { MessageName, MessageTemplate, Profile } from "./profile/schema.ts";
 import { templateWriter } from "./profile/template.ts";
 import { type Described, type HostValues, hostValues, type NetworkMessage } from "./profile/values.ts";
+import type { ZonedTime } from "./profile/zoned-time.ts";
 
 type Write = (message: Described, isRepeat: boolean) => IsoMessage;
 
+const moneyCommands = ["SALE", "PREAUTH", "PREAUTH_COMPLETE", "VOID"] as const;
+const processingCodeField = 3;
 const amountField = 4;
+const transmissionField = 7;
+const traceNoField = 11;
 const responseCodeField = 39;
+const tidField = 41;
+const midField = 42;
 /** Approved for another amount than was asked: nobody agreed to that. */
 const partialApproval = "10";
 const approved = "00";
@@ -17,6 +24,7 @@ const approved = "00";
 /** The ledger's messages as a host's profile writes them, and its answers as the ledger reads them. */
 export class Mapping {
   readonly #profile: Profile;
+  readonly #transmission: ZonedTime;
   readonly #writers: Readonly<Record<MessageName, Write>>;
   readonly #network: Readonly<Record<keyof Profile["network"], Write | undefined>>;
   /** Field 39 of an approval, as the ledger knows it: a partial one is among them, so that it is reversed. */
@@ -26,6 +34,7 @@ export class Mapping {
     const host = hostValues(profile);
     const write = (template: MessageTemplate) => messageWriter(template, host);
     this.#profile = profile;
+    this.#transmission = host.transmission;
     this.#writers = mapped(profile.messages, write);
     this.#network = mapped(profile.network, (template) => (template === null ? undefined : write(template)));
     this.approvals = new Set([approved, partialApproval, ...profile.approvals]);
@@ -47,6 +56,27 @@ export class Mapping {
   keyOf({ mti, fields }: IsoMessage): string {
     const asked = mti.slice(0, 2) + (Number(mti[2]) - (Number(mti[2]) % 2)).toString();
     return [asked, ...this.#profile.matchBy.map((field) => fields.get(field)?.trim() ?? "")].join("|");
+  }
+
+  /** Undefined for an answer to what moves no money, and for one that says no outcome or does not name its message. */
+  strayAnswer(answer: IsoMessage): StrayAnswer | undefined {
+    const { fields } = answer;
+    const read = (field: number) => fields.get(field)?.trim() ?? "";
+    const commands = moneyCommands.filter((command) => {
+      const { mti, fields: templates } = this.#profile.messages[command];
+      return isAnswerTo(mti, answer.mti) && read(processingCodeField) === templates[processingCodeField];
+    });
+    const [tid, mid, traceNo] = [read(tidField), read(midField), read(traceNoField)];
+    if (commands.length === 0 || tid === "" || traceNo === "") return undefined;
+    const { responseCode } = this.answer(answer, answer);
+    const isOfTime = (atMs: number) => this.#transmission.dateAndTime(atMs) === read(transmissionField);
+    return {
+      tid,
+      mid,
+      traceNo,
+      responseCode,
+      mayAnswer: (command, atMs) => commands.some((one) => one === command) && isOfTime(atMs),
+    };
   }
 
   /** @throws IsoFormatError when it says no outcome */
@@ -93,6 +123,11 @@ function messageWriter({ mti, repeatMti, fields }: MessageTemplate, host: HostVa
     }
     return { mti: isRepeat ? again : mti, fields: written };
   };
+}
+
+/** The third digit is one more; the fourth says only that a message is a repeat. */
+function isAnswerTo(request: string, answer: string): boolean {
+  return answer.slice(0, 2) === request.slice(0, 2) && Number(answer[2]) === Number(request[2]) + 1;
 }
 
 function isForAnotherAmount(answer: IsoMessage, request: IsoMessage): boolean {
