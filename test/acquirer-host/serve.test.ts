@@ -99,6 +99,7 @@ describe.skipIf(unavailable !== undefined)("the service on a host of ISO 8583", 
     await expect.poll(() => eventsOf(String(begun.body["id"])), { timeout: 20_000 }).toContain("late_approval");
     const repeated = '"MTI  0401"';
     await instance.said((line) => line.includes(repeated) || undefined);
+    expect(instance.output()).not.toContain("tok_");
     const settled = await settlement(fresh());
     expect(settled.body, settled.text).toMatchObject({ status: "SUCCESS", saleQuantity: "0" });
   }, 60_000);
