@@ -13,6 +13,7 @@ const all = [
   "test/**/*.test.ts",
   "scripts/**/*.test.ts",
   "bench/**/*.test.ts",
+  "faults/**/*.test.ts",
 ];
 const never = ["**/node_modules/**", "scripts/fixtures/**"];
 
