@@ -34,6 +34,7 @@ import { Listener } from "./store/listener.ts";
 import { migrate } from "./store/migrate.ts";
 import { PostgresNotifications } from "./store/notifications.ts";
 import { Partitions } from "./store/partitions.ts";
+import { troubleOf } from "./store/retryable.ts";
 
 export interface ServiceOptions {
   readonly config: Config;
@@ -146,6 +147,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       endpoints: new EndpointDesk(endpoints, () => dispatcher.endpointsChanged()),
       isRegisteredDevice,
       refusesToken: (token) => acquirer.refusesToken(token),
+      isUnavailable: (error) => ["connection", "conflict"].includes(troubleOf(error)),
       health: () => health({ standing, lease, acquirer: options.acquirerName }),
       clock: systemClock,
       sandbox,

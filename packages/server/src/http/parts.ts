@@ -46,6 +46,8 @@ export interface HttpParts {
   isRegisteredDevice(partnerId: PartnerId, deviceId: string): Promise<boolean>;
   /** Why the acquirer cannot take this card token; undefined when it can. */
   refusesToken(token: string): string | undefined;
+  /** Whether an error says that the database cannot be asked now, and not that something is wrong with a request. */
+  isUnavailable(error: unknown): boolean;
   health(): Promise<Health>;
   readonly clock: Clock;
   /** Answers local callers only, and allows nothing that production refuses. */

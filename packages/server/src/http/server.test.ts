@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { connect } from "node:net";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { TestService } from "./service.fixture.ts";
+import { databaseAway, TestService } from "./service.fixture.ts";
 
 let service: TestService;
 beforeEach(async () => {
@@ -95,6 +95,14 @@ describe("every answer", () => {
     const { headers } = await service.call("GET", "/v1/self");
     expect(headers.get("cache-control")).toBe("no-store");
     expect(headers.get("x-request-id")).toMatch(/^[0-9a-f-]{36}$/);
+  });
+
+  test("of a database that is away is `unavailable`: who comes again is served", async () => {
+    service.fails("run", new Error(databaseAway));
+    const { status, body, headers } = await service.call("POST", "/v1/commands", { json: logon });
+    expect({ status, code: body["code"] }).toEqual({ status: 503, code: "unavailable" });
+    expect(headers.get("retry-after")).toBe("5");
+    expect(JSON.stringify(body)).not.toContain(databaseAway);
   });
 
   test("of a bug is `internal`: the caller sees an id, the log has the rest under it", async () => {

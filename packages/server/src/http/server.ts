@@ -58,7 +58,7 @@ export function createHttp(parts: HttpParts): FastifyInstance {
   app.setValidatorCompiler(validate);
   // Answers are made by us: their schemas are for the documents, and tests hold the two together.
   app.setSerializerCompiler(() => (answer) => JSON.stringify(answer));
-  handleFailures(app, parts.log);
+  handleFailures(app, parts);
   observeRequests(app, parts);
   new Connections(parts.config.connectionsMax, parts).watch(app);
   if (parts.sandbox === true) app.addHook("onRequest", localOnly);

@@ -18,6 +18,8 @@ import { createHttp } from "./server.ts";
 
 export const operatorToken = "operator-token-of-a-test-0123456789";
 export const apiKey = "pb_api-key-of-a-test";
+/** The message of an error that says so. */
+export const databaseAway = "the database is away";
 export const otherApiKey = "pb_api-key-of-another-partner";
 
 export interface CallOptions {
@@ -93,6 +95,7 @@ export class TestService {
       },
       registry: this.#registry(),
       isRegisteredDevice: async (_, deviceId) => deviceId === this.registeredDeviceId,
+      isUnavailable: (error) => error instanceof Error && error.message === databaseAway,
       refusesToken: (token) => (token.startsWith("tok_") ? undefined : "It is no test card."),
       directory: {
         find: async (id) => (id === this.strangerId ? undefined : { ...this.partner, id }),

@@ -112,10 +112,14 @@ export class Ledger {
       leavePlace();
     });
     this.#running.set(id, running);
-    // Whoever waits learns of a failure; without this line one that nobody waits for would end the process.
-    running.catch(() => undefined);
+    // INIT is durable: whatever breaks from now on, the answer is the outcome or that it is not known yet. An error
+    // would have the caller pay again, under a new reqId.
+    const outcome = running.catch((error: unknown) => {
+      this.#parts.log.error({ err: error, transaction: id }, "the outcome of a command is not known");
+      return undefined;
+    });
     if (options.respondAsync) return { transaction, done: false };
-    const ended = await within(this.#parts.acquirerTimeoutMs + answerGraceMs, running);
+    const ended = await within(this.#parts.acquirerTimeoutMs + answerGraceMs, outcome);
     return { transaction: ended ?? transaction, done: ended !== undefined && ended.state !== "INIT" };
   }
 
