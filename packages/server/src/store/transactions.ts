@@ -14,6 +14,13 @@ import type { BatchState, NotificationState, Transaction } from "../ledger/trans
 import type { GroupCommitObserver } from "./group-commit.ts";
 import { Inits } from "./inits.ts";
 
+// Each by its name: a later version adds columns while this one runs, and PostgreSQL refuses a prepared statement whose
+// result has changed, at every call until its connection ends.
+const columns = `
+  t.partner_id, t.id, t.origin, t.command, t.state, t.req_id, t.external_id, t.original_id, t.original_external_id,
+  t.chain_id, t.callback_url, t.amount_minor::text AS amount_text, t.currency, t.reversal_state, t.instance_id, t.epoch,
+  t.facts, t.notification_id, t.created_at, t.completed_at`;
+
 // An instance's commands stay its own while its lease stands under the same epoch.
 const takeOver = {
   name: "take_over",
@@ -25,12 +32,12 @@ const takeOver = {
         SELECT FROM instances i WHERE i.id = f.instance_id AND i.epoch = f.epoch AND i.expires_at > now())
       LIMIT $3
       FOR UPDATE SKIP LOCKED)
-    RETURNING t.*, t.amount_minor::text AS amount_text, NULL AS notification_state, NULL AS batch_state`,
+    RETURNING ${columns}, NULL AS notification_state, NULL AS batch_state`,
 };
 
 // A settlement stands in no batch: that is what it settles. One that was refused left its batch open for the next.
 const selectTransaction = `
-  SELECT t.*, t.amount_minor::text AS amount_text, CASE
+  SELECT ${columns}, CASE
     WHEN t.command = 'SETTLEMENT' AND t.origin = 'command' THEN CASE
       WHEN lpad(r.batch_no::text, 6, '0') IS DISTINCT FROM t.facts #>> '{fields,batchNo}' THEN 'closed'
       WHEN r.batch_closing THEN 'closing'
