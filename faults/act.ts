@@ -23,7 +23,7 @@ const nothingPendingWithinMs = 120_000;
 /** Of what an instance wrote that is more than information. */
 const tellingMax = 10;
 const informationLevel = /"level":("info"|30)/;
-const errorCharsMax = 1_500;
+const errorCharsMax = 1_000;
 /** A batch leaves so often, whatever the rate. */
 const batchesPerSecond = 24;
 
@@ -50,9 +50,7 @@ export async function playAct(
     const round = await playRound(stage, { fault, until, isQuick: plan.isQuick }, from, random);
     rounds.push(round);
     note(lineOf(round, stage));
-    const troubles = caller.takeTroubles();
-    for (const line of troubles) note(`  answered ${line}`);
-    if (troubles.length > 0) tellErrors(stage, note);
+    for (const line of caller.takeTroubles()) note(`  answered ${line}`);
     deaths.push(...(await revive(stage, fault)));
     if (round.recoveryMs === undefined) break;
   }
@@ -61,6 +59,7 @@ export async function playAct(
   await eventually(nothingPendingWithinMs, () => isNothingPending(stage));
   for (const [refusal, count] of load.refusals) note(`  refused: ${refusal} × ${count}`);
   note(`  answers: ${[...caller.answers].map(([answer, count]) => `${answer} × ${count}`).join(", ")}`);
+  tellErrors(stage, note);
   const { unauthentic } = stage.server;
   const verdict = judge(journal, stage.books, rounds, { unauthentic, unanswered, deaths });
   await explain(stage, note);
@@ -106,7 +105,7 @@ async function explain({ journal, caller, operatorToken }: Stage, note: (line: s
   }
 }
 
-/** What each instance says of the last error that it answered with. */
+/** The last error that each instance wrote down. */
 function tellErrors({ instances }: Stage, note: (line: string) => void): void {
   for (const { lastError } of instances) if (lastError !== "") note(`  ${lastError.slice(0, errorCharsMax)}`);
 }

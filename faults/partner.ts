@@ -10,8 +10,10 @@ export interface Partner {
   readonly opener: Receiver;
 }
 
-// Short steps, so that a receiver that comes back is tried soon; some four minutes in all, longer than any fault.
-const retry = [1, 1, 2, 2, 3, 3, ...Array<number>(24).fill(10)];
+// Short steps first, so that a receiver that comes back is tried soon; eight minutes in all, longer than any fault.
+const retry = [1, 1, 2, 2, 3, 3, 5, 5, 5, 5, ...Array<number>(8).fill(10), ...Array<number>(12).fill(30)];
+/** All partners' servers are one process: more connections at once than it can take would look like a fault. */
+const maxInFlight = 8;
 
 /** @param address where it may be called */
 export async function registerPartner(
@@ -25,6 +27,7 @@ export async function registerPartner(
     callbackAddresses: [`${address}/32`],
     callingAddresses: ["127.0.0.1/32"],
     retry,
+    maxInFlight,
   });
   if (status !== 201) throw new Error(`A partner was not registered: ${status} ${JSON.stringify(body)}`);
   const { id, apiKey, encryptionKey, signingKey, webhookSecret } = body as Readonly<Record<string, string>>;

@@ -87,7 +87,9 @@ export async function drained(stage: Stage, boundMs: number, to: number): Promis
 async function isStillPending({ caller, operatorToken }: Stage, no: number): Promise<boolean> {
   const path = `/operator/v1/notifications?q=${merchantTransIdOf(no)}`;
   const { status, body } = await caller.call("GET", path, operatorToken);
-  return status !== 200 || (body["items"] as readonly { state: string }[]).some(({ state }) => state === "pending");
+  const items = status === 200 ? (body["items"] as readonly { state: string }[]) : [];
+  // A command that is still INIT has none yet.
+  return items.length === 0 || items.some(({ state }) => state === "pending");
 }
 
 /** What the operator is told of all. */

@@ -1,7 +1,7 @@
 import type { Fault } from "../fault.ts";
 import { makeNewerTree } from "../newer-tree.ts";
 
-/** Instance by instance, to a version with one more migration: old and new work side by side meanwhile. */
+/** Instance by instance, to a version with more migrations: old and new work side by side meanwhile. */
 export const upgradeFaults: readonly Fault[] = [
   {
     name: "rolling-upgrade",
