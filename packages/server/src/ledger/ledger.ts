@@ -59,6 +59,7 @@ const takeOverRowsMax = 500;
 const notSent: Outcome = { kind: "not_sent" };
 const pollFirstMs = 10;
 const pollMostMs = 250;
+const reverseAgainMs = 1_000;
 
 /** Runs commands: INIT durable, acquirer asked, result and IPN durable, answer. */
 export class Ledger {
@@ -259,7 +260,7 @@ export class Ledger {
     const { command } = begun;
     const ended =
       command === "REVERSAL"
-        ? await this.#reverse(partner, begun, request as ReversalRequest)
+        ? await this.#reverseUntilTaken(partner, begun, request as ReversalRequest)
         : procedure.message === undefined
           ? await this.#settle(begun)
           : await this.#authorise(partner, begun, procedure.message);
@@ -338,6 +339,22 @@ export class Ledger {
   async #settle(begun: Transaction): Promise<Transaction> {
     this.#parts.settler.wake();
     return (await this.#awaitEnd(begun.partnerId, begun.id, this.#parts.acquirerTimeoutMs + answerGraceMs)) ?? begun;
+  }
+
+  /**
+   * Nobody else carries out a REVERSAL while this instance lives: what breaks, such as a database that is away, is
+   * tried again until it is taken, or until others take it over.
+   */
+  async #reverseUntilTaken(partner: Partner, begun: Transaction, request: ReversalRequest): Promise<Transaction> {
+    for (;;) {
+      try {
+        return await this.#reverse(partner, begun, request);
+      } catch (error) {
+        if (this.#stopping || !this.#holds(begun.runBy as Instance)) throw error;
+        this.#parts.log.error({ err: error, transaction: begun.id }, "a REVERSAL broke, and is tried again");
+      }
+      await new Promise((resolve) => setTimeout(resolve, reverseAgainMs));
+    }
   }
 
   /** A partner's REVERSAL: of what runs, as if its time were over; of what succeeded, by the reverser. */

@@ -188,6 +188,22 @@ describe("a partner's REVERSAL", () => {
     }
   });
 
+  test.each(["find", "queue"])("is carried out although the database was away when it asked it to %s", async (call) => {
+    const till = new Till();
+    const sale = await instance.ended(partner, till.sale());
+    let calls = 0;
+    // The first look at the original comes before INIT: that one refuses the command, and nothing is owed.
+    const isAfterInit = () => {
+      calls += 1;
+      return call === "queue" || calls === 2;
+    };
+    const away = Object.assign(new Error("read ECONNRESET"), { code: "ECONNRESET" });
+    instance.life.breaksAt(call, isAfterInit, away);
+    const { transaction } = await instance.run(partner, till.reversal(sale));
+    expect(await instance.endOf(transaction)).toMatchObject({ command: "REVERSAL", state: "SUCCESS" });
+    expect(world.bank.find(sale.id)).toMatchObject({ standing: "reversed" });
+  });
+
   test("undoes a PreAuth, and a PreAuth-Complete, which leaves its PreAuth completed", async () => {
     const till = new Till();
     const preAuth = await instance.ended(partner, till.preAuth());
