@@ -37,10 +37,14 @@ export async function playAct(
   const own = new Cleanup();
   cleanup.add(() => own.run());
   const stage = await Stage.build(plan.act.stage, plan.folder, random, own);
-  const { caller, journal, operatorToken } = stage;
+  const { caller, journal, books, operatorToken } = stage;
   const pace = new Pace(plan.perSecond);
   const batchSize = Math.max(2, Math.round(plan.perSecond / batchesPerSecond));
-  const load = new Load(stage.partners, { caller, journal, pace, operatorToken, batchSize }, random.fork("load"));
+  const load = new Load(
+    stage.partners,
+    { caller, journal, books, pace, operatorToken, batchSize },
+    random.fork("load"),
+  );
   const deaths: string[] = [];
   const rounds: Round[] = [];
   for (const fault of plan.act.faults) {
@@ -61,7 +65,7 @@ export async function playAct(
   note(`  answers: ${[...caller.answers].map(([answer, count]) => `${answer} × ${count}`).join(", ")}`);
   tellErrors(stage, note);
   const { unauthentic } = stage.server;
-  const verdict = judge(journal, stage.books, rounds, { unauthentic, unanswered, deaths });
+  const verdict = judge(journal, books, rounds, { unauthentic, unanswered, deaths });
   await explain(stage, note);
   if (verdict.broken.length > 0) tellLogs(stage, note);
   await own.run();

@@ -33,3 +33,10 @@ test("a PreAuth is in no batch, and another terminal's Sale is in another one", 
   books.enter(0, settlementIpn(9, [1, 2, 3], [2]), undefined);
   expect(books.differences()).toEqual([]);
 });
+
+test("what was reversed is in no total and no list", () => {
+  const books = told();
+  books.reverse(3);
+  books.enter(0, settlementIpn(9, [1, 2], [2]), undefined);
+  expect(books.differences()).toEqual([]);
+});

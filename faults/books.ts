@@ -15,6 +15,8 @@ interface Batch {
  */
 export class Books {
   readonly #batches = new Map<string, Batch>();
+  /** Numbers of what was reversed: it counts nowhere. */
+  readonly #reversed = new Set<number>();
   #settled = 0;
 
   /** Settlements that succeeded. */
@@ -36,11 +38,18 @@ export class Books {
     }
   }
 
+  /** The acquirer took it back, as the service said. */
+  reverse(no: number): void {
+    this.#reversed.add(no);
+  }
+
   /** A sentence for each settlement that says something else than the IPNs of its batch. */
   differences(): readonly string[] {
-    return [...this.#batches].flatMap(([name, { settlement, ...batch }]) =>
-      settlement === undefined ? [] : differencesOf(name, settlement, batch),
-    );
+    return [...this.#batches].flatMap(([name, { settlement, sales, voided }]) => {
+      if (settlement === undefined) return [];
+      const counted = new Map([...sales].filter(([no]) => !this.#reversed.has(no)));
+      return differencesOf(name, settlement, { sales: counted, voided });
+    });
   }
 
   #batch(partner: number, { tid, batchNo }: CardIpn | SettlementIpn): Batch {

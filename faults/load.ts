@@ -16,7 +16,7 @@ export class Load {
 
   constructor(
     partners: readonly Partner[],
-    parts: Pick<LoadParts, "caller" | "journal" | "pace" | "operatorToken"> & { readonly batchSize: number },
+    parts: Pick<LoadParts, "caller" | "journal" | "books" | "pace" | "operatorToken"> & { readonly batchSize: number },
     random: Random,
   ) {
     const shared: LoadParts = {

@@ -59,6 +59,7 @@ export class Till {
     if (this.#inBatch.length >= settleAfter) return this.#settle();
     const drawn = this.#random.next();
     if (drawn < 0.15 && this.#sales.length > 0) return this.#void(this.#sales, true);
+    if (drawn < 0.19 && this.#sales.length > 0) return this.#reverse();
     if (drawn < 0.25) return this.#pay("PREAUTH");
     if (drawn < 0.32 && this.#preAuths.length > 0) return this.#complete();
     if (drawn < 0.35 && this.#preAuths.length > 0) return this.#void(this.#preAuths, false);
@@ -96,6 +97,14 @@ export class Till {
     await this.#run(no, { command: "VOID", transactionId: original.id });
   }
 
+  /** A system command: it has no IPN, and what it reverses is in no total and no list. */
+  async #reverse(): Promise<void> {
+    const original = this.#take(this.#sales);
+    const fields = { command: "REVERSAL", transactionId: original.id };
+    const taken = await this.#run(this.#begin([]), fields, { isNotified: false });
+    if (taken?.status === "SUCCESS") this.#parts.books.reverse(original.no);
+  }
+
   async #settle(): Promise<void> {
     const no = this.#begin(this.#inBatch);
     const taken = await this.#run(no, { command: "SETTLEMENT", tid: this.#tid, mid });
@@ -115,14 +124,18 @@ export class Till {
   }
 
   /** The same body again until there is an answer that says what became of it. Undefined: refused, or unknown. */
-  async #run(no: number, fields: Readonly<Record<string, unknown>>): Promise<Taken | undefined> {
+  async #run(
+    no: number,
+    fields: Readonly<Record<string, unknown>>,
+    { isNotified = true } = {},
+  ): Promise<Taken | undefined> {
     const { caller, journal } = this.#parts;
-    const command = { ...fields, reqId: reqIdOf(no), merchantTransId: merchantTransIdOf(no) };
+    const command = { ...fields, reqId: reqIdOf(no), ...(isNotified && { merchantTransId: merchantTransIdOf(no) }) };
     for (;;) {
       const answer = await caller.call("POST", "/v1/commands", this.#partner.apiKey, command);
       if (answer.status === 200 || answer.status === 202) {
         const id = String(answer.body["id"]);
-        journal.accept(no, id);
+        if (isNotified) journal.accept(no, id);
         return await this.#ended({ no, id, status: String(answer.body["status"]) });
       }
       if (!repeatable.has(answer.status)) {
