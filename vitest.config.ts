@@ -14,6 +14,7 @@ const all = [
   "scripts/**/*.test.ts",
   "bench/**/*.test.ts",
   "simulation/**/*.test.ts",
+  "faults/**/*.test.ts",
 ];
 const never = ["**/node_modules/**", "scripts/fixtures/**"];
 

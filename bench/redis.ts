@@ -29,14 +29,11 @@ export async function startRedis(folder: string): Promise<RedisServer | undefine
   args.splice(args.indexOf("--save") + 1, 0, "");
   // In a group of its own: Ctrl-C is ours to pass on, after its clients are gone.
   const child = spawn("redis-server", args, { stdio: "ignore", detached: true });
-  const started = await Promise.race([
-    once(child, "spawn").then(() => true),
-    once(child, "error").then(([error]: { code?: string }[]) => {
-      if (error?.code !== "ENOENT") throw error;
-      return false;
-    }),
-  ]);
-  if (!started) return undefined;
+  const isStarted = await new Promise<boolean>((resolve, reject) => {
+    child.once("spawn", () => resolve(true));
+    child.once("error", (error: NodeJS.ErrnoException) => (error.code === "ENOENT" ? resolve(false) : reject(error)));
+  });
+  if (!isStarted) return undefined;
   await untilReady(socket, child);
   return { socket, pid: child.pid ?? 0, stop: () => end(child) };
 }

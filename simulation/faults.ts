@@ -32,6 +32,8 @@ export class Faults {
       service.line.heal();
       service.beatLine.heal();
       if (service.worker !== undefined) service.worker.outcomes.unstorableChance = 0;
+      // A stop that takes long would outlast the calm's beginning.
+      if (service.isStopping) service.kill();
       service.start();
     }
   }
@@ -39,6 +41,10 @@ export class Faults {
   #one(): void {
     const { random } = this.#context.world;
     const service = random.pick(this.#services);
+    if (this.#context.variation.faults === "exits") {
+      service.threadFails(0);
+      return;
+    }
     const faults = [
       () => this.#kill(service),
       () => this.#stop(service),
@@ -76,7 +82,7 @@ export class Faults {
   #freeze(service: ServiceProcess): void {
     const { machine } = service;
     if (machine === undefined) return;
-    const isSuspended = this.#context.world.random.chance(0.4);
+    const isSuspended = this.#context.world.random.chance(0.4) && machine.maySuspend;
     this.#context.world.note("fault", isSuspended ? "suspend" : "freeze", [...machine.threads][0]?.name);
     if (isSuspended) machine.suspend();
     else machine.freeze();

@@ -18,7 +18,7 @@ describe("the simulation finds", () => {
         expect(violation.invariant, violation.text).toBeGreaterThan(0);
         return;
       }
-      expect.fail(`nothing was found in ${worldsMax} worlds`);
+      throw new Error(`nothing was found in ${worldsMax} worlds`);
     } finally {
       repair?.();
     }

@@ -13,6 +13,8 @@ export interface Variation {
   readonly holder: (lease: LeaseHolder, thread: Thread) => LeaseHolder;
   readonly carryOut: typeof carryOut;
   readonly supervisorActsOn: "exit" | "error";
+  /** `exits`: nothing but threads that exit, so that shards change hands all the time. */
+  readonly faults: "all" | "exits";
 }
 
 /** As it is meant to be. */
@@ -23,4 +25,5 @@ export const faithful: Variation = {
   holder: (lease) => lease,
   carryOut,
   supervisorActsOn: "exit",
+  faults: "all",
 };

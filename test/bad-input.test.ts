@@ -259,7 +259,7 @@ describe("a caller is refused", () => {
 
 describe("what belongs to another partner", () => {
   test("is as unknown as what does not exist", async () => {
-    const { body } = await other.run(sale());
+    const { body } = await other.run(sale({ tid: "T0000077" }));
     before = await countRows(service.database.url, tables);
     const notificationId = String((body["notification"] as { id: string }).id);
     const unknown = randomUUID();

@@ -44,7 +44,7 @@ test("a redelivery goes to the original URL, or on request to the registered one
   expect(attempts.map(({ url }) => url)).toEqual([callBackUrl, partner.server.url, callBackUrl]);
 });
 
-test("a name whose addresses are outside the whitelist is not called, and the operator sees exactly why", async () => {
+test("a name whose addresses are outside the whitelist is not called, and only operators see exactly why", async () => {
   const partner = await service.register({ callbackAddresses: ["127.0.0.2/32"], callBackUrl: null, retry: [3_600] });
   const { port } = new URL(other.url);
   const before = other.deliveries.length;
@@ -60,6 +60,9 @@ test("a name whose addresses are outside the whitelist is not called, and the op
   expect(attempt).toMatchObject({ httpStatus: null, url: callBackUrl });
   expect(attempt?.detail).toMatch(/localhost.*127\.0\.0\.1 is outside callbackAddresses \(127\.0\.0\.2\/32\)/);
   expect(other.deliveries).toHaveLength(before);
+  const seen = await partner.call("GET", `/v1/notifications/${String(found.body["id"])}`);
+  expect(seen.body).toMatchObject({ lastReason: "address_refused", attempts: [{ reason: "address_refused" }] });
+  expect(seen.text).not.toContain("127.0.0.");
 });
 
 test("a literal address outside the whitelist is refused with the command, which then does not run", async () => {

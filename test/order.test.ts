@@ -107,7 +107,9 @@ function reportedOf(partner: TestPartner, command: string, change: Readonly<Reco
     externalId: `${command}-${randomUUID()}`,
     command,
     status: "SUCCESS",
-    ...(command !== "SETTLEMENT" && { isoResponseCode: "00", amount: "150000", currency: "VND" }),
+    ...(command === "SETTLEMENT"
+      ? { saleQuantity: "1", saleTotalAmount: "150000", voidQuantity: "0" }
+      : { isoResponseCode: "00", amount: "150000", currency: "VND" }),
     tid: "T0000001",
     mid: "M00000000000001",
     batchNo: "000017",

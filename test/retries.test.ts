@@ -71,9 +71,11 @@ describe.concurrent("a notification", () => {
     ]);
     expect(attempts.map(({ answer }) => answer)).toEqual([null, "out of ⟨ink⟩", null]);
     for (const { url, address } of attempts)
-      expect({ url, address }).toEqual({ url: partner.server.url, address: "127.0.0.1" });
+      expect({ url, address }).toEqual({ url: partner.server.url, address: null });
+    // The operator sees the same, and which address it was.
     const operators = await service.operator("GET", `/operator/v1/notifications/${id}`);
-    expect(operators.body).toEqual({ ...settled, events: [] });
+    const withAddress = attempts.map((attempt) => ({ ...attempt, address: "127.0.0.1" }));
+    expect(operators.body).toEqual({ ...settled, attempts: withAddress, events: [] });
   });
 
   test("waits for Retry-After where that is longer than its step", async () => {

@@ -72,6 +72,16 @@ test("is ready, and answers callers of this machine by its local names alone", a
   expect(await get({ host: `localhost:${port}`, origin: `http://localhost:${port}` })).toMatchObject({ status: 200 });
 });
 
+test("SIGUSR1 opens no inspector", async () => {
+  sandbox.signal("SIGUSR1");
+  const { status } = await callHttp(baseUrl(), "GET", "/healthz", { key: null });
+  expect(status).toBe(200);
+  // Told after whatever the signal did.
+  await call("POST", "/v1/commands", sale({ merchantTransId: "after-the-signal" }));
+  await sandbox.said((line) => line.match(/after-the-signal/));
+  expect(sandbox.output()).not.toContain("Debugger");
+});
+
 test("a Sale's IPN appears in the terminal", async () => {
   const { status, body } = await call("POST", "/v1/commands", sale({ merchantTransId: "order-of-the-terminal" }));
   expect(status).toBe(200);

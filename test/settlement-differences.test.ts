@@ -116,7 +116,7 @@ describe("a settlement that a switch reported", () => {
     await service.report([
       { ...saleOf(partner), command: "VOID", originalExternalId: voided.externalId },
       voided,
-      { ...second, transDateTime: "20260301232900" },
+      { ...second, transDateTime: "2026-03-02T06:29:00+07:00" },
       { ...saleOf(partner), transDateTime: "20260301233100" },
     ]);
     const before = await counted("same");

@@ -33,6 +33,18 @@ test.each(["sandbox", "serve"])("%s tells of a taken port before it starts anyth
   expect(await readdir(home)).toEqual([]);
 });
 
+test("the operators' port is told by its setting", async () => {
+  const started = spawnPaybell(["serve"], {
+    PAYBELL_HOME: home,
+    PAYBELL_PORT: String(await freePort()),
+    PAYBELL_OPERATOR_PORT: port,
+    PAYBELL_MASTER_KEY: masterKey,
+  });
+  expect(await started.exited).toBe(1);
+  expect(started.output()).toContain(`port ${port} is taken by another program`);
+  expect(started.output()).toContain("PAYBELL_OPERATOR_PORT");
+});
+
 test("a second sandbox on one home and port is told of the first, by its number", async () => {
   const env = { PAYBELL_HOME: home, PAYBELL_PORT: String(await freePort()) };
   const first = spawnPaybell(["sandbox"], env);

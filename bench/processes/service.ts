@@ -1,7 +1,6 @@
 import { randomBytes, randomUUID } from "node:crypto";
 import { Writable } from "node:stream";
 import { Client } from "pg";
-import { SimulatedAcquirer } from "../../packages/server/src/acquirer/simulator/simulator.ts";
 import { type Service, startService } from "../../packages/server/src/app.ts";
 import type { CompletionRequest } from "../../packages/server/src/commands/request.ts";
 import { readConfig } from "../../packages/server/src/config.ts";
@@ -11,6 +10,7 @@ import { MasterKey } from "../../packages/server/src/partners/master-key.ts";
 import { producers, type RoundOutcome } from "../contender.ts";
 import { type MemorySample, MemoryWatch } from "../memory-watch.ts";
 import { saleCompletion } from "../sale.ts";
+import { acquirerOf } from "./acquirer.ts";
 import { answer } from "./channel.ts";
 
 /** One that is registered at the start. */
@@ -85,8 +85,8 @@ export function serviceMethods(process: NodeJS.Process) {
       config: { ...readConfig({}), port: 0, operatorTokens: [operatorToken] },
       databaseUrl: plan.databaseUrl,
       masterKey: MasterKey.parse(masterKey),
-      acquirer: new SimulatedAcquirer(),
-      acquirerName: "simulator",
+      acquirer: await acquirerOf(process.env),
+      acquirerName: process.env["BENCH_ACQUIRER"] ?? "simulator",
       log: createLog(mayFail ? "error" : "warn", stderr),
       sandbox: true,
       hosts: ["127.0.0.1"],

@@ -26,6 +26,7 @@ export const LAYOUT: Readonly<Record<string, Readonly<Record<string, Allowance>>
   "server/ipn": COMMON,
   "server/partners": COMMON,
   "server/leases": COMMON,
+  "server/operators": COMMON,
   "server/acquirer": { ...COMMON, "server/commands": "type" },
   "server/ledger": {
     ...COMMON,
@@ -45,12 +46,14 @@ export const LAYOUT: Readonly<Record<string, Readonly<Record<string, Allowance>>
     "server/delivery": "interface",
     "server/leases": "interface",
     "server/partners": "interface",
+    "server/operators": "interface",
   },
   "server/http": {
     ...COMMON,
     "server/ledger": "any",
     "server/delivery": "any",
     "server/partners": "any",
+    "server/operators": "any",
     "server/commands": "any",
     "server/ipn": "any",
   },

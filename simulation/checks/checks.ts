@@ -1,6 +1,6 @@
+import type { AttemptOptions } from "../../packages/server/src/delivery/attempting.ts";
 import type { LoadedCircuit } from "../../packages/server/src/delivery/circuit-store.ts";
 import type { Delivery, Outcome, QueueKey, QueueRead, Recorded } from "../../packages/server/src/delivery/store.ts";
-import type { AttemptOptions } from "../../packages/server/src/delivery/attempting.ts";
 import type { Plan } from "../context.ts";
 import type { Database } from "../database/database.ts";
 import type { Notification, Start } from "../database/notification.ts";
@@ -71,13 +71,28 @@ export class Checks {
 
   circuitsLoaded(worker: WorkerThread, loaded: readonly LoadedCircuit[]): void {
     const shardOf = (id: string) => this.#tables.merchants.find((one) => one.id === id)?.shard ?? -1;
+    for (const { partnerId, queue, circuit, controlNo } of loaded) {
+      this.#world.note(worker.name, "loads", partnerId, queue, circuit.state, circuit.probeInMs ?? "", controlNo);
+    }
     this.#starts.circuitsOf(worker).loaded(loaded, (id) => this.#tables.shards[shardOf(id)]?.epoch ?? 0);
   }
 
   /** An outcome is on its way to the database. */
   async recorded(worker: WorkerThread, outcome: Outcome, recording: Promise<Recorded>): Promise<Recorded> {
     const known = this.#starts.circuitsOf(worker);
-    for (const change of outcome.circuits) known.changed(change);
+    for (const change of outcome.circuits) {
+      const { state, probeInMs } = change.circuit;
+      this.#world.note(
+        worker.name,
+        "changes",
+        change.partnerId,
+        change.queue,
+        state,
+        probeInMs ?? "",
+        change.controlNo,
+      );
+      known.changed(change);
+    }
     try {
       const recorded = await recording;
       this.#world.note(worker.name, "recorded", outcome.id, outcome.next.kind, recorded);

@@ -34,7 +34,7 @@ export interface DeliveriesParts {
 }
 
 /** Whether the row is still of the round and attempt that a write is about. */
-export function isSame(one: Notification | undefined, key: DeliveryKey): one is Notification {
+function isSame(one: Notification | undefined, key: DeliveryKey): one is Notification {
   return one?.state === "pending" && one.round === key.round && one.attemptsMade === key.attemptsMade;
 }
 
@@ -156,7 +156,9 @@ export class SimulatedDeliveries implements DeliveryStore {
 
   #heads({ id: partnerId }: Merchant, nowUs: number): readonly QueueHead[] {
     return [...this.#parts.tables.pending.queues(partnerId)].flatMap(([queue, [head]]) => {
-      return head === undefined ? [] : [{ partnerId, queue, id: head.id, dueInMs: (head.dueAtUs - nowUs) / 1_000 }];
+      if (head === undefined) return [];
+      const { id, round, attemptsMade } = head;
+      return [{ partnerId, queue, id, round, attemptsMade, dueInMs: (head.dueAtUs - nowUs) / 1_000 }];
     });
   }
 

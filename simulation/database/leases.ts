@@ -6,7 +6,7 @@ import type { Line } from "./line.ts";
 import type { Tables } from "./tables.ts";
 
 /** The locks that a deletion takes: a beat waits for one of them, a new reference to the row for the other. */
-export function leaseLocks(id: LeaseId): readonly string[] {
+function leaseLocks(id: LeaseId): readonly string[] {
   return [`beat ${id}`, `key ${id}`];
 }
 

@@ -84,7 +84,7 @@ export class People {
       const queue = toRegistered || callBackUrl === null ? "" : new URL(callBackUrl).origin;
       const scheduleStartMs = Math.floor(nowUs / 1_000);
       const changes = { state: "pending", round: round + 1, attemptsMade: 0, dueAtUs: nowUs } as const;
-      tables.change(one, { ...changes, scheduleStartMs, toRegistered, queue, mayOvertake: false });
+      tables.change(one, { ...changes, scheduleStartMs, toRegistered, queue });
       world.note("people", "redeliver", one.id, "round", one.round);
       hints.keys([{ partnerId: one.partnerId, queue }]);
     }

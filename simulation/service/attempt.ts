@@ -1,7 +1,7 @@
+import type { Attempted, Attempting, AttemptOptions } from "../../packages/server/src/delivery/attempting.ts";
 import { nextAttempt, statusFailure } from "../../packages/server/src/delivery/schedule.ts";
 import type { Attempt, Delivery, FailureReason } from "../../packages/server/src/delivery/store.ts";
 import { callbackUrlOf } from "../../packages/server/src/delivery/target.ts";
-import type { Attempted, Attempting, AttemptOptions } from "../../packages/server/src/delivery/attempting.ts";
 import { type EventId, newId } from "../../packages/server/src/ids.ts";
 import type { Partner } from "../../packages/server/src/partners/partner.ts";
 import type { Context } from "../context.ts";

@@ -33,8 +33,13 @@ export class Machine {
     return epochMs + Math.floor(this.#world.nowMs + this.#wallOffsetMs);
   }
 
+  /** Suspended and set back at once, a machine has no clock that tells how long it was away: no lease survives that. */
+  get maySuspend(): boolean {
+    return this.pace > 1;
+  }
+
   stepWallClock(ms: number): void {
-    this.#wallOffsetMs += ms;
+    this.#wallOffsetMs += this.maySuspend ? Math.abs(ms) : ms;
   }
 
   /** SIGSTOP: its clocks go on. */

@@ -1,4 +1,4 @@
-import type { QueueKey } from "../../packages/server/src/delivery/store.ts";
+import type { Delivery, QueueKey } from "../../packages/server/src/delivery/store.ts";
 import type { Context } from "../context.ts";
 import { deliveryOf, type Notification } from "../database/notification.ts";
 import type { Chains } from "../outside/chains.ts";
@@ -48,24 +48,28 @@ export class Producer {
     const isSent = this.#thread.isAlive || world.random.chance(0.5);
     if (isCommitted && isSent) this.#chains.committed(made);
     else this.#chains.rolledBack(made);
-    if (isCommitted && isSent && isKnown)
-      world.agenda.after(database.tookMs(0.2), () => this.#thread.enter(() => this.#hint(made)));
+    if (!isCommitted || !isSent || !isKnown) return;
+    // As they were committed: a main thread that stands still hints at them late, whatever became of them.
+    const rows = made.map((one) => deliveryOf(one));
+    world.agenda.after(database.tookMs(0.2), () => this.#thread.enter(() => this.#hint(made, rows)));
   }
 
-  #hint(made: readonly Notification[]): void {
+  #hint(made: readonly Notification[], rows: readonly Delivery[]): void {
     const { hints, checks } = this.#context;
     const worker = this.#worker();
-    const fresh = made.filter(({ state, round, attemptsMade }) => state === "pending" && round + attemptsMade === 0);
-    const isOwn = ({ partnerId }: Notification) => worker?.worker.ownership.epochOf(partnerId) !== undefined;
-    const own = worker === undefined ? [] : fresh.filter(isOwn).slice(0, creditMax);
+    const isOwn = ({ partnerId }: Delivery) => worker?.worker.ownership.epochOf(partnerId) !== undefined;
+    const own = worker === undefined ? [] : rows.filter(isOwn).slice(0, creditMax);
     if (worker !== undefined && own.length > 0) {
-      const rows = own.map((one) => ({ ...deliveryOf(one) }));
-      hints.rows(worker, rows, () => {
+      hints.rows(worker, own, () => {
         // A late hint may be of a round that is over.
-        for (const [at, one] of own.entries()) if (one.round === rows[at]?.round) checks.told(worker, one);
+        for (const [at, one] of made.entries()) {
+          const row = rows[at];
+          if (row === undefined || !own.includes(row)) continue;
+          if (one.state === "pending" && one.round === row.round) checks.told(worker, one);
+        }
       });
     }
-    const keys: QueueKey[] = made.filter((one) => !own.includes(one));
+    const keys: QueueKey[] = rows.filter((one) => !own.includes(one));
     if (keys.length > 0) hints.keys(keys.map(({ partnerId, queue }) => ({ partnerId, queue })));
   }
 }

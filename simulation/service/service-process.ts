@@ -44,6 +44,10 @@ export class ServiceProcess {
     return this.#machine !== undefined;
   }
 
+  get isStopping(): boolean {
+    return this.isRunning && this.#isStopping;
+  }
+
   start(): void {
     if (this.isRunning) return;
     const { world, database, tables, variation } = this.#context;

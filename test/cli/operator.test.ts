@@ -2,7 +2,8 @@ import { stat } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { sale } from "../support/commands.ts";
-import { operatorToken, startTestService, type TestPartner, type TestService } from "../support/service.ts";
+import { spawnPaybell } from "../support/instance.ts";
+import { eventually, operatorToken, startTestService, type TestPartner, type TestService } from "../support/service.ts";
 import { CommandLine } from "./command-line.ts";
 
 let service: TestService;
@@ -32,6 +33,35 @@ async function acceptedNotification(merchantTransId: string): Promise<string> {
   await partner.settled(id, "accepted");
   return id;
 }
+
+describe("operator", () => {
+  test("add makes a token that works, list shows who there is, revoke ends it", async () => {
+    const added = await ok("operator", "add", "Ada", "--role", "viewer", "--out", "ada.json");
+    expect(added.stdout).not.toContain("pbo_");
+    expect(((await stat(join(line.folder, "ada.json"))).mode & 0o777).toString(8)).toBe("600");
+    const own = { PAYBELL_OPERATOR_TOKEN: "", PAYBELL_URL: "" };
+    const asAda = (...args: string[]) => line.run([...args, "--credentials", "ada.json"], { env: own });
+    expect((await asAda("partner", "list")).code).toBe(0);
+    const refused = await asAda("operator", "list");
+    expect([refused.code, refused.stderr]).toEqual([3, expect.stringContaining("role")]);
+    const { items } = (await ok("operator", "list", "--json")).json<{ items: { id: string; lastUsedAt: string }[] }>();
+    const [ada] = items;
+    expect(ada).toMatchObject({ name: "Ada", role: "viewer", revokedAt: null });
+    await ok("operator", "revoke", ada?.id ?? "");
+    await eventually("the token is refused", async () =>
+      (await asAda("partner", "list")).code === 0 ? undefined : true,
+    );
+    expect((await ok("operator", "list")).stdout).toContain("revoked");
+  });
+
+  test("audit verify reads the chain of the database, and finds it whole", async () => {
+    const verify = spawnPaybell(["audit", "verify", "--json"], { DATABASE_URL: service.database.url });
+    expect(await verify.exited, verify.output()).toBe(0);
+    const verified = JSON.parse(verify.output()) as { entries: number; hash: string };
+    const { body } = await service.operator("GET", "/operator/v1/audit?limit=1");
+    expect(body["items"]).toMatchObject([{ seq: verified.entries, hash: verified.hash }]);
+  });
+});
 
 describe("partner", () => {
   const settings = ["--callback-addresses", "192.0.2.10/32", "--calling-addresses", "127.0.0.1/32", "192.0.2.0/24"];

@@ -18,7 +18,8 @@ afterAll(() => service.stop());
 
 function reportedSettlement(partnerId: string): Record<string, unknown> {
   const settlementList = Array.from({ length: entries }, (_, at) => ({ reqId: `5f0c2a${at}`, refNo: String(at) }));
-  const totals = { quantity: "2", saleQuantity: "2", saleTotalAmount: "20", voidQuantity: "0", voidTotalAmount: "0" };
+  const quantity = String(entries);
+  const totals = { quantity, saleQuantity: quantity, saleTotalAmount: "20", voidQuantity: "0", voidTotalAmount: "0" };
   return {
     partnerId,
     externalId: "settlement-1",

@@ -57,21 +57,23 @@ export async function spawnInstance(options: InstanceOptions): Promise<Instance>
     DATABASE_URL: options.databaseUrl,
     PAYBELL_MASTER_KEY: options.masterKey.toString("base64"),
     PAYBELL_OPERATOR_TOKEN: operatorToken,
+    PAYBELL_ACQUIRER: "simulator",
     PAYBELL_CALLBACK_CA_FILE: caFile,
     PAYBELL_HOME: home,
     PAYBELL_HOST: "127.0.0.1",
     PAYBELL_PORT: String(await freePort()),
+    PAYBELL_OPERATOR_PORT: String(await freePort()),
     ...options.env,
   });
   const exited = child.exited.then(async (code) => {
     await rm(home, { recursive: true, force: true });
     return code;
   });
-  const [baseUrl = ""] = await child.said((line) => {
+  const { urls, operatorUrls = urls } = await child.said((line) => {
     if (!line.includes('"ready"')) return undefined;
-    return (JSON.parse(line) as { urls: string[] }).urls;
+    return JSON.parse(line) as { urls: string[]; operatorUrls?: string[] };
   });
-  return { ...child, ...serviceClient(baseUrl), exited };
+  return { ...child, ...serviceClient(urls[0] ?? "", operatorUrls[0]), exited };
 }
 
 /**

@@ -96,9 +96,9 @@ export async function shareShards(databaseUrl: string): Promise<void> {
   });
 }
 
-export function serviceClient(baseUrl: string): ServiceClient {
+export function serviceClient(baseUrl: string, operatorUrl = baseUrl): ServiceClient {
   const operator = (method: string, path: string, json?: unknown) =>
-    callHttp(baseUrl, method, path, { key: operatorToken, ...(json !== undefined && { json }) });
+    callHttp(operatorUrl, method, path, { key: operatorToken, ...(json !== undefined && { json }) });
 
   async function register(settings: Partial<PartnerInput> = {}, options: RegisterOptions = {}): Promise<TestPartner> {
     const { host = "127.0.0.1", server = await startPartnerServer(host) } = options;
@@ -107,6 +107,7 @@ export function serviceClient(baseUrl: string): ServiceClient {
       callBackUrl: server.url,
       callbackAddresses: [`${host}/32`],
       callingAddresses: ["127.0.0.1/32"],
+      terminals: "open",
       ...settings,
     });
     if (status !== 201) throw new Error(`the partner was not registered: ${text}`);

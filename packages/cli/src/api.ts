@@ -1,3 +1,4 @@
+import { parseJson } from "@paybell/contract";
 import { exitCodes } from "./exit-codes.ts";
 import { Failure } from "./failure.ts";
 import { printable } from "./printable.ts";
@@ -83,7 +84,7 @@ function queryText(query: Query): string {
 
 function parse(text: string): object | undefined {
   try {
-    const value: unknown = JSON.parse(text);
+    const value: unknown = parseJson(text);
     return typeof value === "object" && value !== null ? value : undefined;
   } catch {
     return undefined;

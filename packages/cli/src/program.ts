@@ -1,11 +1,14 @@
 import { readFileSync } from "node:fs";
 import { Command } from "commander";
+import { acquirerCommand } from "./commands/acquirer.ts";
+import { auditCommand } from "./commands/audit.ts";
 import { certifyCommand } from "./commands/certify.ts";
 import { checkCommand } from "./commands/check.ts";
 import { keysCommand } from "./commands/keys.ts";
 import { listenCommand } from "./commands/listen.ts";
 import { notificationsCommand } from "./commands/notifications.ts";
 import { openCommand } from "./commands/open.ts";
+import { operatorCommand } from "./commands/operator.ts";
 import { partnerCommand } from "./commands/partner.ts";
 import { sandboxCommand } from "./commands/sandbox.ts";
 import { serveCommand } from "./commands/serve.ts";
@@ -17,8 +20,8 @@ import type { World } from "./world.ts";
 const groups = [
   ["For a partner's engineer:", [listenCommand, triggerCommand, openCommand, certifyCommand, keysCommand]],
   ["For both sides:", [notificationsCommand]],
-  ["For the operator:", [partnerCommand, statusCommand]],
-  ["The service:", [sandboxCommand, serveCommand, checkCommand]],
+  ["For the operator:", [partnerCommand, operatorCommand, statusCommand]],
+  ["The service:", [sandboxCommand, serveCommand, checkCommand, acquirerCommand, auditCommand]],
 ] as const;
 
 /**

@@ -1,4 +1,4 @@
-import { randomBytes } from "node:crypto";
+import { createCipheriv, randomBytes } from "node:crypto";
 import fc from "fast-check";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import type { IpnKind } from "./columns.ts";
@@ -180,3 +180,25 @@ function refusalOf(act: () => unknown): NotAuthentic {
   }
   throw new Error("nothing was refused");
 }
+
+test("aes-256-cbc: wrong padding costs the same steps as right padding, so that no time tells them apart", () => {
+  const sealing: Sealing = { cipher: "aes-256-cbc", encoding: "base64" };
+  // JSON whose last block was changed: right padding leaves text that is no JSON, as wrong padding does.
+  const text = JSON.stringify({ ...signed("card"), extraData: "x".repeat(200) });
+  const stepsWith = (lastByte: number) => {
+    const block = Buffer.alloc(16, lastByte);
+    const plain = Buffer.concat([Buffer.from(text.padEnd(Math.ceil(text.length / 16) * 16)), block]);
+    const iv = randomBytes(16);
+    const cipher = createCipheriv("aes-256-cbc", key.key, iv).setAutoPadding(false);
+    const data = Buffer.concat([iv, cipher.update(plain), cipher.final()]).toString("base64");
+    const parse = vi.spyOn(JSON, "parse");
+    try {
+      expect(() => openAndVerify(JSON.stringify({ data }), opening({ sealing }))).toThrow(NotAuthentic);
+      return parse.mock.calls.map(([given]) => given.length > text.length);
+    } finally {
+      parse.mockRestore();
+    }
+  };
+  expect(stepsWith(1)).toEqual([true]);
+  for (const wrong of [0, 17, 65]) expect(stepsWith(wrong), `padding ${wrong}`).toEqual([true]);
+});

@@ -1,9 +1,10 @@
 import type { KeyObject } from "node:crypto";
 import { NotAuthentic, type NotAuthenticReason } from "./errors.ts";
+import { endOfString } from "./json-string.ts";
 import { readWire, type WireIpn } from "./read-wire.ts";
-import { decrypt, keysFor, type Sealing, type SealingKey, takeApart } from "./sealing.ts";
+import { decrypt, keysFor, type Sealing, type SealingKey, takeApart, type Undecrypted } from "./sealing.ts";
 import { type Signing, signatureMatches, signedString } from "./signing.ts";
-import { endOfString, parseStrictly } from "./strict-json.ts";
+import { parseStrictly } from "./strict-json.ts";
 
 /** An IPN whose seal and signature were both checked. */
 export interface OpenedIpn extends WireIpn {
@@ -43,11 +44,17 @@ function tryToOpen(body: string, how: Opening): OpenedIpn | NotAuthenticReason {
   for (const key of keys) {
     const opened = decrypt(sealed, key);
     // AES-CBC opens under one wrong key in 256: only the signature says which key was right.
-    const verified = "text" in opened ? verify(opened.text, key.id, how) : opened.refused;
+    const verified = "text" in opened ? verify(opened.text, key.id, how) : refuse(opened, key.id, how);
     if (typeof verified !== "string") return verified;
     if (verified !== "decryption") reason = verified;
   }
   return reason;
+}
+
+/** Wrong padding of AES-CBC costs what right padding does. */
+function refuse({ refused, spoiled }: Undecrypted, keyId: string, how: Opening): NotAuthenticReason {
+  if (spoiled !== undefined) verify(spoiled, keyId, how);
+  return refused;
 }
 
 function verify(text: string, keyId: string, how: Opening): OpenedIpn | NotAuthenticReason {

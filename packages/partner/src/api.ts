@@ -61,10 +61,10 @@ export type SaleCommand = {
   callBackUrl?: string;
   card: {
     token: string;
-    number: string;
+    number?: string;
     scheme?: CardScheme;
     aid?: string;
-    swipeType: SwipeType;
+    swipeType?: SwipeType;
     holder?: string;
     expiry?: string;
     tc?: string;
@@ -196,6 +196,13 @@ export type Self = {
     maxInFlight: number;
     maxPerSecond: number | null;
     terminals: "open" | "registered";
+    reports: {
+      identity?: "externalId" | "externalId+command";
+      amounts?: "major" | "minor";
+      zeroAmounts?: "declined" | "any";
+      responseCodes?: "1987" | "1993";
+      schemes?: Record<string, string>;
+    };
   };
   keys: KeyVersion[];
   createdAt: string;
@@ -208,6 +215,8 @@ export type SettlementTransaction = UnsignedIpn<SettlementIpn> & {
   command: Command;
   createdAt: string;
   notification: { id: string; state: "pending" | "accepted" | "parked" } | null;
+  isoResponseCode: string;
+  refId: string;
 };
 
 export type Transaction = CardTransaction | SettlementTransaction;
@@ -249,6 +258,7 @@ export type ErrorCode =
   | "invalid_text"
   | "invalid_value"
   | "missing_field"
+  | "no_acquirer"
   | "no_callback_url"
   | "not_completable"
   | "not_found"
@@ -265,6 +275,7 @@ export type ErrorCode =
   | "settlement_in_progress"
   | "terminal_mid_mismatch"
   | "terminal_not_registered"
+  | "terminal_taken"
   | "too_long"
   | "too_many_requests"
   | "unauthorized"

@@ -1,3 +1,4 @@
+import { parseJson } from "@paybell/contract/receiving";
 import { operations, type PartnerApi, type Problem } from "./api.ts";
 import { ApiError } from "./api-error.ts";
 import { checkAwaited, checkGiven, type Rule } from "./given.ts";
@@ -125,7 +126,7 @@ function readAnswer({ ok, status, headers }: Response, text: string): unknown {
 
 function readJson(text: string): unknown {
   try {
-    return JSON.parse(text);
+    return parseJson(text);
   } catch {
     return undefined;
   }

@@ -1,12 +1,12 @@
 import { Buffer } from "node:buffer";
-import type { SealingKey } from "@paybell/contract/receiving";
+import { parseJson, type SealingKey } from "@paybell/contract/receiving";
 
 /** The kid as it stands in the message; whether it is that of a whole JWE header, opening it will tell. */
 export function jweKeyId(body: string): string {
   const header = /"data"\s*:\s*"([A-Za-z0-9_-]{1,1024})\./.exec(body)?.[1];
   if (header === undefined) return "";
   try {
-    const { kid } = Object(JSON.parse(Buffer.from(header, "base64url").toString("utf8"))) as { kid?: unknown };
+    const { kid } = Object(parseJson(Buffer.from(header, "base64url").toString("utf8"))) as { kid?: unknown };
     return typeof kid === "string" ? kid : "";
   } catch {
     return "";

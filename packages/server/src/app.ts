@@ -1,11 +1,12 @@
 import { randomUUID } from "node:crypto";
 import type { Acquirer } from "./acquirer/acquirer.ts";
+import { acquirerDetail } from "./app/acquirer-watch.ts";
 import { type OnAttempt, wireDelivery } from "./app/delivery.ts";
 import { layGround } from "./app/ground.ts";
 import { health } from "./app/health.ts";
 import { maintainHistory } from "./app/history.ts";
 import { wireLedger } from "./app/ledger.ts";
-import { listenOn } from "./app/listen.ts";
+import { openListeners } from "./app/listeners.ts";
 import { observeStanding } from "./app/observation.ts";
 import { wirePartners } from "./app/partners.ts";
 import { standingOf } from "./app/standing.ts";
@@ -16,7 +17,7 @@ import { Arrivals } from "./delivery/arrivals.ts";
 import { EndpointDesk } from "./delivery/endpoints-desk.ts";
 import { Notifications } from "./delivery/notifications.ts";
 import { sealing } from "./delivery/notifications-pull.ts";
-import { createHttp } from "./http/server.ts";
+import type { HttpParts } from "./http/parts.ts";
 import { readId } from "./ids.ts";
 import { Lease } from "./leases/lease.ts";
 import type { Ledger } from "./ledger/ledger.ts";
@@ -24,14 +25,19 @@ import type { Reports } from "./ledger/reports.ts";
 import type { ReverserParts } from "./ledger/reverser.ts";
 import type { Log } from "./log.ts";
 import type { Metrics } from "./metrics.ts";
+import { auditIn } from "./operators/audit.ts";
+import { Operators } from "./operators/operators.ts";
 import type { MasterKey } from "./partners/master-key.ts";
 import type { PartnerDirectory } from "./partners/partner.ts";
 import type { PartnerRegistry } from "./partners/registry.ts";
+import { PostgresAudit } from "./store/audit.ts";
 import { PostgresLeases } from "./store/leases.ts";
 import { Listener } from "./store/listener.ts";
 import { migrate } from "./store/migrate.ts";
 import { PostgresNotifications } from "./store/notifications.ts";
+import { PostgresOperators } from "./store/operators.ts";
 import { Partitions } from "./store/partitions.ts";
+import { troubleOf } from "./store/retryable.ts";
 
 /** `api`: commands and reports alone. `delivery`: notifications alone. */
 export type Role = "all" | "api" | "delivery";
@@ -41,7 +47,8 @@ export interface ServiceOptions {
   readonly config: Config;
   readonly databaseUrl: string;
   readonly masterKey: MasterKey;
-  readonly acquirer: Acquirer;
+  /** Null: commands are refused, and reports are taken. */
+  readonly acquirer: Acquirer | null;
   /** What /readyz says of it. */
   readonly acquirerName: string;
   readonly log: Log;
@@ -49,6 +56,8 @@ export interface ServiceOptions {
   readonly sandbox: boolean;
   /** Addresses to listen on, each with the configured port; port 0 takes any free one. */
   readonly hosts: readonly string[];
+  /** Addresses of the operators' own listener, with its own port; left out: all is served on the one port. */
+  readonly operatorHosts?: readonly string[];
   /** PEM certificates that callbacks may use beside the well-known authorities. */
   readonly callbackCas: readonly string[];
   /** Told of each attempt: the sandbox shows them. */
@@ -60,6 +69,8 @@ export interface ServiceOptions {
 export interface Service {
   /** Takes callers from now on. @returns where, such as http://127.0.0.1:7420 */
   listen(): Promise<readonly string[]>;
+  /** Where operators call, once it listens: the same where they have no listener of their own. */
+  operatorUrls(): readonly string[];
   readonly ledger: Ledger;
   readonly reports: Reports;
   readonly directory: PartnerDirectory;
@@ -133,15 +144,20 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       store: notificationStore,
       waitingMax: Math.floor(config.connectionsMax * waitingShare),
     });
-    const { ledger, reports, reverser, settler, comparer } = wireLedger(ground, partners, delivery, {
-      masterKey,
-      acquirer,
-      lease,
-      arrivals,
-      onReversalEnded: options.onReversalEnded,
-    });
+    const { ledger, reports, reverser, settler, comparer, waitingReports, money } = wireLedger(
+      ground,
+      partners,
+      delivery,
+      {
+        masterKey,
+        acquirer,
+        lease,
+        arrivals,
+        onReversalEnded: options.onReversalEnded,
+      },
+    );
     const standing = standingOf({ status, partitions });
-    const http = createHttp({
+    const httpParts: HttpParts = {
       config,
       log,
       metrics,
@@ -158,19 +174,25 @@ export async function startService(options: ServiceOptions): Promise<Service> {
         onDue: (partnerId) => hints.due({ partnerId }),
       }),
       endWaits: () => arrivals.stop(),
+      money,
       endpoints: new EndpointDesk(endpoints, () => delivery.tell("circuits")),
       isRegisteredDevice,
-      refusesToken: (token) => acquirer.refusesToken(token),
+      refusesToken: (token) => acquirer?.refusesToken(token),
+      isUnavailable: (error) => ["connection", "conflict"].includes(troubleOf(error)),
       health: () =>
         health({
           standing,
           leaseMs: () => (runsCommands ? lease.remainingMs() : delivery.leaseMs()),
-          acquirer: options.acquirerName,
+          acquirer: acquirerDetail(options.acquirerName, acquirer),
         }),
       systemOnly: !runsCommands,
+      operators: new Operators(new PostgresOperators(database.pool), systemClock),
+      audit: auditIn(new PostgresAudit(database.pool)),
+      events: alerts,
       clock: systemClock,
       sandbox,
-    });
+    };
+    const http = openListeners(httpParts, options);
     closing.push(() => http.close());
 
     directory.start();
@@ -179,11 +201,14 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       reverser.start();
       settler.start();
       comparer.start();
+      waitingReports.start();
     } else await listener.connection();
     delivery.start();
     alerts.start();
-    const endUpkeep = keepUp(ground, { ledger: runsCommands ? ledger : undefined, directory, status, partitions });
-    observeStanding(metrics, { delivery, arrivals, database, lease: runsCommands ? lease : undefined, standing });
+    const heldLease = runsCommands ? lease : undefined;
+    const kept = { ledger: runsCommands ? ledger : undefined, directory, status, partitions, acquirer };
+    const endUpkeep = keepUp(ground, kept);
+    observeStanding(metrics, { delivery, arrivals, database, lease: heldLease, standing, acquirer });
 
     const stop = async () => {
       // No new commands: whoever calls now is told so. What runs ends, what is in flight is answered, then the lease
@@ -194,8 +219,8 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       await inOrder(warn("a part could not be stopped"), [
         () => ledger.stop(ledgerStopMs),
         // Whoever still waits for the acquirer is told that no answer comes: it is repeated by whoever is there then.
-        () => acquirer.close(),
-        () => Promise.all([reverser.stop(), settler.stop(), comparer.stop()]),
+        () => acquirer?.close(),
+        () => Promise.all([reverser.stop(), settler.stop(), comparer.stop(), waitingReports.stop()]),
         () => delivery.stop(),
         () => closed,
         () => alerts.stop(),
@@ -214,7 +239,8 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     };
     let stopped: Promise<number | undefined> | undefined;
     return {
-      listen: () => listenOn(http, options.hosts, config.port),
+      listen: () => http.listen(),
+      operatorUrls: () => http.operatorUrls(),
       ledger,
       reports,
       directory,

@@ -1,5 +1,9 @@
+import { randomBytes } from "node:crypto";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { inspect } from "node:util";
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { settings } from "./config/settings.ts";
 import { ConfigError, readConfig, type SettingKey } from "./config.ts";
 import { defaultSettings, settingsBounds } from "./partners/settings.ts";
@@ -109,6 +113,40 @@ describe("readConfig", () => {
     expect(problemsOf({ PAYBELL_QQQQQQQQQQQQQ: "1" })).toEqual(["PAYBELL_QQQQQQQQQQQQQ is not a setting"]);
   });
 
+  test.each([
+    "a".repeat(32),
+    "ab".repeat(16),
+    "0123".repeat(20),
+    `${"a".repeat(40)}bcd`,
+    "12345678901234567890123456789012",
+  ])("an operator token that can be guessed is refused, and not shown: %s", (weak) => {
+    const [problem = ""] = problemsOf({ PAYBELL_OPERATOR_TOKEN: weak });
+    expect(problem).toMatch(/^PAYBELL_OPERATOR_TOKEN must be .*openssl rand/);
+    expect(problem).not.toContain(weak);
+    for (const good of [randomBytes(16).toString("hex"), randomBytes(32).toString("base64url")]) {
+      expect(problemsOf({ PAYBELL_OPERATOR_TOKEN: good })).toEqual([]);
+    }
+  });
+
+  test("the master key may stand in a file, which is named and never shown", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "paybell-config-"));
+    onTestFinished(() => rm(folder, { recursive: true }));
+    const file = join(folder, "master.key");
+    await writeFile(file, `${masterKey}\n`);
+    const config = readConfig({ PAYBELL_MASTER_KEY_FILE: file }, ["masterKey"]);
+    expect(config.masterKey?.toString("base64")).toBe(masterKey);
+    expect(inspect(config)).not.toContain(masterKey);
+    expect(problemsOf({ PAYBELL_MASTER_KEY_FILE: file, PAYBELL_MASTER_KEY: masterKey })).toEqual([
+      "PAYBELL_MASTER_KEY and PAYBELL_MASTER_KEY_FILE are both set: say the master key once",
+    ]);
+    expect(problemsOf({ PAYBELL_MASTER_KEY_FILE: join(folder, "none") })[0]).toMatch(
+      /^PAYBELL_MASTER_KEY_FILE cannot be read: ENOENT/,
+    );
+    await writeFile(file, "my secret key");
+    const [problem] = problemsOf({ PAYBELL_MASTER_KEY_FILE: file });
+    expect(problem).toBe("PAYBELL_MASTER_KEY must be the base64 of 32 bytes, found something else");
+  });
+
   test("a required setting that is missing is named with its meaning", () => {
     const [problem] = problemsOf({}, ["masterKey"]);
     expect(problem).toMatch(/^PAYBELL_MASTER_KEY is required: .*openssl rand/);
@@ -135,6 +173,36 @@ describe("readConfig", () => {
     expect(problemsOf({ PAYBELL_ALERT_URL: "https://ops.example/alerts", PAYBELL_ALERT_SECRET: alertSecret })).toEqual(
       [],
     );
+  });
+
+  test("a host of the acquirer is a name and a port, and needs its profile", () => {
+    const env = { PAYBELL_ACQUIRER: "iso8583", PAYBELL_ACQUIRER_PROFILE: "profile.json" };
+    const hosts = "first.bank.example:5000, [2001:db8::1]:5001,192.0.2.7:5002";
+    expect(readConfig({ ...env, PAYBELL_ACQUIRER_HOSTS: hosts }).acquirerHosts).toEqual([
+      { host: "first.bank.example", port: 5_000 },
+      { host: "2001:db8::1", port: 5_001 },
+      { host: "192.0.2.7", port: 5_002 },
+    ]);
+    for (const wrong of ["bank.example", "bank.example:0", "bank.example:65536", "http://bank.example:5000", ":5000"]) {
+      expect(problemsOf({ ...env, PAYBELL_ACQUIRER_HOSTS: wrong })[0]).toMatch(/^PAYBELL_ACQUIRER_HOSTS must be hosts/);
+    }
+    expect(problemsOf({ PAYBELL_ACQUIRER: "iso8583", PAYBELL_ACQUIRER_KEY_FILE: "key.pem" })).toEqual([
+      "PAYBELL_ACQUIRER_PROFILE is required with PAYBELL_ACQUIRER=iso8583",
+      "PAYBELL_ACQUIRER_HOSTS is required with PAYBELL_ACQUIRER=iso8583",
+      "PAYBELL_ACQUIRER_CERTIFICATE_FILE and PAYBELL_ACQUIRER_KEY_FILE are required together",
+    ]);
+  });
+
+  test("the key of the acquirer's MACs is hexadecimal, and never shown", () => {
+    const key = "0123456789abcdef0123456789abcdef";
+    const config = readConfig({ PAYBELL_ACQUIRER_MAC_KEY: key });
+    expect(config.acquirerMacKey).toEqual(Buffer.from(key, "hex"));
+    expect(inspect(config) + JSON.stringify(config)).not.toContain("0123456789");
+    for (const wrong of [key.slice(1), `${key}00`, `${key.slice(0, 30)}zz`]) {
+      expect(problemsOf({ PAYBELL_ACQUIRER_MAC_KEY: wrong })).toEqual([
+        "PAYBELL_ACQUIRER_MAC_KEY must be the hexadecimal of 16, 24 or 32 bytes, found something else",
+      ]);
+    }
   });
 
   test("printed or serialised, a configuration shows no secret", () => {

@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { nearest } from "./config/nearest.ts";
 import { type Setting, settings } from "./config/settings.ts";
 
@@ -24,8 +25,9 @@ export class ConfigError extends Error {
  * @param required settings without which this command does not start, such as `masterKey` for `paybell serve`
  * @throws ConfigError naming every problem at once.
  */
-export function readConfig(env: NodeJS.ProcessEnv, required: readonly SettingKey[] = []): Config {
-  const problems = unknownNames(env);
+export function readConfig(given: NodeJS.ProcessEnv, required: readonly SettingKey[] = []): Config {
+  const problems = unknownNames(given);
+  const env = withMasterKeyOfFile(given, problems);
   const entries = Object.entries(settings).map(([key, setting]) => [key, readSetting(setting, env, problems)] as const);
   // The list is the type: each key holds what its own kind read, or its default.
   const config = hideSecrets(Object.fromEntries(entries) as Config);
@@ -35,6 +37,24 @@ export function readConfig(env: NodeJS.ProcessEnv, required: readonly SettingKey
   problems.push(...contradictions(config));
   if (problems.length > 0) throw new ConfigError(problems);
   return config;
+}
+
+/** The master key may stand in a file: it is read as if it had stood in the environment. */
+function withMasterKeyOfFile(env: NodeJS.ProcessEnv, problems: string[]): NodeJS.ProcessEnv {
+  const { name } = settings.masterKey;
+  const path = env[settings.masterKeyFile.name];
+  if (isUnset(path)) return env;
+  if (!isUnset(env[name])) {
+    problems.push(`${name} and ${settings.masterKeyFile.name} are both set: say the master key once`);
+    return env;
+  }
+  try {
+    return { ...env, [name]: readFileSync(path.trim(), "utf8") };
+  } catch (error) {
+    // The message has the path and the reason, and nothing of what is in the file.
+    problems.push(`${settings.masterKeyFile.name} cannot be read: ${(error as Error).message}`);
+    return env;
+  }
 }
 
 function isUnset(value: string | undefined): value is undefined | "" {
@@ -95,8 +115,24 @@ function contradictions(config: Config): string[] {
         `found ${config.connectTimeoutMs}`,
     );
   }
+  problems.push(...acquirerContradictions(config));
   if (config.alertUrl !== null && config.alertSecret === null) {
     problems.push("PAYBELL_ALERT_SECRET is required with PAYBELL_ALERT_URL: alerts are signed");
+  }
+  return problems;
+}
+
+function acquirerContradictions(config: Config): string[] {
+  if (config.acquirer !== "iso8583") return [];
+  const problems: string[] = [];
+  if (config.acquirerProfile === null) {
+    problems.push("PAYBELL_ACQUIRER_PROFILE is required with PAYBELL_ACQUIRER=iso8583");
+  }
+  if (config.acquirerHosts.length === 0) {
+    problems.push("PAYBELL_ACQUIRER_HOSTS is required with PAYBELL_ACQUIRER=iso8583");
+  }
+  if ((config.acquirerCertificateFile === null) !== (config.acquirerKeyFile === null)) {
+    problems.push("PAYBELL_ACQUIRER_CERTIFICATE_FILE and PAYBELL_ACQUIRER_KEY_FILE are required together");
   }
   return problems;
 }

@@ -15,6 +15,13 @@ export const errors = {
     title: "The message is not HTTP",
     remedy: "Send an HTTP/1.1 request; with https:// in the address, through the proxy that ends TLS.",
   },
+  ambiguous_request: {
+    status: 400,
+    title: "The request can be read in two ways",
+    remedy:
+      "Write letters, digits, - . _ and ~ of a path as they are, not percent-encoded, and send Host and " +
+      "Authorization once.",
+  },
   invalid_json: {
     status: 400,
     title: "The body is not JSON",
@@ -88,8 +95,10 @@ export const errors = {
   },
   card_number_in_clear: {
     status: 400,
-    title: "A full card number",
-    remedy: "Never send a full card number: mask it, showing at most the first six or eight and the last four digits.",
+    title: "A full card number, or what must never be kept of a card",
+    remedy:
+      "Never send a full card number, a security code, a PIN or a track: mask the number, showing at most the first " +
+      "six or eight and the last four digits.",
   },
   invalid_card_number: {
     status: 400,
@@ -131,7 +140,14 @@ export const errors = {
   address_not_allowed: {
     status: 403,
     title: "Not from this address",
-    remedy: "Call from an address among the partner's callingAddresses, or have the operator extend the list.",
+    remedy:
+      "Call from an address among the partner's callingAddresses, or have the operator extend the list. Operators " +
+      "call from PAYBELL_OPERATOR_ADDRESSES.",
+  },
+  role_not_allowed: {
+    status: 403,
+    title: "Your role does not allow this",
+    remedy: "Call with the token of an operator whose role allows it, or have an admin give you one.",
   },
   host_not_allowed: {
     status: 403,
@@ -166,6 +182,17 @@ export const errors = {
     status: 409,
     title: "The terminal belongs to another merchant",
     remedy: "Send the mid under which this tid is known, or have the operator change the terminal.",
+  },
+  terminal_taken: {
+    status: 409,
+    title: "The terminal belongs to another partner",
+    remedy:
+      "Check tid and mid. A terminal of the acquirer belongs to one partner: two would settle each other's batch.",
+  },
+  terminal_busy: {
+    status: 409,
+    title: "The terminal's merchant cannot change now",
+    remedy: "Settle its batch, and complete or void its PreAuths first: they belong to the merchant that it has.",
   },
   terminal_not_registered: {
     status: 409,
@@ -242,7 +269,7 @@ export const errors = {
   preauth_expired: {
     status: 409,
     title: "The PreAuth is too old",
-    remedy: "Send a new Sale or PreAuth; the acquirer releases the expired one by itself.",
+    remedy: "Void it, which releases its hold, and send a new Sale or PreAuth.",
   },
   amount_above_authorised: {
     status: 409,
@@ -259,10 +286,27 @@ export const errors = {
     title: "There is no callback URL to notify",
     remedy: "Send callBackUrl with the command, or have one registered for the partner.",
   },
+  reversal_not_parked: {
+    status: 409,
+    title: "The Reversal is not parked",
+    remedy: "Wait for its answer: only one that the acquirer refused for good is retried or resolved by hand.",
+  },
+  settlement_ended: {
+    status: 409,
+    title: "The settlement has ended",
+    remedy: "Look at its transaction: there is nothing left to abort.",
+  },
   notification_pending: {
     status: 409,
     title: "The notification is still on its way",
     remedy: "Wait for it to be accepted or parked; only then can it be sent once more.",
+  },
+  report_conflict: {
+    status: 409,
+    title: "This externalId was reported with other content",
+    remedy:
+      "Report each transaction under an externalId of its own, and a repetition with exactly the same content. Where " +
+      "a Sale and its Void have one number, set the partner's reports.identity to externalId+command.",
   },
   cursor_from_another_history: {
     status: 409,
@@ -297,6 +341,11 @@ export const errors = {
     status: 500,
     title: "Something broke on our side",
     remedy: "Repeat the request with the same reqId; quote `instance` to the operator if it goes on.",
+  },
+  no_acquirer: {
+    status: 503,
+    title: "This service has no acquirer",
+    remedy: "Nothing was accepted. Commands are taken once the operator has set PAYBELL_ACQUIRER.",
   },
   unavailable: {
     status: 503,

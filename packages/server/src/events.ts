@@ -5,9 +5,20 @@ export type EventKind =
   | "parked"
   | "in_doubt"
   | "reversal_refused"
+  | "reversal_late"
+  | "reversal_retried"
+  | "reversal_resolved"
+  | "settlement_mismatched"
+  | "settlement_unanswered"
+  | "settlement_late"
+  | "settlement_aborted"
+  | "upload_refused"
   | "late_answer"
   | "late_approval"
   | "delimiter_sent"
+  | "settlement_refused"
+  | "report_conflict"
+  | "report_refused"
   | "settlement_differs"
   | "key_limit"
   | "partitions_short"
@@ -17,7 +28,11 @@ export type EventKind =
   | "partner_unreadable"
   | "breaker_open"
   | "breaker_closed"
-  | "endpoint_gone";
+  | "endpoint_gone"
+  | "wrong_keys"
+  | "key_from_elsewhere"
+  | "acquirer_down"
+  | "acquirer_up";
 
 export interface NewEvent {
   /** Made once, where writing the event may be repeated. Absent: the store makes one. */

@@ -38,6 +38,10 @@ export function createMetrics() {
 
     commands: counter("commands_total", "Commands processed, by their outcome", "command", "outcome"),
     commandSeconds: histogram("command_seconds", "From a command to its answer", fastSeconds, "command"),
+    acquirerLinks: gauge(
+      "acquirer_links_in_use",
+      "Links on which the acquirer can be asked: 0 while no host is connected",
+    ),
     reports: counter("reports_total", "Completions that a switch reported", "command", "result"),
     settlementsCompared: counter(
       "settlements_compared_total",
@@ -97,8 +101,11 @@ export function createMetrics() {
     alerts: counter("alerts_total", "Events that alert the operator", "kind"),
 
     connections: gauge("http_connections_in_use", "Connections of callers"),
+    unreadBytes: gauge("http_unread_bytes", "Answers written that callers have not read yet"),
     connectionsClosed: counter("http_connections_closed_total", "Connections closed to make room", "reason"),
     pullsWaiting: gauge("pulls_pending", "Requests that wait for a partner's next notification"),
+    callersRefused: counter("callers_refused_total", "Callers who were not let in", "reason"),
+    requestsLimited: counter("requests_limited_total", "Requests over a rate, answered 429", "limit"),
     requests: counter("http_requests_total", "HTTP requests answered", "method", "route", "status"),
     requestSeconds: histogram(
       "http_request_seconds",

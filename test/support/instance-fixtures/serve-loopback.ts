@@ -1,5 +1,5 @@
 import { readFile } from "node:fs/promises";
-import { SimulatedAcquirer } from "../../../packages/server/src/acquirer/simulator/simulator.ts";
+import { openAcquirer } from "../../../packages/server/src/app/acquirer.ts";
 import { startService } from "../../../packages/server/src/app.ts";
 import { readConfig } from "../../../packages/server/src/config.ts";
 import { createLog } from "../../../packages/server/src/log.ts";
@@ -10,12 +10,13 @@ const config = readConfig(process.env, ["masterKey", "databaseUrl", "callbackCaF
 const { masterKey, databaseUrl, callbackCaFile } = config;
 if (masterKey === null || databaseUrl === null || callbackCaFile === null) throw new Error("a setting is missing");
 const log = createLog(config.logLevel, process.stdout);
+const { acquirer, name: acquirerName } = await openAcquirer(config, log);
 const service = await startService({
   config,
   databaseUrl,
   masterKey: new MasterKey(masterKey),
-  acquirer: new SimulatedAcquirer(),
-  acquirerName: "simulator",
+  acquirer,
+  acquirerName,
   log,
   sandbox: true,
   hosts: [config.host],

@@ -1,3 +1,4 @@
+import { parseJson } from "@paybell/contract";
 import { Failure } from "../failure.ts";
 
 /** A POST that somebody wrote down. */
@@ -40,7 +41,7 @@ function fromJson(text: string): Capture {
 
 function parse(text: string): Readonly<Record<string, unknown>> | undefined {
   try {
-    return JSON.parse(text) as Readonly<Record<string, unknown>>;
+    return parseJson(text) as Readonly<Record<string, unknown>>;
   } catch {
     return undefined;
   }

@@ -7,6 +7,7 @@ import {
   type IpnKind,
   ipnFields,
   NotAuthentic,
+  parseJson,
   type SettlementIpn,
   type WireNames,
 } from "@paybell/contract";
@@ -73,7 +74,7 @@ function dataOf(body: string): { readonly text?: string; readonly finding: Findi
   });
   let value: unknown;
   try {
-    value = JSON.parse(body);
+    value = parseJson(body);
   } catch {
     if (/^[A-Za-z0-9+/_.-]{38,}={0,2}$/.test(body.trim())) {
       return { text: body.trim(), finding: { step: "body", level: "note", text: "data alone, without its envelope" } };
@@ -136,7 +137,7 @@ function aliasesOf(kind: IpnKind): (readonly [string, string])[] {
 function contentText(reason: NotAuthentic["reason"], content: string): string {
   if (reason === "duplicate_key") return "a JSON key stands in it twice: a receiver refuses it";
   if (reason !== "two_names" && reason !== "wrong_type") return "it opened, but to no JSON object";
-  const wire = JSON.parse(content) as Readonly<Record<string, unknown>>;
+  const wire = parseJson(content) as Readonly<Record<string, unknown>>;
   if (reason === "two_names") {
     const both = (["card", "settlement"] as const)
       .flatMap(aliasesOf)

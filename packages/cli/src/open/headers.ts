@@ -1,4 +1,4 @@
-import { headerNames, hmacKey, webhookKey, webhookSignatureMatches } from "@paybell/contract";
+import { headerNames, hmacKey, parseJson, webhookKey, webhookSignatureMatches } from "@paybell/contract";
 import { freshnessSecondsDefault } from "@paybell/partner";
 import type { Capture } from "./capture.ts";
 import type { Finding } from "./finding.ts";
@@ -37,7 +37,7 @@ function bodiesLike(body: string): { readonly body: string; readonly change: str
 
 function rewritten(body: string): string {
   try {
-    return JSON.stringify(JSON.parse(body));
+    return JSON.stringify(parseJson(body));
   } catch {
     return body;
   }

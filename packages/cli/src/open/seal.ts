@@ -1,4 +1,4 @@
-import { ciphers, encodings, NotAuthentic, open, type Sealing, sealingKey } from "@paybell/contract";
+import { ciphers, encodings, NotAuthentic, open, parseJson, type Sealing, sealingKey } from "@paybell/contract";
 import type { Finding } from "./finding.ts";
 import type { NamedKey, NamedKeys } from "./named-keys.ts";
 
@@ -108,7 +108,7 @@ export function kidOf(data: string): string | undefined {
   const [header = ""] = data.split(".", 1);
   if (header === data) return undefined;
   try {
-    const { kid } = Object(JSON.parse(Buffer.from(header, "base64url").toString("utf8"))) as { kid?: unknown };
+    const { kid } = Object(parseJson(Buffer.from(header, "base64url").toString("utf8"))) as { kid?: unknown };
     return typeof kid === "string" ? kid : undefined;
   } catch {
     return undefined;

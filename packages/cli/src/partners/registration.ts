@@ -1,3 +1,4 @@
+import { parseJson } from "@paybell/contract";
 import { Failure } from "../failure.ts";
 import { readNamedFile } from "../named-file.ts";
 import type { World } from "../world.ts";
@@ -46,7 +47,7 @@ function readSigning(text: string): unknown {
 
 function parse(text: string): unknown {
   try {
-    return JSON.parse(text);
+    return parseJson(text);
   } catch {
     return undefined;
   }

@@ -1,3 +1,4 @@
+import { parseJson } from "@paybell/contract";
 import { type Api, noPaybell } from "../api.ts";
 import type { KeyVersion, PartnerRecord } from "../partners/partner.ts";
 import { readAll } from "../read-all.ts";
@@ -61,7 +62,7 @@ export async function readStatus(
 async function readReadiness(api: Api): Promise<Pick<Status, "ready" | "checks">> {
   const { status, text } = await api.look("/readyz");
   try {
-    const { ready, checks } = JSON.parse(text) as Pick<Status, "ready" | "checks">;
+    const { ready, checks } = parseJson(text) as Pick<Status, "ready" | "checks">;
     if (typeof ready === "boolean" && typeof checks === "object") return { ready, checks };
   } catch {
     // Told below: whoever answers in other words is not the service.

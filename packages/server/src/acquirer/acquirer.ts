@@ -17,7 +17,27 @@ export interface Acquirer {
   ask(message: AcquirerMessage, options: AskOptions): Promise<AcquirerAnswer>;
   /** Why `token` cannot be used with this acquirer, or undefined when it can: asked before anything is made durable. */
   refusesToken(token: string): string | undefined;
+  /** Whether it can be asked now; an acquirer without it always can. */
+  health?(): AcquirerHealth;
+  /** Tells from now on of answers that nobody here waits for: another process may have asked, and be gone. */
+  onStrayAnswer?(listener: (answer: StrayAnswer) => void): void;
   close(): Promise<void>;
+}
+
+/** An answer to a Sale, PreAuth, PreAuth-Complete or Void, by what it repeats of its message. */
+export interface StrayAnswer {
+  readonly tid: string;
+  readonly mid: string;
+  readonly traceNo: string;
+  readonly responseCode: string;
+  /** Whether it can be that of such a message of this time; `atMs` as in the message's header. */
+  mayAnswer(command: string, atMs: number): boolean;
+}
+
+export interface AcquirerHealth {
+  readonly ok: boolean;
+  /** In words, for the operator: which host, since when, or why not. */
+  readonly detail: string;
 }
 
 export interface AskOptions {
@@ -117,6 +137,7 @@ export interface ReversalMessage extends MessageHeader, Money {
 
 /** What a terminal's batch comes to, each side's own count: the acquirer answers 95 when its own differs. */
 export interface BatchTotals {
+  /** Empty where the batch is: nothing in it has one. */
   readonly currency: string;
   readonly saleQuantity: number;
   readonly saleTotalMinor: bigint;

@@ -13,6 +13,10 @@ export function conformsInSettlement(check: Check, { approved }: Tokens): void {
     await approval(acquirer, till.settlement(emptyTotals));
   });
 
+  check("settles an empty batch that has no currency", async (acquirer, till) => {
+    await approval(acquirer, till.settlement({ ...emptyTotals, currency: "" }));
+  });
+
   check("settles Sales and PreAuth-Completes, their Voids beside them, and no PreAuth", async (acquirer, till) => {
     await approval(acquirer, till.settlement(await trade(acquirer, till, approved)));
   });

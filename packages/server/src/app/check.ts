@@ -1,8 +1,10 @@
-import { resolve } from "node:path";
+import { Iso8583Acquirer } from "../acquirer/iso8583/iso8583.ts";
 import type { Config } from "../config.ts";
 import { MasterKey } from "../partners/master-key.ts";
-import { startEmbeddedPostgres } from "../postgres/embedded.ts";
 import { inspectDatabase } from "../store/inspection.ts";
+import { iso8583Options } from "./acquirer.ts";
+import { isUnverifiedRemote } from "./database-tls.ts";
+import { withDatabaseUrl } from "./database-url.ts";
 
 /** One line of the doctor's report. */
 export interface Finding {
@@ -15,19 +17,12 @@ export interface Finding {
 
 const clockApartMaxMs = 2_000;
 const versionMin = 150_000;
+const acquirerTimeoutMs = 5_000;
 
 /** `paybell check`: whether these settings can carry a service, each finding with its remedy. */
 export async function check(config: Config): Promise<readonly Finding[]> {
-  const embedded =
-    config.databaseUrl === null
-      ? await startEmbeddedPostgres({ home: resolve(config.home), log: () => undefined })
-      : undefined;
-  try {
-    const url = config.databaseUrl ?? embedded?.connectionString ?? "";
-    return [...(await databaseFindings(url, config)), ...settingFindings(config)];
-  } finally {
-    await embedded?.stop();
-  }
+  const findings = await withDatabaseUrl(config, (url) => databaseFindings(url, config));
+  return [...findings, ...settingFindings(config), await acquirerFinding(config)];
 }
 
 async function databaseFindings(url: string, config: Config): Promise<Finding[]> {
@@ -85,6 +80,15 @@ function masterKeyFinding({ masterKey }: Config, kept: Buffer | undefined): Find
 
 function settingFindings(config: Config): Finding[] {
   return [
+    ...(config.databaseUrl !== null && isUnverifiedRemote(config.databaseUrl)
+      ? [
+          warning(
+            "database TLS",
+            "the database is on another machine, and its TLS is not verified",
+            "Add sslmode=verify-full to DATABASE_URL, and sslrootcert where its authority is your own.",
+          ),
+        ]
+      : []),
     config.egressAddresses.length > 0
       ? ok("egress", `partners are told ${config.egressAddresses.join(", ")}`)
       : warning(
@@ -95,12 +99,28 @@ function settingFindings(config: Config): Finding[] {
     config.alertUrl === null
       ? warning("alerts", "nobody is told of alerts", "Set PAYBELL_ALERT_URL and PAYBELL_ALERT_SECRET.")
       : ok("alerts", "are sent"),
-    warning(
-      "acquirer",
-      "commands are answered by the simulator: no card is charged",
-      "Report completions from your switch.",
-    ),
   ];
+}
+
+async function acquirerFinding(config: Config): Promise<Finding> {
+  const what = "acquirer";
+  const remedy = "Connect a host with PAYBELL_ACQUIRER=iso8583, or report completions from your switch.";
+  if (config.acquirer === null) return warning(what, "there is none: commands are refused", remedy);
+  if (config.acquirer !== "iso8583") {
+    return warning(what, "commands are answered by the simulator: no card is charged", remedy);
+  }
+  try {
+    const acquirer = new Iso8583Acquirer(await iso8583Options(config));
+    const isUp = await acquirer.isUpWithin(acquirerTimeoutMs);
+    const { detail } = acquirer.health();
+    await acquirer.close();
+    return isUp
+      ? ok(what, detail)
+      : error(what, detail, "Check PAYBELL_ACQUIRER_HOSTS, the way to them, and the profile.");
+  } catch (failure) {
+    const detail = failure instanceof Error ? failure.message : String(failure);
+    return error(what, detail, "Correct the file, or the setting that names it.");
+  }
 }
 
 function ok(what: string, detail: string): Finding {

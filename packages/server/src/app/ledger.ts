@@ -1,19 +1,26 @@
 import type { Acquirer } from "../acquirer/acquirer.ts";
+import { noAcquirer } from "../acquirer/none.ts";
 import { systemClock } from "../clock.ts";
 import type { Arrivals } from "../delivery/arrivals.ts";
 import type { LeaseHolder } from "../leases/lease.ts";
 import { Comparer } from "../ledger/comparer.ts";
 import { Completer } from "../ledger/completer.ts";
 import { Ledger } from "../ledger/ledger.ts";
+import { MoneyDesk } from "../ledger/money-desk.ts";
 import { Reports } from "../ledger/reports.ts";
 import { Reverser, type ReverserParts } from "../ledger/reverser.ts";
 import { Settler } from "../ledger/settler.ts";
+import { StrayAnswers } from "../ledger/stray-answers.ts";
+import { WaitingReports } from "../ledger/waiting-reports.ts";
 import type { MasterKey } from "../partners/master-key.ts";
 import { PostgresCompletions } from "../store/completions.ts";
+import { PostgresMoney } from "../store/money-search.ts";
 import { PostgresReversals } from "../store/reversals.ts";
 import { PostgresComparisons } from "../store/settlement-comparisons.ts";
 import { PostgresSettlements } from "../store/settlements.ts";
+import { PostgresStrayAnswers } from "../store/stray-answers.ts";
 import { PostgresTransactions } from "../store/transactions.ts";
+import { PostgresWaitingReports } from "../store/waiting-reports.ts";
 import type { DeliveryParts } from "./delivery.ts";
 import type { Ground } from "./ground.ts";
 import { handOver } from "./hand-over.ts";
@@ -21,7 +28,8 @@ import type { PartnerParts } from "./partners.ts";
 
 export interface LedgerOptions {
   readonly masterKey: MasterKey;
-  readonly acquirer: Acquirer;
+  /** Null: commands are refused. */
+  readonly acquirer: Acquirer | null;
   readonly lease: LeaseHolder;
   readonly arrivals: Arrivals;
   readonly onReversalEnded: ReverserParts["onEnded"];
@@ -34,8 +42,9 @@ export function wireLedger(
   { database, config, log, metrics, alerts, sandbox, watch }: Ground,
   { directory, isRegisteredDevice }: PartnerParts,
   { hints }: DeliveryParts,
-  { masterKey, acquirer, lease, arrivals, onReversalEnded: onEnded }: LedgerOptions,
+  { masterKey, acquirer: chosen, lease, arrivals, onReversalEnded: onEnded }: LedgerOptions,
 ) {
+  const acquirer = chosen ?? noAcquirer;
   const notifier = handOver(hints, arrivals);
   const transactions = new PostgresTransactions(database, watch("inits"));
   const completions = new PostgresCompletions(database.engine, watch("completions"));
@@ -50,6 +59,7 @@ export function wireLedger(
     reversals,
     reverser,
     settler,
+    takesCommands: chosen !== null,
     lease,
     clock: systemClock,
     metrics,
@@ -59,6 +69,13 @@ export function wireLedger(
     sandbox,
     isRegisteredDevice,
   });
+  const strays = new StrayAnswers({
+    strayAnswers: new PostgresStrayAnswers(database.engine),
+    transactions,
+    ledger,
+    log,
+  });
+  acquirer.onStrayAnswer?.((answer) => void strays.take(answer));
   const reports = new Reports({
     transactions,
     completions,
@@ -70,5 +87,14 @@ export function wireLedger(
     isRegisteredDevice,
   });
   const comparer = new Comparer({ comparisons: new PostgresComparisons(database), directory, metrics, log });
-  return { ledger, reports, reverser, settler, comparer };
+  const waiting = new PostgresWaitingReports(database.engine);
+  const waitingReports = new WaitingReports({ waiting, transactions, completions, directory, notifier, metrics, log });
+  const money = new MoneyDesk({
+    store: new PostgresMoney(database.pool),
+    reversals,
+    reverser,
+    settler,
+    events: alerts,
+  });
+  return { ledger, reports, reverser, settler, comparer, waitingReports, money };
 }

@@ -1,3 +1,4 @@
+import type { Acquirer } from "../acquirer/acquirer.ts";
 import type { Arrivals } from "../delivery/arrivals.ts";
 import type { Attempted } from "../delivery/attempting.ts";
 import type { Delivery } from "../delivery/store.ts";
@@ -30,12 +31,14 @@ export interface Observed {
   readonly lease: Pick<LeaseHolder, "remainingMs"> | undefined;
   readonly database: { readonly [Name in "pool" | "engine"]: { readonly waitingCount: number } };
   readonly standing: Pick<Standing, "pending" | "daysAhead" | "unownedShards">;
+  readonly acquirer?: Pick<Acquirer, "health"> | null;
 }
 
 /** Reads, every time somebody looks at the metrics, what stands rather than happens. */
 export function observeStanding(metrics: Metrics, observed: Observed): void {
-  const { delivery, arrivals, database, lease, standing } = observed;
+  const { delivery, arrivals, database, lease, standing, acquirer } = observed;
   metrics.onRead(async () => {
+    metrics.acquirerLinks.set(acquirer?.health?.().ok === false ? 0 : 1);
     const sumOf = (read: (status: WorkerStatus) => number) =>
       delivery.workers.reduce((sum, { status }) => sum + (status === undefined ? 0 : read(status)), 0);
     metrics.slotsInUse.set(delivery.inFlight());

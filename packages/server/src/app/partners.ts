@@ -17,7 +17,9 @@ export async function wirePartners(ground: Ground, masterKey: MasterKey) {
   const store = new PostgresPartners(database);
   await requireFittingMasterKey(masterKey, store);
   const terminals = new PostgresTerminals(database);
-  const defaults = { ...defaultSettings, retry: config.retrySeconds };
+  // In production a terminal of the acquirer is the operator's to give.
+  const terminalsOf = sandbox ? ("open" as const) : ("registered" as const);
+  const defaults = { ...defaultSettings, terminals: terminalsOf, retry: config.retrySeconds };
   const directory = new CachedPartners({
     store,
     masterKey,
@@ -32,6 +34,7 @@ export async function wirePartners(ground: Ground, masterKey: MasterKey) {
     masterKey,
     defaults,
     rules: { sandbox },
+    preAuthDays: config.preAuthDays,
     cardNumberProblem,
     changed: (id) => directory.invalidate(id),
   });

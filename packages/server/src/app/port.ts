@@ -9,12 +9,17 @@ const absent = new Set(["EADDRNOTAVAIL", "EAFNOSUPPORT"]);
  * Rejects when the port cannot be listened on, before anything is started that takes time. Whoever started the service
  * a second time on its home is told of that: it is why the port is taken. Measured: 1 ms.
  */
-export async function requireFreePort(hosts: readonly string[], port: number, home: string): Promise<void> {
+export async function requireFreePort(
+  hosts: readonly string[],
+  port: number,
+  home: string,
+  setting = "PAYBELL_PORT",
+): Promise<void> {
   try {
     for (const host of hosts) await tryPort(host, port);
   } catch (error) {
     await requireFreeHome(home);
-    throw error;
+    throw Object.assign(error as Error, { setting });
   }
 }
 

@@ -3,6 +3,7 @@ import { ConfigError, readConfig } from "../config.ts";
 import { createLog } from "../log.ts";
 import { startSandbox } from "../sandbox/sandbox.ts";
 import { drainingLines, lookOf, stoppedLines } from "../sandbox/story.ts";
+import { verifyAuditOf } from "./audit.ts";
 import { check, type Finding } from "./check.ts";
 import { serve } from "./serve.ts";
 import { type StopSignals, stopSignalsOf } from "./signals.ts";
@@ -59,6 +60,20 @@ export async function runCheck({ process }: RunContext, options: { readonly json
     if (options.json) stdout.write(`${JSON.stringify({ findings }, null, 2)}\n`);
     else for (const finding of findings) stdout.write(findingLine(finding));
     return findings.some(({ level }) => level === "error") ? 1 : 0;
+  });
+}
+
+/** `paybell audit verify`. @returns 0 when every entry follows from the one before it */
+export async function runAuditVerify({ process }: RunContext, options: { readonly json: boolean }): Promise<number> {
+  return guarded(process, async () => {
+    const verified = await verifyAuditOf(readConfig(process.env));
+    const { entries, hash, brokenAt } = verified;
+    const told =
+      brokenAt === undefined
+        ? `The audit is whole: ${entries} entries. The last hash is ${hash}`
+        : `The audit is broken: entry ${brokenAt} does not follow from the one before it.`;
+    process.stdout.write(options.json ? `${JSON.stringify(verified)}\n` : `${told}\n`);
+    return brokenAt === undefined ? 0 : 1;
   });
 }
 
@@ -124,15 +139,22 @@ async function guarded({ stdout, stderr }: NodeJS.Process, run: () => Promise<nu
   }
 }
 
+interface Explained {
+  readonly code: string;
+  readonly port: number;
+  readonly setting: string;
+  readonly remedy: string;
+}
+
 function explain(error: unknown): string {
   if (error instanceof ConfigError) return error.problems.map((problem) => `paybell: ${problem}`).join("\n");
   if (!(error instanceof Error)) return `paybell: ${String(error)}`;
-  const { code, port, remedy } = error as Error & { code?: string; port?: number; remedy?: string };
+  const { code, port, setting = "PAYBELL_PORT", remedy } = error as Error & Partial<Explained>;
   if (code === "EADDRINUSE") {
-    return `paybell: port ${port ?? ""} is taken by another program. Stop it, or choose another with PAYBELL_PORT.`;
+    return `paybell: port ${port ?? ""} is taken by another program. Stop it, or choose another with ${setting}.`;
   }
   if (code === "EACCES" && port !== undefined) {
-    return `paybell: port ${port} needs special rights. Choose one above 1023 with PAYBELL_PORT.`;
+    return `paybell: port ${port} needs special rights. Choose one above 1023 with ${setting}.`;
   }
   return remedy === undefined ? `paybell: ${error.message}` : `paybell: ${error.message} ${remedy}`;
 }

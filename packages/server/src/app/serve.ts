@@ -2,13 +2,13 @@ import { randomBytes } from "node:crypto";
 import { mkdir, readFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { type Role, type Service, startService } from "../app.ts";
-import type { Config } from "../config.ts";
+import { type Config, ConfigError } from "../config.ts";
 import type { Log } from "../log.ts";
 import { MasterKey } from "../partners/master-key.ts";
 import { type EmbeddedPostgres, startEmbeddedPostgres } from "../postgres/embedded.ts";
+import { openAcquirer } from "./acquirer.ts";
 import { requireFreePort } from "./port.ts";
 import { writePrivately } from "./private-file.ts";
-import { simulator } from "./simulator.ts";
 
 export interface Served {
   readonly service: Service;
@@ -26,29 +26,41 @@ export async function serve(config: Config, log: Log, role: Role): Promise<Serve
   if (masterKey === null) throw new Error("PAYBELL_MASTER_KEY is required.");
   const home = resolve(config.home);
   const hosts = [config.host];
+  const operatorHosts = [config.operatorHost];
+  if (config.operatorPort === config.port) {
+    throw new ConfigError([`PAYBELL_OPERATOR_PORT must differ from PAYBELL_PORT (${config.port})`]);
+  }
   await requireFreePort(hosts, config.port, home);
+  await requireFreePort(operatorHosts, config.operatorPort, home, "PAYBELL_OPERATOR_PORT");
   const embedded =
     databaseUrl === null ? await startEmbeddedPostgres({ home, log: (line) => log.info(line) }) : undefined;
   try {
     const operatorTokens = config.operatorTokens.length > 0 ? config.operatorTokens : [await keptToken(home, log)];
-    log.warn("commands are answered by the simulated acquirer: no card is charged");
+    const { acquirer, name: acquirerName } = await openAcquirer(config, log);
     const service = await startService({
       role,
       config: { ...config, operatorTokens },
       databaseUrl: databaseUrl ?? (embedded as EmbeddedPostgres).connectionString,
       masterKey: new MasterKey(masterKey),
-      acquirer: simulator(config),
-      acquirerName: "simulator: no card is charged",
+      acquirer,
+      acquirerName,
       log,
       sandbox: false,
       hosts,
+      operatorHosts,
       callbackCas: config.callbackCaFile === null ? [] : [await readFile(config.callbackCaFile, "utf8")],
+    }).catch(async (error: unknown) => {
+      await acquirer?.close();
+      throw error;
     });
     const urls = await service.listen().catch(async (error: unknown) => {
       await service.stop();
       throw error;
     });
-    log.info({ urls, database: embedded ? `embedded ${embedded.version}` : "external" }, "ready");
+    log.info(
+      { urls, operatorUrls: service.operatorUrls(), database: embedded ? `embedded ${embedded.version}` : "external" },
+      "ready",
+    );
     return {
       service,
       died: embedded?.died ?? new Promise(() => undefined),

@@ -11,3 +11,9 @@ export function simulator({
   if (outage !== "none") acquirer.outage(outage);
   return acquirer;
 }
+
+/** What /readyz says of it. */
+export function simulatorName({ simulatorOutage }: Pick<Config, "simulatorOutage">): string {
+  const outage = simulatorOutage === "none" ? "" : ` (outage: ${simulatorOutage})`;
+  return `simulator${outage}: no card is charged`;
+}

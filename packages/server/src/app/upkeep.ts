@@ -1,7 +1,9 @@
+import type { Acquirer } from "../acquirer/acquirer.ts";
 import { systemClock } from "../clock.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { LedgerRetention } from "../store/ledger-retention.ts";
 import type { Partitions } from "../store/partitions.ts";
+import { AcquirerWatch } from "./acquirer-watch.ts";
 import { watchBacklog } from "./backlog-watch.ts";
 import type { DeliveryParts } from "./delivery.ts";
 import type { Ground } from "./ground.ts";
@@ -15,15 +17,18 @@ export interface Kept {
   readonly directory: PartnerParts["directory"];
   readonly status: DeliveryParts["status"];
   readonly partitions: Partitions;
+  readonly acquirer: Acquirer | null;
 }
 
 const takeOverEveryMs = 2_000;
 const maintainEveryMs = 3_600_000;
+const watchAcquirerEveryMs = 5_000;
 const watchBacklogEveryMs = 60_000;
 const watchShardsEveryMs = 5_000;
 
 /** What is done every few seconds, every minute and every hour. @returns what ends it, after what is under way */
-export function keepUp(ground: Ground, { ledger, directory, status, partitions }: Kept): () => Promise<void> {
+export function keepUp(ground: Ground, kept: Kept): () => Promise<void> {
+  const { ledger, directory, status, partitions } = kept;
   const { database, config, metrics, alerts, events, log, closing, warn } = ground;
   const retention = new LedgerRetention({
     engine: database.engine,
@@ -34,7 +39,9 @@ export function keepUp(ground: Ground, { ledger, directory, status, partitions }
   const dropOld = () => {
     retention.run().catch(warn("what the ledger holds past its retention could not be dropped"));
   };
+  const acquirerWatch = new AcquirerWatch(kept.acquirer, alerts);
   const timers = [
+    setInterval(() => acquirerWatch.look(), watchAcquirerEveryMs),
     setInterval(() => {
       ledger?.takeOver((id) => directory.find(id)).catch(warn("commands in doubt could not be taken over"));
     }, takeOverEveryMs),

@@ -1,6 +1,8 @@
 /** Digits that an amount may have in its currency's smallest unit: ISO 8583 field 4. */
 const minorDigitsMax = 12;
 const minorLimit = 10n ** BigInt(minorDigitsMax);
+/** Of a sum: a batch of 50,000 amounts of twelve digits has seventeen. */
+const sumDigitsMax = 18;
 /** The most that any currency of ISO 4217 has. */
 const decimalsMax = 4;
 
@@ -8,12 +10,25 @@ const amountPattern = /^(0|[1-9][0-9]*)(?:\.([0-9]+))?$/;
 
 /** Why a text is no amount of a currency with so many decimals; undefined when it is one. */
 export function amountProblem(text: string, decimals: number | undefined): string | undefined {
+  const problem = amountOrZeroProblem(text, decimals);
+  return problem ?? (/[1-9]/.test(text) ? undefined : "must be above zero");
+}
+
+/** The same for what may be zero: a card was only verified, or declined. */
+export function amountOrZeroProblem(text: string, decimals: number | undefined): string | undefined {
+  const problem = amountShapeProblem(text, decimals);
+  if (problem !== undefined) return problem;
+  const [whole = "", fraction = ""] = text.split(".");
+  if (toMinor(whole, fraction, decimals ?? fraction.length) < minorLimit) return undefined;
+  return `may have at most ${minorDigitsMax} digits in the currency's smallest unit`;
+}
+
+/** The same for a sum, which may have more digits than one amount. */
+export function amountShapeProblem(text: string, decimals: number | undefined): string | undefined {
   const [, whole, fraction = ""] = amountPattern.exec(text) ?? [];
   if (whole === undefined) return 'must be digits with at most one point, such as "150000" or "12.50"';
+  if (whole.length > sumDigitsMax) return `may have at most ${sumDigitsMax} digits before the point`;
   if (fraction.length > (decimals ?? decimalsMax)) return `may have at most ${decimals ?? decimalsMax} decimals`;
-  const minor = toMinor(whole, fraction, decimals ?? fraction.length);
-  if (minor === 0n) return "must be above zero";
-  if (minor >= minorLimit) return `may have at most ${minorDigitsMax} digits in the currency's smallest unit`;
   return undefined;
 }
 

@@ -14,10 +14,16 @@ const expiryPattern = new RegExp(
   `^(?:${month}\\d{2}|\\d{2}${month}|${month}/(?:\\d{2}|\\d{4})|\\d{4}-${month}|[*Xx]{2}/?[*Xx]{2})$`,
 );
 
+/** Paid from a wallet or an account by a code: there is no card to read. */
+const withoutCard: ReadonlySet<string> = new Set(["qrmo", "qrmo_api"]);
+
 /** Everything about the card but full numbers, delimiters and text, which are judged in every field alike. */
 export function cardProblems(card: CardRequest, paymentType: string): FieldProblem[] {
-  const { number, scheme = "", aid = "", swipeType, expiry = "" } = card;
+  const { number = "", scheme = "", aid = "", swipeType = "", expiry = "" } = card;
+  const isCard = !withoutCard.has(paymentType);
   const problems: (FieldProblem | undefined)[] = [
+    number === "" && isCard ? broken("card.number", "missing_field", "is required") : undefined,
+    swipeType === "" && isCard ? broken("card.swipeType", "missing_field", "is required") : undefined,
     number === "" ? undefined : maskedNumberProblem("card.number", number),
     schemeProblem(scheme, aid),
     aid === "" || aidPattern.test(aid)
@@ -46,7 +52,7 @@ function schemeProblem(scheme: string, aid: string): FieldProblem | undefined {
   return broken("card.scheme", "scheme_contradicts_aid", "is not the scheme to which card.aid belongs");
 }
 
-export function cardSchemeProblem(field: string, text: string): FieldProblem | undefined {
+function cardSchemeProblem(field: string, text: string): FieldProblem | undefined {
   if (cardSchemes.some((known) => known === text)) return undefined;
   return broken(field, "invalid_value", `must be one of ${cardSchemes.join(", ")}`);
 }

@@ -55,13 +55,14 @@ const settlement: CompletionRequest = {
   id: "01980000-0000-7000-8000-000000000002",
   merchantTransId: "MT-2",
   mid: "M1",
-  quantity: "1",
+  quantity: "2",
   reqId: "",
-  saleQuantity: "2",
+  saleQuantity: "3",
   saleTotalAmount: "30.00",
   status: "SUCCESS",
   tid: "T1",
-  totalAmount: "as the switch has it",
+  currency: "USD",
+  totalAmount: "40.00",
   transaction_time: "2026-11-21T01:02:03Z",
   transaction_type: "SETTLE",
   voidQuantity: "1",
@@ -76,6 +77,7 @@ function found(completion: CompletionRequest, change: Partial<typeof context> = 
   return completionProblems(completion, { ...context, ...change }).map(({ field, code }) => `${field} ${code}`);
 }
 const saleWith = (change: Partial<CompletionRequest>) => found({ ...sale, ...change });
+const one = { quantity: "1", voidQuantity: "2" };
 const settlementWith = (change: Partial<CompletionRequest>) => found({ ...settlement, ...change });
 
 describe("a report", () => {
@@ -96,7 +98,7 @@ describe("a report", () => {
     const { partnerId, externalId } = sale;
     expect(found({ partnerId, externalId, command: "SALE", status: "SUCCESS", isoResponseCode: "00" })).toEqual([]);
     expect(found({ partnerId, externalId, command: "VOID", status: "ERROR", isoResponseCode: "51" })).toEqual([]);
-    expect(found({ partnerId, externalId, command: "SETTLEMENT", status: "SUCCESS" })).toEqual([]);
+    expect(found({ partnerId, externalId, command: "SETTLEMENT", status: "ERROR" })).toEqual([]);
     expect(found({ partnerId, externalId, command: "LOGON", status: "SUCCESS", isoResponseCode: "00" })).toEqual([]);
   });
 
@@ -141,7 +143,7 @@ describe("a report", () => {
     expect(completionWarnings(odd, { signing: { mode: "whole" } })).toEqual([]);
     expect(saleWith({ merchantName: "a\0" })).toEqual(["merchantName invalid_text"]);
     expect(saleWith({ externalId: "\ud800" })).toEqual(["externalId invalid_text"]);
-    expect(settlementWith({ settlementList: [{ reqId: "", refNo: "\0" }] })).toEqual([
+    expect(settlementWith({ ...one, settlementList: [{ reqId: "", refNo: "\0" }] })).toEqual([
       "settlementList[0].refNo invalid_text",
     ]);
   });
@@ -152,15 +154,15 @@ describe("a report", () => {
       expect(problems.map(({ field, code }) => `${field} ${code}`)).toContain(`${name} card_number_in_clear`);
       expect(JSON.stringify(problems)).not.toContain("4111");
     }
-    expect(settlementWith({ settlementList: [{ reqId: "", refNo: "4111111111111111" }] })).toEqual([
+    expect(settlementWith({ ...one, settlementList: [{ reqId: "", refNo: "4111111111111111" }] })).toEqual([
       "settlementList[0].refNo card_number_in_clear",
     ]);
-    expect(settlementWith({ settlementList: [{ reqId: "4111 1111 1111 1111", refNo: "" }] })).toEqual([
+    expect(settlementWith({ ...one, settlementList: [{ reqId: "4111 1111 1111 1111", refNo: "" }] })).toEqual([
       "settlementList[0].reqId card_number_in_clear",
     ]);
-    expect(settlementWith({ settlementList: [{ reqId: "41111111-1111-4111-8111-111111111111", refNo: "" }] })).toEqual(
-      [],
-    );
+    expect(
+      settlementWith({ ...one, settlementList: [{ reqId: "41111111-1111-4111-8111-111111111111", refNo: "" }] }),
+    ).toEqual([]);
     const device = "378282246310005";
     expect(saleWith({ deviceId: device })).toEqual(["deviceId card_number_in_clear"]);
     expect(found({ ...sale, deviceId: device }, { registeredDeviceIds: new Set([device]) })).toEqual([]);
@@ -176,9 +178,12 @@ describe("a report", () => {
     [{ amount: "1,000" }, ["amount invalid_amount"]],
     [{ amount: "1.50" }, ["amount invalid_amount"]],
     [{ amount: "1.50", currency: "" }, []],
-    [{ currency: "704" }, ["currency invalid_currency"]],
+    [{ currency: "705" }, ["currency invalid_currency"]],
+    [{ amount: "0" }, ["amount invalid_amount"]],
+    [{ amount: "0", status: "ERROR", isoResponseCode: "05" }, []],
+    [{ amount: "0.00", currency: "USD", status: "ERROR", isoResponseCode: "85" }, []],
+    [{ amount: "1234567890123" }, ["amount invalid_amount"]],
     [{ cardNumber: "4111111111111*" }, ["cardNumber invalid_card_number"]],
-    [{ cardScheme: "NAPAS" }, ["cardScheme invalid_value"]],
     [{ swipeType: "X" }, ["swipeType invalid_value"]],
     [{ paymentType: "cash" }, ["paymentType invalid_value"]],
     [{ transaction_type: "REFUND" }, ["transaction_type invalid_value"]],
@@ -192,18 +197,47 @@ describe("a report", () => {
     expect(saleWith(change)).toEqual(problems);
   });
 
+  test("may be of the amount zero where verified cards are reported so", () => {
+    const verified = { ...sale, amount: "0" };
+    expect(completionProblems(verified, { ...context, zeroAmounts: "any" })).toEqual([]);
+    expect(completionProblems(verified, { ...context, zeroAmounts: "declined" })).toHaveLength(1);
+  });
+
   test.each<[Partial<CompletionRequest>, string[]]>([
     [{ transaction_type: "CANCEL" }, ["transaction_type invalid_value"]],
     [{ transaction_time: "yesterday" }, ["transaction_time invalid_value"]],
     [{ status: "DONE" }, ["status invalid_value"]],
-    [{ saleTotalAmount: "1.000,00", quantity: "-1" }, []],
-    [{ settlementList: [] }, []],
+    [{ saleTotalAmount: "1.000,00" }, ["saleTotalAmount invalid_amount"]],
+    [{ voidTotalAmount: "-1" }, ["voidTotalAmount invalid_amount"]],
+    [{ totalAmount: "40.001" }, ["totalAmount invalid_amount"]],
+    [{ totalAmount: "40.001", currency: "KWD" }, []],
+    [{ totalAmount: "" }, []],
+    [{ saleTotalAmount: "9".repeat(17), voidTotalAmount: "0" }, []],
+    [{ quantity: "-1" }, ["quantity invalid_value"]],
+    [{ quantity: "3" }, ["quantity invalid_value"]],
+    [{ quantity: "" }, []],
+    [{ saleQuantity: "3.0" }, ["saleQuantity invalid_value"]],
+    [{ settlementList: [] }, ["settlementList invalid_value"]],
+    [{ settlementList: undefined, quantity: "3", voidQuantity: "0", voidTotalAmount: undefined }, []],
+    [{ settlementList: [], status: "ERROR" }, []],
+    [
+      { saleQuantity: "", saleTotalAmount: "", voidQuantity: undefined, voidTotalAmount: "" },
+      [
+        "saleQuantity missing_field",
+        "saleTotalAmount missing_field",
+        "voidQuantity missing_field",
+        "voidTotalAmount missing_field",
+      ],
+    ],
+    [{ saleQuantity: "", saleTotalAmount: "", voidQuantity: "", voidTotalAmount: "", status: "ERROR" }, []],
+    [{ currency: "XXX" }, ["currency invalid_currency"]],
   ])("of a Settlement with %j: %j", (change, problems) => {
     expect(settlementWith(change)).toEqual(problems);
   });
 
   test("of a list that is bad throughout says so a hundred times, not fifty thousand", () => {
     const settlementList = Array.from({ length: 5_000 }, () => ({ reqId: "", refNo: "\0" }));
-    expect(settlementWith({ settlementList })).toHaveLength(100);
+    const counts = { quantity: "5000", saleQuantity: "5001" };
+    expect(settlementWith({ ...counts, settlementList })).toHaveLength(100);
   });
 });

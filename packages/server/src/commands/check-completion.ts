@@ -8,20 +8,32 @@ import {
 } from "@paybell/contract";
 import type { FieldProblem } from "../errors.ts";
 import { isUuid, isUuidV4 } from "../ids.ts";
-import { cardSchemeProblem, swipeTypeProblem } from "./card.ts";
+import { swipeTypeProblem } from "./card.ts";
 import { cardNumberProblem } from "./card-number.ts";
+import { settlementProblems } from "./check-settlement.ts";
 import { type CompletionRequest, completionFields, completionKind } from "./completion.ts";
 import { delimiterProblem } from "./delimiter.ts";
 import type { TextField } from "./field.ts";
 import { shownDigitsProblem } from "./masked-number.ts";
 import { isReportedTime } from "./reported-time.ts";
-import { amountRule, broken, bytesProblem, type CheckContext, currencyRule, paymentTypeRule } from "./rules.ts";
+import {
+  amountOrZeroRule,
+  amountRule,
+  broken,
+  bytesProblem,
+  type CheckContext,
+  currencyRule,
+  paymentTypeRule,
+} from "./rules.ts";
 import { textProblem } from "./text.ts";
 
 /** A list is judged until so many of its entries are bad: nobody needs more to find the cause. */
 const entryProblemsMax = 100;
 
-type Judge = Pick<CheckContext, "registeredDeviceIds">;
+interface Judge extends Pick<CheckContext, "registeredDeviceIds"> {
+  /** `any`: a card that was only verified is reported as a success of the amount zero. Default `declined`. */
+  readonly zeroAmounts?: "declined" | "any";
+}
 
 /**
  * Everything wrong with a report beyond its shape, all at once; empty when it is accepted. Never repeats a value.
@@ -32,7 +44,7 @@ export function completionProblems(completion: CompletionRequest, context: Judge
   const found = new Found();
   judgeTexts(completion, kind, context, found);
   if (completion.settlementList !== undefined) judgeEntries(completion.settlementList, found);
-  judgeRules(completion, kind, found);
+  judgeRules(completion, kind, context, found);
   return found.problems;
 }
 
@@ -51,7 +63,8 @@ export function completionWarnings(completion: CompletionRequest, context: Pick<
   const found = new Found();
   for (const name in completion) {
     const value = completion[name as keyof CompletionRequest];
-    if (typeof value === "string") found.add(delimiterProblem(name, value, kind, context.signing));
+    const isSent = completion.status === "SUCCESS" || name !== "approveCode";
+    if (typeof value === "string" && isSent) found.add(delimiterProblem(name, value, kind, context.signing));
   }
   return found.problems;
 }
@@ -81,6 +94,7 @@ function settlementTypes(): readonly string[] {
   return settlementIpnFields.flatMap((field) => (field.name === "transaction_type" ? (field.values ?? []) : []));
 }
 
+const originalCommands = ["SALE", "PREAUTH", "PREAUTH_COMPLETE"];
 const finalStatuses = ["SUCCESS", "ERROR"];
 
 /** UUIDs, and judged as such: by chance, one may look like a card number. */
@@ -119,30 +133,34 @@ function judgeEntries(list: readonly SettlementEntry[], found: Found): void {
   }
 }
 
-function judgeRules(completion: CompletionRequest, kind: IpnKind, found: Found): void {
+function judgeRules(completion: CompletionRequest, kind: IpnKind, context: Judge, found: Found): void {
   const { partnerId, command, id = "", reqId = "", status, transaction_type: type = "" } = completion;
   // A slip would be recorded as one that is not notified: paid, and nobody told.
   found.add(oneOf("command", command, commands));
   if (partnerId !== "" && !isUuid(partnerId)) found.add(broken("partnerId", "unknown_partner", "is no UUID"));
   if (id !== "" && !isUuid(id)) found.add(broken("id", "invalid_value", "is no UUID"));
   if (reqId !== "" && !isUuidV4(reqId)) found.add(broken("reqId", "invalid_req_id", "is no UUID v4"));
+  found.add(oneOf("originalCommand", completion.originalCommand ?? "", originalCommands));
   found.add(oneOf("status", status, finalStatuses));
   found.add(oneOf("transaction_type", type, tables[kind].transactionTypes));
   found.add(timeRule("transDateTime", completion.transDateTime));
   found.add(timeRule("transaction_time", completion.transaction_time));
-  if (kind === "card") judgeCard(completion, found);
+  if (kind === "card") judgeCard(completion, context, found);
+  else {
+    found.add(currencyRule(completion.currency ?? "", currencyDecimals(completion.currency ?? "")));
+    for (const problem of settlementProblems(completion)) found.add(problem);
+  }
 }
 
-function judgeCard(completion: CompletionRequest, found: Found): void {
-  const { amount = "", currency = "", cardNumber = "", cardScheme = "", swipeType = "", paymentType = "" } = completion;
+function judgeCard(completion: CompletionRequest, { zeroAmounts }: Judge, found: Found): void {
+  const { amount = "", currency = "", cardNumber = "", swipeType = "", paymentType = "" } = completion;
   const decimals = currencyDecimals(currency);
   found.add(resultRule(completion.status, completion.isoResponseCode ?? ""));
-  if (amount !== "") found.add(amountRule(amount, decimals));
+  const mayBeZero = zeroAmounts === "any" || completion.status === "ERROR";
+  if (amount !== "") found.add(mayBeZero ? amountOrZeroRule(amount, decimals) : amountRule(amount, decimals));
   found.add(currencyRule(currency, decimals));
   found.add(paymentTypeRule(paymentType));
   if (swipeType !== "") found.add(swipeTypeProblem("swipeType", swipeType));
-  // Any case: the specification's own sample mixes it.
-  if (cardScheme !== "") found.add(cardSchemeProblem("cardScheme", cardScheme.toUpperCase()));
   found.add(shownDigitsProblem("cardNumber", cardNumber));
 }
 

@@ -50,6 +50,19 @@ describe("a Sale", () => {
     expect(found({ ...least, card: { token, number, swipeType: "M" } })).toEqual([]);
   });
 
+  test("needs the card's number and swipeType, but for a payment type without a card", () => {
+    const bare = { ...sale, card: { token: "tok_approve" } };
+    expect(found(bare)).toEqual(["card.number missing_field", "card.swipeType missing_field"]);
+    expect(found({ ...bare, paymentType: "card_mobile" })).toEqual([
+      "card.number missing_field",
+      "card.swipeType missing_field",
+    ]);
+    for (const paymentType of ["qrmo", "qrmo_api"]) expect(found({ ...bare, paymentType })).toEqual([]);
+    expect(found({ ...bare, paymentType: "qrmo", card: { token: "t", number: "4111" } })).toEqual([
+      "card.number invalid_card_number",
+    ]);
+  });
+
   test("is told all of its problems at once", () => {
     const problems = found({
       ...sale,

@@ -57,12 +57,29 @@ const ownFields = [
   },
   {
     type: "string",
+    name: "originalCommand",
+    required: false,
+    maxLength: 16,
+    meaning:
+      "What originalExternalId names, for a Void: without it, a Void that is reported before its original waits for it",
+    values: ["SALE", "PREAUTH", "PREAUTH_COMPLETE"],
+  },
+  {
+    type: "string",
     name: "callBackUrl",
     required: false,
     maxLength: 2048,
     meaning: "Receives this transaction's IPN in place of the registered URL; HTTPS, within the partner's addresses",
   },
 ] as const satisfies readonly TextField[];
+
+const settlementCurrency = {
+  type: "string",
+  name: "currency",
+  required: false,
+  maxLength: 3,
+  meaning: "ISO 4217 code or number of the totals; the settlement IPN has no field for it",
+} as const satisfies TextField;
 
 /** Which table of the specification a reported command's fields are those of. System commands use the card's. */
 export function completionKind(command: Command): IpnKind {
@@ -72,7 +89,7 @@ export function completionKind(command: Command): IpnKind {
 /** Every field a reported completion may have: our own, then those of its table, in its order, less the signature. */
 export const completionFields: Readonly<Record<IpnKind, readonly CompletionField[]>> = {
   card: [...ownFields, ...tableFields("card")],
-  settlement: [...ownFields, ...tableFields("settlement")],
+  settlement: [...ownFields, settlementCurrency, ...tableFields("settlement")],
 };
 
 function tableFields(kind: IpnKind): CompletionField[] {
@@ -115,6 +132,7 @@ export type CompletionRequest = {
   readonly externalId: string;
   readonly command: Command;
   readonly originalExternalId?: string | undefined;
+  readonly originalCommand?: string | undefined;
   readonly callBackUrl?: string | undefined;
   readonly status: string;
   readonly settlementList?: readonly SettlementEntry[] | undefined;

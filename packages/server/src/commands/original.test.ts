@@ -4,7 +4,7 @@ import { dayMs, standingPreAuth as preAuth, preAuthDays, standingSale as sale } 
 import { completeRefusal, type OriginalState, reversalRefusal, voidRefusal } from "./original.ts";
 
 const refusals = {
-  void: (original: OriginalState, nowMs = 0) => voidRefusal(original, nowMs, preAuthDays),
+  void: (original: OriginalState, _nowMs = 0) => voidRefusal(original),
   complete: (original: OriginalState, nowMs = 0, amountMinor = original.amountMinor) =>
     completeRefusal(original, amountMinor, nowMs, preAuthDays),
   reverse: (original: OriginalState) => reversalRefusal(original),
@@ -54,7 +54,13 @@ describe("a refusal", () => {
     ["void", "in_doubt", { ...sale, ...successor("VOID", "in_doubt") }, /unanswered VOID of .* wait/],
     ["complete", "in_doubt", { ...preAuth, ...successor("PREAUTH_COMPLETE", "in_doubt") }, /unanswered PREAUTH_COMPL/],
     ["reverse", "in_doubt", { ...sale, reversal: "pending" }, /not answered yet: wait/],
-    ["void", "in_doubt", { ...sale, reversal: "parked" }, /refused the Reversal .* operator/],
+    ["void", "in_doubt", { ...sale, reversal: "parked" }, /Reversal of .* is parked.*the operator/],
+    [
+      "void",
+      "in_doubt",
+      { ...sale, successor: { command: "VOID", state: "in_doubt", reversal: "parked" } },
+      /Reversal of the VOID of .* is parked.*the operator/,
+    ],
     ["void", "in_doubt", { ...sale, ...declined, reversal: "pending" }, /not answered yet/],
     ["void", "not_successful", { ...sale, ...declined }, /nothing to void/],
     ["reverse", "not_successful", { ...sale, ...declined, reversal: "done" }, /nothing to reverse/],
@@ -91,12 +97,17 @@ describe("a refusal", () => {
 describe("a PreAuth", () => {
   const lastMs = preAuthDays * dayMs;
 
-  test.each(["void", "complete"] as const)("lets one %s it until the last millisecond of its days", (verb) => {
-    expect(refusals[verb](preAuth, lastMs)).toBeUndefined();
-    expect(refusals[verb](preAuth, lastMs + 1)).toMatchObject({
+  test("is completed until the last millisecond of its days", () => {
+    expect(refusals.complete(preAuth, lastMs)).toBeUndefined();
+    expect(refusals.complete(preAuth, lastMs + 1)).toMatchObject({
       code: "preauth_expired",
-      message: expect.stringMatching(/older than 30 days: send a new/),
+      message: expect.stringMatching(/older than 30 days: void it/),
     });
+  });
+
+  test("is voided at any age: to release a hold is always allowed", () => {
+    expect(refusals.void(preAuth, lastMs + 1)).toBeUndefined();
+    expect(refusals.void(preAuth, 400 * dayMs)).toBeUndefined();
   });
 
   test("is completed for at most its amount", () => {

@@ -7,16 +7,15 @@ export type { OriginalState } from "./standing.ts";
 
 const dayMs = 86_400_000;
 
-/** Why a transaction cannot be voided now; undefined when it can. A PreAuth can for `preAuthDays` days, inclusive. */
-export function voidRefusal(original: OriginalState, nowMs: number, preAuthDays: number): Refusal | undefined {
+/** Why a transaction cannot be voided now; undefined when it can. A PreAuth can at any age: it releases a hold. */
+export function voidRefusal(original: OriginalState): Refusal | undefined {
   const { id, command } = original;
   if (original.origin === "switch") return ownedBySwitch(id, "void");
   if (!isMoney(command)) {
     return { code: "not_voidable", message: `${id} is a ${command}: void a SALE, PREAUTH or PREAUTH_COMPLETE.` };
   }
   const standing = standingOf(original);
-  if (standing !== "STANDS") return standingRefusal(original, standing, "void");
-  return command === "PREAUTH" ? expiry(original, nowMs, preAuthDays) : undefined;
+  return standing === "STANDS" ? undefined : standingRefusal(original, standing, "void");
 }
 
 /**
@@ -75,7 +74,7 @@ function expiry({ id, createdAtMs }: OriginalState, nowMs: number, preAuthDays: 
   if (nowMs - createdAtMs <= preAuthDays * dayMs) return undefined;
   return {
     code: "preauth_expired",
-    message: `The PreAuth ${id} is older than ${preAuthDays} days: send a new SALE or PREAUTH.`,
+    message: `The PreAuth ${id} is older than ${preAuthDays} days: void it, and send a new SALE or PREAUTH.`,
   };
 }
 
@@ -116,15 +115,21 @@ function standingRefusal(original: OriginalState, standing: Exclude<Standing, "S
 }
 
 function inDoubt({ id, reversal, successor }: OriginalState, verb: Verb): Refusal {
-  if (reversal === "parked") {
+  const isParked = reversal === "parked" || (reversal === null && successor?.reversal === "parked");
+  const what = reversal === null ? `the ${successor?.command} of ${id}` : id;
+  if (isParked) {
     return {
       code: "in_doubt",
-      message: `The acquirer refused the Reversal of ${id}: have the operator settle it with them, then ask again.`,
+      message:
+        `The Reversal of ${what} is parked: the acquirer refused it. Ask again once the operator has retried it, or ` +
+        "resolved it with the acquirer.",
     };
   }
-  const what = reversal === "pending" ? id : `the unanswered ${successor?.command} of ${id}`;
+  const unanswered = reversal === null ? `the unanswered ${successor?.command} of ${id}` : id;
   return {
     code: "in_doubt",
-    message: `The Reversal of ${what} is not answered yet: wait until it is, and ${verb} only if the state allows it.`,
+    message:
+      `The Reversal of ${unanswered} is not answered yet: wait until it is, and ${verb} only if the state allows ` +
+      "it.",
   };
 }

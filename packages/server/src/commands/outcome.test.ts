@@ -20,21 +20,23 @@ describe("an answer", () => {
     });
   });
 
-  test.each(["01", "05", "51", "91", "96", "Z3"])(
-    "of %s is a failure without refId, and nothing is reversed",
-    (code) => {
-      expect(answered({ responseCode: code })).toMatchObject({
-        state: "ERROR",
-        isoResponseCode: code,
-        reverse: false,
-        answer: { refId: "" },
-      });
-    },
-  );
+  test.each(["01", "05", "51", "91", "96", "Z3"])("of %s is a failure, and nothing is reversed", (code) => {
+    expect(answered({ responseCode: code })).toMatchObject({
+      state: "ERROR",
+      isoResponseCode: code,
+      reverse: false,
+      answer: { approveCode: bare.approveCode, refId: bare.refId },
+    });
+  });
 
   test.each(["08", "10", "11", "16"])("of %s is an approval that is not 00: a failure, and reversed", (code) => {
     const verdict = answered({ responseCode: code });
-    expect(verdict).toMatchObject({ state: "ERROR", isoResponseCode: code, reverse: true, answer: { refId: "" } });
+    expect(verdict).toMatchObject({
+      state: "ERROR",
+      isoResponseCode: code,
+      reverse: true,
+      answer: { refId: bare.refId },
+    });
   });
 
   test.each(["", "0", "000", "0 ", "\0\0", "é1"])(
@@ -61,6 +63,7 @@ describe("an answer", () => {
     const verdict = answered({ approveCode: "A&B", refId: "1&2" });
     expect(verdict.answer).toMatchObject({ approveCode: "A&B", refId: "1&2" });
     expect(verdict.warnings).toMatchObject([{ field: "approveCode", code: "delimiter_in_signed_field" }]);
+    expect(answered({ approveCode: "A&B", responseCode: "05" }).warnings).toEqual([]);
   });
 });
 

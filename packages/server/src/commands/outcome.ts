@@ -29,7 +29,7 @@ export interface Verdict {
   readonly isoResponseCode: string;
   /** The money may have moved, and must not have: a Reversal follows. */
   readonly reverse: boolean;
-  /** Empty where nothing was answered. refId is empty for a failure. */
+  /** Empty where nothing was answered. */
   readonly answer: Omit<Answer, "responseCode">;
   /** What was odd about the answer: nothing of it stops the IPN, all of it is told to the operator. */
   readonly warnings: readonly FieldProblem[];
@@ -73,7 +73,7 @@ function judgeAnswer(answer: Answer, approvals: ReadonlySet<string>, signing: Si
   const success = responseCode === successCode;
   const texts = {
     approveCode: replaceUnsendable(answer.approveCode),
-    refId: success ? replaceUnsendable(answer.refId) : "",
+    refId: replaceUnsendable(answer.refId),
     tc: replaceUnsendable(answer.tc),
   };
   return {
@@ -81,16 +81,18 @@ function judgeAnswer(answer: Answer, approvals: ReadonlySet<string>, signing: Si
     isoResponseCode: responseCode,
     reverse: !success && approvals.has(responseCode),
     answer: texts,
-    warnings: answerWarnings(answer, texts, signing),
+    warnings: answerWarnings(answer, texts, success ? signing : undefined),
   };
 }
 
-function answerWarnings(answer: Answer, sent: Verdict["answer"], signing: Signing): FieldProblem[] {
+/** @param signing undefined: the IPN has none of these values, so none of them is signed */
+function answerWarnings(answer: Answer, texts: Verdict["answer"], signing: Signing | undefined): FieldProblem[] {
   const names = ["approveCode", "refId", "tc"] as const;
   return names.flatMap((name) => {
     const replaced = isSendable(answer[name])
       ? undefined
       : broken(name, "invalid_text", "from the acquirer held NUL or half of a surrogate pair, replaced by U+FFFD");
-    return [replaced, delimiterProblem(name, sent[name], "card", signing)].filter((problem) => problem !== undefined);
+    const delimiter = signing && delimiterProblem(name, texts[name], "card", signing);
+    return [replaced, delimiter].filter((problem) => problem !== undefined);
   });
 }

@@ -56,16 +56,24 @@ describe("a PreAuth-Complete once its outcome is known", () => {
     expect(facts.fields).toMatchObject({ approveCode: "original approveCode", tc: "original tc" });
   });
 
+  test("keeps the acquirer's own approveCode and refId where it fails, never its original's", () => {
+    const declined = { ...answer, responseCode: "51", approveCode: "" };
+    const fields = (said: typeof answer) => complete({ kind: "answered", answer: said, approvals }).facts.fields;
+    expect(fields(declined)).toMatchObject({ approveCode: "", refId: answer.refId });
+    expect(fields({ ...answer, responseCode: "10" })).toMatchObject({ approveCode: "A1B2C3", refId: answer.refId });
+    expect(complete({ kind: "no_answer" }).facts.fields).toMatchObject({ approveCode: "", refId: "" });
+  });
+
   test.each([
     [{ kind: "answered", answer: { ...answer, responseCode: "51" }, approvals }, "51", false],
     [{ kind: "answered", answer: { ...answer, responseCode: "10" }, approvals }, "10", true],
     [{ kind: "no_answer" }, "68", true],
     [{ kind: "not_sent" }, "91", false],
     [{ kind: "in_doubt" }, "96", true],
-  ] as const)("%j is ERROR %s without refId, reversed: %s", (outcome, isoResponseCode, reverse) => {
+  ] as const)("%j is ERROR %s, reversed: %s", (outcome, isoResponseCode, reverse) => {
     const completed = complete(outcome);
     expect(completed).toMatchObject({ state: "ERROR", reverse });
-    expect(completed.facts.fields).toMatchObject({ status: "ERROR", isoResponseCode, refId: "" });
+    expect(completed.facts.fields).toMatchObject({ status: "ERROR", isoResponseCode });
   });
 });
 

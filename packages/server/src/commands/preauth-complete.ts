@@ -44,7 +44,8 @@ export function completePreAuthComplete(
   signing: Signing,
 ): CompletedPreAuthComplete {
   const { state, isoResponseCode, reverse, answer, warnings } = judge(outcome, signing);
-  const approveCode = answeredOr(answer.approveCode, begun.fields["approveCode"]);
+  const approveCode =
+    state === "SUCCESS" ? answeredOr(answer.approveCode, begun.fields["approveCode"]) : answer.approveCode;
   const tc = answeredOr(answer.tc, begun.fields["tc"]);
   const fields = { ...begun.fields, status: state, isoResponseCode, approveCode, refId: answer.refId, tc };
   return { state, facts: { ...begun, fields }, reverse, warnings };

@@ -60,7 +60,10 @@ describe("a report's facts", () => {
         command: "SETTLEMENT",
         status: "SUCCESS",
         mid: "M1",
+        currency: "KWD",
+        saleQuantity: "3",
         saleTotalAmount: "1.000",
+        voidQuantity: "2",
         settlementList,
       },
       { id },
@@ -68,9 +71,23 @@ describe("a report's facts", () => {
     expect(facts).toEqual({
       kind: "settlement",
       command: "SETTLEMENT",
-      fields: { id, status: "SUCCESS", mid: "M1", saleTotalAmount: "1.000" },
+      currency: "KWD",
+      fields: {
+        id,
+        status: "SUCCESS",
+        mid: "M1",
+        quantity: "1",
+        saleQuantity: "3",
+        saleTotalAmount: "1.000",
+        voidQuantity: "2",
+      },
       settlementList,
     });
+  });
+
+  test("of a Settlement without Voids have their total", () => {
+    expect(of({ command: "SETTLEMENT", voidQuantity: "0" }).fields).toMatchObject({ voidTotalAmount: "0" });
+    expect(of({ command: "SETTLEMENT", voidQuantity: "1" }).fields).not.toHaveProperty("voidTotalAmount");
   });
 
   test.each(["LOGON", "REVERSAL", "BATCH_UPLOAD"] as const)("of a %s are recorded and not notified", (command) => {

@@ -22,6 +22,7 @@ export type ReportedFacts =
       readonly command: "SETTLEMENT";
       readonly fields: Readonly<Record<string, string>>;
       readonly settlementList: readonly SettlementEntry[];
+      readonly currency?: string;
     }
   | { readonly kind: "system"; readonly fields: Readonly<Record<string, string>> };
 
@@ -38,8 +39,9 @@ export interface ReportedAs {
 export function reportedFacts(completion: CompletionRequest, as: ReportedAs): ReportedFacts {
   const { command } = completion;
   if (command === "SETTLEMENT") {
-    const fields = tableFields(completion, as.id);
-    return { kind: "settlement", command, fields, settlementList: completion.settlementList ?? [] };
+    const { settlementList = [], currency = "" } = completion;
+    const facts = { kind: "settlement", command, fields: settlementFields(completion, as.id), settlementList } as const;
+    return currency === "" ? facts : { ...facts, currency };
   }
   const card = notifiedCommands.find((notified) => notified === command);
   if (card === undefined || card === "SETTLEMENT") return { kind: "system", fields: tableFields(completion, as.id) };
@@ -63,6 +65,17 @@ function tableFields(completion: CompletionRequest, id: string): Record<string, 
   for (const name of textNames[completionKind(completion.command)]) {
     const value = completion[name];
     if (typeof value === "string" && value !== "") fields[name] = value;
+  }
+  return fields;
+}
+
+/** quantity is the number of Sales less that of Voids (section 2.3); no Voids come to zero. */
+function settlementFields(completion: CompletionRequest, id: string): Record<string, string> {
+  const fields = tableFields(completion, id);
+  const { saleQuantity, voidQuantity } = fields;
+  if (voidQuantity === "0") fields["voidTotalAmount"] ??= "0";
+  if (saleQuantity !== undefined && voidQuantity !== undefined) {
+    fields["quantity"] ??= String(Number(saleQuantity) - Number(voidQuantity));
   }
   return fields;
 }

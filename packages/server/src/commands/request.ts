@@ -85,9 +85,11 @@ export const cardFields = [
   {
     type: "string",
     name: "number",
-    required: true,
+    required: false,
     maxLength: 32,
-    meaning: "Masked: at most the first six digits (eight of a number of 16 or more) and the last four, * or X between",
+    meaning:
+      "Masked: at most the first six digits (eight of a number of 16 or more) and the last four, * or X between; " +
+      "required unless paymentType is qrmo or qrmo_api, which have no card",
   },
   {
     type: "string",
@@ -107,9 +109,9 @@ export const cardFields = [
   {
     type: "string",
     name: "swipeType",
-    required: true,
+    required: false,
     maxLength: 3,
-    meaning: "Operation used to pay by card",
+    meaning: "Operation used to pay by card; required unless paymentType is qrmo or qrmo_api",
     values: swipeTypes.map(({ code }) => code),
   },
   { type: "string", name: "holder", required: false, maxLength: 64, meaning: "Cardholder name" },

@@ -51,6 +51,13 @@ describe("a Reversal that was asked", () => {
     // An approval under another code is none of what ends a Reversal.
     [answered("10"), "parked", "ERROR", "10"],
     [answered("?"), "parked", "ERROR", "96"],
+    // The acquirer, or what lies behind it, could not do it now.
+    ...["09", "19", "68", "90", "91", "96"].map((code): [Outcome, string, string, string] => [
+      answered(code),
+      "pending",
+      "ERROR",
+      code,
+    ]),
     [{ kind: "no_answer" }, "pending", "ERROR", "68"],
     [{ kind: "not_sent" }, "pending", "ERROR", "91"],
     [{ kind: "in_doubt" }, "pending", "ERROR", "96"],

@@ -21,10 +21,15 @@ export interface ReversedOriginal {
 /** Nothing of the original stands: it was undone, or the acquirer never saw it. */
 const doneCodes: ReadonlySet<string> = new Set(["00", "25"]);
 
+/** The acquirer, or what lies behind it, cannot do it now: in progress, again, no answer, cut-over, away, broken. */
+const againCodes: ReadonlySet<string> = new Set(["09", "19", "68", "90", "91", "96"]);
+
 /** How a Reversal stands after it was asked: `pending` is asked again, `parked` is the operator's to settle. */
 export function reversalStateAfter(outcome: Outcome): "pending" | "done" | "parked" {
   if (outcome.kind !== "answered") return "pending";
-  return doneCodes.has(outcome.answer.responseCode) ? "done" : "parked";
+  const { responseCode } = outcome.answer;
+  if (doneCodes.has(responseCode)) return "done";
+  return againCodes.has(responseCode) ? "pending" : "parked";
 }
 
 /** The facts of a partner's Reversal at INIT; `original` undefined: nothing has come under its originalReqId yet. */

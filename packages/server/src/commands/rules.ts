@@ -1,6 +1,6 @@
 import { paymentTypes, type Signing } from "@paybell/contract";
 import type { ErrorCode, FieldProblem } from "../errors.ts";
-import { amountProblem } from "./amount.ts";
+import { amountOrZeroProblem, amountProblem } from "./amount.ts";
 import type { TextField } from "./field.ts";
 
 /** What a request or a report is judged against beside itself. */
@@ -27,6 +27,12 @@ export function bytesProblem(path: string, field: TextField, value: string): Fie
 /** `decimals` undefined: the currency is not known here, and the most that any has are allowed. */
 export function amountRule(amount: string, decimals: number | undefined): FieldProblem | undefined {
   const found = amountProblem(amount, decimals);
+  return found === undefined ? undefined : broken("amount", "invalid_amount", found);
+}
+
+/** The same for what may be zero. */
+export function amountOrZeroRule(amount: string, decimals: number | undefined): FieldProblem | undefined {
+  const found = amountOrZeroProblem(amount, decimals);
   return found === undefined ? undefined : broken("amount", "invalid_amount", found);
 }
 

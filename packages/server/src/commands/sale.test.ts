@@ -144,10 +144,10 @@ describe("a Sale once its outcome is known", () => {
     expect(completed.facts.fields["tc"]).toBe("CARDTC");
   });
 
-  test("is ERROR for a decline, with its code and without refId", () => {
+  test("is ERROR for a decline, with its code and what the acquirer said", () => {
     const completed = complete({ kind: "answered", answer: { ...answer, responseCode: "51" }, approvals });
     expect(completed).toMatchObject({ state: "ERROR", reverse: false });
-    expect(completed.facts.fields).toMatchObject({ status: "ERROR", isoResponseCode: "51", refId: "" });
+    expect(completed.facts.fields).toMatchObject({ status: "ERROR", isoResponseCode: "51", refId: answer.refId });
   });
 
   test.each([
@@ -161,7 +161,6 @@ describe("a Sale once its outcome is known", () => {
     expect(completed.facts.fields).toMatchObject({
       status: "ERROR",
       isoResponseCode: code,
-      refId: "",
       traceNo: "000042",
     });
   });

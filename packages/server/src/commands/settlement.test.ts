@@ -114,19 +114,22 @@ describe("a Settlement that the acquirer answered", () => {
     const completed = completeSettlement(frozen, { settled: true, refId: "123456789012" });
     expect(completed).toEqual({
       state: "SUCCESS",
-      facts: { ...frozen, fields: { ...frozen.fields, status: "SUCCESS" } },
-      isoResponseCode: "00",
-      refId: "123456789012",
+      facts: {
+        ...frozen,
+        fields: { ...frozen.fields, status: "SUCCESS", isoResponseCode: "00", refId: "123456789012" },
+      },
     });
-    expect(completeSettlement(frozen, { settled: true }).refId).toBe("");
+    expect(completeSettlement(frozen, { settled: true }).facts.fields["refId"]).toBe("");
   });
 
   test("refused, is ERROR with the totals that were tried and an empty list", () => {
     expect(completeSettlement(frozen, { settled: false, code: "95" })).toEqual({
       state: "ERROR",
-      facts: { ...frozen, fields: { ...frozen.fields, status: "ERROR" }, settlementList: [] },
-      isoResponseCode: "95",
-      refId: "",
+      facts: {
+        ...frozen,
+        fields: { ...frozen.fields, status: "ERROR", isoResponseCode: "95", refId: "" },
+        settlementList: [],
+      },
     });
   });
 });

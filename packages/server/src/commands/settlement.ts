@@ -18,14 +18,11 @@ export interface SettlementCommandFacts {
 /** How the acquirer answered a Settlement in the end: one that is not answered stays open, and is asked again. */
 export type SettlementOutcome =
   | { readonly settled: true; readonly refId?: string }
-  | { readonly settled: false; readonly code: string };
+  | { readonly settled: false; readonly code: string; readonly refId?: string };
 
 export interface CompletedSettlement {
   readonly state: "SUCCESS" | "ERROR";
   readonly facts: SettlementCommandFacts;
-  /** The IPN's table has a field for neither: they are for the operator. */
-  readonly isoResponseCode: string;
-  readonly refId: string;
 }
 
 /** The facts of a Settlement at INIT: its batch is closing, and nothing is counted yet. */
@@ -73,18 +70,13 @@ export function freezeSettlement(
   return currency === "" ? frozen : { ...frozen, currency };
 }
 
-/** The facts once the acquirer answered: a refused one keeps the totals that were tried, and lists nothing. */
+/**
+ * The facts once the acquirer answered: a refused one keeps the totals that were tried, and lists nothing. Its
+ * response code and refId are kept with them. Section 2.3 has a field for neither, so its IPN carries neither.
+ */
 export function completeSettlement(frozen: SettlementCommandFacts, outcome: SettlementOutcome): CompletedSettlement {
   const state = outcome.settled ? "SUCCESS" : "ERROR";
-  const facts = {
-    ...frozen,
-    fields: { ...frozen.fields, status: state },
-    settlementList: outcome.settled ? frozen.settlementList : [],
-  };
-  return {
-    state,
-    facts,
-    isoResponseCode: outcome.settled ? "00" : outcome.code,
-    refId: (outcome.settled ? outcome.refId : undefined) ?? "",
-  };
+  const isoResponseCode = outcome.settled ? "00" : outcome.code;
+  const fields = { ...frozen.fields, status: state, isoResponseCode, refId: outcome.refId ?? "" };
+  return { state, facts: { ...frozen, fields, settlementList: outcome.settled ? frozen.settlementList : [] } };
 }

@@ -11,6 +11,8 @@ export interface OriginalState {
   readonly successor: {
     readonly command: "VOID" | "PREAUTH_COMPLETE" | "REVERSAL";
     readonly state: "in_flight" | "in_doubt" | "done";
+    /** Of the successor's own Reversal. */
+    readonly reversal?: "pending" | "done" | "parked" | null;
   } | null;
   /** Of its own Reversal. */
   readonly reversal: "pending" | "done" | "parked" | null;

@@ -27,7 +27,7 @@ interface Asked {
 }
 
 function refusalOf({ original, command, amountMinor, nowMs }: Asked) {
-  if (command === "VOID") return voidRefusal(original, nowMs, preAuthDays);
+  if (command === "VOID") return voidRefusal(original);
   if (command === "PREAUTH_COMPLETE") return completeRefusal(original, amountMinor, nowMs, preAuthDays);
   return reversalRefusal(original);
 }

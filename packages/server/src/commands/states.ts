@@ -39,9 +39,16 @@ export const batchTransitions: readonly Transition<"OPEN" | "CLOSING" | "CLOSED"
 
 export const reversalTransitions: readonly Transition<"PENDING" | "DONE" | "PARKED">[] = [
   { from: null, event: "an outcome must not stand, or a partner reverses", to: "PENDING" },
-  { from: "PENDING", event: "not answered", to: "PENDING", guard: "asked again, across restarts" },
+  {
+    from: "PENDING",
+    event: "not answered, or answered 09, 19, 68, 90, 91, 96",
+    to: "PENDING",
+    guard: "asked again, across restarts",
+  },
   { from: "PENDING", event: "answered 00 or 25", to: "DONE" },
   { from: "PENDING", event: "answered otherwise", to: "PARKED", guard: "the operator is alerted" },
+  { from: "PARKED", event: "the operator retries it", to: "PENDING" },
+  { from: "PARKED", event: "the operator resolves it, with a reason", to: "DONE" },
   { from: "DONE", event: "the original is approved late", to: "PENDING" },
   { from: "PARKED", event: "the original is approved late", to: "PENDING" },
 ];
@@ -67,8 +74,7 @@ const inBatch = ["SALE", "PREAUTH_COMPLETE"] as const;
 
 /** Every case in which a Void, PreAuth-Complete or partner's Reversal is accepted. */
 export const beginnings: readonly Beginning[] = [
-  { from: "STANDS", command: "VOID", of: inBatch, to: "HELD", guards: ["processed_here"] },
-  { from: "STANDS", command: "VOID", of: ["PREAUTH"], to: "HELD", guards: ["processed_here", "within_days"] },
+  { from: "STANDS", command: "VOID", of: [...inBatch, "PREAUTH"], to: "HELD", guards: ["processed_here"] },
   {
     from: "STANDS",
     command: "PREAUTH_COMPLETE",

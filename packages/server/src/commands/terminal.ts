@@ -11,7 +11,8 @@ export interface TerminalState {
 }
 
 export interface TerminalAsks {
-  readonly mid: string;
+  /** Null for what follows an original: its mid counts, whatever the terminal's is by now. */
+  readonly mid: string | null;
   /** The currency with which a Sale or PreAuth-Complete enters the open batch; null for what enters none. */
   readonly entersBatchWith: string | null;
   /** Sale, Void, PreAuth, PreAuth-Complete or Settlement: while a batch is settled they all wait. */
@@ -20,7 +21,7 @@ export interface TerminalAsks {
 
 /** Why a terminal does not take a command now; undefined when it does. */
 export function terminalRefusal(terminal: TerminalState, asks: TerminalAsks): Refusal | undefined {
-  if (asks.mid !== terminal.mid) {
+  if (asks.mid !== null && asks.mid !== terminal.mid) {
     return {
       code: "terminal_mid_mismatch",
       message: "The terminal is known under another mid: send that one, or have the operator change the terminal.",

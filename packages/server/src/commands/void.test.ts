@@ -44,7 +44,7 @@ describe("a Void at INIT", () => {
 });
 
 describe("a Void once its outcome is known", () => {
-  test("is SUCCESS for 00, without refId, with the acquirer's approveCode and tc", () => {
+  test("is SUCCESS for 00, with the acquirer's approveCode, refId and tc", () => {
     const completed = complete({ kind: "answered", answer, approvals });
     expect(completed).toMatchObject({ state: "SUCCESS", reverse: false, warnings: [] });
     expect(completed.facts.fields).toEqual({
@@ -52,6 +52,7 @@ describe("a Void once its outcome is known", () => {
       ...own,
       status: "SUCCESS",
       isoResponseCode: "00",
+      refId: answer.refId,
       approveCode: "A1B2C3",
       tc: "HOSTTC",
     });
@@ -60,6 +61,14 @@ describe("a Void once its outcome is known", () => {
   test("keeps its original's approveCode and tc where the acquirer sends none", () => {
     const { facts } = complete({ kind: "answered", answer: { ...answer, approveCode: "", tc: "" }, approvals });
     expect(facts.fields).toMatchObject({ approveCode: "original approveCode", tc: "original tc" });
+  });
+
+  test("keeps the acquirer's own approveCode and refId where it fails, never its original's", () => {
+    const declined = { ...answer, responseCode: "51", approveCode: "" };
+    const fields = (said: typeof answer) => complete({ kind: "answered", answer: said, approvals }).facts.fields;
+    expect(fields(declined)).toMatchObject({ approveCode: "", refId: answer.refId });
+    expect(fields({ ...answer, responseCode: "10" })).toMatchObject({ approveCode: "A1B2C3", refId: answer.refId });
+    expect(complete({ kind: "no_answer" }).facts.fields).toMatchObject({ approveCode: "", refId: "" });
   });
 
   test.each([
@@ -71,6 +80,6 @@ describe("a Void once its outcome is known", () => {
   ] as const)("%j is ERROR %s, reversed: %s", (outcome, isoResponseCode, reverse) => {
     const completed = complete(outcome);
     expect(completed).toMatchObject({ state: "ERROR", reverse });
-    expect(completed.facts.fields).toMatchObject({ status: "ERROR", isoResponseCode, refId: "", amount: "100.00" });
+    expect(completed.facts.fields).toMatchObject({ status: "ERROR", isoResponseCode, amount: "100.00" });
   });
 });

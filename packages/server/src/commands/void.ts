@@ -36,11 +36,12 @@ export function beginVoid(
   return voidsPreAuth ? { ...facts, voidsPreAuth } : facts;
 }
 
-/** The same facts once the outcome is known. refId is empty, whatever the acquirer sends (section 2.2, field 23). */
+/** The same facts once the outcome is known. */
 export function completeVoid(begun: VoidFacts, outcome: Outcome, signing: Signing): CompletedVoid {
   const { state, isoResponseCode, reverse, answer, warnings } = judge(outcome, signing);
-  const approveCode = answeredOr(answer.approveCode, begun.fields["approveCode"]);
+  const approveCode =
+    state === "SUCCESS" ? answeredOr(answer.approveCode, begun.fields["approveCode"]) : answer.approveCode;
   const tc = answeredOr(answer.tc, begun.fields["tc"]);
-  const fields = { ...begun.fields, status: state, isoResponseCode, approveCode, refId: "", tc };
+  const fields = { ...begun.fields, status: state, isoResponseCode, approveCode, refId: answer.refId, tc };
   return { state, facts: { ...begun, fields }, reverse, warnings };
 }

@@ -1,3 +1,4 @@
+import { hostAndPort, keyInHex } from "./acquirer-kind.ts";
 import {
   addressRange,
   type Kind,
@@ -49,6 +50,26 @@ export const settings = {
     default: 7420,
     meaning: "Port on which the service listens.",
   }),
+  operatorHost: setting({
+    name: "PAYBELL_OPERATOR_HOST",
+    kind: text,
+    default: "127.0.0.1",
+    meaning:
+      "Address on which `paybell serve` listens for operators: the operator API, `/metrics` and `/readyz` are there " +
+      "alone. The sandbox serves them on its one port.",
+  }),
+  operatorPort: setting({
+    name: "PAYBELL_OPERATOR_PORT",
+    kind: wholeNumber(1, 65_535),
+    default: 7421,
+    meaning: "Port of the operators' listener.",
+  }),
+  operatorAddresses: setting({
+    name: "PAYBELL_OPERATOR_ADDRESSES",
+    kind: listOf(addressRange, "IP addresses or CIDR ranges"),
+    default: ["127.0.0.0/8", "::1/128"],
+    meaning: "Addresses that may call the operators' listener.",
+  }),
   connectionsMax: setting({
     name: "PAYBELL_CONNECTIONS_MAX",
     kind: wholeNumber(8, 1_000_000),
@@ -81,6 +102,61 @@ export const settings = {
       "How long a connection stays open without a request: longer than the proxy in front keeps its own, or it may " +
       "send one into a connection that closes.",
   }),
+  answerTimeoutMs: setting({
+    name: "PAYBELL_ANSWER_TIMEOUT_MS",
+    kind: wholeNumber(100, 3_600_000),
+    default: 60_000,
+    unit: "milliseconds",
+    meaning: "How long a caller may take to read an answer. Then the connection is closed.",
+  }),
+  unreadBytesMax: setting({
+    name: "PAYBELL_UNREAD_BYTES_MAX",
+    kind: wholeNumber(1_048_576, 17_179_869_184),
+    default: 64 * 1024 * 1024,
+    unit: "bytes",
+    meaning: "Answers that callers have not read yet, all together. Beyond it the longest unread ones are cut.",
+  }),
+  partnerRequestsPerMinute: setting({
+    name: "PAYBELL_PARTNER_REQUESTS_PER_MINUTE",
+    kind: wholeNumber(1, 100_000_000),
+    default: 600_000,
+    unit: "requests",
+    meaning: "What one partner may call at one instance in a minute, all in all. More is answered 429.",
+  }),
+  partnerPullsPerMinute: setting({
+    name: "PAYBELL_PARTNER_PULLS_PER_MINUTE",
+    kind: wholeNumber(100, 100_000_000),
+    default: 6_000,
+    unit: "pages of 50 notifications",
+    meaning: "Of that, pages of notifications; one of 500 counts as ten.",
+  }),
+  partnerAsyncPerMinute: setting({
+    name: "PAYBELL_PARTNER_ASYNC_PER_MINUTE",
+    kind: wholeNumber(1, 100_000_000),
+    default: 60_000,
+    unit: "commands",
+    meaning: "Of that, commands whose outcome nobody waits for (`Prefer: respond-async`).",
+  }),
+  partnerRedeliveriesPerMinute: setting({
+    name: "PAYBELL_PARTNER_REDELIVERIES_PER_MINUTE",
+    kind: wholeNumber(1, 100_000_000),
+    default: 600,
+    unit: "requests",
+    meaning: "Of that, redeliveries, test notifications and endpoints that are closed by hand.",
+  }),
+  anonymousPerMinute: setting({
+    name: "PAYBELL_ANONYMOUS_PER_MINUTE",
+    kind: wholeNumber(1, 100_000_000),
+    default: 6_000,
+    unit: "requests",
+    meaning: "What one address (of IPv6: one /64) may ask for without a key in a minute: health, metrics, documents.",
+  }),
+  docs: setting({
+    name: "PAYBELL_DOCS",
+    kind: oneOf(["on", "off"]),
+    default: "on" as const,
+    meaning: "Whether `/docs` and `/openapi.json` are served.",
+  }),
   databaseUrl: optional({
     name: "DATABASE_URL",
     kind: postgresUrl,
@@ -104,9 +180,16 @@ export const settings = {
       "rand -base64 32` makes one.",
     secret: true,
   }),
+  masterKeyFile: optional({
+    name: "PAYBELL_MASTER_KEY_FILE",
+    kind: text,
+    meaning:
+      "File that holds the master key, in place of PAYBELL_MASTER_KEY: a process list and a crash report show the " +
+      "environment, and no file.",
+  }),
   operatorTokens: setting({
     name: "PAYBELL_OPERATOR_TOKEN",
-    kind: listOf(token, "tokens, each a text of at least 32 letters, digits, or - . _ ~ + / ="),
+    kind: listOf(token, "tokens, each one that cannot be guessed, as `openssl rand -hex 32` makes one"),
     default: [],
     meaning:
       "Bearer token of the operator API. Two of them during a rotation. Not set: `paybell serve` " +
@@ -174,6 +257,52 @@ export const settings = {
     unit: "bytes",
     meaning: "Content of the callbacks in flight, all together.",
   }),
+  acquirer: optional({
+    name: "PAYBELL_ACQUIRER",
+    kind: oneOf(["simulator", "iso8583"]),
+    meaning:
+      "Who answers commands with `serve`: `iso8583`, an acquirer's host, or `simulator`, which charges no card. Not " +
+      "set: commands are 503 `no_acquirer`, and reports of a switch are taken.",
+  }),
+  acquirerProfile: optional({
+    name: "PAYBELL_ACQUIRER_PROFILE",
+    kind: text,
+    meaning: "JSON file of the host's profile: how its messages look. Required with `iso8583`.",
+  }),
+  acquirerHosts: setting({
+    name: "PAYBELL_ACQUIRER_HOSTS",
+    kind: listOf(hostAndPort, "hosts, each as name:port"),
+    default: [],
+    meaning:
+      "The acquirer's hosts, the preferred one first; the next is taken where one fails. Required with `iso8583`.",
+  }),
+  acquirerTls: setting({
+    name: "PAYBELL_ACQUIRER_TLS",
+    kind: oneOf(["on", "off"]),
+    default: "on" as const,
+    meaning: "`off`: the hosts are reached without TLS, such as through a private line of its own encryption.",
+  }),
+  acquirerCaFile: optional({
+    name: "PAYBELL_ACQUIRER_CA_FILE",
+    kind: text,
+    meaning: "PEM file of the authorities that vouch for the hosts. Not set: the well-known ones.",
+  }),
+  acquirerCertificateFile: optional({
+    name: "PAYBELL_ACQUIRER_CERTIFICATE_FILE",
+    kind: text,
+    meaning: "PEM file of the certificate that is shown to the hosts.",
+  }),
+  acquirerKeyFile: optional({
+    name: "PAYBELL_ACQUIRER_KEY_FILE",
+    kind: text,
+    meaning: "PEM file of that certificate's private key.",
+  }),
+  acquirerMacKey: optional({
+    name: "PAYBELL_ACQUIRER_MAC_KEY",
+    kind: keyInHex([16, 24, 32]),
+    meaning: "Key of the messages' MACs, where the profile has them carry one.",
+    secret: true,
+  }),
   acquirerTimeoutMs: setting({
     name: "PAYBELL_ACQUIRER_TIMEOUT_MS",
     kind: wholeNumber(100, 600_000),
@@ -208,7 +337,7 @@ export const settings = {
     kind: wholeNumber(1, 365),
     default: 30,
     unit: "days",
-    meaning: "For how long a PreAuth can be completed or voided.",
+    meaning: "For how long a PreAuth can be completed. It can be voided at any time.",
   }),
   oldestPendingAlertS: setting({
     name: "PAYBELL_OLDEST_PENDING_ALERT_SECONDS",
@@ -266,9 +395,7 @@ export const settings = {
     ),
     default: [5, 30, 120, 600, 1_800, 3_600, 7_200, 14_400, 28_800, 43_200, 86_400, 86_400],
     unit: "seconds",
-    meaning:
-      "Waits after each failed attempt, for partners with no schedule of their own. After " +
-      "their sum a notification is parked.",
+    meaning: "Waits after each failed attempt, for partners without a schedule of their own; then it is parked.",
   }),
 };
 

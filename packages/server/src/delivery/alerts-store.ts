@@ -5,7 +5,15 @@ import type { EventId } from "../ids.ts";
 export const alertKinds: readonly EventKind[] = [
   "parked",
   "reversal_refused",
+  "reversal_late",
+  "settlement_mismatched",
+  "settlement_unanswered",
+  "settlement_late",
+  "upload_refused",
   "late_approval",
+  "settlement_refused",
+  "report_conflict",
+  "report_refused",
   "key_limit",
   "partitions_short",
   "oldest_pending",
@@ -14,6 +22,8 @@ export const alertKinds: readonly EventKind[] = [
   "breaker_open",
   "breaker_closed",
   "endpoint_gone",
+  "acquirer_down",
+  "acquirer_up",
 ];
 
 /** An event on its way to the alert URL. */

@@ -114,7 +114,7 @@ test("a failure is tried again, no sooner than the partner asked; the last one o
   expect(new Set(ids).size).toBe(2);
 });
 
-test("without a callback URL, or a key that may seal once more, nothing is sent, and the attempt says why", async () => {
+test("without a callback URL, or a key that may seal once more, nothing is sent and the attempt says why", async () => {
   const nowhere = partnerSnapshot({ callBackUrl: null });
   expect(await attempting(partsOf())(deliveryOf(nowhere.id, { content }), nowhere, held)).toMatchObject({
     attempt: { url: "", reason: "no_callback_url", httpStatus: null, keyId: null },

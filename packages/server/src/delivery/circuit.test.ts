@@ -86,8 +86,8 @@ describe("the circuit breaker", () => {
     [6, 300_000],
     [60, 300_000],
   ])("waits, after probe %i failed, for %i ms", (probes, waitMs) => {
-    const leased = { ...open, probes, probeInMs: 20_000 };
-    expect(circuitAfter([{ ...fails, isProbe: true }], leased).probeInMs).toBe(waitMs);
+    const before = { ...open, probes: probes - 1, probeInMs: 0 };
+    expect(circuitAfter([{ ...fails, isProbe: true }], before)).toMatchObject({ probes, probeInMs: waitMs });
   });
 
   test("is not moved by the failures of what was in flight when it opened", () => {

@@ -19,7 +19,7 @@ const delayMaxMs = 30_000;
  * Whether a delivery may leave. A blocked one waits in memory only for what is in memory too; it is put off in the
  * database by a tenth of its age otherwise, so that blocked rows never fill a queue.
  */
-function judgeOrder({ after, ageMs }: Precedence, isInHand: (id: NotificationId) => boolean): Verdict {
+export function judgeOrder({ after, ageMs }: Precedence, isInHand: (id: NotificationId) => boolean): Verdict {
   if (after === undefined) return { kind: "leaves", outOfOrder: false };
   if (ageMs >= orderWaitMaxMs) return { kind: "leaves", outOfOrder: true };
   if (isInHand(after)) return { kind: "waits", after };

@@ -18,7 +18,7 @@ export interface WantedRead {
 interface InHand {
   readonly delivery: Delivery;
   state: "held" | "ready" | "taken";
-  /** A read showed another round or attempt of it. */
+  /** A read showed a later round or attempt: its outcome was committed before its answer came. */
   isOutdated: boolean;
 }
 
@@ -27,8 +27,8 @@ interface InHand {
  *
  * A queue is _complete_ when it has everything that was committed before its last read began, or it _has more_: then it
  * reads on from its cursor when it runs low. _again_ asks for one read from the head, after the reading on has come to
- * its end: a hint was not kept, or an outcome missed its row. Reads from the head rest ten times as long as the last one
- * took, because beside a transaction that stays open they pass over every row that is gone.
+ * its end: a hint was not kept, or an outcome missed its row. Reads from the head rest ten times as long as the last
+ * one took, because beside a transaction that stays open they pass over every row that is gone.
  *
  * ```
  * complete ──(hint not kept, time of the next one)──► has more ──(read reaches the end)──► complete
@@ -163,7 +163,9 @@ export class Queue {
     let isCut = false;
     let cursor = this.#readFromHead && page.due.length > 0 ? undefined : this.#cursor;
     for (const { dueAtUs, id, delivery } of page.due) {
-      const isNew = delivery !== undefined && !this.#isInHand(delivery) && !isStale(delivery);
+      const inHand = this.#inHand.get(id);
+      if (inHand !== undefined && delivery !== undefined) inHand.isOutdated ||= isLater(delivery, inHand.delivery);
+      const isNew = delivery !== undefined && inHand === undefined && !isStale(delivery);
       // Others took the room while it was read: the rest is read again.
       isCut = isNew && this.#inHand.size >= this.#rowsMax;
       if (isCut) break;
@@ -250,15 +252,6 @@ export class Queue {
     if (isReady) this.#ready.push(delivery);
   }
 
-  /** A row that was read may be another round of what is on its way: it is read again when that is out of hand. */
-  #isInHand({ id, round, attemptsMade }: Delivery): boolean {
-    const inHand = this.#inHand.get(id);
-    if (inHand === undefined) return false;
-    const { delivery } = inHand;
-    if (delivery.round !== round || delivery.attemptsMade !== attemptsMade) inHand.isOutdated = true;
-    return true;
-  }
-
   #wantHead(): void {
     this.#again = true;
     if (this.#isReading) this.#againAfterRead = true;
@@ -270,3 +263,7 @@ export class Queue {
 }
 
 const headRestFactor = 10;
+
+function isLater(one: Delivery, other: Delivery): boolean {
+  return one.round > other.round || (one.round === other.round && one.attemptsMade > other.attemptsMade);
+}

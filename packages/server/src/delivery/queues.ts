@@ -124,7 +124,7 @@ export class Queues {
     this.release(delivery, againInMs);
   }
 
-  /** It is out of hand, and the database may have it as it was: behind the cursor only a read from the head finds it. */
+  /** It is out of hand, and may be due as it was: behind the cursor only a read from the head finds it. */
   releaseUnchanged(delivery: Delivery): void {
     const queue = this.#inHand.get(delivery.id);
     if (queue?.holds(delivery)) queue.missed();
@@ -167,12 +167,11 @@ export class Queues {
 
   /** Looks at the head of each queue of these shards. */
   async sweep(shards: readonly number[], owns: (partnerId: PartnerId) => boolean): Promise<void> {
-    const startedMs = this.#parts.clock.monotonicMs();
     const heads = await this.#parts.store.heads(shards);
     const nowMs = this.#parts.clock.monotonicMs();
     for (const head of heads) {
       // Given away while the statement ran, or recorded since.
-      if (!owns(head.partnerId) || (this.#ended.get(head.id)?.atMs ?? -1) >= startedMs) continue;
+      if (!owns(head.partnerId) || (head.dueInMs <= 0 && this.#isStale(head))) continue;
       const queue = this.#open(head);
       queue.sawHead(head.id, head.dueInMs, nowMs);
       this.#consider(queue);
@@ -215,11 +214,17 @@ export class Queues {
   /** Sees to the next read of a queue, or forgets it when there is nothing to know of it. */
   #consider(queue: Queue): void {
     if (this.#isStopped || this.#partners.get(queue.partnerId)?.get(queue.name) !== queue) return;
-    if (queue.isIdle) return this.#close(queue);
+    if (queue.isIdle) {
+      this.#close(queue);
+      return;
+    }
     const nowMs = this.#parts.clock.monotonicMs();
     const opensAtMs = this.#mayReadAtMs(queue);
     if (opensAtMs === undefined) return;
-    if (opensAtMs > nowMs) return this.#wakeAt(queue, opensAtMs);
+    if (opensAtMs > nowMs) {
+      this.#wakeAt(queue, opensAtMs);
+      return;
+    }
     queue.rowsMax = this.#roomOf(queue.partnerId);
     if (queue.wants(nowMs) !== undefined) {
       this.#wanting.add(queue);
@@ -316,7 +321,7 @@ export class Queues {
   }
 
   /** What a read or a hint shows may be from before the outcome that is recorded by now. */
-  #isStale({ id, round, attemptsMade }: Delivery): boolean {
+  #isStale({ id, round, attemptsMade }: Pick<Delivery, "id" | "round" | "attemptsMade">): boolean {
     const ended = this.#ended.get(id);
     if (ended === undefined) return false;
     return ended.round > round || (ended.round === round && ended.attemptsMade >= attemptsMade);

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { newId } from "../ids.ts";
-import { RateLimits } from "./rate.ts";
+import { RateLimits, type Token } from "./rate.ts";
 
 const partnerId = newId<"partner">();
 
@@ -23,49 +23,50 @@ function expectKept(arrivedAtMs: readonly number[], share: number): void {
   }
 }
 
-function takeAll(rates: RateLimits, perSecond: number): number {
+/** Owned for so long that its bucket is full. */
+const ownedLongAgoMs = -60_000;
+
+function takeAll(rates: RateLimits, perSecond: number, sinceMs = ownedLongAgoMs): number {
   let taken = 0;
-  for (let token = rates.take(partnerId, perSecond); token; token = rates.take(partnerId, perSecond)) {
-    rates.spend(token);
+  for (;;) {
+    const token = rates.take(partnerId, perSecond, sinceMs);
+    if (token === undefined) return taken;
+    rates.end(token, true);
     taken += 1;
   }
-  return taken;
 }
 
 describe("a partner's rate", () => {
   test("lets one second's worth leave at once, and then as many as come", () => {
     const { clock, rates } = limits();
     expect(takeAll(rates, 10)).toBe(10);
-    expect(rates.waitMs(partnerId, 10)).toBeCloseTo(100);
+    expect(rates.waitMs(partnerId, 10, ownedLongAgoMs)).toBeCloseTo(100);
     clock.ms = 250;
-    expect(rates.available(partnerId, 10)).toBe(2);
     expect(takeAll(rates, 10)).toBe(2);
     clock.ms = 60_000;
     expect(takeAll(rates, 10)).toBe(10);
   });
 
-  test("is not counted where there is none", () => {
-    const { rates } = limits();
-    expect(rates.available(partnerId, null)).toBe(Number.POSITIVE_INFINITY);
-    expect(rates.waitMs(partnerId, null)).toBe(0);
-    expect(rates.inUse).toBe(false);
+  test("begins with nothing when its shard was just taken: the owner before may have used it up", () => {
+    const { clock, rates } = limits();
+    expect(takeAll(rates, 10, clock.ms)).toBe(0);
+    clock.ms = 300;
+    expect(takeAll(rates, 10, 0)).toBe(3);
   });
 
-  test("is shared by the living instances, and each has a whole token in the end", () => {
+  test("begins with nothing again when the shard was lost and taken again", () => {
     const { clock, rates } = limits();
-    takeAll(rates, 1);
-    rates.shareAmong(4);
-    clock.ms = 3_999;
-    expect(rates.take(partnerId, 1)).toBeUndefined();
-    clock.ms = 4_000;
-    expect(rates.take(partnerId, 1)).toBeDefined();
+    expect(takeAll(rates, 10)).toBe(10);
+    clock.ms = 60_000;
+    rates.forget((id) => id === partnerId);
+    expect(takeAll(rates, 10, clock.ms)).toBe(0);
   });
 
   test("gives a token back for what was not sent, once", () => {
     const { rates } = limits();
-    const token = rates.take(partnerId, 3);
+    const token = rates.take(partnerId, 3, ownedLongAgoMs) ?? never();
     takeAll(rates, 3);
-    if (token) for (let i = 0; i < 3; i += 1) rates.giveBack(token);
+    for (let i = 0; i < 3; i += 1) rates.end(token, false);
     expect(takeAll(rates, 3)).toBe(1);
   });
 
@@ -76,28 +77,17 @@ describe("a partner's rate", () => {
       [10, 5_000],
     ] as const) {
       const partner = newId<"partner">();
-      const under: { token: NonNullable<ReturnType<typeof rates.take>>; doneMs: number }[] = [];
+      const under: { token: Token; doneMs: number }[] = [];
       let taken = 0;
       for (const endMs = clock.ms + 60_000; clock.ms < endMs; clock.ms += 10) {
-        while (under[0] !== undefined && under[0].doneMs <= clock.ms) rates.spend(under.shift()?.token ?? never());
-        const token = rates.take(partner, perSecond);
+        while (under[0] !== undefined && under[0].doneMs <= clock.ms) rates.end(under.shift()?.token ?? never(), true);
+        const token = rates.take(partner, perSecond, ownedLongAgoMs);
         if (token === undefined) continue;
         taken += 1;
         under.push({ token, doneMs: clock.ms + answersAfterMs });
       }
       expect(taken).toBeGreaterThanOrEqual(58 * perSecond);
     }
-  });
-
-  test("is forgotten once its bucket is full again", () => {
-    const { clock, rates } = limits();
-    takeAll(rates, 3);
-    rates.shareAmong(1);
-    expect(rates.inUse).toBe(true);
-    clock.ms = 1_000;
-    rates.shareAmong(1);
-    expect(rates.inUse).toBe(false);
-    expect(takeAll(rates, 3)).toBe(3);
   });
 
   test("is never passed where POSTs arrive, however long each is under way", () => {
@@ -108,52 +98,43 @@ describe("a partner's rate", () => {
       answeredAfterMs: fc.integer({ min: 0, max: 90 }),
       isSent: fc.boolean(),
     });
-    const steps = fc.array(post, { maxLength: 60 });
     fc.assert(
-      fc.property(
-        fc.integer({ min: 1, max: 50 }),
-        fc.integer({ min: 1, max: 5 }),
-        steps,
-        (perSecond, living, times) => {
-          const { clock, rates } = limits();
-          rates.shareAmong(living);
-          const arrivedAtMs: number[] = [];
-          let under: { atMs: number; settle: () => void }[] = [];
-          const goOnTo = (untilMs: number) => {
-            under.sort((a, b) => a.atMs - b.atMs);
-            for (const { atMs, settle } of under.filter((one) => one.atMs <= untilMs)) {
-              clock.ms = atMs;
-              settle();
-            }
-            under = under.filter((one) => one.atMs > untilMs);
-            clock.ms = untilMs;
-          };
-          for (const { waitMs, tries, arrivesAfterMs, answeredAfterMs, isSent } of times) {
-            goOnTo(clock.ms + waitMs);
-            for (let i = 0; i < tries; i += 1) {
-              const token = rates.take(partnerId, perSecond);
-              if (token === undefined) break;
-              const atMs = clock.ms + arrivesAfterMs;
-              if (isSent) arrivedAtMs.push(atMs);
-              const settle = () => (isSent ? rates.spend(token) : rates.giveBack(token));
-              under.push({ atMs: atMs + answeredAfterMs, settle });
-            }
+      fc.property(fc.integer({ min: 1, max: 50 }), fc.array(post, { maxLength: 60 }), (perSecond, times) => {
+        const { clock, rates } = limits();
+        const arrivedAtMs: number[] = [];
+        let under: { atMs: number; settle: () => void }[] = [];
+        const goOnTo = (untilMs: number) => {
+          under.sort((a, b) => a.atMs - b.atMs);
+          for (const { atMs, settle } of under.filter((one) => one.atMs <= untilMs)) {
+            clock.ms = atMs;
+            settle();
           }
-          arrivedAtMs.sort((a, b) => a - b);
-          expectKept(arrivedAtMs, perSecond / living);
-        },
-      ),
+          under = under.filter((one) => one.atMs > untilMs);
+          clock.ms = untilMs;
+        };
+        for (const { waitMs, tries, arrivesAfterMs, answeredAfterMs, isSent } of times) {
+          goOnTo(clock.ms + waitMs);
+          for (let i = 0; i < tries; i += 1) {
+            const token = rates.take(partnerId, perSecond, ownedLongAgoMs);
+            if (token === undefined) break;
+            const atMs = clock.ms + arrivesAfterMs;
+            if (isSent) arrivedAtMs.push(atMs);
+            under.push({ atMs: atMs + answeredAfterMs, settle: () => rates.end(token, isSent) });
+          }
+        }
+        arrivedAtMs.sort((a, b) => a - b);
+        expectKept(arrivedAtMs, perSecond);
+      }),
     );
   });
 
   test("is used: whoever waits as long as told has a token", () => {
     fc.assert(
-      fc.property(fc.integer({ min: 1, max: 1_000 }), fc.integer({ min: 1, max: 9 }), (perSecond, instances) => {
+      fc.property(fc.integer({ min: 1, max: 1_000 }), (perSecond) => {
         const { clock, rates } = limits();
-        rates.shareAmong(instances);
         takeAll(rates, perSecond);
-        clock.ms += rates.waitMs(partnerId, perSecond) + 1e-6;
-        expect(rates.take(partnerId, perSecond)).toBeDefined();
+        clock.ms += rates.waitMs(partnerId, perSecond, ownedLongAgoMs) + 1e-6;
+        expect(rates.take(partnerId, perSecond, ownedLongAgoMs)).toBeDefined();
       }),
     );
   });

@@ -63,8 +63,7 @@ export interface QueuePage {
 }
 
 /** The first delivery of a queue. */
-export interface QueueHead extends QueueKey {
-  readonly id: NotificationId;
+export interface QueueHead extends QueueKey, Pick<Delivery, "id" | "round" | "attemptsMade"> {
   readonly dueInMs: number;
 }
 

@@ -263,7 +263,11 @@ export class DeliveryWorker {
   }
 
   async #prepare(shards: readonly number[]): Promise<void> {
-    this.#circuits.load(await this.#parts.circuits.load(shards));
+    const loaded = await this.#parts.circuits.load(shards);
+    // What an earlier ownership left behind is older than what the owner in between wrote.
+    const taken = new Set(shards);
+    this.#circuits.forget((partnerId) => taken.has(shardOf(partnerId)));
+    this.#circuits.load(loaded);
   }
 
   async #recheckCircuits(): Promise<void> {
@@ -350,11 +354,15 @@ export class DeliveryWorker {
     if (epoch === undefined || leaseId === undefined || partner?.state !== "active" || typeof gate !== "string") {
       this.#scheduler.remove(queue);
       this.#scheduler.end(slot, false);
-      return this.#queues.forgetReady(queue);
+      this.#queues.forgetReady(queue);
+      return;
     }
     const delivery = this.#queues.take(queue);
     if (queue.head === undefined) this.#scheduler.remove(queue);
-    if (delivery === undefined) return this.#scheduler.end(slot, false);
+    if (delivery === undefined) {
+      this.#scheduler.end(slot, false);
+      return;
+    }
     const ownUrl = delivery.toRegistered ? null : delivery.callBackUrl;
     if (name !== "" && !name.includes(" ") && this.#circuits.isGone(partnerId, ownUrl)) {
       this.#scheduler.end(slot, false);
@@ -382,7 +390,10 @@ export class DeliveryWorker {
       return this.#putOff(delivery, attempted.putOffMs);
     }
     const { attempt, retryAfterMs = null } = attempted;
-    const circuits = this.#circuits.observe({ partnerId, attempt, retryAfterMs, isProbe, epoch: sending.epoch });
+    const { epoch } = sending;
+    // An attempt of an earlier ownership tells nothing: the circuit is somebody else's, or was read anew.
+    const isOwned = this.ownership.epochOf(partnerId) === epoch;
+    const circuits = isOwned ? this.#circuits.observe({ partnerId, attempt, retryAfterMs, isProbe, epoch }) : [];
     this.#scheduler.end(slot, true);
     this.#unrecorded += 1;
     this.#parts.onAttempted?.(delivery, attempted);

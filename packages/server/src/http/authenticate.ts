@@ -1,15 +1,12 @@
-import { createHash, timingSafeEqual } from "node:crypto";
 import type { FastifyRequest } from "fastify";
 import { PaybellError } from "../errors.ts";
+import { isOperatorToken } from "../operators/operator.ts";
 import { AddressList } from "../partners/addresses.ts";
 import type { Partner, PartnerDirectory } from "../partners/partner.ts";
+import { bearerToken } from "./bearer.ts";
 import type { CallerAddress } from "./caller.ts";
-
-const bearer = /^Bearer +([^\s]{1,512})$/i;
-
-function bearerToken(request: FastifyRequest): string | undefined {
-  return bearer.exec(request.headers.authorization ?? "")?.[1];
-}
+import { tokenCheck } from "./operator-callers.ts";
+import type { WrongKeys } from "./wrong-keys.ts";
 
 /** Who is calling, once the hook has let the request in. */
 export class Callers {
@@ -18,9 +15,14 @@ export class Callers {
   readonly #directory: Pick<PartnerDirectory, "findByApiKey">;
   readonly #callerAddress: CallerAddress;
 
-  constructor(directory: Pick<PartnerDirectory, "findByApiKey">, address: CallerAddress) {
+  readonly #wrongKeys: WrongKeys;
+  readonly #isOperators: (token: string) => boolean;
+
+  constructor(directory: Pick<PartnerDirectory, "findByApiKey">, address: CallerAddress, doors: Doors) {
     this.#directory = directory;
     this.#callerAddress = address;
+    this.#wrongKeys = doors.wrongKeys;
+    this.#isOperators = tokenCheck(doors.operatorTokens);
   }
 
   /**
@@ -30,13 +32,10 @@ export class Callers {
   readonly authenticate = async (request: FastifyRequest): Promise<void> => {
     const apiKey = bearerToken(request);
     const partner = apiKey === undefined ? undefined : await this.#directory.findByApiKey(apiKey);
-    if (partner === undefined) throw new PaybellError("unauthorized");
     const address = this.#callerAddress(request.raw);
+    if (partner === undefined) return this.#wrongKeys.refuse(address, this.#explain(apiKey));
     if (address === undefined || !this.#allowed(partner).contains(address)) {
-      throw new PaybellError(
-        "address_not_allowed",
-        `${address ?? "An unknown address"} is not among callingAddresses.`,
-      );
+      return this.#wrongKeys.refuseAddress(address, partner.id);
     }
     if (partner.state === "disabled") throw new PaybellError("partner_disabled");
     this.#partners.set(request, partner);
@@ -49,6 +48,12 @@ export class Callers {
     return partner;
   }
 
+  #explain(apiKey: string | undefined): string | undefined {
+    return apiKey !== undefined && (isOperatorToken(apiKey) || this.#isOperators(apiKey))
+      ? "This is an operator's token: the partner API takes a partner's API key."
+      : undefined;
+  }
+
   /** Parsed once for each state of the settings: the list is replaced, never changed. */
   #allowed({ settings }: Partner): AddressList {
     const known = this.#addresses.get(settings.callingAddresses);
@@ -59,17 +64,8 @@ export class Callers {
   }
 }
 
-/** Lets in whoever has one of the operator's tokens. Compared as digests, all of them, in constant time. */
-export function operatorAuthentication(tokens: readonly string[]): (request: FastifyRequest) => Promise<void> {
-  const known = tokens.map(digest);
-  return async (request) => {
-    const token = bearerToken(request);
-    const offered = digest(token ?? "");
-    const matches = known.filter((one) => timingSafeEqual(one, offered)).length;
-    if (token === undefined || matches === 0) throw new PaybellError("unauthorized");
-  };
-}
-
-function digest(token: string): Buffer {
-  return createHash("sha256").update(token).digest();
+/** What judges a caller who is not a partner. */
+export interface Doors {
+  readonly operatorTokens: readonly string[];
+  readonly wrongKeys: WrongKeys;
 }

@@ -1,14 +1,23 @@
 import type { Socket } from "node:net";
 import type { FastifyInstance } from "fastify";
+import type { Config } from "../config.ts";
 import type { Log } from "../log.ts";
 import type { Metrics } from "../metrics.ts";
+import { UnreadAnswers } from "./unread-answers.ts";
 
 const toldAtMostEveryMs = 60_000;
 
+const told = {
+  unread: "an answer was not read in time, or too much is unread: its connection is closed",
+  waiting: "too many connections: the one that waits longest is closed",
+  busy: "too many connections, all of them with a request: the new one is closed",
+} as const;
+
 /**
- * Callers' connections, of all addresses we listen on together. When there are too many, the one that has waited
- * longest, for a request or for the rest of one, makes room: whoever opens thousands and sends nothing, or a byte a
- * second, loses theirs and costs nobody else. One whose request is being answered is never closed.
+ * Callers' connections, of all addresses that a listener has together. When there are too many, one that does not read
+ * its answer makes room, else the one that has waited longest, for a request or for the rest of one: whoever opens
+ * thousands and sends nothing, reads nothing, or moves a byte a second, loses theirs and costs nobody else. One whose
+ * request is being processed is never closed.
  */
 export class Connections {
   readonly #max: number;
@@ -20,14 +29,29 @@ export class Connections {
   readonly #answering = new Map<Socket, number>();
   #toldAtMs = Number.NEGATIVE_INFINITY;
 
-  constructor(max: number, { log, metrics }: { readonly log: Log; readonly metrics: Metrics }) {
-    this.#max = max;
+  readonly #unread: UnreadAnswers;
+
+  constructor(
+    config: Pick<Config, "connectionsMax" | "answerTimeoutMs" | "unreadBytesMax">,
+    { log, metrics }: { readonly log: Log; readonly metrics: Metrics },
+  ) {
+    this.#max = config.connectionsMax;
     this.#log = log;
     this.#metrics = metrics;
+    const bounds = { timeoutMs: config.answerTimeoutMs, bytesMax: config.unreadBytesMax };
+    this.#unread = new UnreadAnswers(bounds, (socket) => this.#close(socket, "unread"));
+    let shown = 0;
+    // Each listener tells its own part of the sum.
+    metrics.onRead(async () => {
+      const bytes = this.#unread.bytes();
+      metrics.unreadBytes.inc(bytes - shown);
+      shown = bytes;
+    });
   }
 
   /** Counts the connections of the app's server, and knows which of them have a whole request. */
   watch(app: FastifyInstance): void {
+    this.#unread.watch(app);
     app.server.on("connection", (socket: Socket) => this.#opened(socket));
     // The whole request has come, its body too.
     app.addHook("preValidation", (request, _, done) => {
@@ -42,26 +66,28 @@ export class Connections {
 
   #opened(socket: Socket): void {
     if (this.#waiting.size + this.#answering.size >= this.#max) {
-      const [longest = socket] = this.#waiting;
-      this.#close(longest, longest === socket ? "busy" : "waiting");
-      if (longest === socket) return;
+      const unread = this.#unread.longest();
+      const [waiting] = this.#waiting;
+      const closed = unread ?? waiting ?? socket;
+      this.#close(closed, unread !== undefined ? "unread" : waiting !== undefined ? "waiting" : "busy");
+      if (closed === socket) return;
     }
     this.#waiting.add(socket);
     socket.once("close", () => {
       this.#forget(socket);
-      this.#metrics.connections.set(this.#waiting.size + this.#answering.size);
+      this.#metrics.connections.dec();
     });
-    this.#metrics.connections.set(this.#waiting.size + this.#answering.size);
+    this.#metrics.connections.inc();
   }
 
-  #close(socket: Socket, reason: "waiting" | "busy"): void {
+  #close(socket: Socket, reason: "unread" | "waiting" | "busy"): void {
     this.#forget(socket);
     socket.destroy();
     this.#metrics.connectionsClosed.inc({ reason });
     const nowMs = performance.now();
     if (nowMs - this.#toldAtMs < toldAtMostEveryMs) return;
     this.#toldAtMs = nowMs;
-    this.#log.warn({ connectionsMax: this.#max, reason }, "too many connections: the one that waits longest is closed");
+    this.#log.warn({ connectionsMax: this.#max, reason }, told[reason]);
   }
 
   #answers(socket: Socket): void {

@@ -1,4 +1,5 @@
 import { type Command, commands } from "@paybell/contract";
+import { asAgreed } from "../commands/agreed-report.ts";
 import { completionProblems, requestProblems } from "../commands/check.ts";
 import {
   type CommandRequest,
@@ -13,6 +14,7 @@ import type { FieldProblem } from "../errors.ts";
 import { isUuidV4, readId } from "../ids.ts";
 import { callbackUrlProblem } from "../partners/callback-url.ts";
 import type { Partner } from "../partners/partner.ts";
+import { defaultReportSettings } from "../partners/report-settings.ts";
 import { shapeError } from "./issues.ts";
 import type { HttpParts } from "./parts.ts";
 import { anyCommandSchema } from "./schemas/command.ts";
@@ -52,11 +54,13 @@ export async function everyProblemOfCompletion(
   judges: Judges,
 ): Promise<FieldProblem[]> {
   const fields = completionFields[completionKind(commandIn(item) ?? "SALE")];
-  const completion = wellTyped(fields, item) as unknown as CompletionRequest;
+  const given = wellTyped(fields, item) as unknown as CompletionRequest;
   // Whoever cannot be asked for now is asked for when the item comes again.
-  const partner = await partnerOf(completion, judges).catch(() => null);
+  const partner = await partnerOf(given, judges).catch(() => null);
+  const agreement = partner?.settings.reports ?? defaultReportSettings;
+  const completion = asAgreed(given, agreement);
   const found = await judged(completion, partner ?? undefined, judges, (registeredDeviceIds) =>
-    completionProblems(completion, { registeredDeviceIds }),
+    completionProblems(completion, { registeredDeviceIds, zeroAmounts: agreement.zeroAmounts }),
   );
   if (partner === undefined && completion.partnerId !== "") {
     found.push({ field: "partnerId", code: "unknown_partner", message: "No partner has this partnerId." });

@@ -3,6 +3,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { type ErrorCode, errors, PaybellError } from "../errors.ts";
 import { newId } from "../ids.ts";
 import type { Log } from "../log.ts";
+import type { HttpParts } from "./parts.ts";
 import { problemHeaders, problemOf } from "./problem.ts";
 
 /** What the framework refuses by itself, in our words. Its own never leave. */
@@ -14,13 +15,23 @@ const frameworkErrors: Readonly<Record<string, ErrorCode>> = {
   FST_ERR_MAX_PARAM_LENGTH: "not_found",
 };
 
+type FailureParts = Pick<HttpParts, "log" | "isUnavailable">;
+
+const comeAgainS = 5;
+
+/** What only read, and writes that are repeated as they are: whoever comes again is served. */
+function unavailable(cause: unknown): PaybellError {
+  return new PaybellError("unavailable", "The database cannot be reached.", { retryAfterS: comeAgainS, cause });
+}
+
 /**
  * Every failure leaves as a problem: what is not ours to explain as `internal`, with an id to quote that the log has
  * too.
  */
-export function handleFailures(app: FastifyInstance, log: Log): void {
+export function handleFailures(app: FastifyInstance, { log, isUnavailable }: FailureParts): void {
   app.setErrorHandler((error, request, reply) => {
-    sendProblem(reply, request, explain(error), error, log);
+    const shown = !(error instanceof PaybellError) && isUnavailable(error) ? unavailable(error) : explain(error);
+    sendProblem(reply, request, shown, error, log);
   });
   const routes: { method: string; pattern: RegExp }[] = [];
   app.addHook("onRoute", ({ method, url }) => {
@@ -86,7 +97,13 @@ export function refuseBadHttp(error: { code?: string }, socket: Duplex): void {
   const headers = { ...problemHeaders(shown), "content-length": String(Buffer.byteLength(body)), connection: "close" };
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
   socket.end(`HTTP/1.1 ${shown.status} ${reasonPhrase(shown.status)}\r\n${lines.join("")}\r\n${body}`);
+  // Whoever never ends their side would keep the connection for good.
+  const ended = setTimeout(() => socket.destroy(), lingerMs).unref();
+  socket.once("close", () => clearTimeout(ended));
 }
+
+/** For the answer to arrive: to destroy at once would have it discarded with what the caller still sends. */
+const lingerMs = 1_000;
 
 function reasonPhrase(status: number): string {
   if (status === errors.headers_too_large.status) return "Request Header Fields Too Large";

@@ -1,4 +1,5 @@
 import { isUtf8 } from "node:buffer";
+import { parseJson } from "@paybell/contract";
 import { PaybellError } from "../errors.ts";
 import { keysWithinBounds } from "./json-size.ts";
 import { shownName } from "./shown-name.ts";
@@ -28,7 +29,7 @@ export function readJson(bytes: Buffer): unknown {
 
 function parse(text: string): unknown {
   try {
-    return JSON.parse(text);
+    return parseJson(text);
   } catch {
     // The parser's own message quotes the body, and so perhaps a card.
     throw new PaybellError("invalid_json", "The body is not well-formed JSON.");

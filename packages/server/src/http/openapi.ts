@@ -32,7 +32,9 @@ const tags = {
   Callbacks: "What the service POSTs to the partner.",
   Partners: "The operator registers partners, their keys and terminals.",
   Completions: "The operator's own switch reports what it processed.",
+  Operators: "Who the operators are, and who did what.",
   Deliveries: "The operator looks after every partner's notifications.",
+  Money: "The operator looks at money, and decides where the acquirer leaves a doubt.",
   Service: "Whether it works.",
 };
 /** Operations that do without a body; the transform takes every body for required. */

@@ -5,31 +5,41 @@ import type { Clock } from "../clock.ts";
 import type { Config } from "../config.ts";
 import type { EndpointDesk } from "../delivery/endpoints-desk.ts";
 import type { Notifications } from "../delivery/notifications.ts";
+import type { EventSink } from "../events.ts";
 import type { PartnerId } from "../ids.ts";
 import type { Ledger } from "../ledger/ledger.ts";
+import type { MoneyDesk } from "../ledger/money-desk.ts";
 import type { Reports } from "../ledger/reports.ts";
 import type { Log } from "../log.ts";
 import type { Metrics } from "../metrics.ts";
+import type { AuditEntry, AuditRecord, AuditSearch } from "../operators/audit.ts";
+import type { Operators } from "../operators/operators.ts";
 import type { PartnerDirectory } from "../partners/partner.ts";
 import type { PartnerRegistry } from "../partners/registry.ts";
 import type { Callers } from "./authenticate.ts";
+import type { LimitSettings } from "./limits.ts";
 
 /** What the HTTP layer is given; it owns none of it. */
 export interface HttpParts {
   readonly config: Pick<
     Config,
     | "operatorTokens"
+    | "operatorAddresses"
     | "trustedProxies"
     | "egressAddresses"
     | "connectionsMax"
     | "headersTimeoutMs"
     | "requestTimeoutMs"
     | "keepAliveTimeoutMs"
-  >;
+    | "answerTimeoutMs"
+    | "unreadBytesMax"
+    | "docs"
+  > &
+    LimitSettings;
   readonly log: Log;
   readonly metrics: Metrics;
   readonly ledger: Pick<Ledger, "run" | "find" | "findByReqId" | "chain">;
-  readonly reports: Pick<Reports, "report">;
+  readonly reports: Pick<Reports, "report" | "keepRefused">;
   readonly registry: Pick<
     PartnerRegistry,
     "register" | "change" | "find" | "list" | "setState" | "rotate" | "putTerminal" | "terminals"
@@ -41,12 +51,22 @@ export interface HttpParts {
   >;
   /** Nobody is kept waiting for a notification from now on. */
   endWaits(): void;
+  readonly money: Pick<MoneyDesk, "search" | "find" | "retryReversal" | "resolveReversal" | "abortSettlement">;
   readonly endpoints: Pick<EndpointDesk, "list" | "close">;
   /** Whether the operator registered this device for the partner: its serial number is known to be no card number. */
   isRegisteredDevice(partnerId: PartnerId, deviceId: string): Promise<boolean>;
   /** Why the acquirer cannot take this card token; undefined when it can. */
   refusesToken(token: string): string | undefined;
+  readonly operators: Pick<Operators, "find" | "add" | "list" | "revoke">;
+  readonly audit: {
+    append(entry: AuditEntry): Promise<unknown>;
+    search(search: AuditSearch): Promise<readonly AuditRecord[]>;
+  };
+  /** Whether an error says that the database cannot be asked now, and not that something is wrong with a request. */
+  isUnavailable(error: unknown): boolean;
   health(): Promise<Health>;
+  /** Told of callers who are not let in. */
+  readonly events?: EventSink;
   readonly clock: Clock;
   /** Serves health and metrics alone: this process runs no commands. */
   readonly systemOnly?: boolean;
@@ -58,6 +78,9 @@ export interface Health {
   readonly ready: boolean;
   readonly checks: Readonly<Record<string, { readonly ok: boolean; readonly detail: string }>>;
 }
+
+/** Whom a listener serves. In production operators have one of their own; in the sandbox all is on one port. */
+export type Listener = "all" | "partners" | "operators";
 
 /** The server as routes are added to it. */
 export type HttpApp = FastifyInstance<

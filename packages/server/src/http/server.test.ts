@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { connect } from "node:net";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { TestService } from "./service.fixture.ts";
+import { databaseAway, TestService } from "./service.fixture.ts";
 
 let service: TestService;
 beforeEach(async () => {
@@ -97,6 +97,14 @@ describe("every answer", () => {
     expect(headers.get("x-request-id")).toMatch(/^[0-9a-f-]{36}$/);
   });
 
+  test("of a database that is away is `unavailable`: who comes again is served", async () => {
+    service.fails("run", new Error(databaseAway));
+    const { status, body, headers } = await service.call("POST", "/v1/commands", { json: logon });
+    expect({ status, code: body["code"] }).toEqual({ status: 503, code: "unavailable" });
+    expect(headers.get("retry-after")).toBe("5");
+    expect(JSON.stringify(body)).not.toContain(databaseAway);
+  });
+
   test("of a bug is `internal`: the caller sees an id, the log has the rest under it", async () => {
     service.fails("run", new Error("the secret plan failed"));
     const { status, body, text } = await service.call("POST", "/v1/commands", { json: logon });
@@ -148,8 +156,11 @@ describe("health", () => {
     expect(await service.call("GET", "/healthz", { key: null })).toMatchObject({ status: 200, body: { ok: true } });
   });
 
-  test("/readyz tells each check, and is 503 when one says no", async () => {
+  test("/readyz tells each check", async () => {
     expect(await service.call("GET", "/readyz", { key: null })).toMatchObject({ status: 200, body: service.health });
+  });
+
+  test("/readyz is 503 when a check says no", async () => {
     service.health = { ready: false, checks: { database: { ok: false, detail: "connection refused" } } };
     expect(await service.call("GET", "/readyz", { key: null })).toMatchObject({ status: 503, body: service.health });
   });

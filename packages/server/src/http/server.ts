@@ -1,35 +1,46 @@
-import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from "fastify";
+import Fastify, { type FastifyBaseLogger, type FastifyInstance, type FastifyRequest, LogController } from "fastify";
 import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import { newId } from "../ids.ts";
-import { Callers, operatorAuthentication } from "./authenticate.ts";
-import { callerAddress } from "./caller.ts";
+import { auditTrail } from "./audit-trail.ts";
+import { Callers, type Doors } from "./authenticate.ts";
+import { type CallerAddress, callerAddress } from "./caller.ts";
 import { Connections } from "./connections.ts";
 import { handleFailures, refuseBadHttp, refuseBadPath } from "./failures.ts";
 import { readJson } from "./json.ts";
+import { Limits } from "./limits.ts";
 import { localOnly } from "./local-only.ts";
 import { observeRequests } from "./observe.ts";
+import { oneReading } from "./one-reading.ts";
 import { documentRoutes } from "./openapi.ts";
-import type { HttpParts } from "./parts.ts";
+import { operatorAddressesOnly } from "./operator-addresses.ts";
+import { OperatorCallers } from "./operator-callers.ts";
+import type { HttpParts, Listener } from "./parts.ts";
 import { commandRoutes } from "./routes/commands.ts";
 import { completionRoutes } from "./routes/completions.ts";
 import { docsRoutes } from "./routes/docs.ts";
 import { endpointRoutes } from "./routes/endpoints.ts";
 import { notificationRoutes } from "./routes/notifications.ts";
 import { operatorEndpointRoutes } from "./routes/operator-endpoints.ts";
+import { operatorMoneyRoutes } from "./routes/operator-money.ts";
 import { operatorNotificationRoutes } from "./routes/operator-notifications.ts";
 import { operatorPartnerRoutes } from "./routes/operator-partners.ts";
+import { operatorRoutes } from "./routes/operators.ts";
 import { selfRoutes } from "./routes/self.ts";
-import { systemRoutes } from "./routes/system.ts";
+import { aliveRoute, systemRoutes } from "./routes/system.ts";
 import { transactionRoutes } from "./routes/transactions.ts";
 import { validate } from "./validation.ts";
+import { WrongKeys } from "./wrong-keys.ts";
 
 const bodyBytesMax = 64 * 1024;
 /** How often it is looked for requests that take too long. */
 const lookEveryMs = 2_000;
 const apiVersion = "1.0.0";
 
-/** The partner API, the operator API, health, metrics and their documents. The caller listens and closes. */
-export function createHttp(parts: HttpParts): FastifyInstance {
+/**
+ * The partner API, the operator API, health, metrics and their documents, or what of them is this listener's. The
+ * caller listens and closes.
+ */
+export function createHttp(parts: HttpParts, listener: Listener = "all"): FastifyInstance {
   const app = Fastify({
     loggerInstance: parts.log as FastifyBaseLogger,
     // The log names requests by their id itself: a child logger for each would cost more than reading the request.
@@ -58,10 +69,16 @@ export function createHttp(parts: HttpParts): FastifyInstance {
   app.setValidatorCompiler(validate);
   // Answers are made by us: their schemas are for the documents, and tests hold the two together.
   app.setSerializerCompiler(() => (answer) => JSON.stringify(answer));
-  handleFailures(app, parts.log);
+  handleFailures(app, parts);
   observeRequests(app, parts);
-  new Connections(parts.config.connectionsMax, parts).watch(app);
+  new Connections(parts.config, parts).watch(app);
+  app.addHook("onRequest", oneReading);
   if (parts.sandbox === true) app.addHook("onRequest", localOnly);
+  if (listener === "operators") app.addHook("onRequest", operatorAddressesOnly(parts.config));
+  const address = callerAddress(parts.config.trustedProxies);
+  const limits = new Limits(parts.config, parts.clock, parts.metrics);
+  app.addHook("onRequest", limits.ofAddress(address));
+  const doors = { operatorTokens: parts.config.operatorTokens, wrongKeys: new WrongKeys(parts), address, limits };
   endConnectionsOnClose(app);
   app.addHook("preClose", (done) => {
     parts.endWaits();
@@ -69,21 +86,18 @@ export function createHttp(parts: HttpParts): FastifyInstance {
   });
   documentRoutes(app, apiVersion);
   // Each in a scope of its own, after the documents' plugin: it sees only routes that are added later.
-  if (parts.systemOnly !== true) {
+  const isSystemOnly = parts.systemOnly === true;
+  const scopes = [
+    ...(listener === "operators" || isSystemOnly ? [] : [addPartnerRoutes]),
+    ...(listener === "partners" ? [] : [...(isSystemOnly ? [] : [addOperatorRoutes]), addOperatorSystemRoutes]),
+    addSystemRoutes,
+  ];
+  for (const addRoutes of scopes) {
     app.register((scope, _, done) => {
-      addPartnerRoutes(scope, parts);
-      done();
-    });
-    app.register((scope, _, done) => {
-      addOperatorRoutes(scope, parts);
+      addRoutes(scope, parts, doors);
       done();
     });
   }
-  app.register((scope, _, done) => {
-    systemRoutes(scope.withTypeProvider<ZodTypeProvider>(), parts);
-    docsRoutes(scope);
-    done();
-  });
   return app;
 }
 
@@ -103,9 +117,21 @@ function endConnectionsOnClose(app: FastifyInstance): void {
   });
 }
 
-function addPartnerRoutes(scope: FastifyInstance, parts: HttpParts): void {
-  const callers = new Callers(parts.directory, callerAddress(parts.config.trustedProxies));
+interface Gate extends Doors {
+  readonly address: CallerAddress;
+  readonly limits: Limits;
+}
+
+function addPartnerRoutes(scope: FastifyInstance, parts: HttpParts, gate: Gate): void {
+  const callers = new Callers(parts.directory, gate.address, gate);
   scope.addHook("onRequest", callers.authenticate);
+  scope.addHook("onRequest", gate.limits.ofPartner(callers));
+  const who = (request: FastifyRequest) => ({
+    actor: `partner ${callers.partner(request).id}`,
+    role: "partner",
+    tokenId: "",
+  });
+  auditTrail(scope, parts, who, (request) => gate.address(request.raw) ?? "unknown");
   const routes = { app: scope.withTypeProvider<ZodTypeProvider>(), parts, callers };
   commandRoutes(routes);
   transactionRoutes(routes);
@@ -114,11 +140,28 @@ function addPartnerRoutes(scope: FastifyInstance, parts: HttpParts): void {
   selfRoutes(routes);
 }
 
-function addOperatorRoutes(scope: FastifyInstance, parts: HttpParts): void {
-  scope.addHook("onRequest", operatorAuthentication(parts.config.operatorTokens));
+function addSystemRoutes(scope: FastifyInstance, parts: HttpParts): void {
+  aliveRoute(scope.withTypeProvider<ZodTypeProvider>());
+  docsRoutes(scope, parts.config);
+}
+
+function addOperatorSystemRoutes(scope: FastifyInstance, parts: HttpParts): void {
+  systemRoutes(scope.withTypeProvider<ZodTypeProvider>(), parts);
+}
+
+function addOperatorRoutes(scope: FastifyInstance, parts: HttpParts, gate: Gate): void {
+  const callers = new OperatorCallers({ ...gate, operators: parts.operators });
+  scope.addHook("onRequest", callers.authenticate);
+  const who = (request: FastifyRequest) => {
+    const { name, role, tokenId } = callers.actor(request);
+    return { actor: name, role, tokenId };
+  };
+  auditTrail(scope, parts, who, (request) => gate.address(request.raw) ?? "unknown");
   const app = scope.withTypeProvider<ZodTypeProvider>();
   operatorPartnerRoutes(app, parts);
   completionRoutes(app, parts);
   operatorNotificationRoutes(app, parts);
   operatorEndpointRoutes(app, parts);
+  operatorMoneyRoutes(app, parts);
+  operatorRoutes(app, parts);
 }

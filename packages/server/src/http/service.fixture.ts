@@ -5,19 +5,26 @@ import { systemClock } from "../clock.ts";
 import type { CommandRequest, CompletionRequest } from "../commands/request.ts";
 import { readConfig } from "../config.ts";
 import { type FieldProblem, PaybellError } from "../errors.ts";
+import type { NewEvent } from "../events.ts";
 import { newId } from "../ids.ts";
+import type { RefusedItem } from "../ledger/reports.ts";
 import type { Transaction } from "../ledger/transaction.ts";
 import { createLog } from "../log.ts";
 import { createMetrics } from "../metrics.ts";
+import { type AuditEntry, type AuditRecord, type AuditSearch, type AuditStore, auditIn } from "../operators/audit.ts";
+import type { OperatorRecord, OperatorStore } from "../operators/operator.ts";
+import { Operators } from "../operators/operators.ts";
 import type { Partner, PartnerState } from "../partners/partner.ts";
 import type { PartnerRecord } from "../partners/registry.ts";
 import { completeSettings, settingsProblems } from "../partners/settings.ts";
 import { completeTerminal, type TerminalInput, terminalProblems } from "../partners/terminal.ts";
-import type { Health, HttpParts } from "./parts.ts";
+import type { Health, HttpParts, Listener } from "./parts.ts";
 import { createHttp } from "./server.ts";
 
 export const operatorToken = "operator-token-of-a-test-0123456789";
 export const apiKey = "pb_api-key-of-a-test";
+/** The message of an error that says so. */
+export const databaseAway = "the database is away";
 export const otherApiKey = "pb_api-key-of-another-partner";
 
 export interface CallOptions {
@@ -38,6 +45,7 @@ export interface Answer {
 export class TestService {
   readonly ran: { readonly request: CommandRequest; readonly respondAsync: boolean }[] = [];
   readonly reported: CompletionRequest[] = [];
+  readonly refused: RefusedItem[] = [];
   readonly asked: unknown[][] = [];
   readonly endpointId = newId<"endpoint">();
   readonly partner = partnerOfATest();
@@ -53,6 +61,8 @@ export class TestService {
     Promise.withResolvers<NonNullable<Parameters<HttpParts["notifications"]["pull"]>[1]["patience"]>>();
   readonly arrived = Promise.withResolvers<void>();
   logged = "";
+  readonly events: NewEvent[] = [];
+  readonly audit = new AuditInMemory();
   health: Health = { ready: true, checks: { database: { ok: true, detail: "reachable" } } };
   readonly #transactions: Transaction[] = [];
   readonly #failures = new Map<string, unknown>();
@@ -61,7 +71,9 @@ export class TestService {
   readonly #metrics = createMetrics();
   readonly #app: ReturnType<typeof createHttp>;
 
-  constructor(options: { readonly sandbox?: boolean; readonly env?: NodeJS.ProcessEnv } = {}) {
+  constructor(
+    options: { readonly sandbox?: boolean; readonly listener?: Listener; readonly env?: NodeJS.ProcessEnv } = {},
+  ) {
     const parts: HttpParts = {
       config: readConfig({
         PAYBELL_OPERATOR_TOKEN: operatorToken,
@@ -90,9 +102,18 @@ export class TestService {
           this.reported.push(...completions);
           return completions.map((completion) => resultOf(completion));
         },
+        keepRefused: async (refused) => void this.refused.push(...refused),
+      },
+      money: {
+        search: async () => ({ items: [], next: null }),
+        find: async () => Promise.reject(new PaybellError("not_found")),
+        retryReversal: async () => Promise.reject(new PaybellError("not_found")),
+        resolveReversal: async () => Promise.reject(new PaybellError("not_found")),
+        abortSettlement: async () => Promise.reject(new PaybellError("not_found")),
       },
       registry: this.#registry(),
       isRegisteredDevice: async (_, deviceId) => deviceId === this.registeredDeviceId,
+      isUnavailable: (error) => error instanceof Error && error.message === databaseAway,
       refusesToken: (token) => (token.startsWith("tok_") ? undefined : "It is no test card."),
       directory: {
         find: async (id) => (id === this.strangerId ? undefined : { ...this.partner, id }),
@@ -106,11 +127,14 @@ export class TestService {
       notifications: this.#notifications(),
       endWaits: () => this.#waits.resolve(),
       endpoints: this.#endpoints(),
+      operators: new Operators(this.#operators(), systemClock),
+      audit: auditIn(this.audit),
       health: async () => this.health,
+      events: { record: (event) => void this.events.push(event) },
       clock: systemClock,
       ...(options.sandbox !== undefined && { sandbox: options.sandbox }),
     };
-    this.#app = createHttp(parts);
+    this.#app = createHttp(parts, options.listener);
   }
 
   async listen(): Promise<this> {
@@ -167,6 +191,27 @@ export class TestService {
     const error = this.#failures.get(part);
     this.#failures.delete(part);
     throw error;
+  }
+
+  #operators(): OperatorStore {
+    const kept = new Map<string, OperatorRecord>();
+    return {
+      add: async (operator, tokenHash) => {
+        const record = { ...operator, createdAt: new Date(), lastUsedAt: null, revokedAt: null };
+        kept.set(tokenHash.toString("hex"), record);
+        return record;
+      },
+      list: async () => [...kept.values()],
+      findByToken: async (tokenHash) => kept.get(tokenHash.toString("hex")),
+      revoke: async (id) => {
+        const [hash = "", found] = [...kept].find(([, record]) => record.id === id) ?? [];
+        if (found === undefined) return undefined;
+        const revoked = { ...found, revokedAt: new Date() };
+        kept.set(hash, revoked);
+        return revoked;
+      },
+      used: async () => undefined,
+    };
   }
 
   #registry(): HttpParts["registry"] {
@@ -298,6 +343,28 @@ export class TestService {
   /** The id of the one notification there is. */
   get notificationId(): string {
     return String(this.asked[0]?.[1]);
+  }
+}
+
+class AuditInMemory implements AuditStore {
+  readonly records: AuditRecord[] = [];
+  fails = false;
+
+  async append(entry: AuditEntry, hash: (previous: string, seq: number) => string): Promise<AuditRecord> {
+    if (this.fails) throw new Error("the disk is full");
+    const seq = this.records.length + 1;
+    const record = { ...entry, seq, hash: hash(this.records.at(-1)?.hash ?? "", seq) };
+    this.records.push(record);
+    return record;
+  }
+
+  async search({ actor, before = Number.POSITIVE_INFINITY, limit }: AuditSearch): Promise<readonly AuditRecord[]> {
+    const found = this.records.filter((one) => one.seq < before && (actor === undefined || one.actor === actor));
+    return found.reverse().slice(0, limit);
+  }
+
+  async following(seq: number, limit: number): Promise<readonly AuditRecord[]> {
+    return this.records.slice(seq, seq + limit);
   }
 }
 

@@ -1,4 +1,4 @@
-import { holdsCardNumber } from "../commands/card-number.ts";
+import { holdsCardNumber } from "../card-number.ts";
 
 const charactersMax = 100;
 

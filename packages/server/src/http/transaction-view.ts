@@ -8,12 +8,18 @@ import type { PartnerSettings } from "../partners/partner.ts";
  * A transaction as the partner API tells it: every field of its IPN's table but the signature, and what the IPN has
  * not.
  */
-export type TransactionView = (UnsignedIpn<CardIpn> | UnsignedIpn<SettlementIpn>) & {
+export type TransactionView = (UnsignedIpn<CardIpn> | (UnsignedIpn<SettlementIpn> & AcquirerSaid)) & {
   readonly command: Command;
   /** ISO 8601. */
   readonly createdAt: string;
   readonly notification: { readonly id: string; readonly state: string } | null;
 };
+
+/** What the acquirer answered to a Settlement: section 2.3 has a field for neither. */
+interface AcquirerSaid {
+  readonly isoResponseCode: string;
+  readonly refId: string;
+}
 
 /** What is asked for later: the same, and how it stands in its batch and among those that follow from it. */
 export type TransactionDetail = TransactionView & {
@@ -57,10 +63,7 @@ export function transactionDetail(
 
 export function transactionView(transaction: Transaction, settings: PartnerSettings): TransactionView {
   const { id, command, state, reqId, facts, notification, createdAtMs, callBackUrl } = transaction;
-  const ipn =
-    facts.kind === "system"
-      ? renderSystem(facts, settings)
-      : renderIpn(facts, settings, { callbackUrl: callBackUrl ?? settings.callBackUrl ?? "" }).ipn;
+  const ipn = viewOf(facts, settings, callBackUrl ?? settings.callBackUrl ?? "");
   return {
     ...ipn,
     id,
@@ -71,6 +74,14 @@ export function transactionView(transaction: Transaction, settings: PartnerSetti
     createdAt: new Date(createdAtMs).toISOString(),
     notification: notification && { id: notification.id, state: notification.state },
   };
+}
+
+function viewOf(facts: Transaction["facts"], settings: PartnerSettings, callbackUrl: string) {
+  if (facts.kind === "system") return renderSystem(facts, settings);
+  const { ipn, kind } = renderIpn(facts, settings, { callbackUrl });
+  if (kind === "card") return ipn;
+  const { isoResponseCode = "", refId = "" } = facts.fields;
+  return { ...ipn, isoResponseCode, refId };
 }
 
 /** A system command has no IPN and so no transaction_type; the card's table tells the rest. */

@@ -13,6 +13,9 @@ export interface CardFacts {
   /** True for the Void of a PreAuth, whose transaction_type differs. */
   readonly voidsPreAuth?: boolean;
   /**
+   * What the acquirer or the switch said stays, for the operator: of what did not succeed the IPN has neither
+   * approveCode nor refId, and of a Void no refId.
+   *
    * By the table's names, without transaction_type (unless a switch reported one) and signature. `transDateTime` is an
    * ISO 8601 instant when we processed the command, or the 14 digits that a switch reported, which go out as they are.
    */

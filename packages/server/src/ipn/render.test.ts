@@ -122,6 +122,17 @@ describe("a card transaction IPN", () => {
     expect(card({ command, voidsPreAuth }).transaction_type).toBe(type);
   });
 
+  test.each([
+    ["SALE", "SUCCESS", "A1B2C3", "123456789012"],
+    ["VOID", "SUCCESS", "A1B2C3", ""],
+    ["SALE", "ERROR", "", ""],
+    ["VOID", "ERROR", "", ""],
+    ["PREAUTH_COMPLETE", "INIT", "", ""],
+  ] as const)("of a %s with status %s has approveCode %j and refId %j", (command, status, approveCode, refId) => {
+    const facts = { ...sale, command, fields: { ...sale.fields, status } };
+    expect(renderIpn(facts, settings, at).ipn).toMatchObject({ status, approveCode, refId });
+  });
+
   test("follows the partner's own map of types", () => {
     const transactionTypes = { ...settings.transactionTypes, VOID_PREAUTH: "VOID", PREAUTH: "CANCEL" } as const;
     expect(card({ command: "VOID", voidsPreAuth: true }, { transactionTypes }).transaction_type).toBe("VOID");

@@ -49,6 +49,9 @@ function renderCard(facts: CardFacts, settings: RenderSettings): UnsignedIpn<Car
   const ipn: Record<string, string> = {};
   for (const { name } of cardIpnFields) if (name !== "signature") ipn[name] = fields[name] ?? "";
   const rendered = ipn as UnsignedIpn<CardIpn>;
+  const isSuccess = rendered.status === "SUCCESS";
+  if (!isSuccess) rendered.approveCode = "";
+  if (!isSuccess || facts.command === "VOID") rendered.refId = "";
   rendered.transDateTime = renderTime(rendered.transDateTime, "table", settings.timeZone);
   if (settings.swipeTypes === "contact") rendered.swipeType = contactTypes[rendered.swipeType] ?? rendered.swipeType;
   if (rendered.transaction_type === "") rendered.transaction_type = cardTransactionType(facts, settings);

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { utcTimestamp, zoneFormat } from "./time.ts";
+import { isAfter, utcTimestamp, zoneFormat } from "./time.ts";
 
 const at = (iso: string) => Date.parse(iso);
 
@@ -41,4 +41,20 @@ describe("a time in a partner's zone", () => {
 
 test("a UTC timestamp has no fraction, as in the specification's sample", () => {
   expect(utcTimestamp(at("2026-01-02T03:04:05.678Z"))).toBe("2026-01-02T03:04:05Z");
+});
+
+test.each([
+  ["20260301233001", "20260301233000", true],
+  ["20260301233000", "20260301233000", false],
+  // The same instant, or a later one, under offsets that make the digits say otherwise.
+  ["2026-03-02T06:30:00+07:00", "2026-03-01T23:30:00Z", false],
+  ["2026-03-01T23:30:01Z", "2026-03-02T06:30:00+07:00", true],
+  ["2026-03-01T23:30:00.5Z", "2026-03-02T06:30:00+07:00", true],
+  // Digits are those of the zone.
+  ["2026-03-01T23:30:00Z", "20260302063000", false],
+  ["2026-03-01T23:30:01Z", "20260302063000", true],
+  ["20260302063001", "2026-03-01T23:30:00Z", true],
+  ["20260301233001", "2026-03-01T23:30:00Z", false],
+])("%s is after %s: %s", (time, than, expected) => {
+  expect(isAfter(time, than, "Asia/Ho_Chi_Minh")).toBe(expected);
 });

@@ -51,3 +51,14 @@ function digitsOf(parts: readonly Intl.DateTimeFormatPart[]): string {
 export function utcTimestamp(atMs: number): string {
   return `${new Date(atMs).toISOString().slice(0, 19)}Z`;
 }
+
+/**
+ * Whether one time is later than another: each an ISO 8601 instant, whatever its offset, or 14 digits in a time zone.
+ *
+ * @throws RangeError when there is no such zone.
+ */
+export function isAfter(time: string, than: string, timeZone: string): boolean {
+  if (time.includes("T") && than.includes("T")) return Date.parse(time) > Date.parse(than);
+  const digitsIn = (text: string) => (text.includes("T") ? zoneFormat(timeZone)(Date.parse(text)) : text);
+  return digitsIn(time) > digitsIn(than);
+}

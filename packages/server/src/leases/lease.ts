@@ -22,7 +22,7 @@ export interface LeaseParts {
   readonly onHeld?: (id: LeaseId) => void;
 }
 
-export const beatEveryMs = 1_000;
+const beatEveryMs = 1_000;
 /** Less than the time after which others take the holder for dead: see `deadAfterMs`. */
 export const believedMs = 5_000;
 

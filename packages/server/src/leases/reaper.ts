@@ -12,7 +12,7 @@ export interface ReaperParts {
 }
 
 /** More than a holder believes in its lease without an answer: see `believedMs`. */
-export const deadAfterMs = 6_000;
+const deadAfterMs = 6_000;
 const lookEveryMs = 1_000;
 /** Two looks that lie further apart count as this: what happened in between was not seen. */
 const gapMaxMs = 1_500;

@@ -3,6 +3,7 @@ import type { Logger } from "pino";
 import { type HeldTransaction, SettlementComparison } from "../commands/settlement-difference.ts";
 import type { NewEvent } from "../events.ts";
 import type { PartnerId, TransactionId } from "../ids.ts";
+import { isAfter } from "../ipn/time.ts";
 import type { Metrics } from "../metrics.ts";
 import type { PartnerDirectory } from "../partners/partner.ts";
 import { DueWork } from "./due-work.ts";
@@ -21,6 +22,14 @@ export interface ComparedSettlement {
   readonly isCut: boolean;
 }
 
+/** What is read of a batch, as it comes. */
+export interface ComparedInto {
+  hold(transaction: HeldTransaction): void;
+  list(entry: SettlementEntry): void;
+  /** Whether one time is later than another, each as a switch may report it. */
+  isAfter(time: string, than: string): boolean;
+}
+
 /** The settlements that are to be compared, and what the ledger holds of their batches. */
 export interface ComparisonStore {
   /** Takes due ones for `heldForMs`: nobody else compares them meanwhile, everybody may afterwards. */
@@ -29,11 +38,7 @@ export interface ComparisonStore {
    * Reads what its batch holds and what it lists, one after the other: at most `rowsMax` that were reported, as many of
    * our own, as many entries. Undefined when it is gone.
    */
-  read(
-    due: DueComparison,
-    into: { hold(transaction: HeldTransaction): void; list(entry: SettlementEntry): void },
-    rowsMax: number,
-  ): Promise<ComparedSettlement | undefined>;
+  read(due: DueComparison, into: ComparedInto, rowsMax: number): Promise<ComparedSettlement | undefined>;
   /**
    * It was compared: its event and that it is due no more become durable together. False when somebody was faster: then
    * nothing is written.
@@ -101,10 +106,15 @@ export class Comparer {
   async #compare(due: DueComparison): Promise<void> {
     const { comparisons, directory, metrics } = this.#parts;
     const comparison = new SettlementComparison();
-    const settlement = await comparisons.read(due, comparison, rowsMax);
+    const { settlementTotal: total = "sum", timeZone = "UTC" } = (await directory.find(due.partnerId))?.settings ?? {};
+    const into: ComparedInto = {
+      hold: (transaction) => comparison.hold(transaction),
+      list: (entry) => comparison.list(entry),
+      isAfter: (time, than) => isAfter(time, than, timeZone),
+    };
+    const settlement = await comparisons.read(due, into, rowsMax);
     if (settlement === undefined) return;
     const { externalId, fields, isCut } = settlement;
-    const total = (await directory.find(due.partnerId))?.settings.settlementTotal ?? "sum";
     const difference = comparison.difference(fields, total);
     const { mid = "", tid = "", batchNo = "" } = fields;
     const event: NewEvent | undefined = difference && {

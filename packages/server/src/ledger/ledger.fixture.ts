@@ -196,6 +196,7 @@ export class LedgerInstance {
       reversals,
       reverser,
       settler,
+      takesCommands: true,
       lease,
       clock,
       metrics: this.#metrics,

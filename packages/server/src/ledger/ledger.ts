@@ -16,6 +16,7 @@ import { callbackUrlProblem } from "../partners/callback-url.ts";
 import type { Partner } from "../partners/partner.ts";
 import { CommandPlaces } from "./command-places.ts";
 import type { Completer } from "./completer.ts";
+import { toTransaction } from "./init.ts";
 import { type Procedure, procedureFor, resultOf, reversalResult } from "./procedure.ts";
 import type { ReversalStore, Reverser } from "./reverser.ts";
 import type { Settler } from "./settler.ts";
@@ -29,6 +30,8 @@ export interface LedgerParts {
   readonly reverser: Pick<Reverser, "wake">;
   readonly settler: Pick<Settler, "wake">;
   readonly acquirer: Acquirer;
+  /** False: there is no acquirer, and commands are refused before anything is accepted. */
+  readonly takesCommands: boolean;
   readonly lease: Pick<LeaseHolder, "current">;
   readonly clock: Clock;
   readonly log: Logger;
@@ -36,7 +39,7 @@ export interface LedgerParts {
   readonly acquirerTimeoutMs: number;
   /** For what "the same body" means. A plain hash would let whoever reads the row guess the card's token. */
   readonly bodyKey: KeyObject;
-  /** For how long a PreAuth can be completed or voided. */
+  /** For how long a PreAuth can be completed. */
   readonly preAuthDays: number;
   /** Commands in the acquirer's hands at once, shared among partners; more are refused before anything is accepted. */
   readonly commandsMax: number;
@@ -59,6 +62,7 @@ const takeOverRowsMax = 500;
 const notSent: Outcome = { kind: "not_sent" };
 const pollFirstMs = 10;
 const pollMostMs = 250;
+const reverseAgainMs = 1_000;
 
 /** Runs commands: INIT durable, acquirer asked, result and IPN durable, answer. */
 export class Ledger {
@@ -93,6 +97,7 @@ export class Ledger {
    */
   async run(partner: Partner, request: CommandRequest, options: { respondAsync: boolean }): Promise<CommandAnswer> {
     await this.#requireValid(partner, request);
+    if (!this.#parts.takesCommands) throw new PaybellError("no_acquirer");
     const leaseId = this.#parts.lease.current();
     const leavePlace = leaseId === undefined || this.#stopping ? undefined : this.#places.take(partner.id);
     if (leaseId === undefined || leavePlace === undefined) {
@@ -112,10 +117,14 @@ export class Ledger {
       leavePlace();
     });
     this.#running.set(id, running);
-    // Whoever waits learns of a failure; without this line one that nobody waits for would end the process.
-    running.catch(() => undefined);
+    // INIT is durable: whatever breaks from now on, the answer is the outcome or that it is not known yet. An error
+    // would have the caller pay again, under a new reqId.
+    const outcome = running.catch((error: unknown) => {
+      this.#parts.log.error({ err: error, transaction: id }, "the outcome of a command is not known");
+      return undefined;
+    });
     if (options.respondAsync) return { transaction, done: false };
-    const ended = await within(this.#parts.acquirerTimeoutMs + answerGraceMs, running);
+    const ended = await within(this.#parts.acquirerTimeoutMs + answerGraceMs, outcome);
     return { transaction: ended ?? transaction, done: ended !== undefined && ended.state !== "INIT" };
   }
 
@@ -127,7 +136,8 @@ export class Ledger {
     const original = await this.#originalOf(partner, request);
     const start = { id: newId<"transaction">(), atMs: this.#parts.clock.nowMs() };
     const procedure = procedureFor(request, { start, original, preAuthDays: this.#parts.preAuthDays });
-    const init = toInit(this.#parts.bodyKey, partner, request, start.id, leaseId, procedure, original);
+    const { bodyKey, sandbox } = this.#parts;
+    const init = toInit(bodyKey, partner, request, start.id, leaseId, procedure, original, sandbox);
     return { begun: await this.#parts.transactions.begin(init), init, procedure };
   }
 
@@ -255,7 +265,7 @@ export class Ledger {
     const { command } = begun;
     const ended =
       command === "REVERSAL"
-        ? await this.#reverse(partner, begun, request as ReversalRequest)
+        ? await this.#reverseUntilTaken(partner, begun, request as ReversalRequest)
         : procedure.message === undefined
           ? await this.#settle(begun)
           : await this.#authorise(partner, begun, procedure.message);
@@ -277,7 +287,7 @@ export class Ledger {
       if (result.reversal) this.#parts.reverser.wake();
       if (ended !== undefined) return ended;
       // It was reversed, or taken over, while the acquirer had it.
-      if (outcome.kind === "answered") this.#answeredLate(begun, outcome.answer.responseCode);
+      if (outcome.kind === "answered") this.answeredLate(begun, outcome.answer.responseCode);
       return (await this.find(begun.partnerId, begun.id)) ?? begun;
     } catch (error) {
       // Nobody may wait for ever for a command whose result cannot be stored.
@@ -289,8 +299,7 @@ export class Ledger {
   async #ask(begun: Transaction, message: NonNullable<Procedure["message"]>): Promise<Outcome> {
     const { acquirer, log, acquirerTimeoutMs: timeoutMs } = this.#parts;
     try {
-      const onLateAnswer = (answer: { readonly responseCode: string }) =>
-        this.#answeredLate(begun, answer.responseCode);
+      const onLateAnswer = (answer: { readonly responseCode: string }) => this.answeredLate(begun, answer.responseCode);
       const answer = await acquirer.ask(message(begun.facts), { timeoutMs, onLateAnswer });
       return { kind: "answered", answer, approvals: acquirer.approvals };
     } catch (error) {
@@ -300,8 +309,8 @@ export class Ledger {
     }
   }
 
-  /** It is recorded, changes no status and sends no IPN; an approval repeats the Reversal. */
-  #answeredLate(transaction: Transaction, responseCode: string): void {
+  /** A late answer is recorded, changes no status and sends no IPN; an approval repeats the Reversal. */
+  answeredLate(transaction: Transaction, responseCode: string): void {
     const { acquirer, completer, metrics, reversals, reverser, log } = this.#parts;
     const approved = acquirer.approvals.has(responseCode);
     metrics.lateAnswers.inc({ approved: String(approved) });
@@ -327,6 +336,22 @@ export class Ledger {
   async #settle(begun: Transaction): Promise<Transaction> {
     this.#parts.settler.wake();
     return (await this.#awaitEnd(begun.partnerId, begun.id, this.#parts.acquirerTimeoutMs + answerGraceMs)) ?? begun;
+  }
+
+  /**
+   * Nobody else carries out a REVERSAL while this instance lives: what breaks, such as a database that is away, is
+   * tried again until it is taken, or until others take it over.
+   */
+  async #reverseUntilTaken(partner: Partner, begun: Transaction, request: ReversalRequest): Promise<Transaction> {
+    for (;;) {
+      try {
+        return await this.#reverse(partner, begun, request);
+      } catch (error) {
+        if (this.#stopping || this.#parts.lease.current() !== begun.runBy) throw error;
+        this.#parts.log.error({ err: error, transaction: begun.id }, "a REVERSAL broke, and is tried again");
+      }
+      await new Promise((resolve) => setTimeout(resolve, reverseAgainMs));
+    }
   }
 
   /** A partner's REVERSAL: of what runs, as if its time were over; of what succeeded, by the reverser. */
@@ -362,6 +387,9 @@ function refusedBy(begun: Exclude<Begun, { outcome: "begun" | "repeated" }>, { t
     const detail = `A REVERSAL of the reqId ${reqId} came before the command, which was not sent to the acquirer.`;
     return new PaybellError("reversed_before_arrival", detail);
   }
+  if (begun.outcome === "terminal_taken") {
+    return new PaybellError("terminal_taken", `tid ${tid} with this mid is another partner's terminal.`);
+  }
   return new PaybellError("terminal_not_registered", `tid ${tid} is not registered.`);
 }
 
@@ -373,6 +401,7 @@ function toInit(
   leaseId: LeaseId,
   procedure: Procedure,
   original: Transaction | undefined,
+  sharesTerminals: boolean,
 ): Init {
   const reqId = request.reqId.toLowerCase();
   const { tid, mid, takes, amountMinor, currency, callBackUrl, refusal } = procedure;
@@ -391,37 +420,12 @@ function toInit(
     mid,
     callBackUrl,
     openTerminals: partner.settings.terminals === "open",
+    sharesTerminals,
     takes,
     amountMinor,
     currency,
     refusal,
     facts: (terminal) => procedure.begin(terminal),
-  };
-}
-
-function toTransaction(init: Init, facts: Transaction["facts"], createdAtMs: number): Transaction {
-  const { partnerId, id, command, reqId, originalId, chainId, callBackUrl, amountMinor, currency, leaseId } = init;
-  return {
-    partnerId,
-    id,
-    origin: "command",
-    command,
-    state: "INIT",
-    reqId,
-    externalId: null,
-    originalId,
-    originalExternalId: null,
-    chainId,
-    callBackUrl,
-    amountMinor,
-    currency,
-    batch: null,
-    reversal: null,
-    facts,
-    notification: null,
-    runBy: leaseId,
-    createdAtMs,
-    completedAtMs: null,
   };
 }
 

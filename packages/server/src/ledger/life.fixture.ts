@@ -13,6 +13,7 @@ export interface Death {
 export class Life {
   #lives = true;
   #death: (Death & { readonly died: () => void }) | undefined;
+  #break: { readonly at: string; readonly when: (...args: never[]) => boolean; readonly error: Error } | undefined;
 
   get lives(): boolean {
     return this.#lives;
@@ -29,6 +30,11 @@ export class Life {
     });
   }
 
+  /** The next of these calls fails with the error, and none after it. */
+  breaksAt(at: string, when: (...args: never[]) => boolean, error: Error): void {
+    this.#break = { at, when, error };
+  }
+
   /** The same part, as a living process has it. */
   of<Part extends object>(part: Part): Part {
     return new Proxy(part, {
@@ -42,6 +48,11 @@ export class Life {
 
   #call(name: string | symbol, carryOut: () => unknown, args: unknown[]): unknown {
     if (this.#endsNow(name, "before", args)) return forever();
+    if (this.#break?.at === name && this.#break.when(...(args as never[]))) {
+      const { error } = this.#break;
+      this.#break = undefined;
+      return Promise.reject(error);
+    }
     const result = carryOut();
     return result instanceof Promise ? this.#outlived(result, name, args) : result;
   }

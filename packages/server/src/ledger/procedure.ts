@@ -96,13 +96,13 @@ function saleProcedure(request: SaleRequest, start: TransactionStart): Procedure
       amountMinor,
       currency,
       cardToken: card.token,
-      swipeType: card.swipeType,
+      swipeType: card.swipeType ?? "",
       expDate: card.expiry ?? "",
     }),
   };
 }
 
-function voidProcedure(request: VoidRequest, { start, original, preAuthDays }: ProcedureContext): Procedure {
+function voidProcedure(request: VoidRequest, { start, original }: ProcedureContext): Procedure {
   const { tid, mid, money } = placeOf(original);
   const voidsPreAuth = original?.command === "PREAUTH";
   return {
@@ -112,8 +112,8 @@ function voidProcedure(request: VoidRequest, { start, original, preAuthDays }: P
     takes: { ...takesNumbers, batch: !voidsPreAuth },
     ...money,
     refusal: (terminal, state) =>
-      judged(asFound(state, original), (known) => voidRefusal(known, start.atMs, preAuthDays)) ??
-      onTerminal({ mid, entersBatchWith: null, money: true })(terminal),
+      judged(asFound(state, original), voidRefusal) ??
+      onTerminal({ mid: null, entersBatchWith: null, money: true })(terminal),
     begin: (terminal) => beginVoid(request, cardOf(original), terminal, start, { voidsPreAuth }),
     message: (begun) => ({
       command: "VOID",
@@ -141,7 +141,7 @@ function completeProcedure(request: PreAuthCompleteRequest, context: ProcedureCo
     currency,
     refusal: (terminal, state) =>
       judged(asFound(state, original), (known) => completeRefusal(known, amountMinor, start.atMs, preAuthDays)) ??
-      onTerminal({ mid, entersBatchWith: currency, money: true })(terminal),
+      onTerminal({ mid: null, entersBatchWith: currency, money: true })(terminal),
     begin: (terminal) => beginPreAuthComplete(request, cardOf(original), terminal, start),
     message: (begun) => ({
       command: "PREAUTH_COMPLETE",

@@ -21,6 +21,7 @@ function reportsWith(refuses: readonly string[] = []) {
     } as unknown as ConstructorParameters<typeof Reports>[0]["transactions"],
     completions: {
       complete: () => Promise.reject(new Error("A report completes nothing.")),
+      release: () => Promise.reject(new Error("A report releases nothing.")),
       report: async (report): Promise<Reported> => {
         began.push({ externalId: report.externalId, behind: durable.map(({ externalId }) => externalId).sort() });
         await new Promise((resolve) => setImmediate(resolve));
@@ -40,7 +41,8 @@ function reportsWith(refuses: readonly string[] = []) {
 }
 
 function completion(externalId: string, command: CompletionRequest["command"], originalExternalId?: string) {
-  const card = command === "SETTLEMENT" ? {} : { isoResponseCode: "00", amount: "5", currency: "VND" };
+  const totals = { saleQuantity: "0", saleTotalAmount: "0", voidQuantity: "0", voidTotalAmount: "0" };
+  const card = command === "SETTLEMENT" ? totals : { isoResponseCode: "00", amount: "5", currency: "VND" };
   const batch = { tid: "T0000001", mid: "M00000000000001", batchNo: "000017" };
   return { partnerId: partner.id, externalId, command, originalExternalId, status: "SUCCESS", ...card, ...batch };
 }
@@ -72,7 +74,9 @@ describe("of one report", () => {
   test("nothing is written behind what could not be made durable: it is reported again with it", async () => {
     const { reports, durable, told } = reportsWith(["sale"]);
     const results = await reports.report(wholeBatch);
-    expect(told).toEqual(durable.map(({ notification }) => notification?.id));
+    // The Void's notification waits for its original.
+    const preAuth = durable.find(({ externalId }) => externalId === "preauth");
+    expect(told).toEqual([preAuth?.notification?.id]);
     expect(durable.map(({ externalId }) => externalId).sort()).toEqual(["preauth", "void of another"]);
     expect(results.map(({ externalId, problem }) => [externalId, problem?.code])).toEqual([
       ["settlement", "unavailable"],

@@ -1,15 +1,21 @@
+import { createHash } from "node:crypto";
 import { commands } from "@paybell/contract";
+import { asAgreed } from "../commands/agreed-report.ts";
 import { completionProblems, completionWarnings } from "../commands/check.ts";
+import { keptItem } from "../commands/kept-item.ts";
+import { reportDifference } from "../commands/report-difference.ts";
 import { reportedBatch } from "../commands/reported-batch.ts";
 import { reportedFacts } from "../commands/reported-facts.ts";
 import type { CompletionRequest } from "../commands/request.ts";
+import { broken } from "../commands/rules.ts";
 import { badFields, type FieldProblem, PaybellError } from "../errors.ts";
-import type { EventSink } from "../events.ts";
+import type { NewEvent } from "../events.ts";
 import { type ChainId, newId, type PartnerId, readId, type TransactionId } from "../ids.ts";
 import type { Metrics } from "../metrics.ts";
 import { callbackUrlProblem } from "../partners/callback-url.ts";
 import type { Partner, PartnerDirectory } from "../partners/partner.ts";
 import type { Notifier } from "./notifier.ts";
+import { identityOf, originalIdentities } from "./report-identity.ts";
 import type { CompletionStore, Report, Reported, ReportedOriginal, TransactionStore } from "./store.ts";
 
 export interface ReportsParts {
@@ -17,7 +23,8 @@ export interface ReportsParts {
   readonly completions: CompletionStore;
   readonly directory: PartnerDirectory;
   readonly notifier: Notifier;
-  readonly events: EventSink;
+  /** What it returns is waited for: a refused item is kept before it is answered. */
+  readonly events: { record(event: NewEvent): Promise<void> | void };
   readonly metrics: Pick<Metrics, "reports" | "notificationsCreated">;
   readonly sandbox: boolean;
   isRegisteredDevice(partnerId: PartnerId, deviceId: string): Promise<boolean>;
@@ -25,10 +32,20 @@ export interface ReportsParts {
 
 export interface ReportResult {
   readonly externalId: string;
-  readonly result: "accepted" | "duplicate" | "refused";
+  readonly result: "accepted" | "duplicate" | "conflict" | "refused";
   readonly transactionId?: TransactionId;
   readonly problem?: PaybellError;
 }
+
+/** An item that was refused, as it came, and why. */
+export interface RefusedItem {
+  readonly item: unknown;
+  readonly externalId: string;
+  readonly problems: readonly { readonly field: string; readonly code: string }[];
+}
+
+/** Of so many refused items it is known that they were told: a switch repeats what was refused. */
+const refusedToldMax = 10_000;
 
 type Originals = ReadonlyMap<string, ReportedOriginal>;
 
@@ -39,15 +56,38 @@ interface Sound {
   readonly completion: CompletionRequest;
   readonly partner: Partner;
   readonly id: TransactionId;
+  /** What it is known by, among the partner's reports. */
+  readonly identity: string;
+  /** What its original may be known by, the more likely first. */
+  readonly originals: readonly string[];
 }
 type Judged = Sound | { readonly completion: CompletionRequest; readonly problem: PaybellError };
 
 /** Takes in commands that the operator's switch completed. Each stands alone: a bad one refuses nobody else. */
 export class Reports {
   readonly #parts: ReportsParts;
+  readonly #told = new Set<string>();
 
   constructor(parts: ReportsParts) {
     this.#parts = parts;
+  }
+
+  /** Keeps items that were refused where the operator sees them: what was paid must not go unnoticed. */
+  async keepRefused(refused: readonly RefusedItem[]): Promise<void> {
+    await Promise.all(refused.map((one) => this.#keepRefused(one)));
+  }
+
+  async #keepRefused({ item, externalId, problems }: RefusedItem): Promise<void> {
+    const kept = keptItem(item);
+    const detail = { externalId: keptItem(externalId), problems, item: kept };
+    const told = createHash("sha256").update(JSON.stringify(detail)).digest("base64");
+    if (this.#told.has(told)) return;
+    this.#told.add(told);
+    const [oldest] = this.#told;
+    if (this.#told.size > refusedToldMax && oldest !== undefined) this.#told.delete(oldest);
+    const given = typeof item === "object" && item !== null && "partnerId" in item ? item.partnerId : undefined;
+    const partnerId = typeof given === "string" ? (readId<"partner">(given) ?? null) : null;
+    await this.#parts.events.record({ kind: "report_refused", partnerId, subjectId: null, detail });
   }
 
   /**
@@ -67,17 +107,26 @@ export class Reports {
     return results;
   }
 
-  async #judge(completion: CompletionRequest): Promise<Judged> {
+  async #judge(given: CompletionRequest): Promise<Judged> {
+    let completion = given;
     try {
-      const partnerId = readId<"partner">(completion.partnerId);
+      const partnerId = readId<"partner">(given.partnerId);
       // Thousands a second come here: nothing is waited for that is at hand.
       const known =
         partnerId && (this.#parts.directory.peek(partnerId) ?? (await this.#parts.directory.find(partnerId)));
       const partner = requireReportable(known);
+      completion = asAgreed(given, partner.settings.reports);
       const problems = this.#problemsOf(completion, partner, noDevices);
       if (problems.length > 0) await this.#forgiveDevice(completion, partner, problems);
-      const given = completion.id ? readId<"transaction">(completion.id) : undefined;
-      return { completion, partner, id: given ?? newId<"transaction">() };
+      const id = completion.id ? readId<"transaction">(completion.id) : undefined;
+      const { reports } = partner.settings;
+      return {
+        completion,
+        partner,
+        id: id ?? newId<"transaction">(),
+        identity: identityOf(reports, completion.externalId, completion.command),
+        originals: originalIdentities(reports, completion),
+      };
     } catch (error) {
       if (!(error instanceof PaybellError)) throw error;
       return { completion, problem: error };
@@ -106,10 +155,13 @@ export class Reports {
     const { externalId } = judged.completion;
     if ("problem" in judged) return { externalId, result: "refused", problem: judged.problem };
     try {
+      const earlier = await this.#reportedEarlier(judged);
+      if (earlier !== undefined) return { externalId, result: "duplicate", transactionId: earlier };
       const reported = await this.#write(judged, originals);
       if (reported.outcome === "id_taken") {
         throw badFields([{ field: "id", code: "invalid_value", message: "id names another transaction." }]);
       }
+      if (reported.outcome === "known") return await this.#repeated(judged, reported);
       return { externalId, result: reported.outcome, transactionId: reported.id };
     } catch (error) {
       if (!(error instanceof PaybellError)) throw error;
@@ -117,9 +169,40 @@ export class Reports {
     }
   }
 
+  /** The same command under its number alone, as it was known before commands told this partner's reports apart. */
+  async #reportedEarlier({ completion, partner, identity }: Sound): Promise<TransactionId | undefined> {
+    const { externalId, command } = completion;
+    if (identity === externalId) return undefined;
+    const earlier = (await this.#parts.transactions.findReported(partner.id, [externalId])).get(externalId);
+    return earlier?.command === command ? earlier.id : undefined;
+  }
+
+  /** The same again is a duplicate. Anything else under a known externalId would be lost: it is a conflict. */
+  async #repeated(sound: Sound, known: Reported & { outcome: "known" }): Promise<ReportResult> {
+    const { completion, partner } = sound;
+    const { externalId, command, id: given = "" } = completion;
+    const now = toReport(sound, noOriginals);
+    const differs = reportDifference(now, known.before, given !== "");
+    const transactionId = known.id;
+    if (differs.length === 0) return { externalId, result: "duplicate", transactionId };
+    const detail = { externalId, command, differs, item: keptItem(completion) };
+    await this.#parts.events.record({ kind: "report_conflict", partnerId: partner.id, subjectId: known.id, detail });
+    const fields = differs.map((field) => broken(field, "report_conflict", "differs from what was reported before"));
+    const message = `This externalId was reported before; ${differs.join(", ")} differ.`;
+    return {
+      externalId,
+      result: "conflict",
+      transactionId,
+      problem: new PaybellError("report_conflict", message, { fields }),
+    };
+  }
+
   /** @param devices device ids of the partner that are known not to be card numbers */
   #problemsOf(completion: CompletionRequest, partner: Partner, devices: ReadonlySet<string>): FieldProblem[] {
-    const problems = completionProblems(completion, { registeredDeviceIds: devices });
+    const problems = completionProblems(completion, {
+      registeredDeviceIds: devices,
+      zeroAmounts: partner.settings.reports.zeroAmounts,
+    });
     const { callBackUrl } = completion;
     if (!callBackUrl) return problems;
     const { callbackAddresses } = partner.settings;
@@ -142,13 +225,13 @@ export class Reports {
     const reported = await this.#parts.completions.report(report);
     if (reported.outcome !== "accepted") return reported;
     const { notification } = report;
-    if (notification) {
+    if (notification && report.waitsForOriginal !== true) {
       this.#parts.metrics.notificationsCreated.inc({ command: notification.command });
       this.#parts.notifier.notify(notification, reported.atMs);
     }
     const warnings = completionWarnings(completion, partner.settings);
     if (warnings.length > 0) {
-      this.#parts.events.record({
+      void this.#parts.events.record({
         kind: "delimiter_sent",
         partnerId: partner.id,
         subjectId: report.id,
@@ -158,25 +241,27 @@ export class Reports {
     return reported;
   }
 
-  /** The originals that are known, by partner and external id: reported before, or in this same call. */
+  /** The originals that are known, by partner and identity: reported before, or in this same call. */
   async #originals(judged: readonly Judged[]): Promise<Originals> {
     const sound = judged.filter((one): one is Sound => !("problem" in one));
     const wanted = new Map<PartnerId, Set<string>>();
-    for (const { partner, completion } of sound) {
-      if (!completion.originalExternalId) continue;
-      const ids = wanted.get(partner.id) ?? new Set();
-      wanted.set(partner.id, ids.add(completion.originalExternalId));
+    for (const { partner, originals } of sound) {
+      const identities = wanted.get(partner.id) ?? new Set();
+      for (const identity of originals) identities.add(identity);
+      wanted.set(partner.id, identities);
     }
     const found = new Map<string, ReportedOriginal>();
-    for (const [partnerId, externalIds] of wanted) {
-      const originals = await this.#parts.transactions.findReported(partnerId, [...externalIds]);
-      for (const [externalId, original] of originals) found.set(`${partnerId} ${externalId}`, original);
+    for (const [partnerId, identities] of wanted) {
+      if (identities.size === 0) continue;
+      const originals = await this.#parts.transactions.findReported(partnerId, [...identities]);
+      for (const [identity, original] of originals) found.set(`${partnerId} ${identity}`, original);
     }
     // In their order, so that a Void in one call with its Complete and its PreAuth belongs to the chain of all three.
-    for (const { partner, completion, id } of sound) {
-      const key = `${partner.id} ${completion.externalId}`;
-      if (!wanted.get(partner.id)?.has(completion.externalId) || found.has(key)) continue;
-      const original = found.get(`${partner.id} ${completion.originalExternalId}`);
+    for (const one of sound) {
+      const { partner, completion, id, identity } = one;
+      const key = `${partner.id} ${identity}`;
+      if (!wanted.get(partner.id)?.has(identity) || found.has(key)) continue;
+      const original = originalOf(one, found);
       const chainId = original?.chainId ?? (id as string as ChainId);
       const { fields } = reportedFacts(completion, { id });
       const batchId = reportedBatch(partner.id, fields) ?? original?.batchId ?? null;
@@ -184,6 +269,11 @@ export class Reports {
     }
     return found;
   }
+}
+
+function originalOf({ partner, identity, originals }: Sound, known: Originals): ReportedOriginal | undefined {
+  const named = originals.find((original) => original !== identity && known.has(`${partner.id} ${original}`));
+  return named === undefined ? undefined : known.get(`${partner.id} ${named}`);
 }
 
 function requireReportable(partner: Partner | undefined): Partner {
@@ -202,25 +292,28 @@ function turnsOf(judged: readonly Judged[]): readonly (readonly Judged[])[] {
   if (!judged.some(({ completion }) => completion.originalExternalId || completion.command === "SETTLEMENT")) {
     return [judged];
   }
-  const named = new Map(
-    judged.map(({ completion }) => [`${completion.partnerId} ${completion.externalId}`, completion]),
-  );
+  const named = new Map<string, Sound>();
+  for (const one of judged) if (!("problem" in one)) named.set(`${one.partner.id} ${one.identity}`, one);
   const turns: Judged[][] = Array.from({ length: turnsOfChain + 1 }, () => []);
-  for (const one of judged) turns[turnOf(one.completion, named)]?.push(one);
+  for (const one of judged) turns[turnOf(one, named)]?.push(one);
   return turns.filter((turn) => turn.length > 0);
 }
 
-function turnOf(completion: CompletionRequest, named: ReadonlyMap<string, CompletionRequest>): number {
-  if (completion.command === "SETTLEMENT") return turnsOfChain;
-  const { partnerId } = completion;
+function turnOf(judged: Judged, named: ReadonlyMap<string, Sound>): number {
+  if (judged.completion.command === "SETTLEMENT") return turnsOfChain;
   let turn = 0;
-  let original = named.get(`${partnerId} ${completion.originalExternalId}`);
+  let original = "problem" in judged ? undefined : namedOriginal(judged, named);
   // Two may name each other.
   while (original !== undefined && turn < turnsOfChain - 1) {
     turn += 1;
-    original = named.get(`${partnerId} ${original.originalExternalId}`);
+    original = namedOriginal(original, named);
   }
   return turn;
+}
+
+function namedOriginal({ partner, identity, originals }: Sound, named: ReadonlyMap<string, Sound>): Sound | undefined {
+  const found = originals.find((original) => original !== identity && named.has(`${partner.id} ${original}`));
+  return found === undefined ? undefined : named.get(`${partner.id} ${found}`);
 }
 
 /** Metrics are open to read, and each label is kept: nothing that a caller made up becomes one. */
@@ -228,11 +321,12 @@ function knownCommand(completion: CompletionRequest | undefined): string {
   return commands.find((known) => known === completion?.command) ?? "unknown";
 }
 
-function toReport({ partner, completion, id }: Sound, originals: Originals): Report {
-  const originalExternalId = completion.originalExternalId || null;
-  const original = originalExternalId === null ? undefined : originals.get(`${partner.id} ${originalExternalId}`);
+function toReport(sound: Sound, known: Originals): Report {
+  const { partner, completion, id, identity, originals } = sound;
+  const original = originalOf(sound, known);
+  const originalExternalId = originals.at(-1) ?? null;
   const chainId = original?.chainId ?? (id as string as ChainId);
-  const voidsPreAuth = completion.command === "VOID" && original?.command === "PREAUTH";
+  const voidsPreAuth = completion.command === "VOID" && (original?.command ?? completion.originalCommand) === "PREAUTH";
   const facts = reportedFacts(completion, { id, voidsPreAuth });
   const originalId = original?.id ?? null;
   const batchId = reportedBatch(partner.id, facts.fields) ?? original?.batchId ?? null;
@@ -240,7 +334,7 @@ function toReport({ partner, completion, id }: Sound, originals: Originals): Rep
   const report = {
     partnerId: partner.id,
     id,
-    externalId: completion.externalId,
+    externalId: identity,
     originalExternalId,
     originalId,
     chainId,
@@ -266,5 +360,12 @@ function toReport({ partner, completion, id }: Sound, originals: Originals): Rep
     facts,
     content: JSON.stringify(facts),
   };
-  return { ...report, notification };
+  return { ...report, notification, waitsForOriginal: waitsForOriginal(completion, original) };
+}
+
+/** Whether what the partner is told depends on an original that is not known, and nobody said what it is. */
+function waitsForOriginal(completion: CompletionRequest, original: ReportedOriginal | undefined): boolean {
+  const { command, originalExternalId = "", originalCommand = "", transaction_type: type = "" } = completion;
+  if (command !== "VOID" || original !== undefined || originalExternalId === "") return false;
+  return originalCommand === "" && type === "";
 }

@@ -147,11 +147,43 @@ describe("a late answer", () => {
   });
 });
 
+test.each(["09", "19", "68", "90", "91", "96"])("a Reversal that is answered %s is sent again", async (code) => {
+  instance.nextFares("REVERSAL", { declines: code });
+  const till = new Till();
+  const sale = await instance.ended(partner, till.sale("tok_timeout"));
+  await expect
+    .poll(() => world.reversalOf(sale.id), { timeout: 5_000, interval: 5 })
+    .toMatchObject({ state: "PENDING", code });
+  await world.hurry();
+  await world.reversed(sale.id);
+  expect(world.bank.find(sale.id)).toMatchObject({ standing: "reversed" });
+});
+
+test("a Reversal that is tried for long is told once, and tried on", async () => {
+  const fails = instance.acquirer.behave(({ command }) => (command === "REVERSAL" ? { declines: "96" } : undefined));
+  const sale = await instance.ended(partner, new Till().sale("tok_timeout"));
+  for (let tries = 1; tries <= 10; tries += 1) {
+    await expect
+      .poll(() => world.reversalOf(sale.id), { timeout: 5_000, interval: 5 })
+      .toMatchObject({ state: "PENDING", tries, code: "96" });
+    await world.query("UPDATE reversals SET response_code = NULL WHERE transaction_id = $1", [sale.id]);
+    await world.hurry();
+  }
+  fails();
+  await world.hurry();
+  await world.reversed(sale.id);
+  const told = instance.events.filter(({ kind, subjectId }) => kind === "reversal_late" && subjectId === sale.id);
+  expect(told).toMatchObject([{ detail: { tries: 8, responseCode: "96" } }]);
+});
+
 test.each(["08", "10", "11", "16"])(
   "an approval by %s is told as an ERROR with that code, and reversed",
   async (code) => {
     const sale = await instance.ended(partner, new Till().sale(`tok_approve_${code}`));
-    expect(sale).toMatchObject({ state: "ERROR", facts: { fields: { isoResponseCode: code, refId: "" } } });
+    expect(sale).toMatchObject({
+      state: "ERROR",
+      facts: { fields: { isoResponseCode: code, refId: expect.stringMatching(/^\d{12}$/) } },
+    });
     await world.reversed(sale.id);
     expect(world.bank.find(sale.id)).toMatchObject({ standing: "reversed" });
     expect(await world.ipnsOf(sale.id)).toEqual([sale.facts]);
@@ -186,6 +218,22 @@ describe("a partner's REVERSAL", () => {
       await expect(instance.run(partner, till.void(sale))).rejects.toMatchObject({ code: "already_reversed" });
       await expect(instance.run(partner, till.reversal(sale))).rejects.toMatchObject({ code: "already_reversed" });
     }
+  });
+
+  test.each(["find", "queue"])("is carried out although the database was away when it asked it to %s", async (call) => {
+    const till = new Till();
+    const sale = await instance.ended(partner, till.sale());
+    let calls = 0;
+    // The first look at the original comes before INIT: that one refuses the command, and nothing is owed.
+    const isAfterInit = () => {
+      calls += 1;
+      return call === "queue" || calls === 2;
+    };
+    const away = Object.assign(new Error("read ECONNRESET"), { code: "ECONNRESET" });
+    instance.life.breaksAt(call, isAfterInit, away);
+    const { transaction } = await instance.run(partner, till.reversal(sale));
+    expect(await instance.endOf(transaction)).toMatchObject({ command: "REVERSAL", state: "SUCCESS" });
+    expect(world.bank.find(sale.id)).toMatchObject({ standing: "reversed" });
   });
 
   test("undoes a PreAuth, and a PreAuth-Complete, which leaves its PreAuth completed", async () => {

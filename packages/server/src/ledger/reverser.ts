@@ -1,6 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "pino";
 import { type Acquirer, NoAnswer, NotSent, type ReversalMessage } from "../acquirer/acquirer.ts";
+import type { Outcome } from "../commands/outcome.ts";
+import { reversalStateAfter } from "../commands/reversal.ts";
 import type { PartnerId, TransactionId } from "../ids.ts";
 import type { Completer } from "./completer.ts";
 import { backoffMs, DueWork } from "./due-work.ts";
@@ -13,7 +15,8 @@ import type { Transaction } from "./transaction.ts";
 export interface ReversalStore {
   /** Takes due ones for `heldForMs`: nobody else sends them meanwhile, everybody may afterwards. */
   takeDue(rowsMax: number, heldForMs: number): Promise<readonly DueReversal[]>;
-  postpone(reversal: DueReversal, delayMs: number): Promise<void>;
+  /** @param responseCode what the acquirer answered; empty where it did not */
+  postpone(reversal: DueReversal, delayMs: number, responseCode: string): Promise<void>;
   /**
    * Done: what the transaction held is free, and it counts nowhere. Parked: it stays locked. Resolves to undefined, and
    * changes nothing, when it was asked for again since it was taken: then it is sent once more.
@@ -21,6 +24,10 @@ export interface ReversalStore {
   end(reversal: DueReversal, end: ReversalEnd): Promise<EndedReversal | undefined>;
   /** Of a transaction that succeeded, for the partner's REVERSAL that holds it. */
   queue(partnerId: PartnerId, transactionId: TransactionId, requestedBy: TransactionId): Promise<void>;
+  /** Sends a parked one again. False: it is not parked. */
+  retry(partnerId: PartnerId, transactionId: TransactionId): Promise<boolean>;
+  /** Ends a parked one as done, by hand. False: it is not parked. */
+  resolve(partnerId: PartnerId, transactionId: TransactionId): Promise<boolean>;
   /** Sends an ended one again: a late approval came. */
   repeat(partnerId: PartnerId, transactionId: TransactionId): Promise<void>;
 }
@@ -55,8 +62,8 @@ export interface ReverserParts {
   readonly onEnded?: ((transaction: Transaction, end: ReversalEnd) => void) | undefined;
 }
 
-/** Undone, or never seen: either way nothing stands. */
-const undone: ReadonlySet<string> = new Set(["00", "25"]);
+/** Some four minutes after the first try: from then on somebody should know of it. */
+const lateAfterTries = 8;
 const rowsMax = 50;
 const graceMs = 10_000;
 
@@ -92,23 +99,36 @@ export class Reverser {
   }
 
   async #reverse(due: DueReversal): Promise<void> {
-    const { reversals, transactions, completer, acquirer, acquirerTimeoutMs: timeoutMs } = this.#parts;
+    const { reversals, transactions, completer } = this.#parts;
     const transaction = await transactions.find(due.partnerId, due.transactionId);
     if (transaction === undefined) throw new Error(`There is no transaction ${due.transactionId} to reverse.`);
-    let responseCode: string;
-    try {
-      const answer = await acquirer.ask(messageOf(transaction, due), { timeoutMs, onLateAnswer: () => undefined });
-      responseCode = answer.responseCode;
-    } catch (error) {
-      if (!(error instanceof NoAnswer || error instanceof NotSent)) throw error;
-      return reversals.postpone(due, backoffMs(due.tries));
+    const outcome = await this.#ask(messageOf(transaction, due));
+    const responseCode = outcome.kind === "answered" ? outcome.answer.responseCode : "";
+    const after = reversalStateAfter(outcome);
+    if (after === "pending") {
+      if (due.tries === lateAfterTries) {
+        completer.record(transaction, "reversal_late", { tries: due.tries, responseCode });
+      }
+      return reversals.postpone(due, backoffMs(due.tries), responseCode);
     }
-    const state = undone.has(responseCode) ? "DONE" : "PARKED";
+    const state = after === "done" ? "DONE" : "PARKED";
     const ended = await reversals.end(due, { state, responseCode });
     if (ended === undefined) return;
     this.#parts.onEnded?.(transaction, { state, responseCode });
     if (state === "PARKED") completer.record(transaction, "reversal_refused", { responseCode });
     if (ended.requestedBy !== null) await this.#answerPartner(due.partnerId, ended.requestedBy, responseCode);
+  }
+
+  async #ask(message: ReversalMessage): Promise<Outcome> {
+    const { acquirer, acquirerTimeoutMs: timeoutMs } = this.#parts;
+    try {
+      const answer = await acquirer.ask(message, { timeoutMs, onLateAnswer: () => undefined });
+      return { kind: "answered", answer, approvals: acquirer.approvals };
+    } catch (error) {
+      if (error instanceof NotSent) return { kind: "not_sent" };
+      if (error instanceof NoAnswer) return { kind: "no_answer" };
+      throw error;
+    }
   }
 
   /**

@@ -61,6 +61,7 @@ describe("a settlement", () => {
       settlementList: [entry(standing), entry(complete)],
     });
     expect(await world.ipnsOf(settled.id)).toEqual([settled.facts]);
+    expect(settled.facts.fields).toMatchObject({ isoResponseCode: "00", refId: expect.stringMatching(/^\d{12}$/) });
     expect(world.bank.settledBatch(till.mid, till.tid, "USD")).toEqual({
       batchNo: "000001",
       currency: "USD",
@@ -143,7 +144,7 @@ describe("a settlement", () => {
   test("that the acquirer refuses opens the batch again under its number, and tells the totals tried", async () => {
     const till = new Till();
     const sale = await instance.ended(partner, till.sale());
-    instance.nextFares("SETTLEMENT", { declines: "96" });
+    instance.nextFares("SETTLEMENT", { declines: "58" });
     const refused = await instance.ended(partner, till.settlement());
     expect(refused).toMatchObject({
       state: "ERROR",
@@ -151,6 +152,12 @@ describe("a settlement", () => {
         fields: { status: "ERROR", batchNo: "000001", saleQuantity: "1", saleTotalAmount: "150000", quantity: "1" },
         settlementList: [],
       },
+    });
+    expect(refused.facts.fields["isoResponseCode"]).toBe("58");
+    const kept = await instance.find(partner, refused.id);
+    expect(kept.facts.fields["isoResponseCode"]).toBe("58");
+    expect(await instance.told("settlement_refused", refused.id)).toMatchObject({
+      detail: { tid: till.tid, batchNo: "000001", responseCode: "58" },
     });
     expect(await world.ipnsOf(refused.id)).toEqual([refused.facts]);
     const more = await instance.ended(partner, till.sale());
@@ -230,6 +237,11 @@ describe("a bank that counts differently (95)", () => {
       [voided.id, true],
     ]);
     expect(asked.at(-1)).toMatchObject({ afterUpload: true });
+    expect(new Set(asked.map(({ traceNo }) => traceNo)).size, "each message has a number of its own").toBe(
+      asked.length,
+    );
+    const next = await instance.ended(partner, till.sale());
+    expect(Number(field(next, "traceNo"))).toBe(Number(asked.at(-1)?.traceNo) + 1);
     expect(world.bank.settledBatch(till.mid, till.tid, "VND")).toMatchObject({ saleQuantity: 3, voidQuantity: 1 });
   });
 

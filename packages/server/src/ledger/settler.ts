@@ -4,6 +4,7 @@ import {
   type AcquirerAnswer,
   type AcquirerMessage,
   type BatchTotals,
+  type BatchUploadMessage,
   NoAnswer,
   NotSent,
 } from "../acquirer/acquirer.ts";
@@ -20,9 +21,16 @@ import type { Transaction } from "./transaction.ts";
 export interface SettlementStore {
   /** Takes due ones for `heldForMs`: nobody else goes on with them meanwhile, everybody may afterwards. */
   takeDue(rowsMax: number, heldForMs: number): Promise<readonly DueSettlement[]>;
+  /** Undefined once it has ended. */
+  find(partnerId: PartnerId, id: TransactionId): Promise<DueSettlement | undefined>;
   postpone(settlement: DueSettlement, delayMs: number): Promise<void>;
   /** Notes where it stands now, and holds it on for `heldForMs`. */
   advance(to: DueSettlement, heldForMs: number): Promise<void>;
+  /**
+   * Takes up to `count` trace numbers of the terminal for the messages of this step, and keeps them with it. Asked
+   * again at the same step it gives the same ones, as many as there were.
+   */
+  number(settlement: DueSettlement, count: number): Promise<MessageNumbers>;
   /** Whether nothing is in flight on the terminal that may still change its batch. */
   isQuiet(partnerId: PartnerId, tid: string): Promise<boolean>;
   totals(partnerId: PartnerId, batchId: string): Promise<BatchTotals>;
@@ -35,6 +43,13 @@ export interface SettlementStore {
   ): Promise<readonly BatchEntry[]>;
   /** What stands, neither voided nor reversed: the settlementList. */
   standing(partnerId: PartnerId, batchId: string): Promise<readonly { reqId: string; refNo: string }[]>;
+}
+
+export interface MessageNumbers {
+  readonly traceNos: readonly string[];
+  readonly atMs: number;
+  /** They were taken before, and the messages may have been sent. */
+  readonly repeat: boolean;
 }
 
 export interface DueSettlement {
@@ -72,8 +87,12 @@ const rowsMax = 20;
 const graceMs = 10_000;
 const quietPollMs = 100;
 const entriesAtOnce = 100;
+const noNumbers: MessageNumbers = { traceNos: [], atMs: 0, repeat: false };
 const accepted = "00";
 const totalsDiffer = "95";
+const malfunction = "96";
+/** Of a settlement that is not answered: from then on somebody should know of it. */
+const unansweredAfterTries = 4;
 
 /**
  * Carries settlements through: waits until the batch is quiet, sends its totals, uploads it where they differ, sends
@@ -110,6 +129,16 @@ export class Settler {
     return this.#work.stop();
   }
 
+  /** Ends one under way as ERROR 96, on the operator's word. False: it has ended already. */
+  async abort(partnerId: PartnerId, id: TransactionId): Promise<boolean> {
+    const { settlements, transactions } = this.#parts;
+    const due = await settlements.find(partnerId, id);
+    const transaction = await transactions.find(partnerId, id);
+    if (due === undefined || transaction === undefined) return false;
+    const totals = await settlements.totals(partnerId, due.batchId);
+    return this.#finish(due, transaction, totals, malfunction, "");
+  }
+
   get #heldForMs(): number {
     return this.#parts.acquirerTimeoutMs + graceMs;
   }
@@ -130,6 +159,13 @@ export class Settler {
       if (!(error instanceof NoAnswer || error instanceof NotSent)) throw error;
       // It stays CLOSING, and the same request is repeated: a settlement is never reversed. How often it was looked at
       // while it waited says nothing of the acquirer.
+      if (at.tries === unansweredAfterTries) {
+        this.#parts.completer.record(transaction, "settlement_unanswered", {
+          tid: at.tid,
+          step: at.step,
+          tries: at.tries,
+        });
+      }
       await settlements.postpone(at, backoffMs(at.tries));
     }
   }
@@ -156,31 +192,52 @@ export class Settler {
       command: "SETTLEMENT",
       ...headerOf(transaction.facts.fields),
       repeat: due.tries > 1,
+      ...(due.isUploaded && (await this.#ownNumber(due))),
       batchNo: transaction.facts.fields["batchNo"] ?? "",
       totals,
       afterUpload: due.isUploaded,
     });
-    if (responseCode === totalsDiffer && !due.isUploaded) return this.#advance({ ...due, step: "uploading" });
+    if (responseCode === totalsDiffer && !due.isUploaded) {
+      const { tid } = due;
+      this.#parts.completer.record(transaction, "settlement_mismatched", {
+        tid,
+        batchNo: transaction.facts.fields["batchNo"],
+      });
+      return this.#advance({ ...due, step: "uploading" });
+    }
     await this.#finish(due, transaction, totals, responseCode, refId);
     return undefined;
   }
 
   async #upload(due: DueSettlement, transaction: Transaction): Promise<DueSettlement | undefined> {
+    const { settlements } = this.#parts;
     const { partnerId, batchId, uploadedUpTo } = due;
-    const entries = await this.#parts.settlements.entries(partnerId, batchId, uploadedUpTo, entriesAtOnce);
-    for (const entry of entries) {
-      const { responseCode } = await this.#ask(uploadOf(entry, transaction));
+    const entries = await settlements.entries(partnerId, batchId, uploadedUpTo, entriesAtOnce);
+    const { traceNos, ...numbered } = entries.length === 0 ? noNumbers : await settlements.number(due, entries.length);
+    // Of an open batch there may be more by now than were numbered: they are of the next step.
+    const page = entries.slice(0, traceNos.length);
+    for (const [nth, entry] of page.entries()) {
+      const traceNo = traceNos[nth] ?? "";
+      const { responseCode } = await this.#ask({ ...uploadOf(entry, transaction), ...numbered, traceNo });
       if (responseCode === accepted) continue;
-      const totals = await this.#parts.settlements.totals(partnerId, batchId);
+      const refused = { tid: due.tid, transactionId: entry.id, responseCode };
+      this.#parts.completer.record(transaction, "upload_refused", refused);
+      const totals = await settlements.totals(partnerId, batchId);
       await this.#finish(due, transaction, totals, responseCode, "");
       return undefined;
     }
-    const last = entries.at(-1);
+    const last = page.at(-1);
     if (last !== undefined) return this.#advance({ ...due, uploadedUpTo: last.id });
     if (due.kind === "SETTLEMENT") return this.#advance({ ...due, step: "sending", isUploaded: true });
     const totals = await this.#parts.settlements.totals(partnerId, batchId);
     await this.#finish(due, transaction, totals, accepted, "");
     return undefined;
+  }
+
+  /** After an upload the totals are sent as another message. */
+  async #ownNumber(due: DueSettlement) {
+    const { traceNos, atMs, repeat } = await this.#parts.settlements.number(due, 1);
+    return { traceNo: traceNos[0] ?? "", atMs, repeat };
   }
 
   async #advance(to: DueSettlement): Promise<DueSettlement> {
@@ -194,8 +251,8 @@ export class Settler {
     totals: BatchTotals,
     responseCode: string,
     refId: string,
-  ): Promise<void> {
-    if (transaction.state !== "INIT" || transaction.runBy === null) return;
+  ): Promise<boolean> {
+    if (transaction.state !== "INIT" || transaction.runBy === null) return false;
     const { tid, batchId } = due;
     const settled = responseCode === accepted;
     const end = { tid, batchId, totals };
@@ -206,14 +263,19 @@ export class Settler {
       const outcome = { kind: "answered", answer, approvals: this.#parts.acquirer.approvals } as const;
       const { state, facts: completed } = completeBatchUpload(facts, outcome);
       const batch = { ...end, becomes: "unchanged" as const };
-      await this.#parts.completer.complete(transaction, { state, facts: completed, batch }, transaction.runBy);
-      return;
+      const uploaded = { state, facts: completed, batch };
+      return (await this.#parts.completer.complete(transaction, uploaded, transaction.runBy)) !== undefined;
     }
     const list = settled ? await this.#parts.settlements.standing(due.partnerId, batchId) : [];
     const frozen = freezeSettlement(facts, totals, list);
-    const completed = completeSettlement(frozen, settled ? { settled, refId } : { settled, code: responseCode });
+    const completed = completeSettlement(frozen, settled ? { settled, refId } : { settled, code: responseCode, refId });
     const batch = { ...end, becomes: settled ? ("closed" as const) : ("open" as const) };
-    await this.#parts.completer.complete(transaction, { ...completed, batch }, transaction.runBy);
+    const ended = await this.#parts.completer.complete(transaction, { ...completed, batch }, transaction.runBy);
+    const detail = { tid, batchNo: facts.fields["batchNo"], responseCode, refId };
+    if (ended !== undefined && !settled) this.#parts.completer.record(transaction, "settlement_refused", detail);
+    // It was aborted meanwhile: only the acquirer counts the batch as settled.
+    if (ended === undefined && settled) this.#parts.completer.record(transaction, "settlement_late", detail);
+    return ended !== undefined;
   }
 
   #ask(message: AcquirerMessage): Promise<AcquirerAnswer> {
@@ -222,8 +284,8 @@ export class Settler {
   }
 }
 
-/** The same upload again is the same message: a batch that was uploaded in part is uploaded on. */
-function uploadOf(entry: BatchEntry, settlement: Transaction): AcquirerMessage {
+/** The header is its settlement's, but for number, time and repeat. */
+function uploadOf(entry: BatchEntry, settlement: Transaction): BatchUploadMessage {
   const { id, command, fields, amountMinor, currency, voided } = entry;
   return {
     command: "BATCH_UPLOAD",

@@ -1,6 +1,7 @@
 import type { Command } from "@paybell/contract";
 import type { BatchTotals } from "../acquirer/acquirer.ts";
 import type { OriginalState, Refusal } from "../commands/original.ts";
+import type { ReportContent } from "../commands/report-difference.ts";
 import type { TerminalState } from "../commands/terminal.ts";
 import type { ChainId, LeaseId, PartnerId, TransactionId } from "../ids.ts";
 import type { IpnFacts } from "../ipn/facts.ts";
@@ -38,6 +39,8 @@ export interface CompletionStore {
   complete(completion: Completion): Promise<Completed>;
   /** The same for a command that a switch already completed: the transaction comes into being with its result. */
   report(report: Report): Promise<Reported>;
+  /** Makes the notification of a report that waited. False: somebody was faster, and nothing is changed. */
+  release(release: Release): Promise<boolean>;
 }
 
 export type Completed = { readonly outcome: "completed"; readonly atMs: number } | { readonly outcome: "late" };
@@ -61,6 +64,8 @@ export interface Init {
   readonly callBackUrl: string | null;
   /** Whether a terminal that is not known yet comes into being with this command. */
   readonly openTerminals: boolean;
+  /** The sandbox: what another partner merely used first is not refused. */
+  readonly sharesTerminals: boolean;
   readonly takes: {
     /** A Reversal keeps its original's. */
     readonly traceNo: boolean;
@@ -101,7 +106,8 @@ export type Begun =
   | { readonly outcome: "reversed_before_arrival" }
   /** The state forbids it; nothing was used up. */
   | { readonly outcome: "refused"; readonly refusal: Refusal }
-  | { readonly outcome: "terminal_unknown" };
+  | { readonly outcome: "terminal_unknown" }
+  | { readonly outcome: "terminal_taken" };
 
 export interface Completion {
   readonly partnerId: PartnerId;
@@ -142,11 +148,25 @@ export interface Report {
   readonly batchId: string | null;
   readonly facts: IpnFacts | SystemFacts;
   readonly notification: NewNotification | null;
+  /** Its notification has its id from now on, and is made by `release`. */
+  readonly waitsForOriginal?: boolean;
+}
+
+/** What is known in the end of a report that waited for its original. */
+export interface Release {
+  readonly partnerId: PartnerId;
+  readonly id: TransactionId;
+  readonly originalId: TransactionId | null;
+  readonly chainId: ChainId;
+  readonly batchId: string | null;
+  readonly facts: IpnFacts;
+  readonly notification: NewNotification;
 }
 
 export type Reported =
   | { readonly outcome: "accepted"; readonly id: TransactionId; readonly atMs: number }
-  | { readonly outcome: "duplicate"; readonly id: TransactionId }
+  /** Its externalId was reported before: the same again, or something else. */
+  | { readonly outcome: "known"; readonly id: TransactionId; readonly before: ReportContent }
   /** The id that the switch gave names another transaction. */
   | { readonly outcome: "id_taken" };
 

@@ -33,6 +33,11 @@ describe("an address that is never called", () => {
     ["168.63.129.16", "metadata"],
     ["100.100.100.200", "metadata"],
     ["fd00:ec2::254", "metadata"],
+    // Addresses that lead somewhere else than they seem to: a relay, a tunnel, a segment of somebody's network.
+    ["192.88.99.1", "6to4 relay"],
+    ["5f00::1", "segment"],
+    ["2001:db8::5efe:a01:203", "ISATAP"],
+    ["2001:db8::200:5efe:198.51.100.7", "ISATAP"],
   ])("%s (%s), even when the list holds everything and names it", (address, kind) => {
     const named = /%|^::(ffff:)?\d+\./.test(address) ? [] : [address];
     const refusal = new AddressList([...everything, ...named]).refusal(address, false);

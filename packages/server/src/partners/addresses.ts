@@ -28,6 +28,9 @@ const never = [
   ...special("a link-local address", "169.254.0.0/16", "fe80::/10"),
   ...special("a multicast address", "224.0.0.0/4", "ff00::/8"),
   ...special("the broadcast address", "255.255.255.255/32"),
+  // Neither leads where it seems to: whoever is nearest answers for one, a network's own routers for the other.
+  ...special("a 6to4 relay's address", "192.88.99.0/24"),
+  ...special("an address of a network's segment routing", "5f00::/16"),
   // Of fd00:ec2::/32 also ::23, which hands out credentials as well, and its time and name services: nobody's callback.
   ...special("a cloud's metadata service", "100.100.100.200/32", "168.63.129.16/32"),
   ...special("a cloud's metadata service", "fd00:ec2::/32", "fd20:ce::/32", "fd00:c1::/32"),
@@ -76,6 +79,7 @@ export class AddressList {
   }
 
   #refusedKind(ip: Ip, loopbackAllowed: boolean): string | undefined {
+    if (isIsatap(ip)) return "an ISATAP address, which is never called";
     const kind = find(never, ip) ?? (loopbackAllowed ? undefined : find(loopback, ip));
     if (kind !== undefined) return `${kind.what}, which is never called`;
     const guarded = find(onlyWhenNamed, ip);
@@ -112,6 +116,13 @@ export function parseBlock(text: string): Block | undefined {
   return { text, network, bits };
 }
 
+/** What counts as one caller: an IPv4 address, or the /64 that one IPv6 subscriber has. */
+export function networkOf(address: string | undefined): string {
+  const ip = address === undefined ? undefined : parseAddress(address);
+  if (ip === undefined) return "unknown";
+  return ip instanceof ipaddr.IPv6 ? ip.toByteArray().slice(0, 8).join(".") : ip.toString();
+}
+
 function requireBlock(text: string): Block {
   const block = parseBlock(text);
   if (block === undefined) throw new TypeError(`${shown(text)} is not a CIDR such as 203.0.113.0/24 or 2001:db8::/32`);
@@ -132,6 +143,13 @@ function carried(ip: Ip): Ip | undefined {
   if (matches(sixToFour, ip)) return at(2);
   if (matches(teredo, ip)) return at(12, 0xff);
   return matches(compatible, ip) && !matches(ownLow, ip) ? at(12) : undefined;
+}
+
+/** RFC 5214: a tunnel to the IPv4 address at its end, in a network of any prefix. */
+function isIsatap(ip: Ip): boolean {
+  if (!(ip instanceof ipaddr.IPv6)) return false;
+  const [first = 0, ...others] = ip.toByteArray().slice(8, 12);
+  return (first & ~0x02) === 0 && others.join() === "0,94,254";
 }
 
 const wellKnownNat64 = requireBlock("64:ff9b::/96");

@@ -31,6 +31,21 @@ export interface PartnerSettings {
   readonly maxPerSecond: number | null;
   /** `open`: a terminal is known from its first command on. */
   readonly terminals: "open" | "registered";
+  readonly reports: ReportSettings;
+}
+
+/** How the operator's switch writes what it reports for a partner. */
+export interface ReportSettings {
+  /** What makes two reports the same one; `externalId+command` where a Sale and its Void have one number. */
+  readonly identity: "externalId" | "externalId+command";
+  /** `minor`: digits in the currency's smallest unit. */
+  readonly amounts: "major" | "minor";
+  /** `any`: a card that was only verified is reported as a success of the amount zero. */
+  readonly zeroAmounts: "declined" | "any";
+  /** `1993`: three-digit action codes of ISO 8583:1993. */
+  readonly responseCodes: "1987" | "1993";
+  /** The cardScheme to send for a scheme that the specification's table has not. */
+  readonly schemes: Readonly<Record<string, string>>;
 }
 
 /** Which transaction_type each command's IPN carries; VOID_PREAUTH is the Void of a PreAuth. */

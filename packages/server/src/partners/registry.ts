@@ -59,6 +59,8 @@ export interface RegistryParts {
   readonly masterKey: MasterKey;
   readonly defaults: DefaultSettings;
   readonly rules: CallbackUrlRules;
+  /** For how long an open PreAuth holds its terminal's mid. */
+  readonly preAuthDays: number;
   /** The guard against card numbers: what it says of a text in a field; undefined when the text holds none. */
   readonly cardNumberProblem: (field: string, text: string) => FieldProblem | undefined;
   /** Told after each change of a partner; what it returns is awaited, its failure harms nothing. */
@@ -90,7 +92,7 @@ export class PartnerRegistry {
     return { partner: this.#record(stored), secrets: secrets as unknown as NewSecrets };
   }
 
-  /** Changes the settings that `patch` names. A field of transactionTypes that it does not name stays. */
+  /** Changes the settings that `patch` names. A field of transactionTypes or reports that it does not name stays. */
   async change(id: PartnerId, patch: Partial<PartnerInput>): Promise<PartnerRecord> {
     return await this.#change(id, (standing) => {
       const merged = {
@@ -99,7 +101,9 @@ export class PartnerRegistry {
       };
       this.#refuse(patch, settingsProblems(merged, this.#parts.rules));
       const transactionTypes = { ...standing.transactionTypes, ...patch.transactionTypes };
-      return { settings: completeSettings({ ...merged, transactionTypes }, this.#parts.defaults) };
+      const reports = { ...standing.reports, ...patch.reports };
+      if (standing.reports.identity !== "externalId" && reports.identity === "externalId") throw identityStays();
+      return { settings: completeSettings({ ...merged, transactionTypes, reports }, this.#parts.defaults) };
     });
   }
 
@@ -149,7 +153,15 @@ export class PartnerRegistry {
     // A registered deviceId may look like a card number: it is known to be none.
     const { deviceId: _, ...guarded } = input;
     this.#refuse({ tid, ...guarded }, terminalProblems(tid, input, partner.settings.signing));
-    return await this.#parts.terminals.put(id, completeTerminal(tid, input));
+    const put = await this.#parts.terminals.put(id, completeTerminal(tid, input), this.#parts.preAuthDays);
+    if (put.outcome === "taken") {
+      throw new PaybellError("terminal_taken", `tid ${tid} with this mid is another partner's terminal.`);
+    }
+    if (put.outcome === "busy") {
+      const message = `tid ${tid} keeps its mid: its batch is not empty, or a PreAuth is open on it.`;
+      throw new PaybellError("terminal_busy", message);
+    }
+    return put.terminal;
   }
 
   /** In the order of tid. */
@@ -245,4 +257,10 @@ function pageOf<Item>(rows: readonly Item[], limit: number, cursorOf: (item: Ite
   const items = rows.slice(0, limit);
   const last = items.at(-1);
   return { items, next: rows.length > limit && last !== undefined ? cursorOf(last) : null };
+}
+
+/** Two reports under one number would be one all at once, and the second of them lost. */
+function identityStays(): PaybellError {
+  const field = "reports.identity";
+  return badFields([{ field, code: "invalid_value", message: `${field} cannot go back to externalId.` }]);
 }

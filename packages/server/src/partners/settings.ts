@@ -11,13 +11,15 @@ import {
 import type { FieldProblem } from "../errors.ts";
 import { parseBlock } from "./addresses.ts";
 import { type CallbackUrlRules, callbackUrlProblem } from "./callback-url.ts";
-import type { PartnerSettings, TransactionTypes } from "./partner.ts";
+import type { PartnerSettings, ReportSettings, TransactionTypes } from "./partner.ts";
+import { defaultReportSettings, reportSettingsProblems } from "./report-settings.ts";
 
 /** What a registration may say: a name and both address lists; everything else has a default. */
 export type PartnerInput = Pick<PartnerSettings, "name" | "callbackAddresses" | "callingAddresses"> &
-  Partial<Omit<PartnerSettings, "name" | "callbackAddresses" | "callingAddresses" | "transactionTypes">> & {
+  Partial<Omit<PartnerSettings, "name" | "callbackAddresses" | "callingAddresses" | "transactionTypes" | "reports">> & {
     /** The ones that differ from the specification's. */
     readonly transactionTypes?: Partial<TransactionTypes>;
+    readonly reports?: Partial<ReportSettings>;
   };
 
 /** Everything that has a default. */
@@ -47,6 +49,7 @@ export const defaultSettings: DefaultSettings = {
   maxInFlight: 32,
   maxPerSecond: null,
   terminals: "open",
+  reports: defaultReportSettings,
 };
 
 export const settingsBounds = {
@@ -61,7 +64,12 @@ export const settingsBounds = {
 /** A registration with its defaults filled in. Call it with what has no `settingsProblems`. */
 export function completeSettings(input: PartnerInput, defaults: DefaultSettings = defaultSettings): PartnerSettings {
   const given = Object.fromEntries(Object.entries(input).filter(([, value]) => value !== undefined)) as PartnerInput;
-  return { ...defaults, ...given, transactionTypes: { ...defaults.transactionTypes, ...input.transactionTypes } };
+  return {
+    ...defaults,
+    ...given,
+    transactionTypes: { ...defaults.transactionTypes, ...input.transactionTypes },
+    reports: { ...defaults.reports, ...input.reports },
+  };
 }
 
 type Check = (field: string, value: unknown) => readonly FieldProblem[];
@@ -83,6 +91,7 @@ const checks: Readonly<Record<Exclude<keyof PartnerSettings, "callBackUrl" | key
   callingAddresses: (field, value) => addressProblems(field, value, 0),
   signing: signingShapeProblems,
   transactionTypes: transactionTypeProblems,
+  reports: reportSettingsProblems,
   timeZone: timeZoneProblems,
   retry: retryProblems,
   maxInFlight: (field, value) => wholeNumberProblems(field, value, 1, settingsBounds.maxInFlight),

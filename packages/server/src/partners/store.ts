@@ -82,7 +82,18 @@ export interface LoadedPartner {
 }
 
 export interface TerminalStore {
-  /** Registers a terminal, or changes what is registered for it; its numbers and its batch stay. */
-  put(partnerId: PartnerId, terminal: Terminal): Promise<Terminal>;
+  /**
+   * Registers a terminal, or changes what is registered for it; its numbers and its batch stay.
+   *
+   * @param preAuthDays for how long a PreAuth counts as open
+   */
+  put(partnerId: PartnerId, terminal: Terminal, preAuthDays: number): Promise<PutTerminal>;
   list(partnerId: PartnerId, after: string | undefined, limit: number): Promise<readonly Terminal[]>;
 }
+
+export type PutTerminal =
+  | { readonly outcome: "put"; readonly terminal: Terminal }
+  /** Another partner has it. */
+  | { readonly outcome: "taken" }
+  /** Its mid would change, while what belongs to the old one is open. */
+  | { readonly outcome: "busy" };

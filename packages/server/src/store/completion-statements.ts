@@ -12,6 +12,7 @@ const pendingColumns = `(partner_id, id, chain_id, due_at, bytes, queue, follows
 // A settlement is compared with the ledger once what was reported a little after it is there, too.
 const comparedAt =
   "CASE WHEN command = 'SETTLEMENT' AND reported_batch IS NOT NULL THEN now() + interval '10 minutes' END";
+const notifiedAt = "CASE WHEN waits THEN now() + interval '1 second' END";
 
 /**
  * Reports with all that follows from them, in one statement that is its own transaction. It fails as a whole when one
@@ -24,28 +25,28 @@ export const insertWholeReports = {
     WITH i AS MATERIALIZED (
       SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[], $7::uuid[],
         $8::text[], $9::uuid[], $10::text[], $11::json[], $12::text[], $13::uuid[],
-        $14::uuid[], $15::integer[], $16::text[], $17::boolean[], $18::uuid[])
+        $14::uuid[], $15::integer[], $16::text[], $17::boolean[], $18::uuid[], $19::boolean[])
         AS i (partner_id, transaction_id, command, state, req_id, external_id, original_id, original_external_id,
           chain_id, callback_url, facts, merchant_trans_id, id, reported_batch, bytes, queue, follows,
-          settles_batch)),
+          settles_batch, waits)),
     result AS (
       INSERT INTO transactions (partner_id, id, origin, command, state, req_id, external_id, original_id,
         original_external_id, chain_id, callback_url, facts, merchant_trans_id, notification_id, reported_batch,
-        compare_at, completed_at)
+        compare_at, notify_at, completed_at)
       SELECT partner_id, transaction_id, 'switch', command, state, req_id, external_id, original_id,
         original_external_id, chain_id, callback_url, facts, merchant_trans_id, id, reported_batch, ${comparedAt},
-        now()
+        ${notifiedAt}, now()
       FROM i),
     history AS (
       INSERT INTO notifications ${historyColumns}
       SELECT partner_id, id, transaction_id, original_id, CASE WHEN original_id IS NULL THEN original_external_id END,
         chain_id, command, callback_url, facts
-      FROM i WHERE id IS NOT NULL),
+      FROM i WHERE id IS NOT NULL AND NOT waits),
     delivery AS (
       INSERT INTO pending ${pendingColumns}
       SELECT partner_id, id, chain_id, now(), bytes, queue, follows,
         CASE WHEN command <> 'SETTLEMENT' THEN reported_batch END, settles_batch
-      FROM i WHERE id IS NOT NULL)
+      FROM i WHERE id IS NOT NULL AND NOT waits)
     SELECT now() AS at`,
 };
 
@@ -56,7 +57,13 @@ export function wholeReportColumns(reports: readonly Report[]): unknown[] {
     textArray(reports.map(({ notification }) => queueOf(notification?.callBackUrl ?? null))),
     booleanArray(reports.map(({ notification }) => notification?.follows ?? false)),
     uuidArray(reports.map(({ notification }) => notification?.settlesBatch ?? null)),
+    waitsColumn(reports),
   ];
+}
+
+/** Those whose notification is made later. */
+function waitsColumn(reports: readonly Report[]) {
+  return booleanArray(reports.map(({ waitsForOriginal = false }) => waitsForOriginal));
 }
 
 /** The transactions alone: those that were reported before are left out, and told by their absence. */
@@ -65,18 +72,23 @@ export const insertReports = {
   text: `
     INSERT INTO transactions (partner_id, id, origin, command, state, req_id, external_id, original_id,
       original_external_id, chain_id, callback_url, facts, merchant_trans_id, notification_id, reported_batch,
-      compare_at, completed_at)
+      compare_at, notify_at, completed_at)
     SELECT partner_id, id, 'switch', command, state, req_id, external_id, original_id, original_external_id, chain_id,
-      callback_url, facts, merchant_trans_id, notification_id, reported_batch, ${comparedAt}, now()
+      callback_url, facts, merchant_trans_id, notification_id, reported_batch, ${comparedAt}, ${notifiedAt},
+      now()
     FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[], $7::uuid[], $8::text[],
-      $9::uuid[], $10::text[], $11::json[], $12::text[], $13::uuid[], $14::uuid[])
+      $9::uuid[], $10::text[], $11::json[], $12::text[], $13::uuid[], $14::uuid[], $15::boolean[])
       AS i (partner_id, id, command, state, req_id, external_id, original_id, original_external_id, chain_id,
-        callback_url, facts, merchant_trans_id, notification_id, reported_batch)
+        callback_url, facts, merchant_trans_id, notification_id, reported_batch, waits)
     ON CONFLICT DO NOTHING
     RETURNING partner_id, external_id, created_at AS at`,
 };
 
-export function reportColumns(reports: readonly Report[]): unknown[] {
+export function onlyReportColumns(reports: readonly Report[]): unknown[] {
+  return [...reportColumns(reports), waitsColumn(reports)];
+}
+
+function reportColumns(reports: readonly Report[]): unknown[] {
   return [
     uuidArray(reports.map((report) => report.partnerId)),
     uuidArray(reports.map((report) => report.id)),

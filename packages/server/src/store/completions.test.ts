@@ -155,15 +155,27 @@ test("a report is accepted once; the same externalId again is a duplicate with t
   const report = sampleReport(partnerId);
   expect(await completions.report(report)).toMatchObject({ outcome: "accepted", id: report.id });
   const again = sampleReport(partnerId, { externalId: report.externalId });
-  expect(await completions.report(again)).toEqual({ outcome: "duplicate", id: report.id });
+  expect(await completions.report(again)).toMatchObject({ outcome: "known", id: report.id });
   expect(await count("notifications", [report.id, again.id])).toBe(1);
+});
+
+test("what is known of a report is told when its externalId comes again", async () => {
+  const report = sampleReport(partnerId, { originalExternalId: "X-0" });
+  await completions.report(report);
+  const again = await completions.report(sampleReport(partnerId, { externalId: report.externalId }));
+  const { command, originalExternalId, callBackUrl, facts } = report;
+  expect(again).toEqual({
+    outcome: "known",
+    id: report.id,
+    before: { command, originalExternalId, callBackUrl, facts },
+  });
 });
 
 test("one externalId reported many times at once is accepted exactly once", async () => {
   const reports = Array.from({ length: 40 }, () => sampleReport(partnerId, { externalId: "X-race" }));
   const answers = await Promise.all(reports.map((report) => completions.report(report)));
   expect(answers.filter((answer) => answer.outcome === "accepted")).toHaveLength(1);
-  expect(answers.filter((answer) => answer.outcome === "duplicate")).toHaveLength(39);
+  expect(answers.filter((answer) => answer.outcome === "known")).toHaveLength(39);
   expect(
     await count(
       "pending",
@@ -176,7 +188,7 @@ test("a report that brings its own id is a duplicate all the same when it comes 
   const report = sampleReport(partnerId);
   const again = sampleReport(partnerId, { id: report.id, externalId: report.externalId });
   expect(await completions.report(report)).toMatchObject({ outcome: "accepted", id: report.id });
-  expect(await completions.report(again)).toEqual({ outcome: "duplicate", id: report.id });
+  expect(await completions.report(again)).toMatchObject({ outcome: "known", id: report.id });
   expect(await count("notifications", [report.id])).toBe(1);
 });
 

@@ -1,7 +1,7 @@
 import { DatabaseError, type Pool, type PoolClient, type QueryResult } from "pg";
 import type { PartnerId, TransactionId } from "../ids.ts";
 import type { NewNotification } from "../ledger/notifier.ts";
-import type { Completed, Completion, CompletionStore, Report, Reported } from "../ledger/store.ts";
+import type { Completed, Completion, CompletionStore, Release, Report, Reported } from "../ledger/store.ts";
 import {
   completeTransactions,
   completeWhole,
@@ -10,12 +10,13 @@ import {
   insertReports,
   insertWholeReports,
   notificationColumns,
-  reportColumns,
+  onlyReportColumns,
   wholeCompletionColumns,
   wholeReportColumns,
 } from "./completion-statements.ts";
 import { writeEffects } from "./effects.ts";
 import { GroupCommit, type GroupCommitObserver } from "./group-commit.ts";
+import { releaseReport } from "./waiting-reports.ts";
 
 // An answer that changed nothing is late, unless it is our own that an unknown COMMIT had made durable.
 const completedBefore = {
@@ -29,7 +30,8 @@ const completedBefore = {
 const reportedBefore = {
   name: "reported_before",
   text: `
-    SELECT i.partner_id, i.external_id, t.id, t.notification_id, t.created_at AS at
+    SELECT i.partner_id, i.external_id, t.id, t.notification_id, t.created_at AS at, t.command,
+      t.original_external_id, t.callback_url, t.facts
     FROM unnest($1::uuid[], $2::text[]) AS i (partner_id, external_id)
     JOIN transactions t
       ON (t.partner_id = i.partner_id) IS TRUE AND t.external_id = i.external_id AND t.origin = 'switch'`,
@@ -55,7 +57,14 @@ interface At {
 interface ReportedRow extends At {
   readonly partner_id: PartnerId;
   readonly external_id: string;
+}
+
+interface KnownRow extends ReportedRow {
   readonly notification_id: string | null;
+  readonly command: Report["command"];
+  readonly original_external_id: string | null;
+  readonly callback_url: string | null;
+  readonly facts: Report["facts"];
 }
 
 /**
@@ -96,6 +105,17 @@ export class PostgresCompletions implements CompletionStore {
 
   report(report: Report): Promise<Reported> {
     return this.#reports.add(report);
+  }
+
+  async release({ partnerId, id, originalId, chainId, batchId, facts, notification }: Release): Promise<boolean> {
+    let isFirst = false;
+    await this.#inTransaction(async (client) => {
+      const values = [partnerId, id, originalId, chainId, JSON.stringify(facts)];
+      const { rowCount } = await client.query({ ...releaseReport, values });
+      isFirst = rowCount === 1;
+      return isFirst ? insertTheirNotifications(client, [{ notification, batchId }]) : [];
+    });
+    return isFirst;
   }
 
   async #complete(completions: readonly Completion[]): Promise<ReadonlyMap<string, Completed>> {
@@ -170,15 +190,15 @@ export class PostgresCompletions implements CompletionStore {
   async #reportWithDuplicates(reports: readonly Report[]): Promise<ReadonlyMap<string, Reported>> {
     const inserted = new Map<string, Date>();
     await this.#inTransaction(async (client) => {
-      const { rows } = await client.query<ReportedRow>({ ...insertReports, values: reportColumns(reports) });
+      const { rows } = await client.query<ReportedRow>({ ...insertReports, values: onlyReportColumns(reports) });
       for (const row of rows) inserted.set(`${row.partner_id} ${row.external_id}`, row.at);
       return insertTheirNotifications(
         client,
-        reports.filter((report) => inserted.has(keyOf(report))),
+        reports.filter((report) => inserted.has(keyOf(report)) && report.waitsForOriginal !== true),
       );
     });
     const missed = reports.filter((report) => !inserted.has(keyOf(report)));
-    const before = missed.length > 0 ? await this.#reportedBefore(missed) : new Map<string, ReportedRow>();
+    const before = missed.length > 0 ? await this.#reportedBefore(missed) : new Map<string, KnownRow>();
     return new Map(
       reports.map((report): [string, Reported] => {
         const at = inserted.get(keyOf(report));
@@ -188,13 +208,13 @@ export class PostgresCompletions implements CompletionStore {
         if (isOwn(report, known)) {
           return [keyOf(report), { outcome: "accepted", id: report.id, atMs: known.at.getTime() }];
         }
-        return [keyOf(report), { outcome: "duplicate", id: known.id }];
+        return [keyOf(report), { outcome: "known", id: known.id, before: contentOf(known) }];
       }),
     );
   }
 
-  async #reportedBefore(reports: readonly Report[]): Promise<ReadonlyMap<string, ReportedRow>> {
-    const { rows } = await this.#engine.query<ReportedRow>({
+  async #reportedBefore(reports: readonly Report[]): Promise<ReadonlyMap<string, KnownRow>> {
+    const { rows } = await this.#engine.query<KnownRow>({
       ...reportedBefore,
       values: [reports.map((report) => report.partnerId), reports.map((report) => report.externalId)],
     });
@@ -241,8 +261,12 @@ function isUniqueViolation(error: unknown): boolean {
  * Whether the row is that of this very report, whose COMMIT had happened after all. Its id does not tell: the switch
  * may give one, and gives the same at every repetition. Its notification's id is made anew for each report.
  */
-function isOwn(report: Report, known: ReportedRow): boolean {
+function isOwn(report: Report, known: KnownRow): boolean {
   return report.notification === null ? known.id === report.id : known.notification_id === report.notification.id;
+}
+
+function contentOf({ command, original_external_id, callback_url, facts }: KnownRow) {
+  return { command, originalExternalId: original_external_id, callBackUrl: callback_url, facts };
 }
 
 /** A COMMIT sent behind a statement that failed answers ROLLBACK, without an error of its own. */

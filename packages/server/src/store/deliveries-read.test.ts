@@ -213,7 +213,9 @@ describe("the heads of queues", () => {
     await query("UPDATE pending SET due_at = now() + interval '1 minute' WHERE queue <> ''");
     const heads = await context.deliveries.heads(partners.map(shardOf));
     const expected = await query(
-      `SELECT DISTINCT ON (partner_id, queue) partner_id AS "partnerId", queue, id FROM pending
+      `SELECT DISTINCT ON (partner_id, queue) partner_id AS "partnerId", queue, id, round,
+         attempts_made AS "attemptsMade"
+       FROM pending
        ORDER BY partner_id, queue, due_at, id`,
     );
     expect(expected).toHaveLength(8);

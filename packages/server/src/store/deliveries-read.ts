@@ -48,15 +48,15 @@ const readHeads = {
   text: `
     WITH RECURSIVE head AS (
       SELECT first.* FROM unnest($1::integer[]) AS s (shard) CROSS JOIN LATERAL (
-        SELECT p.shard, p.partner_id, p.queue, p.due_at, p.id FROM pending p
+        SELECT p.shard, p.partner_id, p.queue, p.due_at, p.id, p.round, p.attempts_made FROM pending p
         WHERE p.shard = s.shard::smallint
         ORDER BY p.partner_id, p.queue, p.due_at, p.id LIMIT 1) AS first
       UNION ALL
       SELECT next.* FROM head h CROSS JOIN LATERAL (
-        SELECT p.shard, p.partner_id, p.queue, p.due_at, p.id FROM pending p
+        SELECT p.shard, p.partner_id, p.queue, p.due_at, p.id, p.round, p.attempts_made FROM pending p
         WHERE p.shard = h.shard AND (p.partner_id, p.queue) > (h.partner_id, h.queue)
         ORDER BY p.partner_id, p.queue, p.due_at, p.id LIMIT 1) AS next)
-    SELECT h.partner_id AS "partnerId", h.queue, h.id,
+    SELECT h.partner_id AS "partnerId", h.queue, h.id, h.round, h.attempts_made AS "attemptsMade",
       (extract(epoch FROM h.due_at - now()) * 1000)::double precision AS "dueInMs"
     FROM head h`,
 };

@@ -18,8 +18,8 @@ import type { Registrations } from "./turns-registrations.ts";
  *   either waited for and seen, or waits for this, and finds its INITs.
  * - `used` reads the snapshot. A reqId that another instance wrote since, or remembers as reversed before it arrived,
  *   breaks the unique index, and the whole statement is undone: no number is used up.
- * - Whether a terminal is there, for a partner that must register each, reads the snapshot too: one that is too new is
- *   begun by steps.
+ * - Whether a terminal is there reads the snapshot too: one that is too new, or comes with this command and is to be
+ *   claimed, is begun by steps.
  * - Terminals are locked in key order, and all of them before the first INIT is written: `turns` needs them all. So a
  *   wait for another's reqId never holds up a terminal that the other one still needs.
  *
@@ -52,7 +52,10 @@ const beginWholeStatement = {
           device_id, app_name, opens, nth)
       CROSS JOIN used
       WHERE g.partner_id || ' ' || g.tid <> ALL (used.terminals)
-        AND (g.opens OR (SELECT true FROM terminals k WHERE k.partner_id = g.partner_id AND k.tid = g.tid))
+        AND ((g.opens AND NOT EXISTS (
+            SELECT FROM terminal_claims c
+            WHERE (c.acquirer = '') IS TRUE AND c.mid = g.mid AND c.tid = g.tid AND c.partner_id <> g.partner_id))
+          OR (SELECT true FROM terminals k WHERE k.partner_id = g.partner_id AND k.tid = g.tid))
       ORDER BY g.nth
       ON CONFLICT (partner_id, tid) DO UPDATE SET
         trace_no = (t.trace_no + excluded.trace_no - 1) % 999999 + 1,
@@ -173,7 +176,8 @@ function columns(groups: readonly TerminalGroup[], registrations: Registrations)
     registered.map(({ merchantAddress }) => merchantAddress),
     registered.map(({ deviceId }) => deviceId),
     registered.map(({ appName }) => appName),
-    groups.map(({ first }) => first.openTerminals),
+    // One that is to be claimed for its partner is begun by steps.
+    groups.map(({ first }) => first.openTerminals && first.sharesTerminals),
   ];
 }
 

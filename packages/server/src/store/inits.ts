@@ -8,6 +8,7 @@ import { GroupCommit, type GroupCommitObserver } from "./group-commit.ts";
 import { beginWhole, holdsItsTerminalAlone } from "./inits-whole.ts";
 import { holdOriginals, lockOriginals } from "./originals.ts";
 import { searchable } from "./searchable.ts";
+import { claimTerminals } from "./terminal-claims.ts";
 import { allotTurns, keyOf, lockTerminals, type TurnTaken, terminalOf, turnFor } from "./turns.ts";
 import { Registrations } from "./turns-registrations.ts";
 
@@ -157,6 +158,10 @@ async function beginFresh(
 ): Promise<boolean> {
   const terminals = new Map(await lockTerminals(client, inits));
   const known = new Set(terminals.keys());
+  const taken = await claimTerminals(
+    client,
+    inits.filter((init) => opensTerminal(init, known)),
+  );
   const originals = await lockOriginals(client, inits);
   const allowed: Init[] = [];
   const refused: Init[] = [];
@@ -169,6 +174,8 @@ async function beginFresh(
       results.set(keyOf(init), { outcome: "refused", refusal });
     } else if (terminal === undefined && !init.openTerminals && init.tid !== "") {
       results.set(keyOf(init), { outcome: "terminal_unknown" });
+    } else if (taken.has(terminalOf(init)) && !known.has(terminalOf(init))) {
+      results.set(keyOf(init), { outcome: "terminal_taken" });
     } else {
       allowed.push(init);
       // Those behind it in this batch are judged by what stands once it is written.
@@ -181,6 +188,10 @@ async function beginFresh(
     for (const [key, begun] of answersForUsed(refused, await findUsed(client, refused))) results.set(key, begun);
   }
   return allowed.length === 0 || writeAllowed(client, allowed, known, results, registrations);
+}
+
+function opensTerminal(init: Init, known: ReadonlySet<string>): boolean {
+  return init.openTerminals && init.tid !== "" && !known.has(terminalOf(init));
 }
 
 async function writeAllowed(

@@ -9,10 +9,12 @@ const lock = {
   name: "lock_originals",
   text: `
     SELECT t.partner_id, t.id, t.origin, t.command, t.state, t.tid, t.batch_id, t.successor_command, t.successor_state,
-      t.reversal_state, t.amount_minor::text, t.currency, t.created_at, r.batch_id AS open_batch_id, r.batch_closing
+      t.reversal_state, t.amount_minor::text, t.currency, t.created_at, r.batch_id AS open_batch_id, r.batch_closing,
+      s.reversal_state AS successor_reversal
     FROM unnest($1::uuid[], $2::uuid[]) WITH ORDINALITY AS i (partner_id, id, nth)
     JOIN transactions t ON t.partner_id = i.partner_id AND t.id = i.id
     LEFT JOIN terminals r ON r.partner_id = t.partner_id AND r.tid = t.tid
+    LEFT JOIN transactions s ON s.partner_id = t.partner_id AND s.id = t.successor_id
     ORDER BY i.nth
     FOR UPDATE OF t`,
 };
@@ -41,6 +43,7 @@ interface OriginalRow {
   readonly created_at: Date;
   readonly open_batch_id: string | null;
   readonly batch_closing: boolean | null;
+  readonly successor_reversal: OriginalRow["reversal_state"];
 }
 
 /** Locks the originals of these commands, and tells what stands. */
@@ -72,13 +75,13 @@ export async function holdOriginals(client: PoolClient, inits: readonly Init[]):
 }
 
 function toState(row: OriginalRow): OriginalState {
-  const { successor_command: command, successor_state: state } = row;
+  const { successor_command: command, successor_state: state, successor_reversal: reversal } = row;
   return {
     id: row.id,
     command: row.command,
     state: row.state,
     origin: row.origin,
-    successor: command === null || state === null ? null : { command, state },
+    successor: command === null || state === null ? null : { command, state, reversal },
     reversal: row.reversal_state,
     batch: batchOf(row),
     amountMinor: BigInt(row.amount_minor ?? 0),

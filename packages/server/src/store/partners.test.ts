@@ -59,6 +59,7 @@ function service() {
     defaults: defaultSettings,
     cardNumberProblem,
     rules: { sandbox: false },
+    preAuthDays: 30,
     changed: (id) => directory.invalidate(id),
   });
   return { directory, registry };
@@ -339,9 +340,9 @@ describe("terminals", () => {
   test("keep their numbers when they are changed", async () => {
     const { registry } = service();
     const { partner } = await registry.register(input);
-    await registry.putTerminal(partner.id, "T1", terminal);
+    await registry.putTerminal(partner.id, "T1", { ...terminal, mid: `N${partner.id.slice(-8)}` });
     await pool.query("UPDATE terminals SET trace_no = 41, batch_no = 7 WHERE partner_id = $1", [partner.id]);
-    await registry.putTerminal(partner.id, "T1", { mid: "M2" });
+    await registry.putTerminal(partner.id, "T1", { mid: `M${partner.id.slice(-8)}` });
     const { rows } = await pool.query("SELECT trace_no, batch_no FROM terminals WHERE partner_id = $1", [partner.id]);
     expect(rows).toEqual([{ trace_no: 41, batch_no: 7 }]);
   });
@@ -368,7 +369,7 @@ describe("terminals", () => {
       ),
     ]);
     expect(JSON.stringify([refused.message, refused.fields])).not.toContain("1111");
-    expect(await registry.putTerminal(partner.id, "T1", { mid: "M1", deviceId: bare })).toMatchObject({
+    expect(await registry.putTerminal(partner.id, "T-device", { mid: "M1", deviceId: bare })).toMatchObject({
       deviceId: bare,
     });
   });
@@ -420,7 +421,7 @@ describe("what the engine needs of partners", () => {
   test("does not wait for connections for people, though all of them are held", async () => {
     const { registry, directory } = service();
     const { partner, secrets } = await registry.register(input);
-    await registry.putTerminal(partner.id, "T1", { mid: "M1", deviceId: "4111111111111111" });
+    await registry.putTerminal(partner.id, "T-held", { mid: "M1", deviceId: "4111111111111111" });
     const held = await Promise.all(Array.from({ length: pool.options.max }, () => pool.connect()));
     onTestFinished(() => held.forEach((client) => void client.release()));
     const found = await directory.findByApiKey(secrets.apiKey);

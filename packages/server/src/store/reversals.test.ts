@@ -67,7 +67,7 @@ test("a Reversal is taken by one, and by another once it was held long enough", 
   expect(await taken(id)).toBeUndefined();
   const [due] = both.flat();
   if (due === undefined) throw new Error("it was taken");
-  await reversals.postpone(due, 0);
+  await reversals.postpone(due, 0, "");
   expect(await taken(id)).toMatchObject({ tries: 2 });
 });
 
@@ -88,7 +88,7 @@ test("an answer to an earlier try neither ends nor delays what was asked for aga
   if (first === undefined) throw new Error("it was due");
   await reversals.repeat(partnerId, id);
   expect(await reversals.end(first, { state: "DONE", responseCode: "25" })).toBeUndefined();
-  await reversals.postpone(first, heldForMs);
+  await reversals.postpone(first, heldForMs, "");
   const again = await taken(id);
   expect(again).toMatchObject({ tries: 3 });
   if (again === undefined) throw new Error("it was due again");

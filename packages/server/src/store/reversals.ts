@@ -20,18 +20,16 @@ const takeDue = {
 const postpone = {
   name: "postpone_reversal",
   text: `
-    UPDATE reversals SET due_at = now() + $3 * interval '1 millisecond'
+    UPDATE reversals SET due_at = now() + $3 * interval '1 millisecond', response_code = nullif($5, '')
     WHERE partner_id = $1 AND transaction_id = $2 AND state = 'PENDING' AND tries = $4`,
 };
 
 // Undone: what it held is free, and a partner's REVERSAL that waited for it has ended its original. The answer to a try
 // that is not the last one asked for says nothing of what a late approval booked since.
-const end = {
-  name: "end_reversal",
-  text: `
+const endWhere = (standing: string) => `
     WITH ended AS (
       UPDATE reversals SET state = $3::text, response_code = $4
-      WHERE partner_id = $1 AND transaction_id = $2 AND state = 'PENDING' AND tries = $5
+      WHERE partner_id = $1 AND transaction_id = $2 AND ${standing}
       RETURNING partner_id, transaction_id, requested_by),
     own AS (
       UPDATE transactions t SET reversal_state = lower($3::text),
@@ -44,8 +42,10 @@ const end = {
       WHERE $3::text = 'DONE' AND o.partner_id = e.partner_id AND o.successor_id = e.transaction_id
         AND o.successor_state = 'in_doubt' AND o.id = (
           SELECT t.original_id FROM transactions t WHERE t.partner_id = e.partner_id AND t.id = e.transaction_id))
-    SELECT requested_by FROM ended`,
-};
+    SELECT requested_by FROM ended`;
+
+const end = { name: "end_reversal", text: endWhere("state = 'PENDING' AND tries = $5") };
+const resolve = { name: "resolve_reversal", text: endWhere("state = 'PARKED'") };
 
 // Asked for by a partner: the transaction had succeeded, and is held by the REVERSAL already.
 const queue = {
@@ -71,6 +71,19 @@ const repeat = {
       RETURNING partner_id, transaction_id)
     UPDATE transactions t SET reversal_state = 'pending'
     FROM again a WHERE t.partner_id = a.partner_id AND t.id = a.transaction_id`,
+};
+
+const retry = {
+  name: "retry_reversal",
+  text: `
+    WITH again AS (
+      UPDATE reversals SET state = 'PENDING', due_at = now(), tries = tries + 1
+      WHERE partner_id = $1 AND transaction_id = $2 AND state = 'PARKED'
+      RETURNING partner_id, transaction_id),
+    own AS (
+      UPDATE transactions t SET reversal_state = 'pending'
+      FROM again a WHERE t.partner_id = a.partner_id AND t.id = a.transaction_id)
+    SELECT FROM again`,
 };
 
 const conflictTriesMax = 10;
@@ -114,8 +127,12 @@ export class PostgresReversals implements ReversalStore {
     }));
   }
 
-  async postpone({ partnerId, transactionId, tries }: DueReversal, delayMs: number): Promise<void> {
-    await this.#engine.query({ ...postpone, values: [partnerId, transactionId, delayMs, tries] });
+  async postpone(
+    { partnerId, transactionId, tries }: DueReversal,
+    delayMs: number,
+    responseCode: string,
+  ): Promise<void> {
+    await this.#engine.query({ ...postpone, values: [partnerId, transactionId, delayMs, tries, responseCode] });
   }
 
   async end(
@@ -132,6 +149,16 @@ export class PostgresReversals implements ReversalStore {
   async queue(partnerId: PartnerId, transactionId: TransactionId, requestedBy: TransactionId): Promise<void> {
     const values = [partnerId, transactionId, requestedBy];
     await despiteConflicts(() => this.#engine.query({ ...queue, values }));
+  }
+
+  async retry(partnerId: PartnerId, transactionId: TransactionId): Promise<boolean> {
+    const values = [partnerId, transactionId];
+    return (await despiteConflicts(() => this.#engine.query({ ...retry, values }))).rowCount === 1;
+  }
+
+  async resolve(partnerId: PartnerId, transactionId: TransactionId): Promise<boolean> {
+    const values = [partnerId, transactionId, "DONE", "00"];
+    return (await despiteConflicts(() => this.#engine.query({ ...resolve, values }))).rowCount === 1;
   }
 
   async repeat(partnerId: PartnerId, transactionId: TransactionId): Promise<void> {

@@ -52,6 +52,7 @@ export function sampleInit(partnerId: PartnerId, leaseId: LeaseId, change: Parti
     mid: "M00000000000001",
     callBackUrl: null,
     openTerminals: true,
+    sharesTerminals: true,
     takes: { traceNo: true, invoiceNo: true, batch: true, settlement: null },
     refusal: () => undefined,
     amountMinor: 150_000n,

@@ -66,7 +66,11 @@ interface ReadBatch {
 
 async function read(id: TransactionId, rowsMax = 1_000): Promise<ReadBatch> {
   const [held, listed]: [HeldTransaction[], SettlementEntry[]] = [[], []];
-  const into = { hold: (row: HeldTransaction) => held.push(row), list: (entry: SettlementEntry) => listed.push(entry) };
+  const into = {
+    hold: (row: HeldTransaction) => held.push(row),
+    list: (entry: SettlementEntry) => listed.push(entry),
+    isAfter: (time: string, than: string) => time > than,
+  };
   return { compared: await comparisons.read({ partnerId, id }, into, rowsMax), held, listed };
 }
 
@@ -125,16 +129,18 @@ describe("what a settlement is compared with", () => {
     expect(await heldBy(settledAgain)).toEqual([second, third, fourth].sort());
   });
 
-  test("is what was reported late, too, unless the switch says that it happened later", async () => {
+  test("is what was reported late, too, unless that says that it happened later", async () => {
     const batchId = newId();
     const at = (time: string) => ({ batchId, facts: sampleFacts({ transDateTime: time }) });
+    const early = await report(at("20260301233001"));
     const id = await settle(batchId, { fields: { transaction_time: "20260301233000" } });
-    const late = [await report(at("20260301232959")), await report(at("2026-03-01T23:30:00Z")), await report(at(""))];
+    const late = [await report(at("20260301233000")), await report(at(""))];
     await report(at("20260301233001"));
-    await report(at("2026-03-01T23:30:01Z"));
-    expect(await heldBy(id)).toEqual(late.sort());
-    const timeless = await settle(newId());
-    expect(await heldBy(timeless)).toEqual([]);
+    expect(await heldBy(id)).toEqual([early, ...late].sort());
+    const untimed = newId();
+    const timeless = await settle(untimed);
+    const after = await report({ batchId: untimed, facts: sampleFacts({ transDateTime: "20260301233001" }) });
+    expect(await heldBy(timeless)).toEqual([after]);
   });
 
   test("is what that terminal did here, too, while its open batch has that number", async () => {

@@ -3,7 +3,7 @@ import type { Pool, PoolClient } from "pg";
 import type { HeldTransaction } from "../commands/settlement-difference.ts";
 import type { NewEvent } from "../events.ts";
 import type { PartnerId, TransactionId } from "../ids.ts";
-import type { ComparedSettlement, ComparisonStore, DueComparison } from "../ledger/comparer.ts";
+import type { ComparedInto, ComparedSettlement, ComparisonStore, DueComparison } from "../ledger/comparer.ts";
 import { alongIndexes } from "./along-indexes.ts";
 import { insertEvents } from "./events.ts";
 
@@ -46,15 +46,10 @@ const columns = `t.id, t.external_id AS "externalId", t.original_id AS "original
     t.original_external_id AS "originalExternalId", t.command, t.req_id AS "reqId",
     coalesce(t.facts #>> '{fields,refId}', '') AS "refId", coalesce(t.facts #>> '{fields,amount}', '') AS amount`;
 const counting = `t.state = 'SUCCESS' AND t.command IN ('SALE', 'PREAUTH_COMPLETE', 'VOID', 'REVERSAL')`;
-/** The first 14 digits of a time as a switch may give one. */
-const digits = (text: string) => `left(regexp_replace(${text}, '\\D', '', 'g'), 14)`;
-
-// What came after the settlement is of its batch, too, unless the switch itself says that it happened after it.
 const reportedRows = `
-  SELECT ${columns} FROM transactions t
+  SELECT ${columns}, t.created_at > $5 AS "isLate", coalesce(t.facts #>> '{fields,transDateTime}', '') AS "time"
+  FROM transactions t
   WHERE t.partner_id = $1 AND t.reported_batch = $2 AND t.created_at > $3 AND t.created_at < $4 AND ${counting}
-    AND (t.created_at <= $5 OR $6 = '' OR t.facts #>> '{fields,transDateTime}' IS NULL
-      OR ${digits("t.facts #>> '{fields,transDateTime}'")} <= ${digits("$6::text")})
   ORDER BY t.created_at DESC`;
 
 // Commands of our own on that terminal, where its open batch has that number.
@@ -69,6 +64,13 @@ const listed = `
   WHERE s.partner_id = $1 AND s.id = $2`;
 
 const rowsAtOnce = 500;
+
+interface ReportedTransaction extends HeldTransaction {
+  /** It was reported after the settlement. */
+  readonly isLate: boolean;
+  /** As the switch gave it; empty where it gave none. */
+  readonly time: string;
+}
 
 interface SettlementRow {
   readonly external_id: string;
@@ -100,7 +102,7 @@ export class PostgresComparisons implements ComparisonStore {
 
   async read(
     { partnerId, id }: DueComparison,
-    into: { hold(transaction: HeldTransaction): void; list(entry: SettlementEntry): void },
+    into: ComparedInto,
     rowsMax: number,
   ): Promise<ComparedSettlement | undefined> {
     const client = await this.#pool.connect();
@@ -139,14 +141,19 @@ async function readBatch(
   client: PoolClient,
   { partnerId, id }: DueComparison,
   row: SettlementRow,
-  into: { hold(transaction: HeldTransaction): void; list(entry: SettlementEntry): void },
+  into: ComparedInto,
   rowsMax: number,
 ): Promise<ComparedSettlement> {
   const { fields, reported_batch: batch, since, until, reported_at: reportedAt } = row;
   const { tid = "", mid = "", batchNo = "", transaction_time: time = "" } = fields;
   const hold = (transaction: HeldTransaction) => into.hold(transaction);
   const list = (entry: SettlementEntry) => into.list(entry);
-  const reported = await each(client, reportedRows, [partnerId, batch, since, until, reportedAt, time], rowsMax, hold);
+  // What came after the settlement is of its batch, too, unless the switch itself says that it happened after it.
+  const holdReported = ({ isLate, time: at, ...transaction }: ReportedTransaction) => {
+    if (!isLate || time === "" || at === "" || !into.isAfter(at, time)) into.hold(transaction);
+  };
+  const values = [partnerId, batch, since, until, reportedAt];
+  const reported = await each(client, reportedRows, values, rowsMax, holdReported);
   const own = await each(client, ownRows, [partnerId, tid, mid, batchNo], rowsMax, hold);
   await each(client, listed, [partnerId, id], rowsMax, list);
   return { externalId: row.external_id, fields, isCut: reported === rowsMax || own === rowsMax };

@@ -69,6 +69,19 @@ test("one settlement is taken by one instance, and by another once it was held l
   expect(await settlements.takeDue(20, heldForMs)).toMatchObject([{ id, tries: 2 }]);
 });
 
+test("numbers of its messages stay with the step, and the next one has its own", async () => {
+  const tid = newTid();
+  await settling(tid);
+  const [due] = (await settlements.takeDue(20, heldForMs)).filter((one) => one.tid === tid);
+  if (due === undefined) throw new Error("It was due.");
+  await connections.pool.query("UPDATE terminals SET trace_no = 999998 WHERE tid = $1", [tid]);
+  const first = await settlements.number(due, 3);
+  expect(first).toMatchObject({ traceNos: ["999999", "000001", "000002"], repeat: false });
+  expect(await settlements.number(due, 5)).toEqual({ ...first, repeat: true });
+  await settlements.advance({ ...due, step: "sending", isUploaded: true }, heldForMs);
+  expect(await settlements.number(due, 1)).toMatchObject({ traceNos: ["000003"], repeat: false });
+});
+
 test("a step that was noted is where the next one goes on, with its tries from the beginning", async () => {
   const id = await settling();
   const [due] = await settlements.takeDue(20, heldForMs);

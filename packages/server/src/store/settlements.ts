@@ -1,7 +1,8 @@
 import type { Pool } from "pg";
 import type { BatchTotals } from "../acquirer/acquirer.ts";
 import type { PartnerId, TransactionId } from "../ids.ts";
-import type { BatchEntry, DueSettlement, SettlementStore } from "../ledger/settler.ts";
+import type { BatchEntry, DueSettlement, MessageNumbers, SettlementStore } from "../ledger/settler.ts";
+import { sixDigits } from "./turns.ts";
 
 const takeDue = {
   name: "take_due_settlements",
@@ -14,6 +15,13 @@ const takeDue = {
     RETURNING s.partner_id, s.id, s.kind, s.tid, s.batch_id, s.step, s.is_uploaded, s.uploaded_up_to, s.tries`,
 };
 
+const findDue = {
+  name: "find_settlement",
+  text: `
+    SELECT s.partner_id, s.id, s.kind, s.tid, s.batch_id, s.step, s.is_uploaded, s.uploaded_up_to, s.tries
+    FROM settlements s WHERE s.partner_id = $1 AND s.id = $2`,
+};
+
 const postpone = {
   name: "postpone_settlement",
   text: "UPDATE settlements SET due_at = now() + $3 * interval '1 millisecond' WHERE partner_id = $1 AND id = $2",
@@ -22,9 +30,27 @@ const postpone = {
 const advance = {
   name: "advance_settlement",
   text: `
-    UPDATE settlements SET step = $3, is_uploaded = $4, uploaded_up_to = $5, tries = 1,
-      due_at = now() + $6 * interval '1 millisecond'
+    UPDATE settlements SET step = $3, is_uploaded = $4, uploaded_up_to = $5, tries = 1, trace_no = NULL,
+      trace_count = NULL, numbered_at = NULL, due_at = now() + $6 * interval '1 millisecond'
     WHERE partner_id = $1 AND id = $2`,
+};
+
+// The last of so many numbers of its terminal; none are taken where some were before. Whoever holds it is alone.
+const number = {
+  name: "number_settlement",
+  text: `
+    WITH taken AS (
+      UPDATE terminals r SET trace_no = (r.trace_no + $3 - 1) % 999999 + 1
+      FROM settlements s
+      WHERE s.partner_id = $1 AND s.id = $2 AND s.trace_no IS NULL AND r.partner_id = s.partner_id AND r.tid = s.tid
+      RETURNING r.trace_no)
+    UPDATE settlements s SET
+      trace_no = coalesce((SELECT t.trace_no FROM taken t), s.trace_no),
+      trace_count = CASE WHEN EXISTS (SELECT FROM taken) THEN $3 ELSE s.trace_count END,
+      numbered_at = CASE WHEN EXISTS (SELECT FROM taken) THEN now() ELSE s.numbered_at END
+    WHERE s.partner_id = $1 AND s.id = $2
+    RETURNING s.trace_no AS last, s.trace_count AS count, s.numbered_at AS at,
+      NOT EXISTS (SELECT FROM taken) AS repeat`,
 };
 
 // A command in flight may still enter the batch, a Reversal under way may still leave it.
@@ -85,28 +111,13 @@ export class PostgresSettlements implements SettlementStore {
   }
 
   async takeDue(rowsMax: number, heldForMs: number): Promise<readonly DueSettlement[]> {
-    const { rows } = await this.#engine.query<{
-      partner_id: PartnerId;
-      id: TransactionId;
-      kind: DueSettlement["kind"];
-      tid: string;
-      batch_id: string;
-      step: DueSettlement["step"];
-      is_uploaded: boolean;
-      uploaded_up_to: TransactionId | null;
-      tries: number;
-    }>({ ...takeDue, values: [rowsMax, heldForMs] });
-    return rows.map((row) => ({
-      partnerId: row.partner_id,
-      id: row.id,
-      kind: row.kind,
-      tid: row.tid,
-      batchId: row.batch_id,
-      step: row.step,
-      isUploaded: row.is_uploaded,
-      uploadedUpTo: row.uploaded_up_to,
-      tries: row.tries,
-    }));
+    const { rows } = await this.#engine.query<SettlementRow>({ ...takeDue, values: [rowsMax, heldForMs] });
+    return rows.map(readSettlement);
+  }
+
+  async find(partnerId: PartnerId, id: TransactionId): Promise<DueSettlement | undefined> {
+    const { rows } = await this.#engine.query<SettlementRow>({ ...findDue, values: [partnerId, id] });
+    return rows.map(readSettlement)[0];
   }
 
   async postpone({ partnerId, id }: DueSettlement, delayMs: number): Promise<void> {
@@ -116,6 +127,18 @@ export class PostgresSettlements implements SettlementStore {
   async advance(to: DueSettlement, heldForMs: number): Promise<void> {
     const { partnerId, id, step, isUploaded, uploadedUpTo } = to;
     await this.#engine.query({ ...advance, values: [partnerId, id, step, isUploaded, uploadedUpTo, heldForMs] });
+  }
+
+  async number({ partnerId, id }: DueSettlement, count: number): Promise<MessageNumbers> {
+    const { rows } = await this.#engine.query<{ last: number; count: number; at: Date; repeat: boolean }>({
+      ...number,
+      values: [partnerId, id, count],
+    });
+    const [row] = rows;
+    if (row === undefined) throw new Error(`The settlement ${id} has ended.`);
+    const first = row.last - row.count + 1;
+    const traceNos = Array.from({ length: row.count }, (_, nth) => sixDigits(first + nth));
+    return { traceNos, atMs: row.at.getTime(), repeat: row.repeat };
   }
 
   async isQuiet(partnerId: PartnerId, tid: string): Promise<boolean> {
@@ -173,4 +196,30 @@ export class PostgresSettlements implements SettlementStore {
     });
     return rows;
   }
+}
+
+interface SettlementRow {
+  readonly partner_id: PartnerId;
+  readonly id: TransactionId;
+  readonly kind: DueSettlement["kind"];
+  readonly tid: string;
+  readonly batch_id: string;
+  readonly step: DueSettlement["step"];
+  readonly is_uploaded: boolean;
+  readonly uploaded_up_to: TransactionId | null;
+  readonly tries: number;
+}
+
+function readSettlement(row: SettlementRow): DueSettlement {
+  return {
+    partnerId: row.partner_id,
+    id: row.id,
+    kind: row.kind,
+    tid: row.tid,
+    batchId: row.batch_id,
+    step: row.step,
+    isUploaded: row.is_uploaded,
+    uploadedUpTo: row.uploaded_up_to,
+    tries: row.tries,
+  };
 }

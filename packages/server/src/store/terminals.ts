@@ -1,9 +1,35 @@
-import type { Pool } from "pg";
+import type { Pool, PoolClient } from "pg";
 import type { PartnerId } from "../ids.ts";
-import type { TerminalStore } from "../partners/store.ts";
+import type { PutTerminal, TerminalStore } from "../partners/store.ts";
 import type { Terminal } from "../partners/terminal.ts";
+import { registerTerminalClaim } from "./terminal-claims.ts";
 
 const shown = "tid, mid, merchant_id, merchant_name, merchant_address, device_id, app_name";
+
+const upsert = `
+  INSERT INTO terminals (partner_id, ${shown}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+  ON CONFLICT (partner_id, tid) DO UPDATE SET mid = excluded.mid, merchant_id = excluded.merchant_id,
+    merchant_name = excluded.merchant_name, merchant_address = excluded.merchant_address,
+    device_id = excluded.device_id, app_name = excluded.app_name
+  RETURNING ${shown}`;
+
+// Busy: something in its batch stands or is in flight, or a PreAuth can still be completed. Nothing begins on it while
+// its row is locked.
+const standingTerminal = `
+  SELECT r.mid, r.batch_closing
+      OR EXISTS (SELECT FROM transactions t
+        WHERE t.partner_id = r.partner_id AND t.batch_id = r.batch_id AND t.state = 'SUCCESS'
+          AND t.reversal_state IS DISTINCT FROM 'done')
+      OR EXISTS (SELECT FROM transactions t
+        WHERE t.partner_id = r.partner_id AND t.tid = r.tid AND t.state = 'INIT')
+      OR EXISTS (SELECT FROM reversals v
+        WHERE v.partner_id = r.partner_id AND v.tid = r.tid AND v.state = 'PENDING')
+      OR EXISTS (SELECT FROM transactions t
+        WHERE t.partner_id = r.partner_id AND t.tid = r.tid AND t.command = 'PREAUTH' AND t.state = 'SUCCESS'
+          AND t.successor_id IS NULL AND t.reversal_state IS DISTINCT FROM 'done'
+          AND t.created_at > now() - $3 * interval '1 day') AS is_busy
+  FROM terminals r WHERE r.partner_id = $1 AND r.tid = $2
+  FOR UPDATE OF r`;
 
 const registeredDevice = {
   name: "registered_device",
@@ -30,25 +56,18 @@ export class PostgresTerminals implements TerminalStore {
     this.#pool = pools.pool;
   }
 
-  async put(partnerId: PartnerId, terminal: Terminal): Promise<Terminal> {
-    const { rows } = await this.#pool.query<TerminalRow>(
-      `INSERT INTO terminals (partner_id, ${shown}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
-       ON CONFLICT (partner_id, tid) DO UPDATE SET mid = excluded.mid, merchant_id = excluded.merchant_id,
-         merchant_name = excluded.merchant_name, merchant_address = excluded.merchant_address,
-         device_id = excluded.device_id, app_name = excluded.app_name
-       RETURNING ${shown}`,
-      [
-        partnerId,
-        terminal.tid,
-        terminal.mid,
-        terminal.merchantId,
-        terminal.merchantName,
-        terminal.merchantAddress,
-        terminal.deviceId,
-        terminal.appName,
-      ],
-    );
-    return rows.map(readTerminal)[0] ?? terminal;
+  async put(partnerId: PartnerId, terminal: Terminal, preAuthDays: number): Promise<PutTerminal> {
+    const client = await this.#pool.connect();
+    try {
+      await client.query("BEGIN");
+      const put = await putUnderLock(client, partnerId, terminal, preAuthDays);
+      await client.query(put.outcome === "put" ? "COMMIT" : "ROLLBACK");
+      client.release();
+      return put;
+    } catch (error) {
+      client.release(true);
+      throw error;
+    }
   }
 
   async isRegisteredDevice(partnerId: PartnerId, deviceId: string): Promise<boolean> {
@@ -75,4 +94,24 @@ function readTerminal(row: TerminalRow): Terminal {
     deviceId: row.device_id,
     appName: row.app_name,
   };
+}
+
+async function putUnderLock(
+  client: PoolClient,
+  partnerId: PartnerId,
+  terminal: Terminal,
+  preAuthDays: number,
+): Promise<PutTerminal> {
+  const { tid, mid, merchantId, merchantName, merchantAddress, deviceId, appName } = terminal;
+  const { rows: standing } = await client.query<{ mid: string; is_busy: boolean }>(standingTerminal, [
+    partnerId,
+    tid,
+    preAuthDays,
+  ]);
+  const [known] = standing;
+  if (known !== undefined && known.mid !== mid && known.is_busy) return { outcome: "busy" };
+  if (!(await registerTerminalClaim(client, { partnerId, mid, tid }))) return { outcome: "taken" };
+  const values = [partnerId, tid, mid, merchantId, merchantName, merchantAddress, deviceId, appName];
+  const { rows } = await client.query<TerminalRow>(upsert, values);
+  return { outcome: "put", terminal: rows.map(readTerminal)[0] ?? terminal };
 }

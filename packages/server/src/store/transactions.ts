@@ -6,6 +6,13 @@ import type { BatchState, NotificationState, Transaction } from "../ledger/trans
 import type { GroupCommitObserver } from "./group-commit.ts";
 import { Inits } from "./inits.ts";
 
+// Each by its name: a later version adds columns while this one runs, and PostgreSQL refuses a prepared statement whose
+// result has changed, at every call until its connection ends.
+const columns = `
+  t.partner_id, t.id, t.origin, t.command, t.state, t.req_id, t.external_id, t.original_id, t.original_external_id,
+  t.chain_id, t.callback_url, t.amount_minor::text AS amount_text, t.currency, t.reversal_state, t.lease_id,
+  t.facts, t.notification_id, t.created_at, t.completed_at`;
+
 const carriesItself = "('SETTLEMENT', 'BATCH_UPLOAD')";
 
 // A command is in doubt once the lease that it names is gone. Its id never comes back, so what was seen gone stays so.
@@ -28,12 +35,12 @@ const takeOver = {
       WHERE f.state = 'INIT' AND f.command NOT IN ${carriesItself} AND f.lease_id = ANY ($2::uuid[])
       LIMIT $3
       FOR UPDATE SKIP LOCKED)
-    RETURNING t.*, t.amount_minor::text AS amount_text, NULL AS notification_state, NULL AS batch_state`,
+    RETURNING ${columns}, NULL AS notification_state, NULL AS batch_state`,
 };
 
 // A settlement stands in no batch: that is what it settles. One that was refused left its batch open for the next.
 const selectTransaction = `
-  SELECT t.*, t.amount_minor::text AS amount_text, CASE
+  SELECT ${columns}, CASE
     WHEN t.command = 'SETTLEMENT' AND t.origin = 'command' THEN CASE
       WHEN lpad(r.batch_no::text, 6, '0') IS DISTINCT FROM t.facts #>> '{fields,batchNo}' THEN 'closed'
       WHEN r.batch_closing THEN 'closing'
@@ -43,6 +50,7 @@ const selectTransaction = `
     WHEN r.batch_closing THEN 'closing'
     ELSE 'open' END AS batch_state, CASE
     WHEN t.notification_id IS NULL THEN NULL
+    WHEN t.notify_at IS NOT NULL THEN 'pending'
     WHEN EXISTS (SELECT FROM pending p WHERE p.partner_id = t.partner_id AND p.id = t.notification_id) THEN 'pending'
     WHEN EXISTS (SELECT FROM parked p WHERE p.partner_id = t.partner_id AND p.id = t.notification_id) THEN 'parked'
     ELSE 'accepted' END AS notification_state

@@ -195,7 +195,7 @@ export function turnFor({ takes }: Init, turn: TurnTaken): TerminalTurn {
 }
 
 /** Counters run 000001 to 999999 and begin again: numbers before 1 are those before the turn of the counter. */
-function sixDigits(number: number): string {
+export function sixDigits(number: number): string {
   return String(number < 1 ? number + 999_999 : number).padStart(6, "0");
 }
 

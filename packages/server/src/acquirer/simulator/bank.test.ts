@@ -202,3 +202,16 @@ describe("a bank that is not strict", () => {
     expect(bank.receive(voided).responseCode).toBe("00");
   });
 });
+
+test("a strict bank takes an upload for the repeat of another one that has its number and time", () => {
+  const bank = new SimulatedBank({ strict: true });
+  const till = new Till();
+  const [one, other] = [till.sale("t", 1n), till.sale("t", 2n)];
+  const first = till.upload(one, bank.receive(one));
+  const second = till.upload(other, bank.receive(other));
+  expect(bank.receive(first).responseCode).toBe("00");
+  expect(bank.receive({ ...first, repeat: true }).responseCode).toBe("00");
+  const { traceNo, atMs } = first;
+  expect(bank.receive({ ...second, traceNo, atMs }).responseCode).toBe("94");
+  expect(bank.receive(second).responseCode).toBe("00");
+});

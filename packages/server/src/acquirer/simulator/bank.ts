@@ -73,7 +73,7 @@ export class SimulatedBank {
       case "REVERSAL":
         return answered(declines ?? this.#reverse(message));
       case "BATCH_UPLOAD":
-        if (declines === undefined) this.#terminal(message).upload(message);
+        if (declines === undefined && !this.#terminal(message).upload(message)) return answered(duplicateTransmission);
         return answered(declines ?? approved);
       case "SETTLEMENT":
         return this.#terminal(message).settle(message, declines, () => refId(this.#random));

@@ -10,6 +10,7 @@ import { SimulatedBank } from "./bank.ts";
 import type { Behaviour, Rule } from "./behaviour.ts";
 import { Exchanges } from "./exchanges.ts";
 import { approvalCodes, plainCard, type TestCard, testCard, testCards } from "./test-card.ts";
+import { testTerminal } from "./test-terminal.ts";
 
 export interface SimulatorOptions {
   /** Before every answer, the link's way there and back. 0 (default) answers in a microtask, without a timer. */
@@ -25,7 +26,7 @@ export type Outage = "not_sent" | "no_answer";
 
 /**
  * A link to an acquirer bank of our own. What a message does is decided by the bank's books; how it fares, by (first
- * that applies) an outage, a rule, the test card of its transaction or of the one it follows.
+ * that applies) an outage, a rule, a test terminal, the test card of its transaction or of the one it follows.
  */
 export class SimulatedAcquirer implements Acquirer {
   readonly approvals = approvalCodes;
@@ -54,7 +55,7 @@ export class SimulatedAcquirer implements Acquirer {
     if (this.#outage === "not_sent") throw new NotSent("The link to the acquirer is down");
     const card = this.#cardOf(message);
     if (card === undefined) throw new NotSent("No such test card");
-    const behaviour = this.#ruled(message) ?? card.first;
+    const behaviour = this.#ruled(message) ?? testTerminal(message) ?? card.first;
     if (behaviour.answers === "not_sent") throw new NotSent("The message did not leave");
     const receive = () => this.bank.receive(message, behaviour, card.followUps);
     if (this.#outage === "no_answer") {

@@ -11,6 +11,7 @@ export class Terminal {
   readonly #strict: boolean;
   #open: Batch | undefined;
   #settled: Batch | undefined;
+  readonly #uploadNumbers = new Map<string, string>();
   readonly #uploads = new Map<string, BatchUploadMessage>();
   readonly #answers = new Map<string, AcquirerAnswer>();
 
@@ -36,10 +37,17 @@ export class Terminal {
     return this.#open;
   }
 
-  upload(message: BatchUploadMessage): void {
+  /** False: a strict bank takes it for the repeat of another message, whose number and time it has. */
+  upload(message: BatchUploadMessage): boolean {
     const [earlier = message] = this.#uploads.values();
-    if (earlier.batchNo !== message.batchNo) this.#uploads.clear();
-    this.#uploads.set(message.uploaded.transactionId, message);
+    if (earlier.batchNo !== message.batchNo) this.#forgetUploads();
+    const number = `${message.traceNo} ${message.atMs}`;
+    const { transactionId } = message.uploaded;
+    const first = this.#uploadNumbers.get(number);
+    if (this.#strict && first !== undefined && first !== transactionId) return false;
+    this.#uploadNumbers.set(number, transactionId);
+    this.#uploads.set(transactionId, message);
+    return true;
   }
 
   /** The same Settlement again gets the first answer again. `declines`: with that code, whatever the totals are. */
@@ -52,7 +60,7 @@ export class Terminal {
       settledBy === undefined ? answered(declines ?? reconcileError) : { ...answered(approved), refId: refer() };
     if (settledBy !== undefined) this.#close(message.batchNo, settledBy);
     // What is uploaded from here on describes this mismatch; what was uploaded before it may be out of date.
-    else if (!message.afterUpload) this.#uploads.clear();
+    else if (!message.afterUpload) this.#forgetUploads();
     this.#remember(key, answer);
     return answer;
   }
@@ -82,7 +90,12 @@ export class Terminal {
     }
     settledBy.closed = true;
     this.#settled = settledBy;
+    this.#forgetUploads();
+  }
+
+  #forgetUploads(): void {
     this.#uploads.clear();
+    this.#uploadNumbers.clear();
   }
 
   #remember(key: string, answer: AcquirerAnswer): void {

@@ -52,7 +52,7 @@ async function supervising(more: Partial<SupervisorOptions> = {}) {
   return { supervisor, partnerId, told, happened, hint, hints, deliveries, settled };
 }
 
-test("a thread that breaks keeps its lease until it has ended; then another is started under another lease", async () => {
+test("a thread that breaks keeps its lease until it has ended; then another begins under another lease", async () => {
   const { supervisor, partnerId, happened, hint, settled } = await supervising();
   hint("throw");
   await vi.waitFor(() => expect(happened).toHaveLength(3), waitFor);

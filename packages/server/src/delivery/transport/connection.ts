@@ -1,6 +1,7 @@
 import type { Socket } from "node:net";
 import { Client } from "undici";
 import { type Connecting, type ConnectRules, connect, type SessionMemory } from "./connect.ts";
+import { HeadBound } from "./head-bound.ts";
 
 /**
  * Idle connections are kept this long unless the partner's Keep-Alive header says otherwise. A partner that closes its
@@ -21,6 +22,8 @@ export class WriteForbidden extends Error {
  */
 export class Connection {
   readonly client: Client;
+  /** Of the answer that is on its way. */
+  readonly head = new HeadBound();
   /** The address connected to, or last connected to. */
   address: string | null = null;
   /** Asked when a new socket is there, before the request is written to it. */
@@ -61,6 +64,7 @@ export class Connection {
   }
 
   #took(socket: Socket): void {
+    this.head.watch(socket);
     this.#connecting = undefined;
     this.address = socket.remoteAddress ?? null;
     this.answers = 0;

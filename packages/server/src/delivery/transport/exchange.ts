@@ -3,7 +3,7 @@ import type { Connection } from "./connection.ts";
 import { TransportFailure } from "./failure.ts";
 
 /** Kept of an answer that is not 2xx. */
-const answerBytesKept = 4 * 1_024;
+export const answerBytesKept = 4 * 1_024;
 /** Read of any answer's body, to use the connection again; a longer one is cut with its connection. */
 const bodyBytesMax = 64 * 1_024;
 /** The status line has decided by then: no body keeps its slot longer than this. */
@@ -49,6 +49,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
 
   onRequestStart(): void {
     this.sent = true;
+    this.#connection.head.begin();
     this.reused = this.#connection.answers > 0;
   }
 
@@ -67,6 +68,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
       if (this.#interimAnswers > interimAnswersMax) controller.abort(tooManyInterimAnswers());
       return;
     }
+    this.#connection.head.complete();
     this.#httpStatus = httpStatus;
     const retryAfter = headers["retry-after"];
     if (typeof retryAfter === "string") this.#retryAfter = retryAfter;

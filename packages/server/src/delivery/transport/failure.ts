@@ -47,6 +47,9 @@ function isBadAnswer(error: unknown): boolean {
   return error instanceof Error && /^bad (response|upgrade)$/.test(error.message);
 }
 
+/** The client library asserts that a status is one: 099 fails there, in its words. */
+const impossibleStatus = "ERR_ASSERTION";
+
 const notHttp = [errors.HTTPParserError, errors.HeadersOverflowError, errors.ResponseContentLengthMismatchError];
 
 /** What an error after the connection stood means for the attempt. */
@@ -57,6 +60,9 @@ export function exchangeFailure(error: unknown): TransportFailure {
   }
   if (isBadAnswer(error) || notHttp.some((kind) => error instanceof kind)) {
     return new TransportFailure("bad_response", `The answer is not HTTP/1.1: ${describe(error)}.`);
+  }
+  if (codeOf(error) === impossibleStatus) {
+    return new TransportFailure("bad_response", "The answer is not HTTP/1.1: its status is below 100.");
   }
   if (codeOf(error).startsWith("ERR_SSL")) return new TransportFailure("tls", `${describe(error)}.`);
   return new TransportFailure("internal", describe(error));

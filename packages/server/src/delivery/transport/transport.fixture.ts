@@ -2,7 +2,7 @@ import { once } from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { createServer as createHttpsServer } from "node:https";
 import { type AddressInfo, createServer as createTcpServer, type Server, type Socket } from "node:net";
-import { createServer as createTlsServer } from "node:tls";
+import { createServer as createTlsServer, type TlsOptions } from "node:tls";
 import { generate } from "selfsigned";
 import { onTestFinished } from "vitest";
 
@@ -79,6 +79,12 @@ export function httpsPeer(
 export function tlsPeer(certificate: Certificate, talk: (socket: Socket, connection: number) => void): Promise<Peer> {
   const server = createTlsServer(certificate);
   return scripted(server, "secureConnection", talk);
+}
+
+/** Answers 200 over TLS as these options have it. */
+export function weakPeer(certificate: Certificate, options: TlsOptions): Promise<Peer> {
+  const server = createTlsServer({ ...certificate, ...options });
+  return scripted(server, "secureConnection", (socket) => socket.write(answer("200 OK")));
 }
 
 /** Plain TCP. */

@@ -5,7 +5,7 @@ import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { systemClock } from "../../clock.ts";
 import { partnerSnapshot } from "../../partners/partner.fixture.ts";
 import type { Partner } from "../../partners/partner.ts";
-import { answer, httpsPeer, makeAuthority, tcpPeer, tlsPeer } from "./transport.fixture.ts";
+import { answer, httpsPeer, makeAuthority, tcpPeer, tlsPeer, weakPeer } from "./transport.fixture.ts";
 import { type Answered, type PostResult, Transport, type TransportOptions, type Unanswered } from "./transport.ts";
 
 let authority: Awaited<ReturnType<typeof makeAuthority>>;
@@ -96,6 +96,13 @@ describe("an answer", () => {
     expect(result.answer).toEqual(body.subarray(0, 4_096));
   });
 
+  test("that shows a full card number is kept without it", async () => {
+    const peer = await httpsPeer(certificate, (_request, response) => {
+      response.writeHead(400).end('{"error":"no card 4111111111111111"}');
+    });
+    expect((await postAnswered(peer.port)).answer?.toString()).toBe('{"error":"no card 411111******1111"}');
+  });
+
   test("of 100 MB is cut: 2xx is accepted, anything else keeps its 4 KiB", async () => {
     const size = 100 * 1_024 * 1_024;
     let status = 200;
@@ -115,6 +122,46 @@ describe("an answer", () => {
     status = 503;
     expect((await postAnswered(peer.port)).answer).toHaveLength(4_096);
   });
+
+  test.each([
+    ["status line", "HTTP/1.1 200 "],
+    ["header's name", "HTTP/1.1 200 OK\r\n"],
+    ["header's value", "HTTP/1.1 200 OK\r\nx: "],
+    ["reason after an interim answer", "HTTP/1.1 103 Early\r\n\r\nHTTP/1.1 500 "],
+  ])("whose head has an endless %s is cut after 64 KiB", async (_, start) => {
+    const written = Promise.withResolvers<number>();
+    const chunk = "x".repeat(16 * 1_024);
+    const peer = await tlsPeer(certificate, (socket) => {
+      const more = () => {
+        while (!socket.destroyed && socket.write(chunk));
+      };
+      socket.on("drain", more).on("close", () => written.resolve(socket.bytesWritten));
+      socket.write(start);
+      more();
+    });
+    const result = await postUnanswered(peer.port, { deadlineMs: 3_000 });
+    expect(result.reason).toBe("bad_response");
+    expect(result.detail).toMatch(/head/i);
+    expect(await written.promise).toBeLessThan(32 * 1_024 * 1_024);
+  });
+
+  test("may have a body in the same piece as its head", async () => {
+    const body = "x".repeat(60_000);
+    const peer = await tlsPeer(certificate, (socket) => socket.write(answer("200 OK", body)));
+    const transport = makeTransport();
+    for (let count = 0; count < 4; count += 1) await postAnswered(peer.port, { transport });
+    expect(peer.connections).toBe(1);
+  });
+
+  test.each(["099 Low", "000 None", "99 Short", "1000 Long", "2x0 Odd"])(
+    "of status %j is no HTTP, in our words",
+    async (status) => {
+      const peer = await tlsPeer(certificate, (socket) => socket.write(answer(status)));
+      const result = await postUnanswered(peer.port);
+      expect(result.reason).toBe("bad_response");
+      expect(result.detail).not.toMatch(/assert|undici|node|expression/i);
+    },
+  );
 
   test("whose body never ends is taken a second after its head", async () => {
     const peer = await tlsPeer(certificate, (socket) => {
@@ -497,6 +544,22 @@ describe("whoever may not write any more", () => {
     sent = peer.bytes;
     expect(await post(peer.port, { transport, mayWrite: yesTimes(1) })).toMatchObject({ reason: "reset" });
     expect(peer).toMatchObject({ connections: 1, bytes: 2 * sent });
+  });
+});
+
+describe("TLS", () => {
+  test.each([
+    ["CBC and SHA-1", { ciphers: "ECDHE-ECDSA-AES128-SHA:@SECLEVEL=0" }],
+    ["CBC and SHA-256", { ciphers: "ECDHE-ECDSA-AES128-SHA256" }],
+    ["a SHA-1 signature", { sigalgs: "ECDSA+SHA1", ciphers: "ECDHE-ECDSA-AES128-GCM-SHA256:@SECLEVEL=0" }],
+  ])("1.2 with %s is refused", async (_, weak) => {
+    const server = await weakPeer(certificate, { ...weak, maxVersion: "TLSv1.2" });
+    expect(await postUnanswered(server.port)).toMatchObject({ reason: "tls" });
+  });
+
+  test("1.2 with an AEAD is taken", async () => {
+    const server = await weakPeer(certificate, { ciphers: "ECDHE-ECDSA-AES128-GCM-SHA256", maxVersion: "TLSv1.2" });
+    expect((await postAnswered(server.port)).httpStatus).toBe(200);
   });
 });
 

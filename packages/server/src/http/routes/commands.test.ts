@@ -52,12 +52,14 @@ describe("POST /v1/commands", () => {
     expect(service.ran).toEqual([{ request: sale, respondAsync: false }]);
   });
 
-  test("a settlement's answer has the settlement IPN's fields", async () => {
+  test("a settlement's answer has the settlement IPN's fields, and what the acquirer answered", async () => {
     const { status, body } = await run({ command: "SETTLEMENT", reqId, tid: "T1", mid: "M1" });
     expect(status).toBe(200);
     const names = settlementIpnFields.map(({ name }) => name).filter((name) => name !== "signature");
-    expect(Object.keys(body).sort()).toEqual([...names, "command", "createdAt", "notification"].sort());
-    expect(body).toMatchObject({ settlementList: [], transaction_type: "SETTLE" });
+    const beside = ["command", "createdAt", "notification", "isoResponseCode", "refId"];
+    expect(Object.keys(body).sort()).toEqual([...names, ...beside].sort());
+    expect(body).toMatchObject({ settlementList: [], transaction_type: "SETTLE", isoResponseCode: "00", refId: "" });
+    expect(transactionSchema.safeParse(body).error).toBeUndefined();
   });
 
   test("a system command's answer has no transaction_type", async () => {

@@ -28,6 +28,7 @@ const commandErrors = [
   "req_id_reused",
   "terminal_mid_mismatch",
   "terminal_not_registered",
+  "terminal_taken",
   "batch_currency",
   "owned_by_switch",
   "no_callback_url",
@@ -45,6 +46,7 @@ const commandErrors = [
   "preauth_expired",
   "amount_above_authorised",
   "settlement_in_progress",
+  "no_acquirer",
 ] as const;
 
 /** The others pass as they are. */

@@ -68,6 +68,24 @@ describe("POST /operator/v1/completions", () => {
     expect(service.reported.map(({ externalId }) => externalId)).toEqual(["a", "b", "e"]);
   });
 
+  test("a list may call its field reqID, as section 2.2 does", async () => {
+    const settlement = (entry: Record<string, unknown>) =>
+      completion("s", {
+        command: "SETTLEMENT",
+        amount: undefined,
+        isoResponseCode: undefined,
+        settlementList: [entry],
+      });
+    const { results } = await report([
+      settlement({ reqID: "r", refNo: "1" }),
+      settlement({ reqID: "r", reqId: "r", refNo: "1" }),
+    ]);
+    expect(results.map(({ result }) => result)).toEqual(["accepted", "refused"]);
+    expect(service.reported).toMatchObject([{ settlementList: [{ reqId: "r", refNo: "1" }] }]);
+    const errors = results[1]?.problem?.errors?.map(({ field, code }) => `${field} ${code}`);
+    expect(errors).toContain("completions[1].settlementList[0].reqID unknown_field");
+  });
+
   test("what is wrong in shape, with the partner and by the rules is named together", async () => {
     const { results } = await report([
       completion("a", { amount: 5, currency: "XYZ", status: "DONE", reqId: "r", transDateTime: "today", more: 1 }),
@@ -99,6 +117,10 @@ describe("POST /operator/v1/completions", () => {
       ".isoResponseCode": "unknown_field",
       ".settlementList[0].refNo": "missing_field",
       ".settlementList[0].reqId": "card_number_in_clear",
+      ".saleQuantity": "missing_field",
+      ".saleTotalAmount": "missing_field",
+      ".voidQuantity": "missing_field",
+      ".voidTotalAmount": "missing_field",
     });
     expect(service.reported).toEqual([]);
   });
@@ -125,7 +147,13 @@ describe("POST /operator/v1/completions", () => {
     const settlementList = Array.from({ length: 1_000 }, () => ({ reqId: 1, refNo: 2 }));
     const unknown = Object.fromEntries(Array.from({ length: 200 }, (_, at) => [`unknown${at}`, 1]));
     const { results } = await report([
-      completion("a", { command: "SETTLEMENT", amount: undefined, isoResponseCode: undefined, settlementList }),
+      completion("a", {
+        command: "SETTLEMENT",
+        status: "ERROR",
+        amount: undefined,
+        isoResponseCode: undefined,
+        settlementList,
+      }),
       completion("b", unknown),
     ]);
     for (const { problem } of results) expect(problem?.errors).toHaveLength(100);

@@ -1,12 +1,12 @@
 import { z } from "zod";
 import { badFields, PaybellError } from "../../errors.ts";
 import { newId } from "../../ids.ts";
-import type { ReportResult } from "../../ledger/reports.ts";
+import type { RefusedItem, ReportResult } from "../../ledger/reports.ts";
 import { everyProblemOfCompletion } from "../every-problem.ts";
 import { shapeError } from "../issues.ts";
 import type { HttpApp, HttpParts } from "../parts.ts";
 import { type Problem, problemOf } from "../problem.ts";
-import { completionSchema, reportFrame, reportSchema } from "../schemas/completion.ts";
+import { completionSchema, reportFrame, reportSchema, withReqIds } from "../schemas/completion.ts";
 import { bodyErrors, operatorErrors, problemSchema, responses } from "../schemas/problem.ts";
 import { bodyCheckedAs } from "../validation.ts";
 
@@ -16,7 +16,7 @@ const resultsSchema = z.object({
   results: z.array(
     z.object({
       externalId: z.string(),
-      result: z.enum(["accepted", "duplicate", "refused"]),
+      result: z.enum(["accepted", "duplicate", "conflict", "refused"]),
       transactionId: z.uuid().optional(),
       problem: problemSchema.optional(),
     }),
@@ -35,9 +35,9 @@ export function completionRoutes(app: HttpApp, parts: HttpParts): void {
         tags: ["Completions"],
         summary: "Report completed commands",
         description:
-          "At most 1,000 items and 8 MiB. Each item stands alone: accepted, duplicate (by partnerId and " +
-          "externalId) or refused with its problem; the results come in the order of the items. Only a body that " +
-          "is no list of at most 1,000 completions is refused as a whole.",
+          "At most 1,000 items and 8 MiB. Each item stands alone: accepted, duplicate (by partnerId and externalId), " +
+          "conflict (known with other content) or refused with its problem; the results come in the order of the " +
+          "items. Only a body that is no list of at most 1,000 completions is refused as a whole.",
         body: reportSchema,
         response: responses(
           { 200: { schema: resultsSchema, description: "A result for each item, in order" } },
@@ -61,7 +61,8 @@ interface ItemResult {
   readonly problem?: Problem;
 }
 
-async function reportEach(items: readonly unknown[], parts: HttpParts): Promise<ItemResult[]> {
+async function reportEach(given: readonly unknown[], parts: HttpParts): Promise<ItemResult[]> {
+  const items = given.map(withReqIds);
   const read = items.map((item) => completionSchema(item).safeParse(item));
   const wellShaped = read.flatMap(({ data }) => (data === undefined ? [] : [data]));
   const reported = wellShaped.length === 0 ? [] : await parts.reports.report(wellShaped);
@@ -74,7 +75,18 @@ async function reportEach(items: readonly unknown[], parts: HttpParts): Promise<
     const problem = shapeError(error, item, ["completions", index]);
     return { externalId: externalIdOf(item), result: "refused" as const, problem };
   });
-  return await Promise.all(results.map((result, index) => told(result, items[index], `completions[${index}].`, parts)));
+  const all = await Promise.all(
+    results.map((result, index) => told(result, items[index], `completions[${index}].`, parts)),
+  );
+  await parts.reports.keepRefused(all.flatMap((result, index) => refusedItem(result, given[index])));
+  return all;
+}
+
+/** What could not be made durable now is reported again, and is not refused for good. */
+function refusedItem({ result, externalId, problem }: ItemResult, item: unknown): RefusedItem[] {
+  if (result !== "refused" || problem === undefined || problem.code === "unavailable") return [];
+  const problems = problem.errors?.map(({ field, code }) => ({ field, code })) ?? [{ field: "", code: problem.code }];
+  return [{ item, externalId, problems }];
 }
 
 /** The ledger names an item's fields by themselves, the caller knows them by their place in the report. */
@@ -94,7 +106,13 @@ function externalIdOf(item: unknown): string {
 async function told(answer: ReportResult, item: unknown, path: string, parts: HttpParts): Promise<ItemResult> {
   const { externalId, result, transactionId, problem } = answer;
   if (problem === undefined) return { externalId, result, ...(transactionId !== undefined && { transactionId }) };
-  return { externalId, result, problem: problemOf(await withEveryField(problem, item, path, parts), newId()) };
+  const every = result === "refused" ? await withEveryField(problem, item, path, parts) : problem;
+  return {
+    externalId,
+    result,
+    ...(transactionId !== undefined && { transactionId }),
+    problem: problemOf(every, newId()),
+  };
 }
 
 /** Where the shape was wrong, or the partner not known, the rules were not asked. */

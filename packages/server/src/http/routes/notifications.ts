@@ -2,6 +2,7 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import { z } from "zod";
 import { PaybellError } from "../../errors.ts";
 import { type NotificationId, readId } from "../../ids.ts";
+import { asItsPartnerSees } from "../partner-attempts.ts";
 import type { PartnerRoutes } from "../parts.ts";
 import { detailSchema, pulledSchema, pullQuery, redeliverBody, summarySchema } from "../schemas/notification.ts";
 import { bodyErrors, partnerErrors, queryErrors, responses } from "../schemas/problem.ts";
@@ -70,7 +71,7 @@ export function notificationRoutes({ app, parts, callers }: PartnerRoutes): void
     async (request) => {
       const found = await parts.notifications.find(requireId(request.params.id), callers.partner(request).id);
       if (found === undefined) throw notFound();
-      return found;
+      return asItsPartnerSees(found);
     },
   );
   app.post(

@@ -186,6 +186,8 @@ function terminalRoutes(app: HttpApp, registry: HttpParts["registry"]): void {
           "invalid_text",
           "card_number_in_clear",
           "not_found",
+          "terminal_taken",
+          "terminal_busy",
         ),
       },
     },

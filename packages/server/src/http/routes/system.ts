@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { keptFor } from "../kept.ts";
 import type { HttpApp, HttpParts } from "../parts.ts";
 import { responses } from "../schemas/problem.ts";
 
@@ -7,9 +8,11 @@ const checkSchema = z.object({
   checks: z.record(z.string(), z.object({ ok: z.boolean(), detail: z.string() })),
 });
 const tags = ["Service"];
+/** Whoever asks in a loop costs no more than one look a second. */
+const keptMs = 1_000;
 
-/** Whether the process lives, whether it can work, and what it counts. */
-export function systemRoutes(app: HttpApp, { health, metrics }: HttpParts): void {
+/** Whether the process lives: for everybody. */
+export function aliveRoute(app: HttpApp): void {
   app.get(
     "/healthz",
     {
@@ -22,6 +25,12 @@ export function systemRoutes(app: HttpApp, { health, metrics }: HttpParts): void
     },
     async () => ({ ok: true }),
   );
+}
+
+/** Whether the service can work, and what it counts: both name what stands behind it. */
+export function systemRoutes(app: HttpApp, { health, metrics }: HttpParts): void {
+  const healthNow = keptFor(keptMs, health);
+  const metricsNow = keptFor(keptMs, () => metrics.text());
   app.get(
     "/readyz",
     {
@@ -36,7 +45,7 @@ export function systemRoutes(app: HttpApp, { health, metrics }: HttpParts): void
       },
     },
     async (_, reply) => {
-      const state = await health();
+      const state = await healthNow();
       return reply.code(state.ready ? 200 : 503).send(state);
     },
   );
@@ -52,6 +61,6 @@ export function systemRoutes(app: HttpApp, { health, metrics }: HttpParts): void
         }),
       },
     },
-    async (_, reply) => reply.type(metrics.registry.contentType).send(await metrics.text()),
+    async (_, reply) => reply.type(metrics.registry.contentType).send(await metricsNow()),
   );
 }

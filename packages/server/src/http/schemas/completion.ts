@@ -18,6 +18,18 @@ export function completionSchema(item: unknown): z.ZodType<CompletionRequest> {
   return shapes[kind] as unknown as z.ZodType<CompletionRequest>;
 }
 
+/** The specification calls one field of the list reqID in section 2.2 and reqId in 2.3: either is taken. */
+export function withReqIds(item: unknown): unknown {
+  const list = typeof item === "object" && item !== null && "settlementList" in item ? item.settlementList : undefined;
+  return Array.isArray(list) ? { ...(item as object), settlementList: list.map(withReqId) } : item;
+}
+
+function withReqId(entry: unknown): unknown {
+  if (typeof entry !== "object" || entry === null || !("reqID" in entry) || "reqId" in entry) return entry;
+  const { reqID: reqId, ...others } = entry;
+  return { ...others, reqId };
+}
+
 /** The report as documented. */
 export const reportSchema = component(
   z.strictObject({

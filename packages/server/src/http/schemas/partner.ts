@@ -47,6 +47,25 @@ const optional = {
   maxInFlight: z.int().min(1).max(settingsBounds.maxInFlight),
   maxPerSecond: z.int().min(1).max(settingsBounds.maxPerSecond).nullable(),
   terminals: described(z.enum(["open", "registered"]), "open: a terminal is known from its first command on"),
+  reports: described(
+    z.strictObject({
+      identity: described(
+        z.enum(["externalId", "externalId+command"]).optional(),
+        "externalId+command: a Sale and its Void may have one externalId",
+      ),
+      amounts: described(z.enum(["major", "minor"]).optional(), "minor: digits in the currency's smallest unit"),
+      zeroAmounts: described(
+        z.enum(["declined", "any"]).optional(),
+        "any: a verified card is a success of the amount 0",
+      ),
+      responseCodes: described(z.enum(["1987", "1993"]).optional(), "1993: isoResponseCode is an action code"),
+      schemes: described(
+        z.record(z.string(), z.string()).optional(),
+        "The cardScheme to send for a scheme beyond the specification's table, which is sent empty otherwise",
+      ),
+    }),
+    "How the operator's switch writes its reports",
+  ),
 };
 
 const partnerInput = z.strictObject({ ...required, ...z.strictObject(optional).partial().shape });

@@ -46,8 +46,20 @@ export const queryErrors = [
   "wrong_type",
   "too_long",
 ] as const;
-export const partnerErrors = ["unauthorized", "address_not_allowed", "partner_disabled", "unavailable"] as const;
-export const operatorErrors = ["unauthorized", "unavailable"] as const;
+export const partnerErrors = [
+  "unauthorized",
+  "address_not_allowed",
+  "partner_disabled",
+  "too_many_requests",
+  "unavailable",
+] as const;
+export const operatorErrors = [
+  "unauthorized",
+  "address_not_allowed",
+  "role_not_allowed",
+  "too_many_requests",
+  "unavailable",
+] as const;
 
 type Responses = Record<number, { description: string; content: Record<string, { schema: z.ZodType }> }>;
 

@@ -29,9 +29,12 @@ export const transactionSchema = component(
   z.union([
     component(viewSchema("card"), "CardTransaction", "The card IPN's fields (section 2.2) without signature"),
     component(
-      viewSchema("settlement"),
+      viewSchema("settlement").extend({
+        isoResponseCode: described(z.string(), "What the acquirer answered; its IPN has no field for it"),
+        refId: described(z.string(), "The acquirer's reference of the settlement; its IPN has no field for it"),
+      }),
       "SettlementTransaction",
-      "The settlement IPN's fields (section 2.3) without signature",
+      "The settlement IPN's fields (section 2.3) without signature, and the acquirer's answer",
     ),
   ]),
   "Transaction",

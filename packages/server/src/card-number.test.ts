@@ -1,7 +1,8 @@
 import { randomUUID } from "node:crypto";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { cardNumberProblem, cardNumberRanges, holdsCardNumber } from "./card-number.ts";
+import { cardNumberRanges, holdsCardNumber } from "./card-number.ts";
+import { cardNumberProblem } from "./commands/card-number.ts";
 
 function checkDigit(digits: string): string {
   for (let check = 0; check <= 9; check += 1) if (luhnSum(`${digits}${check}`) % 10 === 0) return check.toString();
@@ -76,6 +77,9 @@ describe("the guard lets pass", () => {
     ["digits that fail Luhn", "4111111111111112"],
     ["a length its scheme does not have", "41111111111111"],
     ["a prefix no scheme has", "1111111111111117"],
+    ["a masked security code, and words about tracks and pins", '{"cvv":"***","track":"parcel 17","pin":"on the map"}'],
+    ["a code of another kind", '{"trackingNumber":"4512","spin":"1234","cidr":"10.0"}'],
+    ["an encoded text without one", "https://x.example/?q=%34%31%31%31+1111"],
     ["a card number within a longer run of digits", "00004111111111111111000"],
     ["12 digits of a retrieval reference", "411111111111"],
     ["digits that anything but spaces and dashes parts", "4111.1111.1111.1111"],
@@ -99,7 +103,12 @@ const cardNumbers = fc
   .map(([prefix, rest]) => `${prefix}${rest.join("")}`)
   .map((digits) => digits + checkDigit(digits));
 
-const separators = fc.constantFrom(" ", "-", "  ", " - ", "\u00a0", "\u2009", "\u2011", "\u2013", "\u200b", "\t");
+const separators = fc.constantFrom(
+  ...[" ", "-", "  ", " - ", "\u00a0", "\u2009", "\u2011", "\u2013", "\u200b", "\t"],
+  // Nobody sees these: format characters, fillers, variation selectors, tags.
+  ...["\u200e", "\u202e", "\u2066", "\u061c", "\u115f", "\u3164", "\uffa0", "\ufe0f", "\u{e0100}", "\u{e0020}"],
+  ...["\u034f", "\u180e", "\u17b4", "\u2800", "\u{1d173}"],
+);
 
 const grouped = fc
   .tuple(cardNumbers, fc.integer({ min: 2, max: 6 }), separators)
@@ -146,7 +155,9 @@ describe("the guard finds", () => {
 
   test("one in JSON text: as text, as a number, as a key, escaped, and in JSON text within JSON text", () => {
     const escaped = (text: string) =>
-      [...text].map((character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`).join("");
+      Array.from({ length: text.length }, (_, at) => `\\u${text.charCodeAt(at).toString(16).padStart(4, "0")}`).join(
+        "",
+      );
     fc.assert(
       fc.property(anyForm, (number) => {
         const plain = JSON.stringify({ note: { card: [number] } });
@@ -174,6 +185,39 @@ describe("the guard finds", () => {
     expect(holdsCardNumber(deep('"\\n"'))).toBe(false);
     expect(holdsCardNumber(deep('"4111\\u0031111 11111111"'))).toBe(true);
   });
+});
+
+describe("the guard finds, by their names in JSON text,", () => {
+  test.each([
+    '{"cvv":"123"}',
+    '{"card":{"CVV2":4321}}',
+    '{"security-code":"123"}',
+    '{"pin":"1234"}',
+    '{"pin_block":"0123456789ABCDEF"}',
+    '{"track2":";4111111111111112=25121010000?"}',
+    '{"trackData":"%B4111111111111112^A/B^2512"}',
+    String.raw`{"\u0063vv":"123"}`,
+    JSON.stringify({ inner: '{"cvc":"123"}' }),
+  ])("what must never be kept: %s", (text) => expect(holdsCardNumber(text)).toBe(true));
+});
+
+describe("the guard finds in encoded text", () => {
+  const number = "4111111111111111";
+  const encoded = [...number].map((digit) => `%3${digit}`).join("");
+  test.each([
+    `https://x.example/?card=${encoded}`,
+    `https://x.example/?card=${encoded.replaceAll("%", "%25")}`,
+    "https://x.example/4111%201111%201111%201111",
+    "card=4111+1111+1111+1111&x=1",
+    "4111%2D1111-1111%2d1111",
+  ])("a card number: %s", (text) => expect(holdsCardNumber(text)).toBe(true));
+});
+
+test("a merchant's id of 15 digits is none of UATP, and elsewhere it is", () => {
+  const number = `1${"0".repeat(13)}${checkDigit(`1${"0".repeat(13)}`)}`;
+  expect(cardNumberProblem("mid", number)).toBeUndefined();
+  expect(cardNumberProblem("completions[3].merchantId", number)).toBeUndefined();
+  expect(cardNumberProblem("billId", number)).toBeDefined();
 });
 
 test("what the guard says never repeats the number", () => {

@@ -1,0 +1,90 @@
+import { Agent, request } from "undici";
+import type { Instance } from "./instance.ts";
+
+export interface Answer {
+  readonly status: number;
+  readonly body: Readonly<Record<string, unknown>>;
+}
+
+/** A command waits for its acquirer; a report is repeated at once elsewhere. */
+const answerWithinMs = { command: 15_000, report: 3_000 };
+const pauseMs = 100;
+/** As a load balancer's health check does, where there are others. */
+const avoidedForMs = 2_000;
+
+const noAnswer: Answer = { status: 0, body: {} };
+
+/** Calls whichever instance answers, as a client behind a load balancer does. */
+export class Caller {
+  readonly #instances: readonly Instance[];
+  readonly #agent = new Agent({ connections: 64, connect: { timeout: 2_000 } });
+  readonly #avoidedUntilMs = new Map<Instance, number>();
+  #turn = 0;
+  /** How many calls were answered so, by status. */
+  readonly answers = new Map<string, number>();
+  readonly #troubles = new Map<string, number>();
+
+  constructor(instances: readonly Instance[]) {
+    this.#instances = instances;
+  }
+
+  /** One call of one instance. @returns status 0 where there was no answer: nobody knows what became of it */
+  async call(method: "GET" | "POST", path: string, key: string, json?: unknown): Promise<Answer> {
+    const answer = await this.#call(method, path, key, json);
+    const name = answer.status === 0 ? "none" : String(answer.status);
+    this.answers.set(name, (this.answers.get(name) ?? 0) + 1);
+    if (answer.status >= 500 && answer.status !== 503) this.#noteTrouble(method, path, answer);
+    return answer;
+  }
+
+  /** What was answered since the last time that no client is to see. */
+  takeTroubles(): readonly string[] {
+    const told = [...this.#troubles].map(([answer, count]) => `${answer} × ${count}`);
+    this.#troubles.clear();
+    return told;
+  }
+
+  /** Time for what is not there to come back. */
+  async pause(): Promise<void> {
+    await new Promise((resolve) => setTimeout(resolve, pauseMs));
+  }
+
+  async close(): Promise<void> {
+    await this.#agent.destroy();
+  }
+
+  async #call(method: "GET" | "POST", path: string, key: string, json: unknown): Promise<Answer> {
+    const instance = this.#choose();
+    if (instance === undefined) return noAnswer;
+    const withinMs = answerWithinMs[path.startsWith("/operator") ? "report" : "command"];
+    try {
+      const { statusCode, body } = await request(instance.urlOf(path), {
+        method,
+        dispatcher: this.#agent,
+        headersTimeout: withinMs,
+        bodyTimeout: withinMs,
+        headers: { authorization: `Bearer ${key}`, ...(json !== undefined && { "content-type": "application/json" }) },
+        ...(json !== undefined && { body: JSON.stringify(json) }),
+      });
+      return { status: statusCode, body: JSON.parse(await body.text()) as Answer["body"] };
+    } catch {
+      this.#avoidedUntilMs.set(instance, performance.now() + avoidedForMs);
+      return noAnswer;
+    }
+  }
+
+  /** 503 is what a client is told to wait for; any other error of the service is none of a client's. */
+  #noteTrouble(method: string, path: string, { status, body }: Answer): void {
+    const route = path.replace(/[0-9a-f]{8}-[-0-9a-f]{27}/, ":id").replace(/\?.*/, "");
+    const name = `${status} ${String(body["code"])} to ${method} ${route}`;
+    this.#troubles.set(name, (this.#troubles.get(name) ?? 0) + 1);
+  }
+
+  #choose(): Instance | undefined {
+    const running = this.#instances.filter(({ isRunning }) => isRunning);
+    const healthy = running.filter((instance) => (this.#avoidedUntilMs.get(instance) ?? 0) < performance.now());
+    const choice = healthy.length > 0 ? healthy : running;
+    this.#turn += 1;
+    return choice[this.#turn % Math.max(1, choice.length)];
+  }
+}

@@ -1,0 +1,15 @@
+import type { Fault } from "../fault.ts";
+import { databaseFaults } from "./database.ts";
+import { networkFaults } from "./network.ts";
+import { partnerFaults } from "./partners.ts";
+import { processFaults } from "./processes.ts";
+import { upgradeFaults } from "./upgrade.ts";
+
+/** Every fault that can be asked for by its name. */
+export const catalogue: readonly Fault[] = [
+  ...processFaults,
+  ...networkFaults,
+  ...databaseFaults,
+  ...partnerFaults,
+  ...upgradeFaults,
+];

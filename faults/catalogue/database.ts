@@ -1,0 +1,92 @@
+import { Client } from "pg";
+import { connectionString } from "../../packages/server/src/postgres/database.ts";
+import type { Fault } from "../fault.ts";
+import type { PostgresServer } from "../postgres-server.ts";
+
+const sessionsMax = 200;
+const againMs = 20;
+
+/** What a database suffers that goes on running. */
+export const databaseFaults: readonly Fault[] = [
+  {
+    name: "connection-slots-used-up",
+    needs: "nothing",
+    isQuick: true,
+    async happen({ stage, over, last }) {
+      const hog = new ConnectionHog(stage.cluster.primary);
+      await hog.begin();
+      for (const link of stage.databaseLinks) link.cutAll();
+      await last(2_000, 7_000);
+      await hog.end();
+      over();
+      return { instances: stage.instances.length };
+    },
+  },
+  {
+    name: "disk-full",
+    needs: "a small disk",
+    isQuick: true,
+    async happen({ stage, over, last }) {
+      await stage.disk?.fill();
+      await last(3_000, 8_000);
+      await stage.disk?.free();
+      // Where the log found no room, PostgreSQL has given up.
+      if (!stage.cluster.primary.isRunning) await stage.cluster.primary.start();
+      over();
+      return { instances: stage.instances.length };
+    },
+  },
+  {
+    name: "failover-to-the-standby",
+    needs: "a standby",
+    isQuick: true,
+    async happen({ stage, over }) {
+      await stage.cluster.failOver();
+      stage.leadToPrimary();
+      over();
+      await stage.cluster.addStandby();
+      return { instances: stage.instances.length };
+    },
+  },
+];
+
+/** Takes every connection that PostgreSQL has to give, and each that becomes free. */
+class ConnectionHog {
+  readonly #server: PostgresServer;
+  readonly #sessions: Client[] = [];
+  #going = true;
+  #taking: Promise<void> = Promise.resolve();
+
+  constructor(server: PostgresServer) {
+    this.#server = server;
+  }
+
+  /** Resolves when there is none left. */
+  async begin(): Promise<void> {
+    while (await this.#takeOne());
+    this.#taking = this.#takeOn();
+  }
+
+  async end(): Promise<void> {
+    this.#going = false;
+    await this.#taking;
+    await Promise.all(this.#sessions.map((session) => session.end().catch(() => undefined)));
+  }
+
+  async #takeOn(): Promise<void> {
+    while (this.#going) if (!(await this.#takeOne())) await new Promise((resolve) => setTimeout(resolve, againMs));
+  }
+
+  async #takeOne(): Promise<boolean> {
+    if (this.#sessions.length >= sessionsMax) return false;
+    const session = new Client({ connectionString: connectionString(this.#server.socketDirectory, 5432) });
+    session.on("error", () => undefined);
+    try {
+      await session.connect();
+      this.#sessions.push(session);
+      return true;
+    } catch {
+      return false;
+    }
+  }
+}

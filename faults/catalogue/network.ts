@@ -1,0 +1,78 @@
+import type { Context, Fault, Injury } from "../fault.ts";
+import type { Link, Trouble } from "../link.ts";
+import type { NameTrouble } from "../names.ts";
+
+const pastLeaseMs = 9_500;
+const databaseTroubles: readonly Trouble[] = ["cut", "hold-requests", "hold-answers", "slow", "lossy"];
+const partnerTroubles: readonly Trouble[] = ["cut", "refuse", "hold-requests", "hold-answers", "slow", "lossy"];
+const quickTroubles: ReadonlySet<string> = new Set(["database-hold-answers", "partners-lossy"]);
+const nameTroubles: readonly NameTrouble[] = ["unknown", "failing", "silent"];
+
+/** What happens to connections, one way or both, between instances and database, and between instances and partners. */
+export const networkFaults: readonly Fault[] = [
+  ...databaseTroubles.map((trouble): Fault => {
+    const name = `database-${trouble}`;
+    return {
+      name,
+      needs: "nothing",
+      isQuick: quickTroubles.has(name),
+      happen: (context) => trouble_(context, context.stage.databaseLinks, trouble, { leastMs: 1_500, mostMs: 8_000 }),
+    };
+  }),
+  ...partnerTroubles.map((trouble): Fault => {
+    const name = `partners-${trouble}`;
+    return {
+      name,
+      needs: "nothing",
+      isQuick: quickTroubles.has(name),
+      happen: (context) =>
+        trouble_(context, [context.random.pick(context.stage.partnerLinks)], trouble, {
+          leastMs: 2_000,
+          mostMs: 9_000,
+        }),
+    };
+  }),
+  {
+    name: "one-cut-off-past-its-lease",
+    needs: "several instances",
+    isQuick: false,
+    async happen({ stage, random, over, last }) {
+      const link = random.pick(stage.databaseLinks);
+      await link.begin(random.pick(["hold-requests", "hold-answers", "cut"]));
+      over();
+      await last(pastLeaseMs, pastLeaseMs + 4_000);
+      await link.end({ reset: random.next() < 0.5 });
+      return { instances: 1 };
+    },
+  },
+  ...nameTroubles.map(
+    (trouble): Fault => ({
+      name: `names-${trouble}`,
+      needs: "nothing",
+      isQuick: trouble === "failing",
+      async happen({ stage, over, last }) {
+        stage.names.behave(trouble);
+        // A connection that stands asks for no name.
+        for (const link of stage.partnerLinks) link.cutAll();
+        await last(2_000, 8_000);
+        stage.names.behave(undefined);
+        over();
+        return { instances: 0 };
+      },
+    }),
+  ),
+];
+
+async function trouble_(
+  { stage, random, over, last }: Context,
+  links: readonly Link[],
+  trouble: Trouble,
+  { leastMs, mostMs }: { readonly leastMs: number; readonly mostMs: number },
+): Promise<Injury> {
+  for (const link of links) await link.begin(trouble);
+  await last(leastMs, mostMs);
+  const reset = random.next() < 0.5;
+  for (const link of links) await link.end({ reset });
+  over();
+  return { instances: links === stage.databaseLinks ? stage.instances.length : 0 };
+}

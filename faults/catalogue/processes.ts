@@ -1,0 +1,86 @@
+import type { Fault } from "../fault.ts";
+
+/** An instance sends nothing more 5 s after its last answered beat; others own its partners within 9. */
+const pastLeaseMs = 9_500;
+
+/** Processes that die, stop and go on. */
+export const processFaults: readonly Fault[] = [
+  {
+    name: "kill-service",
+    needs: "one instance",
+    isQuick: true,
+    async happen({ stage, random, over, last }) {
+      const instance = random.pick(stage.instances);
+      await instance.kill();
+      await last(0, 3_000);
+      over();
+      await instance.start();
+      return { instances: 1 };
+    },
+  },
+  {
+    name: "kill-one-of-several",
+    needs: "several instances",
+    isQuick: true,
+    async happen({ stage, random, over, last }) {
+      const instance = random.pick(stage.instances);
+      await instance.kill();
+      // The others are to go on by themselves: nobody waits for its return.
+      over();
+      await last(2_000, 12_000);
+      await instance.start();
+      return { instances: 1 };
+    },
+  },
+  {
+    name: "kill-postgres",
+    needs: "nothing",
+    isQuick: true,
+    async happen({ stage, over, last }) {
+      await stage.cluster.primary.kill();
+      await last(300, 6_000);
+      await stage.cluster.primary.start();
+      over();
+      return { instances: stage.instances.length };
+    },
+  },
+  {
+    name: "kill-both",
+    needs: "nothing",
+    isQuick: true,
+    async happen({ stage, over, last }) {
+      await Promise.all([stage.cluster.primary.kill(), ...stage.instances.map((instance) => instance.kill())]);
+      await last(0, 3_000);
+      await stage.cluster.primary.start();
+      over();
+      await Promise.all(stage.instances.map((instance) => instance.start()));
+      return { instances: stage.instances.length };
+    },
+  },
+  {
+    name: "stop-service",
+    needs: "one instance",
+    isQuick: false,
+    async happen({ stage, random, over, last }) {
+      const instance = random.pick(stage.instances);
+      instance.signal("SIGSTOP");
+      await last(pastLeaseMs, pastLeaseMs + 4_000);
+      instance.signal("SIGCONT");
+      over();
+      return { instances: 1 };
+    },
+  },
+  {
+    name: "stop-one-of-several",
+    needs: "several instances",
+    isQuick: true,
+    async happen({ stage, random, over, last }) {
+      const instance = random.pick(stage.instances);
+      instance.signal("SIGSTOP");
+      over();
+      await last(pastLeaseMs, pastLeaseMs + 4_000);
+      instance.signal("SIGCONT");
+      return { instances: 1 };
+    },
+  },
+];

@@ -1,0 +1,28 @@
+import type { Random } from "./random.ts";
+import type { Stage } from "./stage.ts";
+
+/** What a fault needs of its stage. */
+export type Needs = "one instance" | "several instances" | "a standby" | "a small disk" | "nothing";
+
+/** What may come once more because of it: what these instances had in flight, and had not written down. */
+export interface Injury {
+  readonly instances: number;
+}
+
+export interface Context {
+  readonly stage: Stage;
+  readonly random: Random;
+  /** The fault is over: from now on partners are waited for. Once, before `happen` resolves. */
+  over(): void;
+  /** Lets it last. A short run takes the least. */
+  last(leastMs: number, mostMs: number): Promise<void>;
+}
+
+/** Something that happens to a stage while commands come, and ends. */
+export interface Fault {
+  readonly name: string;
+  readonly needs: Needs;
+  /** Belongs to the short form. */
+  readonly isQuick: boolean;
+  happen(context: Context): Promise<Injury>;
+}

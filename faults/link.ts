@@ -1,0 +1,208 @@
+import { once } from "node:events";
+import { type AddressInfo, connect, createServer, type NetConnectOpts, type Server, type Socket } from "node:net";
+import type { Random } from "./random.ts";
+
+/** What the network does to connections. */
+export type Trouble =
+  /** Every connection is reset, and none is taken. */
+  | "cut"
+  /** Connections are refused, as where nobody listens. */
+  | "refuse"
+  /** Nothing that callers send arrives, until the end: then it does, as TCP repeats it. */
+  | "hold-requests"
+  /** Nothing that is answered arrives, until the end. */
+  | "hold-answers"
+  /** Each piece is late. */
+  | "slow"
+  /** Pieces stall and connections break, at random. */
+  | "lossy";
+
+const slowMs = 120;
+const stallMs = 400;
+const stallShare = 0.05;
+const breakShare = 0.01;
+/** Beyond it no more is read, as a full window of TCP has it. */
+const waitingMax = 256;
+
+/** One way of a connection: pieces wait in order while the network has them. */
+class Way {
+  readonly #from: Socket;
+  readonly #to: Socket;
+  #queue: Promise<void> = Promise.resolve();
+  #waiting = 0;
+  #held: PromiseWithResolvers<void> | undefined;
+
+  constructor(from: Socket, to: Socket, delayMs: () => number) {
+    this.#from = from;
+    this.#to = to;
+    from.on("data", (piece: Buffer) => {
+      const waitMs = delayMs();
+      if (waitMs === 0 && this.#held === undefined && this.#waiting === 0) this.#write(piece);
+      else this.#enqueue(piece, waitMs);
+    });
+    from.on("end", () => this.#enqueue(undefined, 0));
+  }
+
+  hold(): void {
+    this.#held ??= Promise.withResolvers();
+  }
+
+  release(): void {
+    this.#held?.resolve();
+    this.#held = undefined;
+  }
+
+  #enqueue(piece: Buffer | undefined, waitMs: number): void {
+    this.#waiting += 1;
+    if (this.#waiting === waitingMax) this.#from.pause();
+    this.#queue = this.#queue.then(async () => {
+      if (waitMs > 0) await new Promise((resolve) => setTimeout(resolve, waitMs));
+      await this.#held?.promise;
+      this.#waiting -= 1;
+      if (this.#waiting === waitingMax - 1) this.#from.resume();
+      if (piece === undefined) this.#to.end();
+      else this.#write(piece);
+    });
+  }
+
+  #write(piece: Buffer): void {
+    if (this.#to.destroyed || this.#to.write(piece)) return;
+    this.#from.pause();
+    this.#to.once("drain", () => this.#from.resume());
+  }
+}
+
+interface Pair {
+  isReset: boolean;
+  readonly caller: Socket;
+  readonly target: Socket;
+  readonly requests: Way;
+  readonly answers: Way;
+}
+
+/** A stretch of network of our own between two parties: it passes everything on until it is told otherwise. */
+export class Link {
+  readonly #random: Random;
+  readonly #server: Server;
+  readonly #pairs = new Set<Pair>();
+  #target: NetConnectOpts;
+  #trouble: Trouble | undefined;
+  #damaged = 0;
+  #port = 0;
+  #host = "";
+
+  constructor(target: NetConnectOpts, random: Random) {
+    this.#target = target;
+    this.#random = random;
+    this.#server = createServer({ allowHalfOpen: true }, (caller) => this.#take(caller));
+  }
+
+  get port(): number {
+    return this.#port;
+  }
+
+  /** Connections that something was done to, each with one answer at most that may not have arrived. */
+  get damaged(): number {
+    return this.#damaged;
+  }
+
+  async listen(host: string): Promise<void> {
+    this.#host = host;
+    this.#server.listen(this.#port, host);
+    await once(this.#server, "listening");
+    this.#port = (this.#server.address() as AddressInfo).port;
+  }
+
+  /** Later connections lead there; those that stand are cut. */
+  leadTo(target: NetConnectOpts): void {
+    this.#target = target;
+    this.cutAll();
+  }
+
+  async begin(trouble: Trouble): Promise<void> {
+    this.#trouble = trouble;
+    if (trouble === "cut" || trouble === "refuse") this.cutAll();
+    else this.#damaged += this.#pairs.size;
+    for (const pair of this.#pairs) this.#hold(pair);
+    if (trouble === "refuse") await this.#stopListening();
+  }
+
+  /** The network is whole again. What was held arrives late, or, with `reset`, never. */
+  async end({ reset = false } = {}): Promise<void> {
+    const trouble = this.#trouble;
+    this.#trouble = undefined;
+    if (reset) this.cutAll();
+    for (const { requests, answers } of this.#pairs) {
+      requests.release();
+      answers.release();
+    }
+    if (trouble === "refuse") await this.listen(this.#host);
+  }
+
+  cutAll(): void {
+    this.#damaged += this.#pairs.size;
+    for (const pair of this.#pairs) reset(pair);
+    this.#pairs.clear();
+  }
+
+  async close(): Promise<void> {
+    this.cutAll();
+    if (this.#server.listening) await this.#stopListening();
+  }
+
+  async #stopListening(): Promise<void> {
+    const closed = once(this.#server, "close");
+    this.#server.close();
+    await closed;
+  }
+
+  #take(caller: Socket): void {
+    if (this.#trouble === "cut") return void caller.on("error", () => undefined).resetAndDestroy();
+    const target = connect({ ...this.#target, allowHalfOpen: true } as NetConnectOpts);
+    for (const socket of [caller, target]) socket.setNoDelay(true);
+    const pair: Pair = {
+      isReset: false,
+      caller,
+      target,
+      requests: new Way(caller, target, () => this.#delayMs(pair)),
+      answers: new Way(target, caller, () => this.#delayMs(pair)),
+    };
+    this.#pairs.add(pair);
+    if (this.#trouble !== undefined) this.#damaged += 1;
+    this.#hold(pair);
+    for (const [one, other] of [
+      [caller, target],
+      [target, caller],
+    ] as const) {
+      one.on("error", () => undefined);
+      one.on("close", () => {
+        // One that is being reset ends by that: Node leaves it open when it is destroyed meanwhile.
+        if (!pair.isReset) other.destroy();
+        this.#pairs.delete(pair);
+      });
+    }
+  }
+
+  #hold({ requests, answers }: Pair): void {
+    if (this.#trouble === "hold-requests") requests.hold();
+    if (this.#trouble === "hold-answers") answers.hold();
+  }
+
+  #delayMs(pair: Pair): number {
+    if (this.#trouble === "slow") return slowMs;
+    if (this.#trouble !== "lossy") return 0;
+    const drawn = this.#random.next();
+    if (drawn < breakShare) reset(pair);
+    return drawn < stallShare ? stallMs : 0;
+  }
+}
+
+/** As a network does that has lost the connection: the caller finds it broken, not ended. */
+function reset(pair: Pair): void {
+  const { caller, target } = pair;
+  if (pair.isReset) return;
+  pair.isReset = !caller.writableEnded;
+  if (pair.isReset) caller.resetAndDestroy();
+  else caller.destroy();
+  target.destroy();
+}

@@ -1,0 +1,24 @@
+import type { Books } from "./books.ts";
+import type { Caller } from "./caller.ts";
+import type { Journal } from "./journal.ts";
+import type { Pace } from "./pace.ts";
+
+/** What all who send commands share. */
+export interface LoadParts {
+  readonly caller: Caller;
+  readonly journal: Journal;
+  readonly books: Books;
+  readonly pace: Pace;
+  readonly operatorToken: string;
+  /** Refusals, by what was asked and why. */
+  readonly refusals: Map<string, number>;
+  /** No further command is begun; those that were are brought to an end. */
+  isEnding(): boolean;
+  /** Not even those: what has no answer by now gets none. */
+  isOver(): boolean;
+}
+
+export function countRefusal({ refusals }: LoadParts, what: string, code: unknown): void {
+  const name = `${what} ${String(code)}`;
+  refusals.set(name, (refusals.get(name) ?? 0) + 1);
+}

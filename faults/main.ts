@@ -1,0 +1,39 @@
+import { Cleanup } from "../bench/surroundings.ts";
+import { readOptions, usage } from "./options.ts";
+import { runFaults, summaryOf } from "./run.ts";
+
+/** What Ctrl-C came into ends first: nobody else would stop what it began. */
+const endsWithinMs = 15_000;
+
+async function main(): Promise<number> {
+  const cleanup = new Cleanup();
+  const interrupted = Promise.withResolvers<undefined>();
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const)
+    process.once(signal, () => interrupted.resolve(undefined));
+  const running = run(cleanup);
+  const code = await Promise.race([running, interrupted.promise]);
+  await cleanup.run();
+  if (code !== undefined) return code;
+  await Promise.race([running, new Promise((resolve) => setTimeout(resolve, endsWithinMs))]);
+  await cleanup.run();
+  return 130;
+}
+
+/** Never rejects: what went wrong is the exit code. */
+async function run(cleanup: Cleanup): Promise<number> {
+  try {
+    const options = readOptions(process.argv.slice(2));
+    const verdict = await runFaults(options, cleanup, (line) => process.stderr.write(`${line}\n`));
+    for (const line of verdict.broken) process.stdout.write(`${line}\n`);
+    process.stdout.write(`${verdict.settlements} settlements were held against the IPNs of their batches\n`);
+    process.stdout.write(`${JSON.stringify(summaryOf(options.seed, verdict))}\n`);
+    return verdict.broken.length === 0 ? 0 : 1;
+  } catch (error) {
+    const isUsage = error instanceof TypeError && error.message.startsWith("--");
+    process.stderr.write(isUsage ? `${error.message}\n${usage}` : `${error instanceof Error ? error.stack : error}\n`);
+    return 1;
+  }
+}
+
+// `npm run faults [-- options]`: progress on stderr; on stdout what was broken, then one line of JSON.
+if (import.meta.main) process.exit(await main());

@@ -1,0 +1,67 @@
+import { expect, test } from "vitest";
+import { catalogue } from "./catalogue/catalogue.ts";
+import { readOptions } from "./options.ts";
+import { planOf } from "./plan.ts";
+import { hash32, seeded } from "./random.ts";
+
+const named = (argv: readonly string[], seed = 1) =>
+  planOf(readOptions(argv), seeded(seed)).map(({ stage, faults }) => [stage.instances, faults.map(({ name }) => name)]);
+
+test("the same seed plans the same run, another one another", () => {
+  expect(named([], 7)).toEqual(named([], 7));
+  expect(named([], 7)).not.toEqual(named([], 8));
+});
+
+test("a long run has as many faults as were asked for, and each of them many times", () => {
+  const all = planOf(readOptions(["--faults", "500"]), seeded(3)).flatMap(({ faults }) => faults);
+  expect(all).toHaveLength(500);
+  for (const { name } of catalogue) expect(all.filter((fault) => fault.name === name).length, name).toBeGreaterThan(4);
+});
+
+test("each fault finds what it needs", () => {
+  for (const { stage, faults } of planOf(readOptions([]), seeded(5))) {
+    for (const { needs } of faults) {
+      if (needs === "one instance" || needs === "a small disk") expect(stage.instances).toBe(1);
+      if (needs === "several instances") expect(stage.instances).toBe(4);
+      if (needs === "a standby") expect(stage.hasStandby).toBe(true);
+    }
+  }
+});
+
+test("the short form has each of its faults once", () => {
+  const quick = planOf(readOptions(["--quick"]), seeded(1)).flatMap(({ faults }) => faults.map(({ name }) => name));
+  expect(quick.toSorted()).toEqual(
+    catalogue
+      .filter(({ isQuick }) => isQuick)
+      .map(({ name }) => name)
+      .toSorted(),
+  );
+});
+
+test("--only names faults, which happen once each unless more are asked for", () => {
+  expect(named(["--only", "kill-service"])).toEqual([[1, ["kill-service"]]]);
+  expect(named(["--only", "kill-one-of-several", "--faults", "3"])).toEqual([
+    [4, ["kill-one-of-several"]],
+    [4, ["kill-one-of-several"]],
+    [4, ["kill-one-of-several"]],
+  ]);
+  expect(() => readOptions(["--only", "kill-servce"])).toThrow(/kill-servce$/);
+  expect(() => readOptions(["--faults", "0"])).toThrow(/--faults/);
+});
+
+test("arguments of instances are split into words", () => {
+  const { serveArguments } = readOptions(["--serve=--role api", "--serve=--role delivery"]);
+  expect(serveArguments).toEqual([
+    ["--role", "api"],
+    ["--role", "delivery"],
+  ]);
+});
+
+test("random numbers stay within their bounds and are told apart by name", () => {
+  const random = seeded(9);
+  const drawn = Array.from({ length: 1_000 }, () => random.within(3, 5));
+  expect(new Set(drawn)).toEqual(new Set([3, 4, 5]));
+  expect(random.shuffled([1, 2, 3, 4]).toSorted()).toEqual([1, 2, 3, 4]);
+  expect(random.fork("a").next()).not.toBe(random.fork("b").next());
+  expect(hash32("a")).not.toBe(hash32("b"));
+});

@@ -1,0 +1,93 @@
+import { catalogue } from "./catalogue/catalogue.ts";
+import type { Fault, Needs } from "./fault.ts";
+import type { Options } from "./options.ts";
+import type { Random } from "./random.ts";
+import type { StagePlan } from "./stage.ts";
+
+/** A stage, and what happens on it, in order. */
+export interface Act {
+  readonly stage: StagePlan;
+  readonly faults: readonly Fault[];
+}
+
+interface Kind {
+  readonly meets: ReadonlySet<Needs>;
+  readonly instances: number;
+  readonly hasStandby: boolean;
+}
+
+const kinds: readonly Kind[] = [
+  { meets: new Set(["one instance", "a small disk", "nothing"]), instances: 1, hasStandby: false },
+  { meets: new Set(["several instances", "a standby", "nothing"]), instances: 4, hasStandby: true },
+];
+
+/** A stage begins anew after so many: disk and memory of a long run stay bounded. */
+const faultsOfStage = 24;
+const partners = 8;
+/** Each takes a second of two processors to start. */
+const quickInstancesMax = 2;
+
+/** Which faults happen on which stage. Every one that was asked for comes about as often as every other one. */
+export function planOf(options: Options, random: Random): readonly Act[] {
+  const wanted = catalogue.filter(({ name, isQuick }) => options.only?.includes(name) ?? (isQuick || !options.quick));
+  const usable = kinds.filter((_, at) => wanted.some(({ needs }) => homeOf(needs, at)));
+  const decks = usable.map((kind) => new Deck(faultsOf(kind, wanted, options), random));
+  const shares = usable.map((_, at) => decks[at]?.size ?? 0);
+  const total = shares.reduce((sum, share) => sum + share, 0);
+  const acts: Act[] = [];
+  let left = options.faults ?? total;
+  for (let turn = 0; left > 0; turn += 1) {
+    const at = turn % usable.length;
+    const [kind, deck] = [usable[at], decks[at]];
+    if (kind === undefined || deck === undefined) throw new Error("There is no fault to let happen.");
+    const count = Math.min(
+      left,
+      options.quick || options.only !== undefined ? deck.size : faultsOfStage,
+      faultsOfStage,
+    );
+    acts.push({ stage: stageOf(kind, options), faults: deck.draw(count) });
+    left -= count;
+  }
+  return acts;
+}
+
+function stageOf({ instances, hasStandby }: Kind, { quick, serveArguments }: Options): StagePlan {
+  const count = quick ? Math.min(instances, quickInstancesMax) : instances;
+  return { instances: count, hasStandby, partners, serveArguments };
+}
+
+/** Where a fault belongs that can happen anywhere, when there is no time for both: where there is less to start. */
+function homeOf(needs: Needs, kind: number): boolean {
+  return needs === "nothing" ? kind === 0 : (kinds[kind]?.meets.has(needs) ?? false);
+}
+
+function faultsOf(kind: Kind, wanted: readonly Fault[], { quick, only }: Options): readonly Fault[] {
+  const isShort = quick || only !== undefined;
+  const index = kinds.indexOf(kind);
+  return wanted.filter(({ needs }) => (isShort ? homeOf(needs, index) : kind.meets.has(needs)));
+}
+
+/** Draws without putting back, and shuffles when all have been drawn. */
+class Deck {
+  readonly #all: readonly Fault[];
+  readonly #random: Random;
+  #left: Fault[] = [];
+
+  constructor(all: readonly Fault[], random: Random) {
+    this.#all = all;
+    this.#random = random;
+  }
+
+  get size(): number {
+    return this.#all.length;
+  }
+
+  draw(count: number): Fault[] {
+    return Array.from({ length: count }, () => {
+      if (this.#left.length === 0) this.#left = this.#random.shuffled(this.#all);
+      const drawn = this.#left.pop();
+      if (drawn === undefined) throw new Error("There is no fault to let happen.");
+      return drawn;
+    });
+  }
+}

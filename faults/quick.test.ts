@@ -1,0 +1,64 @@
+import { chmod, mkdtemp } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, expect, test } from "vitest";
+import { Cleanup } from "../bench/surroundings.ts";
+import { playAct } from "./act.ts";
+import type { Fault } from "./fault.ts";
+import { readOptions } from "./options.ts";
+import { seeded } from "./random.ts";
+import { runFaults, summaryOf } from "./run.ts";
+
+const cleanup = new Cleanup();
+const progress: string[] = [];
+const note = (line: string) => void progress.push(line);
+afterAll(() => cleanup.run());
+
+test("each fault of the short form happens once, and every promise is kept", { timeout: 300_000 }, async () => {
+  const verdict = await runFaults(readOptions(["--quick", "--seed", "1"]), cleanup, note);
+  expect(verdict.broken, progress.join("\n")).toEqual([]);
+  expect(verdict.settlements).toBeGreaterThan(0);
+  // Programs read this line: no key less, and none more.
+  expect(summaryOf(1, verdict)).toEqual({
+    seed: 1,
+    faults: expect.any(Number),
+    commands: expect.any(Number),
+    lost: 0,
+    ghosts: 0,
+    duplicates: expect.any(Number),
+    order_violations: 0,
+    slowest_recovery_s: expect.any(Number),
+  });
+});
+
+/** What no service can survive: somebody deletes what is not delivered yet. */
+const sabotage: Fault = {
+  name: "sabotage",
+  needs: "nothing",
+  isQuick: false,
+  async happen({ stage, over, last }) {
+    for (const link of stage.partnerLinks) await link.begin("refuse");
+    await last(1_500, 1_500);
+    await stage.cluster.primary.query("DELETE FROM pending", [], "paybell");
+    for (const link of stage.partnerLinks) await link.end();
+    over();
+    return { instances: 0 };
+  },
+};
+
+test("what somebody deletes before it was delivered is told to be lost", { timeout: 120_000 }, async () => {
+  const folder = await mkdtemp(join(tmpdir(), "paybell-faults-"));
+  cleanup.addFolder(folder);
+  await chmod(folder, 0o711);
+  const stage = { instances: 1, hasStandby: false, partners: 2, serveArguments: [] };
+  const plan = {
+    act: { stage, faults: [sabotage] },
+    folder: join(folder, "stage"),
+    commandsOfRound: 100,
+    perSecond: 100,
+    isQuick: true,
+  };
+  const verdict = await playAct(plan, seeded(1), cleanup, note);
+  expect(verdict.lost).toBeGreaterThan(0);
+  expect(verdict.broken[0]).toMatch(/^lost: f-\d+ was taken and never delivered \(sabotage\)$/);
+});

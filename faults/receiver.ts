@@ -1,0 +1,100 @@
+import { once } from "node:events";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { createServer, type Server } from "node:https";
+import type { AddressInfo } from "node:net";
+import { IpnRefused, type ReceivedIpn, type Receiver } from "@paybell/partner";
+import type { Certificate } from "./certificate.ts";
+
+/** How a partner's server fares. Only `well`, `late` and `forgetful` accept what they are sent. */
+export type Mood =
+  | "well"
+  /** 503 */
+  | "busy"
+  /** Answers nothing. */
+  | "silent"
+  /** Cuts the connection after the request. */
+  | "broken"
+  /** Accepts, and answers after a second. */
+  | "late"
+  /** Accepts, and the answer never leaves. */
+  | "forgetful";
+
+const lateMs = 1_000;
+const troublesMax = 20;
+
+/** All partners' HTTPS servers in one: partner n hosts /ipn/n. Each IPN is opened and verified before it counts. */
+export class PartnersServer {
+  readonly #server: Server;
+  readonly #openers: Receiver[] = [];
+  readonly #moods: Mood[] = [];
+  readonly #accepted: (partner: number, received: ReceivedIpn) => void;
+  #forgotten = 0;
+  /** What was sent and could not be verified. */
+  readonly unauthentic: string[] = [];
+
+  constructor({ key, cert }: Certificate, accepted: (partner: number, received: ReceivedIpn) => void) {
+    this.#accepted = accepted;
+    this.#server = createServer({ key, cert, keepAliveTimeout: 60_000 }, (request, response) => {
+      // A sender that goes away in the middle is what some faults are about.
+      this.#take(request, response).catch(() => response.destroy());
+    });
+  }
+
+  get port(): number {
+    return (this.#server.address() as AddressInfo).port;
+  }
+
+  /** Accepted IPNs whose answer was kept back: each comes once more. */
+  get forgotten(): number {
+    return this.#forgotten;
+  }
+
+  async listen(host: string): Promise<void> {
+    this.#server.listen(0, host);
+    await once(this.#server, "listening");
+  }
+
+  opensWith(partner: number, opener: Receiver): void {
+    this.#openers[partner] = opener;
+  }
+
+  behave(partner: number, mood: Mood): void {
+    this.#moods[partner] = mood;
+  }
+
+  async close(): Promise<void> {
+    const closed = once(this.#server, "close");
+    this.#server.close();
+    this.#server.closeAllConnections();
+    await closed;
+  }
+
+  async #take(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk);
+    const partner = Number((request.url ?? "").split("/").at(-1));
+    const mood = this.#moods[partner] ?? "well";
+    if (mood === "silent") return;
+    if (mood === "broken") return void response.destroy();
+    if (mood === "busy") return void response.writeHead(503).end();
+    const received = this.#open(partner, Buffer.concat(chunks), request);
+    if (received === undefined) return void response.writeHead(400).end();
+    if (mood === "late") await new Promise((resolve) => setTimeout(resolve, lateMs));
+    this.#accepted(partner, received);
+    if (mood === "forgetful") {
+      this.#forgotten += 1;
+      return void response.destroy();
+    }
+    response.writeHead(204).end();
+  }
+
+  #open(partner: number, body: Buffer, request: IncomingMessage): ReceivedIpn | undefined {
+    try {
+      return this.#openers[partner]?.open(body, request.headers);
+    } catch (error) {
+      if (!(error instanceof IpnRefused)) throw error;
+      if (this.unauthentic.length < troublesMax) this.unauthentic.push(`partner ${partner}: ${error.reason}`);
+      return undefined;
+    }
+  }
+}

@@ -1,0 +1,16 @@
+import { expect, test } from "vitest";
+import { Recovery } from "./recovery.ts";
+
+test("a recovery ends with the partner that is told last, and what was sent before it does not count", async () => {
+  const recovery = new Recovery(2, 100, 1_000);
+  recovery.delivered(0, 99, 1_010);
+  recovery.delivered(1, 100, 1_020);
+  expect(recovery.waiting).toEqual([0]);
+  recovery.delivered(0, 101, 1_700);
+  recovery.delivered(0, 102, 1_900);
+  expect(await recovery.within(1_000)).toBe(700);
+});
+
+test("a partner that is told of nothing keeps it from ending", async () => {
+  expect(await new Recovery(1, 0).within(10)).toBeUndefined();
+});

@@ -1,0 +1,38 @@
+/**
+ * How long it takes after a fault until every partner is told again: of a command that was sent after the fault had
+ * ended, so that nothing that was under way before counts.
+ */
+export class Recovery {
+  readonly #sinceMs: number;
+  readonly #from: number;
+  readonly #waiting: Set<number>;
+  readonly #done = Promise.withResolvers<number>();
+
+  /** @param from the number of the next command */
+  constructor(partners: number, from: number, nowMs = performance.now()) {
+    this.#sinceMs = nowMs;
+    this.#from = from;
+    this.#waiting = new Set(Array(partners).keys());
+  }
+
+  delivered(partner: number, no: number, nowMs = performance.now()): void {
+    if (no < this.#from || !this.#waiting.delete(partner)) return;
+    if (this.#waiting.size === 0) this.#done.resolve(nowMs - this.#sinceMs);
+  }
+
+  /** Milliseconds; undefined when some partner was told of nothing within the bound. */
+  async within(boundMs: number): Promise<number | undefined> {
+    const timer = Promise.withResolvers<undefined>();
+    const timeout = setTimeout(() => timer.resolve(undefined), boundMs);
+    try {
+      return await Promise.race([this.#done.promise, timer.promise]);
+    } finally {
+      clearTimeout(timeout);
+    }
+  }
+
+  /** Partners that were told of nothing yet. */
+  get waiting(): readonly number[] {
+    return [...this.#waiting];
+  }
+}

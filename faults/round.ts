@@ -1,0 +1,114 @@
+import { merchantTransIdOf } from "./command-id.ts";
+import type { Context, Fault } from "./fault.ts";
+import type { Random } from "./random.ts";
+import { Recovery } from "./recovery.ts";
+import { type Stage, slots, unrecordedPerSlot } from "./stage.ts";
+
+/** One fault, and what followed from it. */
+export interface Round {
+  readonly fault: string;
+  /** Its commands: from this number to less than that one. */
+  readonly from: number;
+  readonly to: number;
+  /** From the end of the fault until every partner was told of something new; undefined: somebody never was. */
+  readonly recoveryMs: number | undefined;
+  /** From the end of the fault until nothing was owed of all that was accepted before it. */
+  readonly drainedMs: number;
+  /** How many IPNs may have come once more: what was in flight where the fault hit. */
+  readonly duplicatesMax: number;
+}
+
+/** A partner that was told of nothing by then never is. */
+const recoveryEndsMs = 120_000;
+const drainEndsMs = 120_000;
+const quotaEndsMs = 300_000;
+const lookEveryMs = 50;
+/** What was sent last may still be on its way to the journal. */
+const settleMs = 2_000;
+
+export interface RoundPlan {
+  readonly fault: Fault;
+  /** How many commands there are in all before the next fault. */
+  readonly until: number;
+  /** Faults last as short as they can. */
+  readonly isQuick: boolean;
+}
+
+/** Lets one fault happen in the middle of the load, and waits until everything works again and is delivered. */
+export async function playRound(
+  stage: Stage,
+  { fault, until, isQuick }: RoundPlan,
+  from: number,
+  random: Random,
+): Promise<Round> {
+  const { journal } = stage;
+  await after(random.within(200, isQuick ? 500 : 1_500));
+  const answersLostBefore = stage.answersLost;
+  let overAtMs = performance.now();
+  const context: Context = {
+    stage,
+    random,
+    over() {
+      overAtMs = performance.now();
+      stage.recovery = new Recovery(stage.partners.length, journal.size);
+    },
+    last: (leastMs, mostMs) => after(isQuick ? leastMs : random.within(leastMs, mostMs)),
+  };
+  const { instances } = await fault.happen(context);
+  const recoveryMs = await stage.recovery?.within(recoveryEndsMs);
+  stage.recovery = undefined;
+  const to = journal.size;
+  await drained(stage, drainEndsMs, to);
+  const drainedMs = performance.now() - overAtMs;
+  await eventually(quotaEndsMs, () => journal.size >= until);
+  const inFlight = instances * slots * (1 + unrecordedPerSlot);
+  const duplicatesMax = inFlight + stage.answersLost - answersLostBefore;
+  return { fault: fault.name, from, to, recoveryMs, drainedMs, duplicatesMax };
+}
+
+/**
+ * Until nothing is owed of what came before `to`; or until the service itself says that one of them is not pending:
+ * that one never comes.
+ */
+export async function drained(stage: Stage, boundMs: number, to: number): Promise<void> {
+  const { journal } = stage;
+  const deadlineMs = performance.now() + boundMs;
+  let suspect: number | undefined;
+  while (journal.owed(0, to) > 0 && performance.now() < deadlineMs) {
+    const [owed = 0] = journal.lost(1);
+    const isPending = owed >= to || (await isStillPending(stage, owed));
+    if (!isPending && suspect === owed) return;
+    suspect = isPending ? undefined : owed;
+    await after(isPending ? lookEveryMs : settleMs);
+  }
+}
+
+/** Whether the operator is told that its notification waits; where nobody answers, it may. */
+async function isStillPending({ caller, operatorToken }: Stage, no: number): Promise<boolean> {
+  const path = `/operator/v1/notifications?q=${merchantTransIdOf(no)}`;
+  const { status, body } = await caller.call("GET", path, operatorToken);
+  const items = status === 200 ? (body["items"] as readonly { state: string }[]) : [];
+  // A command that is still INIT has none yet.
+  return items.length === 0 || items.some(({ state }) => state === "pending");
+}
+
+/** What the operator is told of all. */
+export async function isNothingPending({ caller, operatorToken }: Stage): Promise<boolean> {
+  const path = "/operator/v1/notifications?state=pending&limit=1";
+  const { status, body } = await caller.call("GET", path, operatorToken);
+  return status === 200 && (body["items"] as readonly unknown[]).length === 0;
+}
+
+/** Until it holds; what does not hold by the bound is judged at the end. */
+export async function eventually(boundMs: number, holds: () => boolean | Promise<boolean>): Promise<boolean> {
+  const deadlineMs = performance.now() + boundMs;
+  while (!(await holds())) {
+    if (performance.now() > deadlineMs) return false;
+    await after(lookEveryMs);
+  }
+  return true;
+}
+
+function after(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}

@@ -1,0 +1,60 @@
+import { chmod, mkdtemp } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Cleanup } from "../bench/surroundings.ts";
+import { playAct } from "./act.ts";
+import type { Options } from "./options.ts";
+import { type Act, planOf } from "./plan.ts";
+import { seeded } from "./random.ts";
+import { together, type Verdict } from "./verdict.ts";
+
+/** Everything that was asked for, act by act. @param write takes a line of progress */
+export async function runFaults(options: Options, cleanup: Cleanup, write: (line: string) => void): Promise<Verdict> {
+  const startedMs = performance.now();
+  const note = (line: string) =>
+    write(`${((performance.now() - startedMs) / 1_000).toFixed(0).padStart(5)} s  ${line}`);
+  const random = seeded(options.seed);
+  const acts = planOf(options, random.fork("plan"));
+  const faults = acts.reduce((sum, act) => sum + act.faults.length, 0);
+  note(`seed ${options.seed}: ${faults} faults on ${acts.length} stages`);
+  const folder = await mkdtemp(join(tmpdir(), "paybell-faults-"));
+  cleanup.addFolder(folder);
+  // As root, PostgreSQL runs as another user, who passes through here.
+  await chmod(folder, 0o711);
+  const verdicts: Verdict[] = [];
+  const play = async (act: Act, at: number) => {
+    const told = (line: string) => note(`stage ${at + 1}: ${line}`);
+    told(
+      `${act.stage.instances} instances${act.stage.hasStandby ? " and a standby" : ""}, ${act.faults.length} faults`,
+    );
+    const plan = {
+      act,
+      folder: join(folder, `stage-${at}`),
+      commandsOfRound: Math.ceil(options.commands / faults),
+      perSecond: options.perSecond,
+      isQuick: options.quick,
+    };
+    const verdict = await playAct(plan, random.fork(`stage ${at}`), cleanup, told);
+    verdicts.push(verdict);
+    for (const line of verdict.broken) told(`BROKEN ${line}`);
+    told(`so far ${JSON.stringify(summaryOf(options.seed, together(verdicts)))}`);
+  };
+  // Much of the short form is waiting, for leases and circuit breakers: its stages wait together.
+  if (options.quick) await Promise.all(acts.map(play));
+  else for (const [at, act] of acts.entries()) await play(act, at);
+  return together(verdicts);
+}
+
+/** The line that programs read. */
+export function summaryOf(seed: number, verdict: Verdict) {
+  return {
+    seed,
+    faults: verdict.faults,
+    commands: verdict.commands,
+    lost: verdict.lost,
+    ghosts: verdict.ghosts,
+    duplicates: verdict.duplicates,
+    order_violations: verdict.orderViolations,
+    slowest_recovery_s: Number((verdict.slowestRecoveryMs / 1_000).toFixed(2)),
+  };
+}

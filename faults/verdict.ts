@@ -1,0 +1,109 @@
+import type { Books } from "./books.ts";
+import { merchantTransIdOf } from "./command-id.ts";
+import type { Journal } from "./journal.ts";
+import type { Round } from "./round.ts";
+
+/** Whoever waits longer after a fault was forgotten. */
+const recoveryMaxMs = 30_000;
+
+/** What a stage, or all of them, came to. */
+export interface Verdict {
+  readonly faults: number;
+  /** Accepted ones. */
+  readonly commands: number;
+  readonly delivered: number;
+  readonly lost: number;
+  readonly ghosts: number;
+  readonly duplicates: number;
+  readonly orderViolations: number;
+  readonly settlements: number;
+  readonly slowestRecoveryMs: number;
+  /** A sentence for each promise that was broken; empty when all were kept. */
+  readonly broken: readonly string[];
+}
+
+/** What was judged by its own eyes beside journal and books. */
+export interface Seen {
+  /** IPNs that could not be verified. */
+  readonly unauthentic: readonly string[];
+  /** Commands that got no answer, although the service was whole again. */
+  readonly unanswered: boolean;
+  /** Instances that ended without being told to. */
+  readonly deaths: readonly string[];
+}
+
+/** Holds what was acknowledged against what was delivered: every promise, each by its own sentence. */
+export function judge(journal: Journal, books: Books, rounds: readonly Round[], seen: Seen): Verdict {
+  const lost = journal.lost(Number.POSITIVE_INFINITY);
+  const neverAccepted = journal.neverAccepted(Number.POSITIVE_INFINITY);
+  const differences = books.differences();
+  return {
+    faults: rounds.length,
+    commands: journal.accepted,
+    delivered: journal.delivered,
+    lost: lost.length,
+    ghosts: journal.ghostCount + neverAccepted.length,
+    duplicates: journal.duplicates,
+    orderViolations: journal.orderViolationCount,
+    settlements: books.settled,
+    slowestRecoveryMs: Math.max(0, ...rounds.map(({ recoveryMs }) => recoveryMs ?? Number.POSITIVE_INFINITY)),
+    broken: [
+      ...lost
+        .slice(0, 10)
+        .map((no) => `lost: ${merchantTransIdOf(no)} was taken and never delivered${near(rounds, no)}`),
+      ...journal.ghosts
+        .slice(0, 10)
+        .map(({ no, why }) => `ghost: ${no === undefined ? "" : `${merchantTransIdOf(no)}: `}${why}`),
+      ...neverAccepted
+        .slice(0, 10)
+        .map((no) => `ghost: ${merchantTransIdOf(no)} came and was never taken${near(rounds, no)}`),
+      ...journal.orderViolations
+        .slice(0, 10)
+        .map(
+          ({ no, before }) =>
+            `order: ${merchantTransIdOf(no)} came before ${merchantTransIdOf(before)}${near(rounds, no)}`,
+        ),
+      ...differences.slice(0, 10).map((difference) => `totals: ${difference}`),
+      ...duplicatesBeyond(journal, rounds),
+      ...rounds.flatMap(slowRecovery),
+      ...seen.unauthentic.map((why) => `not authentic: ${why}`),
+      ...(seen.unanswered ? ["unanswered: some commands had no answer at the end"] : []),
+      ...seen.deaths.map((why) => `died: ${why}`),
+    ],
+  };
+}
+
+export function together(verdicts: readonly Verdict[]): Verdict {
+  const sum = (of: (verdict: Verdict) => number) => verdicts.reduce((total, verdict) => total + of(verdict), 0);
+  return {
+    faults: sum(({ faults }) => faults),
+    commands: sum(({ commands }) => commands),
+    delivered: sum(({ delivered }) => delivered),
+    lost: sum(({ lost }) => lost),
+    ghosts: sum(({ ghosts }) => ghosts),
+    duplicates: sum(({ duplicates }) => duplicates),
+    orderViolations: sum(({ orderViolations }) => orderViolations),
+    settlements: sum(({ settlements }) => settlements),
+    slowestRecoveryMs: Math.max(0, ...verdicts.map(({ slowestRecoveryMs }) => slowestRecoveryMs)),
+    broken: verdicts.flatMap(({ broken }) => broken),
+  };
+}
+
+function duplicatesBeyond(journal: Journal, rounds: readonly Round[]): string[] {
+  return rounds.flatMap(({ fault, from, to, duplicatesMax }) => {
+    const repeats = journal.repeats(from, to);
+    if (repeats <= duplicatesMax) return [];
+    return [`duplicates: ${repeats} after ${fault}, and ${duplicatesMax} at most were in flight`];
+  });
+}
+
+function slowRecovery({ fault, recoveryMs }: Round): string[] {
+  if (recoveryMs !== undefined && recoveryMs <= recoveryMaxMs) return [];
+  const took = recoveryMs === undefined ? "did not end" : `took ${(recoveryMs / 1_000).toFixed(1)} s`;
+  return [`recovery: after ${fault} it ${took}`];
+}
+
+function near(rounds: readonly Round[], no: number): string {
+  const round = rounds.find(({ from, to }) => no >= from && no < to);
+  return round === undefined ? "" : ` (${round.fault})`;
+}

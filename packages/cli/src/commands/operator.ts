@@ -1,0 +1,103 @@
+import { type Command, InvalidArgumentError } from "commander";
+import { command, ends, group } from "../command.ts";
+import { type ConnectionOptions, readConnection, withConnection } from "../connection.ts";
+import { type ExitCode, exitCodes } from "../exit-codes.ts";
+import { writePrivateFile } from "../keys/private-file.ts";
+import { columns, type JsonOption, print } from "../output.ts";
+import { printable } from "../printable.ts";
+import type { World } from "../world.ts";
+
+interface OperatorRecord {
+  readonly id: string;
+  readonly name: string;
+  readonly role: string;
+  readonly expiresAt: string;
+  readonly lastUsedAt: string | null;
+  readonly revokedAt: string | null;
+}
+
+const path = "/operator/v1/operators";
+
+export function operatorCommand(world: World): Command {
+  return group("operator", "add operators by name, list them, and revoke their tokens", [
+    addCommand(world),
+    listCommand(world),
+    revokeCommand(world),
+  ]);
+}
+
+interface AddOptions extends ConnectionOptions, JsonOption {
+  readonly role: string;
+  readonly expiresInDays?: number;
+  readonly out?: string;
+}
+
+function addCommand(world: World): Command {
+  const made = command("add", {
+    summary: "add an operator, and make their token",
+    description:
+      "A viewer reads; an operator acts, too; an admin registers partners, rotates keys and adds operators. The " +
+      "token is shown this once: with --out it goes to a file for you alone, in the form that --credentials takes.",
+    examples: ["paybell operator add Ada --role admin --out ada.json"],
+  })
+    .argument("<name>", "who it is")
+    .option("--role <role>", "viewer, operator or admin; default viewer", "viewer")
+    .option("--expires-in-days <days>", "default 90, at most 366", readDays)
+    .option("--out <file>", "write the token to a new file, for its owner alone (0600)");
+  return withConnection(made).action(ends(world, (name: string, options: AddOptions) => add(world, name, options)));
+}
+
+function readDays(text: string): number {
+  if (/^[0-9]{1,3}$/.test(text)) return Number(text);
+  throw new InvalidArgumentError("It is a whole number from 1 to 366.");
+}
+
+async function add(world: World, name: string, options: AddOptions): Promise<ExitCode> {
+  const { role, expiresInDays, out } = options;
+  const api = (await readConnection(world, options)).operator();
+  const post = async () => {
+    const input = { name, role, ...(expiresInDays !== undefined && { expiresInDays }) };
+    const { token, ...operator } = await api.post<OperatorRecord & { token: string }>(path, input);
+    return { baseUrl: api.baseUrl, operatorToken: token, ...operator };
+  };
+  const added = out === undefined ? await post() : await writePrivateFile(world, out, post);
+  const { operatorToken, ...shown } = added;
+  print(world, options, out === undefined ? added : { ...shown, file: out }, [
+    `${printable(added.name)} is ${added.role} until ${added.expiresAt}, as ${added.id}.`,
+    ...(out === undefined ? [operatorToken, "Keep it: it is shown this once."] : [`The token is in ${out}.`]),
+  ]);
+  return exitCodes.ok;
+}
+
+function listCommand(world: World): Command {
+  const made = command("list", { summary: "list the operators", examples: ["paybell operator list"] });
+  return withConnection(made).action(
+    ends(world, async (options: ConnectionOptions & JsonOption) => {
+      const api = (await readConnection(world, options)).operator();
+      const { items } = await api.get<{ items: OperatorRecord[] }>(path);
+      const rows = items.map((one) => [one.id, printable(one.name), one.role, standing(one)]);
+      print(world, options, { items }, columns(rows));
+      return exitCodes.ok;
+    }),
+  );
+}
+
+function standing({ expiresAt, lastUsedAt, revokedAt }: OperatorRecord): string {
+  if (revokedAt !== null) return `revoked ${revokedAt}`;
+  return `until ${expiresAt}, ${lastUsedAt === null ? "never used" : `last used ${lastUsedAt}`}`;
+}
+
+function revokeCommand(world: World): Command {
+  const made = command("revoke", {
+    summary: "revoke an operator's token, within two seconds everywhere",
+    examples: ["paybell operator revoke 01a1fc39-e58e-73fb-a49a-dce132454876"],
+  }).argument("<id>", "as `paybell operator list` shows it");
+  return withConnection(made).action(
+    ends(world, async (id: string, options: ConnectionOptions & JsonOption) => {
+      const api = (await readConnection(world, options)).operator();
+      const revoked = await api.post<OperatorRecord>(`${path}/${encodeURIComponent(id)}/revoke`, {});
+      print(world, options, revoked, [`The token of ${printable(revoked.name)} is revoked.`]);
+      return exitCodes.ok;
+    }),
+  );
+}

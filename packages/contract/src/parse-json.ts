@@ -1,0 +1,141 @@
+import { endOfString } from "./json-string.ts";
+
+const space = 0x20;
+const colon = 0x3a;
+const literal = /-?[0-9][0-9.eE+-]*|true|false|null/y;
+
+/** An object or array whose end has not been read yet. */
+type Holder =
+  | { readonly close: "}"; readonly value: Record<string, unknown>; key: string }
+  | { readonly close: "]"; readonly value: unknown[] };
+
+/**
+ * What JSON.parse says, from any text. Node 26 takes one key for another where both are written with escapes: after
+ * `{"\\":2}` it reads `{"\u0062":2}` as the earlier key (nodejs/node#63785), so that one caller's text decides what
+ * another's means. A text with such a key is read here; every other one goes to JSON.parse.
+ *
+ * @throws SyntaxError
+ */
+export function parseJson(text: string): unknown {
+  return hasEscapedKey(text) ? new Reader(text).read() : JSON.parse(text);
+}
+
+function hasEscapedKey(text: string): boolean {
+  if (!text.includes("\\")) return false;
+  let start = text.indexOf('"');
+  while (start !== -1) {
+    const end = endOfString(text, start);
+    // A string without an end: JSON.parse refuses the text.
+    if (end === 0) return false;
+    if (text.charCodeAt(afterSpace(text, end)) === colon && text.slice(start, end).includes("\\")) return true;
+    start = text.indexOf('"', end);
+  }
+  return false;
+}
+
+function afterSpace(text: string, from: number): number {
+  let at = from;
+  while (text.charCodeAt(at) <= space) at += 1;
+  return at;
+}
+
+/** Reads without recursion: how deep a text is nested is up to its writer. */
+class Reader {
+  readonly #text: string;
+  readonly #holders: Holder[] = [];
+  #at = 0;
+
+  constructor(text: string) {
+    this.#text = text;
+  }
+
+  read(): unknown {
+    for (;;) {
+      if (this.#opens()) continue;
+      let value = this.#scalarOrEmpty();
+      while (!this.#expectsNext(value)) {
+        const closed = this.#holders.pop();
+        if (closed === undefined) return value;
+        value = closed.value;
+      }
+    }
+  }
+
+  /** Whether an object or array with something inside begins here. */
+  #opens(): boolean {
+    const bracket = this.#peek();
+    if (bracket !== "{" && bracket !== "[") return false;
+    const holder: Holder = bracket === "{" ? { close: "}", value: {}, key: "" } : { close: "]", value: [] };
+    const start = this.#at;
+    this.#at += 1;
+    if (this.#peek() === holder.close) {
+      this.#at = start;
+      return false;
+    }
+    this.#holders.push(holder);
+    if (holder.close === "}") holder.key = this.#key();
+    return true;
+  }
+
+  #scalarOrEmpty(): unknown {
+    const first = this.#peek();
+    if (first === '"') return this.#string();
+    if (first === "{" || first === "[") {
+      this.#at += 1;
+      this.#peek();
+      this.#at += 1;
+      return first === "{" ? {} : [];
+    }
+    literal.lastIndex = this.#at;
+    const [written] = literal.exec(this.#text) ?? this.#fail();
+    this.#at += written.length;
+    return JSON.parse(written);
+  }
+
+  /** Puts the value where it belongs. False at the end of what holds it, or of the text. */
+  #expectsNext(value: unknown): boolean {
+    const holder = this.#holders.at(-1);
+    const next = this.#peek();
+    if (holder === undefined) return next === undefined ? false : this.#fail();
+    if (holder.close === "]") holder.value.push(value);
+    else set(holder.value, holder.key, value);
+    this.#at += 1;
+    if (next === holder.close) return false;
+    if (next !== ",") this.#fail();
+    if (holder.close === "}") holder.key = this.#key();
+    return true;
+  }
+
+  #key(): string {
+    if (this.#peek() !== '"') this.#fail();
+    const key = this.#string();
+    if (this.#peek() !== ":") this.#fail();
+    this.#at += 1;
+    return key;
+  }
+
+  /** A string that stands alone has no key to be mistaken. */
+  #string(): string {
+    const end = endOfString(this.#text, this.#at);
+    if (end === 0) this.#fail();
+    const written = this.#text.slice(this.#at, end);
+    this.#at = end;
+    return JSON.parse(written) as string;
+  }
+
+  /** The next character that is not white space; undefined at the end. */
+  #peek(): string | undefined {
+    while (" \t\n\r".includes(this.#text[this.#at] ?? "x")) this.#at += 1;
+    return this.#text[this.#at];
+  }
+
+  #fail(): never {
+    throw new SyntaxError(`This is not JSON, from character ${this.#at} on.`);
+  }
+}
+
+/** As JSON.parse does: a key `__proto__` is a key as any other. */
+function set(object: Record<string, unknown>, key: string, value: unknown): void {
+  if (key !== "__proto__") object[key] = value;
+  else Object.defineProperty(object, key, { value, enumerable: true, configurable: true, writable: true });
+}

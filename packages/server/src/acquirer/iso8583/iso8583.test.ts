@@ -1,0 +1,78 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, describe, expect, test } from "vitest";
+import { systemClock } from "../../clock.ts";
+import { NoAnswer, NotSent } from "../acquirer.ts";
+import { Till } from "../till.fixture.ts";
+import { Iso8583Acquirer } from "./iso8583.ts";
+import { answerTo, FakeHost } from "./link/fake-host.fixture.ts";
+import type { LinkEvent } from "./link/link.ts";
+import { readProfile } from "./profile/read.ts";
+
+const path = join(import.meta.dirname, "../../../../../docs/operator/acquirer-profile.json");
+const profile = readProfile(readFileSync(path, "utf8"));
+const patient = { timeoutMs: 10_000, onLateAnswer: () => expect.fail("no late answer is due") };
+
+const closing: (() => Promise<void>)[] = [];
+afterEach(async () => {
+  for (const close of closing.splice(0).reverse()) await close();
+});
+
+async function opened() {
+  const host = await FakeHost.listen();
+  const hosts = [{ host: "127.0.0.1", port: host.port }];
+  const events: LinkEvent[] = [];
+  const acquirer = new Iso8583Acquirer({ profile, hosts, clock: systemClock, onEvent: (event) => events.push(event) });
+  closing.push(
+    () => host.close(),
+    () => acquirer.close(),
+  );
+  return { acquirer, host, events };
+}
+
+describe("an acquirer over ISO 8583", () => {
+  test("waits for a link that does not stand yet, and tells how it is", async () => {
+    const { acquirer } = await opened();
+    expect(acquirer.health()).toEqual({ ok: false, detail: "not connected yet" });
+    expect((await acquirer.ask(new Till().sale("tok_approve"), patient)).responseCode).toBe("00");
+    expect(acquirer.health()).toEqual({ ok: true, detail: expect.stringMatching(/^signed on at/) });
+  });
+
+  test("ends in NotSent where no host stands in the caller's time, or the message cannot be written", async () => {
+    const { acquirer, host, events } = await opened();
+    const thb = { ...new Till().sale("tok_approve"), currency: "THB" };
+    await expect(acquirer.ask(thb, patient)).rejects.toBeInstanceOf(NotSent);
+    expect(events).toContainEqual({
+      kind: "unwritable",
+      host: "example-host",
+      detail: "SALE: the host example-host takes no THB",
+    });
+    await host.close();
+    closing.shift();
+    const asked = acquirer.ask(new Till().sale("tok_approve"), { ...patient, timeoutMs: 20 });
+    await expect(asked).rejects.toBeInstanceOf(NotSent);
+  });
+
+  test("ends in NoAnswer where an answer says no outcome: the host may have acted", async () => {
+    const { acquirer, host } = await opened();
+    host.answer = (request) => answerTo(request, "  ");
+    await expect(acquirer.ask(new Till().sale("tok_approve"), patient)).rejects.toBeInstanceOf(NoAnswer);
+  });
+
+  test("takes no card number for a token, whatever the profile allows", async () => {
+    const host = await FakeHost.listen();
+    closing.push(() => host.close());
+    const hosts = [{ host: "127.0.0.1", port: host.port }];
+    const acquirer = new Iso8583Acquirer({ profile: { ...profile, cardTokens: ".*" }, hosts, clock: systemClock });
+    closing.push(() => acquirer.close());
+    expect(acquirer.refusesToken("4111111111111111")).toBe("A card number is no token.");
+    expect(acquirer.refusesToken("anything else")).toBeUndefined();
+  });
+
+  test("needs a key where the profile has messages carry a MAC", () => {
+    const withMac = { ...profile, mac: { algorithm: "x9.19", networkMessages: false } as const };
+    const open = (macKey?: Buffer) => new Iso8583Acquirer({ profile: withMac, hosts: [], macKey, clock: systemClock });
+    expect(() => open()).toThrow("there is no key for it");
+    expect(() => open(Buffer.alloc(8))).toThrow("a key for X9.19 has 16 bytes");
+  });
+});

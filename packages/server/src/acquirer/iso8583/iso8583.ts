@@ -1,0 +1,163 @@
+import type { Clock } from "../../clock.ts";
+import {
+  type Acquirer,
+  type AcquirerAnswer,
+  type AcquirerHealth,
+  type AcquirerMessage,
+  type AskOptions,
+  NoAnswer,
+  NotSent,
+  type StrayAnswer,
+} from "../acquirer.ts";
+import type { Host, TlsOptions } from "./link/connection.ts";
+import { Link, type LinkEvent, type LinkTimings } from "./link/link.ts";
+import { Wire } from "./link/wire.ts";
+import { approvalOf, layoutOf, Mapping } from "./mapping.ts";
+import { Codec, type IsoMessage } from "./message/codec.ts";
+import { Mac } from "./message/mac.ts";
+import { cardNumberIn } from "./message/masking.ts";
+import type { Profile } from "./profile/schema.ts";
+
+export interface Iso8583Options {
+  readonly profile: Profile;
+  /** In the order in which they are tried. */
+  readonly hosts: readonly Host[];
+  readonly tls?: TlsOptions | undefined;
+  /** Required where the profile has messages carry a MAC. */
+  readonly macKey?: Buffer | undefined;
+  readonly clock: Clock;
+  /** What happens on the link; messages in it are not masked. */
+  readonly onEvent?: (event: LinkEvent) => void;
+  readonly timings?: Partial<Pick<LinkTimings, "backOffMs" | "stableMs">>;
+}
+
+const defaultTimings = { backOffMs: [200, 30_000], stableMs: 10_000 } as const;
+/** How long a message waits for the link to stand, at most: a host that ended a silent connection is back by then. */
+const linkWaitMsMax = 3_000;
+const traceNos = 999_999;
+
+/** An acquirer bank that is reached by ISO 8583:1987, as its profile says. */
+export class Iso8583Acquirer implements Acquirer {
+  readonly approvals: ReadonlySet<string>;
+  readonly #mapping: Mapping;
+  readonly #link: Link;
+  readonly #tokens: RegExp;
+  readonly #clock: Clock;
+  readonly #name: string;
+  readonly #onEvent: (event: LinkEvent) => void;
+  #traceNo = Math.floor(Math.random() * traceNos);
+  #onStray: (answer: StrayAnswer) => void = () => undefined;
+  #closed = false;
+
+  /**
+   * Begins to connect at once.
+   *
+   * @throws RangeError when the profile wants a MAC and there is no key for it, or one of another length
+   */
+  constructor({ profile, hosts, tls, macKey, clock, onEvent = () => undefined, timings }: Iso8583Options) {
+    this.#mapping = new Mapping(profile);
+    this.#tokens = new RegExp(profile.cardTokens);
+    this.#clock = clock;
+    this.#name = profile.name;
+    this.#onEvent = (event) => {
+      onEvent(event);
+      if (event.kind === "ignored" && event.message !== undefined) this.#tellStray(event.message);
+    };
+    this.approvals = this.#mapping.approvals;
+    const wire = new Wire({
+      codec: new Codec(layoutOf(profile)),
+      framing: profile.framing,
+      authentication: authentication(profile, macKey),
+    });
+    this.#link = new Link({
+      hosts,
+      wire,
+      framing: profile.framing,
+      tls,
+      network: {
+        signOn: () => this.#network("signOn"),
+        echo: () => this.#network("echo"),
+        signOff: () => this.#network("signOff"),
+        answerTo: (request) => (request.mti.startsWith("08") ? approvalOf(request) : undefined),
+      },
+      keyOf: (message) => this.#mapping.keyOf(message),
+      timings: { ...profile.timings, ...defaultTimings, ...timings },
+      clock,
+      onEvent: this.#onEvent,
+    });
+    this.#link.start();
+  }
+
+  refusesToken(token: string): string | undefined {
+    // A number in the token's place would lie in field 48 of a trace, and go where no card number is expected.
+    if (cardNumberIn(token)) return "A card number is no token.";
+    return this.#tokens.test(token) ? undefined : "The acquirer's host does not know tokens of this form.";
+  }
+
+  async ask(message: AcquirerMessage, { timeoutMs, onLateAnswer }: AskOptions): Promise<AcquirerAnswer> {
+    const startedMs = this.#clock.monotonicMs();
+    if (this.#closed) throw new NotSent("The link to the acquirer is closed");
+    const request = this.#request(message);
+    // A link that stands is not waited for, not even for a microtask: messages leave in the order of their asking.
+    if (!this.#link.isUp && !(await this.#link.isUpWithin(Math.min(timeoutMs, linkWaitMsMax)))) {
+      throw new NotSent(`No host of the acquirer is connected: ${this.#link.state().detail}`);
+    }
+    const leftMs = Math.max(1, timeoutMs - (this.#clock.monotonicMs() - startedMs));
+    const answer = await this.#link.request(request, {
+      timeoutMs: leftMs,
+      onLateAnswer: (late) => onLateAnswer(this.#mapping.answer(late, request)),
+    });
+    try {
+      return this.#mapping.answer(answer, request);
+    } catch (error) {
+      throw new NoAnswer("The host's answer says no outcome", { cause: error });
+    }
+  }
+
+  /** Whether a host is connected within `timeoutMs`. */
+  isUpWithin(timeoutMs: number): Promise<boolean> {
+    return this.#link.isUpWithin(timeoutMs);
+  }
+
+  health(): AcquirerHealth {
+    const { isUp, detail } = this.#link.state();
+    return { ok: isUp, detail };
+  }
+
+  onStrayAnswer(listener: (answer: StrayAnswer) => void): void {
+    this.#onStray = listener;
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    await this.#link.close();
+  }
+
+  #tellStray(message: IsoMessage): void {
+    const answer = this.#mapping.strayAnswer(message);
+    if (answer !== undefined) this.#onStray(answer);
+  }
+
+  #request(message: AcquirerMessage): IsoMessage {
+    try {
+      return this.#mapping.request(message);
+    } catch (error) {
+      const why = error instanceof Error ? error.message : String(error);
+      this.#onEvent({ kind: "unwritable", host: this.#name, detail: `${message.command}: ${why}` });
+      throw new NotSent("The message cannot be written for this host", { cause: error });
+    }
+  }
+
+  #network(kind: "signOn" | "echo" | "signOff"): IsoMessage | undefined {
+    this.#traceNo = (this.#traceNo % traceNos) + 1;
+    const traceNo = this.#traceNo.toString().padStart(6, "0");
+    return this.#mapping.network(kind, { command: "NETWORK", traceNo, atMs: this.#clock.nowMs() });
+  }
+}
+
+function authentication({ mac, encoding }: Profile, key: Buffer | undefined) {
+  if (mac === null) return undefined;
+  if (key === undefined) throw new RangeError("the profile has messages carry a MAC, and there is no key for it");
+  const { networkMessages, algorithm } = mac;
+  return { mac: new Mac(algorithm, key), encoding: encoding.bytes, networkMessages };
+}

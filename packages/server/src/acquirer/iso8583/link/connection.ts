@@ -1,0 +1,99 @@
+import { connect as connectTcp, isIP, type Socket } from "node:net";
+import { connect as connectTls, type SecureContextOptions } from "node:tls";
+import { FrameReader, type Framing } from "./framing.ts";
+
+export interface Host {
+  readonly host: string;
+  readonly port: number;
+}
+
+export interface ConnectionOptions {
+  readonly framing: Framing;
+  readonly connectTimeoutMs: number;
+  /** Undefined: TCP without TLS. */
+  readonly tls: TlsOptions | undefined;
+  readonly onMessage: (message: Buffer) => void;
+}
+
+/**
+ * The client certificate, where the host asks for one, and the authorities that may vouch for the host. Its certificate
+ * must be valid for the name by which it is called.
+ */
+export type TlsOptions = Pick<SecureContextOptions, "ca" | "cert" | "key">;
+
+/** What the operating system has not taken yet: more of it says that the host no longer reads. */
+const unsentBytesMax = 1_024 * 1_024;
+const keepAliveMs = 15_000;
+
+/** One connection to one host, from the moment that it stands. */
+export class HostConnection {
+  readonly #socket: Socket;
+  /** Resolves with why, when it has ended; never rejects. */
+  readonly ended: Promise<string>;
+  readonly #end: (why: string) => void;
+
+  constructor(socket: Socket, { framing, onMessage }: Pick<ConnectionOptions, "framing" | "onMessage">) {
+    const { promise, resolve } = Promise.withResolvers<string>();
+    this.#socket = socket;
+    this.ended = promise;
+    this.#end = resolve;
+    const reader = new FrameReader(framing);
+    socket.setNoDelay(true);
+    socket.setKeepAlive(true, keepAliveMs);
+    socket.on("data", (bytes: Buffer) => {
+      try {
+        for (const message of reader.push(bytes)) if (message.length > 0) onMessage(message);
+      } catch (error) {
+        this.close(error instanceof Error ? error.message : String(error));
+      }
+    });
+    socket.on("error", (error) => resolve(error.message));
+    socket.on("end", () => this.close("the host closed the connection"));
+    socket.on("close", () => resolve("the connection closed"));
+  }
+
+  /** @returns false when the message certainly does not leave: nothing of it was written */
+  send(frame: Buffer): boolean {
+    if (!this.#socket.writable || this.#socket.writableLength > unsentBytesMax) return false;
+    this.#socket.write(frame);
+    return true;
+  }
+
+  close(why: string): void {
+    this.#end(why);
+    this.#socket.destroy();
+  }
+}
+
+/** Rejects with a sentence when it cannot be had, or not in time. */
+export function connectTo(host: Host, options: ConnectionOptions, signal: AbortSignal): Promise<HostConnection> {
+  const { promise, resolve, reject } = Promise.withResolvers<HostConnection>();
+  // An address is no name that a client may ask for (RFC 6066); the certificate is checked against it all the same.
+  const named = isIP(host.host) === 0 ? { servername: host.host } : {};
+  const socket =
+    options.tls === undefined
+      ? connectTcp(host)
+      : connectTls({ ...host, ...named, ...options.tls, minVersion: "TLSv1.2" });
+  const fail = (why: string) => {
+    settle();
+    socket.on("error", () => undefined);
+    socket.destroy();
+    reject(new Error(why));
+  };
+  const onError = (error: Error) => fail(error.message);
+  const onClose = () => fail("the host closed the connection");
+  const onAbort = () => fail("the link was closed");
+  const timer = setTimeout(() => fail(`no connection within ${options.connectTimeoutMs} ms`), options.connectTimeoutMs);
+  const settle = () => {
+    clearTimeout(timer);
+    signal.removeEventListener("abort", onAbort);
+    socket.off("error", onError).off("close", onClose);
+  };
+  socket.on("error", onError).on("close", onClose);
+  signal.addEventListener("abort", onAbort);
+  socket.once(options.tls === undefined ? "connect" : "secureConnect", () => {
+    settle();
+    resolve(new HostConnection(socket, options));
+  });
+  return promise;
+}

@@ -1,0 +1,109 @@
+import type { Clock } from "../../../clock.ts";
+import { NoAnswer } from "../../acquirer.ts";
+import type { IsoMessage } from "../message/codec.ts";
+
+export interface ExchangeOptions {
+  readonly timeoutMs: number;
+  /** Told of the answer, once, when it comes after all. */
+  readonly onLateAnswer: (answer: IsoMessage) => void;
+}
+
+/** A request that was sent, or is about to be. */
+export interface Exchange {
+  readonly answer: Promise<IsoMessage>;
+  /** It never left: nobody waits for it, and no answer to it is expected. */
+  cancel(): void;
+}
+
+interface Waiting {
+  readonly resolve: (answer: IsoMessage) => void;
+  /** Ends the wait; a later answer goes to `onLateAnswer`. */
+  readonly giveUp: (reason: string) => void;
+}
+
+interface Late {
+  readonly onLateAnswer: (answer: IsoMessage) => void;
+  readonly untilMs: number;
+}
+
+/** For how long, and for how many requests, a late answer is still known. */
+const lateForMs = 600_000;
+const lateMax = 10_000;
+
+/**
+ * The requests that wait for an answer, by what a host echoes of them. A request and its repeat have that in common:
+ * the first answer goes to a caller that still waits, the next to one that has given up, the oldest first.
+ */
+export class Exchanges {
+  readonly #clock: Clock;
+  readonly #waiting = new Map<string, Set<Waiting>>();
+  /** In the order in which they gave up. */
+  readonly #late = new Map<string, Late[]>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  open(key: string, { timeoutMs, onLateAnswer }: ExchangeOptions): Exchange {
+    const { promise, resolve, reject } = Promise.withResolvers<IsoMessage>();
+    const leave = () => {
+      clearTimeout(timer);
+      this.#remove(key, waiting);
+    };
+    const waiting: Waiting = {
+      resolve: (answer) => {
+        leave();
+        resolve(answer);
+      },
+      giveUp: (reason) => {
+        leave();
+        this.#remember(key, { onLateAnswer, untilMs: this.#clock.monotonicMs() + lateForMs });
+        reject(new NoAnswer(reason));
+      },
+    };
+    const timer = setTimeout(() => waiting.giveUp(`The host did not answer within ${timeoutMs} ms`), timeoutMs);
+    const known = this.#waiting.get(key);
+    if (known === undefined) this.#waiting.set(key, new Set([waiting]));
+    else known.add(waiting);
+    return { answer: promise, cancel: leave };
+  }
+
+  /** @returns false when nobody has asked, or it is too long ago */
+  settle(key: string, answer: IsoMessage): boolean {
+    const [waiting] = this.#waiting.get(key) ?? [];
+    if (waiting !== undefined) {
+      waiting.resolve(answer);
+      return true;
+    }
+    const late = this.#late.get(key)?.shift();
+    if (this.#late.get(key)?.length === 0) this.#late.delete(key);
+    if (late === undefined || late.untilMs < this.#clock.monotonicMs()) return false;
+    late.onLateAnswer(answer);
+    return true;
+  }
+
+  /** Nobody waits any longer. Late answers are still taken, until {@link close}. */
+  giveUp(reason: string): void {
+    for (const waiting of [...this.#waiting.values()].flatMap((set) => [...set])) waiting.giveUp(reason);
+  }
+
+  close(): void {
+    this.giveUp("The link to the host was closed");
+    this.#late.clear();
+  }
+
+  #remove(key: string, waiting: Waiting): void {
+    const set = this.#waiting.get(key);
+    set?.delete(waiting);
+    if (set?.size === 0) this.#waiting.delete(key);
+  }
+
+  #remember(key: string, late: Late): void {
+    const nowMs = this.#clock.monotonicMs();
+    for (const [oldest, all] of this.#late) {
+      if (this.#late.size < lateMax && (all.at(-1)?.untilMs ?? 0) >= nowMs) break;
+      this.#late.delete(oldest);
+    }
+    this.#late.set(key, [...(this.#late.get(key) ?? []), late]);
+  }
+}

@@ -1,0 +1,102 @@
+import { once } from "node:events";
+import { type AddressInfo, createServer as createTcpServer, type Server, type Socket } from "node:net";
+import { createServer as createTlsServer, type TlsOptions } from "node:tls";
+import { bcdEncoding, standardLayout } from "../message/codec.fixture.ts";
+import { Codec, type IsoMessage } from "../message/codec.ts";
+import { FrameReader, type Framing } from "./framing.ts";
+import { Wire } from "./wire.ts";
+
+export const framing: Framing = { length: "binary2", countsItself: false, tpdu: "6000010000" };
+export const wire = new Wire({
+  codec: new Codec(standardLayout(bcdEncoding)),
+  framing,
+  authentication: undefined,
+});
+
+/** A host in this process that does as a test says. It approves sign-ons and echoes unless told otherwise. */
+export class FakeHost {
+  readonly #server: Server;
+  readonly sockets = new Set<Socket>();
+  /** Every message that came, network messages too. */
+  readonly heard: IsoMessage[] = [];
+  /** Field 39 of a sign-on's answer; undefined: it is not answered. */
+  signOnCode: string | undefined = "00";
+  answersEchoes = true;
+  /** `heard` stays empty: it answers more than memory holds. */
+  keepsNothing = false;
+  /** What it answers to anything else; undefined: nothing. */
+  answer: (request: IsoMessage, socket: Socket) => IsoMessage | undefined = (request) => answerTo(request, "00");
+  #onHeard: (() => void)[] = [];
+
+  private constructor(server: Server, secure: boolean) {
+    this.#server = server;
+    server.on(secure ? "secureConnection" : "connection", (socket: Socket) => this.#serve(socket));
+  }
+
+  static async listen(tls?: TlsOptions): Promise<FakeHost> {
+    const server = tls === undefined ? createTcpServer() : createTlsServer(tls);
+    const host = new FakeHost(server, tls !== undefined);
+    server.listen(0, "127.0.0.1");
+    await once(server, "listening");
+    return host;
+  }
+
+  get port(): number {
+    return (this.#server.address() as AddressInfo).port;
+  }
+
+  /** Resolves once so many messages of a type were heard. */
+  async hears(mti: string, times = 1): Promise<void> {
+    while (this.heard.filter((message) => message.mti === mti).length < times) {
+      await new Promise<void>((resolve) => this.#onHeard.push(resolve));
+    }
+  }
+
+  send(message: IsoMessage): void {
+    for (const socket of this.sockets) socket.write(wire.write(message));
+  }
+
+  breakConnections(): void {
+    for (const socket of this.sockets) socket.destroy();
+  }
+
+  async close(): Promise<void> {
+    this.breakConnections();
+    this.#server.close();
+    await once(this.#server, "close");
+  }
+
+  #serve(socket: Socket): void {
+    this.sockets.add(socket);
+    const reader = new FrameReader(framing);
+    socket.on("data", (bytes: Buffer) => {
+      for (const message of reader.push(bytes)) this.#receive(wire.read(message), socket);
+    });
+    socket.on("error", () => undefined);
+    socket.on("close", () => this.sockets.delete(socket));
+  }
+
+  #receive(message: IsoMessage, socket: Socket): void {
+    if (!this.keepsNothing) this.heard.push(message);
+    const answer = message.mti.startsWith("08") ? this.#networkAnswer(message) : this.answer(message, socket);
+    if (answer !== undefined) socket.write(wire.write(answer));
+    for (const tell of this.#onHeard.splice(0)) tell();
+  }
+
+  #networkAnswer(message: IsoMessage): IsoMessage | undefined {
+    if (message.mti === "0810") return undefined;
+    const isEcho = message.fields.get(70) === "301";
+    const code = isEcho ? (this.answersEchoes ? "00" : undefined) : this.signOnCode;
+    return code === undefined ? undefined : answerTo(message, code);
+  }
+}
+
+export function answerTo({ mti, fields }: IsoMessage, code: string): IsoMessage {
+  const answerMti = `${mti.slice(0, 2)}${Number(mti[2]) + 1}0`;
+  return {
+    mti: answerMti,
+    fields: new Map(
+      [...fields, [39, code]].sort(([one], [other]) => Number(one) - Number(other)) as [number, string][],
+    ),
+  };
+}

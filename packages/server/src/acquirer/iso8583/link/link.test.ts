@@ -1,0 +1,297 @@
+import { afterEach, describe, expect, test } from "vitest";
+import { systemClock } from "../../../clock.ts";
+import { NoAnswer, NotSent } from "../../acquirer.ts";
+import { approvalOf } from "../mapping.ts";
+import type { IsoMessage } from "../message/codec.ts";
+import { answerTo, FakeHost, framing, wire } from "./fake-host.fixture.ts";
+import { Link, type LinkEvent, type LinkOptions } from "./link.ts";
+
+const closing: (() => Promise<void>)[] = [];
+afterEach(async () => {
+  for (const close of closing.splice(0).reverse()) await close();
+});
+
+async function host(): Promise<FakeHost> {
+  const one = await FakeHost.listen();
+  closing.push(() => one.close());
+  return one;
+}
+
+const network = (code: string): IsoMessage => ({
+  mti: "0800",
+  fields: new Map([
+    [11, "000001"],
+    [70, code],
+  ]),
+});
+const request = (traceNo: string, tid = "T0000001"): IsoMessage => ({
+  mti: "0200",
+  fields: new Map([
+    [7, "1122061112"],
+    [11, traceNo],
+    [41, tid],
+  ]),
+});
+
+interface Watched {
+  readonly link: Link;
+  readonly events: LinkEvent[];
+  /** Resolves with the next event of a kind. */
+  next(kind: LinkEvent["kind"]): Promise<LinkEvent>;
+}
+
+function open(hosts: readonly { readonly port: number }[], options: Partial<LinkOptions["timings"]> = {}): Watched {
+  const events: LinkEvent[] = [];
+  const waiting: { kind: LinkEvent["kind"]; resolve: (event: LinkEvent) => void }[] = [];
+  const link = new Link({
+    hosts: hosts.map(({ port }) => ({ host: "127.0.0.1", port })),
+    wire,
+    framing,
+    tls: undefined,
+    network: {
+      signOn: () => network("001"),
+      echo: () => network("301"),
+      signOff: () => network("002"),
+      answerTo: (asked) => (asked.mti === "0800" ? approvalOf(asked) : undefined),
+    },
+    keyOf: ({ mti, fields }) =>
+      [mti.slice(0, 2), Math.floor(Number(mti[2]) / 2), fields.get(7), fields.get(11), fields.get(41)].join("|"),
+    timings: {
+      connectTimeoutMs: 2_000,
+      networkTimeoutMs: 200,
+      echoEveryMs: 60_000,
+      backOffMs: [1, 5],
+      stableMs: 10_000,
+      ...options,
+    },
+    clock: systemClock,
+    onEvent(event) {
+      events.push(event);
+      for (const one of waiting.filter(({ kind }) => kind === event.kind)) one.resolve(event);
+    },
+  });
+  link.start();
+  closing.push(() => link.close());
+  const next = (kind: LinkEvent["kind"]) => new Promise<LinkEvent>((resolve) => waiting.push({ kind, resolve }));
+  return { link, events, next };
+}
+
+/** Longer than a test may take: nothing here ends by this time-out. */
+const patient = { timeoutMs: 60_000, onLateAnswer: () => expect.fail("no late answer is due") };
+
+describe("the link to a host", () => {
+  test("signs on before it stands, and off when it is closed", async () => {
+    const one = await host();
+    const { link } = open([one]);
+    expect(await link.isUpWithin(5_000)).toBe(true);
+    expect(one.heard.map(({ fields }) => fields.get(70))).toEqual(["001"]);
+    expect(link.state().detail).toMatch(/^signed on at 127\.0\.0\.1:\d+ for \d+ s$/);
+    await link.close();
+    await one.hears("0800", 2);
+    expect(one.heard.at(-1)?.fields.get(70)).toBe("002");
+  });
+
+  test("gives each answer to who asked, whatever their order", async () => {
+    const one = await host();
+    const asked: IsoMessage[] = [];
+    one.answer = (message, socket) => {
+      asked.push(message);
+      if (asked.length === 50) {
+        for (const held of asked.reverse()) {
+          socket.write(wire.write(answerTo(held, held.fields.get(11)?.slice(-2) ?? "")));
+        }
+      }
+      return undefined;
+    };
+    const { link } = open([one]);
+    await link.isUpWithin(5_000);
+    const traceNos = Array.from({ length: 50 }, (_, at) => at.toString().padStart(6, "0"));
+    const answers = await Promise.all(traceNos.map((traceNo) => link.request(request(traceNo), patient)));
+    expect(answers.map(({ fields }) => fields.get(39))).toEqual(traceNos.map((traceNo) => traceNo.slice(-2)));
+  });
+
+  test("tells two terminals with the same trace number apart", async () => {
+    const one = await host();
+    one.answer = (message) => answerTo(message, message.fields.get(41) === "T0000001" ? "00" : "51");
+    const { link } = open([one]);
+    await link.isUpWithin(5_000);
+    const [first, second] = await Promise.all([
+      link.request(request("000001", "T0000001"), patient),
+      link.request(request("000001", "T0000002"), patient),
+    ]);
+    expect([first.fields.get(39), second.fields.get(39)]).toEqual(["00", "51"]);
+  });
+
+  test("goes to the next host where one cannot be reached, and where one refuses the sign-on", async () => {
+    const gone = await FakeHost.listen();
+    const { port } = gone;
+    await gone.close();
+    const refusing = await host();
+    refusing.signOnCode = "91";
+    const silent = await host();
+    silent.signOnCode = undefined;
+    const good = await host();
+    const { link, events } = open([{ port }, refusing, silent, good]);
+    expect(await link.isUpWithin(5_000)).toBe(true);
+    expect(link.state().detail).toContain(`127.0.0.1:${good.port}`);
+    const reasons = events.flatMap((event) => (event.kind === "unusable" ? [event.detail] : []));
+    expect(reasons).toEqual([
+      expect.stringContaining("ECONNREFUSED"),
+      "the host refused the sign-on with 91",
+      "The host did not answer within 200 ms",
+    ]);
+  });
+
+  test("rejects with NotSent while no host is connected, and says why", async () => {
+    const refusing = await host();
+    refusing.signOnCode = "91";
+    const { link, next } = open([refusing]);
+    await next("unusable");
+    expect(await link.isUpWithin(5)).toBe(false);
+    const rejection = link.request(request("000001"), patient);
+    await expect(rejection).rejects.toBeInstanceOf(NotSent);
+    await expect(rejection).rejects.toThrow("refused the sign-on with 91");
+  });
+
+  test("rejects with NoAnswer what may have arrived before the connection broke, and connects again", async () => {
+    const one = await host();
+    one.answer = () => undefined;
+    const { link, next } = open([one]);
+    await link.isUpWithin(5_000);
+    const asked = link.request(request("000001"), patient);
+    const broken = expect(asked).rejects.toBeInstanceOf(NoAnswer);
+    await one.hears("0200");
+    const up = next("up");
+    one.breakConnections();
+    await broken;
+    await up;
+    one.answer = (message) => answerTo(message, "00");
+    expect((await link.request(request("000002"), patient)).fields.get(39)).toBe("00");
+  });
+
+  test("hands over, once, an answer that comes late over the next connection", async () => {
+    const one = await host();
+    one.answer = () => undefined;
+    const { link, next } = open([one]);
+    await link.isUpWithin(5_000);
+    const late: string[] = [];
+    const onLateAnswer = ({ fields }: IsoMessage) => late.push(fields.get(39) ?? "");
+    const asked = link.request(request("000001"), { ...patient, onLateAnswer });
+    await one.hears("0200");
+    const up = next("up");
+    one.breakConnections();
+    await expect(asked).rejects.toBeInstanceOf(NoAnswer);
+    await up;
+    const ignored = next("ignored");
+    one.send(answerTo(request("000001"), "00"));
+    one.send(answerTo(request("000001"), "00"));
+    expect(await ignored).toMatchObject({ detail: "it answers nothing that was asked" });
+    expect(late).toEqual(["00"]);
+  });
+
+  test("gives the first answer of a repeat to who still waits for it", async () => {
+    const one = await host();
+    one.answer = () => undefined;
+    const { link } = open([one]);
+    await link.isUpWithin(5_000);
+    const late: string[] = [];
+    const onLateAnswer = ({ fields }: IsoMessage) => late.push(fields.get(39) ?? "");
+    await expect(link.request(request("000001"), { timeoutMs: 5, onLateAnswer })).rejects.toBeInstanceOf(NoAnswer);
+    const again = link.request({ ...request("000001"), mti: "0201" }, patient);
+    await one.hears("0201");
+    one.send(answerTo(request("000001"), "00"));
+    expect((await again).fields.get(39)).toBe("00");
+    expect(late).toEqual([]);
+  });
+
+  test("asks a silent host for a sign of life, and leaves one that gives none", async () => {
+    const dead = await host();
+    dead.answersEchoes = false;
+    const { link, next, events } = open([dead], { echoEveryMs: 20, networkTimeoutMs: 30 });
+    const down = next("down");
+    await link.isUpWithin(5_000);
+    expect(await down).toMatchObject({ detail: "the host did not answer an echo" });
+    dead.answersEchoes = true;
+    await next("up");
+    const echoes = dead.heard.filter(({ fields }) => fields.get(70) === "301").length;
+    await dead.hears("0800", dead.heard.length + 3);
+    expect(dead.heard.filter(({ fields }) => fields.get(70) === "301").length).toBeGreaterThan(echoes);
+    expect(events.filter(({ kind }) => kind === "down")).toHaveLength(1);
+  });
+
+  test("answers a host's echo, and nothing else that it asks", async () => {
+    const one = await host();
+    const { link, next } = open([one]);
+    await link.isUpWithin(5_000);
+    one.send(network("301"));
+    await one.hears("0810");
+    expect(one.heard.at(-1)?.fields.get(39)).toBe("00");
+    const ignored = next("ignored");
+    one.send({ mti: "0200", fields: new Map([[11, "000009"]]) });
+    expect(await ignored).toMatchObject({ detail: "the host asks what is not answered here" });
+  });
+
+  test("ignores a message that cannot be read, and keeps the connection", async () => {
+    const one = await host();
+    const { link, next } = open([one]);
+    await link.isUpWithin(5_000);
+    const ignored = next("ignored");
+    for (const socket of one.sockets) socket.write(Buffer.from("00096000010000deadbeef", "hex"));
+    expect(await ignored).toMatchObject({ detail: "the message type must hold digits only" });
+    expect((await link.request(request("000001"), patient)).fields.get(39)).toBe("00");
+  });
+
+  test("leaves a connection whose bytes are no messages at all", async () => {
+    const one = await host();
+    const { link, next } = open([one]);
+    await link.isUpWithin(5_000);
+    const up = next("up");
+    const down = next("down");
+    for (const socket of one.sockets) socket.write(Buffer.from("0002ffff", "hex"));
+    expect(await down).toMatchObject({ detail: "a message says that it has 2 bytes" });
+    await up;
+  });
+
+  test("leaves nothing open when it is closed in the middle of a sign-on", async () => {
+    const silent = await host();
+    silent.signOnCode = undefined;
+    const { link, events } = open([silent], { networkTimeoutMs: 60_000 });
+    await silent.hears("0800");
+    await link.close();
+    expect(events.filter(({ kind }) => kind === "up" || kind === "unusable")).toEqual([]);
+  });
+
+  test("rejects with NotSent what cannot be written, and what is asked after it was closed", async () => {
+    const one = await host();
+    const { link } = open([one]);
+    await link.isUpWithin(5_000);
+    const unwritable = { mti: "0200", fields: new Map([[4, "no amount"]]) };
+    await expect(link.request(unwritable, patient)).rejects.toBeInstanceOf(NotSent);
+    await link.close();
+    await expect(link.request(request("000001"), patient)).rejects.toBeInstanceOf(NotSent);
+    expect(await link.isUpWithin(60_000)).toBe(false);
+    expect(one.heard.filter(({ mti }) => mti === "0200")).toEqual([]);
+  });
+
+  test("rejects with NotSent while a host takes nothing from the connection any more", async () => {
+    const one = await host();
+    const { link } = open([one]);
+    await link.isUpWithin(5_000);
+    for (const socket of one.sockets) socket.pause();
+    const privateFields = Array.from({ length: 23 }, (_, at): [number, string] => [105 + at, "A".repeat(999)]);
+    let refused: unknown;
+    const outcomes: Promise<unknown>[] = [];
+    for (let at = 0; refused === undefined && at < 100_000; at += 1) {
+      const traceNo = at.toString().padStart(6, "0");
+      const message: IsoMessage = { mti: "0200", fields: new Map([[11, traceNo], ...privateFields]) };
+      const outcome = link.request(message, patient).catch((error: unknown) => {
+        if (error instanceof NotSent) refused = error;
+      });
+      outcomes.push(outcome);
+      if (at % 10 === 0) await Promise.race([outcome, new Promise((resolve) => setImmediate(resolve))]);
+    }
+    expect(refused).toBeInstanceOf(NotSent);
+    one.breakConnections();
+    await Promise.all(outcomes);
+  });
+});

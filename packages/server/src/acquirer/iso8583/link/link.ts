@@ -1,0 +1,286 @@
+import { setTimeout as pause } from "node:timers/promises";
+import type { Clock } from "../../../clock.ts";
+import { NoAnswer, NotSent } from "../../acquirer.ts";
+import type { IsoMessage } from "../message/codec.ts";
+import { type ConnectionOptions, connectTo, type Host, type HostConnection } from "./connection.ts";
+import { type ExchangeOptions, Exchanges } from "./exchanges.ts";
+import type { Wire } from "./wire.ts";
+
+/** What a link tells of itself, for the log, for metrics, and for whoever watches a test run. */
+export type LinkEvent =
+  | { readonly kind: "up" | "down" | "unusable"; readonly host: string; readonly detail: string }
+  /** A message that this host's profile has no place for: it is not sent, however often it is tried. */
+  | { readonly kind: "unwritable"; readonly host: string; readonly detail: string }
+  /** A message that could not be read, or answers nothing that was asked. */
+  | { readonly kind: "ignored"; readonly host: string; readonly detail: string; readonly message?: IsoMessage }
+  | { readonly kind: "sent"; readonly host: string; readonly message: IsoMessage }
+  | { readonly kind: "received"; readonly host: string; readonly message: IsoMessage };
+
+export interface LinkState {
+  readonly isUp: boolean;
+  /** In words: which host, since when, or why not. */
+  readonly detail: string;
+}
+
+/** The link's own messages, by the host's profile. Undefined: the host takes none such. */
+export interface NetworkMessages {
+  signOn(): IsoMessage | undefined;
+  echo(): IsoMessage | undefined;
+  signOff(): IsoMessage | undefined;
+  /** To what the host asks of us; undefined for what we do not answer. */
+  answerTo(request: IsoMessage): IsoMessage | undefined;
+}
+
+export interface LinkTimings {
+  readonly connectTimeoutMs: number;
+  /** How long sign-on and echo may take. */
+  readonly networkTimeoutMs: number;
+  /** After so long without any message from the host, it is asked for a sign of life. */
+  readonly echoEveryMs: number;
+  /** Waits between two rounds through all hosts: doubled each time, to at most the second. */
+  readonly backOffMs: readonly [first: number, most: number];
+  /** A connection that stood for so long was a good one: after it the waits begin again with the shortest. */
+  readonly stableMs: number;
+}
+
+export interface LinkOptions extends Omit<ConnectionOptions, "onMessage" | "connectTimeoutMs"> {
+  /** In the order in which they are tried. */
+  readonly hosts: readonly Host[];
+  readonly wire: Wire;
+  readonly network: NetworkMessages;
+  /** What the answer to a message, and the message itself, are known by. */
+  readonly keyOf: (message: IsoMessage) => string;
+  readonly timings: LinkTimings;
+  readonly clock: Clock;
+  readonly onEvent: (event: LinkEvent) => void;
+}
+
+interface Session {
+  readonly name: string;
+  readonly connection: HostConnection;
+  readonly sinceMs: number;
+  heardAtMs: number;
+}
+
+const closed = "the link was closed";
+const approved = "00";
+const responseCodeField = 39;
+
+/**
+ * Keeps one connection to one of several hosts: connects, signs on, listens for signs of life, and goes to the next
+ * host when that fails. Requests of many callers share it, each answer finding its own.
+ */
+export class Link {
+  readonly #options: LinkOptions;
+  readonly #exchanges: Exchanges;
+  readonly #closing = new AbortController();
+  readonly #ups = new Set<() => void>();
+  #session: Session | undefined;
+  #downBecause = "not connected yet";
+  #running: Promise<void> | undefined;
+
+  constructor(options: LinkOptions) {
+    this.#options = options;
+    this.#exchanges = new Exchanges(options.clock);
+  }
+
+  start(): void {
+    if (this.#running === undefined) this.#running = this.#run();
+  }
+
+  get isUp(): boolean {
+    return this.#session !== undefined;
+  }
+
+  state(): LinkState {
+    if (this.#session === undefined) return { isUp: false, detail: this.#downBecause };
+    const { name, sinceMs } = this.#session;
+    const s = Math.floor((this.#options.clock.monotonicMs() - sinceMs) / 1_000);
+    return { isUp: true, detail: `signed on at ${name} for ${s} s` };
+  }
+
+  /** Whether the link stands, waiting for at most `timeoutMs`. */
+  async isUpWithin(timeoutMs: number): Promise<boolean> {
+    if (this.#session !== undefined) return true;
+    if (this.#closing.signal.aborted) return false;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const timer = setTimeout(resolve, timeoutMs);
+    this.#ups.add(resolve);
+    await promise;
+    clearTimeout(timer);
+    this.#ups.delete(resolve);
+    return this.#session !== undefined;
+  }
+
+  /**
+   * Sends a request at once and waits for its answer.
+   * Rejects with NotSent when it certainly did not leave, with NoAnswer when none came in time or the link broke.
+   */
+  request(message: IsoMessage, options: ExchangeOptions): Promise<IsoMessage> {
+    if (this.#session === undefined) return Promise.reject(new NotSent(`No host is connected: ${this.#downBecause}`));
+    return this.#requestOn(this.#session, message, options);
+  }
+
+  async close(): Promise<void> {
+    if (this.#closing.signal.aborted) return;
+    const session = this.#session;
+    const signOff = this.#options.network.signOff();
+    if (session !== undefined && signOff !== undefined) this.#sendOn(session, signOff);
+    this.#down(closed);
+    this.#closing.abort();
+    for (const resolve of this.#ups) resolve();
+    this.#exchanges.close();
+    session?.connection.close(closed);
+    await this.#running;
+  }
+
+  async #run(): Promise<void> {
+    const { hosts, timings } = this.#options;
+    const { signal } = this.#closing;
+    for (let round = 0; !signal.aborted; round += 1) {
+      for (const host of hosts) {
+        const stoodMs = await this.#keep(host);
+        if (signal.aborted) return;
+        // Begins again with the first host, which is the preferred one.
+        if (stoodMs >= timings.stableMs) {
+          round = 0;
+          break;
+        }
+      }
+      await pause(backOff(round, timings.backOffMs), undefined, { signal, ref: false }).catch(() => undefined);
+    }
+  }
+
+  /** Connects, signs on, and stays until the connection ends. @returns for how long it stood */
+  async #keep(host: Host): Promise<number> {
+    const { clock, onEvent, timings, network } = this.#options;
+    const name = `${host.host}:${host.port}`;
+    try {
+      const onMessage = (bytes: Buffer) => this.#received(session, bytes);
+      const options = { ...this.#options, connectTimeoutMs: timings.connectTimeoutMs, onMessage };
+      const connection = await connectTo(host, options, this.#closing.signal);
+      if (this.#closing.signal.aborted) {
+        connection.close(closed);
+        return 0;
+      }
+      const nowMs = clock.monotonicMs();
+      const session: Session = { name, connection, sinceMs: nowMs, heardAtMs: nowMs };
+      await this.#signOn(session, network.signOn());
+      this.#up(session);
+      const why = await this.#untilEnded(session);
+      onEvent({ kind: "down", host: name, detail: why });
+      this.#down(`${name}: ${why}`);
+      return clock.monotonicMs() - session.sinceMs;
+    } catch (error) {
+      const detail = error instanceof Error ? error.message : String(error);
+      if (!this.#closing.signal.aborted) onEvent({ kind: "unusable", host: name, detail });
+      this.#down(`${name}: ${detail}`);
+      return 0;
+    }
+  }
+
+  async #signOn(session: Session, signOn: IsoMessage | undefined): Promise<void> {
+    if (signOn === undefined) return;
+    try {
+      const answer = await this.#askNetwork(session, signOn);
+      const code = answer.fields.get(responseCodeField);
+      if (code !== approved) throw new Error(`the host refused the sign-on with ${code ?? "no response code"}`);
+    } catch (error) {
+      session.connection.close("the sign-on failed");
+      throw error;
+    }
+  }
+
+  #up(session: Session): void {
+    this.#session = session;
+    this.#options.onEvent({ kind: "up", host: session.name, detail: "signed on" });
+    for (const resolve of this.#ups) resolve();
+  }
+
+  /** What was asked may have arrived: nobody waits, and a late answer may still come over the next connection. */
+  #down(why: string): void {
+    this.#session = undefined;
+    this.#downBecause = why;
+    this.#exchanges.giveUp(`The link to the host broke: ${why}`);
+  }
+
+  /** Asks for a sign of life whenever the host was silent for long. */
+  async #untilEnded(session: Session): Promise<string> {
+    const { echoEveryMs } = this.#options.timings;
+    let isAsking = false;
+    const timer = setInterval(() => {
+      const isSilent = this.#options.clock.monotonicMs() - session.heardAtMs >= echoEveryMs;
+      const echo = isSilent && !isAsking ? this.#options.network.echo() : undefined;
+      if (echo === undefined) return;
+      isAsking = true;
+      this.#askNetwork(session, echo)
+        .catch(() => session.connection.close("the host did not answer an echo"))
+        .finally(() => {
+          isAsking = false;
+        });
+    }, echoEveryMs / 2);
+    try {
+      return await session.connection.ended;
+    } finally {
+      clearInterval(timer);
+    }
+  }
+
+  async #askNetwork(session: Session, message: IsoMessage): Promise<IsoMessage> {
+    const options = { timeoutMs: this.#options.timings.networkTimeoutMs, onLateAnswer: () => undefined };
+    const ended = session.connection.ended.then((why) => {
+      throw new NoAnswer(why);
+    });
+    return Promise.race([this.#requestOn(session, message, options), ended]);
+  }
+
+  #requestOn(session: Session, message: IsoMessage, options: ExchangeOptions): Promise<IsoMessage> {
+    const exchange = this.#exchanges.open(this.#options.keyOf(message), options);
+    try {
+      if (this.#sendOn(session, message)) return exchange.answer;
+      exchange.cancel();
+      return Promise.reject(new NotSent("The host takes no more messages now"));
+    } catch (error) {
+      exchange.cancel();
+      const detail = error instanceof Error ? error.message : String(error);
+      this.#options.onEvent({ kind: "unwritable", host: session.name, detail });
+      return Promise.reject(new NotSent("The message could not be written", { cause: error }));
+    }
+  }
+
+  #sendOn(session: Session, message: IsoMessage): boolean {
+    const hasLeft = session.connection.send(this.#options.wire.write(message));
+    if (hasLeft) this.#options.onEvent({ kind: "sent", host: session.name, message });
+    return hasLeft;
+  }
+
+  #received(session: Session, bytes: Buffer): void {
+    const { wire, keyOf, network, onEvent, clock } = this.#options;
+    const host = session.name;
+    session.heardAtMs = clock.monotonicMs();
+    try {
+      const message = wire.read(bytes);
+      onEvent({ kind: "received", host, message });
+      if (!isRequest(message)) {
+        if (!this.#exchanges.settle(keyOf(message), message)) {
+          onEvent({ kind: "ignored", host, detail: "it answers nothing that was asked", message });
+        }
+        return;
+      }
+      const answer = network.answerTo(message);
+      if (answer !== undefined) this.#sendOn(session, answer);
+      else onEvent({ kind: "ignored", host, detail: "the host asks what is not answered here", message });
+    } catch (error) {
+      onEvent({ kind: "ignored", host, detail: error instanceof Error ? error.message : String(error) });
+    }
+  }
+}
+
+/** The third digit of the MTI: 0 and 2 and 4 ask, 1 and 3 and 5 answer. */
+function isRequest({ mti }: IsoMessage): boolean {
+  return Number(mti[2]) % 2 === 0;
+}
+
+function backOff(round: number, [first, most]: LinkTimings["backOffMs"]): number {
+  return Math.min(most, first * 2 ** Math.min(round, 16)) * (0.8 + Math.random() * 0.4);
+}

@@ -1,0 +1,186 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import type { AcquirerMessage } from "../acquirer.ts";
+import { again, Till } from "../till.fixture.ts";
+import { Mapping } from "./mapping.ts";
+import { readProfile } from "./profile/read.ts";
+import { ZonedTime } from "./profile/zoned-time.ts";
+
+const path = join(import.meta.dirname, "../../../../../docs/operator/acquirer-profile.json");
+const profile = readProfile(readFileSync(path, "utf8"));
+const mapping = new Mapping(profile);
+const approval = { responseCode: "00", approveCode: "A1B2C3", refId: "000000000007", tc: "" };
+const usd = <Message extends { readonly currency: string }>(message: Message) => ({ ...message, currency: "USD" });
+
+describe("the mapping of a message to a host's", () => {
+  test("writes a Sale with its amount, times and terminal", () => {
+    const { mti, fields } = mapping.request(new Till().sale("tok_approve"));
+    expect(mti).toBe("0200");
+    expect(Object.fromEntries(fields)).toEqual({
+      3: "000000",
+      4: "15000000",
+      7: "0131093001",
+      11: "000001",
+      12: "163001",
+      13: "0131",
+      22: "051",
+      24: "003",
+      25: "00",
+      41: "T0000001",
+      42: "M00000000000001",
+      48: "tok_approve",
+      49: "704",
+      60: "000001",
+      62: "000001",
+    });
+  });
+
+  test("counts each currency in the host's own smallest unit", () => {
+    expect(mapping.request(usd(new Till().sale("tok_approve", 1_250n))).fields.get(4)).toBe("1250");
+    expect(mapping.request(new Till().sale("tok_approve", 1_250n)).fields.get(4)).toBe("125000");
+    const thb = { ...new Till().sale("tok_approve"), currency: "THB" };
+    expect(() => mapping.request(thb)).toThrow("the host example-host takes no THB");
+  });
+
+  test("names an original by its message type, trace number and time, and by its answer", () => {
+    const till = new Till();
+    const sale = till.sale("tok_approve");
+    const { fields } = mapping.request(till.void(sale, approval));
+    expect(fields.get(3)).toBe("020000");
+    expect(fields.get(37)).toBe("000000000007");
+    expect(fields.get(38)).toBe("A1B2C3");
+    expect(fields.get(90)).toBe("020000000101310930010000000000000000000000");
+  });
+
+  test("leaves out what a message has not: the batch of a PreAuth, the code of an unanswered original", () => {
+    const till = new Till();
+    const preAuth = till.preAuth("tok_approve");
+    expect(mapping.request(preAuth).fields.has(60)).toBe(false);
+    const unanswered = mapping.request(till.void(preAuth, { ...approval, approveCode: "", refId: "" }));
+    expect(unanswered.fields.has(37)).toBe(false);
+    expect(unanswered.fields.has(38)).toBe(false);
+  });
+
+  test("reverses with the original's trace number and processing code, at a time of its own", () => {
+    const till = new Till();
+    const voided = till.void(till.sale("tok_approve"), approval);
+    const { mti, fields } = mapping.request(till.reversal(voided));
+    expect(mti).toBe("0400");
+    expect(fields.get(3)).toBe("020000");
+    expect(fields.get(11)).toBe(voided.traceNo);
+    expect(fields.get(7)).toBe("0131093003");
+    expect(fields.get(90)?.slice(0, 20)).toBe("02000000020131093002");
+  });
+
+  test("says of a repeat that it is one, with the same elements", () => {
+    const sale = new Till().sale("tok_approve");
+    const first = mapping.request(sale);
+    const repeat = mapping.request(again(sale));
+    expect(repeat).toEqual({ ...first, mti: "0201" });
+    expect(mapping.keyOf(repeat)).toBe(mapping.keyOf(first));
+  });
+
+  test("writes a batch's totals with their zeros, and another processing code after an upload", () => {
+    const totals = { currency: "VND", saleQuantity: 12, saleTotalMinor: 34n, voidQuantity: 1, voidTotalMinor: 2n };
+    const settlement = new Till().settlement(totals);
+    const { fields } = mapping.request(settlement);
+    expect(fields.get(63)).toBe(`00012${"00000000003400"}00001${"00000000000200"}`);
+    expect(fields.get(3)).toBe("920000");
+    expect(mapping.request({ ...settlement, afterUpload: true }).fields.get(3)).toBe("960000");
+    const tooMany = new Till().settlement({ ...totals, saleQuantity: 100_000 });
+    expect(() => mapping.request(tooMany)).toThrow("saleQuantity has more than the 5 digits of its place");
+  });
+
+  test("uploads a voided Sale as a Void", () => {
+    const till = new Till();
+    const sale = till.sale("tok_approve");
+    expect(mapping.request(till.upload(sale, approval)).fields.get(3)).toBe("000000");
+    expect(mapping.request(till.upload(sale, approval, true)).fields.get(3)).toBe("020000");
+  });
+
+  test("knows an answer by what it repeats, padded or not, and tells messages of the same number apart", () => {
+    const till = new Till();
+    const sale = till.sale("tok_approve");
+    const request = mapping.request(sale);
+    const answer = { mti: "0210", fields: new Map([...request.fields, [41, "T0000001  "] as const]) };
+    expect(mapping.keyOf(answer)).toBe(mapping.keyOf(request));
+    const reversal = { ...till.reversal(sale), atMs: sale.atMs };
+    expect(mapping.keyOf(mapping.request(reversal))).not.toBe(mapping.keyOf(request));
+    expect(mapping.keyOf(mapping.request({ ...sale, tid: "T0000002" }))).not.toBe(mapping.keyOf(request));
+  });
+});
+
+describe("the mapping of a host's answer", () => {
+  const request = mapping.request(new Till().sale("tok_approve"));
+  const answer = (...fields: [number, string][]) => ({ mti: "0210", fields: new Map([...request.fields, ...fields]) });
+
+  test("reads the response code, the approval code and the reference", () => {
+    const read = mapping.answer(answer([37, "000000000007"], [38, "A1    "], [39, "00"]), request);
+    expect(read).toEqual({ responseCode: "00", approveCode: "A1", refId: "000000000007", tc: "" });
+  });
+
+  test("reads an approval of another amount as a partial one, which the ledger reverses", () => {
+    expect(mapping.answer(answer([4, "000000000100"], [39, "00"]), request).responseCode).toBe("10");
+    expect(mapping.answer(answer([4, "000015000000"], [39, "00"]), request).responseCode).toBe("00");
+    expect(mapping.answer(answer([4, "000000000100"], [39, "51"]), request).responseCode).toBe("51");
+    expect(mapping.approvals).toContain("10");
+  });
+
+  test("translates a host's own codes, and refuses what is no code", () => {
+    const own = new Mapping({ ...profile, responseCodes: { "000": "00", "116": "51" } });
+    expect(own.answer(answer([39, "116"]), request).responseCode).toBe("51");
+    expect(() => own.answer(answer([39, "999"]), request)).toThrow("the answer has no response code");
+    expect(() => own.answer({ mti: "0210", fields: new Map() }, request)).toThrow("the answer has no response code");
+  });
+});
+
+describe("an answer that nobody waits for", () => {
+  const till = new Till();
+  const sale = till.sale("tok_approve");
+  const answerTo = (message: AcquirerMessage, code: string) => {
+    const { mti, fields } = mapping.request(message);
+    return { mti: `${mti.slice(0, 2)}${Number(mti[2]) + 1}0`, fields: new Map([...fields, [39, code] as const]) };
+  };
+
+  test("names its message by terminal, trace number, command and time", () => {
+    const stray = mapping.strayAnswer(answerTo(sale, "00"));
+    expect(stray).toMatchObject({ tid: sale.tid, mid: sale.mid, traceNo: sale.traceNo, responseCode: "00" });
+    expect(stray?.mayAnswer("SALE", sale.atMs)).toBe(true);
+    expect(stray?.mayAnswer("VOID", sale.atMs)).toBe(false);
+    expect(stray?.mayAnswer("SALE", sale.atMs + 1_000)).toBe(false);
+  });
+
+  test("tells a Void from a Sale, and a repeat's from none", () => {
+    const voided = till.void(sale, approval);
+    expect(mapping.strayAnswer(answerTo(voided, "00"))?.mayAnswer("VOID", voided.atMs)).toBe(true);
+    expect(mapping.strayAnswer(answerTo(again(sale), "00"))?.mayAnswer("SALE", sale.atMs)).toBe(true);
+  });
+
+  test("is none to what moves no money, and none that does not name its message", () => {
+    expect(mapping.strayAnswer(answerTo(till.reversal(sale), "00"))).toBeUndefined();
+    expect(mapping.strayAnswer(answerTo(till.logon(), "00"))).toBeUndefined();
+    const nameless = answerTo(sale, "00");
+    nameless.fields.delete(41);
+    expect(mapping.strayAnswer(nameless)).toBeUndefined();
+  });
+});
+
+describe("a zone's time", () => {
+  test.each([
+    ["UTC", Date.UTC(2026, 11, 31, 23, 59, 59, 999), "1231235959"],
+    ["Asia/Ho_Chi_Minh", Date.UTC(2026, 11, 31, 17, 0, 0), "0101000000"],
+    ["America/New_York", Date.UTC(2026, 2, 8, 6, 59, 59), "0308015959"],
+    ["America/New_York", Date.UTC(2026, 2, 8, 7, 0, 0), "0308030000"],
+    ["Asia/Kathmandu", Date.UTC(2026, 0, 1, 0, 0, 0), "0101054500"],
+  ])("in %s is what its clocks show", (zone, atMs, shown) => {
+    expect(new ZonedTime(zone).dateAndTime(atMs)).toBe(shown);
+  });
+
+  test("follows a change of the clocks, back too", () => {
+    const time = new ZonedTime("America/New_York");
+    expect(time.dateAndTime(Date.UTC(2026, 10, 1, 5, 59, 59))).toBe("1101015959");
+    expect(time.dateAndTime(Date.UTC(2026, 10, 1, 6, 0, 0))).toBe("1101010000");
+    expect(time.dateAndTime(Date.UTC(2026, 10, 1, 5, 59, 59))).toBe("1101015959");
+  });
+});

@@ -1,0 +1,145 @@
+import type { AcquirerAnswer, AcquirerMessage, StrayAnswer } from "../acquirer.ts";
+import type { Codec, FieldLayout, IsoMessage } from "./message/codec.ts";
+import { IsoFormatError } from "./message/error.ts";
+import { fields1987 } from "./message/fields-1987.ts";
+import type { MessageName, MessageTemplate, Profile } from "./profile/schema.ts";
+import { templateWriter } from "./profile/template.ts";
+import { type Described, type HostValues, hostValues, type NetworkMessage } from "./profile/values.ts";
+import type { ZonedTime } from "./profile/zoned-time.ts";
+
+type Write = (message: Described, isRepeat: boolean) => IsoMessage;
+
+const moneyCommands = ["SALE", "PREAUTH", "PREAUTH_COMPLETE", "VOID"] as const;
+const processingCodeField = 3;
+const amountField = 4;
+const transmissionField = 7;
+const traceNoField = 11;
+const responseCodeField = 39;
+const tidField = 41;
+const midField = 42;
+/** Approved for another amount than was asked: nobody agreed to that. */
+const partialApproval = "10";
+const approved = "00";
+
+/** The ledger's messages as a host's profile writes them, and its answers as the ledger reads them. */
+export class Mapping {
+  readonly #profile: Profile;
+  readonly #transmission: ZonedTime;
+  readonly #writers: Readonly<Record<MessageName, Write>>;
+  readonly #network: Readonly<Record<keyof Profile["network"], Write | undefined>>;
+  /** Field 39 of an approval, as the ledger knows it: a partial one is among them, so that it is reversed. */
+  readonly approvals: ReadonlySet<string>;
+
+  constructor(profile: Profile) {
+    const host = hostValues(profile);
+    const write = (template: MessageTemplate) => messageWriter(template, host);
+    this.#profile = profile;
+    this.#transmission = host.transmission;
+    this.#writers = mapped(profile.messages, write);
+    this.#network = mapped(profile.network, (template) => (template === null ? undefined : write(template)));
+    this.approvals = new Set([approved, partialApproval, ...profile.approvals]);
+  }
+
+  /** @throws IsoFormatError when the host has no place for something in it */
+  request(message: AcquirerMessage): IsoMessage {
+    const isAfterUpload = message.command === "SETTLEMENT" && message.afterUpload;
+    const name = isAfterUpload ? "SETTLEMENT_AFTER_UPLOAD" : message.command;
+    return this.#writers[name](message, message.repeat);
+  }
+
+  /** Undefined when the host takes none such. */
+  network(kind: keyof Profile["network"], message: NetworkMessage): IsoMessage | undefined {
+    return this.#network[kind]?.(message, false);
+  }
+
+  /** What a request and its answer have in common, and no other request of the moment. */
+  keyOf({ mti, fields }: IsoMessage): string {
+    const asked = mti.slice(0, 2) + (Number(mti[2]) - (Number(mti[2]) % 2)).toString();
+    return [asked, ...this.#profile.matchBy.map((field) => fields.get(field)?.trim() ?? "")].join("|");
+  }
+
+  /** Undefined for an answer to what moves no money, and for one that says no outcome or does not name its message. */
+  strayAnswer(answer: IsoMessage): StrayAnswer | undefined {
+    const { fields } = answer;
+    const read = (field: number) => fields.get(field)?.trim() ?? "";
+    const commands = moneyCommands.filter((command) => {
+      const { mti, fields: templates } = this.#profile.messages[command];
+      return isAnswerTo(mti, answer.mti) && read(processingCodeField) === templates[processingCodeField];
+    });
+    const [tid, mid, traceNo] = [read(tidField), read(midField), read(traceNoField)];
+    if (commands.length === 0 || tid === "" || traceNo === "") return undefined;
+    const { responseCode } = this.answer(answer, answer);
+    const isOfTime = (atMs: number) => this.#transmission.dateAndTime(atMs) === read(transmissionField);
+    return {
+      tid,
+      mid,
+      traceNo,
+      responseCode,
+      mayAnswer: (command, atMs) => commands.some((one) => one === command) && isOfTime(atMs),
+    };
+  }
+
+  /** @throws IsoFormatError when it says no outcome */
+  answer(answer: IsoMessage, request: IsoMessage): AcquirerAnswer {
+    const { responseCode, approveCode, refId, tc } = this.#profile.answer;
+    const read = (field: number | null) => (field === null ? "" : (answer.fields.get(field)?.trim() ?? ""));
+    const given = read(responseCode);
+    const code = this.#profile.responseCodes[given] ?? given;
+    if (!/^[0-9A-Z]{2}$/.test(code)) throw new IsoFormatError("the answer has no response code of two characters");
+    return {
+      responseCode: code === approved && isForAnotherAmount(answer, request) ? partialApproval : code,
+      approveCode: read(approveCode),
+      refId: read(refId),
+      tc: read(tc),
+    };
+  }
+}
+
+/** How this host's messages are packed. */
+export function layoutOf({ encoding, fields }: Profile): ConstructorParameters<typeof Codec>[0] {
+  const layout = new Map<number, FieldLayout>([...fields1987].map(([number, format]) => [number, { format }]));
+  for (const [number, field] of Object.entries(fields)) {
+    layout.set(Number(number), typeof field === "string" ? { format: field } : field);
+  }
+  return { encoding, fields: layout };
+}
+
+/** The answer to what a host asks of us: what it sent, approved. */
+export function approvalOf({ mti, fields }: IsoMessage): IsoMessage {
+  const answerMti = mti.slice(0, 2) + (Number(mti[2]) + 1).toString() + mti[3];
+  return { mti: answerMti, fields: new Map([...fields, [responseCodeField, approved]]) };
+}
+
+function messageWriter({ mti, repeatMti, fields }: MessageTemplate, host: HostValues): Write {
+  const writers = Object.entries(fields)
+    .map(([number, template]) => ({ number: Number(number), write: templateWriter(template) }))
+    .sort((one, other) => one.number - other.number);
+  const again = repeatMti ?? `${mti.slice(0, 3)}1`;
+  return (message, isRepeat) => {
+    const written = new Map<number, string>();
+    for (const { number, write } of writers) {
+      const value = write(message, host);
+      if (value !== "") written.set(number, value);
+    }
+    return { mti: isRepeat ? again : mti, fields: written };
+  };
+}
+
+/** The third digit is one more; the fourth says only that a message is a repeat. */
+function isAnswerTo(request: string, answer: string): boolean {
+  return answer.slice(0, 2) === request.slice(0, 2) && Number(answer[2]) === Number(request[2]) + 1;
+}
+
+function isForAnotherAmount(answer: IsoMessage, request: IsoMessage): boolean {
+  const asked = request.fields.get(amountField);
+  const given = answer.fields.get(amountField);
+  return asked !== undefined && given !== undefined && BigInt(asked) !== BigInt(given);
+}
+
+function mapped<Name extends string, From, To>(
+  record: Readonly<Record<Name, From>>,
+  map: (value: From) => To,
+): Record<Name, To> {
+  const entries = Object.entries<From>(record).map(([name, value]) => [name, map(value)]);
+  return Object.fromEntries(entries) as Record<Name, To>;
+}

@@ -1,0 +1,29 @@
+import type { FieldLayout, MessageLayout } from "./codec.ts";
+import type { Encoding } from "./element.ts";
+import { fields1987 } from "./fields-1987.ts";
+
+export const bcdEncoding: Encoding = {
+  mti: "bcd",
+  bitmap: "binary",
+  lengths: "bcd",
+  digits: "bcd",
+  tracks: "bcd",
+  bytes: "binary",
+  oddDigits: { fixed: "left", variable: "right" },
+};
+
+export const asciiEncoding: Encoding = {
+  mti: "ascii",
+  bitmap: "hex",
+  lengths: "ascii",
+  digits: "ascii",
+  tracks: "ascii",
+  bytes: "hex",
+  oddDigits: { fixed: "left", variable: "left" },
+};
+
+/** Every field of the standard, in one encoding. */
+export function standardLayout(encoding: Encoding): MessageLayout {
+  const fields = [...fields1987].map(([number, format]): [number, FieldLayout] => [number, { format }]);
+  return { encoding, fields: new Map(fields) };
+}

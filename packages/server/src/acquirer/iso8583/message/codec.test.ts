@@ -1,0 +1,119 @@
+import { describe, expect, test } from "vitest";
+import { asciiEncoding, bcdEncoding, standardLayout } from "./codec.fixture.ts";
+import { Codec } from "./codec.ts";
+import { IsoFormatError } from "./error.ts";
+
+const bcd = new Codec(standardLayout(bcdEncoding));
+const ascii = new Codec(standardLayout(asciiEncoding));
+const fields = new Map([
+  [3, "000000"],
+  [4, "150000"],
+  [11, "000042"],
+  [22, "051"],
+  [32, "12345"],
+  [39, "00"],
+  [48, "tok_approve"],
+  [52, "0123456789ABCDEF"],
+  [70, "301"],
+]);
+
+describe("the codec", () => {
+  test("writes the bytes of a host that packs digits as BCD", () => {
+    expect(bcd.pack({ mti: "0200", fields }).toString("hex")).toBe(
+      [
+        "0200",
+        "b020040102011000",
+        "0400000000000000",
+        "000000",
+        "000000150000",
+        "000042",
+        "0051",
+        "05123450",
+        "3030",
+        `0011${Buffer.from("tok_approve").toString("hex")}`,
+        "0123456789abcdef",
+        "0301",
+      ].join(""),
+    );
+  });
+
+  test("writes the characters of a host that packs everything as ASCII", () => {
+    expect(ascii.pack({ mti: "0200", fields }).toString("latin1")).toBe(
+      "0200B02004010201100004000000000000000000000000001500000000420510512345000" + "11tok_approve0123456789ABCDEF301",
+    );
+  });
+
+  test("writes a bitmap of eight bytes where no field above 64 is there", () => {
+    expect(bcd.pack({ mti: "0810", fields: new Map([[39, "00"]]) }).toString("hex")).toBe("081000000000020000003030");
+  });
+
+  test("writes a track's separator as the half byte D", () => {
+    const packed = bcd.pack({ mti: "0200", fields: new Map([[35, "4111=2512"]]) });
+    expect(packed.toString("hex")).toBe("0200000000002000000009" + "4111d25120");
+    expect(bcd.unpack(packed).fields.get(35)).toBe("4111=2512");
+  });
+
+  test("writes a length as bytes where the host counts so, and one field by an encoding of its own", () => {
+    const layout = standardLayout({ ...bcdEncoding, lengths: "binary" });
+    const own = new Map([...layout.fields, [63, { format: "ans...999", encoding: { lengths: "ascii" as const } }]]);
+    const codec = new Codec({ ...layout, fields: own });
+    const packed = codec.pack({
+      mti: "0200",
+      fields: new Map([
+        [62, "A".repeat(300)],
+        [63, "B"],
+      ]),
+    });
+    expect(packed.subarray(10, 12).toString("hex")).toBe("012c");
+    expect(packed.subarray(-4).toString("latin1")).toBe("001B");
+    expect(codec.unpack(packed).fields.get(62)).toHaveLength(300);
+  });
+
+  test("takes a host's text as it is, whatever its characters", () => {
+    const packed = Buffer.concat([Buffer.from("02100000000000100000", "hex"), Buffer.from([0x05, 0xe9, 0, 1, 2, 3])]);
+    expect(bcd.unpack(packed).fields.get(44)).toBe("\u00e9\u0000\u0001\u0002\u0003");
+  });
+
+  test.each([
+    ["a field that its layout lacks", new Map([[129, "1"]]), /field 129 is not in the profile/],
+    ["too many digits", new Map([[4, "1234567890123"]]), /field 4 may be 12 long, and is 13/],
+    ["letters in a number", new Map([[11, "12345X"]]), /field 11 must hold digits only/],
+    ["too few bytes", new Map([[52, "0123"]]), /field 52 must be 8 long, and is 2/],
+    ["a card number that is too long", new Map([[2, "41111111111111111111"]]), /field 2 may be 19 long, and is 20/],
+  ])("refuses to pack %s, and names the field without its content", (_, wrong, message) => {
+    const pack = () => bcd.pack({ mti: "0200", fields: wrong });
+    expect(pack).toThrow(message);
+    expect(pack).toThrow(IsoFormatError);
+    expect(pack).not.toThrow(/4111111/);
+    expect(bcd.pack({ mti: "0200", fields }).length).toBeGreaterThan(0);
+  });
+
+  test.each([
+    ["", /ends in the message type/],
+    ["02", /ends in the message type/],
+    ["0200b0200401", /ends in the bitmap/],
+    ["020a0000000002000000", /the message type must hold digits only/],
+    ["02000000000002000000", /ends in field 39/],
+    ["0200000000000200000030", /ends in field 39/],
+    ["02000000000002000000303031", /1 bytes stand behind the last field/],
+    ["02000020000000000000abcdef", /field 11 must hold digits only/],
+    ["0200000000000001000010", /ends in the length of field 48/],
+    ["020000000001000000009912", /field 32 may be 11 long, and says it is 99/],
+    ["020000000001000000000a12", /the length of field 32 must be digits/],
+  ])("refuses to unpack %j", (hex, message) => {
+    const unpack = () => bcd.unpack(Buffer.from(hex, "hex"));
+    expect(unpack).toThrow(message);
+    expect(unpack).toThrow(IsoFormatError);
+  });
+
+  test.each([
+    [1, "n6"],
+    [129, "n6"],
+    [4, "n0"],
+    [4, "n..100"],
+    [4, "q6"],
+    [28, "xn..8"],
+  ])("refuses a layout whose field %i is %j", (number, format) => {
+    expect(() => new Codec({ encoding: bcdEncoding, fields: new Map([[number, { format }]]) })).toThrow(IsoFormatError);
+  });
+});

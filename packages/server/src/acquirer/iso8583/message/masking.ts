@@ -1,0 +1,66 @@
+import type { IsoMessage } from "./codec.ts";
+
+/** Always 42 digits of numbers and times, in which some would pass for a card number by chance. */
+const originalElementsField = 90;
+/**
+ * Fields that hold no card data by their meaning: amounts, times, numbers, codes, the terminal. What is not listed here
+ * (tracks, expiry, PIN, chip data, MAC, private fields) is shown by its length alone.
+ */
+const shownAlways: ReadonlySet<number> = new Set([
+  ...[3, 4, 5, 7, 11, 12, 13, 15, 16, 17, 18, 19, 22, 23, 24, 25, 26, 32, 33, 37, 38, 39, 41, 42, 43, 49, 50, 51],
+  ...[66, 70, 74, 75, 76, 77, 86, 87, 88, 89, originalElementsField, 97],
+]);
+
+/** Fields that a profile must not have shown. */
+export const neverShown: ReadonlySet<number> = new Set([2, 14, 20, 34, 35, 36, 45, 52, 53, 55, 64, 96, 128]);
+
+const cardNumberField = 2;
+const cardNumberRun = /[0-9]{13,19}/g;
+
+/**
+ * A message for a person's eyes, a line for each field, with nothing in it that must stay secret: a card number shows
+ * its first six and last four digits.
+ *
+ * @param alsoShown private fields that this host's profile says hold no card data, such as 60 and 62
+ */
+export function maskedLines({ mti, fields }: IsoMessage, alsoShown: ReadonlySet<number>): string[] {
+  const lines = [...fields].map(([number, value]) => {
+    const isShown = shownAlways.has(number) || (alsoShown.has(number) && !neverShown.has(number));
+    return `${number.toString().padStart(3)}  ${maskedField(number, value, isShown)}`;
+  });
+  return [`MTI  ${mti}`, ...lines];
+}
+
+function maskedField(number: number, value: string, isShown: boolean): string {
+  if (number === cardNumberField) return maskedCardNumber(value);
+  if (!isShown) return `(${value.length} characters, not shown)`;
+  if (number === originalElementsField) return value;
+  return printable(value).replaceAll(cardNumberRun, (digits) =>
+    passesLuhn(digits) ? maskedCardNumber(digits) : digits,
+  );
+}
+
+function maskedCardNumber(digits: string): string {
+  if (digits.length < 13) return "*".repeat(digits.length);
+  return `${digits.slice(0, 6)}${"*".repeat(digits.length - 10)}${digits.slice(-4)}`;
+}
+
+/** A host's text must not move the cursor of the terminal that shows it. */
+function printable(text: string): string {
+  return text.replaceAll(/[^ -~]/g, "?");
+}
+
+/** Whether `text` holds what could be a card number. */
+export function cardNumberIn(text: string): boolean {
+  return [...text.matchAll(cardNumberRun)].some(([digits]) => passesLuhn(digits));
+}
+
+function passesLuhn(digits: string): boolean {
+  let sum = 0;
+  for (let at = 0; at < digits.length; at += 1) {
+    const digit = Number(digits[digits.length - 1 - at]);
+    const doubled = at % 2 === 1 ? digit * 2 : digit;
+    sum += doubled > 9 ? doubled - 9 : doubled;
+  }
+  return sum % 10 === 0;
+}

@@ -1,0 +1,98 @@
+import { currencyDecimals } from "@paybell/contract";
+import type { z } from "zod";
+import { neverShown } from "../message/masking.ts";
+import { type MessageTemplate, type Profile, profileSchema } from "./schema.ts";
+import { templateProblems } from "./template.ts";
+
+/** A profile that cannot be used: each problem says where it is. */
+export class ProfileError extends Error {
+  override readonly name = "ProfileError";
+  readonly problems: readonly string[];
+
+  constructor(problems: readonly string[]) {
+    super(`the profile of the host cannot be used:\n${problems.map((problem) => `  ${problem}`).join("\n")}`);
+    this.problems = problems;
+  }
+}
+
+const cardToken = "{cardToken}";
+
+/** @throws ProfileError naming every problem at once */
+export function readProfile(text: string): Profile {
+  const json = parsed(text);
+  const read = profileSchema.safeParse(json);
+  if (!read.success) {
+    throw new ProfileError(
+      read.error.issues.map((issue) => `${issue.path.join(".") || "the profile"}: ${told(issue)}`),
+    );
+  }
+  const problems = [
+    ...currencyProblems(read.data),
+    ...messages(read.data).flatMap(([name, message]) => messageProblems(name, message, read.data)),
+    ...shownProblems(read.data),
+  ];
+  if (problems.length > 0) throw new ProfileError(problems);
+  return read.data;
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw new ProfileError([`it is not JSON: ${error instanceof Error ? error.message : String(error)}`]);
+  }
+}
+
+/** What is wrong, where zod says of a name or of a choice only that it does not fit. */
+function told(issue: z.core.$ZodIssue): string {
+  if (issue.code === "invalid_key") return issue.issues.map(told).join(", ");
+  if (issue.code === "invalid_union") return issue.errors.flat().map(told).join(", or ");
+  return issue.message;
+}
+
+function currencyProblems({ currencies }: Profile): string[] {
+  return Object.entries(currencies).flatMap(([code, { exponent }]) => {
+    const decimals = currencyDecimals(code);
+    if (decimals === undefined) return [`currencies.${code}: ISO 4217 has no such currency`];
+    if (exponent >= decimals) return [];
+    return [`currencies.${code}.exponent: must be at least ${decimals}, or part of an amount would be lost`];
+  });
+}
+
+function messageProblems(name: string, { fields }: MessageTemplate, profile: Profile): string[] {
+  return Object.entries(fields).flatMap(([field, template]) => {
+    const at = `${name}.fields.${field}`;
+    const problems = templateProblems(template).map((problem) => `${at}: ${problem}`);
+    if (profile.mac !== null && (field === "64" || field === "128")) problems.push(`${at}: it holds the MAC`);
+    // A Reversal repeats it, and has nothing else to make it of.
+    if (field === "3" && isOriginal(name) && template.includes("{")) {
+      problems.push(`${at}: the processing code of a message that can be reversed must be written out`);
+    }
+    return problems;
+  });
+}
+
+function shownProblems(profile: Profile): string[] {
+  const withToken = new Set(
+    messages(profile).flatMap(([, { fields }]) =>
+      Object.entries(fields).flatMap(([field, template]) => (template.includes(cardToken) ? [Number(field)] : [])),
+    ),
+  );
+  return profile.shownFields
+    .filter((field) => neverShown.has(field) || withToken.has(field))
+    .map((field) => `shownFields: field ${field} holds card data`);
+}
+
+function messages({ messages: own, network }: Profile): [string, MessageTemplate][] {
+  const ofNetwork = Object.entries(network).flatMap(([name, message]): [string, MessageTemplate][] =>
+    message === null ? [] : [[`network.${name}`, message]],
+  );
+  return [
+    ...Object.entries(own).map(([name, message]): [string, MessageTemplate] => [`messages.${name}`, message]),
+    ...ofNetwork,
+  ];
+}
+
+function isOriginal(name: string): boolean {
+  return ["SALE", "PREAUTH", "PREAUTH_COMPLETE", "VOID"].some((command) => name === `messages.${command}`);
+}

@@ -1,0 +1,136 @@
+import { z } from "zod";
+import { fieldFormat } from "../message/format.ts";
+
+const alternatives = <const Values extends readonly [string, ...string[]]>(...values: Values) => z.enum(values);
+
+const encoding = z.strictObject({
+  mti: alternatives("ascii", "bcd"),
+  bitmap: alternatives("binary", "hex"),
+  lengths: alternatives("ascii", "bcd", "binary"),
+  digits: alternatives("ascii", "bcd"),
+  tracks: alternatives("ascii", "bcd"),
+  bytes: alternatives("binary", "hex"),
+  oddDigits: z.strictObject({ fixed: alternatives("left", "right"), variable: alternatives("left", "right") }),
+});
+
+const format = z
+  .string()
+  .refine((text) => fieldFormat(text) !== undefined, "is no format such as n6, n..19, ans...999");
+const field = z.union([format, z.strictObject({ format, encoding: encoding.partial() })]);
+
+const fieldNumber = z
+  .string()
+  .regex(/^(?:[2-9]|[1-9]\d|1[01]\d|12[0-8])$/, "is no field number: fields are numbered from 2 to 128");
+/** A template for each field that a message has. */
+const template = z.string().max(999);
+const message = z.strictObject({
+  mti: z.string().regex(/^0[1-8][02468]0$/, "is no message type of a request, such as 0200"),
+  /** Of the same message when it is sent again. Not set: the type's own, ending in 1. */
+  repeatMti: z
+    .string()
+    .regex(/^0[1-8][02468]\d$/, "is no message type, such as 0201")
+    .optional(),
+  fields: z.record(fieldNumber, template),
+});
+
+const responseCode = z.string().regex(/^[0-9A-Z]{2}$/, "is no response code of two characters");
+const timeZone = z.string().refine(isTimeZone, "is no time zone, such as Asia/Ho_Chi_Minh");
+const pattern = z.string().refine(isPattern, "is no regular expression");
+const number = z.number().int().min(2).max(128);
+
+/** A host's profile as it stands in its file: all that tells this host's messages from another's. */
+export const profileSchema = z.strictObject({
+  name: z.string().min(1).max(64),
+  framing: z.strictObject({
+    length: alternatives("binary2", "binary4", "bcd2", "ascii4"),
+    countsItself: z.boolean(),
+    tpdu: z.string().regex(/^(?:[0-9A-Fa-f]{10})?$/, "must be five bytes in hexadecimal, or empty"),
+  }),
+  encoding,
+  /** Where this host differs from ISO 8583:1987. */
+  fields: z.record(fieldNumber, field),
+  /** Of fields 12 and 13. */
+  localTimeZone: timeZone,
+  /** Of field 7; UTC by the standard. */
+  transmissionTimeZone: timeZone,
+  /** The currencies that this host takes. */
+  currencies: z.record(
+    z.string().regex(/^[A-Z]{3}$/, "is no currency such as VND"),
+    z.strictObject({
+      number: z.string().regex(/^\d{3}$/, "must be three digits"),
+      /** Decimals of the amounts that this host counts in; some take dong with two. */
+      exponent: z.number().int().min(0).max(4),
+    }),
+  ),
+  /** Field 39 of an approval. 00 always is one. */
+  approvals: z.array(responseCode),
+  /** From this host's codes to ISO 8583:1987's, such as `"000": "00"` of ISO 8583:1993. */
+  responseCodes: z.record(z.string(), responseCode),
+  /** From a command's swipeType to field 22; the one under the empty name is every other's. */
+  entryModes: z.record(z.string(), z.string().regex(/^\d{3}$/, "must be three digits")),
+  /** What a card's token looks like here. */
+  cardTokens: pattern,
+  messages: z.strictObject({
+    SALE: message,
+    PREAUTH: message,
+    PREAUTH_COMPLETE: message,
+    VOID: message,
+    REVERSAL: message,
+    SETTLEMENT: message,
+    /** The Settlement that follows a Batch Upload. */
+    SETTLEMENT_AFTER_UPLOAD: message,
+    BATCH_UPLOAD: message,
+    LOGON: message,
+  }),
+  /** The link's own; null where the host takes none. */
+  network: z.strictObject({
+    signOn: message.nullable(),
+    echo: message.nullable(),
+    signOff: message.nullable(),
+  }),
+  /** What an answer repeats of its request, and no other request of the moment has, beside its type. */
+  matchBy: z.array(number).min(1),
+  /** Where an answer holds what the ledger keeps; null: this host gives none. */
+  answer: z.strictObject({
+    responseCode: number,
+    approveCode: number.nullable(),
+    refId: number.nullable(),
+    tc: number.nullable(),
+  }),
+  mac: z
+    .strictObject({
+      algorithm: alternatives("x9.19", "aes-cmac"),
+      /** Sign-on and echo carry one too. */
+      networkMessages: z.boolean(),
+    })
+    .nullable(),
+  timings: z.strictObject({
+    connectTimeoutMs: z.number().int().min(100).max(60_000),
+    networkTimeoutMs: z.number().int().min(100).max(60_000),
+    echoEveryMs: z.number().int().min(100).max(3_600_000),
+  }),
+  /** Private fields that hold no card data, and may be shown in a trace. */
+  shownFields: z.array(number),
+});
+
+export type Profile = Readonly<z.infer<typeof profileSchema>>;
+export type MessageTemplate = Profile["messages"]["SALE"];
+export type MessageName = keyof Profile["messages"];
+
+function isTimeZone(name: string): boolean {
+  try {
+    new Intl.DateTimeFormat("en", { timeZone: name });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function isPattern(source: string): boolean {
+  try {
+    new RegExp(source);
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,115 @@
+import { currencyDecimals } from "@paybell/contract";
+import type { AcquirerMessage, OriginalReference } from "../../acquirer.ts";
+import { IsoFormatError } from "../message/error.ts";
+import type { Profile } from "./schema.ts";
+import { ZonedTime } from "./zoned-time.ts";
+
+/** One of the link's own messages. */
+export interface NetworkMessage {
+  readonly command: "NETWORK";
+  readonly traceNo: string;
+  readonly atMs: number;
+}
+
+export type Described = AcquirerMessage | NetworkMessage;
+
+/** A profile, and what is derived from it once. */
+export interface HostValues {
+  readonly profile: Profile;
+  readonly local: ZonedTime;
+  readonly transmission: ZonedTime;
+}
+
+export function hostValues(profile: Profile): HostValues {
+  const { localTimeZone, transmissionTimeZone } = profile;
+  return { profile, local: new ZonedTime(localTimeZone), transmission: new ZonedTime(transmissionTimeZone) };
+}
+
+type Value = (message: Described, host: HostValues) => string;
+
+/** What a template may name, each as this host writes it; empty where a message has no such thing. */
+const values = {
+  traceNo: ({ traceNo }) => traceNo,
+  /** MMDDhhmmss. */
+  transmission: ({ atMs }, { transmission }) => transmission.dateAndTime(atMs),
+  localTime: ({ atMs }, { local }) => local.dateAndTime(atMs).slice(4),
+  localDate: ({ atMs }, { local }) => local.dateAndTime(atMs).slice(0, 4),
+  tid: (message) => ("tid" in message ? message.tid : ""),
+  mid: (message) => ("mid" in message ? message.mid : ""),
+  batchNo: (message) => ("batchNo" in message ? message.batchNo : ""),
+  invoiceNo: (message) => ("invoiceNo" in message ? message.invoiceNo : ""),
+  cardToken: (message) => ("cardToken" in message ? message.cardToken : ""),
+  expDate: (message) => ("expDate" in message ? message.expDate : ""),
+  entryMode: (message, { profile: { entryModes } }) =>
+    "swipeType" in message ? (entryModes[message.swipeType] ?? entryModes[""] ?? "") : "",
+  /** In the host's smallest unit. */
+  amount: (message, host) => ("amountMinor" in message ? amount(message.amountMinor, message.currency, host) : ""),
+  /** Three digits of ISO 4217. */
+  currency: (message, host) => {
+    const currency = currencyOf(message);
+    return currency === "" ? "" : currencyAt(host, currency).number;
+  },
+  originalMti: ofOriginal(({ command }, { profile }) => profile.messages[command].mti),
+  originalProcessingCode: ofOriginal(({ command }, { profile }) => profile.messages[command].fields["3"] ?? ""),
+  originalTraceNo: ofOriginal(({ traceNo }) => traceNo),
+  originalTransmission: ofOriginal(({ atMs }, { transmission }) => transmission.dateAndTime(atMs)),
+  originalLocalTime: ofOriginal(({ atMs }, { local }) => local.dateAndTime(atMs).slice(4)),
+  originalLocalDate: ofOriginal(({ atMs }, { local }) => local.dateAndTime(atMs).slice(0, 4)),
+  originalApproveCode: ofOriginal(({ approveCode }) => approveCode),
+  originalRefId: ofOriginal(({ refId }) => refId),
+  /** Of a Batch Upload: the Void's, where what is uploaded was voided. */
+  uploadedProcessingCode: (message, { profile: { messages } }) => {
+    if (message.command !== "BATCH_UPLOAD") return "";
+    return messages[message.voided ? "VOID" : message.uploaded.command].fields["3"] ?? "";
+  },
+  saleQuantity: (message) => (message.command === "SETTLEMENT" ? `${message.totals.saleQuantity}` : ""),
+  saleTotal: ofTotals(({ saleTotalMinor }) => saleTotalMinor),
+  voidQuantity: (message) => (message.command === "SETTLEMENT" ? `${message.totals.voidQuantity}` : ""),
+  voidTotal: ofTotals(({ voidTotalMinor }) => voidTotalMinor),
+  /** Sales that were not voided, for hosts that count them so. */
+  standingQuantity: (message) =>
+    message.command === "SETTLEMENT" ? `${message.totals.saleQuantity - message.totals.voidQuantity}` : "",
+  standingTotal: ofTotals(({ saleTotalMinor, voidTotalMinor }) => saleTotalMinor - voidTotalMinor),
+} satisfies Record<string, Value>;
+
+export type ValueName = keyof typeof values;
+
+export const valueNames = Object.keys(values) as readonly ValueName[];
+
+/** @throws IsoFormatError when the host takes no such currency */
+export function valueIn(name: ValueName, message: Described, host: HostValues): string {
+  return values[name](message, host);
+}
+
+function ofOriginal(read: (original: OriginalReference, host: HostValues) => string): Value {
+  return (message, host) => {
+    if ("original" in message) return read(message.original, host);
+    return "uploaded" in message ? read(message.uploaded, host) : "";
+  };
+}
+
+function ofTotals(
+  read: (totals: { readonly saleTotalMinor: bigint; readonly voidTotalMinor: bigint }) => bigint,
+): Value {
+  return (message, host) =>
+    message.command === "SETTLEMENT" ? amount(read(message.totals), message.totals.currency, host) : "";
+}
+
+/** Empty: an empty batch's, and that of a message without money. */
+function currencyOf(message: Described): string {
+  if ("currency" in message) return message.currency;
+  return message.command === "SETTLEMENT" ? message.totals.currency : "";
+}
+
+function amount(minor: bigint, currency: string, host: HostValues): string {
+  if (currency === "") return minor.toString();
+  const { exponent } = currencyAt(host, currency);
+  const decimals = currencyDecimals(currency) ?? exponent;
+  return (minor * 10n ** BigInt(exponent - decimals)).toString();
+}
+
+function currencyAt({ profile: { name, currencies } }: HostValues, currency: string) {
+  const found = currencies[currency];
+  if (found === undefined) throw new IsoFormatError(`the host ${name} takes no ${currency}`);
+  return found;
+}

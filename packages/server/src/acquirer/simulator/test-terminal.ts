@@ -1,0 +1,16 @@
+import type { AcquirerMessage } from "../acquirer.ts";
+import type { Behaviour } from "./behaviour.ts";
+
+/** What a Settlement of these terminals comes to; everything else on them goes its usual way. */
+const testTerminals: Readonly<Record<string, (afterUpload: boolean) => Behaviour | undefined>> = {
+  SETTLE_REFUSED: () => ({ declines: "58" }),
+  SETTLE_MISMATCH: (afterUpload) => (afterUpload ? undefined : { declines: "95" }),
+  SETTLE_SILENT: () => ({ answers: "lost" }),
+};
+
+/** How a message fares because of its terminal; undefined for one that is no test terminal. */
+export function testTerminal(message: AcquirerMessage): Behaviour | undefined {
+  const { tid } = message;
+  if (message.command !== "SETTLEMENT" || !Object.hasOwn(testTerminals, tid)) return undefined;
+  return testTerminals[tid]?.(message.afterUpload);
+}

@@ -1,0 +1,14 @@
+/** Whether this machine's own database is meant: a unix socket, or a loopback address. */
+const local = /^(|localhost|127(\.\d+){3}|\[::1\])$/;
+
+/**
+ * Whether the connection to another machine's database can be read or redirected on the way: without TLS, or with TLS
+ * that verifies nobody. Only `sslmode=verify-full` says for certain that it does, whatever the driver's version.
+ */
+export function isUnverifiedRemote(databaseUrl: string): boolean {
+  const withHost = databaseUrl.replace(/^(\w+:\/\/(?:[^@/?#]*@)?)(?=[/?]|$)/, "$1localhost");
+  if (!URL.canParse(withHost)) return false;
+  const { hostname, searchParams } = new URL(withHost);
+  const host = searchParams.get("host") ?? hostname;
+  return !host.startsWith("/") && !local.test(host) && searchParams.get("sslmode") !== "verify-full";
+}

@@ -1,0 +1,69 @@
+/**
+ * Action codes of ISO 8583:1993 and 2003, three digits, by the response code of ISO 8583:1987 that says the same. An
+ * approval under a condition stays one: whoever reads 08, 10, 11 or 16 knows it as such.
+ */
+const codes: Readonly<Record<string, string>> = {
+  "00": "000 300 400 500 800 900",
+  "01": "107",
+  "02": "108",
+  "03": "109",
+  "04": "200",
+  "05": "100 129 180",
+  "07": "207",
+  "08": "001",
+  "09": "923",
+  "10": "002",
+  "11": "003",
+  "12": "902",
+  "13": "110",
+  "14": "111 125",
+  "16": "004",
+  "19": "903",
+  "23": "113",
+  "25": "914",
+  "30": "904",
+  "31": "905",
+  "33": "201",
+  "34": "202 210",
+  "35": "203",
+  "36": "204",
+  "37": "205",
+  "38": "206",
+  "40": "115",
+  "41": "208",
+  "43": "209",
+  "51": "116",
+  "52": "114",
+  "54": "101",
+  "55": "112 117",
+  "56": "118",
+  "57": "119",
+  "58": "120",
+  "59": "102",
+  "60": "103",
+  "61": "121",
+  "62": "104",
+  "63": "122 916",
+  "65": "123",
+  "66": "105",
+  "68": "911",
+  "75": "106",
+  "81": "126 127",
+  "90": "906 915",
+  "91": "907 910 912",
+  "92": "908",
+  "93": "124",
+  "94": "913",
+  "96": "909 921",
+};
+
+const codeOf: ReadonlyMap<string, string> = new Map(
+  Object.entries(codes).flatMap(([code, actions]) =>
+    actions.split(" ").map((action): [string, string] => [action, code]),
+  ),
+);
+
+/** The response code of an action code; one that the table has not stays as it is. */
+export function responseCodeOf(actionCode: string): string {
+  return codeOf.get(actionCode) ?? actionCode;
+}

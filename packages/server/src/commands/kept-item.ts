@@ -1,0 +1,28 @@
+import { holdsCardNumber } from "../card-number.ts";
+import { replaceUnsendable } from "./text.ts";
+
+const textCharactersMax = 4_096;
+const entriesMax = 100;
+const depthMax = 6;
+const hidden = "(holds what looks like a full card number)";
+
+/**
+ * An item that was refused, as the operator may see it: whole but for card numbers, and bounded, because nobody has
+ * judged its shape.
+ */
+export function keptItem(item: unknown, depth = 0): unknown {
+  if (typeof item === "string") return keptText(item);
+  if (typeof item === "number") return holdsCardNumber(String(item)) ? hidden : item;
+  if (typeof item !== "object" || item === null) return item;
+  if (depth === depthMax) return "(nested more deeply than is kept)";
+  if (Array.isArray(item)) {
+    const kept = item.slice(0, entriesMax).map((entry: unknown) => keptItem(entry, depth + 1));
+    return item.length > entriesMax ? [...kept, `(${item.length - entriesMax} more)`] : kept;
+  }
+  const entries = Object.entries(item).slice(0, entriesMax);
+  return Object.fromEntries(entries.map(([name, value]) => [keptText(name), keptItem(value, depth + 1)]));
+}
+
+function keptText(text: string): string {
+  return holdsCardNumber(text) ? hidden : replaceUnsendable(text.slice(0, textCharactersMax));
+}

@@ -1,0 +1,98 @@
+import { describe, expect, test } from "vitest";
+import type { NotificationId } from "../ids.ts";
+import { judgeOrder, Order, orderWaitMaxMs } from "./order.ts";
+import type { Delivery, Precedence } from "./store.ts";
+
+const id = (text: string) => text as NotificationId;
+
+describe("a delivery that follows others", () => {
+  test.each<[string, Precedence, boolean, object]>([
+    ["leaves when nothing precedes it", { after: undefined, ageMs: 5 }, false, { kind: "leaves", outOfOrder: false }],
+    ["waits for one in hand", { after: id("a"), ageMs: 5 }, true, { kind: "waits", after: "a" }],
+    ["is put off by half a second at least", { after: id("a"), ageMs: 5 }, false, { kind: "put_off", delayMs: 500 }],
+    ["is put off by a tenth of its age", { after: id("a"), ageMs: 90_000 }, false, { kind: "put_off", delayMs: 9_000 }],
+    ["is put off by 30 s at most", { after: id("a"), ageMs: 400_000 }, false, { kind: "put_off", delayMs: 30_000 }],
+    [
+      "leaves out of order after ten minutes",
+      { after: id("a"), ageMs: orderWaitMaxMs },
+      true,
+      { kind: "leaves", outOfOrder: true },
+    ],
+  ])("%s", (_, precedence, isInHand, verdict) => {
+    expect(judgeOrder(precedence, () => isInHand)).toEqual(verdict);
+  });
+});
+
+/** An order over deliveries in hand, with timers that run when told. */
+function orderOver(inHand: Delivery[], answers: () => readonly Precedence[], putOff: () => Promise<void>) {
+  const timers: (() => void)[] = [];
+  const left: string[] = [];
+  const putOffs: string[] = [];
+  const order = new Order({
+    store: { preceding: async () => answers(), putOff },
+    timers: {
+      after: (_, work) => {
+        timers.push(work);
+        return () => undefined;
+      },
+    },
+    isInHand: (one) => inHand.some((delivery) => delivery.id === one),
+    holds: (one) => inHand.includes(one),
+    onMayLeave: (delivery) => void left.push(delivery.id),
+    onPutOff: (delivery) => void putOffs.push(delivery.id),
+    onGone: () => undefined,
+    onTrouble: () => undefined,
+  });
+  const runTimers = async () => {
+    for (const work of timers.splice(0)) work();
+    await new Promise((resolve) => setImmediate(resolve));
+  };
+  return { order, left, putOffs, runTimers };
+}
+
+describe("the order of deliveries", () => {
+  const follower = { id: id("b") } as Delivery;
+
+  test("asks again when what it waited for is out of hand", async () => {
+    const first = { id: id("a") } as Delivery;
+    let after: NotificationId | undefined = first.id;
+    const { order, left, runTimers } = orderOver(
+      [first, follower],
+      () => [{ after, ageMs: 0 }],
+      async () => undefined,
+    );
+    order.ask([follower]);
+    await runTimers();
+    expect(left).toEqual([]);
+    after = undefined;
+    order.ended(first.id);
+    await runTimers();
+    expect(left).toEqual(["b"]);
+  });
+
+  test("lets nothing leave twice because another could not be put off", async () => {
+    const blocked = { id: id("c") } as Delivery;
+    let failures = 1;
+    const answers: Precedence[][] = [
+      [
+        { after: undefined, ageMs: 0 },
+        { after: id("elsewhere"), ageMs: 0 },
+      ],
+      [{ after: id("elsewhere"), ageMs: 0 }],
+    ];
+    const { order, left, putOffs, runTimers } = orderOver(
+      [follower, blocked],
+      () => answers.shift() ?? [],
+      async () => {
+        failures -= 1;
+        if (failures >= 0) throw new Error("the database is away");
+      },
+    );
+    order.ask([follower, blocked]);
+    await runTimers();
+    expect(putOffs).toEqual([]);
+    await runTimers();
+    expect(left).toEqual(["b"]);
+    expect(putOffs).toEqual(["c"]);
+  });
+});

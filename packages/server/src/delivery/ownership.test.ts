@@ -1,0 +1,77 @@
+import { describe, expect, test } from "vitest";
+import type { LeaseId } from "../ids.ts";
+import { Ownership } from "./ownership.ts";
+import { type OwnedShard, type ShardMap, shardCount } from "./shard-store.ts";
+
+/** Workers over one table of shards; every timer runs at once. */
+function workersOver(count: number) {
+  const owners: (LeaseId | null)[] = Array.from({ length: shardCount }, () => null);
+  const ids = Array.from({ length: count }, (_, number) => `lease ${number}` as LeaseId);
+  const living = new Set(ids);
+  const owned = (id: LeaseId | null) => owners.flatMap((owner, shard) => (owner === id ? [{ shard, epoch: 1 }] : []));
+  const store = {
+    map: async (id: LeaseId): Promise<ShardMap> => ({
+      workers: [...living].map((leaseId) => ({ leaseId, ageMs: 60_000, owned: owned(leaseId).length })),
+      mine: owned(id),
+      free: owned(null).length,
+    }),
+    take: async (id: LeaseId, most: number): Promise<readonly OwnedShard[]> => {
+      const taken = owned(null).slice(0, most);
+      for (const { shard } of taken) owners[shard] = id;
+      return taken;
+    },
+    give: async (id: LeaseId, shards: readonly OwnedShard[]): Promise<void> => {
+      for (const { shard } of shards) if (owners[shard] === id) owners[shard] = null;
+    },
+  };
+  const gone: number[] = [];
+  const ownerships = ids.map(
+    (id) =>
+      new Ownership({
+        store,
+        lease: { current: () => (living.has(id) ? id : undefined), remainingMs: () => 5_000 },
+        clock: { monotonicMs: () => 0 },
+        timers: {
+          after: (_, work) => {
+            work();
+            return () => undefined;
+          },
+        },
+        prepare: async () => undefined,
+        onReady: () => undefined,
+        windUp: async () => undefined,
+        onGone: (shards) => void gone.push(...shards),
+        onTrouble: () => undefined,
+      }),
+  );
+  return { ownerships, living, ids, gone };
+}
+
+describe("workers share the shards", () => {
+  test.each([1, 2, 3, 5, 7, 50])("evenly to the floor, %i of them", async (count) => {
+    const { ownerships } = workersOver(count);
+    for (let round = 0; round < 60; round += 1) for (const ownership of ownerships) await ownership.tick();
+    const counts = ownerships.map((ownership) => ownership.count);
+    expect(counts.reduce((sum, owned) => sum + owned, 0)).toBe(shardCount);
+    expect(Math.min(...counts)).toBeGreaterThanOrEqual(Math.floor(shardCount / count));
+  });
+
+  test("and come to rest: nothing changes hands once all have their share", async () => {
+    const { ownerships, gone } = workersOver(3);
+    for (let round = 0; round < 60; round += 1) for (const ownership of ownerships) await ownership.tick();
+    const before = gone.length;
+    for (let round = 0; round < 20; round += 1) for (const ownership of ownerships) await ownership.tick();
+    expect(gone.length).toBe(before);
+  });
+
+  test("of a lease that is lost nobody goes on believing", async () => {
+    const { ownerships, living, ids, gone } = workersOver(1);
+    const [ownership] = ownerships;
+    await ownership?.tick();
+    expect(ownership?.ready).toHaveLength(shardCount);
+    for (const id of ids) living.delete(id);
+    ownership?.lose();
+    expect(ownership?.count).toBe(0);
+    expect(gone).toHaveLength(shardCount);
+  });
+});

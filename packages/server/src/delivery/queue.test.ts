@@ -1,0 +1,141 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import type { NotificationId, PartnerId } from "../ids.ts";
+import { Queue } from "./queue.ts";
+import type { Delivery, QueuePage } from "./store.ts";
+
+const never = () => false;
+
+function deliveryOf(number: number, changes: Partial<Delivery> = {}): Delivery {
+  return {
+    partnerId: "partner" as PartnerId,
+    id: `n${String(number).padStart(3, "0")}` as NotificationId,
+    queue: "",
+    round: 0,
+    attemptsMade: 0,
+    scheduleStartMs: number,
+    chainId: "chain",
+    follows: false,
+    settlesBatch: null,
+    toRegistered: false,
+    transactionId: null,
+    originalId: null,
+    command: "SALE",
+    callBackUrl: null,
+    content: "{}",
+    bytes: 2,
+    ...changes,
+  } as Delivery;
+}
+
+function pageOf(deliveries: readonly Delivery[], rest: Partial<QueuePage> = {}): QueuePage {
+  const due = deliveries.map((delivery) => ({ dueAtUs: delivery.scheduleStartMs * 1_000, id: delivery.id, delivery }));
+  return { due, hasMore: false, nextInMs: undefined, ...rest };
+}
+
+function newQueue(rowsMax = 4): Queue {
+  return new Queue({ partnerId: "partner" as PartnerId, name: "", rowsMax });
+}
+
+/** Reads as long as it wants to, from what the database has. */
+function readAll(queue: Queue, database: readonly Delivery[], nowMs: number): void {
+  for (let reads = 0; reads < 50; reads += 1) {
+    const wanted = queue.wants(nowMs);
+    if (wanted === undefined) return;
+    queue.readBegins(wanted, nowMs);
+    const rest = database.filter(({ id }) => wanted.after === undefined || id > wanted.after.id);
+    const hasMore = rest.length > wanted.rowsMax;
+    queue.readEnds(pageOf(rest.slice(0, wanted.rowsMax), { hasMore }), nowMs, never);
+  }
+}
+
+describe("a queue", () => {
+  test("has no more than its rows, though a page brings more: the rest is read again", () => {
+    const queue = newQueue(4);
+    queue.wake();
+    queue.readBegins({ after: undefined, rowsMax: 4 }, 0);
+    queue.rowsMax = 2;
+    queue.readEnds(pageOf([1, 2, 3].map((number) => deliveryOf(number))), 0, never);
+    expect(queue.rows).toBe(2);
+    expect(queue.hasMore).toBe(true);
+    queue.rowsMax = 4;
+    for (const delivery of [queue.take(), queue.take()]) if (delivery) queue.release(delivery, 0);
+    expect(queue.wants(0)?.after?.id).toBe("n002");
+  });
+
+  test("finds again what it forgot while a read was running", () => {
+    const queue = newQueue();
+    const [first, second] = [deliveryOf(1), deliveryOf(2)];
+    expect(queue.offer(first)).toBe(true);
+    queue.readBegins({ after: { dueAtUs: 1_000, id: first.id }, rowsMax: 4 }, 0);
+    expect(queue.forgetReady()).toEqual([first]);
+    queue.readEnds(pageOf([second]), 0, never);
+    readAll(queue, [first, second], 1);
+    expect(queue.has(first.id)).toBe(true);
+  });
+
+  test("releases the very delivery alone, and not a later reading of the same notification", () => {
+    const queue = newQueue();
+    const [earlier, later] = [deliveryOf(1), deliveryOf(1)];
+    queue.offer(later);
+    queue.release(earlier, 0);
+    expect(queue.holds(later)).toBe(true);
+    queue.release(later, 0);
+    expect(queue.has(later.id)).toBe(false);
+  });
+
+  test("lets a held delivery leave once, however often it is told", () => {
+    const queue = newQueue();
+    const follower = deliveryOf(1, { follows: true });
+    queue.offer(follower);
+    queue.mayLeave(follower);
+    expect(queue.take()).toBe(follower);
+    queue.mayLeave(follower);
+    expect(queue.head).toBeUndefined();
+  });
+
+  test("reads from the head when another round was read of what is on its way", () => {
+    const queue = newQueue();
+    const first = deliveryOf(1);
+    queue.offer(first);
+    queue.take();
+    queue.wake();
+    readAll(queue, [deliveryOf(1, { round: 1 })], 0);
+    expect(queue.hasMore).toBe(false);
+    queue.release(first, 0);
+    expect(queue.wants(1_000)?.after).toBeUndefined();
+    readAll(queue, [deliveryOf(1, { round: 1 })], 1_000);
+    expect(queue.head?.round).toBe(1);
+  });
+
+  const event = fc.constantFrom("hinted", "late", "woken", "send", "forget", "read");
+
+  test("has everything that it was told of when it calls itself complete", () => {
+    fc.assert(
+      fc.property(fc.array(event, { maxLength: 60 }), fc.integer({ min: 1, max: 5 }), (events, rowsMax) => {
+        const queue = newQueue(rowsMax);
+        let database: readonly Delivery[] = [];
+        for (const [at, step] of events.entries()) {
+          database = afterStep(queue, database, step, at * 10);
+          expect(queue.rows).toBeLessThanOrEqual(rowsMax);
+          const missing = database.filter(({ id }) => !queue.has(id));
+          if (!queue.hasMore) expect(missing).toEqual([]);
+        }
+      }),
+    );
+  });
+});
+
+/** @returns what the database has after it */
+function afterStep(queue: Queue, database: readonly Delivery[], step: string, nowMs: number): readonly Delivery[] {
+  const sent = step === "send" ? queue.take() : undefined;
+  if (sent !== undefined) queue.release(sent, nowMs);
+  if (step === "forget") queue.forgetReady();
+  if (step === "read") readAll(queue, database, nowMs);
+  if (!["hinted", "late", "woken"].includes(step)) return database.filter(({ id }) => id !== sent?.id);
+  // What commits late was due before others that were read meanwhile.
+  const delivery = deliveryOf(step === "late" ? Math.max(0, nowMs - 55) : nowMs);
+  if (step === "hinted") queue.offer(delivery);
+  else queue.wake();
+  return [...database, delivery].sort((one, other) => (one.id < other.id ? -1 : 1));
+}

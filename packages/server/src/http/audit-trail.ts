@@ -1,0 +1,80 @@
+import type { FastifyInstance, FastifyRequest } from "fastify";
+import { readId } from "../ids.ts";
+import type { AuditEntry } from "../operators/audit.ts";
+import type { HttpParts } from "./parts.ts";
+
+/** Who did it, as the audit has them. */
+export type Who = (request: FastifyRequest) => Pick<AuditEntry, "actor" | "role" | "tokenId">;
+
+/** What is recorded elsewhere, each by itself: in the ledger. */
+const inTheLedger: ReadonlySet<string> = new Set(["runCommand", "reportCompletions"]);
+const charactersMax = 16_384;
+
+/**
+ * Records every action that succeeded, before its answer leaves: who, from where, and what it changed. A change of
+ * settings has the partner's before and after, which hold no key; anything else has what was asked for.
+ */
+export function auditTrail(
+  scope: FastifyInstance,
+  parts: HttpParts,
+  who: Who,
+  addressOf: (r: FastifyRequest) => string,
+) {
+  const before = new WeakMap<FastifyRequest, string>();
+  scope.addHook("preHandler", async (request) => {
+    if (isAudited(request)) before.set(request, await stateOf(parts, request));
+  });
+  scope.addHook("onSend", async (request, reply, payload) => {
+    if (!isAudited(request) || reply.statusCode >= 400) return payload;
+    const entry: AuditEntry = {
+      atMs: parts.clock.nowMs(),
+      ...who(request),
+      address: addressOf(request),
+      action: actionOf(request),
+      subject: subjectOf(request, payload),
+      before: before.get(request) ?? "",
+      after: (await stateOf(parts, request)) || askedFor(request),
+    };
+    try {
+      await parts.audit.append(entry);
+    } catch (error) {
+      // It is done: to refuse now would only hide what was given, such as a new key.
+      parts.log.error({ err: error, audit: entry }, "an action could not be audited: this line has it");
+    }
+    return payload;
+  });
+}
+
+function isAudited(request: FastifyRequest): boolean {
+  return request.method !== "GET" && request.method !== "HEAD" && !inTheLedger.has(actionOf(request));
+}
+
+function actionOf({ routeOptions }: FastifyRequest): string {
+  return ((routeOptions.schema ?? {}) as { operationId?: string }).operationId ?? "";
+}
+
+async function stateOf({ registry }: HttpParts, { params, routeOptions }: FastifyRequest): Promise<string> {
+  const partnerId = routeOptions.url?.startsWith("/operator/v1/partners/:id") === true ? idIn(params) : undefined;
+  const record = partnerId === undefined ? undefined : await registry.find(partnerId);
+  return record === undefined ? "" : cut(record);
+}
+
+function idIn(params: unknown) {
+  return readId<"partner">(String((params as Record<string, unknown>)["id"] ?? ""));
+}
+
+function subjectOf({ params }: FastifyRequest, payload: unknown): string {
+  const { id, tid } = params as { id?: string; tid?: string };
+  if (id !== undefined) return tid === undefined ? id : `${id}/${tid}`;
+  // Of what was just made, its id is in the answer alone.
+  return typeof payload === "string" ? (/^\{"id":"([0-9a-f-]{36})"/.exec(payload)?.[1] ?? "") : "";
+}
+
+function askedFor({ body }: FastifyRequest): string {
+  return body === undefined || body === null ? "" : cut(body);
+}
+
+function cut(value: unknown): string {
+  const text = JSON.stringify(value);
+  return text.length > charactersMax ? `${text.slice(0, charactersMax)}…` : text;
+}

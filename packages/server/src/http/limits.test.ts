@@ -1,0 +1,120 @@
+import { afterEach, describe, expect, test } from "vitest";
+import { isApiKey } from "../partners/secrets.ts";
+import { apiKey, operatorToken, otherApiKey, TestService } from "./service.fixture.ts";
+
+let service: TestService;
+afterEach(() => service.close());
+
+async function start(env: NodeJS.ProcessEnv): Promise<void> {
+  service = await new TestService({ env }).listen();
+}
+
+async function statuses(count: number, call: () => Promise<{ readonly status: number }>): Promise<number[]> {
+  const found: number[] = [];
+  for (let done = 0; done < count; done += 1) found.push((await call()).status);
+  return found;
+}
+
+describe("one partner", () => {
+  test("over its rate is answered 429 with when to come back, and another is not", async () => {
+    await start({ PAYBELL_PARTNER_REQUESTS_PER_MINUTE: "3" });
+    expect(await statuses(3, () => service.call("GET", "/v1/self"))).toEqual([200, 200, 200]);
+    const refused = await service.call("GET", "/v1/self");
+    expect(refused).toMatchObject({ status: 429, body: { code: "too_many_requests" } });
+    expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0);
+    expect(refused.headers.get("ratelimit-policy")).toBe('"requests";q=3;w=60');
+    expect(refused.headers.get("ratelimit")).toMatch(/^"requests";r=0;t=\d+$/);
+    expect((await service.call("GET", "/v1/notifications", { key: otherApiKey })).status).toBe(200);
+  });
+
+  test.each([
+    ["test notifications", "POST", "/v1/test-notification", "PAYBELL_PARTNER_REDELIVERIES_PER_MINUTE", 202],
+    ["pulls", "GET", "/v1/notifications?limit=500", "PAYBELL_PARTNER_PULLS_PER_MINUTE", 200],
+  ])("has a rate of its own for %s", async (_, method, path, setting, status) => {
+    await start({ [setting]: setting.includes("PULLS") ? "100" : "10" });
+    expect(await statuses(11, () => service.call(method, path))).toEqual([...Array(10).fill(status), 429]);
+    // What costs little goes on.
+    expect((await service.call("GET", "/v1/self")).status).toBe(200);
+  });
+
+  test("has a rate of its own for commands that nobody waits for", async () => {
+    await start({ PAYBELL_PARTNER_ASYNC_PER_MINUTE: "2" });
+    const json = { command: "LOGON", reqId: "11111111-1111-4111-8111-111111111111", tid: "T1", mid: "M1" };
+    const headers = { prefer: "respond-async" };
+    expect(await statuses(3, () => service.call("POST", "/v1/commands", { json, headers }))).toEqual([202, 202, 429]);
+    expect((await service.call("POST", "/v1/commands", { json })).status).toBe(200);
+  });
+});
+
+describe("an address without a key", () => {
+  test.each(["/healthz", "/metrics", "/readyz", "/openapi.json", "/nowhere", "/%"])(
+    "has a rate for what needs none: %s",
+    async (path) => {
+      await start({ PAYBELL_ANONYMOUS_PER_MINUTE: "2" });
+      const [first, second, third] = await statuses(3, () => service.call("GET", path, { key: null }));
+      expect(first).toBe(second);
+      expect(first).not.toBe(429);
+      if (path !== "/%") expect(third).toBe(429);
+      expect((await service.call("GET", "/v1/self")).status).toBe(200);
+    },
+  );
+
+  test("costs one look a second at health and metrics, however often it asks", async () => {
+    await start({});
+    const before = await service.call("GET", "/readyz", { key: null });
+    service.health = { ready: false, checks: {} };
+    expect((await service.call("GET", "/readyz", { key: null })).body).toEqual(before.body);
+    const [one, two] = [
+      await service.call("GET", "/metrics", { key: null }),
+      await service.call("GET", "/metrics", { key: null }),
+    ];
+    expect(two.text).toBe(one.text);
+  });
+});
+
+describe("wrong keys", () => {
+  test("from one address are 429 after a hundred in a minute; a right one from there still works", async () => {
+    await start({});
+    const wrong = () => service.call("GET", "/v1/self", { key: "pb_wrong" });
+    expect(new Set(await statuses(100, wrong))).toEqual(new Set([401]));
+    const refused = await wrong();
+    expect(refused).toMatchObject({ status: 429, body: { code: "too_many_requests" } });
+    expect(refused.headers.has("retry-after")).toBe(true);
+    // Both doors count together.
+    expect((await service.call("GET", "/operator/v1/partners", { key: "wrong" })).status).toBe(429);
+    expect((await service.call("GET", "/v1/self")).status).toBe(200);
+    expect((await service.call("GET", "/operator/v1/partners")).status).toBe(200);
+    expect(service.events).toEqual([
+      { kind: "wrong_keys", partnerId: null, subjectId: null, detail: { address: "127.0.0.1" } },
+    ]);
+    expect(service.logged).toContain("too many wrong keys from one address");
+    const { text } = await service.call("GET", "/metrics", { key: null });
+    expect(text).toContain('paybell_callers_refused_total{reason="wrong_key"} 100');
+  });
+
+  test("that would be right from another address are told to the operator, once", async () => {
+    await start({});
+    service.callingAddresses = ["192.0.2.0/24"];
+    expect(await statuses(3, () => service.call("GET", "/v1/self"))).toEqual([403, 403, 403]);
+    expect(service.events).toEqual([
+      {
+        kind: "key_from_elsewhere",
+        partnerId: service.partner.id,
+        subjectId: null,
+        detail: { address: "127.0.0.1" },
+      },
+    ]);
+    expect(service.logged).toContain("a right key came from a wrong address");
+    expect(service.logged).not.toContain(apiKey);
+  });
+
+  test("of the other kind are told so", async () => {
+    await start({});
+    const partners = await service.call("GET", "/v1/self", { key: operatorToken });
+    expect(partners).toMatchObject({ status: 401, body: { detail: expect.stringContaining("operator's token") } });
+    const key = `pb_${"a".repeat(43)}`;
+    expect(isApiKey(key)).toBe(true);
+    const operators = await service.call("GET", "/operator/v1/partners", { key });
+    expect(operators).toMatchObject({ status: 401, body: { detail: expect.stringContaining("partner's API key") } });
+  });
+});

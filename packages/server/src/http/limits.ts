@@ -1,0 +1,98 @@
+import type { FastifyReply, FastifyRequest } from "fastify";
+import type { Clock } from "../clock.ts";
+import type { Config } from "../config.ts";
+import { PaybellError } from "../errors.ts";
+import type { Metrics } from "../metrics.ts";
+import { networkOf } from "../partners/addresses.ts";
+import type { Callers } from "./authenticate.ts";
+import type { CallerAddress } from "./caller.ts";
+import { RateLimit, type Taken } from "./rate-limit.ts";
+
+export type LimitSettings = Pick<
+  Config,
+  | "partnerRequestsPerMinute"
+  | "partnerPullsPerMinute"
+  | "partnerAsyncPerMinute"
+  | "partnerRedeliveriesPerMinute"
+  | "anonymousPerMinute"
+>;
+
+type Limit = "requests" | "pulls" | "async" | "redeliveries" | "anonymous";
+
+/** What costs more than its share of `requests`. */
+const limitOfRoute: Readonly<Record<string, Limit>> = {
+  "GET /v1/notifications": "pulls",
+  "POST /v1/notifications/:id/redeliver": "redeliveries",
+  "POST /v1/endpoints/:id/close": "redeliveries",
+  "POST /v1/test-notification": "redeliveries",
+};
+/** Sealing is what a page costs: so many items count as one pull. */
+const itemsOfPull = 50;
+const itemsOfPage = 100;
+/** Callers who are far from a limit need not hear of it. */
+const toldBelow = 1 / 4;
+
+/** So much a minute for each partner, and for each address whose caller has no key, at this instance. */
+export class Limits {
+  readonly #limits: Readonly<Record<Limit, RateLimit>>;
+  readonly #metrics: Pick<Metrics, "requestsLimited">;
+
+  constructor(settings: LimitSettings, clock: Pick<Clock, "monotonicMs">, metrics: Pick<Metrics, "requestsLimited">) {
+    this.#metrics = metrics;
+    this.#limits = {
+      requests: new RateLimit(settings.partnerRequestsPerMinute, clock),
+      pulls: new RateLimit(settings.partnerPullsPerMinute, clock),
+      async: new RateLimit(settings.partnerAsyncPerMinute, clock),
+      redeliveries: new RateLimit(settings.partnerRedeliveriesPerMinute, clock),
+      anonymous: new RateLimit(settings.anonymousPerMinute, clock),
+    };
+  }
+
+  /** For routes whose caller is authenticated before. */
+  ofPartner(callers: Callers): (request: FastifyRequest, reply: FastifyReply) => Promise<void> {
+    return async (request, reply) => {
+      const { id } = callers.partner(request);
+      this.#take("requests", id, reply);
+      const { method, url } = request.routeOptions;
+      const limit = limitOfRoute[`${String(method)} ${url}`];
+      if (limit !== undefined) this.#take(limit, id, reply, limit === "pulls" ? pullsOf(request) : 1);
+      else if (isAsync(request)) this.#take("async", id, reply);
+    };
+  }
+
+  /** For routes that need no key, and for paths that lead nowhere. */
+  ofAddress(addressOf: CallerAddress): (request: FastifyRequest, reply: FastifyReply) => Promise<void> {
+    return async (request, reply) => {
+      const { url = "" } = request.routeOptions;
+      if (url.startsWith("/v1/") || url.startsWith("/operator/")) return;
+      this.#take("anonymous", networkOf(addressOf(request.raw)), reply);
+    };
+  }
+
+  #take(limit: Limit, key: string, reply: FastifyReply, cost = 1): void {
+    const rate = this.#limits[limit];
+    const taken = rate.take(key, cost);
+    if (taken.allowed && taken.remaining >= rate.perMinute * toldBelow) return;
+    tell(reply, limit, rate.perMinute, taken);
+    if (taken.allowed) return;
+    this.#metrics.requestsLimited.inc({ limit });
+    throw new PaybellError("too_many_requests", `More than ${rate.perMinute} a minute (${limit}).`, {
+      retryAfterS: taken.resetS,
+    });
+  }
+}
+
+/** As draft-ietf-httpapi-ratelimit-headers has it. */
+function tell(reply: FastifyReply, limit: Limit, perMinute: number, { remaining, resetS }: Taken): void {
+  reply.header("ratelimit-policy", `"${limit}";q=${perMinute};w=60`);
+  reply.header("ratelimit", `"${limit}";r=${remaining};t=${resetS}`);
+}
+
+function pullsOf({ query }: FastifyRequest): number {
+  const limit = Number((query as Record<string, unknown>)["limit"] ?? itemsOfPage);
+  return limit > itemsOfPull && limit <= itemsOfPull * itemsOfPull ? Math.ceil(limit / itemsOfPull) : 1;
+}
+
+function isAsync({ method, headers }: FastifyRequest): boolean {
+  return method === "POST" && String(headers["prefer"] ?? "").includes("respond-async");
+}

@@ -1,0 +1,92 @@
+import { once } from "node:events";
+import { connect } from "node:net";
+import { afterEach, describe, expect, test } from "vitest";
+import { apiKey, operatorToken, TestService } from "./service.fixture.ts";
+
+let service: TestService;
+afterEach(() => service.close());
+
+const forPartners = ["/v1/self", "/v1/notifications"];
+const forOperators = ["/operator/v1/partners", "/operator/v1/notifications", "/metrics", "/readyz"];
+
+describe("a listener", () => {
+  test("of partners has nothing that is the operators'", async () => {
+    service = await new TestService({ listener: "partners" }).listen();
+    for (const path of forOperators) {
+      expect(await service.call("GET", path, { key: operatorToken })).toMatchObject({ status: 404 });
+    }
+    for (const path of [...forPartners, "/healthz"]) expect((await service.call("GET", path)).status).toBe(200);
+    expect(Object.keys((await service.call("GET", "/openapi.json")).body["paths"] as object).join()).not.toMatch(
+      /operator|metrics|readyz/,
+    );
+  });
+
+  test("of operators has nothing that is the partners'", async () => {
+    service = await new TestService({ listener: "operators" }).listen();
+    for (const path of forPartners) {
+      expect(await service.call("GET", path, { key: apiKey })).toMatchObject({ status: 404 });
+    }
+    for (const path of forOperators) {
+      expect((await service.call("GET", path, { key: operatorToken })).status).toBe(200);
+    }
+  });
+
+  test("of operators answers listed addresses alone, whatever they ask", async () => {
+    const env = { PAYBELL_OPERATOR_ADDRESSES: "192.0.2.0/24" };
+    service = await new TestService({ listener: "operators", env }).listen();
+    for (const path of [...forOperators, "/healthz", "/docs/", "/nowhere"]) {
+      expect(await service.call("GET", path, { key: operatorToken })).toMatchObject({
+        status: 403,
+        body: { code: "address_not_allowed", detail: "127.0.0.1 is not among PAYBELL_OPERATOR_ADDRESSES." },
+      });
+    }
+  });
+
+  test("of operators believes a trusted proxy, and it alone", async () => {
+    const env = { PAYBELL_OPERATOR_ADDRESSES: "192.0.2.7", PAYBELL_TRUSTED_PROXIES: "127.0.0.1" };
+    service = await new TestService({ listener: "operators", env }).listen();
+    const from = (address: string) => service.call("GET", "/readyz", { headers: { "x-forwarded-for": address } });
+    expect((await from("192.0.2.7")).status).toBe(200);
+    expect((await from("192.0.2.7, 192.0.2.8")).status).toBe(403);
+  });
+});
+
+describe("a request that a proxy may read otherwise", () => {
+  async function statusOf(head: string): Promise<string> {
+    const socket = connect(service.port, "127.0.0.1");
+    socket.on("error", () => undefined).setEncoding("utf8");
+    let answer = "";
+    socket.on("data", (text: string) => (answer += text));
+    socket.write(`${head}Connection: close\r\n\r\n`);
+    await once(socket, "close");
+    return answer;
+  }
+
+  test.each(["/%6detrics", "/%6Fperator/v1/partners", "/v1/%73elf", "/%2fv1/%2e%2e/metrics", "/v1/transactions/%41"])(
+    "is refused: the path %s",
+    async (path) => {
+      service = await new TestService().listen();
+      const answer = await statusOf(`GET ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${operatorToken}\r\n`);
+      expect(answer).toMatch(/^HTTP\/1.1 400 /);
+      expect(answer).toContain("ambiguous_request");
+    },
+  );
+
+  test.each([
+    ["two Hosts", "GET /healthz HTTP/1.1\r\nHost: x\r\nHost: y\r\n"],
+    ["two Hosts in other letters", "GET /healthz HTTP/1.1\r\nhost: x\r\nHOST: x\r\n"],
+    ["two keys", "GET /v1/self HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer a\r\nauthorization: Bearer b\r\n"],
+    ["a target that is no path", "GET http://x/metrics HTTP/1.1\r\nHost: x\r\n"],
+  ])("is refused: %s", async (_, head) => {
+    service = await new TestService().listen();
+    const answer = await statusOf(head);
+    expect(answer).toMatch(/^HTTP\/1.1 400 /);
+    expect(answer).toContain("ambiguous_request");
+  });
+
+  test("is one alone: what has to be encoded is taken", async () => {
+    service = await new TestService().listen();
+    expect((await service.call("GET", "/v1/transactions/a%20b%3A%C3%A9")).status).toBe(404);
+    expect((await service.call("GET", "/v1/transactions?reqId=%41")).status).not.toBe(400);
+  });
+});

@@ -1,0 +1,90 @@
+import { createHash, timingSafeEqual } from "node:crypto";
+import type { FastifyRequest } from "fastify";
+import { PaybellError } from "../errors.ts";
+import { type Actor, mayAs, type Role } from "../operators/operator.ts";
+import type { Operators } from "../operators/operators.ts";
+import { isApiKey } from "../partners/secrets.ts";
+import { bearerToken } from "./bearer.ts";
+import type { CallerAddress } from "./caller.ts";
+import type { WrongKeys } from "./wrong-keys.ts";
+
+export interface OperatorCallersParts {
+  /** Of the settings: they may all, so that a first operator can be added. */
+  readonly operatorTokens: readonly string[];
+  readonly operators: Pick<Operators, "find">;
+  readonly wrongKeys: WrongKeys;
+  readonly address: CallerAddress;
+}
+
+/** What shows keys, makes them, or says who may do so. */
+const admins: ReadonlySet<string> = new Set([
+  "registerPartner",
+  "rotateKey",
+  "addOperator",
+  "listOperators",
+  "revokeOperator",
+  "searchAudit",
+]);
+
+/** Which operator is calling, once the hook has let the request in. */
+export class OperatorCallers {
+  readonly #parts: OperatorCallersParts;
+  readonly #isBootstrap: (token: string) => boolean;
+  readonly #actors = new WeakMap<FastifyRequest, Actor>();
+
+  constructor(parts: OperatorCallersParts) {
+    this.#parts = parts;
+    this.#isBootstrap = tokenCheck(parts.operatorTokens);
+  }
+
+  readonly authenticate = async (request: FastifyRequest): Promise<void> => {
+    const actor = await this.#actorOf(bearerToken(request));
+    if (actor === undefined) return this.#refuse(request);
+    const needed = roleFor(request);
+    if (!mayAs(actor.role, needed)) {
+      throw new PaybellError("role_not_allowed", `This takes the role ${needed}, and yours is ${actor.role}.`);
+    }
+    this.#actors.set(request, actor);
+  };
+
+  actor(request: FastifyRequest): Actor {
+    const actor = this.#actors.get(request);
+    if (actor === undefined) throw new Error("an operator's route was reached without authentication");
+    return actor;
+  }
+
+  async #actorOf(token: string | undefined): Promise<Actor | undefined> {
+    if (token === undefined) return undefined;
+    if (this.#isBootstrap(token)) return { name: "bootstrap", role: "admin", tokenId: "bootstrap" };
+    const operator = await this.#parts.operators.find(token);
+    return operator && { name: operator.name, role: operator.role, tokenId: operator.id };
+  }
+
+  #refuse(request: FastifyRequest): never {
+    const token = bearerToken(request);
+    const message =
+      token !== undefined && isApiKey(token)
+        ? "This is a partner's API key: the operator API takes an operator's token."
+        : undefined;
+    return this.#parts.wrongKeys.refuse(this.#parts.address(request.raw), message);
+  }
+}
+
+function roleFor({ method, routeOptions }: FastifyRequest): Role {
+  const { operationId = "" } = (routeOptions.schema ?? {}) as { operationId?: string };
+  if (admins.has(operationId)) return "admin";
+  return method === "GET" || method === "HEAD" ? "viewer" : "operator";
+}
+
+/** Compared as digests, all of them, in constant time. */
+export function tokenCheck(tokens: readonly string[]): (token: string) => boolean {
+  const known = tokens.map(digest);
+  return (token) => {
+    const offered = digest(token);
+    return known.filter((one) => timingSafeEqual(one, offered)).length > 0;
+  };
+}
+
+function digest(token: string): Buffer {
+  return createHash("sha256").update(token).digest();
+}

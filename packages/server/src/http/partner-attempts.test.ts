@@ -1,0 +1,65 @@
+import { expect, test } from "vitest";
+import type { NotificationDetail } from "../delivery/notifications-view.ts";
+import { newId } from "../ids.ts";
+import { asItsPartnerSees } from "./partner-attempts.ts";
+
+type Attempt = NotificationDetail["attempts"][number];
+
+function seen(attempt: Partial<Attempt>): Attempt {
+  const recorded: Attempt = {
+    attemptNo: 1,
+    startedAt: "2026-01-31T00:00:00.000Z",
+    durationMs: 3,
+    url: "https://db.internal/ipn",
+    address: "10.20.30.40",
+    httpStatus: null,
+    reason: null,
+    detail: null,
+    answer: null,
+    keyId: null,
+    instanceId: newId(),
+    ...attempt,
+  };
+  const detail: NotificationDetail = {
+    id: newId(),
+    partnerId: newId(),
+    transactionId: null,
+    command: "SALE",
+    kind: "card",
+    state: "pending",
+    attemptsMade: 1,
+    nextAttemptAt: null,
+    lastReason: null,
+    createdAt: "2026-01-31T00:00:00.000Z",
+    outcomeAt: null,
+    callBackUrl: null,
+    attempts: [recorded],
+  };
+  return asItsPartnerSees(detail).attempts[0] ?? recorded;
+}
+
+test.each([
+  ["address_refused", "db.internal: 10.20.30.40 is a private address: callbackAddresses must name a block for it."],
+  ["dns", "db.internal cannot be resolved: queryA ENOTFOUND db.internal by 10.0.0.2."],
+  ["connect", "connect ECONNREFUSED 10.20.30.40:443."],
+  ["connect_timeout", "connect ETIMEDOUT 10.20.30.40:443."],
+  ["internal", "EHOSTUNREACH 10.20.30.40"],
+] as const)(
+  "a partner sees that an attempt failed by %s, and no address that the operator looked up",
+  (reason, detail) => {
+    const attempt = seen({ reason, detail });
+    expect(attempt.reason).toBe(reason);
+    expect(attempt.detail).not.toBe("");
+    expect(JSON.stringify(attempt)).not.toMatch(/\d+\.\d+\.\d+\.\d+/);
+  },
+);
+
+test("what the partner's own server did is told as it was", () => {
+  const detail = "certificate has expired (CERT_HAS_EXPIRED).";
+  expect(seen({ reason: "tls", detail }).detail).toBe(detail);
+  expect(seen({ httpStatus: 500, reason: "status", detail: "Answered 500.", answer: "oh no" })).toMatchObject({
+    httpStatus: 500,
+    detail: "Answered 500.",
+    answer: "oh no",
+  });
+});

@@ -1,0 +1,56 @@
+import type { Clock } from "../clock.ts";
+
+/** What is left after a request, or for how long nothing is. */
+export interface Taken {
+  readonly allowed: boolean;
+  readonly remaining: number;
+  /** Until the limit is whole again. */
+  readonly resetS: number;
+}
+
+interface Window {
+  readonly endsAtMs: number;
+  used: number;
+}
+
+const windowMs = 60_000;
+const keysMax = 20_000;
+
+/**
+ * So many a minute for each key; the minute begins with the first of them. Keys are bounded: when there are too many,
+ * the one whose minute began first is forgotten.
+ */
+export class RateLimit {
+  readonly perMinute: number;
+  readonly #clock: Pick<Clock, "monotonicMs">;
+  /** The one that began first is first. */
+  readonly #windows = new Map<string, Window>();
+
+  constructor(perMinute: number, clock: Pick<Clock, "monotonicMs">) {
+    this.perMinute = perMinute;
+    this.#clock = clock;
+  }
+
+  /** @param cost as so many requests; one that costs more than the limit is never allowed */
+  take(key: string, cost = 1): Taken {
+    const nowMs = this.#clock.monotonicMs();
+    const known = this.#windows.get(key);
+    const window = known !== undefined && known.endsAtMs > nowMs ? known : this.#begin(key, nowMs);
+    const allowed = window.used + cost <= this.perMinute;
+    if (allowed) window.used += cost;
+    return {
+      allowed,
+      remaining: Math.max(0, this.perMinute - window.used),
+      resetS: Math.max(1, Math.ceil((window.endsAtMs - nowMs) / 1_000)),
+    };
+  }
+
+  #begin(key: string, nowMs: number): Window {
+    const window = { endsAtMs: nowMs + windowMs, used: 0 };
+    this.#windows.delete(key);
+    this.#windows.set(key, window);
+    const [oldest] = this.#windows.keys();
+    if (this.#windows.size > keysMax && oldest !== undefined) this.#windows.delete(oldest);
+    return window;
+  }
+}

@@ -1,0 +1,82 @@
+import { moneyKinds } from "../../ledger/money-desk.ts";
+import type { HttpApp, HttpParts } from "../parts.ts";
+import { moneyItem, moneyPage, moneyParams, moneyQuery, reasonBody } from "../schemas/money.ts";
+import { bodyErrors, operatorErrors, queryErrors, responses } from "../schemas/problem.ts";
+
+const tags = ["Money"];
+const one = { 200: { schema: moneyItem, description: "As it stands" } };
+
+/** What the operator sees of money, and decides where the acquirer leaves a doubt. */
+export function operatorMoneyRoutes(app: HttpApp, { money }: HttpParts): void {
+  for (const kind of moneyKinds) {
+    const name = kind.charAt(0).toUpperCase() + kind.slice(1);
+    const page = { 200: { schema: moneyPage, description: "A page" } };
+    app.get(
+      `/operator/v1/${kind}`,
+      {
+        schema: {
+          operationId: `search${name}`,
+          tags,
+          summary: kind === "settlements" ? "See settlements under way" : `Search ${kind}`,
+          querystring: moneyQuery,
+          response: responses(page, ...operatorErrors, ...queryErrors, "unknown_partner"),
+        },
+      },
+      async (request) => await money.search(kind, request.query),
+    );
+    app.get(
+      `/operator/v1/${kind}/:id`,
+      {
+        schema: {
+          operationId: `get${name}`,
+          tags,
+          summary: `See one of the ${kind}`,
+          params: moneyParams,
+          response: responses(one, ...operatorErrors, ...queryErrors, "not_found"),
+        },
+      },
+      async (request) => await money.find(kind, request.params.id),
+    );
+  }
+  app.post(
+    "/operator/v1/reversals/:id/retry",
+    {
+      schema: {
+        operationId: "retryReversal",
+        tags,
+        summary: "Send a parked Reversal again",
+        params: moneyParams,
+        response: responses(one, ...operatorErrors, ...bodyErrors, "not_found", "reversal_not_parked"),
+      },
+    },
+    async (request) => await money.retryReversal(request.params.id),
+  );
+  app.post(
+    "/operator/v1/reversals/:id/resolve",
+    {
+      schema: {
+        operationId: "resolveReversal",
+        tags,
+        summary: "End a parked Reversal by hand: nothing of its transaction stands at the acquirer",
+        params: moneyParams,
+        body: reasonBody,
+        response: responses(one, ...operatorErrors, ...bodyErrors, "not_found", "reversal_not_parked"),
+      },
+    },
+    async (request) => await money.resolveReversal(request.params.id, request.body.reason),
+  );
+  app.post(
+    "/operator/v1/settlements/:id/abort",
+    {
+      schema: {
+        operationId: "abortSettlement",
+        tags,
+        summary: "End a settlement that the acquirer does not answer: its batch is open again",
+        params: moneyParams,
+        body: reasonBody,
+        response: responses(one, ...operatorErrors, ...bodyErrors, "not_found", "settlement_ended"),
+      },
+    },
+    async (request) => await money.abortSettlement(request.params.id, request.body.reason),
+  );
+}

@@ -1,0 +1,135 @@
+import { parseJson } from "@paybell/contract";
+import { z } from "zod";
+import { PaybellError } from "../../errors.ts";
+import { readId } from "../../ids.ts";
+import type { AuditRecord } from "../../operators/audit.ts";
+import type { OperatorRecord } from "../../operators/operator.ts";
+import type { HttpApp, HttpParts } from "../parts.ts";
+import {
+  auditPageSchema,
+  auditQuery,
+  newOperatorSchema,
+  operatorBody,
+  operatorListSchema,
+  operatorSchema,
+} from "../schemas/operator.ts";
+import { bodyErrors, operatorErrors, queryErrors, responses } from "../schemas/problem.ts";
+import { described } from "../schemas/registry.ts";
+
+const tags = ["Operators"];
+const params = z.object({ id: described(z.string(), "The operator's id") });
+
+/** Who the operators are, and what was done by whom. */
+export function operatorRoutes(app: HttpApp, { operators, audit }: HttpParts): void {
+  app.post(
+    "/operator/v1/operators",
+    {
+      schema: {
+        operationId: "addOperator",
+        tags,
+        summary: "Add an operator",
+        description: "The token is in this answer only: nothing shows it again.",
+        body: operatorBody,
+        response: responses(
+          { 201: { schema: newOperatorSchema, description: "Added" } },
+          ...operatorErrors,
+          ...bodyErrors,
+        ),
+      },
+    },
+    async (request, reply) => {
+      const { operator, token } = await operators.add(request.body);
+      return reply.code(201).send({ ...operatorView(operator), token });
+    },
+  );
+  app.get(
+    "/operator/v1/operators",
+    {
+      schema: {
+        operationId: "listOperators",
+        tags,
+        summary: "List the operators, in the order in which they were added",
+        response: responses({ 200: { schema: operatorListSchema, description: "All of them" } }, ...operatorErrors),
+      },
+    },
+    async () => ({ items: (await operators.list()).map(operatorView) }),
+  );
+  app.post(
+    "/operator/v1/operators/:id/revoke",
+    {
+      schema: {
+        operationId: "revokeOperator",
+        tags,
+        summary: "Revoke an operator's token",
+        description: "Every instance refuses it within two seconds.",
+        params,
+        response: responses(
+          { 200: { schema: operatorSchema, description: "It is revoked" } },
+          ...operatorErrors,
+          "not_found",
+        ),
+      },
+    },
+    async (request) => {
+      const id = readId<"operator">(request.params.id);
+      if (id === undefined) throw new PaybellError("not_found", "There is no such operator.");
+      return operatorView(await operators.revoke(id));
+    },
+  );
+  app.get(
+    "/operator/v1/audit",
+    {
+      schema: {
+        operationId: "searchAudit",
+        tags,
+        summary: "See who did what",
+        querystring: auditQuery,
+        response: responses(
+          { 200: { schema: auditPageSchema, description: "A page" } },
+          ...operatorErrors,
+          ...queryErrors,
+        ),
+      },
+    },
+    async ({ query }) => {
+      const { actor, subject, from, to, after, limit } = query;
+      const records = await audit.search({
+        actor,
+        subject,
+        fromMs: from === undefined ? undefined : Date.parse(from),
+        toMs: to === undefined ? undefined : Date.parse(to),
+        before: after === undefined ? undefined : Number(after),
+        limit: limit + 1,
+      });
+      const items = records.slice(0, limit);
+      const last = items.at(-1);
+      return { items: items.map(auditView), next: records.length > limit ? String(last?.seq) : null };
+    },
+  );
+}
+
+function operatorView({ id, name, role, createdAt, expiresAt, lastUsedAt, revokedAt }: OperatorRecord) {
+  return {
+    id,
+    name,
+    role,
+    createdAt: createdAt.toISOString(),
+    expiresAt: expiresAt.toISOString(),
+    lastUsedAt: lastUsedAt?.toISOString() ?? null,
+    revokedAt: revokedAt?.toISOString() ?? null,
+  };
+}
+
+function auditView({ atMs, before, after, ...record }: AuditRecord) {
+  return { ...record, at: new Date(atMs).toISOString(), before: shownState(before), after: shownState(after) };
+}
+
+/** A long one was cut, and is shown as the text it is. */
+function shownState(json: string): unknown {
+  if (json === "") return null;
+  try {
+    return parseJson(json);
+  } catch {
+    return json;
+  }
+}

@@ -1,0 +1,72 @@
+import { z } from "zod";
+import { roles } from "../../operators/operator.ts";
+import { lookedUpText } from "./looked-up.ts";
+import { component, described } from "./registry.ts";
+
+const time = z.iso.datetime();
+const operator = {
+  id: z.uuid(),
+  name: z.string(),
+  role: described(z.enum(roles), "viewer reads; operator acts, too; admin registers, rotates keys and adds operators"),
+  createdAt: time,
+  expiresAt: time,
+  lastUsedAt: described(time.nullable(), "To the minute"),
+  revokedAt: time.nullable(),
+};
+
+export const operatorSchema = component(z.object(operator), "Operator", "An operator and what they may");
+
+export const newOperatorSchema = component(
+  z.object({ ...operator, token: described(z.string(), "Bearer token of the operator API, in this answer only") }),
+  "NewOperator",
+  "An operator with their token",
+);
+
+export const operatorBody = component(
+  z.strictObject({
+    name: z.string(),
+    role: z.enum(roles),
+    expiresInDays: described(z.int(), "Default 90, at most 366").optional(),
+  }),
+  "OperatorToAdd",
+  "Who becomes an operator",
+);
+
+export const operatorListSchema = z.object({ items: z.array(operatorSchema) });
+
+export const auditQuery = z.strictObject({
+  actor: described(lookedUpText(128), "An operator's name, or `partner <id>`").optional(),
+  subject: described(lookedUpText(128), "What was acted on: an id").optional(),
+  from: z.iso.datetime({ offset: true }).optional(),
+  to: z.iso.datetime({ offset: true }).optional(),
+  after: described(z.string().regex(/^[1-9]\d{0,14}$/), "`next` of the page before").optional(),
+  limit: described(z.coerce.number().int().min(1).max(500).default(100), "Items of a page, at most 500"),
+});
+
+const nullableJson = described(
+  z.unknown(),
+  "What stood before or stands after, without secrets; null where nothing is",
+);
+
+export const auditPageSchema = component(
+  z.object({
+    items: z.array(
+      z.object({
+        seq: z.int(),
+        at: time,
+        actor: z.string(),
+        role: z.string(),
+        tokenId: z.string(),
+        address: z.string(),
+        action: described(z.string(), "The operationId of the request"),
+        subject: z.string(),
+        before: nullableJson,
+        after: nullableJson,
+        hash: described(z.string(), "Of this entry and the one before it"),
+      }),
+    ),
+    next: z.string().nullable(),
+  }),
+  "AuditPage",
+  "Who did what, the newest first",
+);

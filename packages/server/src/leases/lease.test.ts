@@ -1,0 +1,92 @@
+import { afterEach, describe, expect, test } from "vitest";
+import type { LeaseId } from "../ids.ts";
+import { believedMs, Lease } from "./lease.ts";
+
+/** A lease whose clocks, timers and rows are ruled by the test. */
+function leaseOver(rows: { beat: () => Promise<boolean> }) {
+  const clock = { monotonic: 0, wall: 1_000_000 };
+  const timers: (() => void)[] = [];
+  const inserted: LeaseId[] = [];
+  const lost: number[] = [];
+  const lease = new Lease({
+    kind: "delivery",
+    store: {
+      insert: async (id) => void inserted.push(id),
+      beat: () => rows.beat(),
+      remove: async () => undefined,
+    },
+    clock: { nowMs: () => clock.wall, monotonicMs: () => clock.monotonic },
+    timers: {
+      after: (_, work) => {
+        timers.push(work);
+        return () => undefined;
+      },
+    },
+    onTrouble: () => undefined,
+    onLost: () => void lost.push(clock.monotonic),
+  });
+  const beat = async () => {
+    for (const work of timers.splice(0)) work();
+    await new Promise((resolve) => setImmediate(resolve));
+  };
+  const pass = (ms: number) => {
+    clock.monotonic += ms;
+    clock.wall += ms;
+  };
+  return { lease, clock, inserted, lost, beat, pass };
+}
+
+describe("a lease", () => {
+  const leases: Lease[] = [];
+  afterEach(() => Promise.all(leases.splice(0).map((lease) => lease.stop())));
+
+  async function held(beat: () => Promise<boolean> = async () => true) {
+    const over = leaseOver({ beat });
+    leases.push(over.lease);
+    await over.lease.start();
+    return over;
+  }
+
+  test("is believed for 5 s after the last beat that was answered, and again after the next", async () => {
+    const { lease, pass, beat, inserted } = await held();
+    pass(believedMs - 1);
+    expect(lease.current()).toBe(inserted[0]);
+    pass(1);
+    expect(lease.current()).toBeUndefined();
+    await beat();
+    expect(lease.current()).toBe(inserted[0]);
+  });
+
+  test("is counted from before a beat was sent, and not from its answer", async () => {
+    const answer = Promise.withResolvers<boolean>();
+    const { lease, pass, beat } = await held(() => answer.promise);
+    await beat();
+    pass(4_000);
+    answer.resolve(true);
+    await beat();
+    expect(lease.remainingMs()).toBe(1_000);
+  });
+
+  test("is believed no longer when the machine was suspended: its wall clock went on", async () => {
+    const { lease, clock } = await held();
+    clock.wall += believedMs;
+    expect(lease.current()).toBeUndefined();
+  });
+
+  test("is believed no longer than 5 s though the wall clock was set back", async () => {
+    const { lease, clock } = await held();
+    clock.wall -= 3_600_000;
+    expect(lease.remainingMs()).toBe(believedMs);
+    clock.monotonic += believedMs;
+    expect(lease.current()).toBeUndefined();
+  });
+
+  test("begins anew under another id when its row is gone", async () => {
+    const { lease, inserted, lost, beat } = await held(async () => false);
+    await beat();
+    expect(lost).toHaveLength(1);
+    expect(inserted).toHaveLength(2);
+    expect(inserted[1]).not.toBe(inserted[0]);
+    expect(lease.current()).toBe(inserted[1]);
+  });
+});

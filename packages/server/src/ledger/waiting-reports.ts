@@ -1,0 +1,122 @@
+import type { Logger } from "pino";
+import { reportedBatch } from "../commands/reported-batch.ts";
+import type { ChainId, NotificationId, PartnerId, TransactionId } from "../ids.ts";
+import type { CardFacts } from "../ipn/facts.ts";
+import type { Metrics } from "../metrics.ts";
+import type { PartnerDirectory } from "../partners/partner.ts";
+import { DueWork } from "./due-work.ts";
+import type { Notifier } from "./notifier.ts";
+import { originalIdentities } from "./report-identity.ts";
+import type { CompletionStore, ReportedOriginal, TransactionStore } from "./store.ts";
+
+/** A Void that a switch reported before its original: whether it is a PreAuth's decides what the partner is told. */
+export interface WaitingReport {
+  readonly partnerId: PartnerId;
+  readonly id: TransactionId;
+  readonly identity: string;
+  readonly originalExternalId: string;
+  readonly callBackUrl: string | null;
+  readonly facts: CardFacts;
+  readonly notificationId: NotificationId;
+  readonly batchId: string | null;
+  /** Since it was reported. */
+  readonly ageMs: number;
+}
+
+export interface WaitingStore {
+  /** Takes due ones for `heldForMs`: nobody else looks for their originals meanwhile, everybody may afterwards. */
+  takeDue(rowsMax: number, heldForMs: number): Promise<readonly WaitingReport[]>;
+  postpone(report: WaitingReport, delayMs: number): Promise<void>;
+}
+
+export interface WaitingReportsParts {
+  readonly waiting: WaitingStore;
+  readonly transactions: Pick<TransactionStore, "findReported">;
+  readonly completions: Pick<CompletionStore, "release">;
+  readonly directory: Pick<PartnerDirectory, "find">;
+  readonly notifier: Notifier;
+  readonly metrics: Pick<Metrics, "notificationsCreated">;
+  readonly log: Logger;
+}
+
+const rowsMax = 100;
+const heldForMs = 30_000;
+/** As long as a notification waits for an earlier one. */
+const waitMaxMs = 600_000;
+const lookFirstMs = 1_000;
+const lookMostMs = 60_000;
+
+/** Notifies of reported Voids once their originals are known, or after ten minutes without. */
+export class WaitingReports {
+  readonly #parts: WaitingReportsParts;
+  readonly #work: DueWork<WaitingReport>;
+
+  constructor(parts: WaitingReportsParts) {
+    this.#parts = parts;
+    this.#work = new DueWork({
+      name: "waiting reports",
+      log: parts.log,
+      everyMs: 1_000,
+      take: () => parts.waiting.takeDue(rowsMax, heldForMs),
+      run: (report) => this.#look(report),
+    });
+  }
+
+  start(): void {
+    this.#work.start();
+  }
+
+  stop(): Promise<void> {
+    return this.#work.stop();
+  }
+
+  async #look(report: WaitingReport): Promise<void> {
+    const { waiting, completions, directory, notifier, metrics } = this.#parts;
+    const { partnerId, id, ageMs } = report;
+    const settings = (await directory.find(partnerId))?.settings;
+    if (settings === undefined) throw new Error(`There is no partner ${partnerId}.`);
+    const original = await this.#originalOf(report, settings.reports);
+    if (original === undefined && ageMs < waitMaxMs) {
+      // It is looked for less and less often: a row that waits costs a dozen looks in all.
+      const delayMs = Math.max(lookFirstMs, Math.min(ageMs, lookMostMs, waitMaxMs - ageMs));
+      return waiting.postpone(report, delayMs);
+    }
+    const released = releaseOf(report, original, settings.ordering === "chain");
+    if (!(await completions.release({ partnerId, id, ...released }))) return;
+    metrics.notificationsCreated.inc({ command: "VOID" });
+    notifier.notify(released.notification, Date.now());
+  }
+
+  async #originalOf(
+    { partnerId, identity, originalExternalId }: WaitingReport,
+    settings: Parameters<typeof originalIdentities>[0],
+  ): Promise<ReportedOriginal | undefined> {
+    const identities = originalIdentities(settings, { command: "VOID", originalExternalId });
+    const known = await this.#parts.transactions.findReported(partnerId, identities);
+    const found = identities.find((one) => one !== identity && known.has(one));
+    return found === undefined ? undefined : known.get(found);
+  }
+}
+
+function releaseOf(report: WaitingReport, original: ReportedOriginal | undefined, isOrdered: boolean) {
+  const { partnerId, id, notificationId, originalExternalId, callBackUrl } = report;
+  const facts = original?.command === "PREAUTH" ? { ...report.facts, voidsPreAuth: true } : report.facts;
+  const originalId = original?.id ?? null;
+  const chainId = original?.chainId ?? (id as string as ChainId);
+  const notification = {
+    partnerId,
+    id: notificationId,
+    transactionId: id,
+    originalId,
+    originalExternalId: original === undefined ? originalExternalId : null,
+    chainId,
+    command: facts.command,
+    callBackUrl,
+    follows: isOrdered,
+    settlesBatch: null,
+    facts,
+    content: JSON.stringify(facts),
+  };
+  const batchId = reportedBatch(partnerId, facts.fields) ?? original?.batchId ?? null;
+  return { originalId, chainId, batchId, facts, notification };
+}

@@ -1,0 +1,32 @@
+import { holdsCardNumber } from "./card-number.ts";
+
+const removed = "[removed: it holds what looks like card data]";
+/** As many digits as a card number has, with what may stand between them. */
+const candidate = /\d(?:[ \t-]{0,3}\d){12,18}/g;
+const endOfCut = /\d(?:[ \t-]{0,3}\d){7,18}$/;
+const firstShown = 6;
+const lastShown = 4;
+
+/**
+ * What somebody else's server answered, fit to be kept and shown: a card number in it is masked, and what hides one in
+ * another way is not kept at all.
+ *
+ * @param cutAt how many bytes are kept of an answer: one of that length may end within a number
+ */
+export function withoutCardNumbers(bytes: Buffer, cutAt = Number.POSITIVE_INFINITY): Buffer {
+  const text = bytes.toString("utf8");
+  const isCut = bytes.length >= cutAt && endOfCut.test(text);
+  if (!isCut && !holdsCardNumber(text)) return bytes;
+  const whole = isCut ? text.replace(endOfCut, (digits) => masked(digits, 0)) : text;
+  const shown = whole.replace(candidate, (digits) => (holdsCardNumber(digits) ? masked(digits, lastShown) : digits));
+  return Buffer.from(holdsCardNumber(shown) ? removed : shown);
+}
+
+function masked(digits: string, shownAtEnd: number): string {
+  const count = digits.replace(/\D/g, "").length;
+  let at = 0;
+  return digits.replace(/[ \t-]*\d/g, (digit) => {
+    at += 1;
+    return at <= firstShown || at > count - shownAtEnd ? digit : "*";
+  });
+}

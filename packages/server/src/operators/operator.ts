@@ -1,0 +1,55 @@
+import { createHash, randomBytes } from "node:crypto";
+import type { Id } from "../ids.ts";
+
+export type OperatorId = Id<"operator">;
+
+/** Each may what those before it may. */
+export const roles = ["viewer", "operator", "admin"] as const;
+export type Role = (typeof roles)[number];
+
+export interface OperatorRecord {
+  readonly id: OperatorId;
+  readonly name: string;
+  readonly role: Role;
+  readonly createdAt: Date;
+  readonly expiresAt: Date;
+  readonly lastUsedAt: Date | null;
+  readonly revokedAt: Date | null;
+}
+
+/** Where operators are kept. */
+export interface OperatorStore {
+  add(operator: Pick<OperatorRecord, "id" | "name" | "role" | "expiresAt">, tokenHash: Buffer): Promise<OperatorRecord>;
+  list(): Promise<readonly OperatorRecord[]>;
+  findByToken(tokenHash: Buffer): Promise<OperatorRecord | undefined>;
+  /** Undefined for an unknown id; revoking twice keeps the first time. */
+  revoke(id: OperatorId): Promise<OperatorRecord | undefined>;
+  used(id: OperatorId): Promise<void>;
+}
+
+/** Whose token a request came with. */
+export interface Actor {
+  readonly name: string;
+  readonly role: Role;
+  /** The operator's id; `bootstrap` for a token of the settings. */
+  readonly tokenId: string;
+}
+
+const tokenPrefix = "pbo_";
+const tokenShape = /^pbo_[A-Za-z0-9_-]{43}$/;
+
+export function newOperatorToken(random: (bytes: number) => Buffer = randomBytes): string {
+  return tokenPrefix + random(32).toString("base64url");
+}
+
+export function isOperatorToken(text: string): boolean {
+  return tokenShape.test(text);
+}
+
+export function operatorTokenHash(token: string): Buffer {
+  return createHash("sha256").update(token, "utf8").digest();
+}
+
+export function mayAs(role: Role, needed: Role): boolean {
+  return roles.indexOf(role) >= roles.indexOf(needed);
+}

@@ -1,0 +1,115 @@
+import type { Clock } from "../clock.ts";
+import { badFields, type FieldProblem, PaybellError } from "../errors.ts";
+import { newId } from "../ids.ts";
+import {
+  isOperatorToken,
+  newOperatorToken,
+  type OperatorId,
+  type OperatorRecord,
+  type OperatorStore,
+  operatorTokenHash,
+  type Role,
+  roles,
+} from "./operator.ts";
+
+export interface NewOperator {
+  readonly name: string;
+  readonly role: Role;
+  readonly expiresInDays?: number | undefined;
+}
+
+const expiresInDaysDefault = 90;
+const expiresInDaysMax = 366;
+const nameCharactersMax = 100;
+const dayMs = 86_400_000;
+/** A token that is revoked must be refused by every instance within seconds. */
+const knownForMs = 2_000;
+const usedEveryMs = 60_000;
+const knownMax = 1_000;
+
+interface Known {
+  readonly operator: OperatorRecord | undefined;
+  readonly untilMs: number;
+}
+
+/** Operators by name: their tokens, and what they may. */
+export class Operators {
+  readonly #store: OperatorStore;
+  readonly #clock: Clock;
+  readonly #known = new Map<string, Known>();
+  readonly #usedAtMs = new Map<OperatorId, number>();
+
+  constructor(store: OperatorStore, clock: Clock) {
+    this.#store = store;
+    this.#clock = clock;
+  }
+
+  /** Whose token it is; undefined when it is nobody's, was revoked, or has expired. */
+  async find(token: string): Promise<OperatorRecord | undefined> {
+    if (!isOperatorToken(token)) return undefined;
+    const hash = operatorTokenHash(token);
+    const operator = await this.#lookUp(hash);
+    if (operator === undefined || operator.revokedAt !== null) return undefined;
+    if (operator.expiresAt.getTime() <= this.#clock.nowMs()) return undefined;
+    this.#used(operator.id);
+    return operator;
+  }
+
+  /** @returns the token, which is shown this once */
+  async add(input: NewOperator): Promise<{ readonly operator: OperatorRecord; readonly token: string }> {
+    const [first, ...rest] = problemsOf(input);
+    if (first !== undefined) throw badFields([first, ...rest]);
+    const token = newOperatorToken();
+    const { name, role, expiresInDays = expiresInDaysDefault } = input;
+    const expiresAt = new Date(this.#clock.nowMs() + expiresInDays * dayMs);
+    const operator = await this.#store.add({ id: newId(), name, role, expiresAt }, operatorTokenHash(token));
+    return { operator, token };
+  }
+
+  list(): Promise<readonly OperatorRecord[]> {
+    return this.#store.list();
+  }
+
+  /** @throws PaybellError `not_found` */
+  async revoke(id: OperatorId): Promise<OperatorRecord> {
+    const revoked = await this.#store.revoke(id);
+    this.#known.clear();
+    if (revoked === undefined) throw new PaybellError("not_found", "There is no such operator.");
+    return revoked;
+  }
+
+  async #lookUp(hash: Buffer): Promise<OperatorRecord | undefined> {
+    const key = hash.toString("hex");
+    const nowMs = this.#clock.monotonicMs();
+    const known = this.#known.get(key);
+    if (known !== undefined && known.untilMs > nowMs) return known.operator;
+    const operator = await this.#store.findByToken(hash);
+    if (this.#known.size >= knownMax) this.#known.clear();
+    this.#known.set(key, { operator, untilMs: nowMs + knownForMs });
+    return operator;
+  }
+
+  #used(id: OperatorId): void {
+    const nowMs = this.#clock.monotonicMs();
+    if (nowMs - (this.#usedAtMs.get(id) ?? Number.NEGATIVE_INFINITY) < usedEveryMs) return;
+    this.#usedAtMs.set(id, nowMs);
+    // It is for people to look at: a request does not wait for it, nor fail with it.
+    this.#store.used(id).catch(() => this.#usedAtMs.delete(id));
+  }
+}
+
+function problemsOf({ name, role, expiresInDays = expiresInDaysDefault }: NewOperator): FieldProblem[] {
+  const problems: FieldProblem[] = [];
+  if (name.trim() === "" || name.length > nameCharactersMax || /\p{Cc}/u.test(name)) {
+    const message = `name must have 1 to ${nameCharactersMax} characters, none of them a control character.`;
+    problems.push({ field: "name", code: "invalid_value", message });
+  }
+  if (!roles.includes(role)) {
+    problems.push({ field: "role", code: "invalid_value", message: `role must be one of ${roles.join(", ")}.` });
+  }
+  if (!Number.isInteger(expiresInDays) || expiresInDays < 1 || expiresInDays > expiresInDaysMax) {
+    const message = `expiresInDays must be a whole number from 1 to ${expiresInDaysMax}.`;
+    problems.push({ field: "expiresInDays", code: "invalid_value", message });
+  }
+  return problems;
+}

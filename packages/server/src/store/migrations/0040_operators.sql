@@ -1,0 +1,11 @@
+-- Operators by name. Of a token its hash alone is kept: it has 256 random bits, so it cannot be guessed back.
+CREATE TABLE operators (
+  id            uuid PRIMARY KEY,
+  name          text NOT NULL,
+  role          text NOT NULL CHECK (role IN ('viewer', 'operator', 'admin')),
+  token_hash    bytea NOT NULL UNIQUE,
+  created_at    timestamptz NOT NULL DEFAULT now(),
+  expires_at    timestamptz NOT NULL,
+  last_used_at  timestamptz,
+  revoked_at    timestamptz
+);

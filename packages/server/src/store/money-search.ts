@@ -1,0 +1,98 @@
+import type { Pool } from "pg";
+import type { MoneyItem, MoneyKind, MoneySearch, MoneyStore } from "../ledger/money-desk.ts";
+import { queryAlongIndexes } from "./along-indexes.ts";
+
+/** Stands for the service itself where a key needs a partner. */
+const serviceId = "00000000-0000-0000-0000-000000000000";
+const highestId = "ffffffff-ffff-ffff-ffff-ffffffffffff";
+
+interface Shown {
+  readonly from: string;
+  readonly id: string;
+  /** What `state` is compared with. */
+  readonly state: string;
+  readonly columns: string;
+}
+
+const shown: Readonly<Record<MoneyKind, Shown>> = {
+  transactions: {
+    from: "transactions",
+    id: "id",
+    state: "x.state",
+    columns: `x.origin, x.command, x.state, x.tid, x.batch_no AS "batchNo", x.req_id AS "reqId",
+      x.external_id AS "externalId", x.original_id AS "originalId", x.facts #>> '{fields,amount}' AS amount,
+      x.facts #>> '{fields,currency}' AS currency, x.facts #>> '{fields,isoResponseCode}' AS "isoResponseCode",
+      x.facts #>> '{fields,approveCode}' AS "approveCode", x.facts #>> '{fields,refId}' AS "refId",
+      x.reversal_state AS reversal, x.created_at AS "createdAt", x.completed_at AS "completedAt"`,
+  },
+  batches: {
+    from: "batches",
+    id: "id",
+    state: "'CLOSED'",
+    columns: `x.tid, x.mid, x.batch_no AS "batchNo", x.currency, x.settlement_id AS "settlementId",
+      x.sale_quantity AS "saleQuantity", x.sale_total_minor::text AS "saleTotalMinor",
+      x.void_quantity AS "voidQuantity", x.void_total_minor::text AS "voidTotalMinor", x.closed_at AS "closedAt"`,
+  },
+  settlements: {
+    from: "settlements",
+    id: "id",
+    state: "x.step",
+    columns: `x.kind, x.tid, x.batch_id AS "batchId", x.step AS state, x.is_uploaded AS "isUploaded", x.tries,
+      x.due_at AS "dueAt", x.created_at AS "createdAt"`,
+  },
+  reversals: {
+    from: "reversals",
+    id: "transaction_id",
+    state: "x.state",
+    columns: `x.tid, x.state, x.requested_by AS "requestedBy", x.response_code AS "responseCode", x.tries,
+      x.due_at AS "dueAt", x.created_at AS "createdAt"`,
+  },
+  events: {
+    from: "events",
+    id: "id",
+    state: "x.kind",
+    columns: `x.kind, x.subject_id AS "subjectId", x.detail, x.created_at AS at`,
+  },
+};
+
+// Partner by partner along its key: a page of each, and the newest of all of them.
+function pageOf(kind: MoneyKind): string {
+  const { from, id, state, columns } = shown[kind];
+  return `
+    SELECT x.${id} AS id, nullif(x.partner_id, '${serviceId}') AS "partnerId", ${columns}
+    FROM (SELECT p.id FROM partners p UNION ALL SELECT '${serviceId}') AS p
+    CROSS JOIN LATERAL (
+      SELECT * FROM ${from} x
+      WHERE x.partner_id = p.id AND x.${id} < $2::uuid AND ($3::text IS NULL OR ${state} = $3)
+        ${kind === "transactions" ? "AND NOT x.is_tombstone" : ""}
+      ORDER BY x.${id} DESC LIMIT $4) AS x
+    WHERE $1::uuid IS NULL OR p.id = $1
+    ORDER BY x.${id} DESC LIMIT $4`;
+}
+
+function oneOf(kind: MoneyKind): string {
+  const { from, id, columns } = shown[kind];
+  return `
+    SELECT x.${id} AS id, nullif(x.partner_id, '${serviceId}') AS "partnerId", ${columns}
+    FROM (SELECT p.id FROM partners p UNION ALL SELECT '${serviceId}') AS p
+    JOIN ${from} x ON x.partner_id = p.id AND x.${id} = $1
+    LIMIT 1`;
+}
+
+/** Money as the operator sees it, in PostgreSQL. */
+export class PostgresMoney implements MoneyStore {
+  readonly #pool: Pool;
+
+  constructor(pool: Pool) {
+    this.#pool = pool;
+  }
+
+  async search(kind: MoneyKind, { partner, state, after, limit }: MoneySearch): Promise<readonly MoneyItem[]> {
+    const values = [partner ?? null, after ?? highestId, state ?? null, limit];
+    return (await queryAlongIndexes<MoneyItem>(this.#pool, pageOf(kind), values)).rows;
+  }
+
+  async find(kind: MoneyKind, id: string): Promise<MoneyItem | undefined> {
+    return (await queryAlongIndexes<MoneyItem>(this.#pool, oneOf(kind), [id])).rows[0];
+  }
+}

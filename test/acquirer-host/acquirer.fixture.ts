@@ -1,0 +1,35 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import type { AcquirerUnderTest } from "../../packages/server/src/acquirer/conformance.ts";
+import { Iso8583Acquirer, type Iso8583Options } from "../../packages/server/src/acquirer/iso8583/iso8583.ts";
+import { readProfile } from "../../packages/server/src/acquirer/iso8583/profile/read.ts";
+import type { Profile } from "../../packages/server/src/acquirer/iso8583/profile/schema.ts";
+import { systemClock } from "../../packages/server/src/clock.ts";
+
+/** The one in the documents, which describes the host of these tests. */
+export const profile: Profile = readProfile(
+  readFileSync(join(import.meta.dirname, "../../docs/operator/acquirer-profile.json"), "utf8"),
+);
+
+/** The host's cards. */
+export const tokens: AcquirerUnderTest["tokens"] = {
+  approved: "tok_approve",
+  declined: { token: "tok_decline_51", responseCode: "51" },
+  silent: "tok_timeout",
+  late: "tok_late",
+  silentFollowUps: "tok_then_timeout",
+  lateFollowUps: "tok_then_late",
+  unusable: "4242-stolen-token",
+};
+
+/** A link that is signed on at one of these ports of this machine. */
+export async function connected(
+  ports: readonly number[],
+  options: Partial<Iso8583Options> = {},
+): Promise<Iso8583Acquirer> {
+  const hosts = ports.map((port) => ({ host: "127.0.0.1", port }));
+  const acquirer = new Iso8583Acquirer({ profile, hosts, clock: systemClock, ...options });
+  if (await acquirer.isUpWithin(10_000)) return acquirer;
+  await acquirer.close();
+  throw new Error(`The link does not stand: ${acquirer.health().detail}`);
+}

@@ -1,0 +1,152 @@
+import fc from "fast-check";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { AcquirerAnswer, AcquirerMessage } from "../../packages/server/src/acquirer/acquirer.ts";
+import type { Iso8583Acquirer } from "../../packages/server/src/acquirer/iso8583/iso8583.ts";
+import { SimulatedBank } from "../../packages/server/src/acquirer/simulator/bank.ts";
+import { SimulatedAcquirer } from "../../packages/server/src/acquirer/simulator/simulator.ts";
+import { again, emptyTotals, Till, type TillMoneyMessage } from "../../packages/server/src/acquirer/till.fixture.ts";
+import { connected } from "./acquirer.fixture.ts";
+import { type AcquirerHost, prepareHost, startHost } from "./host.ts";
+
+const unavailable = prepareHost();
+// TEST_RUNS makes it long, TEST_SEED repeats a run.
+const runs = Number(process.env["TEST_RUNS"] ?? 20);
+const seed = Number(process.env["TEST_SEED"] ?? Date.now() % 2 ** 31);
+
+/** What happens next; `at` counts back to the message that it is about. */
+interface Step {
+  readonly kind: "sale" | "preAuth" | "complete" | "void" | "reverse" | "reverseUnseen" | "repeat" | "settle";
+  readonly till: 0 | 1;
+  readonly at: number;
+  readonly amountMinor: bigint;
+  readonly token: string;
+  /** Of a settlement: it counts one too many, and uploads its batch. */
+  readonly differs: boolean;
+}
+
+const steps = fc.array(
+  fc.record<Step>({
+    kind: fc.constantFrom(
+      "sale",
+      "preAuth",
+      "complete",
+      "void",
+      "void",
+      "reverse",
+      "reverseUnseen",
+      "repeat",
+      "settle",
+    ),
+    till: fc.constantFrom(0, 1),
+    at: fc.nat(6),
+    amountMinor: fc.bigInt(1n, 5n),
+    token: fc.constantFrom("tok_approve", "tok_approve", "tok_approve", "tok_decline_51", "tok_approve_08"),
+    differs: fc.boolean(),
+  }),
+  { minLength: 30, maxLength: 60 },
+);
+
+interface Sent {
+  readonly message: TillMoneyMessage;
+  /** Of the simulated bank, and of the host. */
+  readonly answers: readonly [AcquirerAnswer, AcquirerAnswer];
+}
+
+const patient = { timeoutMs: 20_000, onLateAnswer: () => expect.fail("no late answer is due") };
+
+/** One message to both, each with the references that it gave itself; they must answer with the same code. */
+class Pair {
+  readonly bank = new SimulatedBank({ strict: true });
+  readonly tills = [new Till(1), new Till(2)] as const;
+  readonly sent: readonly [Sent[], Sent[]] = [[], []];
+  readonly #simulated = new SimulatedAcquirer({ bank: this.bank });
+  readonly #link: Iso8583Acquirer;
+
+  constructor(link: Iso8583Acquirer) {
+    this.#link = link;
+  }
+
+  async take({ kind, till: at, amountMinor, token, differs, at: back }: Step): Promise<void> {
+    const till = this.tills[at];
+    const sent = this.sent[at];
+    const target = sent.at(-1 - back);
+    if (kind === "sale") return this.#send(sent, till.sale(token, amountMinor));
+    if (kind === "preAuth") return this.#send(sent, till.preAuth(token, amountMinor));
+    if (kind === "settle") return this.#settle(till, sent, differs);
+    if (kind === "reverseUnseen") return void (await this.#both(till.reversal(till.sale(token, amountMinor))));
+    if (target === undefined) return;
+    const { message, answers } = target;
+    if (kind === "repeat") await this.#both(again(message));
+    if (kind === "reverse") await this.#both(till.reversal(message));
+    if (kind === "void") await this.#send(sent, till.void(message, answers[0]), target);
+    if (kind === "complete") await this.#send(sent, till.complete(message, answers[0], amountMinor), target);
+  }
+
+  async #send(sent: Sent[], message: TillMoneyMessage, original?: Sent): Promise<void> {
+    sent.push({ message, answers: await this.#both(message, original) });
+  }
+
+  async #settle(till: Till, sent: Sent[], differs: boolean): Promise<void> {
+    const open = this.bank.openBatch(till.mid, till.tid, "VND");
+    const own = open?.batchNo === till.batchNo ? open : { ...emptyTotals };
+    const { saleQuantity, saleTotalMinor, voidQuantity, voidTotalMinor } = own;
+    const totals = { currency: "VND", saleQuantity, saleTotalMinor, voidQuantity, voidTotalMinor };
+    const settlement = till.settlement(differs ? { ...totals, saleQuantity: saleQuantity + 1 } : totals);
+    let [answer] = await this.#both(settlement);
+    if (differs) answer = await this.#upload(till, sent, settlement);
+    if (answer.responseCode === "00") till.batchNo = (Number(till.batchNo) + 1).toString().padStart(6, "0");
+  }
+
+  /** One of its Sales, whatever the bank has: that is the batch then, as far as the totals say so too. */
+  async #upload(till: Till, sent: Sent[], settlement: AcquirerMessage): Promise<AcquirerAnswer> {
+    const uploaded = sent.findLast(({ message }) => message.command === "SALE" && message.batchNo === till.batchNo);
+    if (uploaded !== undefined) await this.#both(till.upload(uploaded.message, uploaded.answers[0]), uploaded);
+    const saleTotalMinor = uploaded?.message.amountMinor ?? 0n;
+    const totals = { ...emptyTotals, saleQuantity: uploaded === undefined ? 0 : 1, saleTotalMinor };
+    const [answer] = await this.#both({ ...settlement, totals, afterUpload: true } as AcquirerMessage);
+    return answer;
+  }
+
+  async #both(message: AcquirerMessage, original?: Sent): Promise<readonly [AcquirerAnswer, AcquirerAnswer]> {
+    const simulated = await this.#simulated.ask(message, patient);
+    const host = await this.#link.ask(ofHost(message, original), patient);
+    const about = `${message.command}${message.repeat ? " again" : ""}, trace number ${message.traceNo}`;
+    expect(host.responseCode, about).toBe(simulated.responseCode);
+    return [simulated, host];
+  }
+}
+
+/** The same message, with what the host answered to its original. */
+function ofHost(message: AcquirerMessage, original: Sent | undefined): AcquirerMessage {
+  if (original === undefined) return message;
+  const { approveCode, refId } = original.answers[1];
+  if ("uploaded" in message) return { ...message, uploaded: { ...message.uploaded, approveCode, refId } };
+  return "original" in message
+    ? ({ ...message, original: { ...message.original, approveCode, refId } } as AcquirerMessage)
+    : message;
+}
+
+// Left out where no JDK or Maven is, which fetch and run the host: conformance.test.ts says which is missing.
+describe.skipIf(unavailable !== undefined)("a host on jPOS", () => {
+  let host: AcquirerHost;
+  let link: Iso8583Acquirer;
+  beforeAll(async () => {
+    host = await startHost();
+    link = await connected([host.port]);
+  });
+  afterAll(async () => {
+    await link.close();
+    await host.stop();
+  });
+
+  test("answers any sequence of messages as the simulated bank does, whatever order they come in", async () => {
+    await fc.assert(
+      fc.asyncProperty(steps, async (sequence) => {
+        await host.order("forget");
+        const pair = new Pair(link);
+        for (const step of sequence) await pair.take(step);
+      }),
+      { numRuns: runs, seed },
+    );
+  }, 120_000);
+});

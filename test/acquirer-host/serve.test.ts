@@ -1,0 +1,108 @@
+import { randomBytes } from "node:crypto";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { sale } from "../support/commands.ts";
+import { createDatabase, type TestDatabase } from "../support/database.ts";
+import { type Instance, partnerHost, spawnInstance } from "../support/instance.ts";
+import { ipnOf } from "../support/receiver.ts";
+import { dumpRows } from "../support/rows.ts";
+import { callHttp, type TestPartner } from "../support/service.ts";
+import { type AcquirerHost, prepareHost, startHost } from "./host.ts";
+
+const unavailable = prepareHost();
+const profile = join(import.meta.dirname, "../../docs/operator/acquirer-profile.json");
+
+// Left out where no JDK or Maven is, which fetch and run the host: conformance.test.ts says which is missing.
+describe.skipIf(unavailable !== undefined)("the service on a host of ISO 8583", () => {
+  let database: TestDatabase;
+  let host: AcquirerHost;
+  let instance: Instance;
+  let partner: TestPartner;
+  let start: () => Promise<Instance>;
+
+  beforeAll(async () => {
+    const { host: address, callsLoopback } = partnerHost();
+    [database, host] = await Promise.all([createDatabase(), startHost()]);
+    const masterKey = randomBytes(32);
+    const env = {
+      PAYBELL_ACQUIRER: "iso8583",
+      PAYBELL_ACQUIRER_PROFILE: profile,
+      PAYBELL_ACQUIRER_HOSTS: `127.0.0.1:${host.port}`,
+      PAYBELL_ACQUIRER_TLS: "off",
+      PAYBELL_LOG_LEVEL: "trace",
+    };
+    start = () => spawnInstance({ databaseUrl: database.url, masterKey, callsLoopback, env });
+    instance = await start();
+    partner = await instance.register({}, { host: address });
+  });
+  afterAll(async () => {
+    instance.signal("SIGTERM");
+    await instance.exited;
+    await partner.server.close();
+    await host.stop();
+    await database.drop();
+  });
+
+  const run = (json: Readonly<Record<string, unknown>>) =>
+    callHttp(instance.baseUrl, "POST", "/v1/commands", { key: partner.secrets.apiKey, json });
+  const settlement = (reqId: string) => run({ command: "SETTLEMENT", reqId, tid: "T0000001", mid: "M00000000000001" });
+  const eventsOf = async (id: string) => {
+    const rows = (await dumpRows(database.url)).split("\n");
+    return rows.filter((row) => row.startsWith("events ") && row.includes(id)).join();
+  };
+  const fresh = () => crypto.randomUUID();
+
+  test("runs a Sale, its Void and a settlement on the host's books, and notifies of each", async () => {
+    const [voided, kept] = [await run(sale()), await run(sale({ amount: "90000" }))];
+    expect(voided.body, voided.text).toMatchObject({ status: "SUCCESS", isoResponseCode: "00" });
+    expect(voided.body["approveCode"]).toMatch(/^[0-9A-F]{6}$/);
+    const declined = await run(sale({ card: { token: "tok_decline_51" } }));
+    expect(declined.body, declined.text).toMatchObject({ status: "ERROR", isoResponseCode: "51" });
+    const back = await run({ command: "VOID", reqId: fresh(), transactionId: voided.body["id"] });
+    expect(back.body, back.text).toMatchObject({ status: "SUCCESS", isoResponseCode: "00" });
+    const settled = await settlement(fresh());
+    expect(settled.body, settled.text).toMatchObject({ status: "SUCCESS", saleQuantity: "2", voidQuantity: "1" });
+    const ipns = (await partner.server.next(5)).map(ipnOf);
+    // Chains know no order among each other.
+    const statuses = ipns.map((ipn) => String(ipn?.["status"])).sort();
+    expect(statuses).toEqual(["ERROR", "SUCCESS", "SUCCESS", "SUCCESS", "SUCCESS"]);
+    expect(kept.body["refId"]).toMatch(/^\d{12}$/);
+  });
+
+  test("says in /readyz at which host it is signed on", async () => {
+    const { body } = await instance.operator("GET", "/readyz");
+    expect(JSON.stringify(body)).toContain(`iso8583, example-host: signed on at 127.0.0.1:${host.port}`);
+  });
+
+  test("refuses a card token that is a card number", async () => {
+    const refused = await run(sale({ card: { token: "4111111111111111" } }));
+    expect(refused.status).toBe(400);
+    expect(refused.text).not.toContain("4111111111111111");
+  });
+
+  test("reverses on the host's books what it was killed in the middle of", async () => {
+    await host.order("forget");
+    const command = sale({ card: { token: "tok_timeout" }, amount: "70000" });
+    const call = { key: partner.secrets.apiKey, json: command, headers: { prefer: "respond-async" } };
+    const begun = await callHttp(instance.baseUrl, "POST", "/v1/commands", call);
+    expect(begun).toMatchObject({ status: 202, body: { status: "INIT" } });
+    await expect.poll(() => host.order("books")).toEqual([expect.stringContaining("SALE 7000000 00 stands")]);
+    instance.signal("SIGKILL");
+    await instance.exited;
+    instance = await start();
+    await expect
+      .poll(() => host.order("books"), { timeout: 30_000, interval: 200 })
+      .toEqual([expect.stringContaining("SALE 7000000 00 reversed")]);
+    const again = await run(command);
+    expect(again.body, again.text).toMatchObject({ status: "ERROR", isoResponseCode: "96" });
+
+    // The host answers the Sale after all, to an instance that never asked for it.
+    await host.order("deliver");
+    await expect.poll(() => eventsOf(String(begun.body["id"])), { timeout: 20_000 }).toContain("late_approval");
+    const repeated = '"MTI  0401"';
+    await instance.said((line) => line.includes(repeated) || undefined);
+    expect(instance.output()).not.toContain("tok_");
+    const settled = await settlement(fresh());
+    expect(settled.body, settled.text).toMatchObject({ status: "SUCCESS", saleQuantity: "0" });
+  }, 60_000);
+});

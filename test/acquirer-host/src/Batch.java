@@ -1,0 +1,45 @@
+import java.util.HashMap;
+import java.util.Map;
+import java.util.Objects;
+
+/** A terminal's batch as the bank counts it, each currency by itself. */
+final class Batch {
+    record Totals(long sales, long saleTotal, long voids, long voidTotal) {
+        static final Totals NONE = new Totals(0, 0, 0, 0);
+
+        Totals plus(String side, long times, long amount) {
+            return side.equals("sale")
+                ? new Totals(sales + times, saleTotal + times * amount, voids, voidTotal)
+                : new Totals(sales, saleTotal, voids + times, voidTotal + times * amount);
+        }
+    }
+
+    final String number;
+    boolean closed;
+    /** What it was settled by, where the terminal had to upload it: each key, and whether it was voided. */
+    Map<String, Boolean> uploaded;
+    private final Map<String, Totals> byCurrency = new HashMap<>();
+
+    Batch(String number) {
+        this.number = number;
+    }
+
+    void count(String side, String currency, long amount, int times) {
+        byCurrency.merge(currency, Totals.NONE.plus(side, times, amount), (one, other) -> one.plus(side, times, amount));
+    }
+
+    Totals totals(String currency) {
+        return byCurrency.getOrDefault(currency, Totals.NONE);
+    }
+
+    boolean isEmpty() {
+        return byCurrency.values().stream().allMatch(totals -> totals.sales() == 0);
+    }
+
+    /** Whether a claim is the bank's own count, and nothing in another currency is left. */
+    boolean agrees(String currency, Totals claimed) {
+        boolean holdsOther = byCurrency.entrySet().stream()
+            .anyMatch(entry -> !entry.getKey().equals(currency) && entry.getValue().sales() > 0);
+        return !holdsOther && Objects.equals(totals(currency), claimed);
+    }
+}

@@ -1,0 +1,54 @@
+/** One message that moved money, or was declined. */
+final class Booking {
+    enum Kind { SALE, PREAUTH, COMPLETE, VOID }
+
+    /** Message type, trace number, time, terminal and merchant: what a terminal can say of it later. */
+    final String key;
+    final Kind kind;
+    final String traceNo;
+    final long amount;
+    final String currency;
+    final String code;
+    final String approveCode;
+    final String reference;
+    final Batch batch;
+    final Booking original;
+    /** How the card has its Voids and PreAuth-Completes treated. */
+    final String followUps;
+    boolean reversed;
+    Booking followedBy;
+
+    Booking(String key, Kind kind, String traceNo, long amount, String currency, String code, String approveCode,
+            String reference, Batch batch, Booking original, String followUps) {
+        this.key = key;
+        this.kind = kind;
+        this.traceNo = traceNo;
+        this.amount = amount;
+        this.currency = currency;
+        this.code = code;
+        this.approveCode = approveCode;
+        this.reference = reference;
+        this.batch = batch;
+        this.original = original;
+        this.followUps = followUps;
+    }
+
+    boolean approved() {
+        return !reference.isEmpty();
+    }
+
+    String side() {
+        return kind == Kind.VOID ? "void" : "sale";
+    }
+
+    /** Its batch was settled by an upload that does not tell of it. */
+    boolean dropped() {
+        if (batch == null || batch.uploaded == null) return false;
+        if (kind == Kind.VOID) return original == null || !batch.uploaded.getOrDefault(original.key, false);
+        return !batch.uploaded.containsKey(key);
+    }
+
+    boolean stands() {
+        return approved() && !reversed && followedBy == null && !dropped() && (batch == null || !batch.closed);
+    }
+}

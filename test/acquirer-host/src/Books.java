@@ -1,0 +1,199 @@
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.Map;
+import java.util.Random;
+import java.util.Set;
+import org.jpos.iso.ISOException;
+import org.jpos.iso.ISOMsg;
+
+/** What the bank answers, and what it has written down. Every message is known by its data elements alone. */
+final class Books {
+    /** @param behaviour how the card has this message's answer treated */
+    record Outcome(String code, String approveCode, String reference, String behaviour) {
+        static Outcome of(String code) {
+            return new Outcome(code, "", "", "approve");
+        }
+    }
+
+    private final Map<String, Booking> bookings = new HashMap<>();
+    private final Set<String> revoked = new HashSet<>();
+    private final Map<String, Terminal> terminals = new HashMap<>();
+    private final Random random = new Random();
+    /** Sales that the bank believes to have beside those it took: a mismatch at will. */
+    private long saleQuantityBias;
+
+    synchronized void forget() {
+        bookings.clear();
+        revoked.clear();
+        terminals.clear();
+        saleQuantityBias = 0;
+    }
+
+    synchronized void bias(long quantity) {
+        saleQuantityBias = quantity;
+    }
+
+    synchronized Outcome receive(ISOMsg message) throws ISOException {
+        String type = message.getMTI().substring(0, 3);
+        return switch (type) {
+            case "080" -> Outcome.of("00");
+            case "010", "020", "022" -> move(message, type);
+            case "040", "042" -> reverse(message);
+            case "050" -> settle(message);
+            case "032" -> upload(message);
+            default -> Outcome.of("40");
+        };
+    }
+
+    /** What stands in the books: a line for each, for people and for tests. */
+    synchronized String describe() {
+        StringBuilder lines = new StringBuilder();
+        bookings.values().forEach(one -> lines.append(one.key).append(' ').append(one.kind).append(' ').append(one.amount)
+            .append(' ').append(one.code).append(one.stands() ? " stands" : one.reversed ? " reversed" : " over").append(';'));
+        return lines.toString();
+    }
+
+    private Outcome move(ISOMsg message, String type) throws ISOException {
+        String key = key(type, message.getString(11), message.getString(7), message);
+        if (revoked.contains(key)) return Outcome.of("12");
+        Booking seen = bookings.get(key);
+        if (seen == null) {
+            seen = judge(message, key, kind(message, type));
+            bookings.put(key, seen);
+            if (seen.approved()) enter(seen);
+        } else if (seen.reversed || seen.dropped()) {
+            return Outcome.of("12");
+        }
+        return new Outcome(seen.code, seen.approveCode, seen.reference, behaviourOf(message, seen));
+    }
+
+    private Booking judge(ISOMsg message, String key, Booking.Kind kind) throws ISOException {
+        long amount = Long.parseLong(message.getString(4));
+        String currency = message.getString(49);
+        Booking original = null;
+        String refusal = null;
+        String token = message.hasField(48) ? message.getString(48) : "";
+        if (kind == Booking.Kind.VOID || kind == Booking.Kind.COMPLETE) {
+            original = original(message);
+            refusal = refusal(message, kind, original, amount);
+        }
+        String behaviour = original == null ? cardBehaviour(token) : original.followUps;
+        if (refusal == null && behaviour.startsWith("decline_")) refusal = behaviour.substring(8);
+        Batch batch = original == null || kind == Booking.Kind.COMPLETE ? null : original.batch;
+        if (refusal == null && (kind == Booking.Kind.SALE || kind == Booking.Kind.COMPLETE)) {
+            batch = terminal(message).batchFor(message.getString(60));
+            if (batch == null) refusal = "12";
+        }
+        String followUps = token.startsWith("tok_then_") ? token.substring(9) : "approve";
+        if (refusal != null) {
+            return new Booking(key, kind, message.getString(11), amount, currency, refusal, "", "", null, null, followUps);
+        }
+        String code = behaviour.startsWith("approve_") ? behaviour.substring(8) : "00";
+        String approveCode = kind == Booking.Kind.VOID ? "" : String.format("%06X", random.nextInt(0xffffff));
+        String reference = String.format("%012d", Math.floorMod(random.nextLong(), 1_000_000_000_000L));
+        return new Booking(key, kind, message.getString(11), amount, currency, code, approveCode, reference, batch,
+            original, followUps);
+    }
+
+    private void enter(Booking booking) {
+        if (booking.original != null) booking.original.followedBy = booking;
+        if (booking.batch != null) booking.batch.count(booking.side(), booking.currency, booking.amount, 1);
+    }
+
+    private static String refusal(ISOMsg message, Booking.Kind kind, Booking original, long amount) {
+        if (original == null) return "25";
+        boolean named = original.approveCode.equals(message.hasField(38) ? message.getString(38).trim() : "")
+            && original.reference.equals(message.hasField(37) ? message.getString(37).trim() : "");
+        if (!named) return "25";
+        boolean fits = kind == Booking.Kind.VOID
+            ? original.kind != Booking.Kind.VOID
+            : original.kind == Booking.Kind.PREAUTH;
+        if (!fits || !original.stands() || !original.currency.equals(message.getString(49))) return "12";
+        if (kind == Booking.Kind.VOID) return original.amount == amount ? null : "64";
+        return amount > original.amount ? "13" : null;
+    }
+
+    private Outcome reverse(ISOMsg message) throws ISOException {
+        String elements = message.getString(90);
+        String key = key(elements.substring(0, 3), elements.substring(4, 10), elements.substring(10, 20), message);
+        Booking booking = bookings.get(key);
+        if (booking == null || booking.dropped() || !booking.traceNo.equals(message.getString(11))) {
+            revoked.add(key);
+            return Outcome.of("25");
+        }
+        if (!booking.approved() || booking.reversed) return Outcome.of("00");
+        boolean completed = booking.followedBy != null && booking.followedBy.kind == Booking.Kind.COMPLETE;
+        if (completed || (booking.batch != null && booking.batch.closed)) return Outcome.of("12");
+        undo(booking);
+        return Outcome.of("00");
+    }
+
+    private void undo(Booking booking) {
+        booking.reversed = true;
+        if (booking.batch != null) booking.batch.count(booking.side(), booking.currency, booking.amount, -1);
+        if (booking.original != null) booking.original.followedBy = null;
+        if (booking.followedBy != null && !booking.followedBy.reversed) {
+            booking.followedBy.reversed = true;
+            if (booking.batch != null) booking.batch.count("void", booking.currency, booking.followedBy.amount, -1);
+        }
+    }
+
+    private Outcome settle(ISOMsg message) throws ISOException {
+        Terminal terminal = terminal(message);
+        String code3 = message.getString(3);
+        String key = key("050", message.getString(11), message.getString(7), message) + '|' + code3;
+        String[] earlier = terminal.answers.get(key);
+        if (earlier == null) {
+            String totals = message.getString(63);
+            Batch.Totals claimed = new Batch.Totals(
+                Long.parseLong(totals.substring(0, 5)) + saleQuantityBias, Long.parseLong(totals.substring(5, 19)),
+                Long.parseLong(totals.substring(19, 24)), Long.parseLong(totals.substring(24, 38)));
+            boolean byUpload = code3.startsWith("96");
+            Batch settled = terminal.settle(message.getString(60), message.getString(49), claimed, byUpload);
+            earlier = settled == null
+                ? new String[] {"95", ""}
+                : new String[] {"00", String.format("%012d", random.nextInt(1_000_000_000))};
+            terminal.answers.put(key, earlier);
+        }
+        return new Outcome(earlier[0], "", earlier[1], "approve");
+    }
+
+    private Outcome upload(ISOMsg message) throws ISOException {
+        String elements = message.getString(90);
+        String key = key(elements.substring(0, 3), elements.substring(4, 10), elements.substring(10, 20), message);
+        terminal(message).uploads.put(key, new Terminal.Upload(message.getString(60), message.getString(49),
+            Long.parseLong(message.getString(4)), message.getString(3).startsWith("02")));
+        return Outcome.of("00");
+    }
+
+    private Booking original(ISOMsg message) {
+        String elements = message.getString(90);
+        Booking found = bookings.get(
+            key(elements.substring(0, 3), elements.substring(4, 10), elements.substring(10, 20), message));
+        return found == null || found.dropped() ? null : found;
+    }
+
+    private Terminal terminal(ISOMsg message) {
+        return terminals.computeIfAbsent(message.getString(42) + '|' + message.getString(41), key -> new Terminal());
+    }
+
+    private static String behaviourOf(ISOMsg message, Booking booking) {
+        return booking.original != null ? booking.original.followUps
+            : cardBehaviour(message.hasField(48) ? message.getString(48) : "");
+    }
+
+    private static String cardBehaviour(String token) {
+        if (token.startsWith("tok_then_") || !token.startsWith("tok_")) return "approve";
+        return token.substring(4);
+    }
+
+    private static Booking.Kind kind(ISOMsg message, String type) {
+        if (type.equals("010")) return Booking.Kind.PREAUTH;
+        if (type.equals("022")) return Booking.Kind.COMPLETE;
+        return message.getString(3).startsWith("02") ? Booking.Kind.VOID : Booking.Kind.SALE;
+    }
+
+    private static String key(String type, String traceNo, String time, ISOMsg message) {
+        return String.join("|", type, traceNo, time, message.getString(41), message.getString(42));
+    }
+}

@@ -1,0 +1,83 @@
+import { randomUUID } from "node:crypto";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { Link } from "../../faults/link.ts";
+import { seeded } from "../../faults/random.ts";
+import { reportedSale, sale } from "../support/commands.ts";
+import { createDatabase, type TestDatabase } from "../support/database.ts";
+import { eventually, startTestService, type TestPartner, type TestService } from "../support/service.ts";
+
+let database: TestDatabase;
+let link: Link;
+let service: TestService;
+let partner: TestPartner;
+let sold: string;
+const externalId = "away-1";
+
+beforeAll(async () => {
+  database = await createDatabase();
+  const at = new URL(database.url.replace("@/", "@local/"));
+  const { searchParams } = at;
+  const path = `${searchParams.get("host")}/.s.PGSQL.${searchParams.get("port") ?? "5432"}`;
+  link = new Link({ path }, seeded(1));
+  await link.listen("127.0.0.1");
+  const url = `postgres://${at.username}@127.0.0.1:${link.port}${at.pathname}`;
+  service = await startTestService({ database: { url, drop: () => database.drop() } });
+  partner = await service.register();
+  sold = String((await partner.run(sale())).body["id"]);
+  await service.report([reportedSale(partner.id, { externalId })]);
+});
+afterAll(async () => {
+  await service.stop();
+  await link.close();
+  await database.drop();
+});
+
+const voidOfSale = () =>
+  partner.run({ command: "VOID", reqId: "5c3f0c9e-52a4-4b0e-9f0e-1d5a8f2f7b0a", transactionId: sold });
+const voidReport = () => {
+  const completions = [
+    reportedSale(partner.id, { externalId: "away-2", command: "VOID", originalExternalId: externalId }),
+  ];
+  return service.operator("POST", "/operator/v1/completions", { completions });
+};
+
+test("a command whose INIT is durable is answered 202 when the database goes: it goes on by itself", async () => {
+  const [slow, settlement] = [randomUUID(), randomUUID()];
+  const card = { token: "tok_slow_2000" };
+  const terminal = { tid: "T0000009", mid: "M00000000000001" };
+  const begun = (reqId: string) =>
+    eventually(`${reqId} to be begun`, async () => {
+      const { status } = await partner.call("GET", `/v1/transactions?reqId=${reqId}`);
+      return status === 200 ? true : undefined;
+    });
+  const sold = partner.run(sale({ ...terminal, card, reqId: slow }));
+  await begun(slow);
+  // It waits for the Sale, and looks again and again whether it has ended.
+  const settled = partner.run({ command: "SETTLEMENT", reqId: settlement, ...terminal });
+  await begun(settlement);
+  await link.begin("cut");
+  expect(await settled).toMatchObject({ status: 202, body: { status: "INIT" } });
+  await link.end();
+  expect(await sold).toMatchObject({ status: 200 });
+});
+
+describe("while the database is away", () => {
+  beforeAll(() => link.begin("cut"));
+  afterAll(() => link.end());
+
+  test.each([
+    ["a command that refers to another one", voidOfSale],
+    ["a report that refers to another one", voidReport],
+    ["a question for a transaction", () => partner.call("GET", `/v1/transactions/${sold}`)],
+    ["a search", () => service.operator("GET", "/operator/v1/notifications?q=away-1")],
+  ])("%s is refused as unavailable, with a time to come again", async (_, call) => {
+    const { status, body, headers } = await call();
+    expect({ status, code: body["code"] }).toEqual({ status: 503, code: "unavailable" });
+    expect(Number(headers.get("retry-after"))).toBeGreaterThan(0);
+  });
+});
+
+test("and is taken when it comes again", async () => {
+  await expect.poll(async () => (await voidOfSale()).body["status"], { timeout: 15_000 }).toBe("SUCCESS");
+  await expect.poll(async () => (await voidReport()).status, { timeout: 15_000 }).toBe(200);
+});

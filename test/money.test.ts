@@ -1,0 +1,81 @@
+import { randomUUID } from "node:crypto";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { next } from "../packages/server/src/acquirer/simulator/behaviour.ts";
+import { sale } from "./support/commands.ts";
+import { eventually, startTestService, type TestPartner, type TestService } from "./support/service.ts";
+
+let service: TestService;
+let partner: TestPartner;
+beforeAll(async () => {
+  service = await startTestService();
+  partner = await service.register();
+});
+afterAll(() => service.stop());
+
+const get = async (path: string) => (await service.operator("GET", `/operator/v1/${path}`)).body;
+const itemsOf = async (path: string) => (await get(path))["items"] as Readonly<Record<string, unknown>>[];
+
+/** A Sale whose Reversal the acquirer refuses for good. */
+async function parked(tid: string): Promise<string> {
+  const { body } = await partner.run(sale({ tid }));
+  service.acquirer.behave(next("REVERSAL", { declines: "12" }));
+  await partner.run({ command: "REVERSAL", reqId: randomUUID(), transactionId: body["id"] });
+  return String(body["id"]);
+}
+
+test("a parked Reversal is retried, or resolved with a reason, once", async () => {
+  const [retried, resolved] = [await parked("T8000001"), await parked("T8000002")];
+  const states = async (id: string) => (await get(`reversals/${id}`))["state"];
+  expect(await states(retried)).toBe("PARKED");
+  expect((await itemsOf(`reversals?partner=${partner.id}&state=PARKED`)).map(({ id }) => id)).toEqual([
+    resolved,
+    retried,
+  ]);
+  const retry = () => service.operator("POST", `/operator/v1/reversals/${retried}/retry`);
+  expect(await retry()).toMatchObject({ status: 200 });
+  await eventually("the Reversal to be done", async () => ((await states(retried)) === "DONE" ? true : undefined));
+  expect(await retry()).toMatchObject({ status: 409, body: { code: "reversal_not_parked" } });
+  const resolve = (json: unknown) => service.operator("POST", `/operator/v1/reversals/${resolved}/resolve`, json);
+  expect(await resolve({})).toMatchObject({ status: 400 });
+  expect(await resolve({ reason: "the acquirer said so" })).toMatchObject({ status: 200, body: { state: "DONE" } });
+  expect(await resolve({ reason: "again" })).toMatchObject({ status: 409 });
+  const again = await partner.run({ command: "VOID", reqId: randomUUID(), transactionId: resolved });
+  expect(again).toMatchObject({ status: 409, body: { code: "already_reversed" } });
+  await eventually("the events", async () => {
+    const kinds = (await itemsOf(`events?partner=${partner.id}`)).map(({ kind }) => kind);
+    return kinds.includes("reversal_resolved") && kinds.includes("reversal_retried") ? true : undefined;
+  });
+  const [event] = await itemsOf(`events?partner=${partner.id}&state=reversal_resolved`);
+  expect(event).toMatchObject({ subjectId: resolved, detail: { reason: "the acquirer said so", by: "operator" } });
+  expect(await get(`events/${event?.["id"]}`)).toEqual(event);
+});
+
+test("a settlement that is not answered is seen, and aborted with a reason: its batch is open again", async () => {
+  const tid = "T8000003";
+  const { body: sold } = await partner.run(sale({ tid }));
+  const silent = service.acquirer.behave(({ command }) => (command === "SETTLEMENT" ? { answers: "lost" } : undefined));
+  const settlement = { command: "SETTLEMENT", reqId: randomUUID(), tid, mid: sold["mid"] };
+  const { body } = await partner.run(settlement, { prefer: "respond-async" });
+  const id = String(body["id"]);
+  expect((await itemsOf(`settlements?partner=${partner.id}`)).map((one) => one["id"])).toEqual([id]);
+  const abort = () => service.operator("POST", `/operator/v1/settlements/${id}/abort`, { reason: "not at the bank" });
+  expect(await abort()).toMatchObject({ status: 200, body: { id, state: "ERROR", isoResponseCode: "96" } });
+  silent();
+  expect(await abort()).toMatchObject({ status: 404 });
+  const { body: more } = await partner.run(sale({ tid }));
+  expect(more).toMatchObject({ status: "SUCCESS", batchNo: sold["batchNo"] });
+});
+
+test("transactions come in pages, the newest first, without a card in them", async () => {
+  const other = await service.register();
+  const ids: unknown[] = [];
+  for (const amount of ["1", "2", "3"]) ids.unshift((await other.run(sale({ tid: "T8000004", amount }))).body["id"]);
+  const first = await get(`transactions?partner=${other.id}&limit=2`);
+  const second = await get(`transactions?partner=${other.id}&limit=2&after=${first["next"]}`);
+  const all = [...(first["items"] as { id: string }[]), ...(second["items"] as { id: string }[])];
+  expect(all.map(({ id }) => id)).toEqual(ids);
+  expect(second["next"]).toBeNull();
+  expect(JSON.stringify(all)).not.toMatch(/411111|tok_/);
+  await other.run({ command: "SETTLEMENT", reqId: randomUUID(), tid: "T8000004", mid: "M00000000000001" });
+  expect(await itemsOf(`batches?partner=${other.id}`)).toMatchObject([{ saleQuantity: 3, saleTotalMinor: "6" }]);
+});
