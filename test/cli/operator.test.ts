@@ -31,6 +31,11 @@ async function acceptedNotification(merchantTransId: string): Promise<string> {
   const { body } = await partner.run(sale({ merchantTransId }));
   const { id } = body["notification"] as { id: string };
   await partner.settled(id, "accepted");
+  // It is listed once every transaction that began before its own has ended, those of the server's other databases too.
+  await eventually("it to be listed", async () => {
+    const { body: page } = await partner.call("GET", "/v1/notifications?limit=500");
+    return (page["items"] as { id: string }[]).some((item) => item.id === id) ? true : undefined;
+  });
   return id;
 }
 

@@ -18,6 +18,8 @@ export const alertKinds: readonly EventKind[] = [
   "partitions_short",
   "oldest_pending",
   "shards_unowned",
+  "wrong_keys",
+  "key_from_elsewhere",
   "partner_unreadable",
   "breaker_open",
   "breaker_closed",

@@ -108,7 +108,8 @@ export class Order {
   #settle(asked: readonly Delivery[], answers: readonly (Precedence | undefined)[]): readonly Blocked[] {
     const { isInHand, holds, onMayLeave, onGone } = this.#parts;
     const blocked: Blocked[] = [];
-    for (const [at, delivery] of asked.entries()) {
+    // Each that may leave is put before those that wait: the one that was asked for first comes last.
+    for (const [at, delivery] of [...asked.entries()].reverse()) {
       // Its shard was given away meanwhile.
       if (!holds(delivery)) continue;
       const answer = answers[at];

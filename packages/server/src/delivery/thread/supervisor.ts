@@ -83,7 +83,13 @@ export class WorkerSupervisor {
 
   start(): void {
     const { entry, data, name, log } = this.#options;
-    const thread = new Worker(entry, { name, env: threadEnvironment(), workerData: data });
+    const thread = new Worker(entry, {
+      name,
+      env: threadEnvironment(),
+      workerData: data,
+      // What is young there is little: the deliveries in flight. Without it the thread would hold 40 MB more.
+      resourceLimits: { maxYoungGenerationSizeMb: 24 },
+    });
     this.#thread = thread;
     thread.on("message", (message: FromWorker) => this.#receive(message));
     thread.on("error", (error) => log.error({ err: error }, "a delivery worker broke"));
