@@ -133,7 +133,7 @@ async function run(main: NonNullable<typeof parentPort>, data: DeliveryThreadDat
     onOverdue: (parked) => {
       outbox.message.parkedOverdue += parked;
     },
-    onBehind: (partnerId, isBehind) => outbox.message.behind.push([partnerId, isBehind]),
+    onBehind: (key, isBehind) => outbox.message.behind.push([key, isBehind]),
     onShards: (shards) => {
       outbox.message.shards = shards;
     },
@@ -151,7 +151,9 @@ async function run(main: NonNullable<typeof parentPort>, data: DeliveryThreadDat
     };
   }, statusEveryMs);
 
+  let isStopping = false;
   const stop = async (withinMs: number) => {
+    isStopping = true;
     const left = await worker.stop(withinMs);
     clearInterval(status);
     await lease.stop();
@@ -174,11 +176,11 @@ async function run(main: NonNullable<typeof parentPort>, data: DeliveryThreadDat
     if (message.stopWithinMs !== undefined) void stop(message.stopWithinMs);
   });
   await startLease();
-  worker.start();
+  if (!isStopping) worker.start();
 
   /** The database may be away when the thread begins. */
   async function startLease(): Promise<void> {
-    for (;;) {
+    while (!isStopping) {
       try {
         return await lease.start();
       } catch (error) {

@@ -80,7 +80,7 @@ test("an IPN for which there is no room to seal is put off for a second: no atte
 
 test("a 2xx is an accepted attempt, which says where it went and under which key", async () => {
   const { transport, posts } = answering({ httpStatus: 204, address: "203.0.113.1", answer: null });
-  const attempt = attempting(partsOf({ transport }));
+  const attempt = attempting(partsOf({ transport, clock: { ...systemClock, monotonicMs: () => 0 } }));
   const made = await attempt(deliveryOf(partner.id, { content, attemptsMade: 2 }), partner, held);
   expect(made).toMatchObject({
     attempt: {
@@ -93,6 +93,23 @@ test("a 2xx is an accepted attempt, which says where it went and under which key
     next: { kind: "accepted" },
   });
   expect(posts).toMatchObject([{ url: "https://callback.test/ipn", deadlineMs: 1_000, mayWrite: held.mayWrite }]);
+});
+
+test("the time that sealing took is taken from the time to answer", async () => {
+  let nowMs = 0;
+  const { transport, posts } = answering({ httpStatus: 204, address: "203.0.113.1", answer: null });
+  const sealingWorker = {
+    isLarge: () => true,
+    makeLarge: () => {
+      nowMs += 400;
+      return Promise.resolve({ headers: {}, body: Buffer.from("{}"), keyId: "k" });
+    },
+  };
+  const attempt = attempting(
+    partsOf({ transport, sealingWorker, clock: { ...systemClock, monotonicMs: () => nowMs } }),
+  );
+  await attempt(deliveryOf(partner.id, { content }), partner, held);
+  expect(posts).toMatchObject([{ deadlineMs: 600 }]);
 });
 
 test("a failure is tried again, no sooner than the partner asked; the last one of the schedule parks", async () => {

@@ -41,7 +41,7 @@ export function attempting(parts: AttemptParts): Attempting {
     const startedAtMs = parts.clock.nowMs();
     const startedMs = parts.clock.monotonicMs();
     const url = callbackUrlOf(delivery, partner);
-    const tried = await tryOnce(parts, delivery, partner, url, options).catch((error: unknown) => {
+    const tried = await tryOnce(parts, delivery, partner, url, { ...options, startedMs }).catch((error: unknown) => {
       if (error instanceof SealingQueueFull) return { result: { notWritten: true } } as Tried;
       parts.log.error({ err: error, notification: delivery.id }, "an attempt broke before it left");
       return { failure: { reason: "internal", detail: "The attempt broke on our side; the log says why." } } as Tried;
@@ -73,7 +73,7 @@ async function tryOnce(
   delivery: Delivery,
   partner: Partner,
   url: string | null,
-  { outOfOrder, mayWrite }: AttemptOptions,
+  { outOfOrder, mayWrite, startedMs }: AttemptOptions & { readonly startedMs: number },
 ): Promise<Tried> {
   if (url === null) {
     const detail = "There is no callback URL: the command brought none, and none is registered for the partner.";
@@ -101,7 +101,10 @@ async function tryOnce(
   const { headers, body } = sealingWorker.isLarge(content)
     ? await sealingWorker.makeLarge(content, partner, attempt)
     : makeEnvelope(content, partner, attempt);
-  const result = await transport.post({ partner, url, headers, body, deadlineMs, mayWrite });
+  // Sealing a large one, or reserving seals, takes of the same time.
+  const leftMs = deadlineMs - (clock.monotonicMs() - startedMs);
+  if (leftMs <= 0) return { result: { notWritten: true } };
+  const result = await transport.post({ partner, url, headers, body, deadlineMs: leftMs, mayWrite });
   if ("notWritten" in result) return { result };
   const failure = "reason" in result ? result : statusFailure(result.httpStatus);
   return failure === undefined ? { result, keyId } : { result, failure, keyId };

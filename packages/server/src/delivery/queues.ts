@@ -19,8 +19,8 @@ export interface QueuesParts {
   readonly onReleased: (id: NotificationId) => void;
   /** Deliveries that follow others are in hand: whether they may leave is to be asked. */
   readonly onFollowing: (deliveries: readonly Delivery[]) => void;
-  /** Whether a partner has more in the database than in memory. */
-  readonly onBehind: (partnerId: PartnerId, isBehind: boolean) => void;
+  /** Whether a queue has more in the database than in memory. */
+  readonly onBehind: (key: QueueKey, isBehind: boolean) => void;
   readonly onTrouble: (error: unknown) => void;
 }
 
@@ -47,7 +47,7 @@ export class Queues {
   readonly #moved = new Map<NotificationId, Queue>();
   readonly #wanting = new Set<Queue>();
   readonly #timers = new Map<Queue, { atMs: number; cancel: () => void }>();
-  readonly #behind = new Set<PartnerId>();
+  readonly #behind = new Set<Queue>();
   #isReading = false;
   /** When the statement that reads now was sent. */
   #readSinceMs = Infinity;
@@ -78,7 +78,7 @@ export class Queues {
     if (queue.offer(delivery)) {
       this.#added(queue, [delivery]);
     } else {
-      this.#setBehind(delivery.partnerId);
+      this.#setBehind(queue);
     }
     this.#consider(queue);
   }
@@ -154,7 +154,6 @@ export class Queues {
     if (queues === undefined) return;
     this.#partners.delete(partnerId);
     for (const queue of queues.values()) this.#detach(queue);
-    if (this.#behind.delete(partnerId)) this.#parts.onBehind(partnerId, false);
   }
 
   partners(): readonly PartnerId[] {
@@ -169,6 +168,7 @@ export class Queues {
   async sweep(shards: readonly number[], owns: (partnerId: PartnerId) => boolean): Promise<void> {
     const heads = await this.#parts.store.heads(shards);
     const nowMs = this.#parts.clock.monotonicMs();
+    this.#forgetEnded(nowMs);
     for (const head of heads) {
       // Given away while the statement ran, or recorded since.
       if (!owns(head.partnerId) || (head.dueInMs <= 0 && this.#isStale(head))) continue;
@@ -234,8 +234,9 @@ export class Queues {
       }
       return;
     }
-    const atMs = Math.min(queue.nextDueMs ?? Infinity, queue.restsUntilMs ?? Infinity);
-    if (atMs !== Infinity) this.#wakeAt(queue, atMs);
+    // What is past already waits for room, or for the read that runs: both ask again when they end.
+    const later = [queue.nextDueMs, queue.restsUntilMs].filter((atMs) => atMs !== undefined && atMs > nowMs);
+    if (later.length > 0) this.#wakeAt(queue, Math.min(...(later as number[])));
   }
 
   #mayReadAtMs(queue: Queue): number | undefined {
@@ -271,7 +272,7 @@ export class Queues {
             queue,
             queue.readEnds(page, nowMs, (delivery) => this.#isUnwanted(delivery, queue)),
           );
-          if (!queue.hasMore) this.#clearBehind(queue.partnerId);
+          if (!queue.hasMore) this.#clearBehind(queue);
           this.#consider(queue);
         }
       } catch (error) {
@@ -335,16 +336,14 @@ export class Queues {
     }
   }
 
-  #setBehind(partnerId: PartnerId): void {
-    if (this.#behind.has(partnerId)) return;
-    this.#behind.add(partnerId);
-    this.#parts.onBehind(partnerId, true);
+  #setBehind(queue: Queue): void {
+    if (this.#behind.has(queue)) return;
+    this.#behind.add(queue);
+    this.#parts.onBehind({ partnerId: queue.partnerId, queue: queue.name }, true);
   }
 
-  #clearBehind(partnerId: PartnerId): void {
-    if (!this.#behind.has(partnerId) || this.queuesOf(partnerId).some((queue) => queue.hasMore)) return;
-    this.#behind.delete(partnerId);
-    this.#parts.onBehind(partnerId, false);
+  #clearBehind(queue: Queue): void {
+    if (this.#behind.delete(queue)) this.#parts.onBehind({ partnerId: queue.partnerId, queue: queue.name }, false);
   }
 
   #close(queue: Queue): void {
@@ -352,11 +351,11 @@ export class Queues {
     queues?.delete(queue.name);
     if (queues?.size === 0) this.#partners.delete(queue.partnerId);
     this.#detach(queue);
-    this.#clearBehind(queue.partnerId);
   }
 
   #detach(queue: Queue): void {
     this.#wanting.delete(queue);
+    this.#clearBehind(queue);
     this.#timers.get(queue)?.cancel();
     this.#timers.delete(queue);
     this.#leave([...queue.busy, ...queue.forgetReady()]);

@@ -41,7 +41,7 @@ export interface WorkerParts {
   readonly onOverdue?: (parked: number) => void;
   /** The shards that it sends for are others now. */
   readonly onShards?: (shards: readonly number[]) => void;
-  readonly onBehind?: (partnerId: PartnerId, isBehind: boolean) => void;
+  readonly onBehind?: (key: QueueKey, isBehind: boolean) => void;
   readonly onTrouble: (message: string, error: unknown) => void;
 }
 
@@ -117,7 +117,7 @@ export class DeliveryWorker {
       onReady: (queue) => this.#schedule(queue),
       onReleased: (id) => this.#order.ended(id),
       onFollowing: (deliveries) => this.#order.ask(deliveries),
-      onBehind: (partnerId, isBehind) => parts.onBehind?.(partnerId, isBehind),
+      onBehind: (key, isBehind) => parts.onBehind?.(key, isBehind),
       onTrouble: (error) => parts.onTrouble("what is due could not be read", error),
     });
     this.#order = new Order({
@@ -259,7 +259,7 @@ export class DeliveryWorker {
     await this.ownership.tick();
     if (clock.monotonicMs() - this.#recheckedMs >= recheckMs) await this.#recheckCircuits();
     if (clock.monotonicMs() >= this.#sweepNotBeforeMs) await this.#sweep(this.ownership.ready);
-    if (clock.monotonicMs() - this.#parkedOverdueMs >= overdueEveryMs) await this.#parkOverdue();
+    if (clock.monotonicMs() - this.#parkedOverdueMs >= overdueEveryMs) void this.#parkOverdue();
   }
 
   async #prepare(shards: readonly number[]): Promise<void> {
@@ -291,16 +291,25 @@ export class DeliveryWorker {
 
   /** What waits for an endpoint that takes nothing is parked when its schedule is over. */
   async #parkOverdue(): Promise<void> {
-    this.#parkedOverdueMs = this.#parts.clock.monotonicMs();
-    for (const partnerId of this.#queues.partners()) {
-      const partner = this.#parts.partners.peek(partnerId);
-      if (partner === undefined || this.ownership.epochOf(partnerId) === undefined) continue;
-      for (const queue of this.#queues.queuesOf(partnerId)) {
-        const gate = this.#circuits.gate({ partnerId, queue: queue.name }, partner.settings.callBackUrl);
-        if (typeof gate === "string") this.#overdue.forget(queue);
-        else await this.#overdue.look(queue, scheduleLengthMs(partner.settings.retry), gate.reason);
+    // However many queues there are, the next round begins after this one has ended.
+    this.#parkedOverdueMs = Number.POSITIVE_INFINITY;
+    try {
+      for (const partnerId of this.#queues.partners()) {
+        for (const queue of this.#queues.queuesOf(partnerId)) await this.#parkOverdueOf(queue);
       }
+    } catch (error) {
+      this.#parts.onTrouble("what is overdue could not be parked", error);
     }
+    this.#parkedOverdueMs = this.#parts.clock.monotonicMs();
+  }
+
+  async #parkOverdueOf(queue: Queue): Promise<void> {
+    const { partnerId, name } = queue;
+    const partner = this.#parts.partners.peek(partnerId);
+    if (this.#isStopping || partner === undefined || this.ownership.epochOf(partnerId) === undefined) return;
+    const gate = this.#circuits.gate({ partnerId, queue: name }, partner.settings.callBackUrl);
+    if (typeof gate === "string") this.#overdue.forget(queue);
+    else await this.#overdue.look(queue, scheduleLengthMs(partner.settings.retry), gate.reason);
   }
 
   #rowsOf(partnerId: PartnerId): number | undefined {
@@ -405,7 +414,6 @@ export class DeliveryWorker {
   }
 
   async #record(delivery: Delivery, outcome: Outcome): Promise<void> {
-    const { id } = delivery;
     try {
       const recorded = await this.#parts.store.record(outcome);
       this.#unrecorded -= 1;
@@ -419,7 +427,7 @@ export class DeliveryWorker {
       await new Promise<void>((resolve) => void this.#parts.timers.after(unstorableMs, resolve));
       this.#queues.releaseUnchanged(delivery);
     }
-    this.#end(id);
+    this.#end(delivery);
   }
 
   async #putOff(delivery: Delivery, delayMs: number): Promise<void> {
@@ -430,7 +438,7 @@ export class DeliveryWorker {
       this.#parts.onTrouble("a delivery could not be put off", error);
       this.#queues.releaseUnchanged(delivery);
     }
-    this.#end(delivery.id);
+    this.#end(delivery);
   }
 
   /** Its own URL is gone: it waits in the queue of that URL. */
@@ -442,11 +450,12 @@ export class DeliveryWorker {
       this.#parts.onTrouble("a delivery could not be set aside", error);
       this.#queues.releaseUnchanged(delivery);
     }
-    this.#end(delivery.id);
+    this.#end(delivery);
   }
 
-  #end(id: NotificationId): void {
-    this.#sending.delete(id);
+  #end(delivery: Delivery): void {
+    // Not that of a later owner's time, which may be on its way again.
+    if (this.#sending.get(delivery.id)?.delivery === delivery) this.#sending.delete(delivery.id);
     this.#pump();
     if (this.#sending.size === 0) this.#onQuiet();
   }

@@ -50,6 +50,7 @@ export class Lease implements LeaseHolder {
   /** Resolves when the lease is held; rejects when the first one cannot be had. */
   async start(): Promise<void> {
     await this.#begin();
+    if (this.#isStopped) return this.stop();
     this.#schedule();
   }
 

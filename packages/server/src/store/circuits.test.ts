@@ -118,16 +118,14 @@ describe("a circuit that its owner writes", () => {
   });
 });
 
-test("what is closed and well is not loaded; what is failing, tripped, gone or just closed is", async () => {
+test("what is closed and well is not loaded; what is failing, tripped, gone or was changed by a person is", async () => {
   const failing: Circuit = { ...closedCircuit, failures: 3, lastReason: "status" };
   const gone: Circuit = { ...tripped, state: "gone", probeInMs: null };
-  const states = { well: closedCircuit, failing, tripped, gone, justClosed: closedCircuit };
+  const states = { well: closedCircuit, failing, tripped, gone, controlled: closedCircuit };
   await write(...Object.entries(states).map(([queue, circuit]) => changeOf(circuit, { queue })));
-  await connections.pool.query(
-    "UPDATE endpoints SET updated_at = now() - interval '2 minutes' WHERE queue <> 'justClosed'",
-  );
+  await connections.pool.query("UPDATE endpoints SET control_no = 1 WHERE queue = 'controlled'");
   const queues = (await load()).map(({ queue }) => queue);
-  expect(queues.sort()).toEqual(["failing", "gone", "justClosed", "tripped"]);
+  expect(queues.sort()).toEqual(["controlled", "failing", "gone", "tripped"]);
 });
 
 describe("an endpoint that a person closes", () => {

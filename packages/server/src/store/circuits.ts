@@ -13,7 +13,7 @@ const load = {
       (extract(epoch FROM e.probe_at - now()) * 1000)::double precision AS probe_in_ms
     FROM endpoints e
     WHERE e.shard = ANY ($1::smallint[])
-      AND (e.state <> 'closed' OR e.failures > 0 OR e.updated_at > now() - interval '1 minute')`,
+      AND (e.state <> 'closed' OR e.failures > 0 OR e.control_no > 0)`,
 };
 
 // Rows are made and locked in key order. What stays unchanged belongs to a later owner, or was changed by a person.

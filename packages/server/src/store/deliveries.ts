@@ -62,6 +62,9 @@ export class PostgresDeliveries implements DeliveryStore {
       bytes: (outcome) => 512 + (outcome.attempt.answer?.length ?? 0),
       commit: (outcomes) => this.#commit(outcomes),
       giveUpAfterMs: Number.POSITIVE_INFINITY,
+      // Its callers bound it: nothing more is sent while too many are unrecorded.
+      queueRowsMax: Number.POSITIVE_INFINITY,
+      queueBytesMax: Number.POSITIVE_INFINITY,
       lingerMs: outcomeLingerMs,
       concurrency: 1,
       ...observe,

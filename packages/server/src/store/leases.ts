@@ -11,11 +11,14 @@ const insert = {
 
 const raise = { name: "raise_beat", text: "UPDATE leases SET beat = beat + 1, beaten_at = now() WHERE id = $1" };
 
-const remove = { name: "remove_lease", text: "DELETE FROM leases WHERE id = $1" };
+// Its shards are free: told with the same commit.
+const remove = {
+  name: "remove_lease",
+  text: "WITH gone AS (DELETE FROM leases WHERE id = $1 RETURNING id) SELECT pg_notify('paybell_shards', '') FROM gone",
+};
 
 const readBeats = { name: "read_beats", text: "SELECT id, beat FROM leases ORDER BY id" };
 
-// Their shards are free: told with the same commit.
 const removeDead = {
   name: "remove_dead_leases",
   text: `

@@ -25,6 +25,11 @@ const socketCodes = new Set([
   "ETIMEDOUT",
   "EHOSTUNREACH",
   "ENOTFOUND",
+  "EAI_AGAIN",
+  "ENETUNREACH",
+  "ENETDOWN",
+  "EHOSTDOWN",
+  "ECONNABORTED",
 ]);
 
 // The driver's own words, which carry no code. One that falls silent is read from until its time is over.

@@ -64,11 +64,20 @@ export class Hints {
   }
 
   #say(): void {
-    if (this.#keys.size === 0) return;
-    const text = `[${[...this.#keys].join(",")}]`;
+    let payload = "";
+    for (const key of this.#keys) {
+      if (payload.length + key.length > payloadCharsMax) {
+        this.#announceOne(payload);
+        payload = "";
+      }
+      payload += payload === "" ? key : `,${key}`;
+    }
     this.#keys = new Set();
-    // Too many to name: every owner looks at the heads of its queues.
-    this.#parts.announce(text.length > payloadCharsMax ? "" : text).catch(this.#parts.onTrouble);
+    if (payload !== "") this.#announceOne(payload);
+  }
+
+  #announceOne(keys: string): void {
+    this.#parts.announce(`[${keys}]`).catch(this.#parts.onTrouble);
   }
 }
 

@@ -48,8 +48,8 @@ export interface FromWorker {
   readonly takenBytes: number;
   /** Partners that it has to know of, and whether it has a snapshot of each. */
   readonly asks: readonly (readonly [PartnerId, boolean])[];
-  /** Partners with more in the database than in memory, or no more. */
-  readonly behind: readonly (readonly [PartnerId, boolean])[];
+  /** Queues with more in the database than in memory, or no more. */
+  readonly behind: readonly (readonly [QueueKey, boolean])[];
   readonly attempted: readonly (readonly [Omit<Delivery, "content">, Attempted])[];
   /** Commits of outcomes: rows, milliseconds, rows that wait. */
   readonly commits: readonly (readonly [number, number, number])[];

@@ -24,8 +24,8 @@ if (parentPort !== null) {
     for (const { partnerId, queue } of message.hints) {
       if (queue === "throw") throw new Error("broken on purpose");
       if (queue === "block") for (;;);
-      if (queue === "behind") say({ behind: [[partnerId, true]] });
-      if (queue === "caught up") say({ behind: [[partnerId, false]] });
+      if (queue === "behind") say({ behind: [[{ partnerId, queue: "" }, true]] });
+      if (queue === "caught up") say({ behind: [[{ partnerId, queue: "" }, false]] });
       if (queue === "take one") say({ taken: 1, takenBytes: 2 });
       if (queue === "ask") say({ asks: [[partnerId, false]] });
       if (queue === "ask again") say({ asks: [[partnerId, true]] });
