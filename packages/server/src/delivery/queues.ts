@@ -44,7 +44,7 @@ export class Queues {
   /** Recorded attempts, for reads that were answered from before them. */
   readonly #ended = new Map<NotificationId, { round: number; attemptsMade: number; atMs: number }>();
   /** Redelivered to another queue than the one that still has an earlier round in hand: read again after that one. */
-  readonly #moved = new Map<NotificationId, Queue>();
+  readonly #moved = new Map<NotificationId, QueueKey>();
   readonly #wanting = new Set<Queue>();
   readonly #timers = new Map<Queue, { atMs: number; cancel: () => void }>();
   readonly #behind = new Set<Queue>();
@@ -317,7 +317,7 @@ export class Queues {
 
   #isUnwanted(delivery: Delivery, queue: Queue): boolean {
     const holder = this.#inHand.get(delivery.id);
-    if (holder !== undefined && holder !== queue) this.#moved.set(delivery.id, queue);
+    if (holder !== undefined && holder !== queue) this.#moved.set(delivery.id, delivery);
     return (holder !== undefined && holder !== queue) || this.#isStale(delivery);
   }
 
@@ -368,11 +368,11 @@ export class Queues {
 
   #wentOut(id: NotificationId): void {
     this.#parts.onReleased(id);
-    const queue = this.#moved.get(id);
-    if (queue === undefined) return;
+    const moved = this.#moved.get(id);
+    if (moved === undefined) return;
     this.#moved.delete(id);
-    queue.wake();
-    this.#consider(queue);
+    // Its queue may have been closed since: it had nothing else. A partner that is forgotten stays so.
+    if (this.#partners.has(moved.partnerId)) this.wake(moved);
   }
 }
 

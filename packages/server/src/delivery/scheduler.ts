@@ -97,6 +97,7 @@ export class Scheduler<Queue extends Schedulable> {
     entry.limits = limits;
     entry.queues.add(queue);
     if (entry.inFlight < limits.maxInFlight) this.#ring.add(entry);
+    else this.#ring.delete(entry);
   }
 
   /** The queue has nothing to send any more. */
@@ -114,24 +115,7 @@ export class Scheduler<Queue extends Schedulable> {
 
   /** A slot for the head of some queue; undefined while nobody may have one. */
   next(): Picked<Queue> | undefined {
-    let indebted: Entry<Queue> | undefined;
-    for (let asked = this.#ring.size; asked > 0; asked -= 1) {
-      const [entry] = this.#ring;
-      if (entry === undefined) return undefined;
-      if (!this.#mayStart(entry)) {
-        this.#endTurn(entry);
-        continue;
-      }
-      if (entry.deficit <= 0) entry.deficit += quantumBytes;
-      const picked = entry.deficit > 0 ? this.#start(entry) : undefined;
-      if (picked !== undefined) return picked;
-      if (entry.deficit <= 0) indebted ??= entry;
-      this.#rotate(entry);
-    }
-    // Nobody else may send: its debt to them is forgiven.
-    if (indebted === undefined || !this.#ring.has(indebted)) return undefined;
-    indebted.deficit = quantumBytes;
-    return this.#start(indebted);
+    return this.#round() ?? (this.#passTurns() ? this.#round() : undefined);
   }
 
   /** When somebody who lacks nothing but a token gets one; undefined when nobody does. */
@@ -173,11 +157,9 @@ export class Scheduler<Queue extends Schedulable> {
   #mayStart(entry: Entry<Queue>): boolean {
     const freeSlots = this.#options.slotsMax - this.#taken;
     const freeBytes = this.#options.bytesMax - this.#bytes;
+    if (headOf(entry) === undefined) this.#settle(entry);
     const head = headOf(entry);
-    if (head === undefined) {
-      this.#settle(entry);
-      return false;
-    }
+    if (head === undefined) return false;
     const bytes = this.#countedBytes(head.bytes);
     if (freeSlots <= 0 || bytes > freeBytes) return false;
     return entry.inFlight === 0 || (entry.inFlight < freeSlots && entry.bytes + bytes <= freeBytes);
@@ -206,10 +188,41 @@ export class Scheduler<Queue extends Schedulable> {
     return { queue, slot: { partnerId, bytes, token } };
   }
 
+  /** Asks each partner once, in its turn. */
+  #round(): Picked<Queue> | undefined {
+    for (let asked = this.#ring.size; asked > 0; asked -= 1) {
+      const [entry] = this.#ring;
+      if (entry === undefined) return undefined;
+      if (!this.#mayStart(entry)) {
+        this.#endTurn(entry);
+        continue;
+      }
+      if (entry.deficit <= 0) entry.deficit += quantumBytes;
+      const picked = entry.deficit > 0 ? this.#start(entry) : undefined;
+      if (picked !== undefined) return picked;
+      this.#rotate(entry);
+    }
+    return undefined;
+  }
+
+  /** All who may send are in debt: the turns that pay nobody's debt off pass at once. @returns whether there are any */
+  #passTurns(): boolean {
+    const indebted = [...this.#ring].filter(
+      (entry) => entry.deficit <= 0 && this.#mayStart(entry) && this.#hasToken(entry),
+    );
+    const turns = Math.min(...indebted.map(({ deficit }) => Math.floor(-deficit / quantumBytes)));
+    for (const entry of indebted) entry.deficit += turns * quantumBytes;
+    return indebted.length > 0;
+  }
+
+  #hasToken({ partnerId, limits: { maxPerSecond, ownedSinceMs } }: Entry<Queue>): boolean {
+    return maxPerSecond === null || this.#rates.waitMs(partnerId, maxPerSecond, ownedSinceMs) === 0;
+  }
+
   /** What a turn left over is lost: nobody saves up while it may not send. */
   #endTurn(entry: Entry<Queue>): void {
     entry.deficit = 0;
-    this.#rotate(entry);
+    if (this.#ring.has(entry)) this.#rotate(entry);
   }
 
   #rotate(entry: Entry<Queue>): void {

@@ -1,0 +1,194 @@
+import { describe, expect, test } from "vitest";
+import { newId } from "../ids.ts";
+import { type Circuit, closedCircuit, failuresToTrip, probeStepMs } from "./circuit.ts";
+import type { CircuitChange } from "./circuit-store.ts";
+import { Circuits, originQueue, urlQueue } from "./circuits.ts";
+import { acceptedAttempt, failedAttempt } from "./delivery.fixture.ts";
+import type { Attempt } from "./store.ts";
+
+const partnerId = newId<"partner">();
+const other = newId<"partner">();
+const url = "https://partner.example/ipn";
+const otherUrl = "https://partner.example/second";
+const origin = originQueue(url);
+const deliveryId = newId<"notification">();
+const gone: Attempt = { ...failedAttempt, httpStatus: 410, reason: "gone" };
+const told: Attempt = { ...failedAttempt, httpStatus: null, reason: "internal" };
+const tripped: Circuit = { state: "open", failures: 5, probes: 0, probeInMs: probeStepMs, lastReason: "status" };
+
+function circuitsOf() {
+  const clock = { ms: 1_000 };
+  // Without jitter: half of the way from least to most.
+  const circuits = new Circuits(
+    () => 0.5,
+    () => clock.ms,
+  );
+  const observe = (attempt: Attempt, more: { isProbe?: boolean; retryAfterMs?: number } = {}) =>
+    circuits.observe({ partnerId, attempt, retryAfterMs: null, isProbe: false, epoch: 3, ...more });
+  const trip = (): readonly CircuitChange[] =>
+    Array.from({ length: failuresToTrip }, () => observe(failedAttempt)).flat();
+  const gate = (queue: string, registeredUrl: string | null = url) =>
+    circuits.gate({ partnerId, queue }, registeredUrl);
+  return { circuits, clock, observe, trip, gate };
+}
+
+const shut = { untilMs: 1_000 + probeStepMs, reason: "status" };
+
+describe("the gate of a queue", () => {
+  test("is open where nothing is known", () => {
+    const { gate } = circuitsOf();
+    expect([gate(""), gate(origin), gate(urlQueue(url)), gate("", null)]).toEqual(["open", "open", "open", "open"]);
+  });
+
+  test("is shut until the probe for all that goes to an origin that tripped, whatever names it", () => {
+    const { trip, gate } = circuitsOf();
+    trip();
+    expect([gate(""), gate("", otherUrl), gate(origin), gate(urlQueue(url))]).toEqual([shut, shut, shut, shut]);
+  });
+
+  test("stays open for other origins, other partners, and where no URL is registered or it is none", () => {
+    const { circuits, trip, gate } = circuitsOf();
+    trip();
+    expect(gate("https://elsewhere.example")).toBe("open");
+    expect(gate("", "https://elsewhere.example/ipn")).toBe("open");
+    expect(gate("", null)).toBe("open");
+    expect(gate("", "no URL")).toBe("open");
+    expect(circuits.gate({ partnerId: other, queue: origin }, url)).toBe("open");
+  });
+
+  test("is shut without an end for one URL that answered 410, and open for its neighbours", () => {
+    const { circuits, observe, gate } = circuitsOf();
+    observe(gone);
+    const forGood = { untilMs: undefined, reason: "gone" };
+    expect([gate(""), gate(urlQueue(url))]).toEqual([forGood, forGood]);
+    expect([gate("", otherUrl), gate(urlQueue(otherUrl)), gate(origin)]).toEqual(["open", "open", "open"]);
+    expect([url, otherUrl, null, "no URL"].map((one) => circuits.isGone(partnerId, one))).toEqual([
+      true,
+      false,
+      false,
+      false,
+    ]);
+  });
+});
+
+describe("a tripped circuit is probed", () => {
+  test("once at a time, when its moment has come", () => {
+    const { circuits, clock, trip, gate } = circuitsOf();
+    trip();
+    clock.ms += probeStepMs - 1;
+    expect(gate("")).toEqual(shut);
+    clock.ms += 1;
+    expect(gate("")).toBe("probe");
+    circuits.probeBegins(partnerId, url, deliveryId);
+    expect([gate(""), gate(origin)]).toEqual(Array(2).fill({ untilMs: undefined, reason: "status" }));
+    circuits.probeEnded(partnerId, newId<"notification">());
+    expect(gate("")).not.toBe("probe");
+    circuits.probeEnded(partnerId, deliveryId);
+    expect(gate("")).toBe("probe");
+  });
+
+  test("later after a probe that failed, and no more after one that was answered", () => {
+    const { clock, observe, trip, gate } = circuitsOf();
+    trip();
+    clock.ms += probeStepMs;
+    observe(failedAttempt, { isProbe: true });
+    expect(gate("")).toEqual({ untilMs: clock.ms + 2 * probeStepMs, reason: "status" });
+    clock.ms += 2 * probeStepMs;
+    const [change] = observe(acceptedAttempt, { isProbe: true });
+    expect(change).toMatchObject({ circuit: { state: "closed" }, event: { kind: "breaker_closed" } });
+    expect(gate("")).toBe("open");
+  });
+
+  test("after another wait where the attempt told nothing, and nothing is written of that", () => {
+    const { circuits, clock, observe, trip, gate } = circuitsOf();
+    trip();
+    clock.ms += probeStepMs;
+    circuits.probeBegins(partnerId, url, deliveryId);
+    circuits.probeEnded(partnerId, deliveryId);
+    expect(observe(told, { isProbe: true })).toEqual([]);
+    expect(gate("")).toEqual({ untilMs: clock.ms + probeStepMs, reason: "status" });
+    clock.ms += probeStepMs;
+    expect(gate("")).toBe("probe");
+  });
+
+  test("at its time, though what was in flight when it tripped told nothing", () => {
+    const { clock, observe, trip, gate } = circuitsOf();
+    trip();
+    clock.ms += 1_000;
+    observe(told);
+    expect(gate("")).toEqual(shut);
+  });
+});
+
+describe("what an attempt changes", () => {
+  test("is nothing where an endpoint that has not failed answers", () => {
+    const { observe } = circuitsOf();
+    expect(observe(acceptedAttempt)).toEqual([]);
+    observe(gone);
+    expect(observe({ ...acceptedAttempt, url: "https://elsewhere.example/ipn" })).toEqual([]);
+  });
+
+  test("is numbered in the order in which it was made, under the epoch of the shard", () => {
+    const { trip } = circuitsOf();
+    const changes = trip();
+    expect(changes.map(({ changeNo }) => changeNo)).toEqual([1, 2, 3, 4, 5]);
+    expect(changes.map(({ circuit }) => circuit.failures)).toEqual([1, 2, 3, 4, 5]);
+    expect(changes.every(({ epoch, queue, kind }) => epoch === 3 && queue === origin && kind === "origin")).toBe(true);
+  });
+
+  test("is an event only where the state is another", () => {
+    const { trip } = circuitsOf();
+    const events = trip().map(({ event }) => event?.kind);
+    expect(events).toEqual([undefined, undefined, undefined, undefined, "breaker_open"]);
+  });
+
+  test("is the URL alone with a 410, once; its origin counts as answering", () => {
+    const { observe } = circuitsOf();
+    observe(failedAttempt);
+    const [ofOrigin, ofUrl, ...others] = observe(gone);
+    expect(others).toEqual([]);
+    expect(ofOrigin).toMatchObject({ kind: "origin", target: origin, circuit: { state: "closed", failures: 0 } });
+    expect(ofUrl).toMatchObject({ kind: "url", target: url, queue: urlQueue(url), circuit: { state: "gone" } });
+    expect(ofUrl?.event?.kind).toBe("endpoint_gone");
+    expect(observe(gone)).toEqual([]);
+  });
+});
+
+describe("what the database has", () => {
+  const loaded = (circuit: Circuit, controlNo = 0) => [{ partnerId, queue: origin, circuit, controlNo }];
+
+  test("is loaded where nothing is known yet, and its probe counts from then", () => {
+    const { circuits, gate } = circuitsOf();
+    expect(circuits.load(loaded(tripped))).toEqual([{ partnerId, queue: origin }]);
+    expect(gate("")).toEqual(shut);
+  });
+
+  test("is older than what the owner knows, unless a person changed it since", () => {
+    const { circuits, trip, gate } = circuitsOf();
+    trip();
+    expect(circuits.load(loaded(closedCircuit))).toEqual([]);
+    expect(gate("")).toEqual(shut);
+    expect(circuits.load(loaded(closedCircuit, 1))).toEqual([{ partnerId, queue: origin }]);
+    expect(gate("")).toBe("open");
+    expect(circuits.load(loaded(tripped, 1))).toEqual([]);
+    expect(gate("")).toBe("open");
+  });
+
+  test("is changed under the number that the person left", () => {
+    const { circuits, observe } = circuitsOf();
+    expect(observe(failedAttempt)[0]?.controlNo).toBe(0);
+    circuits.load(loaded(closedCircuit, 7));
+    expect(observe(failedAttempt)[0]).toMatchObject({ controlNo: 7, circuit: { failures: 1 } });
+  });
+
+  test("decides again once the shard was somebody else's", () => {
+    const { circuits, trip, gate } = circuitsOf();
+    trip();
+    circuits.forget((id) => id === other);
+    expect(gate("")).toEqual(shut);
+    circuits.forget((id) => id === partnerId);
+    expect(gate("")).toBe("open");
+    circuits.load(loaded(tripped));
+    expect(gate("")).toEqual(shut);
+  });
+});
