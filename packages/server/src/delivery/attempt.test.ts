@@ -80,7 +80,7 @@ test("an IPN for which there is no room to seal is put off for a second: no atte
 
 test("a 2xx is an accepted attempt, which says where it went and under which key", async () => {
   const { transport, posts } = answering({ httpStatus: 204, address: "203.0.113.1", answer: null });
-  const attempt = attempting(partsOf({ transport, clock: { ...systemClock, monotonicMs: () => 0 } }));
+  const attempt = attempting(partsOf({ transport }));
   const made = await attempt(deliveryOf(partner.id, { content, attemptsMade: 2 }), partner, held);
   expect(made).toMatchObject({
     attempt: {

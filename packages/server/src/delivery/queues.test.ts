@@ -220,8 +220,8 @@ describe("outcomes are remembered", () => {
     expect(queues.has(first.id)).toBe(false);
     store.whileReading = async () => {
       time.ms += 100;
-      if (store.reads.length < 50) queues.wake({ partnerId, queue: `https://p${store.reads.length}.example` });
-      if (store.reads.length !== 50) return;
+      if (store.reads.length < 150) queues.wake({ partnerId, queue: `https://p${store.reads.length}.example` });
+      if (store.reads.length !== 150) return;
       queues.ended(deliveryOf(partnerId), "applied");
       queues.offer(first);
     };

@@ -29,8 +29,8 @@ const readRowsMax = 512;
 /** Of one page: a settlement of 50,000 entries is 3.6 MB. */
 const pageBytesMax = 4 * 1_024 * 1_024;
 const retryMs = 250;
-/** Outcomes are remembered so long at least, for reads that began before them. */
-const endedKeptMs = 2_000;
+/** Outcomes are remembered so long at least: a main thread that stood still may offer a delivery long after its commit. */
+const endedKeptMs = 10_000;
 
 /**
  * The queues of the partners whose shards a worker owns: fills them by hints, by reads, and by the sweep, which finds

@@ -168,6 +168,24 @@ describe("a partner's tokens", () => {
     expect(start()).toBeDefined();
   });
 
+  test("are not missed when the next one came just after it was looked for", () => {
+    const { scheduler, clock, start } = schedulerOf();
+    scheduler.add(new Bodies("one", times(3)), onePerSecond);
+    scheduler.end(start()?.slot as Slot, true);
+    clock.ms = 999.9;
+    expect(start()).toBeUndefined();
+    clock.ms = 1_000;
+    expect(scheduler.tokenInMs()).toBe(0);
+  });
+
+  test("are waited for by nobody who has no slot either", () => {
+    const { scheduler, start } = schedulerOf(1);
+    scheduler.add(new Bodies("one", times(3)), onePerSecond);
+    expect(start()).toBeDefined();
+    expect(start()).toBeUndefined();
+    expect(scheduler.tokenInMs()).toBeUndefined();
+  });
+
   test("come back when nothing was sent", () => {
     const { scheduler, start } = schedulerOf();
     scheduler.add(new Bodies("one", times(3)), onePerSecond);

@@ -118,14 +118,17 @@ export class Scheduler<Queue extends Schedulable> {
     return this.#round() ?? (this.#passTurns() ? this.#round() : undefined);
   }
 
-  /** When somebody who lacks nothing but a token gets one; undefined when nobody does. */
+  /**
+   * When somebody who lacked nothing but a token gets one; undefined when nobody did. 0: it came after `next` had
+   * looked for it.
+   */
   tokenInMs(): number | undefined {
     let soonestMs: number | undefined;
-    for (const { partnerId, limits } of this.#ring) {
-      const { maxPerSecond, ownedSinceMs } = limits;
-      if (maxPerSecond === null) continue;
-      const waitMs = this.#rates.waitMs(partnerId, maxPerSecond, ownedSinceMs);
-      if (waitMs > 0 && (soonestMs === undefined || waitMs < soonestMs)) soonestMs = waitMs;
+    for (const entry of this.#ring) {
+      const { maxPerSecond, ownedSinceMs } = entry.limits;
+      if (maxPerSecond === null || !this.#mayStart(entry)) continue;
+      const waitMs = this.#rates.waitMs(entry.partnerId, maxPerSecond, ownedSinceMs);
+      if (soonestMs === undefined || waitMs < soonestMs) soonestMs = waitMs;
     }
     return soonestMs;
   }

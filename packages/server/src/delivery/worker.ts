@@ -340,13 +340,15 @@ export class DeliveryWorker {
     queueMicrotask(() => {
       this.#isPumping = false;
       const unrecordedMax = this.#parts.slotsMax * unrecordedPerSlot;
-      while (!this.#isStopping && this.#unrecorded < unrecordedMax) {
+      this.#cancelToken();
+      // An outcome that is recorded pumps again.
+      const mayBegin = () => !this.#isStopping && this.#unrecorded < unrecordedMax;
+      while (mayBegin()) {
         const picked = this.#scheduler.next();
         if (picked === undefined) break;
         this.#begin(picked);
       }
-      this.#cancelToken();
-      const tokenInMs = this.#scheduler.tokenInMs();
+      const tokenInMs = mayBegin() ? this.#scheduler.tokenInMs() : undefined;
       if (tokenInMs !== undefined) {
         this.#cancelToken = this.#parts.timers.after(Math.max(1, tokenInMs), () => this.#pump());
       }
