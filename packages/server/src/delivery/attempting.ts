@@ -1,3 +1,4 @@
+import type { PartnerId } from "../ids.ts";
 import type { Partner } from "../partners/partner.ts";
 import type { Attempt, Delivery, Outcome } from "./store.ts";
 
@@ -25,3 +26,9 @@ export type Attempting = (
   partner: Partner,
   options: AttemptOptions,
 ) => Promise<Attempted | { readonly putOffMs: number }>;
+
+/** Partners as a worker sees them, at most five seconds old. */
+export interface PartnerSource {
+  /** Undefined: not at hand, or too old. It is asked for then, and `reconsider` is called when it is there. */
+  peek(id: PartnerId): Partner | undefined;
+}

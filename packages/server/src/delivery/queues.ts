@@ -29,7 +29,7 @@ const readRowsMax = 512;
 /** Of one page: a settlement of 50,000 entries is 3.6 MB. */
 const pageBytesMax = 4 * 1_024 * 1_024;
 const retryMs = 250;
-/** Outcomes are remembered so long at least: a main thread that stood still may offer a delivery long after its commit. */
+/** Outcomes are remembered so long at least: a main thread that stood still may offer long after the commit. */
 const endedKeptMs = 10_000;
 
 /**

@@ -2,7 +2,7 @@ import type { Clock, Timers } from "../clock.ts";
 import type { LeaseId, NotificationId, PartnerId } from "../ids.ts";
 import type { LeaseHolder } from "../leases/lease.ts";
 import type { Partner } from "../partners/partner.ts";
-import type { Attempted, Attempting } from "./attempting.ts";
+import type { Attempted, Attempting, PartnerSource } from "./attempting.ts";
 import type { CircuitStore } from "./circuit-store.ts";
 import { Circuits, urlQueue } from "./circuits.ts";
 import { keyOf, Order } from "./order.ts";
@@ -15,12 +15,6 @@ import { type Picked, Scheduler, type Slot } from "./scheduler.ts";
 import { type ShardStore, shardOf } from "./shard-store.ts";
 import type { Delivery, DeliveryStore, Outcome, QueueKey } from "./store.ts";
 import { callbackUrlOf } from "./target.ts";
-
-/** Partners as a worker sees them, at most five seconds old. */
-export interface PartnerSource {
-  /** Undefined: not at hand, or too old. It is asked for then, and `reconsider` is called when it is there. */
-  peek(id: PartnerId): Partner | undefined;
-}
 
 export interface WorkerParts {
   readonly store: DeliveryStore;
@@ -244,8 +238,7 @@ export class DeliveryWorker {
     await Promise.race([quiet, timedOut]);
     cancel();
     const left = this.#scheduler.taken;
-    const trouble = (error: unknown) => this.#parts.onTrouble("shards could not be given up", error);
-    await this.ownership.stop().catch(trouble);
+    await this.ownership.stop().catch((error) => this.#parts.onTrouble("shards could not be given up", error));
     this.#queues.stop();
     return left;
   }
@@ -339,10 +332,9 @@ export class DeliveryWorker {
     this.#isPumping = true;
     queueMicrotask(() => {
       this.#isPumping = false;
-      const unrecordedMax = this.#parts.slotsMax * unrecordedPerSlot;
       this.#cancelToken();
       // An outcome that is recorded pumps again.
-      const mayBegin = () => !this.#isStopping && this.#unrecorded < unrecordedMax;
+      const mayBegin = () => !this.#isStopping && this.#unrecorded < this.#parts.slotsMax * unrecordedPerSlot;
       while (mayBegin()) {
         const picked = this.#scheduler.next();
         if (picked === undefined) break;
@@ -387,7 +379,7 @@ export class DeliveryWorker {
   }
 
   async #send(sending: Sending): Promise<void> {
-    const { delivery, partner, slot, leaseId, isProbe } = sending;
+    const { delivery, partner, slot, epoch, leaseId, isProbe } = sending;
     const { partnerId, id } = delivery;
     const attempted = await this.#parts.attempt(delivery, partner, {
       outOfOrder: this.#order.isOutOfOrder(id),
@@ -401,7 +393,6 @@ export class DeliveryWorker {
       return this.#putOff(delivery, attempted.putOffMs);
     }
     const { attempt, retryAfterMs = null } = attempted;
-    const { epoch } = sending;
     // An attempt of an earlier ownership tells nothing: the circuit is somebody else's, or was read anew.
     const isOwned = this.ownership.epochOf(partnerId) === epoch;
     const circuits = isOwned ? this.#circuits.observe({ partnerId, attempt, retryAfterMs, isProbe, epoch }) : [];

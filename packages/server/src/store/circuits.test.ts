@@ -118,7 +118,7 @@ describe("a circuit that its owner writes", () => {
   });
 });
 
-test("what is closed and well is not loaded; what is failing, tripped, gone or was changed by a person is", async () => {
+test("what is closed and well is not loaded; what is failing, tripped, gone or changed by hand is", async () => {
   const failing: Circuit = { ...closedCircuit, failures: 3, lastReason: "status" };
   const gone: Circuit = { ...tripped, state: "gone", probeInMs: null };
   const states = { well: closedCircuit, failing, tripped, gone, controlled: closedCircuit };
