@@ -16,7 +16,7 @@ process.on("SIGUSR1", () => undefined);
 if (existsSync(source)) {
   if (!runs(22, 18)) {
     process.stderr.write(
-      `paybell needs Node 22.18 or newer and found ${process.versions.node}. Run it as "npm start" or "npm run paybell -- …": these use the Node that "npm ci" installed.\n`,
+      `paybell needs Node 22.18 or newer and found ${process.versions.node}. Run "npm ci" without --omit: it installs a Node that "npm start" and "npm run paybell -- …" use.\n`,
     );
     process.exit(1);
   }

@@ -41,7 +41,7 @@ const statusEveryMs = 1_000;
 if (parentPort !== null) await run(parentPort, workerData as DeliveryThreadData);
 
 async function run(main: NonNullable<typeof parentPort>, data: DeliveryThreadData): Promise<void> {
-  const outbox = new Outbox<Writable>(
+  const outbox = new Outbox<FromWorker>(
     () => ({
       taken: 0,
       takenBytes: 0,
@@ -172,7 +172,8 @@ async function run(main: NonNullable<typeof parentPort>, data: DeliveryThreadDat
     worker.offer(message.deliveries);
     worker.wake(message.hints);
     if (message.news.includes("circuits")) worker.circuitsChanged();
-    if (message.news.length > 0) worker.lookNow();
+    if (message.news.includes("shards")) worker.tick();
+    if (message.news.includes("due")) worker.lookNow();
     if (message.stopWithinMs !== undefined) void stop(message.stopWithinMs);
   });
   await startLease();
@@ -190,10 +191,6 @@ async function run(main: NonNullable<typeof parentPort>, data: DeliveryThreadDat
     }
   }
 }
-
-type Writable = {
-  -readonly [Key in keyof FromWorker]: FromWorker[Key] extends readonly (infer Item)[] ? Item[] : FromWorker[Key];
-};
 
 /** An error crosses to the other thread by its class, its words and its trace. */
 function loggable(fields: LogLine["fields"]): LogLine["fields"] {

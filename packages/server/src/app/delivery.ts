@@ -70,7 +70,6 @@ export function wireDelivery(ground: Ground, { directory }: PartnerParts, option
         data,
         name: `paybell delivery ${at + 1}`,
         log,
-        clock: systemClock,
         findPartner: (id) => unreadable.watch(id, directory.confirmed(id)),
         removeLease: (id) => options.leases.remove(id),
         onMessage: observe,

@@ -183,7 +183,7 @@ export class DeliveryWorker {
     this.#queues.reconsider(partnerId);
   }
 
-  /** Somebody says that there is news of shards, or something due that it was not told of. */
+  /** Somebody says that something is due that it was not told of. */
   lookNow(): void {
     this.#sweepNotBeforeMs = Math.min(this.#sweepNotBeforeMs, this.#parts.clock.monotonicMs());
     this.tick();

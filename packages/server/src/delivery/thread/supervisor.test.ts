@@ -1,5 +1,4 @@
 import { expect, onTestFinished, test, vi } from "vitest";
-import { systemClock } from "../../clock.ts";
 import { type LeaseId, newId } from "../../ids.ts";
 import type { Log } from "../../log.ts";
 import { partnerSnapshot } from "../../partners/partner.fixture.ts";
@@ -27,7 +26,6 @@ async function supervising(more: Partial<SupervisorOptions> = {}) {
     data,
     name: "a delivery worker of a test",
     log: log as unknown as Log,
-    clock: systemClock,
     findPartner: () => Promise.reject(new Error("nobody is known")),
     removeLease: (id: LeaseId) => {
       happened.push(`lease ${leases.indexOf(id)} removed`);

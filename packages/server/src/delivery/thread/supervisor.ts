@@ -1,5 +1,4 @@
 import { Worker } from "node:worker_threads";
-import type { Clock } from "../../clock.ts";
 import type { LeaseId, PartnerId } from "../../ids.ts";
 import type { Log } from "../../log.ts";
 import type { Partner } from "../../partners/partner.ts";
@@ -15,7 +14,6 @@ export interface SupervisorOptions {
   readonly data: unknown;
   readonly name: string;
   readonly log: Log;
-  readonly clock: Pick<Clock, "monotonicMs">;
   /** A partner with the moment at which it was confirmed. Rejects when it cannot be read now. */
   readonly findPartner: (
     id: PartnerId,
@@ -34,17 +32,13 @@ const restartMs = 500;
 const silentDefaultMs = 60_000;
 const closeMs = 5_000;
 
-type Mutable<Value> = {
-  -readonly [Key in keyof Value]: Value[Key] extends readonly (infer Item)[] ? Item[] : Value[Key];
-};
-
 /**
  * Runs one delivery worker in a thread of its own, and starts another when it ends. The thread's lease is removed only
  * after its `exit` event: an `error`, or silence, does not prove that it sends nothing more.
  */
 export class WorkerSupervisor {
   readonly #options: SupervisorOptions;
-  readonly #outbox: Outbox<Mutable<ToWorker>>;
+  readonly #outbox: Outbox<ToWorker>;
   #thread: Worker | undefined;
   #leaseId: LeaseId | undefined;
   #shards: ReadonlySet<number> = new Set();
@@ -63,7 +57,7 @@ export class WorkerSupervisor {
 
   constructor(options: SupervisorOptions) {
     this.#options = options;
-    this.#outbox = new Outbox<Mutable<ToWorker>>(
+    this.#outbox = new Outbox<ToWorker>(
       () => ({ deliveries: [], hints: [], partners: [], news: [] }),
       (message) => this.#thread?.postMessage(message),
     );
