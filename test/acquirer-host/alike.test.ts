@@ -5,6 +5,7 @@ import type { Iso8583Acquirer } from "../../packages/server/src/acquirer/iso8583
 import { SimulatedBank } from "../../packages/server/src/acquirer/simulator/bank.ts";
 import { SimulatedAcquirer } from "../../packages/server/src/acquirer/simulator/simulator.ts";
 import { again, emptyTotals, Till, type TillMoneyMessage } from "../../packages/server/src/acquirer/till.fixture.ts";
+import { type TillStep, tillStep } from "../../packages/server/src/acquirer/till-step.fixture.ts";
 import { connected } from "./acquirer.fixture.ts";
 import { type AcquirerHost, prepareHost, startHost } from "./host.ts";
 
@@ -13,12 +14,7 @@ const unavailable = prepareHost();
 const runs = Number(process.env["TEST_RUNS"] ?? 20);
 const seed = Number(process.env["TEST_SEED"] ?? Date.now() % 2 ** 31);
 
-/** What happens next; `at` counts back to the message that it is about. */
-interface Step {
-  readonly kind: "sale" | "preAuth" | "complete" | "void" | "reverse" | "reverseUnseen" | "repeat" | "settle";
-  readonly till: 0 | 1;
-  readonly at: number;
-  readonly amountMinor: bigint;
+interface Step extends TillStep {
   readonly token: string;
   /** Of a settlement: it counts one too many, and uploads its batch. */
   readonly differs: boolean;
@@ -26,20 +22,7 @@ interface Step {
 
 const steps = fc.array(
   fc.record<Step>({
-    kind: fc.constantFrom(
-      "sale",
-      "preAuth",
-      "complete",
-      "void",
-      "void",
-      "reverse",
-      "reverseUnseen",
-      "repeat",
-      "settle",
-    ),
-    till: fc.constantFrom(0, 1),
-    at: fc.nat(6),
-    amountMinor: fc.bigInt(1n, 5n),
+    ...tillStep,
     token: fc.constantFrom("tok_approve", "tok_approve", "tok_approve", "tok_decline_51", "tok_approve_08"),
     differs: fc.boolean(),
   }),

@@ -2,33 +2,16 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { AcquirerAnswer, BatchTotals } from "../acquirer.ts";
 import { again, emptyTotals, Till, type TillMoneyMessage } from "../till.fixture.ts";
+import { type TillStep, tillStep } from "../till-step.fixture.ts";
 import { SimulatedBank } from "./bank.ts";
 
-/** What happens next; `at` counts back to the message that it is about. */
-type Step = {
-  readonly kind: "sale" | "preAuth" | "complete" | "void" | "reverse" | "reverseUnseen" | "repeat" | "settle";
-  readonly till: 0 | 1;
-  readonly at: number;
-  readonly amountMinor: bigint;
+interface Step extends TillStep {
   readonly declined: boolean;
-};
+}
 
 const steps = fc.array(
   fc.record<Step>({
-    kind: fc.constantFrom(
-      "sale",
-      "preAuth",
-      "complete",
-      "void",
-      "void",
-      "reverse",
-      "reverseUnseen",
-      "repeat",
-      "settle",
-    ),
-    till: fc.constantFrom(0, 1),
-    at: fc.nat(6),
-    amountMinor: fc.bigInt(1n, 5n),
+    ...tillStep,
     declined: fc.nat(5).map((odds) => odds === 0),
   }),
   { minLength: 40, maxLength: 80 },

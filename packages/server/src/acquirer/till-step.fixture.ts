@@ -1,0 +1,17 @@
+import fc from "fast-check";
+
+/** What a terminal does next in a random sequence; `at` counts back to the message that it is about. */
+export interface TillStep {
+  readonly kind: "sale" | "preAuth" | "complete" | "void" | "reverse" | "reverseUnseen" | "repeat" | "settle";
+  readonly till: 0 | 1;
+  readonly at: number;
+  readonly amountMinor: bigint;
+}
+
+/** One arbitrary for each property of a step. Amounts are small, so that they are met again. */
+export const tillStep = {
+  kind: fc.constantFrom("sale", "preAuth", "complete", "void", "void", "reverse", "reverseUnseen", "repeat", "settle"),
+  till: fc.constantFrom(0, 1),
+  at: fc.nat(6),
+  amountMinor: fc.bigInt(1n, 5n),
+} as const;
