@@ -45,6 +45,7 @@ test("refuses exactly what the fixture does wrong, each rule at least once", () 
     [
       ".npmrc:3",
       ".npmrc:4",
+      "CONTRIBUTING.md:5",
       "GUIDE.md:7",
       "README.md:12",
       "README.md:10",

@@ -5,6 +5,7 @@ import type { Report } from "../sources/finding.ts";
 import { withSources } from "../sources/program.ts";
 import { BLOCK_RULES } from "./blocks.ts";
 import { LINK_RULES } from "./links.ts";
+import { NAMED_FILE_RULES } from "./named-files.ts";
 import { REGISTRY_RULES } from "./registry.ts";
 import type { Rule } from "./rule.ts";
 import { SIZE_RULES } from "./size.ts";
@@ -17,6 +18,7 @@ export const RULES: readonly Rule[] = [
   ...SKIP_RULES,
   ...REGISTRY_RULES,
   ...LINK_RULES,
+  ...NAMED_FILE_RULES,
   ...BLOCK_RULES,
 ];
 
