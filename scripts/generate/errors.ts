@@ -18,8 +18,8 @@ export function errorsReference(): GeneratedFile {
     text: markdown(
       "Errors",
       "Every error is `application/problem+json` (RFC 9457): `{type, title, status, code, detail, remedy, " +
-        "instance, errors}`. Branch on `code`, which is never renamed. `errors` lists every bad field: `{field, " +
-        "code, message}`, with a path such as `card.number` or `completions[3].amount`. When fields have different " +
+        "instance, errors}`. Branch on `code`, which is never renamed. `errors` lists every invalid field: `{field, " +
+        "code, message}`, with a path such as `card.number` or `completions[3].amount`. If fields have different " +
         "codes, the problem's own is `invalid_request`.",
       ...sections,
     ),

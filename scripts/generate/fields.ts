@@ -46,24 +46,24 @@ export function fieldsReference(): GeneratedFile {
     path: "docs/reference/fields.md",
     text: markdown(
       "Fields",
-      "Every scalar is a JSON string; `settlementList` is the only list. Every field of a table is always present: " +
-        "an empty string where the value is unknown.",
-      "A receiver accepts a field under either of its names. A field under both of them, or a JSON key twice, is " +
-        "not authentic. What is sent is set per partner by `wireNames`: `table`, the tables' names, or `sample`, " +
-        "the second names of the two bodies.",
+      "Every scalar is a JSON string; `settlementList` is the only list. Every field of a table is always present, " +
+        "and is an empty string if its value is unknown.",
+      "A receiver accepts a field under either of its names. An IPN that has a field under both names, or a JSON key " +
+        "twice, is not authentic. The partner's setting `wireNames` selects the names that are sent: `table` the " +
+        "names of the tables, `sample` the second names of the two bodies.",
       "## Envelope",
-      "What is POSTed: section 2.1 of the specification.",
+      "The body of the POST: [section 2.1](specification.md#21-the-envelope) of the specification.",
       fieldTable(envelopeFields),
       "## Card transaction IPN",
-      "For Sale, Void, PreAuth and PreAuth-Complete: section 2.2 of the specification. Number 32, `settlementList`, " +
-        "stands in the settlement IPN only.",
+      "For Sale, Void, PreAuth and PreAuth-Complete: [section 2.2](specification.md#22-the-card-transaction-ipn) of " +
+        "the specification. Number 32, `settlementList`, is in the settlement IPN only.",
       fieldTable(cardIpnFields),
       "## Settlement IPN",
-      "For Settlement: section 2.3 of the specification.",
+      "For Settlement: [section 2.3](specification.md#23-the-settlement-ipn) of the specification.",
       fieldTable(settlementIpnFields),
-      `With \`wireNames: "sample"\` it has ${undescribed.map(code).join(" and ")} as well, as empty strings.`,
+      `With \`wireNames: "sample"\` it also has ${undescribed.map(code).join(" and ")}, as empty strings.`,
       "## An entry of settlementList",
-      "Rows 19.1 and 19.2 of section 2.3. The second name is that of section 2.2; it is accepted, and never sent.",
+      "Rows 19.1 and 19.2 of section 2.3. The second name is that of section 2.2. It is accepted, and never sent.",
       fieldTable(settlementListFields),
     ),
   };

@@ -14,7 +14,7 @@ export async function metricsReference(): Promise<GeneratedFile> {
     path: "docs/reference/metrics.md",
     text: markdown(
       "Metrics",
-      "`GET /metrics`, in the Prometheus text format. Without a note, a metric is of the instance that was asked.",
+      "`GET /metrics`, in the Prometheus text format. Without a note, a metric describes the instance that answers.",
       table(["Name", "Type", "Labels", "Meaning"], rows),
     ),
   };

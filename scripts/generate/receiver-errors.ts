@@ -11,10 +11,10 @@ export function receiverErrorsReference(): GeneratedFile {
   return {
     path: "docs/partner/errors.md",
     text: markdown(
-      "What the library's errors mean",
-      "Whatever the library throws of itself is a `PaybellError` with `code` and `remedy`: branch on `code`. Two " +
-        "codes have a `reason` beside them, which tells the cause exactly. Codes and reasons are never renamed. " +
-        "Whoever POSTs sees none of this.",
+      "Errors of the partner library",
+      "Every error that the library throws is a `PaybellError` with `code` and `remedy`: branch on `code`. Two " +
+        "codes also have a `reason`, which names the exact cause. Codes and reasons are never renamed. " +
+        "The sender of a request sees none of this.",
       table(
         ["code", "Error", "Thrown by"],
         [
@@ -23,7 +23,7 @@ export function receiverErrorsReference(): GeneratedFile {
           [
             code("ipn_in_progress"),
             code("IpnInProgress"),
-            "`redisStore`: the IPN is in hand elsewhere, and comes again",
+            "`redisStore`: another process is handling the IPN; Paybell sends it again",
           ],
           [
             "what the service answered; `no_answer`, `timeout`, `not_paybell`",
@@ -39,14 +39,14 @@ export function receiverErrorsReference(): GeneratedFile {
       ),
       "## not_authentic",
       "`IpnRefused`, thrown by `open()`. Its message, its stack and its JSON are always the same, and every handler " +
-        "answers 400 (413 for `too_large`). `reason`, `remedy` and `hint` (what was found, and the remedy) are for " +
-        "your log alone.",
+        "answers 400 (413 for `too_large`). `reason`, `remedy` and `hint` (the finding and the remedy) are for your " +
+        "log only.",
       table(["reason", "Meaning", "Remedy"], rows(refusals)),
-      "`swapped_keys`, `wrong_cipher`, `wrong_encoding` and `wrong_signing` are found by trying what else would be " +
-        "right. That is done for the holder of the webhook secret alone, and for bodies up to 1 MiB.",
+      "The library finds `swapped_keys`, `wrong_cipher`, `wrong_encoding` and `wrong_signing` by trying other " +
+        "settings. It tries them only for a sender that holds the webhook secret, and for bodies up to 1 MiB.",
       "## misused",
-      "`Misused`: a mistake in your own code or configuration, thrown where it is made, mostly at the start. " +
-        "The message names the option; it never holds the value of a key.",
+      "`Misused`: a mistake in your own code or configuration, thrown where it is made, usually at the start. " +
+        "The message names the option. It never contains the value of a key.",
       table(["reason", "Meaning", "Remedy"], rows(misuses)),
     ),
   };

@@ -8,8 +8,9 @@ export function settingsReference(): GeneratedFile {
     path: "docs/reference/settings.md",
     text: markdown(
       "Settings",
-      "Read once, at the start, from the environment. A variable that is set to nothing counts as not set. All " +
-        "that is wrong is told at once, an unknown `PAYBELL_` name too. The value of a secret is never shown.",
+      "The settings are read from the environment, once, at the start. A variable with an empty value counts as not " +
+        "set. One error names everything that is wrong, including unknown `PAYBELL_` names. The value of a secret is " +
+        "never shown.",
       table(
         ["Name", "Value", "Default", "Meaning"],
         list.map((setting) => [code(setting.name), valueText(setting), defaultText(setting), setting.meaning]),

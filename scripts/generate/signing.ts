@@ -58,32 +58,33 @@ export function signingReference(): GeneratedFile {
   return {
     path: "docs/reference/signing.md",
     text: markdown(
-      "Signing and sealing",
-      "Sections 5 and 5.1 of the specification. `signature` is the HMAC-SHA256 of the signed string's UTF-8 bytes, " +
-        "in lower-case hexadecimal; it is never part of that string. Verify in constant time and accept either case.",
+      "Signing and encryption",
+      "Sections [5](specification.md#5-security) and [5.1](specification.md#51-the-signed-string) of the " +
+        "specification. `signature` is the HMAC-SHA256 of the signed string's UTF-8 bytes, in lower-case " +
+        "hexadecimal. It is never part of that string. Verify it in constant time, and accept either case.",
       `The examples use the key \`${exampleKey.toString("hex")}\` (hexadecimal) and a terminal without \`tid\`: ` +
         "an empty value keeps its key.",
       "## Card transaction IPN",
-      "`isoResponseCode` stands twice.",
+      "`isoResponseCode` appears twice.",
       orderTable(cardSigningOrder),
       example("card", defaultSigning),
       "## Settlement IPN",
       orderTable(settlementSigningOrder),
       example("settlement", defaultSigning),
       "## Other agreements",
-      '`signing: {"mode": "fields", "card": […], "settlement": […]}` replaces either order by an agreed list of the ' +
-        "tables' names. It must hold `id`, `transaction_type`, `status` and `amount` (settlement: `totalAmount`); " +
-        "it may not hold `extraData`, `settlementList` or `signature`.",
-      '`signing: {"mode": "whole"}` signs the RFC 8785 canonical JSON of the whole object as it stands on the wire, ' +
-        "less `signature`. The card IPN above, every other field empty:",
+      '`signing: {"mode": "fields", "card": […], "settlement": […]}` replaces either order by a list that you ' +
+        "agreed on, of the tables' names. It must hold `id`, `transaction_type`, `status` and `amount` (settlement: " +
+        "`totalAmount`); it must not hold `extraData`, `settlementList` or `signature`.",
+      '`signing: {"mode": "whole"}` signs the RFC 8785 canonical JSON of the whole object as sent, without ' +
+        "`signature`. This is the card IPN above, with every other field empty:",
       example("card", { mode: "whole" }),
-      "## Sealing",
+      "## Encryption",
       table(
         ["cipher", "data"],
         ciphers.map((cipher) => [code(cipher), sealedForms[cipher]]),
       ),
-      `\`encoding\` is ${encodings.map(code).join(", ")}; the first is the default. A fresh random IV each time.`,
-      "Vectors to hold an implementation against, in any language: " +
+      `\`encoding\` is ${encodings.map(code).join(", ")}; the first is the default. Each attempt has a fresh IV.`,
+      "Test vectors for an implementation in any language: " +
         "[packages/contract/vectors](../../packages/contract/vectors/README.md).",
     ),
   };

@@ -56,16 +56,16 @@ export function statesReference(): GeneratedFile {
     path: "docs/internals/states.md",
     text: markdown(
       "States",
-      "What is not in these tables does not happen. A test holds that a command is refused exactly where they have " +
-        "no step for it, and that only these steps are taken, whatever the order of commands, answers and settlements.",
+      "These tables are complete. A test checks that a command is refused exactly where they have no step for it, " +
+        "and that only these steps are taken, whatever the order of commands, answers and settlements.",
       "## A transaction's status",
-      "`status` of the specification, section 3. INIT is never sent by itself; the others are final, and each is " +
-        "told by one IPN, those of the system commands excepted.",
+      "This is `status` of the specification, [section 3](../reference/specification.md#3-states). INIT is never " +
+        "sent. The others are final, and each is notified by one IPN, except for the system commands.",
       diagram(transactionTransitions),
       transitionTable(transactionTransitions),
       "## What became of a transaction",
-      "It decides which command may still refer to a Sale, PreAuth or PreAuth-Complete. It is not stored: it follows " +
-        "from the status, the command that holds the transaction, its Reversal and its batch.",
+      "This state decides which command may still refer to a Sale, PreAuth or PreAuth-Complete. It is not stored: it " +
+        "is derived from the status, the command that holds the transaction, its Reversal and its batch.",
       table(
         ["State", "Meaning"],
         Object.entries(standingMeanings).map(([state, meaning]) => [code(state), meaning]),
