@@ -232,6 +232,39 @@ describe("outcomes are remembered", () => {
   });
 });
 
+describe("a delivery that rests", () => {
+  test("takes no room, and is read again afterwards", async () => {
+    const { time, store, queues, queue } = queuesOver({ rowsOf: () => 4 });
+    const rows = Array.from({ length: 6 }, () => deliveryOf(partnerId));
+    store.rows = rows;
+    queues.wake({ partnerId, queue: "" });
+    await time.pass(100);
+    for (const row of rows.slice(0, 4)) {
+      expect(queues.take(queue(""))).toBe(row);
+      queues.rest(row, 30_000);
+    }
+    await time.pass(1_000);
+    expect([queues.take(queue("")), queues.take(queue(""))]).toEqual(rows.slice(4));
+    expect(queues.take(queue(""))).toBeUndefined();
+    for (const row of rows.slice(4)) queues.ended(row, "applied");
+    store.rows = rows.slice(0, 4);
+    await time.pass(30_000);
+    expect(queues.take(queue(""))).toBe(rows[0]);
+  });
+
+  test("is read again after a redelivery, which begins another round", async () => {
+    const { time, store, queues, queue } = queuesOver();
+    const first = deliveryOf(partnerId);
+    queues.offer(first);
+    queues.take(queue(""));
+    queues.rest(first, 30_000);
+    store.rows = [{ ...first, round: 1 }];
+    queues.wake(first);
+    await time.pass(100);
+    expect(queue("").head?.round).toBe(1);
+  });
+});
+
 const leaseId = newId<"lease">() as LeaseId;
 const open: LoadedCircuit = {
   partnerId,

@@ -43,6 +43,8 @@ export class Queues {
   readonly #inHand = new Map<NotificationId, Queue>();
   /** Recorded attempts, for reads that were answered from before them. */
   readonly #ended = new Map<NotificationId, { round: number; attemptsMade: number; atMs: number }>();
+  /** Attempts whose outcome could not be stored: they are not read again for a while. */
+  readonly #resting = new Map<NotificationId, Delivery>();
   /** Redelivered to another queue than the one that still has an earlier round in hand: read again after that one. */
   readonly #moved = new Map<NotificationId, QueueKey>();
   readonly #wanting = new Set<Queue>();
@@ -140,6 +142,21 @@ export class Queues {
     queue.release(delivery, this.#parts.clock.monotonicMs(), againInMs);
     this.#wentOut(id);
     this.#consider(queue);
+  }
+
+  rests(id: NotificationId): boolean {
+    return this.#resting.has(id);
+  }
+
+  /** It is out of hand and due as it was, and is not read again for so long. Its queue goes on without it. */
+  rest(delivery: Delivery, forMs: number): void {
+    const { id, partnerId } = delivery;
+    this.#resting.set(id, delivery);
+    this.release(delivery);
+    this.#parts.timers.after(forMs, () => {
+      if (this.#resting.get(id) === delivery) this.#resting.delete(id);
+      if (this.#parts.rowsOf(partnerId) !== undefined) this.wake(delivery);
+    });
   }
 
   /** Its endpoint or its partner takes nothing now: what waits is read again when it does. */
@@ -321,11 +338,9 @@ export class Queues {
     return (holder !== undefined && holder !== queue) || this.#isStale(delivery);
   }
 
-  /** What a read or a hint shows may be from before the outcome that is recorded by now. */
-  #isStale({ id, round, attemptsMade }: Pick<Delivery, "id" | "round" | "attemptsMade">): boolean {
-    const ended = this.#ended.get(id);
-    if (ended === undefined) return false;
-    return ended.round > round || (ended.round === round && ended.attemptsMade >= attemptsMade);
+  /** What a read or a hint shows may be from before the outcome that is recorded by now, or have to rest. */
+  #isStale(row: Pick<Delivery, "id" | "round" | "attemptsMade">): boolean {
+    return isNoLater(row, this.#ended.get(row.id)) || isNoLater(row, this.#resting.get(row.id));
   }
 
   #forgetEnded(nowMs: number): void {
@@ -379,3 +394,9 @@ export class Queues {
 const minRows = 4;
 /** What is due later than that is looked for again by then: timers of the platform end at 24 days. */
 const timerMaxMs = 86_400_000;
+
+type Attempted = Pick<Delivery, "round" | "attemptsMade">;
+
+function isNoLater({ round, attemptsMade }: Attempted, last: Attempted | undefined): boolean {
+  return last !== undefined && (last.round > round || (last.round === round && last.attemptsMade >= attemptsMade));
+}

@@ -147,7 +147,7 @@ export class DeliveryWorker {
   }
 
   /** What is in memory, for those who look on. */
-  get queues(): Pick<Queues, "partners" | "queuesOf"> {
+  get queues(): Pick<Queues, "partners" | "queuesOf" | "rests"> {
     return this.#queues;
   }
 
@@ -413,12 +413,9 @@ export class DeliveryWorker {
       const againInMs = outcome.next.kind === "retry" && recorded === "applied" ? outcome.next.delayMs : undefined;
       this.#queues.ended(delivery, recorded, againInMs);
     } catch (error) {
-      // It holds up nobody else meanwhile.
       this.#unrecorded -= 1;
       this.#parts.onTrouble("an outcome could not be stored; its notification is sent again", error);
-      this.#pump();
-      await new Promise<void>((resolve) => void this.#parts.timers.after(unstorableMs, resolve));
-      this.#queues.releaseUnchanged(delivery);
+      this.#queues.rest(delivery, unstorableMs);
     }
     this.#end(delivery);
   }
