@@ -1,7 +1,7 @@
 import type { Clock, Timers } from "../clock.ts";
 import type { NotificationId, PartnerId } from "../ids.ts";
 import { Queue, type WantedRead } from "./queue.ts";
-import type { Delivery, DeliveryStore, QueueKey, QueueRead } from "./store.ts";
+import type { Delivery, DeliveryStore, QueueHead, QueueKey, QueueRead } from "./store.ts";
 
 export interface QueuesParts {
   readonly store: Pick<DeliveryStore, "read" | "heads">;
@@ -181,18 +181,21 @@ export class Queues {
     return [...(this.#partners.get(partnerId)?.values() ?? [])];
   }
 
-  /** Looks at the head of each queue of these shards. */
-  async sweep(shards: readonly number[], owns: (partnerId: PartnerId) => boolean): Promise<void> {
+  /** Looks at the head of each queue of these shards. @returns what it found */
+  async sweep(shards: readonly number[], owns: (partnerId: PartnerId) => boolean): Promise<readonly QueueHead[]> {
     const heads = await this.#parts.store.heads(shards);
     const nowMs = this.#parts.clock.monotonicMs();
     this.#forgetEnded(nowMs);
     for (const head of heads) {
       // Given away while the statement ran, or recorded since.
       if (!owns(head.partnerId) || (head.dueInMs <= 0 && this.#isStale(head))) continue;
+      // As many URLs may be gone as there were notifications: nothing is kept of those.
+      if (this.#find(head) === undefined && this.#parts.opensAtMs(head) === undefined) continue;
       const queue = this.#open(head);
       queue.sawHead(head.id, head.dueInMs, nowMs);
       this.#consider(queue);
     }
+    return heads;
   }
 
   stop(): void {
@@ -202,14 +205,18 @@ export class Queues {
     this.#wanting.clear();
   }
 
+  #find({ partnerId, queue }: QueueKey): Queue | undefined {
+    return this.#partners.get(partnerId)?.get(queue);
+  }
+
   #open({ partnerId, queue: name }: QueueKey): Queue {
-    const queues = this.#partners.get(partnerId) ?? new Map<string, Queue>();
-    this.#partners.set(partnerId, queues);
-    const known = queues.get(name);
+    const known = this.#find({ partnerId, queue: name });
     if (known !== undefined) {
       known.rowsMax = this.#roomOf(partnerId);
       return known;
     }
+    const queues = this.#partners.get(partnerId) ?? new Map<string, Queue>();
+    this.#partners.set(partnerId, queues);
     const queue = new Queue({ partnerId, name, rowsMax: this.#roomOf(partnerId) });
     queues.set(name, queue);
     return queue;
