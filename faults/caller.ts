@@ -6,8 +6,11 @@ export interface Answer {
   readonly body: Readonly<Record<string, unknown>>;
 }
 
-/** A command waits for its acquirer; a report is repeated at once elsewhere. */
-const answerWithinMs = { command: 15_000, report: 3_000 };
+/** A report is repeated at once elsewhere. */
+const reportPath = "/operator/v1/completions";
+const reportAnsweredWithinMs = 3_000;
+/** A command waits for its acquirer. */
+const answeredWithinMs = 15_000;
 const pauseMs = 100;
 /** As a load balancer's health check does, where there are others. */
 const avoidedForMs = 2_000;
@@ -56,7 +59,7 @@ export class Caller {
   async #call(method: "GET" | "POST", path: string, key: string, json: unknown): Promise<Answer> {
     const instance = this.#choose();
     if (instance === undefined) return noAnswer;
-    const withinMs = answerWithinMs[path.startsWith("/operator") ? "report" : "command"];
+    const withinMs = path === reportPath ? reportAnsweredWithinMs : answeredWithinMs;
     try {
       const { statusCode, body } = await request(instance.urlOf(path), {
         method,

@@ -12,7 +12,10 @@ export interface Options {
   readonly faults: number | undefined;
   /** At least so many, all together. */
   readonly commands: number;
+  /** Of all stages that are played at the same time. */
   readonly perSecond: number;
+  /** Stages that are played at the same time: much of a fault is waiting, for leases and circuit breakers. */
+  readonly stages: number;
   /** Further arguments of `paybell serve`, for each instance in turn. */
   readonly serveArguments: readonly (readonly string[])[];
 }
@@ -20,14 +23,14 @@ export interface Options {
 const names = catalogue.map(({ name }) => name);
 
 export const usage = `npm run faults -- [--seed n] [--quick] [--only name,…] [--faults n] [--commands n]
-  [--per-second n] [--serve="arguments of an instance"]…
+  [--per-second n] [--stages n] [--serve="arguments of an instance"]…
 --quick lets each fault of the short form happen once; --only, those that it names
 The faults: ${names.join(", ")}
 `;
 
 const modes = {
-  full: { faults: 500, commands: 1_000_000, perSecond: 500 },
-  short: { faults: undefined, commands: 1_000, perSecond: 100 },
+  full: { faults: 500, commands: 1_000_000, perSecond: 900, stages: 3 },
+  short: { faults: undefined, commands: 1_000, perSecond: 200, stages: 2 },
 };
 
 /** @throws TypeError naming what cannot be read */
@@ -41,6 +44,7 @@ export function readOptions(argv: readonly string[]): Options {
       faults: { type: "string" },
       commands: { type: "string" },
       "per-second": { type: "string" },
+      stages: { type: "string" },
       serve: { type: "string", multiple: true, default: [] },
     },
   });
@@ -52,6 +56,7 @@ export function readOptions(argv: readonly string[]): Options {
     faults: wholeNumber("--faults", values.faults) ?? mode.faults,
     commands: wholeNumber("--commands", values.commands) ?? mode.commands,
     perSecond: wholeNumber("--per-second", values["per-second"]) ?? mode.perSecond,
+    stages: wholeNumber("--stages", values.stages) ?? mode.stages,
     serveArguments: values.serve.map((line) => line.split(/\s+/).filter((word) => word !== "")),
   };
 }

@@ -38,15 +38,20 @@ test("the short form has each of its faults once", () => {
   );
 });
 
-test("--only names faults, which happen once each unless more are asked for", () => {
+test("--only names faults, which happen once on each stage unless more are asked for", () => {
   expect(named(["--only", "kill-service"])).toEqual([[1, ["kill-service"]]]);
   expect(named(["--only", "kill-one-of-several", "--faults", "3"])).toEqual([
-    [4, ["kill-one-of-several"]],
-    [4, ["kill-one-of-several"]],
-    [4, ["kill-one-of-several"]],
+    [4, ["kill-one-of-several", "kill-one-of-several", "kill-one-of-several"]],
   ]);
   expect(() => readOptions(["--only", "kill-servce"])).toThrow(/kill-servce$/);
   expect(() => readOptions(["--faults", "0"])).toThrow(/--faults/);
+});
+
+test("--only lets a fault that can happen anywhere happen on every kind of stage", () => {
+  expect(named(["--only", "names-failing"])).toEqual([
+    [1, ["names-failing"]],
+    [4, ["names-failing"]],
+  ]);
 });
 
 test("arguments of instances are split into words", () => {

@@ -30,21 +30,17 @@ const quickInstancesMax = 2;
 /** Which faults happen on which stage. Every one that was asked for comes about as often as every other one. */
 export function planOf(options: Options, random: Random): readonly Act[] {
   const wanted = catalogue.filter(({ name, isQuick }) => options.only?.includes(name) ?? (isQuick || !options.quick));
-  const usable = kinds.filter((_, at) => wanted.some(({ needs }) => homeOf(needs, at)));
+  const usable = kinds.filter((kind) => faultsOf(kind, wanted, options).length > 0);
   const decks = usable.map((kind) => new Deck(faultsOf(kind, wanted, options), random));
-  const shares = usable.map((_, at) => decks[at]?.size ?? 0);
-  const total = shares.reduce((sum, share) => sum + share, 0);
+  const total = decks.reduce((sum, { size }) => sum + size, 0);
+  const share = Math.ceil((options.faults ?? total) / usable.length);
   const acts: Act[] = [];
   let left = options.faults ?? total;
   for (let turn = 0; left > 0; turn += 1) {
     const at = turn % usable.length;
     const [kind, deck] = [usable[at], decks[at]];
     if (kind === undefined || deck === undefined) throw new Error("There is no fault to let happen.");
-    const count = Math.min(
-      left,
-      options.quick || options.only !== undefined ? deck.size : faultsOfStage,
-      faultsOfStage,
-    );
+    const count = Math.min(left, options.faults === undefined ? deck.size : share, faultsOfStage);
     acts.push({ stage: stageOf(kind, options), faults: deck.draw(count) });
     left -= count;
   }
@@ -61,10 +57,9 @@ function homeOf(needs: Needs, kind: number): boolean {
   return needs === "nothing" ? kind === 0 : (kinds[kind]?.meets.has(needs) ?? false);
 }
 
-function faultsOf(kind: Kind, wanted: readonly Fault[], { quick, only }: Options): readonly Fault[] {
-  const isShort = quick || only !== undefined;
+function faultsOf(kind: Kind, wanted: readonly Fault[], { quick }: Options): readonly Fault[] {
   const index = kinds.indexOf(kind);
-  return wanted.filter(({ needs }) => (isShort ? homeOf(needs, index) : kind.meets.has(needs)));
+  return wanted.filter(({ needs }) => (quick ? homeOf(needs, index) : kind.meets.has(needs)));
 }
 
 /** Draws without putting back, and shuffles when all have been drawn. */

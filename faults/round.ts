@@ -23,6 +23,8 @@ const recoveryEndsMs = 120_000;
 const drainEndsMs = 120_000;
 const quotaEndsMs = 300_000;
 const lookEveryMs = 50;
+/** Each look at what is still owed asks the service for one of them. */
+const askEveryMs = 250;
 /** What was sent last may still be on its way to the journal. */
 const settleMs = 2_000;
 
@@ -79,7 +81,7 @@ export async function drained(stage: Stage, boundMs: number, to: number): Promis
     const isPending = owed >= to || (await isStillPending(stage, owed));
     if (!isPending && suspect === owed) return;
     suspect = isPending ? undefined : owed;
-    await after(isPending ? lookEveryMs : settleMs);
+    await after(isPending ? askEveryMs : settleMs);
   }
 }
 

@@ -31,7 +31,7 @@ export async function runFaults(options: Options, cleanup: Cleanup, write: (line
       act,
       folder: join(folder, `stage-${at}`),
       commandsOfRound: Math.ceil(options.commands / faults),
-      perSecond: options.perSecond,
+      perSecond: options.perSecond / options.stages,
       isQuick: options.quick,
     };
     const verdict = await playAct(plan, random.fork(`stage ${at}`), cleanup, told);
@@ -39,9 +39,11 @@ export async function runFaults(options: Options, cleanup: Cleanup, write: (line
     for (const line of verdict.broken) told(`BROKEN ${line}`);
     told(`so far ${JSON.stringify(summaryOf(options.seed, together(verdicts)))}`);
   };
-  // Much of the short form is waiting, for leases and circuit breakers: its stages wait together.
-  if (options.quick) await Promise.all(acts.map(play));
-  else for (const [at, act] of acts.entries()) await play(act, at);
+  const left = acts.entries();
+  const playOn = async () => {
+    for (const [at, act] of left) await play(act, at);
+  };
+  await Promise.all(Array.from({ length: options.stages }, playOn));
   return together(verdicts);
 }
 

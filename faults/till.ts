@@ -16,7 +16,8 @@ interface Taken extends Original {
 
 const mid = "M00000000000002";
 const settleAfter = 15;
-const owedMax = 900;
+/** More than a switch's, so that tills are not kept waiting by their partner's switch. */
+const owedMax = 160;
 const waitMs = 50;
 /** Beyond them the command is left to itself: its IPN tells what became of it. */
 const looksMax = 300;

@@ -65,7 +65,9 @@ export class CompletenessCheck {
     // It is about to read.
     if (nextDueMs !== undefined && nextDueMs <= worker.thread.clock.monotonicMs()) return;
     const read = this.#reads.get(worker)?.get(`${epoch} ${partnerId} ${name}`);
-    const isInHand = ({ id }: Notification) => worker.worker.queues.queuesOf(partnerId).some((one) => one.has(id));
+    const { queues } = worker.worker;
+    const isInHand = ({ id }: Notification) =>
+      queues.rests(id) || queues.queuesOf(partnerId).some((one) => one.has(id));
     for (const one of this.#tables.pending.queue(partnerId, name)) {
       if (one.dueAtUs > this.#database.nowUs() - settledMs * 1_000) break;
       if (isInHand(one) || one.changedMs > this.#world.nowMs - settledMs) continue;

@@ -48,15 +48,29 @@ export class SimulatedCircuits implements CircuitStore {
     this.#onLoaded = onLoaded;
   }
 
-  async load(shards: readonly number[]): Promise<readonly LoadedCircuit[]> {
+  load(shards: readonly number[]): Promise<readonly LoadedCircuit[]> {
+    const isOfInterest = ({ circuit, controlNo }: CircuitRow) =>
+      circuit.state !== "closed" || circuit.failures > 0 || controlNo > 0;
+    return this.#load("circuits", shards, isOfInterest);
+  }
+
+  loadChangedByHand(shards: readonly number[]): Promise<readonly LoadedCircuit[]> {
+    return this.#load("changed circuits", shards, ({ controlNo }) => controlNo > 0);
+  }
+
+  async #load(
+    name: string,
+    shards: readonly number[],
+    isWanted: (row: CircuitRow) => boolean,
+  ): Promise<readonly LoadedCircuit[]> {
     const wanted = new Set(shards);
     const loaded = await this.#database.read(this.#thread, this.#line, {
-      name: "circuits",
+      name,
       apply: () => {
         const partners = new Set(this.#tables.merchants.filter(({ shard }) => wanted.has(shard)).map(({ id }) => id));
         const nowUs = this.#database.nowUs();
         return [...this.#tables.circuits.values()]
-          .filter((row) => partners.has(row.partnerId) && isOfInterest(row))
+          .filter((row) => partners.has(row.partnerId) && isWanted(row))
           .map((row) => loadedOf(row, nowUs));
       },
     });
@@ -68,8 +82,4 @@ export class SimulatedCircuits implements CircuitStore {
 function loadedOf({ partnerId, queue, circuit, probeAtUs, controlNo }: CircuitRow, nowUs: number): LoadedCircuit {
   const probeInMs = probeAtUs === null ? null : Math.max(0, (probeAtUs - nowUs) / 1_000);
   return { partnerId, queue, circuit: { ...circuit, probeInMs }, controlNo };
-}
-
-function isOfInterest({ circuit, controlNo }: CircuitRow): boolean {
-  return circuit.state !== "closed" || circuit.failures > 0 || controlNo > 0;
 }

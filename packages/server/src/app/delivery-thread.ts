@@ -2,6 +2,7 @@ import { parentPort, workerData } from "node:worker_threads";
 import { systemClock, systemTimers } from "../clock.ts";
 import { attempting } from "../delivery/attempt.ts";
 import { SealingWorker } from "../delivery/sending/sealing-worker.ts";
+import { AttemptNotes } from "../delivery/thread/attempt-notes.ts";
 import type { FromWorker, LogLine, ToWorker } from "../delivery/thread/messages.ts";
 import { Outbox } from "../delivery/thread/outbox.ts";
 import { RemotePartners } from "../delivery/thread/remote-partners.ts";
@@ -45,6 +46,7 @@ async function run(main: NonNullable<typeof parentPort>, data: DeliveryThreadDat
     () => ({
       taken: 0,
       takenBytes: 0,
+      heard: 0,
       asks: [],
       behind: [],
       attempted: [],
@@ -104,6 +106,10 @@ async function run(main: NonNullable<typeof parentPort>, data: DeliveryThreadDat
     extraCas: data.callbackCas,
     connectTimeoutMs: data.connectTimeoutMs,
   });
+  const notes = new AttemptNotes(
+    (note) => outbox.message.attempted.push(note),
+    (attempts) => log.warn({ attempts }, "metrics lack these attempts: the main thread stood still"),
+  );
   const partners = new RemotePartners(systemClock, (id, isKnown) => outbox.message.asks.push([id, isKnown]));
   const worker: DeliveryWorker = new DeliveryWorker({
     store: new PostgresDeliveries(database.engine, {
@@ -129,7 +135,7 @@ async function run(main: NonNullable<typeof parentPort>, data: DeliveryThreadDat
     slotsMax: data.slotsMax,
     bytesInFlightMax: data.bytesInFlightMax,
     attemptTimeoutMs,
-    onAttempted: ({ content: _, ...delivery }, attempted) => outbox.message.attempted.push([delivery, attempted]),
+    onAttempted: ({ content: _, ...delivery }, attempted) => notes.add([delivery, attempted]),
     onOverdue: (parked) => {
       outbox.message.parkedOverdue += parked;
     },
@@ -168,6 +174,8 @@ async function run(main: NonNullable<typeof parentPort>, data: DeliveryThreadDat
   main.on("message", (message: ToWorker) => {
     outbox.message.taken += message.deliveries.length;
     outbox.message.takenBytes += message.deliveries.reduce((sum, { bytes }) => sum + bytes, 0);
+    outbox.message.heard += message.hints.length;
+    notes.noted(message.noted);
     for (const answer of message.partners) if (partners.told(answer)) worker.partnerChanged(answer.id);
     worker.offer(message.deliveries);
     worker.wake(message.hints);

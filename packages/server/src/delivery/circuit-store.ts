@@ -29,10 +29,21 @@ export interface LoadedCircuit extends QueueKey {
   readonly controlNo: number;
 }
 
+/**
+ * Circuits of each partner in a worker's memory. Beyond it, those that changed the longest ago are taken for closed:
+ * one attempt, or five, tell again what was known.
+ */
+export const circuitsPerPartnerMax = 1_000;
+
 /** Circuits, for the workers that own them. */
 export interface CircuitStore {
-  /** Of these shards, those that are tripped, gone or failing, and those that were closed by hand a moment ago. */
+  /**
+   * Of these shards, those that are tripped, gone or failing, and those that a person has changed: for a new owner. Of
+   * each partner so many as it keeps, those that changed last.
+   */
   load(shards: readonly number[]): Promise<readonly LoadedCircuit[]>;
+  /** Of these shards, those that a person has changed: for their owner, who knows the others. */
+  loadChangedByHand(shards: readonly number[]): Promise<readonly LoadedCircuit[]>;
 }
 
 export interface StoredEndpoint {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { newId } from "../ids.ts";
 import { type Circuit, closedCircuit, failuresToTrip, probeStepMs } from "./circuit.ts";
-import type { CircuitChange } from "./circuit-store.ts";
+import { type CircuitChange, circuitsPerPartnerMax } from "./circuit-store.ts";
 import { Circuits, originQueue, urlQueue } from "./circuits.ts";
 import { acceptedAttempt, failedAttempt } from "./delivery.fixture.ts";
 import type { Attempt } from "./store.ts";
@@ -190,5 +190,30 @@ describe("what the database has", () => {
     expect(gate("")).toBe("open");
     circuits.load(loaded(tripped));
     expect(gate("")).toEqual(shut);
+  });
+});
+
+describe("what is kept in memory", () => {
+  test("is nothing of an endpoint that is well again, unless a person has changed its circuit", () => {
+    const { circuits, observe, trip } = circuitsOf();
+    trip();
+    observe(failedAttempt);
+    expect(circuits.countOf(partnerId)).toBe(1);
+    observe({ ...acceptedAttempt, url });
+    expect(circuits.countOf(partnerId)).toBe(0);
+    circuits.load([{ partnerId, queue: origin, circuit: closedCircuit, controlNo: 2 }]);
+    expect(observe(failedAttempt)).toMatchObject([{ controlNo: 2 }]);
+    observe({ ...acceptedAttempt, url });
+    expect(observe(failedAttempt)).toMatchObject([{ controlNo: 2 }]);
+  });
+
+  test("is bounded for each partner, however many of its URLs are gone, and those that changed last stay", () => {
+    const { circuits, observe } = circuitsOf();
+    const urls = Array.from({ length: circuitsPerPartnerMax + 50 }, (_, order) => `${url}/${order}`);
+    for (const one of urls) observe({ ...gone, url: one });
+    expect(circuits.countOf(partnerId)).toBe(circuitsPerPartnerMax);
+    expect(circuits.isGone(partnerId, urls.at(-1) ?? "")).toBe(true);
+    expect(circuits.isGone(partnerId, urls[0] ?? "")).toBe(false);
+    expect(observe({ ...gone, url: urls[0] ?? "" })).toMatchObject([{ queue: urlQueue(urls[0] ?? "") }]);
   });
 });

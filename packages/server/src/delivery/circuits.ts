@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { type NotificationId, newId, type PartnerId } from "../ids.ts";
 import { afterSignal, type Circuit, closedCircuit, effectOf, probeWaitMs, type Signal } from "./circuit.ts";
-import type { CircuitChange, EndpointKind, LoadedCircuit } from "./circuit-store.ts";
+import { type CircuitChange, circuitsPerPartnerMax, type EndpointKind, type LoadedCircuit } from "./circuit-store.ts";
 import type { Attempt, QueueKey } from "./store.ts";
 
 /** Whether a queue may send: all of it, one delivery as a probe, or nothing until a moment (undefined: until told). */
@@ -39,11 +39,13 @@ export function urlQueue(url: string): string {
 
 /**
  * The circuits of the partners whose shards a worker owns. Whoever owns a shard decides about its circuits in memory,
- * and writes each change with the outcome that it follows from. What is not kept is closed.
+ * and writes each change with the outcome that it follows from. What is not kept is closed, and what is closed is kept
+ * only where a person has changed it.
  */
 export class Circuits {
   readonly #random: () => number;
   readonly #nowMs: () => number;
+  /** Of each partner, the one that changed last comes last. */
   readonly #kept = new Map<PartnerId, Map<string, Kept>>();
   #changeNo = 0;
 
@@ -51,6 +53,11 @@ export class Circuits {
   constructor(random: () => number, nowMs: () => number) {
     this.#random = random;
     this.#nowMs = nowMs;
+  }
+
+  /** Circuits of the partner in memory. */
+  countOf(partnerId: PartnerId): number {
+    return this.#kept.get(partnerId)?.size ?? 0;
   }
 
   /** What is there is the worker's own doing and newer, unless a person has changed the circuit since. */
@@ -161,9 +168,18 @@ export class Circuits {
 
   #keep(partnerId: PartnerId, queue: string, kept: Kept): void {
     const circuits = this.#kept.get(partnerId) ?? new Map<string, Kept>();
-    this.#kept.set(partnerId, circuits);
-    circuits.set(queue, kept);
+    circuits.delete(queue);
+    if (!isLikeNew(kept)) circuits.set(queue, kept);
+    const [oldest] = circuits.keys();
+    if (circuits.size > circuitsPerPartnerMax && oldest !== undefined) circuits.delete(oldest);
+    if (circuits.size === 0) this.#kept.delete(partnerId);
+    else this.#kept.set(partnerId, circuits);
   }
+}
+
+/** Nothing needs to be known of it: its row, if it has one, is written over by the next change. */
+function isLikeNew({ circuit: { state, failures }, controlNo }: Kept): boolean {
+  return state === "closed" && failures === 0 && controlNo === 0;
 }
 
 const eventKinds = { open: "breaker_open", closed: "breaker_closed", gone: "endpoint_gone" } as const;

@@ -1,36 +1,36 @@
-import type { Queue } from "./queue.ts";
-import type { Attempt, DeliveryStore, Position } from "./store.ts";
+import type { Attempt, DeliveryStore, Position, QueueKey } from "./store.ts";
+
+/** A queue whose endpoint takes nothing. */
+export interface ShutQueue extends QueueKey {
+  /** How long the partner's schedule lasts. */
+  readonly scheduleMs: number;
+  /** The endpoint's last failure. */
+  readonly reason: Attempt["reason"];
+}
 
 /** Parks what waits for an endpoint that takes nothing once its schedule is over, some rows of each queue at a time. */
 export class Overdue {
   readonly #store: Pick<DeliveryStore, "parkOverdue">;
   readonly #onParked: (parked: number) => void;
   /** Where the next look at a queue goes on. */
-  readonly #after = new Map<Queue, Position>();
+  #after = new Map<string, Position>();
 
   constructor(store: Pick<DeliveryStore, "parkOverdue">, onParked: (parked: number) => void) {
     this.#store = store;
     this.#onParked = onParked;
   }
 
-  /**
-   * @param scheduleMs how long the partner's schedule lasts
-   * @param reason the endpoint's last failure
-   */
-  async look(queue: Queue, scheduleMs: number, reason: Attempt["reason"]): Promise<void> {
-    const { parked, after } = await this.#store.parkOverdue({
-      partnerId: queue.partnerId,
-      queue: queue.name,
-      after: this.#after.get(queue),
-      scheduleMs,
-      reason: reason ?? "timeout",
-    });
-    if (after === undefined) this.#after.delete(queue);
-    else this.#after.set(queue, after);
-    if (parked > 0) this.#onParked(parked);
-  }
-
-  forget(queue: Queue): void {
-    this.#after.delete(queue);
+  /** One look at each queue. A queue that is missing in one round is looked at from its head when it comes again. */
+  async look(queues: Iterable<ShutQueue>): Promise<void> {
+    const before = this.#after;
+    this.#after = new Map();
+    for (const { partnerId, queue, scheduleMs, reason } of queues) {
+      const name = `${partnerId} ${queue}`;
+      const from = before.get(name);
+      const looked = { partnerId, queue, after: from, scheduleMs, reason: reason ?? "timeout" };
+      const { parked, after } = await this.#store.parkOverdue(looked);
+      if (after !== undefined) this.#after.set(name, after);
+      if (parked > 0) this.#onParked(parked);
+    }
   }
 }

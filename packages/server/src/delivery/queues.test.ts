@@ -2,8 +2,9 @@ import { describe, expect, test } from "vitest";
 import { type LeaseId, newId } from "../ids.ts";
 import type { Partner } from "../partners/partner.ts";
 import type { Attempted } from "./attempting.ts";
+import { closedCircuit } from "./circuit.ts";
 import type { LoadedCircuit } from "./circuit-store.ts";
-import { originQueue } from "./circuits.ts";
+import { originQueue, urlQueue } from "./circuits.ts";
 import { acceptedAttempt, deliveryOf, failedAttempt } from "./delivery.fixture.ts";
 import { Queues, type QueuesParts } from "./queues.ts";
 import { type OwnedShard, type ShardMap, shardOf } from "./shard-store.ts";
@@ -232,6 +233,39 @@ describe("outcomes are remembered", () => {
   });
 });
 
+describe("a delivery that rests", () => {
+  test("takes no room, and is read again afterwards", async () => {
+    const { time, store, queues, queue } = queuesOver({ rowsOf: () => 4 });
+    const rows = Array.from({ length: 6 }, () => deliveryOf(partnerId));
+    store.rows = rows;
+    queues.wake({ partnerId, queue: "" });
+    await time.pass(100);
+    for (const row of rows.slice(0, 4)) {
+      expect(queues.take(queue(""))).toBe(row);
+      queues.rest(row, 30_000);
+    }
+    await time.pass(1_000);
+    expect([queues.take(queue("")), queues.take(queue(""))]).toEqual(rows.slice(4));
+    expect(queues.take(queue(""))).toBeUndefined();
+    for (const row of rows.slice(4)) queues.ended(row, "applied");
+    store.rows = rows.slice(0, 4);
+    await time.pass(30_000);
+    expect(queues.take(queue(""))).toBe(rows[0]);
+  });
+
+  test("is read again after a redelivery, which begins another round", async () => {
+    const { time, store, queues, queue } = queuesOver();
+    const first = deliveryOf(partnerId);
+    queues.offer(first);
+    queues.take(queue(""));
+    queues.rest(first, 30_000);
+    store.rows = [{ ...first, round: 1 }];
+    queues.wake(first);
+    await time.pass(100);
+    expect(queue("").head?.round).toBe(1);
+  });
+});
+
 const leaseId = newId<"lease">() as LeaseId;
 const open: LoadedCircuit = {
   partnerId,
@@ -246,9 +280,12 @@ async function workerOver(more: Partial<DeliveryStore> = {}) {
   const pending = new Pending();
   const begun: Delivery[] = [];
   const troubles: string[] = [];
-  const settings = { maxInFlight: 2, maxPerSecond: null, callBackUrl: url };
-  const partner = { id: partnerId, state: "active", settings } as Partner;
-  const circuits = { load: async (): Promise<readonly LoadedCircuit[]> => [] };
+  const settings = { maxInFlight: 2, maxPerSecond: null, callBackUrl: url, retry: [5, 60] };
+  const partner = { id: partnerId, state: "active", settings } as unknown as Partner;
+  const circuits = {
+    load: async (): Promise<readonly LoadedCircuit[]> => [],
+    loadChangedByHand: async (): Promise<readonly LoadedCircuit[]> => [],
+  };
   let answer: (attempted: Attempted | { readonly putOffMs: number }) => void = () => undefined;
   let mine: readonly OwnedShard[] = [];
   const worker = new DeliveryWorker({
@@ -365,6 +402,53 @@ describe("a worker", () => {
     expect(begun).toHaveLength(3);
   });
 
+  test("keeps nothing of a queue whose URL is gone, parks what is overdue there, and reads it once closed", async () => {
+    const looked: string[] = [];
+    const name = urlQueue(url);
+    const { time, pending, worker, begun, circuits } = await workerOver({
+      parkOverdue: async ({ queue }) => {
+        looked.push(queue);
+        return { parked: 0, after: undefined };
+      },
+    });
+    const gone = { state: "gone", failures: 0, probes: 0, probeInMs: null, lastReason: "gone" } as const;
+    circuits.load = async () => [{ partnerId, queue: name, circuit: gone, controlNo: 0 }];
+    worker.leaseLost();
+    pending.rows = [deliveryOf(partnerId, { queue: name, callBackUrl: url })];
+    await time.pass(25_000);
+    expect(begun).toEqual([]);
+    expect(worker.queues.partners()).toEqual([]);
+    expect(looked.length).toBeGreaterThanOrEqual(2);
+    expect(new Set(looked)).toEqual(new Set([name]));
+    circuits.loadChangedByHand = async () => [{ partnerId, queue: name, circuit: closedCircuit, controlNo: 1 }];
+    worker.circuitsChanged();
+    await time.pass(2_000);
+    expect(begun).toEqual(pending.rows);
+  });
+
+  test("sweeps after ten times as long as the last sweep took, whoever says that something is due", async () => {
+    let sweeps = 0;
+    const over: { time?: Time } = {};
+    const { time, worker } = await workerOver({
+      heads: async (shards) => {
+        if (shards.length === 256) sweeps += 1;
+        if (over.time !== undefined) over.time.ms += shards.length === 256 ? 2_000 : 1;
+        return [];
+      },
+    });
+    over.time = time;
+    await time.pass(1_500);
+    const before = sweeps;
+    for (let nth = 0; nth < 15; nth += 1) {
+      worker.lookNow();
+      worker.wake([{ partnerId }]);
+      await time.pass(1_000);
+    }
+    expect(sweeps).toBe(before);
+    await time.pass(10_000);
+    expect(sweeps).toBeGreaterThan(before);
+  });
+
   test("puts what is on the wire off beyond its deadline when it gives shards up, and reads nothing more", async () => {
     const putOffs: { readonly id: string; readonly untilMs: number }[] = [];
     let nowMs = () => 0;
@@ -398,7 +482,7 @@ describe("a worker", () => {
   test("begins with the circuits that were loaded when it took the shard, not with earlier ones", async () => {
     const { time, worker, begun, circuits } = await workerOver();
     const late = Promise.withResolvers<readonly LoadedCircuit[]>();
-    circuits.load = () => late.promise;
+    circuits.loadChangedByHand = () => late.promise;
     worker.circuitsChanged();
     await time.pass(10);
     worker.leaseLost();

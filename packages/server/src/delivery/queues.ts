@@ -1,7 +1,7 @@
 import type { Clock, Timers } from "../clock.ts";
 import type { NotificationId, PartnerId } from "../ids.ts";
 import { Queue, type WantedRead } from "./queue.ts";
-import type { Delivery, DeliveryStore, QueueKey, QueueRead } from "./store.ts";
+import type { Delivery, DeliveryStore, QueueHead, QueueKey, QueueRead } from "./store.ts";
 
 export interface QueuesParts {
   readonly store: Pick<DeliveryStore, "read" | "heads">;
@@ -43,6 +43,8 @@ export class Queues {
   readonly #inHand = new Map<NotificationId, Queue>();
   /** Recorded attempts, for reads that were answered from before them. */
   readonly #ended = new Map<NotificationId, { round: number; attemptsMade: number; atMs: number }>();
+  /** Attempts whose outcome could not be stored: they are not read again for a while. */
+  readonly #resting = new Map<NotificationId, Delivery>();
   /** Redelivered to another queue than the one that still has an earlier round in hand: read again after that one. */
   readonly #moved = new Map<NotificationId, QueueKey>();
   readonly #wanting = new Set<Queue>();
@@ -142,6 +144,21 @@ export class Queues {
     this.#consider(queue);
   }
 
+  rests(id: NotificationId): boolean {
+    return this.#resting.has(id);
+  }
+
+  /** It is out of hand and due as it was, and is not read again for so long. Its queue goes on without it. */
+  rest(delivery: Delivery, forMs: number): void {
+    const { id, partnerId } = delivery;
+    this.#resting.set(id, delivery);
+    this.release(delivery);
+    this.#parts.timers.after(forMs, () => {
+      if (this.#resting.get(id) === delivery) this.#resting.delete(id);
+      if (this.#parts.rowsOf(partnerId) !== undefined) this.wake(delivery);
+    });
+  }
+
   /** Its endpoint or its partner takes nothing now: what waits is read again when it does. */
   forgetReady(queue: Queue): void {
     this.#leave(queue.forgetReady());
@@ -164,18 +181,21 @@ export class Queues {
     return [...(this.#partners.get(partnerId)?.values() ?? [])];
   }
 
-  /** Looks at the head of each queue of these shards. */
-  async sweep(shards: readonly number[], owns: (partnerId: PartnerId) => boolean): Promise<void> {
+  /** Looks at the head of each queue of these shards. @returns what it found */
+  async sweep(shards: readonly number[], owns: (partnerId: PartnerId) => boolean): Promise<readonly QueueHead[]> {
     const heads = await this.#parts.store.heads(shards);
     const nowMs = this.#parts.clock.monotonicMs();
     this.#forgetEnded(nowMs);
     for (const head of heads) {
       // Given away while the statement ran, or recorded since.
       if (!owns(head.partnerId) || (head.dueInMs <= 0 && this.#isStale(head))) continue;
+      // As many URLs may be gone as there were notifications: nothing is kept of those.
+      if (this.#find(head) === undefined && this.#parts.opensAtMs(head) === undefined) continue;
       const queue = this.#open(head);
       queue.sawHead(head.id, head.dueInMs, nowMs);
       this.#consider(queue);
     }
+    return heads;
   }
 
   stop(): void {
@@ -185,14 +205,18 @@ export class Queues {
     this.#wanting.clear();
   }
 
+  #find({ partnerId, queue }: QueueKey): Queue | undefined {
+    return this.#partners.get(partnerId)?.get(queue);
+  }
+
   #open({ partnerId, queue: name }: QueueKey): Queue {
-    const queues = this.#partners.get(partnerId) ?? new Map<string, Queue>();
-    this.#partners.set(partnerId, queues);
-    const known = queues.get(name);
+    const known = this.#find({ partnerId, queue: name });
     if (known !== undefined) {
       known.rowsMax = this.#roomOf(partnerId);
       return known;
     }
+    const queues = this.#partners.get(partnerId) ?? new Map<string, Queue>();
+    this.#partners.set(partnerId, queues);
     const queue = new Queue({ partnerId, name, rowsMax: this.#roomOf(partnerId) });
     queues.set(name, queue);
     return queue;
@@ -321,11 +345,9 @@ export class Queues {
     return (holder !== undefined && holder !== queue) || this.#isStale(delivery);
   }
 
-  /** What a read or a hint shows may be from before the outcome that is recorded by now. */
-  #isStale({ id, round, attemptsMade }: Pick<Delivery, "id" | "round" | "attemptsMade">): boolean {
-    const ended = this.#ended.get(id);
-    if (ended === undefined) return false;
-    return ended.round > round || (ended.round === round && ended.attemptsMade >= attemptsMade);
+  /** What a read or a hint shows may be from before the outcome that is recorded by now, or have to rest. */
+  #isStale(row: Pick<Delivery, "id" | "round" | "attemptsMade">): boolean {
+    return isNoLater(row, this.#ended.get(row.id)) || isNoLater(row, this.#resting.get(row.id));
   }
 
   #forgetEnded(nowMs: number): void {
@@ -379,3 +401,9 @@ export class Queues {
 const minRows = 4;
 /** What is due later than that is looked for again by then: timers of the platform end at 24 days. */
 const timerMaxMs = 86_400_000;
+
+type Attempted = Pick<Delivery, "round" | "attemptsMade">;
+
+function isNoLater({ round, attemptsMade }: Attempted, last: Attempted | undefined): boolean {
+  return last !== undefined && (last.round > round || (last.round === round && last.attemptsMade >= attemptsMade));
+}

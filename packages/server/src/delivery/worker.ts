@@ -6,7 +6,7 @@ import type { Attempted, Attempting, PartnerSource } from "./attempting.ts";
 import type { CircuitStore } from "./circuit-store.ts";
 import { Circuits, urlQueue } from "./circuits.ts";
 import { keyOf, Order } from "./order.ts";
-import { Overdue } from "./overdue.ts";
+import { Overdue, type ShutQueue } from "./overdue.ts";
 import { Ownership } from "./ownership.ts";
 import type { Queue } from "./queue.ts";
 import { Queues } from "./queues.ts";
@@ -147,7 +147,7 @@ export class DeliveryWorker {
   }
 
   /** What is in memory, for those who look on. */
-  get queues(): Pick<Queues, "partners" | "queuesOf"> {
+  get queues(): Pick<Queues, "partners" | "queuesOf" | "rests"> {
     return this.#queues;
   }
 
@@ -183,9 +183,8 @@ export class DeliveryWorker {
     this.#queues.reconsider(partnerId);
   }
 
-  /** Somebody says that something is due that it was not told of. */
+  /** Somebody says that something is due that it was not told of: the sweep finds it, when it has rested. */
   lookNow(): void {
-    this.#sweepNotBeforeMs = Math.min(this.#sweepNotBeforeMs, this.#parts.clock.monotonicMs());
     this.tick();
   }
 
@@ -251,8 +250,9 @@ export class DeliveryWorker {
     const { clock } = this.#parts;
     await this.ownership.tick();
     if (clock.monotonicMs() - this.#recheckedMs >= recheckMs) await this.#recheckCircuits();
-    if (clock.monotonicMs() >= this.#sweepNotBeforeMs) await this.#sweep(this.ownership.ready);
-    if (clock.monotonicMs() - this.#parkedOverdueMs >= overdueEveryMs) void this.#parkOverdue();
+    if (clock.monotonicMs() < this.#sweepNotBeforeMs) return;
+    const heads = await this.#sweep(this.ownership.ready);
+    if (clock.monotonicMs() - this.#parkedOverdueMs >= overdueEveryMs) void this.#parkOverdue(heads);
   }
 
   async #prepare(shards: readonly number[]): Promise<void> {
@@ -265,44 +265,47 @@ export class DeliveryWorker {
 
   async #recheckCircuits(): Promise<void> {
     this.#recheckedMs = this.#parts.clock.monotonicMs();
-    const changed = this.#circuits.load(await this.#parts.circuits.load(this.ownership.ready));
+    const changed = this.#circuits.load(await this.#parts.circuits.loadChangedByHand(this.ownership.ready));
     for (const { partnerId } of changed) this.#queues.reconsider(partnerId);
   }
 
-  async #sweep(shards: readonly number[]): Promise<void> {
-    if (shards.length === 0) return;
+  async #sweep(shards: readonly number[]): Promise<readonly QueueKey[]> {
+    if (shards.length === 0) return [];
     const { clock, onTrouble } = this.#parts;
     const startedMs = clock.monotonicMs();
     try {
-      await this.#queues.sweep(shards, (partnerId) => this.ownership.epochOf(partnerId) !== undefined);
+      return await this.#queues.sweep(shards, (partnerId) => this.ownership.epochOf(partnerId) !== undefined);
     } catch (error) {
       onTrouble("what is due could not be looked for", error);
+      return [];
+    } finally {
+      const nowMs = clock.monotonicMs();
+      // That of a few shards is short, and shortens no rest.
+      this.#sweepNotBeforeMs = Math.max(this.#sweepNotBeforeMs, nowMs + (nowMs - startedMs) * sweepRestFactor);
     }
-    const nowMs = clock.monotonicMs();
-    this.#sweepNotBeforeMs = nowMs + (nowMs - startedMs) * sweepRestFactor;
   }
 
   /** What waits for an endpoint that takes nothing is parked when its schedule is over. */
-  async #parkOverdue(): Promise<void> {
+  async #parkOverdue(queues: readonly QueueKey[]): Promise<void> {
     // However many queues there are, the next round begins after this one has ended.
     this.#parkedOverdueMs = Number.POSITIVE_INFINITY;
     try {
-      for (const partnerId of this.#queues.partners()) {
-        for (const queue of this.#queues.queuesOf(partnerId)) await this.#parkOverdueOf(queue);
-      }
+      await this.#overdue.look(this.#shutAmong(queues));
     } catch (error) {
       this.#parts.onTrouble("what is overdue could not be parked", error);
     }
     this.#parkedOverdueMs = this.#parts.clock.monotonicMs();
   }
 
-  async #parkOverdueOf(queue: Queue): Promise<void> {
-    const { partnerId, name } = queue;
-    const partner = this.#parts.partners.peek(partnerId);
-    if (this.#isStopping || partner === undefined || this.ownership.epochOf(partnerId) === undefined) return;
-    const gate = this.#circuits.gate({ partnerId, queue: name }, partner.settings.callBackUrl);
-    if (typeof gate === "string") this.#overdue.forget(queue);
-    else await this.#overdue.look(queue, scheduleLengthMs(partner.settings.retry), gate.reason);
+  /** As things stand when each is asked for. */
+  *#shutAmong(queues: readonly QueueKey[]): Generator<ShutQueue> {
+    for (const { partnerId, queue } of queues) {
+      const partner = this.#parts.partners.peek(partnerId);
+      if (this.#isStopping || partner === undefined || this.ownership.epochOf(partnerId) === undefined) continue;
+      const gate = this.#circuits.gate({ partnerId, queue }, partner.settings.callBackUrl);
+      if (typeof gate === "string") continue;
+      yield { partnerId, queue, scheduleMs: scheduleLengthMs(partner.settings.retry), reason: gate.reason };
+    }
   }
 
   #rowsOf(partnerId: PartnerId): number | undefined {
@@ -413,12 +416,9 @@ export class DeliveryWorker {
       const againInMs = outcome.next.kind === "retry" && recorded === "applied" ? outcome.next.delayMs : undefined;
       this.#queues.ended(delivery, recorded, againInMs);
     } catch (error) {
-      // It holds up nobody else meanwhile.
       this.#unrecorded -= 1;
       this.#parts.onTrouble("an outcome could not be stored; its notification is sent again", error);
-      this.#pump();
-      await new Promise<void>((resolve) => void this.#parts.timers.after(unstorableMs, resolve));
-      this.#queues.releaseUnchanged(delivery);
+      this.#queues.rest(delivery, unstorableMs);
     }
     this.#end(delivery);
   }
@@ -467,10 +467,7 @@ export class DeliveryWorker {
   #forget(shards: ReadonlySet<number>): void {
     for (const partnerId of this.#queues.partners()) {
       if (!shards.has(shardOf(partnerId))) continue;
-      for (const queue of this.#queues.queuesOf(partnerId)) {
-        this.#scheduler.remove(queue);
-        this.#overdue.forget(queue);
-      }
+      for (const queue of this.#queues.queuesOf(partnerId)) this.#scheduler.remove(queue);
       this.#queues.forgetPartner(partnerId);
     }
     this.#scheduler.forgetRates((partnerId) => shards.has(shardOf(partnerId)));

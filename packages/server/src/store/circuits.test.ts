@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { createDatabase, type TestDatabase } from "../../../../test/support/database.ts";
 import { type Circuit, closedCircuit } from "../delivery/circuit.ts";
-import type { CircuitChange } from "../delivery/circuit-store.ts";
+import { type CircuitChange, circuitsPerPartnerMax } from "../delivery/circuit-store.ts";
 import { shardOf } from "../delivery/shard-store.ts";
 import { newId, type PartnerId } from "../ids.ts";
 import { PostgresCircuits, writeCircuits } from "./circuits.ts";
@@ -126,6 +126,21 @@ test("what is closed and well is not loaded; what is failing, tripped, gone or c
   await connections.pool.query("UPDATE endpoints SET control_no = 1 WHERE queue = 'controlled'");
   const queues = (await load()).map(({ queue }) => queue);
   expect(queues.sort()).toEqual(["controlled", "failing", "gone", "tripped"]);
+  expect(await circuits.loadChangedByHand([shardOf(partnerId)])).toEqual([
+    { partnerId, queue: "controlled", circuit: closedCircuit, controlNo: 1 },
+  ]);
+});
+
+test("of very many, a new owner loads those of each partner that changed last, in their order", async () => {
+  await connections.pool.query(
+    `INSERT INTO endpoints (partner_id, id, kind, target, queue, state, updated_at)
+     SELECT $1, gen_random_uuid(), 'url', 't', 'url ' || i, 'gone', now() + i * interval '1 second'
+     FROM generate_series(1, $2::integer) AS i`,
+    [partnerId, circuitsPerPartnerMax + 5],
+  );
+  const queues = (await load()).map(({ queue }) => queue);
+  expect(queues).toHaveLength(circuitsPerPartnerMax);
+  expect([queues[0], queues.at(-1)]).toEqual(["url 6", `url ${circuitsPerPartnerMax + 5}`]);
 });
 
 describe("an endpoint that a person closes", () => {

@@ -1,19 +1,37 @@
 import type { Pool, PoolClient } from "pg";
 import type { Circuit, CircuitState } from "../delivery/circuit.ts";
-import type { CircuitChange, CircuitStore, LoadedCircuit } from "../delivery/circuit-store.ts";
+import {
+  type CircuitChange,
+  type CircuitStore,
+  circuitsPerPartnerMax,
+  type LoadedCircuit,
+} from "../delivery/circuit-store.ts";
 import type { NewEvent } from "../events.ts";
 import type { EndpointId, PartnerId } from "../ids.ts";
 import { integerArray } from "./arrays.ts";
 import { insertEvents } from "./events.ts";
 
+const loaded = `e.partner_id, e.queue, e.state, e.failures, e.probes, e.last_reason, e.control_no,
+      (extract(epoch FROM e.probe_at - now()) * 1000)::double precision AS probe_in_ms`;
+
 const load = {
   name: "load_circuits",
   text: `
-    SELECT e.partner_id, e.queue, e.state, e.failures, e.probes, e.last_reason, e.control_no,
-      (extract(epoch FROM e.probe_at - now()) * 1000)::double precision AS probe_in_ms
-    FROM endpoints e
-    WHERE e.shard = ANY ($1::smallint[])
-      AND (e.state <> 'closed' OR e.failures > 0 OR e.control_no > 0)`,
+    SELECT ${loaded}
+    FROM (
+      SELECT e.*, row_number() OVER (PARTITION BY e.partner_id ORDER BY e.updated_at DESC) AS nth FROM endpoints e
+      WHERE e.shard = ANY ($1::smallint[])
+        AND (e.state <> 'closed' OR e.failures > 0 OR e.control_no > 0)) AS e
+    WHERE e.nth <= $2
+    ORDER BY e.nth DESC`,
+};
+
+const loadChangedByHand = {
+  name: "load_circuits_changed_by_hand",
+  text: `
+    SELECT ${loaded} FROM endpoints e
+    WHERE e.shard = ANY ($1::smallint[]) AND e.control_no > 0
+    ORDER BY e.updated_at`,
 };
 
 // Rows are made and locked in key order. What stays unchanged belongs to a later owner, or was changed by a person.
@@ -57,20 +75,29 @@ export class PostgresCircuits implements CircuitStore {
   }
 
   async load(shards: readonly number[]): Promise<readonly LoadedCircuit[]> {
-    const { rows } = await this.#engine.query<CircuitRow>({ ...load, values: [shards] });
-    return rows.map((row) => ({
-      partnerId: row.partner_id,
-      queue: row.queue,
-      circuit: {
-        state: row.state,
-        failures: row.failures,
-        probes: row.probes,
-        probeInMs: row.probe_in_ms,
-        lastReason: row.last_reason,
-      },
-      controlNo: row.control_no,
-    }));
+    const { rows } = await this.#engine.query<CircuitRow>({ ...load, values: [shards, circuitsPerPartnerMax] });
+    return rows.map(readCircuit);
   }
+
+  async loadChangedByHand(shards: readonly number[]): Promise<readonly LoadedCircuit[]> {
+    const { rows } = await this.#engine.query<CircuitRow>({ ...loadChangedByHand, values: [shards] });
+    return rows.map(readCircuit);
+  }
+}
+
+function readCircuit(row: CircuitRow): LoadedCircuit {
+  return {
+    partnerId: row.partner_id,
+    queue: row.queue,
+    circuit: {
+      state: row.state,
+      failures: row.failures,
+      probes: row.probes,
+      probeInMs: row.probe_in_ms,
+      lastReason: row.last_reason,
+    },
+    controlNo: row.control_no,
+  };
 }
 
 /** Writes what outcomes changed of their circuits, within their transaction, with the events of what was changed. */

@@ -105,14 +105,17 @@ export async function longestScheduleS(pool: Pool): Promise<number> {
   return rows[0]?.seconds ?? 0;
 }
 
-/** A callback endpoint that has long been well again is as one that never failed: its row goes. */
+/**
+ * A callback endpoint of which nothing was heard for so long is as one that never failed: its row goes. A tripped one
+ * is probed while anything is pending for it. One that is gone stays until a person closes it.
+ */
 export async function pruneEndpoints(pool: Pool, before: Date): Promise<void> {
   const rowsMax = 5_000;
   let deleted: number | null = rowsMax;
   while (deleted === rowsMax) {
     const { rowCount }: { rowCount: number | null } = await pool.query(
       `DELETE FROM endpoints WHERE (partner_id, id) IN (
-         SELECT partner_id, id FROM endpoints WHERE state = 'closed' AND failures = 0 AND updated_at < $1
+         SELECT partner_id, id FROM endpoints WHERE state <> 'gone' AND updated_at < $1
          LIMIT $2 FOR UPDATE SKIP LOCKED)`,
       [before, rowsMax],
     );

@@ -242,6 +242,7 @@ const works: readonly (readonly [string, readonly string[], () => Promise<unknow
   ["what is put off", ["i.delay_ms * interval"], putOff],
   ["what is set aside", ["SET queue = i.queue"], setAside],
   ["the circuits of a shard", ["FROM endpoints e"], () => circuits.load([shardOf(partnerId)])],
+  ["circuits changed by hand", ["e.control_no > 0\n    ORDER"], () => circuits.loadChangedByHand([shardOf(partnerId)])],
   ["the map of the shards", ["FROM shards s WHERE s.lease_id = l.id"], () => shards.map(leaseId)],
   [
     "a command that begins whole, and its reqId",

@@ -114,3 +114,25 @@ test("an announcement that fails is told, and the next one is made", async () =>
   hints.due({ partnerId: partner() });
   expect(announced).toHaveLength(1);
 });
+
+test("while the database is slow a few announcements are under way, and the next has what came meanwhile", async () => {
+  const { hints, announced, state } = processOf([]);
+  const { announce } = state;
+  const answer = Promise.withResolvers<void>();
+  state.announce = async (payload) => {
+    await announce(payload);
+    await answer.promise;
+  };
+  const named = () => announced.flatMap((payload) => JSON.parse(payload) as [PartnerId, string][]).map(([id]) => id);
+  const partners = Array.from({ length: 12_000 }, partner);
+  for (const [nth, partnerId] of partners.entries()) {
+    hints.due({ partnerId, queue: "" });
+    if (nth % 1_000 === 0) await vi.advanceTimersByTimeAsync(10);
+  }
+  const before = named().length;
+  expect(named()).toEqual(partners.slice(0, before));
+  expect(before).toBeLessThan(2_000);
+  answer.resolve();
+  await vi.advanceTimersByTimeAsync(10);
+  expect(named()).toEqual(partners.slice(0, before + 10_000));
+});

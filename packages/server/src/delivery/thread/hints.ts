@@ -14,6 +14,10 @@ export interface HintsParts {
 /** What a NOTIFY may hold: 8,000 bytes in PostgreSQL. */
 const payloadCharsMax = 7_000;
 const announceEveryMs = 5;
+/** Announcements under way: beyond them, what comes is gathered until one is answered. */
+const announcingMax = 4;
+/** Queues to be announced, while the database is slow. What is beyond them is left to the sweep. */
+const keysMax = 10_000;
 
 /**
  * Passes on what is due: to the worker of this process that owns the partner, with its content, else to the other
@@ -22,6 +26,7 @@ const announceEveryMs = 5;
 export class Hints {
   readonly #parts: HintsParts;
   #keys = new Set<string>();
+  #announcing = 0;
   #timer: NodeJS.Timeout | undefined;
 
   constructor(parts: HintsParts) {
@@ -54,6 +59,7 @@ export class Hints {
   }
 
   #announce({ partnerId, queue }: Hint): void {
+    if (this.#keys.size >= keysMax) return;
     this.#keys.add(JSON.stringify(queue === undefined ? [partnerId] : [partnerId, queue]));
     if (this.#timer !== undefined) return;
     this.#say();
@@ -64,6 +70,7 @@ export class Hints {
   }
 
   #say(): void {
+    if (this.#announcing >= announcingMax) return;
     let payload = "";
     for (const key of this.#keys) {
       if (payload.length + key.length > payloadCharsMax) {
@@ -77,7 +84,14 @@ export class Hints {
   }
 
   #announceOne(keys: string): void {
-    this.#parts.announce(`[${keys}]`).catch(this.#parts.onTrouble);
+    this.#announcing += 1;
+    this.#parts
+      .announce(`[${keys}]`)
+      .catch(this.#parts.onTrouble)
+      .finally(() => {
+        this.#announcing -= 1;
+        if (this.#timer === undefined) this.#say();
+      });
   }
 }
 

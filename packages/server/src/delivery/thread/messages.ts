@@ -21,6 +21,8 @@ export interface ToWorker {
   readonly deliveries: readonly Delivery[];
   readonly hints: readonly Hint[];
   readonly partners: readonly PartnerAnswer[];
+  /** Of `FromWorker`, attempts that were taken in: told for many at a time. */
+  readonly noted: number;
   /** Somebody else says that something is to be looked at now. */
   readonly news: readonly ("shards" | "circuits" | "due")[];
   /** End, after what is on the wire, but no later than this. */
@@ -46,6 +48,8 @@ export interface FromWorker {
   /** Deliveries of `ToWorker` that were taken in: their credit is free again. */
   readonly taken: number;
   readonly takenBytes: number;
+  /** Hints of `ToWorker` that were taken in. */
+  readonly heard: number;
   /** Partners that it has to know of, and whether it has a snapshot of each. */
   readonly asks: readonly (readonly [PartnerId, boolean])[];
   /** Queues with more in the database than in memory, or no more. */

@@ -77,14 +77,20 @@ test("a partner that is gone, or cannot be read, is not there any more", () => {
   expect(partners.peek(id)).toBeUndefined();
 });
 
-test("of very many the one that was asked for first is forgotten, and asked for again", () => {
+test("however many are in use none is forgotten, and nobody needs those that were not used for a minute", () => {
   const { clock, asked, partners } = remote();
-  const ids = Array.from({ length: 10_001 }, () => newId<"partner">());
-  for (const id of ids) partners.peek(id);
+  const ids = Array.from({ length: 20_000 }, () => newId<"partner">());
+  const told = partnerSnapshot();
+  for (const id of ids) {
+    partners.peek(id);
+    partners.told({ id, partner: { ...told, id }, confirmedMs: clock.nowMs });
+  }
+  expect(ids.every((id) => partners.peek(id) !== undefined)).toBe(true);
   expect(asked).toHaveLength(ids.length);
-  partners.peek(ids.at(-1) as PartnerId);
-  expect(asked).toHaveLength(ids.length);
-  partners.peek(ids[0] as PartnerId);
-  expect(asked.at(-1)).toEqual([ids[0], false]);
-  expect(clock.nowMs).toBe(100_000);
+  clock.nowMs += 59_999;
+  const inUse = ids.slice(0, 100);
+  for (const id of inUse) partners.peek(id);
+  clock.nowMs += 60_000 - 59_998;
+  partners.peek(newId<"partner">());
+  expect(partners.count).toBe(inUse.length + 1);
 });

@@ -9,20 +9,25 @@ const ageMaxMs = 5_000;
 /** One that is in use is asked for again in time. */
 const renewAfterMs = 2_500;
 const askEveryMs = 500;
-/** Beyond, the one that was asked for first is forgotten, and asked for again when it is needed. */
-const partnersMax = 10_000;
+/** One that nobody needed for so long is forgotten, as in the directory. */
+const forgottenAfterMs = 60_000;
 
 interface Entry {
   partner: Partner | undefined;
   confirmedMs: number;
   askedMs: number;
+  usedMs: number;
 }
 
-/** Partners in a worker's thread, as the main thread told them: it alone has the master key, and opens their keys. */
+/**
+ * Partners in a worker's thread, as the main thread told them: it alone has the master key, and opens their keys. As
+ * many are kept as are in use: one that was forgotten in the midst of its deliveries would hold them up.
+ */
 export class RemotePartners implements PartnerSource {
   readonly #clock: Pick<Clock, "monotonicMs">;
   readonly #ask: (id: PartnerId, isKnown: boolean) => void;
   readonly #entries = new Map<PartnerId, Entry>();
+  #forgotMs = Number.NEGATIVE_INFINITY;
 
   constructor(clock: Pick<Clock, "monotonicMs">, ask: (id: PartnerId, isKnown: boolean) => void) {
     this.#clock = clock;
@@ -31,12 +36,18 @@ export class RemotePartners implements PartnerSource {
 
   peek(id: PartnerId): Partner | undefined {
     const nowMs = this.#clock.monotonicMs();
-    const entry = this.#entries.get(id) ?? this.#begin(id);
+    const entry = this.#entries.get(id) ?? this.#begin(id, nowMs);
+    entry.usedMs = nowMs;
     if (nowMs - entry.confirmedMs > renewAfterMs && nowMs - entry.askedMs > askEveryMs) {
       entry.askedMs = nowMs;
       this.#ask(id, entry.partner !== undefined);
     }
     return nowMs - entry.confirmedMs <= ageMaxMs ? entry.partner : undefined;
+  }
+
+  /** Partners in memory. */
+  get count(): number {
+    return this.#entries.size;
   }
 
   /** @returns whether it is another now than it was */
@@ -50,11 +61,13 @@ export class RemotePartners implements PartnerSource {
     return partner !== "same" || !wasKnown;
   }
 
-  #begin(id: PartnerId): Entry {
-    const [oldest] = this.#entries.keys();
-    if (this.#entries.size >= partnersMax && oldest !== undefined) this.#entries.delete(oldest);
+  #begin(id: PartnerId, nowMs: number): Entry {
+    if (nowMs - this.#forgotMs >= forgottenAfterMs) {
+      this.#forgotMs = nowMs;
+      for (const [one, { usedMs }] of this.#entries) if (nowMs - usedMs >= forgottenAfterMs) this.#entries.delete(one);
+    }
     const never = Number.NEGATIVE_INFINITY;
-    const entry = { partner: undefined, confirmedMs: never, askedMs: never };
+    const entry = { partner: undefined, confirmedMs: never, askedMs: never, usedMs: nowMs };
     this.#entries.set(id, entry);
     return entry;
   }

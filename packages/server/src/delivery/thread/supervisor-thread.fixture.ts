@@ -16,7 +16,8 @@ if (parentPort !== null) {
   const { leases, starts } = workerData as ThreadData;
   const nth = Atomics.add(new Int32Array(starts), 0, 1);
   const say = (more: Partial<FromWorker>) => {
-    const nothing = { taken: 0, takenBytes: 0, asks: [], behind: [], attempted: [], commits: [], parkedOverdue: 0 };
+    const taken = { taken: 0, takenBytes: 0, heard: 0 };
+    const nothing = { ...taken, asks: [], behind: [], attempted: [], commits: [], parkedOverdue: 0 };
     main.postMessage({ ...nothing, log: [], ...more });
   };
   main.on("message", (message: ToWorker) => {
@@ -27,6 +28,7 @@ if (parentPort !== null) {
       if (queue === "behind") say({ behind: [[{ partnerId, queue: "" }, true]] });
       if (queue === "caught up") say({ behind: [[{ partnerId, queue: "" }, false]] });
       if (queue === "take one") say({ taken: 1, takenBytes: 2 });
+      if (queue === "hear all") say({ heard: message.hints.length });
       if (queue === "ask") say({ asks: [[partnerId, false]] });
       if (queue === "ask again") say({ asks: [[partnerId, true]] });
     }

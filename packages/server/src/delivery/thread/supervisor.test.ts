@@ -101,6 +101,17 @@ test("rows are offered in one message for each turn, up to the credit; beyond it
   expect(hints().map(({ queue }) => queue)).toContain("beyond again");
 });
 
+test("hints beyond their credit are left out, and the thread looks at everything when it has room", async () => {
+  const { told, hint, hints } = await supervising();
+  hint("hear all");
+  for (let nth = 0; nth < 4_200; nth += 1) hint(`https://p${nth}.example`);
+  await vi.waitFor(() => expect(told.flatMap(({ news }) => news)).toEqual(["due"]), waitFor);
+  expect(hints()).toHaveLength(4_096);
+  hint("https://later.example");
+  await vi.waitFor(() => expect(hints()).toHaveLength(4_097), waitFor);
+  expect(told.flatMap(({ news }) => news)).toEqual(["due"]);
+});
+
 test("content beyond the credit of bytes is left to be read", async () => {
   const { supervisor, partnerId, hints, deliveries, settled } = await supervising();
   supervisor.offer(deliveryOf(partnerId, { queue: "large", bytes: 20 * 1_024 * 1_024 }));

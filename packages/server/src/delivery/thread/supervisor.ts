@@ -1,4 +1,5 @@
 import { Worker } from "node:worker_threads";
+import { systemClock } from "../../clock.ts";
 import type { LeaseId, PartnerId } from "../../ids.ts";
 import type { Log } from "../../log.ts";
 import type { Partner } from "../../partners/partner.ts";
@@ -28,6 +29,12 @@ export interface SupervisorOptions {
 /** What is on its way to the thread and not taken in yet: beyond it, rows are left to be read. */
 const creditRows = 4_096;
 const creditBytes = 32 * 1_024 * 1_024;
+/** Hints on their way to it: beyond them it is told to look at everything, once it has taken some in. */
+const creditHints = 4_096;
+/** The thread is told at a time of so many attempts that were taken in. */
+const notedEvery = 1_024;
+/** The thread has forgotten it by then, too. */
+const forgottenAfterMs = 60_000;
 const restartMs = 500;
 const silentDefaultMs = 60_000;
 const closeMs = 5_000;
@@ -46,9 +53,13 @@ export class WorkerSupervisor {
   #slots = 0;
   #rowsUnderWay = 0;
   #bytesUnderWay = 0;
+  #hintsUnderWay = 0;
+  #wasHintKept = false;
+  #notes = 0;
   /** Queues that it reads for itself now, and whether something was kept from it meanwhile. */
   readonly #behind = new Map<string, { readonly key: QueueKey; wasKept: boolean }>();
-  readonly #told = new Map<PartnerId, Partner>();
+  /** Snapshots that the thread has, and when it last asked for each: it asks every few seconds for those in use. */
+  readonly #told = new Map<PartnerId, { readonly partner: Partner; readonly atMs: number }>();
   #watchdog: NodeJS.Timeout | undefined;
   #restart: NodeJS.Timeout | undefined;
   #stopped: ((left: number) => void) | undefined;
@@ -58,7 +69,7 @@ export class WorkerSupervisor {
   constructor(options: SupervisorOptions) {
     this.#options = options;
     this.#outbox = new Outbox<ToWorker>(
-      () => ({ deliveries: [], hints: [], partners: [], news: [] }),
+      () => ({ deliveries: [], hints: [], partners: [], noted: 0, news: [] }),
       (message) => this.#thread?.postMessage(message),
     );
   }
@@ -102,7 +113,7 @@ export class WorkerSupervisor {
       return;
     }
     if (this.#rowsUnderWay >= creditRows || this.#bytesUnderWay + bytes > creditBytes) {
-      this.#outbox.message.hints.push({ partnerId, queue });
+      this.hint({ partnerId, queue });
       return;
     }
     this.#rowsUnderWay += 1;
@@ -111,6 +122,11 @@ export class WorkerSupervisor {
   }
 
   hint(hint: Hint): void {
+    if (this.#hintsUnderWay >= creditHints) {
+      this.#wasHintKept = true;
+      return;
+    }
+    this.#hintsUnderWay += 1;
     this.#outbox.message.hints.push(hint);
   }
 
@@ -157,6 +173,8 @@ export class WorkerSupervisor {
     this.#watch();
     this.#rowsUnderWay -= message.taken;
     this.#bytesUnderWay -= message.takenBytes;
+    this.#heard(message.heard);
+    this.#noted(message.attempted.length);
     for (const [id, isKnown] of message.asks) void this.#answer(id, isKnown);
     for (const [key, isBehind] of message.behind) this.#setBehind(key, isBehind);
     for (const { level, fields, message: text } of message.log) this.#options.log[level](fields, text);
@@ -172,17 +190,41 @@ export class WorkerSupervisor {
     }
   }
 
+  #heard(hints: number): void {
+    this.#hintsUnderWay -= hints;
+    if (hints === 0 || !this.#wasHintKept) return;
+    this.#wasHintKept = false;
+    this.tell("due");
+  }
+
+  #noted(attempts: number): void {
+    this.#notes += attempts;
+    if (this.#notes < notedEvery) return;
+    this.#outbox.message.noted += this.#notes;
+    this.#notes = 0;
+  }
+
   async #answer(id: PartnerId, isKnown: boolean): Promise<void> {
     const answer = await this.#options.findPartner(id).then(
       ({ partner, confirmedMs }): PartnerAnswer => {
-        const isSame = isKnown && partner !== undefined && this.#told.get(id) === partner;
-        if (partner !== undefined) this.#told.set(id, partner);
+        const isSame = isKnown && partner !== undefined && this.#told.get(id)?.partner === partner;
+        this.#remember(id, partner);
         return { id, partner: isSame ? "same" : partner, confirmedMs };
       },
       () => undefined,
     );
     // What cannot be read grows old in the thread, and its deliveries wait.
     if (answer !== undefined) this.#outbox.message.partners.push(answer);
+  }
+
+  #remember(id: PartnerId, partner: Partner | undefined): void {
+    const nowMs = systemClock.monotonicMs();
+    this.#told.delete(id);
+    if (partner !== undefined) this.#told.set(id, { partner, atMs: nowMs });
+    for (const [one, { atMs }] of this.#told) {
+      if (nowMs - atMs < forgottenAfterMs) return;
+      this.#told.delete(one);
+    }
   }
 
   #setBehind(key: QueueKey, isBehind: boolean): void {
@@ -215,6 +257,9 @@ export class WorkerSupervisor {
     this.#slots = 0;
     this.#rowsUnderWay = 0;
     this.#bytesUnderWay = 0;
+    this.#hintsUnderWay = 0;
+    this.#wasHintKept = false;
+    this.#notes = 0;
     this.#behind.clear();
     this.#told.clear();
     if (leaseId !== undefined) {

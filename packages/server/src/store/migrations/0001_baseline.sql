@@ -325,6 +325,8 @@ CREATE TABLE endpoints (
 );
 CREATE UNIQUE INDEX endpoints_queue ON endpoints (partner_id, queue);
 CREATE INDEX endpoints_shard ON endpoints (shard);
+-- Their owners look for these every 5 s, however many URLs are gone.
+CREATE INDEX endpoints_changed_by_hand ON endpoints (shard) WHERE control_no > 0;
 
 -- What an operator should know of, alerts among it: those are sent on until the alert URL took them.
 CREATE TABLE events (
