@@ -1,6 +1,6 @@
 import type { AttemptOptions } from "../../packages/server/src/delivery/attempting.ts";
 import type { LoadedCircuit } from "../../packages/server/src/delivery/circuit-store.ts";
-import type { Delivery, Outcome, QueueKey, QueueRead, Recorded } from "../../packages/server/src/delivery/store.ts";
+import type { Delivery, Hint, Outcome, QueueRead, Recorded } from "../../packages/server/src/delivery/store.ts";
 import type { Plan } from "../context.ts";
 import type { Database } from "../database/database.ts";
 import type { Notification, Start } from "../database/notification.ts";
@@ -129,8 +129,8 @@ export class Checks {
     this.#complete.told(worker, one);
   }
 
-  woken(worker: WorkerThread, key: QueueKey): void {
-    this.#world.note(worker.name, "is woken", key.partnerId, key.queue);
-    this.#complete.woken(worker, key);
+  woken(worker: WorkerThread, hint: Hint): void {
+    this.#world.note(worker.name, "is woken", hint.partnerId, hint.queue ?? "");
+    this.#complete.woken(worker, hint);
   }
 }

@@ -1,5 +1,5 @@
 import type { Queue } from "../../packages/server/src/delivery/queue.ts";
-import type { QueueKey, QueueRead } from "../../packages/server/src/delivery/store.ts";
+import type { Hint, QueueRead } from "../../packages/server/src/delivery/store.ts";
 import type { Database } from "../database/database.ts";
 import type { Notification } from "../database/notification.ts";
 import type { Tables } from "../database/tables.ts";
@@ -45,8 +45,10 @@ export class CompletenessCheck {
     if (epoch !== undefined && isDue) one.told = { worker: worker.name, epoch, atMs: this.#world.nowMs };
   }
 
-  woken(worker: WorkerThread, { partnerId, queue }: QueueKey): void {
-    for (const one of this.#tables.pending.queue(partnerId, queue)) this.told(worker, one);
+  woken(worker: WorkerThread, { partnerId, queue = "", sinceMs = 0 }: Hint): void {
+    for (const one of this.#tables.pending.queue(partnerId, queue)) {
+      if (one.dueAtUs >= sinceMs * 1_000) this.told(worker, one);
+    }
   }
 
   check(worker: WorkerThread): void {

@@ -1,15 +1,20 @@
-import type { Delivery, QueueKey } from "../../packages/server/src/delivery/store.ts";
+import type { Delivery, Hint } from "../../packages/server/src/delivery/store.ts";
 import type { PartnerId } from "../../packages/server/src/ids.ts";
 import type { World } from "../world.ts";
 import type { WorkerThread } from "./worker-thread.ts";
 
 const coalesceMs = 5;
 
+function earlier(one: Hint, other: Hint): Hint {
+  if (one.sinceMs === undefined) return one;
+  return other.sinceMs === undefined || other.sinceMs < one.sinceMs ? other : one;
+}
+
 /** What tells workers that something is due or has changed. Any of it may be lost, late, or come twice. */
 export class Hints {
   readonly #world: World;
   readonly #workers: ReadonlySet<WorkerThread>;
-  #keys: Map<string, QueueKey> | undefined;
+  #keys: Map<string, Hint> | undefined;
   lossChance = 0;
   lateChance = 0;
 
@@ -29,12 +34,16 @@ export class Hints {
   }
 
   /** By NOTIFY to all: at once coalesced for 5 ms. */
-  keys(keys: readonly QueueKey[]): void {
+  keys(keys: readonly Hint[]): void {
+    if (keys.length === 0) return;
     if (this.#keys === undefined) {
       this.#keys = new Map();
       this.#world.agenda.after(coalesceMs, () => this.#notify());
     }
-    for (const key of keys) this.#keys.set(`${key.partnerId} ${key.queue}`, key);
+    for (const key of keys) {
+      const name = `${key.partnerId} ${key.queue}`;
+      this.#keys.set(name, earlier(this.#keys.get(name) ?? key, key));
+    }
   }
 
   partnerChanged(id: PartnerId): void {

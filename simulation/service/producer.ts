@@ -1,4 +1,4 @@
-import type { Delivery, QueueKey } from "../../packages/server/src/delivery/store.ts";
+import type { Delivery } from "../../packages/server/src/delivery/store.ts";
 import type { Context } from "../context.ts";
 import { deliveryOf, type Notification } from "../database/notification.ts";
 import type { Chains } from "../outside/chains.ts";
@@ -69,7 +69,7 @@ export class Producer {
         }
       });
     }
-    const keys: QueueKey[] = rows.filter((one) => !own.includes(one));
-    if (keys.length > 0) hints.keys(keys.map(({ partnerId, queue }) => ({ partnerId, queue })));
+    const others = rows.filter((one) => !own.includes(one));
+    hints.keys(others.map(({ partnerId, queue, scheduleStartMs: sinceMs }) => ({ partnerId, queue, sinceMs })));
   }
 }

@@ -1,5 +1,5 @@
 import type { CircuitStore } from "../../packages/server/src/delivery/circuit-store.ts";
-import type { QueueKey } from "../../packages/server/src/delivery/store.ts";
+import type { Hint } from "../../packages/server/src/delivery/store.ts";
 import { DeliveryWorker } from "../../packages/server/src/delivery/worker.ts";
 import type { LeaseId } from "../../packages/server/src/ids.ts";
 import { Lease, type LeaseHolder } from "../../packages/server/src/leases/lease.ts";
@@ -94,9 +94,9 @@ export class WorkerThread {
     this.worker.start();
   }
 
-  wake(keys: readonly QueueKey[]): void {
-    this.worker.wake(keys);
-    for (const key of keys) this.#context.checks.woken(this, key);
+  wake(hints: readonly Hint[]): void {
+    this.worker.wake(hints);
+    for (const hint of hints) this.#context.checks.woken(this, hint);
   }
 
   /** It gives everything up, and ends. */

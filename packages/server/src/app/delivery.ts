@@ -1,5 +1,6 @@
 import { systemClock, systemTimers } from "../clock.ts";
 import type { Attempted } from "../delivery/attempting.ts";
+import { Backpressure } from "../delivery/backpressure.ts";
 import { SealingWorker } from "../delivery/sending/sealing-worker.ts";
 import type { Delivery } from "../delivery/store.ts";
 import { Hints } from "../delivery/thread/hints.ts";
@@ -32,6 +33,10 @@ export interface DeliveryOptions {
 export type DeliveryParts = ReturnType<typeof wireDelivery>;
 
 const workerConnections = 6;
+/** A thread that is busy for so much of the time sends as fast as it can. */
+const busyShare = 0.8;
+/** Those in flight, those whose outcome is not recorded yet, and some that leave next. */
+const rowsAheadPerSlot = 2;
 
 /** How notifications leave: the workers, what passes on to them, and what finds dead ones. */
 export function wireDelivery(ground: Ground, { directory }: PartnerParts, options: DeliveryOptions) {
@@ -50,7 +55,10 @@ export function wireDelivery(ground: Ground, { directory }: PartnerParts, option
   };
   const { onFlush } = watch("outcomes");
   const observe = (message: FromWorker) => {
-    for (const [rows, durationMs, waitingRows] of message.commits) onFlush?.(rows, durationMs, waitingRows);
+    for (const [rows, durationMs, waitingRows] of message.commits) {
+      onFlush?.(rows, durationMs, waitingRows);
+      backpressure.recorded(rows);
+    }
     for (const [delivery, attempted] of message.attempted) {
       countAttempt(metrics, delivery, attempted);
       options.onAttempt?.(delivery, attempted);
@@ -76,10 +84,17 @@ export function wireDelivery(ground: Ground, { directory }: PartnerParts, option
       }),
   );
   closing.push(() => Promise.all(workers.map((worker) => worker.stop(0))));
+  const backpressure = new Backpressure({
+    isBusy: () => workers.some((worker) => worker.busyShare() >= busyShare),
+    rowsMax: config.slotsMax * rowsAheadPerSlot,
+    clock: systemClock,
+    timers: systemTimers,
+  });
   const status = new PendingStatus(database.engine);
   const hints = new Hints({
     workers,
     announce: (payload) => status.announceDue(payload),
+    onOffered: () => backpressure.handedOver(),
     onTrouble: warn("the other instances could not be told of what is due"),
   });
   const reaper = new LeaseReaper({
@@ -109,6 +124,7 @@ export function wireDelivery(ground: Ground, { directory }: PartnerParts, option
   return {
     workers,
     hints,
+    backpressure,
     status,
     reaper,
     sealingWorker,

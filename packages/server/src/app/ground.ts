@@ -5,7 +5,7 @@ import type { Log } from "../log.ts";
 import { createMetrics, type Metrics } from "../metrics.ts";
 import { type Database, openDatabase } from "../store/database.ts";
 import { PostgresEvents } from "../store/events.ts";
-import type { GroupCommitObserver } from "../store/group-commit.ts";
+import type { GroupCommitHooks } from "../store/group-commit.ts";
 import { alertTarget } from "./alert-target.ts";
 
 /** What every part stands on: where it writes, what it counts with, whom it tells. */
@@ -25,7 +25,7 @@ export interface Ground {
   /** For a failure that is put right later: a line in the log. */
   warn(text: string): (error: unknown) => void;
   /** For a group commit of this name: its rows, its time, the rows that wait for the next, and those refused. */
-  watch(batch: string): GroupCommitObserver;
+  watch(batch: string): GroupCommitHooks;
 }
 
 export interface GroundOptions {

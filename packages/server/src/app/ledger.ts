@@ -41,13 +41,14 @@ const commandsMax = 4_000;
 export function wireLedger(
   { database, config, log, metrics, alerts, sandbox, watch }: Ground,
   { directory, isRegisteredDevice }: PartnerParts,
-  { hints }: DeliveryParts,
+  { hints, backpressure }: DeliveryParts,
   { masterKey, acquirer: chosen, lease, arrivals, onReversalEnded: onEnded }: LedgerOptions,
 ) {
   const acquirer = chosen ?? noAcquirer;
+  const turn = () => backpressure.turn();
   const notifier = handOver(hints, arrivals);
-  const transactions = new PostgresTransactions(database, watch("inits"));
-  const completions = new PostgresCompletions(database.engine, watch("completions"));
+  const transactions = new PostgresTransactions(database, { ...watch("inits"), turn });
+  const completions = new PostgresCompletions(database.engine, { ...watch("completions"), turn });
   const completer = new Completer({ completions, notifier, directory, events: alerts, metrics });
   const reversals = new PostgresReversals(database.engine);
   const { acquirerTimeoutMs, preAuthDays } = config;

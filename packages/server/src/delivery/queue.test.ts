@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { NotificationId, PartnerId } from "../ids.ts";
 import { Queue } from "./queue.ts";
-import type { Delivery, QueuePage } from "./store.ts";
+import type { Delivery, Position, QueuePage } from "./store.ts";
 
 const never = () => false;
 
@@ -37,13 +37,19 @@ function newQueue(rowsMax = 4): Queue {
   return new Queue({ partnerId: "partner" as PartnerId, name: "", rowsMax });
 }
 
+function isAfter({ scheduleStartMs, id }: Delivery, after: Position | undefined): boolean {
+  if (after === undefined) return true;
+  const dueAtUs = scheduleStartMs * 1_000;
+  return dueAtUs > after.dueAtUs || (dueAtUs === after.dueAtUs && id > after.id);
+}
+
 /** Reads as long as it wants to, from what the database has. */
 function readAll(queue: Queue, database: readonly Delivery[], nowMs: number): void {
   for (let reads = 0; reads < 50; reads += 1) {
     const wanted = queue.wants(nowMs);
     if (wanted === undefined) return;
     queue.readBegins(wanted, nowMs);
-    const rest = database.filter(({ id }) => wanted.after === undefined || id > wanted.after.id);
+    const rest = database.filter((delivery) => isAfter(delivery, wanted.after));
     const hasMore = rest.length > wanted.rowsMax;
     queue.readEnds(pageOf(rest.slice(0, wanted.rowsMax), { hasMore }), nowMs, never);
   }
@@ -61,6 +67,46 @@ describe("a queue", () => {
     queue.rowsMax = 4;
     for (const delivery of [queue.take(), queue.take()]) if (delivery) queue.release(delivery, 0);
     expect(queue.wants(0)?.after?.id).toBe("n002");
+  });
+
+  test("meets what it did not keep by reading on, from before it where the cursor is beyond", () => {
+    const queue = newQueue(1);
+    const [early, kept, late] = [deliveryOf(1), deliveryOf(2), deliveryOf(3)];
+    queue.wake();
+    queue.readBegins({ after: undefined, rowsMax: 1 }, 0);
+    // Committed while the read ran, which may not show it.
+    expect(queue.offer(late)).toBe(false);
+    queue.readEnds(pageOf([kept]), 0, never);
+    expect(queue.offer(early)).toBe(false);
+    queue.take();
+    queue.release(kept, 0);
+    queue.rowsMax = 4;
+    expect(queue.wants(0)?.after?.dueAtUs).toBe(999);
+    readAll(queue, [early, late], 0);
+    expect([queue.has(early.id), queue.has(late.id), queue.hasMore]).toEqual([true, true, false]);
+  });
+
+  test("keeps what comes while it waits to read from the head, and leaves half of its rows to that read", () => {
+    const queue = newQueue(4);
+    queue.offer(deliveryOf(1));
+    queue.missed();
+    expect(queue.offer(deliveryOf(2))).toBe(true);
+    expect(queue.offer(deliveryOf(3))).toBe(false);
+  });
+
+  test("rests after a read from the head that brought nothing, and not after one that did", () => {
+    const queue = newQueue();
+    queue.wake();
+    queue.readBegins({ after: undefined, rowsMax: 4 }, 0);
+    queue.readEnds(pageOf([deliveryOf(1)]), 100, never);
+    queue.missed();
+    expect(queue.wants(101)?.after).toBeUndefined();
+    expect(queue.wants(101)).toBeDefined();
+    queue.readBegins({ after: undefined, rowsMax: 4 }, 101);
+    queue.readEnds(pageOf([deliveryOf(1)]), 201, never);
+    queue.missed();
+    expect(queue.wants(202)).toBeUndefined();
+    expect(queue.wants(1_201)).toBeDefined();
   });
 
   test("finds again what it forgot while a read was running", () => {
@@ -108,7 +154,7 @@ describe("a queue", () => {
     expect(queue.head?.round).toBe(1);
   });
 
-  const event = fc.constantFrom("hinted", "late", "woken", "send", "forget", "read");
+  const event = fc.constantFrom("hinted", "late", "woken", "told since", "send", "forget", "read");
 
   test("has everything that it was told of when it calls itself complete", () => {
     fc.assert(
@@ -132,10 +178,10 @@ function afterStep(queue: Queue, database: readonly Delivery[], step: string, no
   if (sent !== undefined) queue.release(sent, nowMs);
   if (step === "forget") queue.forgetReady();
   if (step === "read") readAll(queue, database, nowMs);
-  if (!["hinted", "late", "woken"].includes(step)) return database.filter(({ id }) => id !== sent?.id);
+  if (!["hinted", "late", "woken", "told since"].includes(step)) return database.filter(({ id }) => id !== sent?.id);
   // What commits late was due before others that were read meanwhile.
   const delivery = deliveryOf(step === "late" ? Math.max(0, nowMs - 55) : nowMs);
   if (step === "hinted") queue.offer(delivery);
-  else queue.wake();
+  else queue.wake(step === "told since" ? delivery.scheduleStartMs : undefined);
   return [...database, delivery].sort((one, other) => (one.id < other.id ? -1 : 1));
 }

@@ -27,11 +27,13 @@ interface InHand {
  *
  * A queue is _complete_ when it has everything that was committed before its last read began, or it _has more_: then it
  * reads on from its cursor when it runs low. _again_ asks for one read from the head, after the reading on has come to
- * its end: a hint was not kept, or an outcome missed its row. Reads from the head rest ten times as long as the last
- * one took, because beside a transaction that stays open they pass over every row that is gone.
+ * its end: somebody says that something is due and not since when, or an outcome missed its row. What was not kept in
+ * memory is met by reading on, from before it where the cursor is beyond. A read from the head that brings nothing is
+ * followed by a rest ten times as long as it took: beside a transaction that stays open it passes over every row that
+ * is gone.
  *
  * ```
- * complete ──(hint not kept, time of the next one)──► has more ──(read reaches the end)──► complete
+ * complete ──(not kept, hinted, time of the next one)──► has more ──(read reaches the end)──► complete
  * complete ──(again)──► reading from the head ──► complete, or has more
  * ```
  */
@@ -44,6 +46,8 @@ export class Queue {
   #cursor: Position | undefined;
   #hasMore = false;
   #again = false;
+  /** The earliest that was not kept while a read ran: reading goes on from before it. In microseconds since 1970. */
+  #rewindUs: number | undefined;
   #isReading = false;
   #readFromHead = false;
   /** A hint came while the read ran whose answer may not show it. */
@@ -111,21 +115,27 @@ export class Queue {
    */
   offer(delivery: Delivery): boolean {
     if (this.#inHand.has(delivery.id)) return false;
-    if (!this.hasMore && this.#inHand.size < this.#rowsMax) {
+    // What is read from the head finds room beside what comes meanwhile.
+    const rowsMax = this.#again ? this.#rowsMax / 2 : this.#rowsMax;
+    if (!this.#hasMore && this.#inHand.size < rowsMax) {
       this.#add(delivery, !delivery.follows && delivery.settlesBatch === null);
       return true;
     }
-    // Behind the cursor it is met by reading on; before it, only from the head.
-    const isBehind = this.#cursor === undefined || delivery.scheduleStartMs * 1_000 > this.#cursor.dueAtUs;
-    this.#hasMore = true;
-    if (!isBehind || this.#isReading) this.#wantHead();
+    this.wake(delivery.scheduleStartMs);
     return false;
   }
 
-  /** Something of it was made due that is not in hand. */
-  wake(): void {
+  /**
+   * Something of it was made due that is not in hand.
+   *
+   * @param sinceMs nothing of that was due earlier, in milliseconds since 1970 by the database's clock; undefined: it
+   *   is not known, and only a read from the head finds it
+   */
+  wake(sinceMs?: number): void {
     this.#hasMore = true;
-    this.#wantHead();
+    if (sinceMs === undefined) this.#wantHead();
+    else if (this.#isReading) this.#rewindUs = Math.min(this.#rewindUs ?? Infinity, sinceMs * 1_000);
+    else this.#rewind(sinceMs * 1_000);
   }
 
   /** The read that it wants now, if any: on from the cursor while it runs low, else from the head. */
@@ -176,8 +186,12 @@ export class Queue {
     }
     this.#cursor = cursor;
     this.#hasMore = page.hasMore || isCut;
+    this.#rewindAfterRead();
     if (page.nextInMs !== undefined) this.#dueAgain(nowMs + Math.max(1, page.nextInMs));
-    if (this.#readFromHead) this.#headRestsUntilMs = nowMs + (nowMs - this.#readStartedMs) * headRestFactor;
+    if (this.#readFromHead) {
+      const restMs = added.length > 0 ? 0 : (nowMs - this.#readStartedMs) * headRestFactor;
+      this.#headRestsUntilMs = nowMs + restMs;
+    }
     if (this.#againAfterRead) this.#again = true;
     return added;
   }
@@ -187,6 +201,7 @@ export class Queue {
     this.#isReading = false;
     if (this.#readFromHead) this.#again = true;
     else this.#hasMore = true;
+    this.#rewindAfterRead();
   }
 
   /** Takes the head off: it is held from now on. */
@@ -252,6 +267,19 @@ export class Queue {
     if (isReady) this.#ready.push(delivery);
   }
 
+  /** What was not kept while the read ran may have been committed after it began. */
+  #rewindAfterRead(): void {
+    if (this.#rewindUs === undefined) return;
+    this.#hasMore = true;
+    this.#rewind(this.#rewindUs);
+    this.#rewindUs = undefined;
+  }
+
+  #rewind(dueAtUs: number): void {
+    if (this.#cursor === undefined || this.#cursor.dueAtUs < dueAtUs) return;
+    this.#cursor = { dueAtUs: dueAtUs - 1, id: lastId };
+  }
+
   #wantHead(): void {
     this.#again = true;
     if (this.#isReading) this.#againAfterRead = true;
@@ -263,6 +291,8 @@ export class Queue {
 }
 
 const headRestFactor = 10;
+/** After every id that is due in the same microsecond. */
+const lastId = "ffffffff-ffff-ffff-ffff-ffffffffffff" as NotificationId;
 
 function isLater(one: Delivery, other: Delivery): boolean {
   return one.round > other.round || (one.round === other.round && one.attemptsMade > other.attemptsMade);

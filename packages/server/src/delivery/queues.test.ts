@@ -49,6 +49,8 @@ class Time {
 class Pending {
   rows: Delivery[] = [];
   reads: QueueRead[] = [];
+  /** Since when. */
+  dueForMs = 10_000;
   /** Runs while a statement reads. */
   whileReading: () => Promise<void> = async () => undefined;
 
@@ -61,7 +63,9 @@ class Pending {
 
   async heads(shards: readonly number[]): Promise<readonly QueueHead[]> {
     const firsts = new Map(this.rows.toReversed().map((row) => [`${row.partnerId} ${row.queue}`, row]));
-    return [...firsts.values()].filter((row) => shards.includes(shardOf(row.partnerId))).map(headOf);
+    return [...firsts.values()]
+      .filter((row) => shards.includes(shardOf(row.partnerId)))
+      .map((row) => ({ ...headOf(row), dueInMs: -this.dueForMs }));
   }
 
   #page({ partnerId: of, queue, after, rowsMax }: QueueRead): QueuePage {
@@ -72,9 +76,8 @@ class Pending {
   }
 }
 
-function headOf(row: Delivery): QueueHead {
-  const { queue, id, round, attemptsMade } = row;
-  return { partnerId: row.partnerId, queue, id, round, attemptsMade, dueInMs: 0 };
+function headOf({ partnerId: of, queue, id, round, attemptsMade }: Delivery) {
+  return { partnerId: of, queue, id, round, attemptsMade };
 }
 
 function queuesOver(more: Partial<QueuesParts> = {}) {
@@ -136,6 +139,21 @@ describe("a redelivery", () => {
     await sweep();
     await time.pass(100);
     expect(queue("").head?.round).toBe(1);
+  });
+});
+
+describe("the sweep", () => {
+  test("leaves to its hint what has just become due, and finds it when no hint came", async () => {
+    const { time, store, queue, sweep } = queuesOver();
+    store.rows = [deliveryOf(partnerId)];
+    store.dueForMs = 20;
+    await sweep();
+    await time.pass(100);
+    expect(store.reads).toEqual([]);
+    store.dueForMs = 1_020;
+    await sweep();
+    await time.pass(100);
+    expect(queue("").head).toBe(store.rows[0]);
   });
 });
 

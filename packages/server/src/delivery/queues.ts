@@ -85,10 +85,10 @@ export class Queues {
     this.#consider(queue);
   }
 
-  /** Something of the queue is due that is not in hand. */
-  wake(key: QueueKey): void {
+  /** Something of the queue is due that is not in hand. @param sinceMs since when, if it is known */
+  wake(key: QueueKey, sinceMs?: number): void {
     const queue = this.#open(key);
-    queue.wake();
+    queue.wake(sinceMs);
     this.#consider(queue);
   }
 
@@ -187,8 +187,9 @@ export class Queues {
     const nowMs = this.#parts.clock.monotonicMs();
     this.#forgetEnded(nowMs);
     for (const head of heads) {
-      // Given away while the statement ran, or recorded since.
-      if (!owns(head.partnerId) || (head.dueInMs <= 0 && this.#isStale(head))) continue;
+      // Given away while the statement ran, or recorded since; or its hint is still on its way.
+      const isDue = head.dueInMs <= 0;
+      if (!owns(head.partnerId) || (isDue && (this.#isStale(head) || head.dueInMs > -hintMs))) continue;
       // As many URLs may be gone as there were notifications: nothing is kept of those.
       if (this.#find(head) === undefined && this.#parts.opensAtMs(head) === undefined) continue;
       const queue = this.#open(head);
@@ -399,6 +400,8 @@ export class Queues {
 }
 
 const minRows = 4;
+/** A hint takes no longer as a rule. What became due since is left to it, and to the next sweep. */
+const hintMs = 500;
 /** What is due later than that is looked for again by then: timers of the platform end at 24 days. */
 const timerMaxMs = 86_400_000;
 

@@ -38,6 +38,14 @@ export interface QueueKey {
   readonly queue: string;
 }
 
+/** Something of a partner is due. */
+export interface Hint extends Pick<QueueKey, "partnerId"> {
+  /** Undefined: of any of its queues. */
+  readonly queue?: string;
+  /** Since when, in milliseconds since 1970 by the clock of the database; undefined: it is not known. */
+  readonly sinceMs?: number;
+}
+
 /** A place in a queue, in the order in which deliveries are due. */
 export interface Position {
   /** Microseconds since 1970, by the database's clock. */

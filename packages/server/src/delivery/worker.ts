@@ -13,7 +13,7 @@ import { Queues } from "./queues.ts";
 import { scheduleLengthMs } from "./schedule.ts";
 import { type Picked, Scheduler, type Slot } from "./scheduler.ts";
 import { type ShardStore, shardOf } from "./shard-store.ts";
-import type { Delivery, DeliveryStore, Outcome, QueueKey } from "./store.ts";
+import type { Delivery, DeliveryStore, Hint, Outcome, QueueKey } from "./store.ts";
 import { callbackUrlOf } from "./target.ts";
 
 export interface WorkerParts {
@@ -170,10 +170,10 @@ export class DeliveryWorker {
   }
 
   /** Something of these queues is due; of any of the partner's, where none is named. */
-  wake(hints: readonly (Pick<QueueKey, "partnerId"> & { readonly queue?: string })[]): void {
-    for (const { partnerId, queue } of hints) {
+  wake(hints: readonly Hint[]): void {
+    for (const { partnerId, queue, sinceMs } of hints) {
       if (this.ownership.epochOf(partnerId) === undefined) continue;
-      if (queue !== undefined) this.#queues.wake({ partnerId, queue });
+      if (queue !== undefined) this.#queues.wake({ partnerId, queue }, sinceMs);
       else void this.#sweep([shardOf(partnerId)]);
     }
   }

@@ -15,7 +15,7 @@ import {
   wholeReportColumns,
 } from "./completion-statements.ts";
 import { writeEffects } from "./effects.ts";
-import { GroupCommit, type GroupCommitObserver } from "./group-commit.ts";
+import { GroupCommit, type GroupCommitHooks } from "./group-commit.ts";
 import { releaseReport } from "./waiting-reports.ts";
 
 // An answer that changed nothing is late, unless it is our own that an unknown COMMIT had made durable.
@@ -76,14 +76,14 @@ export class PostgresCompletions implements CompletionStore {
   readonly #completions: GroupCommit<Completion, Completed>;
   readonly #reports: GroupCommit<Report, Reported>;
 
-  constructor(engine: Pool, observe: GroupCommitObserver = {}) {
+  constructor(engine: Pool, { turn, ...observe }: GroupCommitHooks = {}) {
     this.#engine = engine;
     this.#completions = new GroupCommit<Completion, Completed>({
       name: "complete",
       key: (completion) => `${completion.partnerId} ${completion.id}`,
       bytes: (completion) => bytesOf(completion.notification),
       commit: (completions) => this.#complete(completions),
-      // The acquirer has answered: this is written, or another instance takes the command over.
+      // The acquirer has answered: this is written at once, or another instance takes the command over.
       giveUpAfterMs: Number.POSITIVE_INFINITY,
       ...observe,
     });
@@ -95,6 +95,7 @@ export class PostgresCompletions implements CompletionStore {
       bytes: (report) => bytesOf(report.notification),
       commit: (reports) => this.#report(reports),
       giveUpAfterMs: 5_000,
+      ...(turn && { turn }),
       ...observe,
     });
   }

@@ -30,14 +30,14 @@ import {
   unpark,
 } from "./deliveries-statements.ts";
 import { insertEvents } from "./events.ts";
-import { GroupCommit, type GroupCommitObserver } from "./group-commit.ts";
+import { GroupCommit, type GroupCommitHooks } from "./group-commit.ts";
 import { troubleOf } from "./retryable.ts";
 
 /** Nobody waits for an outcome: a moment's company makes one commit of many. */
 const outcomeLingerMs = 3;
 const overdueRowsMax = 500;
 
-export interface DeliveriesOptions extends GroupCommitObserver {
+export interface DeliveriesOptions extends GroupCommitHooks {
   /** Whether somebody is told of what is parked. */
   readonly alerting?: boolean;
 }

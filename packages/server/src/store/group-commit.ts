@@ -2,14 +2,16 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { PaybellError } from "../errors.ts";
 import { troubleOf } from "./retryable.ts";
 
-/** Whoever watches a group commit. */
-export interface GroupCommitObserver {
+/** Those who watch a group commit, and may hold it up. */
+export interface GroupCommitHooks {
+  /** Asked before each batch, which begins when the promise has resolved. Undefined: it begins at once. */
+  readonly turn?: () => Promise<void> | undefined;
   readonly onFlush?: (rows: number, durationMs: number, waitingRows: number) => void;
   /** Told of each row that was refused: too much waited, or the database was away for too long. */
   readonly onRefused?: () => void;
 }
 
-export interface GroupCommitOptions<Item, Result> extends GroupCommitObserver {
+export interface GroupCommitOptions<Item, Result> extends GroupCommitHooks {
   /** For metrics and messages. */
   readonly name: string;
   /** Two items of one key never share a batch: the second waits for the next. */
@@ -61,8 +63,8 @@ interface Waiting<Item, Result> {
  * A row that cannot be stored is found by halving the batch, and fails alone.
  */
 export class GroupCommit<Item, Result> {
-  readonly #options: Required<Omit<GroupCommitOptions<Item, Result>, "onDoubt" | keyof GroupCommitObserver>> &
-    Pick<GroupCommitOptions<Item, Result>, "onDoubt" | keyof GroupCommitObserver>;
+  readonly #options: Required<Omit<GroupCommitOptions<Item, Result>, "onDoubt" | keyof GroupCommitHooks>> &
+    Pick<GroupCommitOptions<Item, Result>, "onDoubt" | keyof GroupCommitHooks>;
   #queue: Waiting<Item, Result>[] = [];
   #queueBytes = 0;
   #running = 0;
@@ -130,14 +132,20 @@ export class GroupCommit<Item, Result> {
     clearTimeout(this.#company);
     this.#company = undefined;
     if (this.#running >= this.#options.concurrency) return;
-    const batch = this.#takeBatch();
-    if (batch.length === 0) return;
     this.#running += 1;
+    const turn = this.#options.turn?.();
+    if (turn !== undefined) await turn;
+    const batch = this.#takeBatch();
+    if (batch.length === 0) return this.#ended();
     if (this.#queue.length > 0) this.#schedule();
     const startedMs = performance.now();
     await this.#settle(batch);
     this.#options.onFlush?.(batch.length, performance.now() - startedMs, this.#queue.length);
     for (const waiting of batch) this.#keysRunning.delete(waiting.key);
+    this.#ended();
+  }
+
+  #ended(): void {
     this.#running -= 1;
     if (this.#queue.length > 0) this.#schedule();
     else if (this.#running === 0) for (const resolve of this.#idle.splice(0)) resolve();

@@ -4,7 +4,7 @@ import type { TerminalState } from "../commands/terminal.ts";
 import type { PartnerId, TransactionId } from "../ids.ts";
 import type { Begun, Init } from "../ledger/store.ts";
 import { jsonArray } from "./arrays.ts";
-import { GroupCommit, type GroupCommitObserver } from "./group-commit.ts";
+import { GroupCommit, type GroupCommitHooks } from "./group-commit.ts";
 import { beginWhole, holdsItsTerminalAlone } from "./inits-whole.ts";
 import { holdOriginals, lockOriginals } from "./originals.ts";
 import { searchable } from "./searchable.ts";
@@ -89,7 +89,7 @@ export class Inits {
   readonly #whole: GroupCommit<Init, { readonly begun: Begun | undefined }>;
   readonly #bySteps: GroupCommit<Init, Begun>;
 
-  constructor(engine: Pool, observe: GroupCommitObserver) {
+  constructor(engine: Pool, observe: GroupCommitHooks) {
     this.#engine = engine;
     const options = {
       key: keyOf,

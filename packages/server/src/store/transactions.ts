@@ -3,7 +3,7 @@ import type { Pool } from "pg";
 import { type ChainId, type LeaseId, type NotificationId, newId, type PartnerId, type TransactionId } from "../ids.ts";
 import type { Begun, Init, ReportedOriginal, TransactionStore } from "../ledger/store.ts";
 import type { BatchState, NotificationState, Transaction } from "../ledger/transaction.ts";
-import type { GroupCommitObserver } from "./group-commit.ts";
+import type { GroupCommitHooks } from "./group-commit.ts";
 import { Inits } from "./inits.ts";
 
 // Each by its name: a later version adds columns while this one runs, and PostgreSQL refuses a prepared statement whose
@@ -136,7 +136,7 @@ export class PostgresTransactions implements TransactionStore {
   readonly #pool: Pool;
   readonly #inits: Inits;
 
-  constructor(pools: { readonly engine: Pool; readonly pool: Pool }, observe: GroupCommitObserver = {}) {
+  constructor(pools: { readonly engine: Pool; readonly pool: Pool }, observe: GroupCommitHooks = {}) {
     this.#engine = pools.engine;
     this.#pool = pools.pool;
     this.#inits = new Inits(pools.engine, observe);

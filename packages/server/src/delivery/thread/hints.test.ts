@@ -1,9 +1,8 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { newId, type PartnerId } from "../../ids.ts";
 import { deliveryOf } from "../delivery.fixture.ts";
-import type { Delivery } from "../store.ts";
+import type { Delivery, Hint } from "../store.ts";
 import { Hints } from "./hints.ts";
-import type { Hint } from "./messages.ts";
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
@@ -51,18 +50,28 @@ test("a delivery goes with its content to the worker that owns its partner, and 
 test("what another process owns is announced by name alone: at once, then gathered for 5 ms", () => {
   const { hints, announced } = processOf([]);
   const [first, second] = [partner(), partner()];
-  hints.offer(deliveryOf(first, { content: "a secret", queue: "https://a.example" }));
-  expect(announced).toEqual([JSON.stringify([[first, "https://a.example"]])]);
-  hints.offer(deliveryOf(first));
-  hints.offer(deliveryOf(first));
+  hints.offer(deliveryOf(first, { content: "a secret", queue: "https://a.example", scheduleStartMs: 1_000 }));
+  expect(announced).toEqual([JSON.stringify([[first, "https://a.example", 1_000]])]);
+  for (const scheduleStartMs of [3_000, 2_000, 4_000]) hints.offer(deliveryOf(first, { scheduleStartMs }));
   hints.due({ partnerId: second });
   vi.advanceTimersByTime(4);
   expect(announced).toHaveLength(1);
   vi.advanceTimersByTime(1);
-  expect(announced.slice(1)).toEqual([JSON.stringify([[first, ""], [second]])]);
+  expect(announced.slice(1)).toEqual([JSON.stringify([[first, "", 2_000], [second]])]);
   vi.advanceTimersByTime(5);
   hints.due({ partnerId: second });
   expect(announced).toHaveLength(3);
+});
+
+test("where one hint to a queue does not know since when, the announcement does not", () => {
+  const partnerId = partner();
+  const { hints, announced } = processOf([]);
+  hints.due({ partnerId: partner() });
+  hints.offer(deliveryOf(partnerId));
+  hints.due({ partnerId, queue: "" });
+  hints.offer(deliveryOf(partnerId));
+  vi.runAllTimers();
+  expect(announced[1]).toBe(JSON.stringify([[partnerId, ""]]));
 });
 
 test("what is announced is understood by another process, and reaches the owner alone", () => {
@@ -70,13 +79,21 @@ test("what is announced is understood by another process, and reaches the owner 
   const { hints, announced } = processOf([]);
   hints.due({ partnerId: here, queue: 'https://a.example/"ü' });
   hints.due({ partnerId: here });
+  hints.offer(deliveryOf(here, { scheduleStartMs: 5_000 }));
   hints.due({ partnerId: elsewhere, queue: "" });
   vi.runAllTimers();
   const other = processOf([], [here]);
   for (const payload of announced) other.hints.heard(payload);
   expect(other.got).toEqual([
     nothing,
-    { ...nothing, hinted: [{ partnerId: here, queue: 'https://a.example/"ü' }, { partnerId: here }] },
+    {
+      ...nothing,
+      hinted: [
+        { partnerId: here, queue: 'https://a.example/"ü' },
+        { partnerId: here },
+        { partnerId: here, queue: "", sinceMs: 5_000 },
+      ],
+    },
   ]);
   vi.runAllTimers();
   // Passed on, it would go round for ever.

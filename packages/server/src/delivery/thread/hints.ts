@@ -1,6 +1,5 @@
 import type { PartnerId } from "../../ids.ts";
-import type { Delivery } from "../store.ts";
-import type { Hint } from "./messages.ts";
+import type { Delivery, Hint } from "../store.ts";
 import type { WorkerSupervisor } from "./supervisor.ts";
 
 export interface HintsParts {
@@ -8,6 +7,8 @@ export interface HintsParts {
   readonly workers: readonly Pick<WorkerSupervisor, "owns" | "offer" | "hint" | "tell">[];
   /** Tells the other processes; what it says may be lost. */
   readonly announce: (payload: string) => Promise<void>;
+  /** A delivery was handed over within this process. */
+  readonly onOffered?: () => void;
   readonly onTrouble: (error: unknown) => void;
 }
 
@@ -17,7 +18,7 @@ const announceEveryMs = 5;
 /** Announcements under way: beyond them, what comes is gathered until one is answered. */
 const announcingMax = 4;
 /** Queues to be announced, while the database is slow. What is beyond them is left to the sweep. */
-const keysMax = 10_000;
+const namesMax = 10_000;
 
 /**
  * Passes on what is due: to the worker of this process that owns the partner, with its content, else to the other
@@ -25,7 +26,8 @@ const keysMax = 10_000;
  */
 export class Hints {
   readonly #parts: HintsParts;
-  #keys = new Set<string>();
+  /** What is to be announced, by partner and queue. */
+  #hints = new Map<string, Hint>();
   #announcing = 0;
   #timer: NodeJS.Timeout | undefined;
 
@@ -36,8 +38,13 @@ export class Hints {
   /** A delivery that was just made durable. */
   offer(delivery: Delivery): void {
     const owner = this.#ownerOf(delivery.partnerId);
-    if (owner !== undefined) owner.offer(delivery);
-    else this.#announce(delivery);
+    const { partnerId, queue, scheduleStartMs: sinceMs } = delivery;
+    if (owner === undefined) {
+      this.#announce({ partnerId, queue, sinceMs });
+      return;
+    }
+    owner.offer(delivery);
+    this.#parts.onOffered?.();
   }
 
   /** Something of the partner is due. */
@@ -58,9 +65,11 @@ export class Hints {
     return this.#parts.workers.find((worker) => worker.owns(partnerId));
   }
 
-  #announce({ partnerId, queue }: Hint): void {
-    if (this.#keys.size >= keysMax) return;
-    this.#keys.add(JSON.stringify(queue === undefined ? [partnerId] : [partnerId, queue]));
+  #announce(hint: Hint): void {
+    const name = `${hint.partnerId} ${hint.queue}`;
+    const before = this.#hints.get(name);
+    if (before === undefined && this.#hints.size >= namesMax) return;
+    this.#hints.set(name, before === undefined ? hint : earlier(before, hint));
     if (this.#timer !== undefined) return;
     this.#say();
     this.#timer = setTimeout(() => {
@@ -72,21 +81,22 @@ export class Hints {
   #say(): void {
     if (this.#announcing >= announcingMax) return;
     let payload = "";
-    for (const key of this.#keys) {
+    for (const { partnerId, queue, sinceMs } of this.#hints.values()) {
+      const key = JSON.stringify([partnerId, queue, sinceMs].filter((part) => part !== undefined));
       if (payload.length + key.length > payloadCharsMax) {
         this.#announceOne(payload);
         payload = "";
       }
       payload += payload === "" ? key : `,${key}`;
     }
-    this.#keys = new Set();
+    this.#hints = new Map();
     if (payload !== "") this.#announceOne(payload);
   }
 
-  #announceOne(keys: string): void {
+  #announceOne(hints: string): void {
     this.#announcing += 1;
     this.#parts
-      .announce(`[${keys}]`)
+      .announce(`[${hints}]`)
       .catch(this.#parts.onTrouble)
       .finally(() => {
         this.#announcing -= 1;
@@ -95,10 +105,20 @@ export class Hints {
   }
 }
 
+/** Of two hints to one queue. Where one does not know since when, nobody does. */
+function earlier(one: Hint, other: Hint): Hint {
+  if (one.sinceMs === undefined) return one;
+  return other.sinceMs === undefined || other.sinceMs < one.sinceMs ? other : one;
+}
+
 function readPayload(payload: string): readonly Hint[] | undefined {
   try {
-    const keys = JSON.parse(payload) as readonly (readonly [PartnerId, string?])[];
-    return keys.map(([partnerId, queue]) => (queue === undefined ? { partnerId } : { partnerId, queue }));
+    const hints = JSON.parse(payload) as readonly (readonly [PartnerId, string?, number?])[];
+    return hints.map(([partnerId, queue, sinceMs]) => ({
+      partnerId,
+      ...(queue !== undefined && { queue }),
+      ...(sinceMs !== undefined && { sinceMs }),
+    }));
   } catch {
     return undefined;
   }

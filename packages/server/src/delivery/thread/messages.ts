@@ -1,10 +1,7 @@
 import type { LeaseId, PartnerId } from "../../ids.ts";
 import type { Partner } from "../../partners/partner.ts";
 import type { Attempted } from "../attempting.ts";
-import type { Delivery, QueueKey } from "../store.ts";
-
-/** Something of a partner is due. Without a queue, whichever. */
-export type Hint = Pick<QueueKey, "partnerId"> & { readonly queue?: string };
+import type { Delivery, Hint, QueueKey } from "../store.ts";
 
 /** What the main thread knows of a partner. */
 export interface PartnerAnswer {

@@ -127,13 +127,15 @@ test("rows of a queue that the thread reads for itself are kept back until it ha
   hint("behind");
   await settled();
   await settled();
-  for (const queue of ["", "https://a.example", ""]) supervisor.offer(deliveryOf(partnerId, { queue }));
+  supervisor.offer(deliveryOf(partnerId, { scheduleStartMs: 2_000 }));
+  supervisor.offer(deliveryOf(partnerId, { queue: "https://a.example" }));
+  supervisor.offer(deliveryOf(partnerId, { scheduleStartMs: 1_000 }));
   const other = deliveryOf(newId<"partner">());
   supervisor.offer(other);
   await settled();
   expect(deliveries()).toMatchObject([{ queue: "https://a.example" }, { id: other.id }]);
   hint("caught up");
-  await vi.waitFor(() => expect(hints()).toContainEqual({ partnerId, queue: "" }), waitFor);
+  await vi.waitFor(() => expect(hints()).toContainEqual({ partnerId, queue: "", sinceMs: 1_000 }), waitFor);
   expect(hints().filter(({ queue }) => queue === "")).toHaveLength(1);
   supervisor.offer(deliveryOf(partnerId));
   await settled();

@@ -1,3 +1,4 @@
+import type { EventLoopUtilization } from "node:perf_hooks";
 import { Worker } from "node:worker_threads";
 import { systemClock } from "../../clock.ts";
 import type { LeaseId, PartnerId } from "../../ids.ts";
@@ -5,8 +6,8 @@ import type { Log } from "../../log.ts";
 import type { Partner } from "../../partners/partner.ts";
 import { threadEnvironment } from "../sending/thread-environment.ts";
 import { shardOf } from "../shard-store.ts";
-import type { Delivery, QueueKey } from "../store.ts";
-import type { FromWorker, Hint, PartnerAnswer, ToWorker, WorkerStatus } from "./messages.ts";
+import type { Delivery, Hint, QueueKey } from "../store.ts";
+import type { FromWorker, PartnerAnswer, ToWorker, WorkerStatus } from "./messages.ts";
 import { Outbox } from "./outbox.ts";
 
 export interface SupervisorOptions {
@@ -36,6 +37,7 @@ const notedEvery = 1_024;
 /** The thread has forgotten it by then, too. */
 const forgottenAfterMs = 60_000;
 const restartMs = 500;
+const busyEveryMs = 50;
 const silentDefaultMs = 60_000;
 const closeMs = 5_000;
 
@@ -56,10 +58,13 @@ export class WorkerSupervisor {
   #hintsUnderWay = 0;
   #wasHintKept = false;
   #notes = 0;
-  /** Queues that it reads for itself now, and whether something was kept from it meanwhile. */
-  readonly #behind = new Map<string, { readonly key: QueueKey; wasKept: boolean }>();
+  /** Queues that it reads for itself now, and since when what was kept from it meanwhile is due. */
+  readonly #behind = new Map<string, { readonly key: QueueKey; keptSinceMs: number | undefined }>();
   /** Snapshots that the thread has, and when it last asked for each: it asks every few seconds for those in use. */
   readonly #told = new Map<PartnerId, { readonly partner: Partner; readonly atMs: number }>();
+  #usage: EventLoopUtilization | undefined;
+  #busyShare = 0;
+  #busyReadMs = 0;
   #watchdog: NodeJS.Timeout | undefined;
   #restart: NodeJS.Timeout | undefined;
   #stopped: ((left: number) => void) | undefined;
@@ -81,6 +86,18 @@ export class WorkerSupervisor {
   /** POSTs in flight, as it last said. */
   get slots(): number {
     return this.#slots;
+  }
+
+  /** How much of the last moment its thread was busy, from 0 to 1. */
+  busyShare(): number {
+    const nowMs = performance.now();
+    if (this.#thread === undefined) return 0;
+    if (nowMs - this.#busyReadMs < busyEveryMs) return this.#busyShare;
+    const { performance: ofThread } = this.#thread;
+    this.#busyShare = ofThread.eventLoopUtilization(this.#usage).utilization;
+    this.#usage = ofThread.eventLoopUtilization();
+    this.#busyReadMs = nowMs;
+    return this.#busyShare;
   }
 
   owns(partnerId: PartnerId): boolean {
@@ -106,14 +123,14 @@ export class WorkerSupervisor {
 
   /** A delivery of a partner that it owns. */
   offer(delivery: Delivery): void {
-    const { partnerId, queue, bytes } = delivery;
+    const { partnerId, queue, bytes, scheduleStartMs: sinceMs } = delivery;
     const behind = this.#behind.get(nameOf({ partnerId, queue }));
     if (behind !== undefined) {
-      behind.wasKept = true;
+      behind.keptSinceMs = Math.min(behind.keptSinceMs ?? Infinity, sinceMs);
       return;
     }
     if (this.#rowsUnderWay >= creditRows || this.#bytesUnderWay + bytes > creditBytes) {
-      this.hint({ partnerId, queue });
+      this.hint({ partnerId, queue, sinceMs });
       return;
     }
     this.#rowsUnderWay += 1;
@@ -231,11 +248,11 @@ export class WorkerSupervisor {
     const name = nameOf(key);
     const behind = this.#behind.get(name);
     if (isBehind) {
-      if (behind === undefined) this.#behind.set(name, { key, wasKept: false });
+      if (behind === undefined) this.#behind.set(name, { key, keptSinceMs: undefined });
       return;
     }
     this.#behind.delete(name);
-    if (behind?.wasKept === true) this.hint(key);
+    if (behind?.keptSinceMs !== undefined) this.hint({ ...key, sinceMs: behind.keptSinceMs });
   }
 
   #watch(): void {
@@ -254,6 +271,7 @@ export class WorkerSupervisor {
     this.#leaseId = undefined;
     this.#shards = new Set();
     this.#status = undefined;
+    this.#usage = undefined;
     this.#slots = 0;
     this.#rowsUnderWay = 0;
     this.#bytesUnderWay = 0;

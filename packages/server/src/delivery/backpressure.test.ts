@@ -1,0 +1,90 @@
+import { expect, test } from "vitest";
+import { Backpressure } from "./backpressure.ts";
+
+function backpressure({ isBusy = true } = {}) {
+  const state = { isBusy, nowMs: 0, timer: undefined as (() => void) | undefined };
+  const after = (_ms: number, work: () => void) => {
+    state.timer = work;
+    return () => {
+      state.timer = undefined;
+    };
+  };
+  const pressure = new Backpressure({
+    isBusy: () => state.isBusy,
+    rowsMax: 10,
+    clock: { monotonicMs: () => state.nowMs },
+    timers: { after },
+  });
+  void pressure.turn();
+  const handOver = (rows: number) => {
+    for (let row = 0; row < rows; row += 1) pressure.handedOver();
+  };
+  /** Whether a batch that asks now may begin at once, and afterwards. */
+  const ask = () => {
+    const asked = { mayBegin: false };
+    const turn = pressure.turn();
+    if (turn === undefined) asked.mayBegin = true;
+    else
+      void turn.then(() => {
+        asked.mayBegin = true;
+      });
+    return asked;
+  };
+  return { state, pressure, handOver, ask };
+}
+
+const settled = () => new Promise((resolve) => setImmediate(resolve));
+
+test("intake goes on at once while it is not too far ahead", () => {
+  const { handOver, ask, state } = backpressure();
+  handOver(10);
+  expect(ask()).toEqual({ mayBegin: true });
+  expect(state.timer).toBeUndefined();
+});
+
+test("too far ahead, every batch waits until enough outcomes are recorded", async () => {
+  const { handOver, ask, pressure, state } = backpressure();
+  handOver(15);
+  const asked = [ask(), ask()];
+  pressure.recorded(4);
+  await settled();
+  expect(asked).toEqual([{ mayBegin: false }, { mayBegin: false }]);
+  pressure.recorded(1);
+  await settled();
+  expect(asked).toEqual([{ mayBegin: true }, { mayBegin: true }]);
+  expect(state.timer).toBeUndefined();
+  expect(ask()).toEqual({ mayBegin: true });
+});
+
+test("threads that are not busy wait for partners, and intake does not wait for those", () => {
+  const { handOver, ask } = backpressure({ isBusy: false });
+  handOver(1_000);
+  expect(ask()).toEqual({ mayBegin: true });
+});
+
+test("what is not recorded after two seconds waits for its partner, and counts no more", () => {
+  const { handOver, ask, state } = backpressure();
+  handOver(1_000);
+  state.nowMs = 1_500;
+  expect(ask()).toEqual({ mayBegin: false });
+  state.timer?.();
+  state.nowMs = 2_600;
+  expect(ask()).toEqual({ mayBegin: true });
+});
+
+test("a batch waits for a bounded time although nothing is recorded, and so does the next", async () => {
+  const { handOver, ask, state } = backpressure();
+  handOver(1_000);
+  const asked = ask();
+  state.timer?.();
+  await settled();
+  expect(asked).toEqual({ mayBegin: true });
+  expect(ask()).toEqual({ mayBegin: false });
+});
+
+test("what is read from the database and recorded gives no credit beyond what was handed over", () => {
+  const { handOver, ask, pressure } = backpressure();
+  pressure.recorded(1_000);
+  handOver(11);
+  expect(ask()).toEqual({ mayBegin: false });
+});
