@@ -177,7 +177,7 @@ async function run(main: NonNullable<typeof parentPort>, data: DeliveryThreadDat
     outbox.message.heard += message.hints.length;
     notes.noted(message.noted);
     for (const answer of message.partners) if (partners.told(answer)) worker.partnerChanged(answer.id);
-    worker.offer(message.deliveries);
+    worker.offer(message.deliveries, message.begunMs);
     worker.wake(message.hints);
     if (message.news.includes("circuits")) worker.circuitsChanged();
     if (message.news.includes("shards")) worker.tick();

@@ -34,7 +34,9 @@ function pageOf(deliveries: readonly Delivery[], rest: Partial<QueuePage> = {}):
 }
 
 function newQueue(rowsMax = 4): Queue {
-  return new Queue({ partnerId: "partner" as PartnerId, name: "", rowsMax });
+  const queue = new Queue({ partnerId: "partner" as PartnerId, name: "" });
+  queue.rowsMax = rowsMax;
+  return queue;
 }
 
 function isAfter({ scheduleStartMs, id }: Delivery, after: Position | undefined): boolean {

@@ -88,6 +88,7 @@ function queuesOver(more: Partial<QueuesParts> = {}) {
     clock: time.clock,
     timers: time.timers,
     rowsMax: 100,
+    bytesMax: 1e6,
     rowsOf: () => 8,
     opensAtMs: () => Number.NEGATIVE_INFINITY,
     onReady: () => undefined,
@@ -284,6 +285,58 @@ describe("a delivery that rests", () => {
   });
 });
 
+describe("what is in memory", () => {
+  const bytes = 1_000;
+  const names = Array.from({ length: 40 }, (_, nth) => `https://p${nth}.example`);
+
+  /** As many rows of each queue; those that are taken are accepted. */
+  async function reading(rowsOfQueue: number, more: Partial<QueuesParts>) {
+    const over = queuesOver({ rowsOf: () => 20, ...more });
+    const { store, queues, sweep, time } = over;
+    store.rows = names.flatMap((queue) =>
+      Array.from({ length: rowsOfQueue }, () => deliveryOf(partnerId, { queue, bytes })),
+    );
+    await sweep();
+    await time.pass(100);
+    const takeAll = () => {
+      for (const queue of queues.queuesOf(partnerId)) {
+        for (let row = queues.take(queue); row !== undefined; row = queues.take(queue)) {
+          const taken = row;
+          store.rows = store.rows.filter((one) => one !== taken);
+          queues.ended(taken, "applied");
+        }
+      }
+    };
+    return { ...over, takeAll };
+  }
+
+  test.each([
+    ["rows", { rowsMax: 50 }, 100],
+    ["bytes", { bytesMax: 30 * bytes }, 60],
+    ["bytes, where one row has more than all of them", { bytesMax: bytes / 2 }, 2],
+  ])("is bounded by %s, however many queues there are, and all of it leaves", async (_, more, rowsAtMost) => {
+    const { time, store, queues, sweep, takeAll } = await reading(30, more);
+    for (let rounds = 0; rounds < 2_000 && store.rows.length > 0; rounds += 1) {
+      expect(queues.rows).toBeLessThanOrEqual(rowsAtMost + 20);
+      expect(queues.rows).toBeGreaterThan(0);
+      expect(queues.bytes).toBe(queues.rows * bytes);
+      takeAll();
+      await sweep();
+      await time.pass(100);
+    }
+    expect(store.rows).toEqual([]);
+    expect([queues.rows, queues.bytes]).toEqual([0, 0]);
+  });
+
+  test("asks for no more bytes at a time than there is room for", async () => {
+    const { store } = await reading(1, { bytesMax: 30 * bytes });
+    for (const { bytesMax, rowsMax } of store.reads) {
+      expect(bytesMax).toBeLessThanOrEqual(Math.min(30 * bytes, rowsMax * 8_192));
+      expect(bytesMax).toBeGreaterThan(0);
+    }
+  });
+});
+
 const leaseId = newId<"lease">() as LeaseId;
 const open: LoadedCircuit = {
   partnerId,
@@ -374,7 +427,7 @@ describe("a worker", () => {
     const { time, pending, worker, begun, troubles, answer } = await workerOver({ ...store, heads: async () => [] });
     const row = deliveryOf(partnerId);
     pending.rows = [row];
-    worker.offer([row]);
+    worker.offer([row], time.ms);
     await time.pass(10);
     expect(begun).toEqual([row]);
     answer(attempted);
@@ -389,17 +442,29 @@ describe("a worker", () => {
       heads: async () => [],
     });
     const rows = [1, 2, 3].map(() => deliveryOf(partnerId, { queue: origin, callBackUrl: url }));
-    worker.offer(rows.slice(0, 1));
+    worker.offer(rows.slice(0, 1), time.ms);
     await time.pass(10);
     const gone = { ...failedAttempt, httpStatus: 410, reason: "gone" } as const;
     answer({ attempt: { ...gone, url }, next: { kind: "retry", delayMs: 60_000 } });
     await time.pass(10);
     pending.rows = rows.slice(1, 2);
-    worker.offer(rows.slice(1, 2));
+    worker.offer(rows.slice(1, 2), time.ms);
     await time.pass(100);
     expect(begun).toHaveLength(1);
     expect(troubles[0]).toBe("a delivery could not be set aside");
     expect(pending.reads.length).toBeGreaterThan(0);
+  });
+
+  test("reads what is offered long after it was written, in place of sending it once more", async () => {
+    const { time, pending, worker, begun } = await workerOver();
+    const [late, inTime] = [deliveryOf(partnerId), deliveryOf(partnerId)];
+    worker.offer([late], time.ms - 5_001);
+    await time.pass(100);
+    expect(pending.reads).toHaveLength(1);
+    expect(begun).toEqual([]);
+    worker.offer([inTime], time.ms - 5_000);
+    await time.pass(100);
+    expect(begun).toEqual([inTime]);
   });
 
   test("reads nothing for an endpoint while it is probed", async () => {
@@ -420,7 +485,7 @@ describe("a worker", () => {
     expect(begun).toHaveLength(3);
   });
 
-  test("keeps nothing of a queue whose URL is gone, parks what is overdue there, and reads it once closed", async () => {
+  test("keeps no queue whose URL is gone, parks what is overdue there, and reads it once closed", async () => {
     const looked: string[] = [];
     const name = urlQueue(url);
     const { time, pending, worker, begun, circuits } = await workerOver({
@@ -508,7 +573,7 @@ describe("a worker", () => {
     late.resolve([{ ...open, circuit: { ...open.circuit, state: "closed", failures: 1, probeInMs: null } }]);
     await time.pass(2_000);
     expect(worker.status.shards).toBe(256);
-    worker.offer([deliveryOf(partnerId)]);
+    worker.offer([deliveryOf(partnerId)], time.ms);
     await time.pass(100);
     expect(begun).toEqual([]);
   });

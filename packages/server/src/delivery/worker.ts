@@ -6,7 +6,7 @@ import type { Attempted, Attempting, PartnerSource } from "./attempting.ts";
 import type { CircuitStore } from "./circuit-store.ts";
 import { Circuits, urlQueue } from "./circuits.ts";
 import { keyOf, Order } from "./order.ts";
-import { Overdue, type ShutQueue } from "./overdue.ts";
+import { Overdue, type Shut } from "./overdue.ts";
 import { Ownership } from "./ownership.ts";
 import type { Queue } from "./queue.ts";
 import { Queues } from "./queues.ts";
@@ -49,6 +49,8 @@ interface Sending {
   readonly isProbe: boolean;
 }
 
+/** Outcomes are remembered for longer than that: see `endedKeptMs`. */
+const offeredWithinMs = 5_000;
 const tickMs = 1_000;
 const recheckMs = 5_000;
 const overdueEveryMs = 10_000;
@@ -106,6 +108,7 @@ export class DeliveryWorker {
       clock,
       timers,
       rowsMax: slotsMax * rowsPerSlot,
+      bytesMax,
       rowsOf: (partnerId) => this.#rowsOf(partnerId),
       opensAtMs: (key) => this.#opensAtMs(key),
       onReady: (queue) => this.#schedule(queue),
@@ -151,10 +154,11 @@ export class DeliveryWorker {
     return this.#queues;
   }
 
-  /** POSTs in flight, content in flight, deliveries in memory, and outcomes that are not durable yet. */
+  /** POSTs in flight and their content, deliveries in memory and theirs, and outcomes that are not durable yet. */
   get status() {
     const { taken: slots, bytes } = this.#scheduler;
-    return { slots, bytes, rows: this.#queues.rows, unrecorded: this.#unrecorded, shards: this.ownership.count };
+    const { rows, bytes: rowsBytes } = this.#queues;
+    return { slots, bytes, rows, rowsBytes, unrecorded: this.#unrecorded, shards: this.ownership.count };
   }
 
   start(): void {
@@ -162,10 +166,18 @@ export class DeliveryWorker {
     this.tick();
   }
 
-  /** Deliveries that were just made durable. Those of other workers' partners are left to them. */
-  offer(deliveries: readonly Delivery[]): void {
+  /**
+   * Deliveries that were just made durable. Those of other workers' partners are left to them.
+   *
+   * @param begunMs by the monotonic clock, before the first of them was written. Whoever stood still, or whose database
+   *   answered late, offers what a sweep may have found long ago: it is read in place of being believed.
+   */
+  offer(deliveries: readonly Delivery[], begunMs: number): void {
+    const isLate = this.#parts.clock.monotonicMs() - begunMs > offeredWithinMs;
     for (const delivery of deliveries) {
-      if (this.ownership.epochOf(delivery.partnerId) !== undefined) this.#queues.offer(delivery);
+      if (this.ownership.epochOf(delivery.partnerId) === undefined) continue;
+      if (isLate) this.#queues.wake(delivery, delivery.scheduleStartMs);
+      else this.#queues.offer(delivery);
     }
   }
 
@@ -290,22 +302,19 @@ export class DeliveryWorker {
     // However many queues there are, the next round begins after this one has ended.
     this.#parkedOverdueMs = Number.POSITIVE_INFINITY;
     try {
-      await this.#overdue.look(this.#shutAmong(queues));
+      await this.#overdue.look(queues, (key) => this.#shut(key));
     } catch (error) {
       this.#parts.onTrouble("what is overdue could not be parked", error);
     }
     this.#parkedOverdueMs = this.#parts.clock.monotonicMs();
   }
 
-  /** As things stand when each is asked for. */
-  *#shutAmong(queues: readonly QueueKey[]): Generator<ShutQueue> {
-    for (const { partnerId, queue } of queues) {
-      const partner = this.#parts.partners.peek(partnerId);
-      if (this.#isStopping || partner === undefined || this.ownership.epochOf(partnerId) === undefined) continue;
-      const gate = this.#circuits.gate({ partnerId, queue }, partner.settings.callBackUrl);
-      if (typeof gate === "string") continue;
-      yield { partnerId, queue, scheduleMs: scheduleLengthMs(partner.settings.retry), reason: gate.reason };
-    }
+  #shut({ partnerId, queue }: QueueKey): Shut | undefined {
+    const partner = this.#parts.partners.peek(partnerId);
+    if (this.#isStopping || partner === undefined || this.ownership.epochOf(partnerId) === undefined) return undefined;
+    const gate = this.#circuits.gate({ partnerId, queue }, partner.settings.callBackUrl);
+    if (typeof gate === "string") return undefined;
+    return { scheduleMs: scheduleLengthMs(partner.settings.retry), reason: gate.reason };
   }
 
   #rowsOf(partnerId: PartnerId): number | undefined {

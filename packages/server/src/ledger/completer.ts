@@ -1,3 +1,4 @@
+import { systemClock } from "../clock.ts";
 import type { FieldProblem } from "../errors.ts";
 import type { EventKind, EventSink } from "../events.ts";
 import { type LeaseId, newId } from "../ids.ts";
@@ -45,6 +46,7 @@ export class Completer {
     const { state, facts, warnings = [], original = null, reversal = null, batch = null } = result;
     const notification = facts.kind === "system" ? null : newNotification(begun, facts, this.#order(begun, batch));
     const { partnerId, id } = begun;
+    const begunMs = systemClock.monotonicMs();
     const completed = await this.#parts.completions.complete({
       partnerId,
       id,
@@ -61,7 +63,7 @@ export class Completer {
     if (warnings.length > 0) this.record(begun, "delimiter_sent", { fields: warnings });
     if (notification) {
       this.#parts.metrics.notificationsCreated.inc({ command: notification.command });
-      this.#parts.notifier.notify(notification, completed.atMs);
+      this.#parts.notifier.notify(notification, completed.atMs, begunMs);
     }
     const told = notification ? { id: notification.id, state: "pending" as const } : null;
     return { ...begun, state, facts, notification: told, runBy: null, completedAtMs: completed.atMs };
