@@ -272,6 +272,24 @@ describe("a delivery that rests", () => {
     expect(queues.take(queue(""))).toBe(rows[0]);
   });
 
+  test("is read again behind others, though its partner was not known when its rest was over", async () => {
+    let rowsMax: number | undefined = 8;
+    const { time, store, queues, queue } = queuesOver({ rowsOf: () => rowsMax });
+    const [first, second] = [deliveryOf(partnerId), deliveryOf(partnerId)];
+    store.rows = [first, second];
+    queues.wake(first);
+    await time.pass(100);
+    queues.take(queue(""));
+    expect(queues.take(queue(""))).toBe(second);
+    queues.rest(second, 30_000);
+    rowsMax = undefined;
+    await time.pass(30_000);
+    rowsMax = 8;
+    queues.reconsider(partnerId);
+    await time.pass(100);
+    expect(queues.take(queue(""))).toBe(second);
+  });
+
   test("is read again after a redelivery, which begins another round", async () => {
     const { time, store, queues, queue } = queuesOver();
     const first = deliveryOf(partnerId);

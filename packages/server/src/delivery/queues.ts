@@ -168,7 +168,8 @@ export class Queues {
     this.release(delivery);
     this.#parts.timers.after(forMs, () => {
       if (this.#resting.get(id) === delivery) this.#resting.delete(id);
-      if (this.#parts.rowsOf(partnerId) !== undefined) this.wake(delivery);
+      // A queue that stands knows of it again; one that was closed is opened where it may be read.
+      if (this.#partners.has(partnerId) || this.#parts.rowsOf(partnerId) !== undefined) this.wake(delivery);
     });
   }
 
