@@ -88,7 +88,7 @@ function queuesOver(more: Partial<QueuesParts> = {}) {
     clock: time.clock,
     timers: time.timers,
     rowsMax: 100,
-    rowsOf: () => 8,
+    limitsOf: () => ({ rowsMax: 8, mayRead: true }),
     opensAtMs: () => Number.NEGATIVE_INFINITY,
     onReady: () => undefined,
     onReleased: () => undefined,
@@ -197,7 +197,7 @@ describe("what is read", () => {
 
   test("is nothing for a partner that is not owned now", async () => {
     let rows: number | undefined;
-    const { time, store, queues } = queuesOver({ rowsOf: () => rows });
+    const { time, store, queues } = queuesOver({ limitsOf: () => ({ rowsMax: rows ?? 0, mayRead: rows !== undefined }) });
     const row = deliveryOf(partnerId);
     store.rows = [row];
     queues.wake(row);
@@ -239,8 +239,8 @@ describe("outcomes are remembered", () => {
     expect(queues.has(first.id)).toBe(false);
     store.whileReading = async () => {
       time.ms += 100;
-      if (store.reads.length < 150) queues.wake({ partnerId, queue: `https://p${store.reads.length}.example` });
-      if (store.reads.length !== 150) return;
+      if (store.reads.length < 250) queues.wake({ partnerId, queue: `https://p${store.reads.length}.example` });
+      if (store.reads.length !== 250) return;
       queues.ended(deliveryOf(partnerId), "applied");
       queues.offer(first);
     };
@@ -253,7 +253,7 @@ describe("outcomes are remembered", () => {
 
 describe("a delivery that rests", () => {
   test("takes no room, and is read again afterwards", async () => {
-    const { time, store, queues, queue } = queuesOver({ rowsOf: () => 4 });
+    const { time, store, queues, queue } = queuesOver({ limitsOf: () => ({ rowsMax: 4, mayRead: true }) });
     const rows = Array.from({ length: 6 }, () => deliveryOf(partnerId));
     store.rows = rows;
     queues.wake({ partnerId, queue: "" });

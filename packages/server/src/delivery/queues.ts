@@ -1,6 +1,7 @@
 import type { Clock, Timers } from "../clock.ts";
 import type { NotificationId, PartnerId } from "../ids.ts";
 import { Queue, type WantedRead } from "./queue.ts";
+import { RecentOutcomes } from "./recent-outcomes.ts";
 import type { Delivery, DeliveryStore, QueueHead, QueueKey, QueueRead } from "./store.ts";
 
 export interface QueuesParts {
@@ -9,8 +10,8 @@ export interface QueuesParts {
   readonly timers: Timers;
   /** Deliveries in memory at most, of all queues. */
   readonly rowsMax: number;
-  /** How many a queue may have in memory; undefined: its partner is paused, or not known yet. */
-  readonly rowsOf: (partnerId: PartnerId) => number | undefined;
+  /** How many a queue may have in memory, and whether it is read. */
+  readonly limitsOf: (partnerId: PartnerId) => QueueLimits;
   /** When its endpoint takes something: now, at a moment, or (undefined) when it is told. */
   readonly opensAtMs: (key: QueueKey) => number | undefined;
   /** It has something to send. */
@@ -22,6 +23,12 @@ export interface QueuesParts {
   /** Whether a queue has more in the database than in memory. */
   readonly onBehind: (key: QueueKey, isBehind: boolean) => void;
   readonly onTrouble: (error: unknown) => void;
+}
+
+export interface QueueLimits {
+  readonly rowsMax: number;
+  /** False: its partner is paused or not known yet, or the worker does not own it. */
+  readonly mayRead: boolean;
 }
 
 const readsMax = 64;
@@ -42,7 +49,7 @@ export class Queues {
   /** Where each delivery in memory is. */
   readonly #inHand = new Map<NotificationId, Queue>();
   /** Recorded attempts, for reads that were answered from before them. */
-  readonly #ended = new Map<NotificationId, { round: number; attemptsMade: number; atMs: number }>();
+  readonly #ended = new RecentOutcomes(endedKeptMs);
   /** Attempts whose outcome could not be stored: they are not read again for a while. */
   readonly #resting = new Map<NotificationId, Delivery>();
   /** Redelivered to another queue than the one that still has an earlier round in hand: read again after that one. */
@@ -117,11 +124,8 @@ export class Queues {
 
   /** The outcome of an attempt is recorded. @param againInMs until it is due again; undefined: it is over */
   ended(delivery: Delivery, recorded: "applied" | "missed", againInMs?: number): void {
-    const nowMs = this.#parts.clock.monotonicMs();
-    const { round, attemptsMade } = delivery;
-    this.#forgetEnded(nowMs);
-    this.#ended.delete(delivery.id);
-    this.#ended.set(delivery.id, { round, attemptsMade, atMs: nowMs });
+    this.#forgetEnded(this.#parts.clock.monotonicMs());
+    this.#ended.add(delivery);
     if (recorded === "missed") this.#inHand.get(delivery.id)?.missed();
     this.release(delivery, againInMs);
   }
@@ -155,7 +159,7 @@ export class Queues {
     this.release(delivery);
     this.#parts.timers.after(forMs, () => {
       if (this.#resting.get(id) === delivery) this.#resting.delete(id);
-      if (this.#parts.rowsOf(partnerId) !== undefined) this.wake(delivery);
+      if (this.#parts.limitsOf(partnerId).mayRead) this.wake(delivery);
     });
   }
 
@@ -226,7 +230,7 @@ export class Queues {
   /** As many as its partner needs, and no more than are free: queues that are stuck leave room for the others. */
   #roomOf(partnerId: PartnerId): number {
     const free = this.#parts.rowsMax - this.#inHand.size;
-    return Math.max(minRows, Math.min(this.#parts.rowsOf(partnerId) ?? minRows, free));
+    return Math.max(minRows, Math.min(this.#parts.limitsOf(partnerId).rowsMax, free));
   }
 
   #added(queue: Queue, added: readonly Delivery[]): void {
@@ -265,7 +269,7 @@ export class Queues {
   }
 
   #mayReadAtMs(queue: Queue): number | undefined {
-    if (this.#parts.rowsOf(queue.partnerId) === undefined) return undefined;
+    if (!this.#parts.limitsOf(queue.partnerId).mayRead) return undefined;
     return this.#parts.opensAtMs({ partnerId: queue.partnerId, queue: queue.name });
   }
 
@@ -314,6 +318,7 @@ export class Queues {
   /** Reads for the queues that have waited longest, within the bounds of one statement. */
   #nextReads(): { queue: Queue; read: QueueRead }[] {
     const nowMs = this.#parts.clock.monotonicMs();
+    this.#ended.forget(nowMs, nowMs);
     const batch: { queue: Queue; read: QueueRead }[] = [];
     let rows = 0;
     for (const queue of this.#wanting) {
@@ -348,15 +353,11 @@ export class Queues {
 
   /** What a read or a hint shows may be from before the outcome that is recorded by now, or have to rest. */
   #isStale(row: Pick<Delivery, "id" | "round" | "attemptsMade">): boolean {
-    return isNoLater(row, this.#ended.get(row.id)) || isNoLater(row, this.#resting.get(row.id));
+    return this.#ended.knows(row) || isNoLater(row, this.#resting.get(row.id));
   }
 
   #forgetEnded(nowMs: number): void {
-    const neededSinceMs = Math.min(nowMs - endedKeptMs, this.#readSinceMs);
-    for (const [id, { atMs }] of this.#ended) {
-      if (atMs >= neededSinceMs) return;
-      this.#ended.delete(id);
-    }
+    this.#ended.forget(nowMs, Math.min(nowMs, this.#readSinceMs));
   }
 
   #setBehind(queue: Queue): void {
