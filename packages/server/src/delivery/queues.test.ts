@@ -89,7 +89,7 @@ function queuesOver(more: Partial<QueuesParts> = {}) {
     timers: time.timers,
     rowsMax: 100,
     bytesMax: 1e6,
-    rowsOf: () => 8,
+    limitsOf: () => ({ rowsMax: 8, mayRead: true }),
     opensAtMs: () => Number.NEGATIVE_INFINITY,
     onReady: () => undefined,
     onReleased: () => undefined,
@@ -198,7 +198,9 @@ describe("what is read", () => {
 
   test("is nothing for a partner that is not owned now", async () => {
     let rows: number | undefined;
-    const { time, store, queues } = queuesOver({ rowsOf: () => rows });
+    const { time, store, queues } = queuesOver({
+      limitsOf: () => ({ rowsMax: rows ?? 0, mayRead: rows !== undefined }),
+    });
     const row = deliveryOf(partnerId);
     store.rows = [row];
     queues.wake(row);
@@ -240,8 +242,8 @@ describe("outcomes are remembered", () => {
     expect(queues.has(first.id)).toBe(false);
     store.whileReading = async () => {
       time.ms += 100;
-      if (store.reads.length < 150) queues.wake({ partnerId, queue: `https://p${store.reads.length}.example` });
-      if (store.reads.length !== 150) return;
+      if (store.reads.length < 250) queues.wake({ partnerId, queue: `https://p${store.reads.length}.example` });
+      if (store.reads.length !== 250) return;
       queues.ended(deliveryOf(partnerId), "applied");
       queues.offer(first);
     };
@@ -254,7 +256,7 @@ describe("outcomes are remembered", () => {
 
 describe("a delivery that rests", () => {
   test("takes no room, and is read again afterwards", async () => {
-    const { time, store, queues, queue } = queuesOver({ rowsOf: () => 4 });
+    const { time, store, queues, queue } = queuesOver({ limitsOf: () => ({ rowsMax: 4, mayRead: true }) });
     const rows = Array.from({ length: 6 }, () => deliveryOf(partnerId));
     store.rows = rows;
     queues.wake({ partnerId, queue: "" });
@@ -274,7 +276,9 @@ describe("a delivery that rests", () => {
 
   test("is read again behind others, though its partner was not known when its rest was over", async () => {
     let rowsMax: number | undefined = 8;
-    const { time, store, queues, queue } = queuesOver({ rowsOf: () => rowsMax });
+    const { time, store, queues, queue } = queuesOver({
+      limitsOf: () => ({ rowsMax: rowsMax ?? 0, mayRead: rowsMax !== undefined }),
+    });
     const [first, second] = [deliveryOf(partnerId), deliveryOf(partnerId)];
     store.rows = [first, second];
     queues.wake(first);
@@ -309,7 +313,7 @@ describe("what is in memory", () => {
 
   /** As many rows of each queue; those that are taken are accepted. */
   async function reading(rowsOfQueue: number, more: Partial<QueuesParts>) {
-    const over = queuesOver({ rowsOf: () => 20, ...more });
+    const over = queuesOver({ limitsOf: () => ({ rowsMax: 20, mayRead: true }), ...more });
     const { store, queues, sweep, time } = over;
     store.rows = names.flatMap((queue) =>
       Array.from({ length: rowsOfQueue }, () => deliveryOf(partnerId, { queue, bytes })),

@@ -1,6 +1,7 @@
 import type { Clock, Timers } from "../clock.ts";
 import type { NotificationId, PartnerId } from "../ids.ts";
 import { Queue, type WantedRead } from "./queue.ts";
+import { RecentOutcomes } from "./recent-outcomes.ts";
 import type { Delivery, DeliveryStore, QueueHead, QueueKey, QueueRead } from "./store.ts";
 
 export interface QueuesParts {
@@ -13,8 +14,8 @@ export interface QueuesParts {
    */
   readonly rowsMax: number;
   readonly bytesMax: number;
-  /** How many a queue may have in memory; undefined: its partner is paused, or not known yet. */
-  readonly rowsOf: (partnerId: PartnerId) => number | undefined;
+  /** How many a queue may have in memory, and whether it is read. */
+  readonly limitsOf: (partnerId: PartnerId) => QueueLimits;
   /** When its endpoint takes something: now, at a moment, or (undefined) when it is told. */
   readonly opensAtMs: (key: QueueKey) => number | undefined;
   /** It has something to send. */
@@ -26,6 +27,12 @@ export interface QueuesParts {
   /** Whether a queue has more in the database than in memory. */
   readonly onBehind: (key: QueueKey, isBehind: boolean) => void;
   readonly onTrouble: (error: unknown) => void;
+}
+
+export interface QueueLimits {
+  readonly rowsMax: number;
+  /** False: its partner is paused or not known yet, or the worker does not own it. */
+  readonly mayRead: boolean;
 }
 
 const readsMax = 64;
@@ -48,7 +55,7 @@ export class Queues {
   /** Where each delivery in memory is. */
   readonly #inHand = new Map<NotificationId, Queue>();
   /** Recorded attempts, for reads that were answered from before them. */
-  readonly #ended = new Map<NotificationId, { round: number; attemptsMade: number; atMs: number }>();
+  readonly #ended = new RecentOutcomes(endedKeptMs);
   /** Attempts whose outcome could not be stored: they are not read again for a while. */
   readonly #resting = new Map<NotificationId, Delivery>();
   /** Redelivered to another queue than the one that still has an earlier round in hand: read again after that one. */
@@ -129,11 +136,8 @@ export class Queues {
 
   /** The outcome of an attempt is recorded. @param againInMs until it is due again; undefined: it is over */
   ended(delivery: Delivery, recorded: "applied" | "missed", againInMs?: number): void {
-    const nowMs = this.#parts.clock.monotonicMs();
-    const { round, attemptsMade } = delivery;
-    this.#forgetEnded(nowMs);
-    this.#ended.delete(delivery.id);
-    this.#ended.set(delivery.id, { round, attemptsMade, atMs: nowMs });
+    this.#forgetEnded(this.#parts.clock.monotonicMs());
+    this.#ended.add(delivery);
     if (recorded === "missed") this.#inHand.get(delivery.id)?.missed();
     this.release(delivery, againInMs);
   }
@@ -169,7 +173,7 @@ export class Queues {
     this.#parts.timers.after(forMs, () => {
       if (this.#resting.get(id) === delivery) this.#resting.delete(id);
       // A queue that stands knows of it again; one that was closed is opened where it may be read.
-      if (this.#partners.has(partnerId) || this.#parts.rowsOf(partnerId) !== undefined) this.wake(delivery);
+      if (this.#partners.has(partnerId) || this.#parts.limitsOf(partnerId).mayRead) this.wake(delivery);
     });
   }
 
@@ -244,12 +248,12 @@ export class Queues {
    */
   #roomOf({ partnerId, bytes }: Queue): number {
     const isPartnerIdle = () => this.queuesOf(partnerId).every(({ rows }) => rows === 0);
-    const { rowsMax, bytesMax, rowsOf } = this.#parts;
+    const { rowsMax, bytesMax, limitsOf } = this.#parts;
     const freeRows = rowsMax - this.#inHand.size;
     const freeBytes = bytesMax - this.#bytes;
     if (freeRows < -rowsMax || freeBytes < -bytesMax) return isPartnerIdle() ? 1 : 0;
     if (bytes >= freeBytes) return 1;
-    return Math.max(minRows, Math.min(rowsOf(partnerId) ?? minRows, freeRows));
+    return Math.max(minRows, Math.min(limitsOf(partnerId).rowsMax, freeRows));
   }
 
   #added(queue: Queue, added: readonly Delivery[]): void {
@@ -291,7 +295,7 @@ export class Queues {
   }
 
   #mayReadAtMs(queue: Queue): number | undefined {
-    if (this.#parts.rowsOf(queue.partnerId) === undefined) return undefined;
+    if (!this.#parts.limitsOf(queue.partnerId).mayRead) return undefined;
     return this.#parts.opensAtMs({ partnerId: queue.partnerId, queue: queue.name });
   }
 
@@ -340,6 +344,7 @@ export class Queues {
   /** Reads for the queues that have waited longest, within the bounds of one statement. */
   #nextReads(): { queue: Queue; read: QueueRead }[] {
     const nowMs = this.#parts.clock.monotonicMs();
+    this.#ended.forget(nowMs, nowMs);
     const batch: { queue: Queue; read: QueueRead }[] = [];
     let rows = 0;
     for (const queue of this.#wanting) {
@@ -378,15 +383,11 @@ export class Queues {
 
   /** What a read or a hint shows may be from before the outcome that is recorded by now, or have to rest. */
   #isStale(row: Pick<Delivery, "id" | "round" | "attemptsMade">): boolean {
-    return isNoLater(row, this.#ended.get(row.id)) || isNoLater(row, this.#resting.get(row.id));
+    return this.#ended.knows(row) || isNoLater(row, this.#resting.get(row.id));
   }
 
   #forgetEnded(nowMs: number): void {
-    const neededSinceMs = Math.min(nowMs - endedKeptMs, this.#readSinceMs);
-    for (const [id, { atMs }] of this.#ended) {
-      if (atMs >= neededSinceMs) return;
-      this.#ended.delete(id);
-    }
+    this.#ended.forget(nowMs, Math.min(nowMs, this.#readSinceMs));
   }
 
   #setBehind(queue: Queue): void {

@@ -9,7 +9,7 @@ import { keyOf, Order } from "./order.ts";
 import { Overdue, type Shut } from "./overdue.ts";
 import { Ownership } from "./ownership.ts";
 import type { Queue } from "./queue.ts";
-import { Queues } from "./queues.ts";
+import { type QueueLimits, Queues } from "./queues.ts";
 import { scheduleLengthMs } from "./schedule.ts";
 import { type Picked, Scheduler, type Slot } from "./scheduler.ts";
 import { type ShardStore, shardOf } from "./shard-store.ts";
@@ -60,6 +60,8 @@ const rowsPerSlot = 8;
 /** Of one queue, for each POST that its partner may have in flight. */
 const rowsPerInFlight = 4;
 const rowsPerQueueMax = 512;
+/** Of a queue whose partner the main thread is asked for: its answer comes in a moment. */
+const rowsOfUnknown = 32;
 /** Beyond so many unrecorded outcomes for each slot nothing starts: a slow database stops the sending. */
 const unrecordedPerSlot = 4;
 /** An attempt that a shard is given away during has this long for its outcome to be recorded. */
@@ -109,7 +111,7 @@ export class DeliveryWorker {
       timers,
       rowsMax: slotsMax * rowsPerSlot,
       bytesMax,
-      rowsOf: (partnerId) => this.#rowsOf(partnerId),
+      limitsOf: (partnerId) => this.#limitsOf(partnerId),
       opensAtMs: (key) => this.#opensAtMs(key),
       onReady: (queue) => this.#schedule(queue),
       onReleased: (id) => this.#order.ended(id),
@@ -317,11 +319,13 @@ export class DeliveryWorker {
     return { scheduleMs: scheduleLengthMs(partner.settings.retry), reason: gate.reason };
   }
 
-  #rowsOf(partnerId: PartnerId): number | undefined {
+  #limitsOf(partnerId: PartnerId): QueueLimits {
     const partner = this.#parts.partners.peek(partnerId);
     // What is not its own now is not read: the sweep looks after it when it is.
-    if (partner?.state !== "active" || this.ownership.epochOf(partnerId) === undefined) return undefined;
-    return Math.min(partner.settings.maxInFlight * rowsPerInFlight, rowsPerQueueMax);
+    const isOwned = this.ownership.epochOf(partnerId) !== undefined;
+    if (isOwned && partner === undefined) return { rowsMax: rowsOfUnknown, mayRead: false };
+    if (partner?.state !== "active" || !isOwned) return { rowsMax: 0, mayRead: false };
+    return { rowsMax: Math.min(partner.settings.maxInFlight * rowsPerInFlight, rowsPerQueueMax), mayRead: true };
   }
 
   #opensAtMs(key: QueueKey): number | undefined {
