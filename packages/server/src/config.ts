@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { nearest } from "./config/nearest.ts";
-import { type Setting, settings } from "./config/settings.ts";
+import type { Setting } from "./config/setting.ts";
+import { settings } from "./config/settings.ts";
 
 type ValueOf<It> = It extends Setting<infer Value, infer Default> ? Value | Default : never;
 export type SettingKey = keyof typeof settings;

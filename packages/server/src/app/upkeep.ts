@@ -1,6 +1,8 @@
 import type { Acquirer } from "../acquirer/acquirer.ts";
 import { systemClock } from "../clock.ts";
 import type { Ledger } from "../ledger/ledger.ts";
+import { dropOldAudit } from "../operators/audit-retention.ts";
+import { PostgresAudit } from "../store/audit.ts";
 import { LedgerRetention } from "../store/ledger-retention.ts";
 import type { Partitions } from "../store/partitions.ts";
 import { AcquirerWatch } from "./acquirer-watch.ts";
@@ -36,7 +38,9 @@ export function keepUp(ground: Ground, kept: Kept): () => Promise<void> {
     ledgerDays: config.ledgerDays,
     onDropped: (table, rows) => metrics.ledgerDropped.inc({ table }, rows),
   });
+  const audit = new PostgresAudit(database.pool);
   const dropOld = () => {
+    dropOldAudit(audit, systemClock, config.auditDays).catch(warn("old entries of the audit could not be dropped"));
     retention.run().catch(warn("what the ledger holds past its retention could not be dropped"));
   };
   const acquirerWatch = new AcquirerWatch(kept.acquirer, alerts);

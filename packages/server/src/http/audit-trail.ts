@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyRequest } from "fastify";
-import { readId } from "../ids.ts";
+import { type PartnerId, readId } from "../ids.ts";
 import type { AuditEntry } from "../operators/audit.ts";
 import type { HttpParts } from "./parts.ts";
 
@@ -11,8 +11,8 @@ const inTheLedger: ReadonlySet<string> = new Set(["runCommand", "reportCompletio
 const charactersMax = 16_384;
 
 /**
- * Records every action that succeeded, before its answer leaves: who, from where, and what it changed. A change of
- * settings has the partner's before and after, which hold no key; anything else has what was asked for.
+ * Records every action that succeeded, before its answer leaves: who, from where, and what it changed. A change of a
+ * partner, a terminal or an operator has its state before and after; anything else has what was asked for.
  */
 export function auditTrail(
   scope: FastifyInstance,
@@ -53,18 +53,40 @@ function actionOf({ routeOptions }: FastifyRequest): string {
   return ((routeOptions.schema ?? {}) as { operationId?: string }).operationId ?? "";
 }
 
-async function stateOf({ registry }: HttpParts, { params, routeOptions }: FastifyRequest): Promise<string> {
-  const partnerId = routeOptions.url?.startsWith("/operator/v1/partners/:id") === true ? idIn(params) : undefined;
-  const record = partnerId === undefined ? undefined : await registry.find(partnerId);
-  return record === undefined ? "" : cut(record);
+interface Params {
+  readonly id?: string;
+  readonly tid?: string;
 }
 
-function idIn(params: unknown) {
-  return readId<"partner">(String((params as Record<string, unknown>)["id"] ?? ""));
+type StateReader = (parts: HttpParts, params: Params) => Promise<unknown>;
+
+/** What a route changes, as it is read: none of these holds a secret. The first whose path begins the route's. */
+const states: readonly (readonly [path: string, read: StateReader])[] = [
+  ["/operator/v1/partners/:id/terminals/:tid", ofPartner((registry, id, { tid = "" }) => registry.terminal(id, tid))],
+  ["/operator/v1/partners/:id", ofPartner((registry, id) => registry.find(id))],
+  [
+    "/operator/v1/operators/:id",
+    async ({ operators }, { id }) => (await operators.list()).find((one) => one.id === id),
+  ],
+];
+
+function ofPartner(
+  read: (registry: HttpParts["registry"], id: PartnerId, params: Params) => Promise<unknown>,
+): StateReader {
+  return async ({ registry }, params) => {
+    const id = readId<"partner">(params.id ?? "");
+    return id && read(registry, id, params);
+  };
+}
+
+async function stateOf(parts: HttpParts, { params, routeOptions: { url = "" } }: FastifyRequest): Promise<string> {
+  const [, read] = states.find(([path]) => url.startsWith(path)) ?? [];
+  const state = await read?.(parts, params as Params);
+  return state === undefined ? "" : cut(state);
 }
 
 function subjectOf({ params }: FastifyRequest, payload: unknown): string {
-  const { id, tid } = params as { id?: string; tid?: string };
+  const { id, tid } = params as Params;
   if (id !== undefined) return tid === undefined ? id : `${id}/${tid}`;
   // Of what was just made, its id is in the answer alone.
   return typeof payload === "string" ? (/^\{"id":"([0-9a-f-]{36})"/.exec(payload)?.[1] ?? "") : "";

@@ -42,7 +42,7 @@ export interface HttpParts {
   readonly reports: Pick<Reports, "report" | "keepRefused">;
   readonly registry: Pick<
     PartnerRegistry,
-    "register" | "change" | "find" | "list" | "setState" | "rotate" | "putTerminal" | "terminals"
+    "register" | "change" | "find" | "list" | "setState" | "rotate" | "putTerminal" | "terminal" | "terminals"
   >;
   readonly directory: Pick<PartnerDirectory, "findByApiKey" | "find">;
   readonly notifications: Pick<

@@ -164,6 +164,10 @@ export class PartnerRegistry {
     return put.terminal;
   }
 
+  async terminal(id: PartnerId, tid: string): Promise<Terminal | undefined> {
+    return await this.#parts.terminals.find(id, tid);
+  }
+
   /** In the order of tid. */
   async terminals(id: PartnerId, page: { readonly after?: string; readonly limit: number }): Promise<Page<Terminal>> {
     await this.#require(id);

@@ -88,6 +88,7 @@ export interface TerminalStore {
    * @param preAuthDays for how long a PreAuth counts as open
    */
   put(partnerId: PartnerId, terminal: Terminal, preAuthDays: number): Promise<PutTerminal>;
+  find(partnerId: PartnerId, tid: string): Promise<Terminal | undefined>;
   list(partnerId: PartnerId, after: string | undefined, limit: number): Promise<readonly Terminal[]>;
 }
 

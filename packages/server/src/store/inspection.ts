@@ -1,4 +1,5 @@
 import { Client } from "pg";
+import { missingMigrations } from "./migrate.ts";
 
 /** What `paybell check` asks a database. */
 export interface Inspection {
@@ -11,6 +12,8 @@ export interface Inspection {
   readonly clockAheadMs: number;
   readonly listenWorks: boolean;
   readonly canCreate: boolean;
+  /** Names of those that are still to be applied. */
+  readonly missingMigrations: readonly string[];
   /** Undefined in a database that no service was started on yet. */
   readonly masterKeyCheck: Buffer | undefined;
 }
@@ -51,6 +54,7 @@ export async function inspectDatabase(connectionString: string): Promise<Inspect
       clockAheadMs: row.now.getTime() - (askedMs + Date.now()) / 2,
       listenWorks: await listens(client),
       canCreate: row.can_create,
+      missingMigrations: await missingMigrations(client),
       masterKeyCheck: kept.rows[0]?.sealed,
     };
   } finally {

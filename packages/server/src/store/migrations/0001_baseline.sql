@@ -354,3 +354,33 @@ CREATE TRIGGER partners_changed AFTER INSERT OR UPDATE OF state, settings ON par
   FOR EACH ROW EXECUTE FUNCTION notify_partner();
 CREATE TRIGGER partner_keys_changed AFTER INSERT OR UPDATE OF active_from, expires_at ON partner_keys
   FOR EACH ROW EXECUTE FUNCTION notify_partner();
+
+-- Days of history are made and dropped by whoever runs the service, which may lack the right to change the schema: these
+-- run as its owner, and do nothing else. CREATE, then ATTACH: unlike CREATE … PARTITION OF, this never locks out those who
+-- read and write the parent.
+CREATE FUNCTION create_history_partition(parent text, name text, lowest uuid, beyond uuid) RETURNS void
+  LANGUAGE plpgsql SECURITY DEFINER AS $$
+BEGIN
+  IF parent NOT IN ('notifications', 'attempts') OR name !~ ('^' || parent || '_[0-9]{8}$') THEN
+    RAISE EXCEPTION 'not a partition of history: %', name;
+  END IF;
+  EXECUTE format('CREATE TABLE %I (LIKE %I INCLUDING ALL)', name, parent);
+  EXECUTE format('ALTER TABLE %I ATTACH PARTITION %I FOR VALUES FROM (%L) TO (%L)', parent, name, lowest, beyond);
+END $$;
+
+CREATE FUNCTION drop_history_partition(parent text, name text) RETURNS void
+  LANGUAGE plpgsql SECURITY DEFINER AS $$
+BEGIN
+  IF parent NOT IN ('notifications', 'attempts') OR name !~ ('^' || parent || '_[0-9]{8}$') THEN
+    RAISE EXCEPTION 'not a partition of history: %', name;
+  END IF;
+  EXECUTE format('ALTER TABLE %I DETACH PARTITION %I', parent, name);
+  EXECUTE format('DROP TABLE %I', name);
+END $$;
+
+-- A function that runs as another role must look nowhere for its tables but in its own schema.
+DO $$ BEGIN
+  EXECUTE format('ALTER FUNCTION create_history_partition SET search_path = %I, pg_temp', current_schema());
+  EXECUTE format('ALTER FUNCTION drop_history_partition SET search_path = %I, pg_temp', current_schema());
+END $$;
+REVOKE ALL ON FUNCTION create_history_partition, drop_history_partition FROM PUBLIC;
