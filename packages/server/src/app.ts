@@ -167,6 +167,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       reports,
       registry,
       directory,
+      apiKeys: partners.apiKeys,
       notifications: new Notifications({
         store: notificationStore,
         arrivals,

@@ -1,5 +1,6 @@
 import { systemClock } from "../clock.ts";
 import { cardNumberProblem } from "../commands/card-number.ts";
+import { ApiKeys } from "../partners/api-keys.ts";
 import { CachedPartners } from "../partners/directory.ts";
 import { type MasterKey, requireFittingMasterKey } from "../partners/master-key.ts";
 import { PartnerRegistry } from "../partners/registry.ts";
@@ -38,8 +39,9 @@ export async function wirePartners(ground: Ground, masterKey: MasterKey) {
     cardNumberProblem,
     changed: (id) => directory.invalidate(id),
   });
+  const apiKeys = new ApiKeys(store, systemClock, (id) => directory.invalidate(id));
   const seals = new SealBudget(store, ({ partnerId, keyId, seals: count }) =>
     alerts.record({ kind: "key_limit", partnerId, subjectId: keyId, detail: { seals: count } }),
   );
-  return { directory, registry, seals, isRegisteredDevice: terminals.isRegisteredDevice.bind(terminals) };
+  return { directory, registry, apiKeys, seals, isRegisteredDevice: terminals.isRegisteredDevice.bind(terminals) };
 }

@@ -5,8 +5,10 @@ import { dropOldAudit } from "../operators/audit-retention.ts";
 import { PostgresAudit } from "../store/audit.ts";
 import { LedgerRetention } from "../store/ledger-retention.ts";
 import type { Partitions } from "../store/partitions.ts";
+import { PostgresPartners } from "../store/partners.ts";
 import { AcquirerWatch } from "./acquirer-watch.ts";
 import { watchBacklog } from "./backlog-watch.ts";
+import { watchCertificates } from "./certificate-watch.ts";
 import type { DeliveryParts } from "./delivery.ts";
 import type { Ground } from "./ground.ts";
 import { maintainHistory } from "./history.ts";
@@ -43,6 +45,11 @@ export function keepUp(ground: Ground, kept: Kept): () => Promise<void> {
     dropOldAudit(audit, systemClock, config.auditDays).catch(warn("old entries of the audit could not be dropped"));
     retention.run().catch(warn("what the ledger holds past its retention could not be dropped"));
   };
+  const lookAtCertificates = () => {
+    const failed = warn("client certificates could not be looked at");
+    watchCertificates(new PostgresPartners(database), alerts).catch(failed);
+  };
+  lookAtCertificates();
   const acquirerWatch = new AcquirerWatch(kept.acquirer, alerts);
   const timers = [
     setInterval(() => acquirerWatch.look(), watchAcquirerEveryMs),
@@ -52,6 +59,7 @@ export function keepUp(ground: Ground, kept: Kept): () => Promise<void> {
     setInterval(() => {
       maintainHistory(partitions, alerts, log).catch(warn("the days of history could not be maintained"));
       dropOld();
+      lookAtCertificates();
     }, maintainEveryMs),
     setInterval(() => {
       watchBacklog({

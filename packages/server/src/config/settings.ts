@@ -175,6 +175,14 @@ export const settings = {
     meaning: "URL to which alerts are POSTed. Not set: alerts are events and metrics only.",
     secret: true,
   }),
+  alertAddresses: setting({
+    name: "PAYBELL_ALERT_ADDRESSES",
+    kind: listOf(addressRange, "IP addresses or CIDR ranges"),
+    default: ["0.0.0.0/0", "::/0"],
+    meaning:
+      "Addresses that PAYBELL_ALERT_URL may lead to. Private and loopback addresses are called only where a block " +
+      "inside their range is named.",
+  }),
   alertSecret: optional({
     name: "PAYBELL_ALERT_SECRET",
     kind: webhookSecret,

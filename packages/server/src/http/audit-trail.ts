@@ -3,8 +3,10 @@ import { type PartnerId, readId } from "../ids.ts";
 import type { AuditEntry } from "../operators/audit.ts";
 import type { HttpParts } from "./parts.ts";
 
-/** Who did it, as the audit has them. */
-export type Who = (request: FastifyRequest) => Pick<AuditEntry, "actor" | "role" | "tokenId">;
+/** Who did it, as the audit has them; of a partner its id, too. */
+export type Who = (
+  request: FastifyRequest,
+) => Pick<AuditEntry, "actor" | "role" | "tokenId"> & { readonly partnerId?: PartnerId };
 
 /** What is recorded elsewhere, each by itself: in the ledger. */
 const inTheLedger: ReadonlySet<string> = new Set(["runCommand", "reportCompletions"]);
@@ -22,18 +24,19 @@ export function auditTrail(
 ) {
   const before = new WeakMap<FastifyRequest, string>();
   scope.addHook("preHandler", async (request) => {
-    if (isAudited(request)) before.set(request, await stateOf(parts, request));
+    if (isAudited(request)) before.set(request, await stateOf(parts, request, who(request).partnerId));
   });
   scope.addHook("onSend", async (request, reply, payload) => {
     if (!isAudited(request) || reply.statusCode >= 400) return payload;
+    const { partnerId, ...actor } = who(request);
     const entry: AuditEntry = {
       atMs: parts.clock.nowMs(),
-      ...who(request),
+      ...actor,
       address: addressOf(request),
       action: actionOf(request),
       subject: subjectOf(request, payload),
       before: before.get(request) ?? "",
-      after: (await stateOf(parts, request)) || askedFor(request),
+      after: (await stateOf(parts, request, partnerId)) || askedFor(request),
     };
     try {
       await parts.audit.append(entry);
@@ -56,6 +59,7 @@ function actionOf({ routeOptions }: FastifyRequest): string {
 interface Params {
   readonly id?: string;
   readonly tid?: string;
+  readonly keyId?: string;
 }
 
 type StateReader = (parts: HttpParts, params: Params) => Promise<unknown>;
@@ -79,15 +83,22 @@ function ofPartner(
   };
 }
 
-async function stateOf(parts: HttpParts, { params, routeOptions: { url = "" } }: FastifyRequest): Promise<string> {
+/** @param caller the partner that calls, where one does: its own API keys are part of its state */
+async function stateOf(
+  parts: HttpParts,
+  { params, routeOptions: { url = "" } }: FastifyRequest,
+  caller: PartnerId | undefined,
+): Promise<string> {
+  if (url.startsWith("/v1/api-keys") && caller !== undefined) return cut(await parts.registry.find(caller));
   const [, read] = states.find(([path]) => url.startsWith(path)) ?? [];
   const state = await read?.(parts, params as Params);
   return state === undefined ? "" : cut(state);
 }
 
 function subjectOf({ params }: FastifyRequest, payload: unknown): string {
-  const { id, tid } = params as Params;
-  if (id !== undefined) return tid === undefined ? id : `${id}/${tid}`;
+  const { id, tid, keyId } = params as Params;
+  const path = [id, tid, keyId].filter((part) => part !== undefined);
+  if (path.length > 0) return path.join("/");
   // Of what was just made, its id is in the answer alone.
   return typeof payload === "string" ? (/^\{"id":"([0-9a-f-]{36})"/.exec(payload)?.[1] ?? "") : "";
 }

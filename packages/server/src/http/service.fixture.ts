@@ -21,7 +21,7 @@ import {
 } from "../operators/audit.ts";
 import type { OperatorRecord, OperatorStore } from "../operators/operator.ts";
 import { Operators } from "../operators/operators.ts";
-import type { Partner, PartnerState } from "../partners/partner.ts";
+import type { ApiKeyScope, Partner, PartnerState } from "../partners/partner.ts";
 import type { PartnerRecord } from "../partners/registry.ts";
 import { completeSettings, settingsProblems } from "../partners/settings.ts";
 import { completeTerminal, type Terminal, type TerminalInput, terminalProblems } from "../partners/terminal.ts";
@@ -67,6 +67,10 @@ export class TestService {
   readonly waiting =
     Promise.withResolvers<NonNullable<Parameters<HttpParts["notifications"]["pull"]>[1]["patience"]>>();
   readonly arrived = Promise.withResolvers<void>();
+  /** Of the key that every call comes with. */
+  readonly keyId = newId<"key">();
+  scopes: readonly ApiKeyScope[] | null = null;
+  readonly used: unknown[] = [];
   logged = "";
   readonly events: NewEvent[] = [];
   readonly audit = new AuditInMemory();
@@ -128,8 +132,20 @@ export class TestService {
           this.#failIfTold("findByApiKey");
           const found = key === apiKey ? this.partner : key === otherApiKey ? this.other : undefined;
           const settings = { ...this.partner.settings, callingAddresses: this.callingAddresses };
-          return found && { ...found, state: this.state, settings };
+          const partner = found && { ...found, state: this.state, settings };
+          return partner && { partner, keyId: this.keyId, scopes: this.scopes };
         },
+      },
+      apiKeys: {
+        add: async (id, input, within) => {
+          this.asked.push(["addApiKey", id, input, within]);
+          return { id: newId(), apiKey: "pb_new-key" };
+        },
+        revoke: async (id, keyId) => {
+          if (keyId !== this.keyId) throw new PaybellError("not_found");
+          this.asked.push(["revokeApiKey", id, keyId]);
+        },
+        used: (id, keyId) => void this.used.push([id, keyId]),
       },
       notifications: this.#notifications(),
       endWaits: () => this.#waits.resolve(),
@@ -262,6 +278,11 @@ export class TestService {
         terminals.set(tid, terminal);
         return terminal;
       },
+      putCallbackCertificate: async (id, input) => {
+        this.asked.push(["putCallbackCertificate", id, input]);
+        return require(id);
+      },
+      removeCallbackCertificate: async (id) => require(id),
       terminal: async (_, tid) => terminals.get(tid),
       terminals: async (id, page) => {
         require(id);

@@ -145,7 +145,7 @@ async function sandboxPartner(
   before: SandboxCredentials | undefined,
 ): Promise<{ partner: Partner; secrets: { readonly apiKey: string } }> {
   const known = before && (await service.directory.findByApiKey(before.apiKey));
-  if (before && known && known.id === before.partnerId) return { partner: known, secrets: before };
+  if (before && known?.partner.id === before.partnerId) return { partner: known.partner, secrets: before };
   const { partner, secrets } = await service.registry.register({
     name: "Sandbox partner",
     callbackAddresses: loopback,

@@ -24,7 +24,7 @@ export class InstancesInTheWay extends Error {
 }
 
 /** The schema is older than this version, and this role may not change it. */
-export class MigrationsMissing extends Error {
+class MigrationsMissing extends Error {
   override readonly name = "MigrationsMissing";
   readonly code = "migrations_missing";
   readonly remedy =

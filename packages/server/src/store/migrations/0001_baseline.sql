@@ -37,12 +37,17 @@ CREATE TABLE partners (
 CREATE TABLE partner_keys (
   partner_id   uuid NOT NULL REFERENCES partners,
   id           uuid NOT NULL,
-  kind         text NOT NULL CHECK (kind IN ('apiKey', 'encryptionKey', 'signingKey', 'webhookSecret')),
+  kind         text NOT NULL CHECK (kind IN ('apiKey', 'encryptionKey', 'signingKey', 'webhookSecret', 'callbackKey')),
   material     bytea NOT NULL,
   active_from  timestamptz NOT NULL DEFAULT now(),
   expires_at   timestamptz,
   seals        bigint NOT NULL DEFAULT 0,
   created_at   timestamptz NOT NULL DEFAULT now(),
+  -- Of an API key that was made beside the first one: what it is for, and what it allows; NULL is everything.
+  name         text NOT NULL DEFAULT '',
+  scopes       text[],
+  -- Of an API key, to the minute.
+  last_used_at timestamptz,
   PRIMARY KEY (partner_id, id)
 );
 CREATE UNIQUE INDEX partner_keys_api_key ON partner_keys (material) WHERE kind = 'apiKey';
