@@ -151,7 +151,6 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       partners,
       delivery,
       {
-        masterKey,
         acquirer,
         lease,
         arrivals,

@@ -3,6 +3,8 @@ export {
   runAuditExport,
   runAuditVerify,
   runCheck,
+  runMasterKeyNew,
+  runMasterKeyRotate,
   runMigrate,
   runSandbox,
   runServe,

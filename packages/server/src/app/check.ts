@@ -1,11 +1,11 @@
 import { Iso8583Acquirer } from "../acquirer/iso8583/iso8583.ts";
 import type { Config } from "../config.ts";
-import { MasterKey } from "../partners/master-key.ts";
 import { type Inspection, inspectDatabase } from "../store/inspection.ts";
 import type { SchemaUrls } from "../store/migrate.ts";
 import { iso8583Options } from "./acquirer.ts";
 import { isUnverifiedRemote } from "./database-tls.ts";
 import { withDatabase } from "./database-url.ts";
+import { openMasterKey } from "./master-key.ts";
 
 /** One line of the doctor's report. */
 export interface Finding {
@@ -63,7 +63,7 @@ async function databaseFindings({ databaseUrl, ownerUrl }: SchemaUrls, config: C
           "Connect directly or through a pooler in session mode; otherwise due work waits up to a second.",
         ),
     permissionFinding(found, ownerUrl !== undefined && ownerUrl !== null),
-    masterKeyFinding(config, found.masterKeyCheck),
+    await masterKeyFinding(config, found.masterKeyCheck),
   ];
 }
 
@@ -76,14 +76,16 @@ function permissionFinding({ canCreate, missingMigrations }: Inspection, hasOwne
   return ok(what, canCreate ? "may create tables" : "reads and writes rows; another role owns the schema");
 }
 
-function masterKeyFinding({ masterKey }: Config, kept: Buffer | undefined): Finding {
+async function masterKeyFinding(config: Config, kept: Buffer | undefined): Promise<Finding> {
   const what = "master key";
-  if (masterKey === null) {
+  if (config.masterKey === null) {
     return error(what, "PAYBELL_MASTER_KEY is not set", "Set it; `openssl rand -base64 32` makes a new one.");
   }
+  const masterKey = await openMasterKey(config).catch((failure: Error) => failure);
+  if (masterKey instanceof Error) return error(what, masterKey.message, "Check PAYBELL_KMS and what belongs to it.");
   if (kept === undefined) return ok(what, "is set, and will be this new database's");
-  if (new MasterKey(masterKey).fits(kept)) return ok(what, "fits this database");
-  return error(what, "does not fit this database", "Set the PAYBELL_MASTER_KEY that it was first started with.");
+  if (masterKey.fits(kept)) return ok(what, "fits this database");
+  return error(what, "does not fit this database", "Set the PAYBELL_MASTER_KEY that it was last started with.");
 }
 
 function settingFindings(config: Config): Finding[] {

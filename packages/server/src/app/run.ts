@@ -5,6 +5,7 @@ import { startSandbox } from "../sandbox/sandbox.ts";
 import { drainingLines, lookOf, stoppedLines } from "../sandbox/story.ts";
 import { type AuditExport, exportAuditOf, verifyAuditOf } from "./audit.ts";
 import { check, type Finding } from "./check.ts";
+import { newMasterKeyText, rotateMasterKeyOf } from "./master-key.ts";
 import { migrateDatabaseOf } from "./migrate.ts";
 import { serve } from "./serve.ts";
 import { type StopSignals, stopSignalsOf } from "./signals.ts";
@@ -71,6 +72,33 @@ export async function runMigrate({ process }: RunContext, options: { readonly js
     const told = applied.length === 0 ? "The schema is up to date." : `Applied ${applied.join(", ")}.`;
     process.stdout.write(options.json ? `${JSON.stringify({ applied })}\n` : `${told}\n`);
     return 0;
+  });
+}
+
+/** `paybell master-key new`. @returns 0 */
+export async function runMasterKeyNew({ process }: RunContext): Promise<number> {
+  return guarded(process, async () => {
+    process.stdout.write(`${await newMasterKeyText(readConfig(process.env))}\n`);
+    return 0;
+  });
+}
+
+/** `paybell master-key rotate`. @returns 0 when nothing is sealed under another key any more */
+export async function runMasterKeyRotate(
+  { process }: RunContext,
+  options: { readonly json: boolean },
+): Promise<number> {
+  return guarded(process, async () => {
+    const config = readConfig(process.env, ["masterKey"]);
+    const done = await rotateMasterKeyOf(config, (sealed) => {
+      if (!options.json) process.stdout.write(`${sealed} keys sealed anew\n`);
+    });
+    const told =
+      done.notOpened === 0
+        ? `Every key is sealed under this master key (${done.sealed} now): PAYBELL_MASTER_KEY_OTHERS can go.`
+        : `${done.notOpened} keys are sealed under another master key: add it to PAYBELL_MASTER_KEY_OTHERS.`;
+    process.stdout.write(options.json ? `${JSON.stringify(done)}\n` : `${told}\n`);
+    return done.notOpened === 0 ? 0 : 1;
   });
 }
 

@@ -4,10 +4,10 @@ import { join, resolve } from "node:path";
 import { type Role, type Service, startService } from "../app.ts";
 import { type Config, ConfigError } from "../config.ts";
 import type { Log } from "../log.ts";
-import { MasterKey } from "../partners/master-key.ts";
 import { startEmbeddedPostgres } from "../postgres/embedded.ts";
 import { openAcquirer } from "./acquirer.ts";
 import { embeddedUrls } from "./database-url.ts";
+import { openMasterKey } from "./master-key.ts";
 import { requireFreePort } from "./port.ts";
 import { writePrivately } from "./private-file.ts";
 
@@ -23,8 +23,8 @@ export interface Served {
 
 /** `paybell serve`: production, on DATABASE_URL or the embedded PostgreSQL. */
 export async function serve(config: Config, log: Log, role: Role): Promise<Served> {
-  const { masterKey, databaseUrl } = config;
-  if (masterKey === null) throw new Error("PAYBELL_MASTER_KEY is required.");
+  const { databaseUrl } = config;
+  const masterKey = await openMasterKey(config);
   const home = resolve(config.home);
   const hosts = [config.host];
   const operatorHosts = [config.operatorHost];
@@ -46,7 +46,7 @@ export async function serve(config: Config, log: Log, role: Role): Promise<Serve
       role,
       config: { ...config, operatorTokens },
       ...urls,
-      masterKey: new MasterKey(masterKey),
+      masterKey,
       acquirer,
       acquirerName,
       log,

@@ -1,4 +1,5 @@
-import { key32, listOf, postgresUrl, text, token, wholeNumber } from "./kind.ts";
+import { listOf, oneOf, postgresUrl, text, url, wholeNumber } from "./kind.ts";
+import { masterKeyText, token } from "./secret-kind.ts";
 import { optional, setting } from "./setting.ts";
 
 /** Who may change what: the owner of the schema, the master key, operators, and how long their audit is kept. */
@@ -13,7 +14,7 @@ export const accessSettings = {
   }),
   masterKey: optional({
     name: "PAYBELL_MASTER_KEY",
-    kind: key32,
+    kind: masterKeyText,
     meaning:
       "Key under which the partners' keys are stored. `paybell serve` requires it; `openssl " +
       "rand -base64 32` makes one.",
@@ -25,6 +26,49 @@ export const accessSettings = {
     meaning:
       "File that holds the master key, in place of PAYBELL_MASTER_KEY: a process list and a crash report show the " +
       "environment, and no file.",
+  }),
+  masterKeyOthers: setting({
+    name: "PAYBELL_MASTER_KEY_OTHERS",
+    kind: listOf(masterKeyText, "master keys"),
+    default: [],
+    meaning:
+      "While the master key is rotated: further keys, which open what they sealed and seal nothing. " +
+      "`paybell master-key rotate` seals that anew under PAYBELL_MASTER_KEY.",
+    secret: true,
+  }),
+  masterKeyOthersFile: optional({
+    name: "PAYBELL_MASTER_KEY_OTHERS_FILE",
+    kind: text,
+    meaning: "File that holds PAYBELL_MASTER_KEY_OTHERS.",
+  }),
+  kms: optional({
+    name: "PAYBELL_KMS",
+    kind: oneOf(["vault"]),
+    meaning:
+      "Key service that unwraps the master key at each start: `vault` is the transit engine of Vault or OpenBao. The " +
+      "master key is then what `paybell master-key new` prints, and useless without the service.",
+  }),
+  kmsUrl: optional({
+    name: "PAYBELL_KMS_URL",
+    kind: url("https:", "http:"),
+    meaning: "Where the key service is, such as https://vault.internal:8200.",
+  }),
+  kmsMount: setting({
+    name: "PAYBELL_KMS_MOUNT",
+    kind: text,
+    default: "transit",
+    meaning: "Where its transit engine is mounted.",
+  }),
+  kmsKey: setting({
+    name: "PAYBELL_KMS_KEY",
+    kind: text,
+    default: "paybell",
+    meaning: "The transit key's name.",
+  }),
+  kmsTokenFile: optional({
+    name: "PAYBELL_KMS_TOKEN_FILE",
+    kind: text,
+    meaning: "File with the token for it. Its policy needs `update` on `decrypt`, and on `encrypt` to make a key.",
   }),
   operatorTokens: setting({
     name: "PAYBELL_OPERATOR_TOKEN",

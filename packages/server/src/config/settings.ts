@@ -1,6 +1,7 @@
 import { accessSettings } from "./access-settings.ts";
 import { hostAndPort, keyInHex } from "./acquirer-kind.ts";
-import { addressRange, listOf, oneOf, postgresUrl, text, url, webhookSecret, wholeNumber } from "./kind.ts";
+import { addressRange, listOf, oneOf, postgresUrl, text, url, wholeNumber } from "./kind.ts";
+import { webhookSecret } from "./secret-kind.ts";
 import { optional, setting } from "./setting.ts";
 
 const retryStepsMax = 30;

@@ -1,10 +1,10 @@
 import type { KeyId, PartnerId } from "../ids.ts";
-import type { MasterKeyCheckStore } from "./master-key.ts";
+import type { SealedValueStore } from "./master-key.ts";
 import type { ApiKeyScope, KeyKind, PartnerSettings, PartnerState } from "./partner.ts";
 import type { Terminal } from "./terminal.ts";
 
 /** What partners need kept. Every change is durable when it resolves. */
-export interface PartnerStore extends PartnerStates, SealCounts, MasterKeyCheckStore, ApiKeyStore {
+export interface PartnerStore extends PartnerStates, SealCounts, SealedValueStore, ApiKeyStore {
   insert(partner: NewPartner): Promise<StoredPartner>;
   /** Changes one partner under its row's lock: `next` sees it as it stands. Undefined when there is none. */
   change(

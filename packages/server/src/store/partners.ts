@@ -251,13 +251,18 @@ export class PostgresPartners implements PartnerStore {
     return rows[0] && Number(rows[0].seals);
   }
 
-  async keepMasterKeyCheck(check: Buffer): Promise<Buffer> {
-    await this.#pool.query("INSERT INTO master_key_check (sealed) VALUES ($1) ON CONFLICT DO NOTHING", [check]);
-    return (await this.masterKeyCheck()) ?? check;
+  async keepSealed(name: string, sealed: Buffer): Promise<Buffer> {
+    await this.#pool.query("INSERT INTO sealed_values (name, sealed) VALUES ($1, $2) ON CONFLICT DO NOTHING", [
+      name,
+      sealed,
+    ]);
+    return (await this.sealedValue(name)) ?? sealed;
   }
 
-  async masterKeyCheck(): Promise<Buffer | undefined> {
-    const { rows } = await this.#pool.query<{ sealed: Buffer }>("SELECT sealed FROM master_key_check");
+  async sealedValue(name: string): Promise<Buffer | undefined> {
+    const { rows } = await this.#pool.query<{ sealed: Buffer }>("SELECT sealed FROM sealed_values WHERE name = $1", [
+      name,
+    ]);
     return rows[0]?.sealed;
   }
 

@@ -52,10 +52,10 @@ CREATE TABLE partner_keys (
 );
 CREATE UNIQUE INDEX partner_keys_api_key ON partner_keys (material) WHERE kind = 'apiKey';
 
--- A value sealed under the master key with which this database was first started: another master key is recognised at once.
-CREATE TABLE master_key_check (
-  only_one  boolean PRIMARY KEY DEFAULT true CHECK (only_one),
-  sealed    bytea NOT NULL
+-- Values of the service itself, sealed under its master key: by `check` another master key is recognised at once.
+CREATE TABLE sealed_values (
+  name    text PRIMARY KEY,
+  sealed  bytea NOT NULL
 );
 
 CREATE TABLE terminals (
