@@ -15,6 +15,7 @@ const all = [
   "bench/**/*.test.ts",
   "simulation/**/*.test.ts",
   "faults/**/*.test.ts",
+  "fuzz/**/*.test.ts",
 ];
 const never = ["**/node_modules/**", "scripts/fixtures/**"];
 

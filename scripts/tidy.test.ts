@@ -54,6 +54,7 @@ test("refuses exactly what the fixture does wrong, each rule at least once", () 
       "README.md:7",
       ...[13, 17, 23, 29, 35, 47, 53, 65].map((line) => `docs/blocks.md:${line}`),
       "package-lock.json:7",
+      "package.json:3",
       `${server}/broad.ts:1`,
       `${server}/long.test.ts:1`,
       `${server}/long.ts:1`,

@@ -38,7 +38,9 @@ beforeAll(async () => {
   await once(alertServer.listen(0, "127.0.0.1"), "listening");
   const { port } = alertServer.address() as AddressInfo;
   const alertUrl = `http://127.0.0.1:${port}/alerts`;
-  service = await startTestService({ env: { PAYBELL_ALERT_URL: alertUrl, PAYBELL_ALERT_SECRET: alertSecret } });
+  service = await startTestService({
+    env: { PAYBELL_ALERT_URL: alertUrl, PAYBELL_ALERT_SECRET: alertSecret, PAYBELL_ALERT_ADDRESSES: "127.0.0.1/32" },
+  });
 });
 afterAll(async () => {
   await service.stop();

@@ -7,6 +7,8 @@ declare module "vitest" {
   interface ProvidedContext {
     /** The run's PostgreSQL (global-setup.ts), as a connection string to its first database. */
     databaseServerUrl: string;
+    /** The same as a service logs in. */
+    databaseServiceUrl: string;
   }
 }
 
@@ -15,7 +17,10 @@ export const templateDatabase = "paybell_template";
 const disconnectTimeoutMs = 3_000;
 
 export interface TestDatabase {
+  /** As a superuser: tests look everywhere. */
   readonly url: string;
+  /** As a service logs in, with a role that reads and writes rows. */
+  readonly serviceUrl: string;
   /** Removes the database. Fails when a connection to it is still open: a client or pool that nobody ended. */
   drop(): Promise<void>;
 }
@@ -30,7 +35,12 @@ export async function createDatabase(): Promise<TestDatabase> {
   await withAdmin(serverUrl, (client) =>
     client.query(`CREATE DATABASE ${name} TEMPLATE ${templateDatabase} STRATEGY file_copy`),
   );
-  return { url: databaseUrl(serverUrl, name), drop: () => withAdmin(serverUrl, (client) => drop(client, name)) };
+  const serviceUrl = databaseUrl(inject("databaseServiceUrl"), name);
+  return {
+    url: databaseUrl(serverUrl, name),
+    serviceUrl,
+    drop: () => withAdmin(serverUrl, (client) => drop(client, name)),
+  };
 }
 
 /** The same server, another database. */

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestProject } from "vitest/node";
 import { startEmbeddedPostgres } from "../../packages/server/src/postgres/embedded.ts";
-import { migrate } from "../../packages/server/src/store/migrate.ts";
+import { prepareSchema } from "../../packages/server/src/store/migrate.ts";
 import { databaseUrl, templateDatabase, withAdmin } from "./database.ts";
 import { removeLeftovers, testHomePrefix } from "./leftovers.ts";
 
@@ -37,15 +37,18 @@ export default async function setup(project: TestProject): Promise<() => Promise
     settings: testSettings,
     systemDirectory: join(folder, "system"),
   });
-  await makeTemplate(postgres.connectionString);
-  project.provide("databaseServerUrl", postgres.connectionString);
+  const { connectionString, superuserConnectionString } = postgres;
+  await makeTemplate(superuserConnectionString, connectionString);
+  project.provide("databaseServerUrl", superuserConnectionString);
+  project.provide("databaseServiceUrl", connectionString);
   return async () => {
     await postgres.stop();
     await rm(folder, { recursive: true, force: true });
   };
 }
 
-async function makeTemplate(serverUrl: string): Promise<void> {
+async function makeTemplate(serverUrl: string, serviceUrl: string): Promise<void> {
   await withAdmin(serverUrl, (client) => client.query(`CREATE DATABASE ${templateDatabase}`));
-  await migrate(databaseUrl(serverUrl, templateDatabase));
+  const [ownerUrl, url] = [serverUrl, serviceUrl].map((one) => databaseUrl(one, templateDatabase));
+  await prepareSchema({ databaseUrl: url as string, ownerUrl: ownerUrl as string });
 }

@@ -188,7 +188,7 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
   const acquirer = new SimulatedAcquirer();
   const service = await startService({
     config: { ...readConfig({ PAYBELL_OPERATOR_TOKEN: operatorToken, ...env }), port: 0 },
-    databaseUrl: database.url,
+    databaseUrl: database.serviceUrl,
     masterKey: new MasterKey(masterKey),
     acquirer,
     acquirerName: "simulator",

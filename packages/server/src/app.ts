@@ -33,7 +33,7 @@ import type { PartnerRegistry } from "./partners/registry.ts";
 import { PostgresAudit } from "./store/audit.ts";
 import { PostgresLeases } from "./store/leases.ts";
 import { Listener } from "./store/listener.ts";
-import { migrate } from "./store/migrate.ts";
+import { prepareSchema } from "./store/migrate.ts";
 import { PostgresNotifications } from "./store/notifications.ts";
 import { PostgresOperators } from "./store/operators.ts";
 import { Partitions } from "./store/partitions.ts";
@@ -46,6 +46,8 @@ export interface ServiceOptions {
   readonly role?: Role;
   readonly config: Config;
   readonly databaseUrl: string;
+  /** The same database as the role that owns the schema; without it, that is the role of `databaseUrl`. */
+  readonly ownerUrl?: string | null;
   readonly masterKey: MasterKey;
   /** Null: commands are refused, and reports are taken. */
   readonly acquirer: Acquirer | null;
@@ -100,7 +102,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   const runsCommands = role !== "delivery";
   const closing: (() => Promise<unknown> | unknown)[] = [];
   try {
-    await migrate(options.databaseUrl);
+    await prepareSchema(options);
     const ground = layGround(options, closing);
     const { database, metrics, alerts, warn } = ground;
     const partners = await wirePartners(ground, masterKey);
@@ -149,7 +151,6 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       partners,
       delivery,
       {
-        masterKey,
         acquirer,
         lease,
         arrivals,
@@ -165,6 +166,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       reports,
       registry,
       directory,
+      apiKeys: partners.apiKeys,
       notifications: new Notifications({
         store: notificationStore,
         arrivals,

@@ -144,6 +144,16 @@ export const errors = {
       "Call from an address among the partner's callingAddresses, or have the operator extend the list. Operators " +
       "call from PAYBELL_OPERATOR_ADDRESSES.",
   },
+  scope_not_allowed: {
+    status: 403,
+    title: "This API key does not allow this",
+    remedy: "Call with a key that has the scope, or make one: GET /v1/self lists your keys with their scopes.",
+  },
+  too_many_api_keys: {
+    status: 409,
+    title: "Too many API keys stand",
+    remedy: "Revoke one that is no longer used: GET /v1/self says when each was last used.",
+  },
   role_not_allowed: {
     status: 403,
     title: "Your role does not allow this",

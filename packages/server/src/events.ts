@@ -31,6 +31,7 @@ export type EventKind =
   | "endpoint_gone"
   | "wrong_keys"
   | "key_from_elsewhere"
+  | "certificate_ending"
   | "acquirer_down"
   | "acquirer_up";
 

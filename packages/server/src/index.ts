@@ -1,2 +1,12 @@
-export { type RunContext, runAuditVerify, runCheck, runSandbox, runServe } from "./app/run.ts";
+export {
+  type RunContext,
+  runAuditExport,
+  runAuditVerify,
+  runCheck,
+  runMasterKeyNew,
+  runMasterKeyRotate,
+  runMigrate,
+  runSandbox,
+  runServe,
+} from "./app/run.ts";
 export { type AcquirerTestOptions, runAcquirerTest } from "./app/run-acquirer-test.ts";

@@ -12,7 +12,6 @@ import { Reverser, type ReverserParts } from "../ledger/reverser.ts";
 import { Settler } from "../ledger/settler.ts";
 import { StrayAnswers } from "../ledger/stray-answers.ts";
 import { WaitingReports } from "../ledger/waiting-reports.ts";
-import type { MasterKey } from "../partners/master-key.ts";
 import { PostgresCompletions } from "../store/completions.ts";
 import { PostgresMoney } from "../store/money-search.ts";
 import { PostgresReversals } from "../store/reversals.ts";
@@ -27,7 +26,6 @@ import { handOver } from "./hand-over.ts";
 import type { PartnerParts } from "./partners.ts";
 
 export interface LedgerOptions {
-  readonly masterKey: MasterKey;
   /** Null: commands are refused. */
   readonly acquirer: Acquirer | null;
   readonly lease: LeaseHolder;
@@ -40,9 +38,9 @@ const commandsMax = 4_000;
 /** What runs commands and takes in reports, and hands what is to be told to delivery. */
 export function wireLedger(
   { database, config, log, metrics, alerts, sandbox, watch }: Ground,
-  { directory, isRegisteredDevice }: PartnerParts,
+  { directory, isRegisteredDevice, bodyKey }: PartnerParts,
   { hints, backpressure }: DeliveryParts,
-  { masterKey, acquirer: chosen, lease, arrivals, onReversalEnded: onEnded }: LedgerOptions,
+  { acquirer: chosen, lease, arrivals, onReversalEnded: onEnded }: LedgerOptions,
 ) {
   const acquirer = chosen ?? noAcquirer;
   const turn = () => backpressure.turn();
@@ -64,7 +62,7 @@ export function wireLedger(
     lease,
     clock: systemClock,
     metrics,
-    bodyKey: masterKey.derive("request bodies"),
+    bodyKey,
     preAuthDays,
     commandsMax,
     sandbox,

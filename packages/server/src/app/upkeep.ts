@@ -1,10 +1,14 @@
 import type { Acquirer } from "../acquirer/acquirer.ts";
 import { systemClock } from "../clock.ts";
 import type { Ledger } from "../ledger/ledger.ts";
+import { dropOldAudit } from "../operators/audit-retention.ts";
+import { PostgresAudit } from "../store/audit.ts";
 import { LedgerRetention } from "../store/ledger-retention.ts";
 import type { Partitions } from "../store/partitions.ts";
+import { PostgresPartners } from "../store/partners.ts";
 import { AcquirerWatch } from "./acquirer-watch.ts";
 import { watchBacklog } from "./backlog-watch.ts";
+import { watchCertificates } from "./certificate-watch.ts";
 import type { DeliveryParts } from "./delivery.ts";
 import type { Ground } from "./ground.ts";
 import { maintainHistory } from "./history.ts";
@@ -36,9 +40,16 @@ export function keepUp(ground: Ground, kept: Kept): () => Promise<void> {
     ledgerDays: config.ledgerDays,
     onDropped: (table, rows) => metrics.ledgerDropped.inc({ table }, rows),
   });
+  const audit = new PostgresAudit(database.pool);
   const dropOld = () => {
+    dropOldAudit(audit, systemClock, config.auditDays).catch(warn("old entries of the audit could not be dropped"));
     retention.run().catch(warn("what the ledger holds past its retention could not be dropped"));
   };
+  const lookAtCertificates = () => {
+    const failed = warn("client certificates could not be looked at");
+    watchCertificates(new PostgresPartners(database), alerts).catch(failed);
+  };
+  lookAtCertificates();
   const acquirerWatch = new AcquirerWatch(kept.acquirer, alerts);
   const timers = [
     setInterval(() => acquirerWatch.look(), watchAcquirerEveryMs),
@@ -48,6 +59,7 @@ export function keepUp(ground: Ground, kept: Kept): () => Promise<void> {
     setInterval(() => {
       maintainHistory(partitions, alerts, log).catch(warn("the days of history could not be maintained"));
       dropOld();
+      lookAtCertificates();
     }, maintainEveryMs),
     setInterval(() => {
       watchBacklog({

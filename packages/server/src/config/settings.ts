@@ -1,29 +1,8 @@
+import { accessSettings } from "./access-settings.ts";
 import { hostAndPort, keyInHex } from "./acquirer-kind.ts";
-import {
-  addressRange,
-  type Kind,
-  key32,
-  listOf,
-  oneOf,
-  postgresUrl,
-  text,
-  token,
-  url,
-  webhookSecret,
-  wholeNumber,
-} from "./kind.ts";
-
-/** One setting of the service, read from one environment variable. */
-export interface Setting<Value, Default = Value> {
-  readonly name: string;
-  readonly kind: Kind<Value>;
-  /** What holds when the variable is not set, or empty. */
-  readonly default: Default;
-  readonly unit?: string;
-  readonly meaning: string;
-  /** Its value is never shown, neither in an error nor in a log. */
-  readonly secret?: true;
-}
+import { addressRange, listOf, oneOf, postgresUrl, text, url, wholeNumber } from "./kind.ts";
+import { webhookSecret } from "./secret-kind.ts";
+import { optional, setting } from "./setting.ts";
 
 const retryStepsMax = 30;
 const retryStepSMax = 86_400;
@@ -172,30 +151,7 @@ export const settings = {
       "Connections to PostgreSQL that commands and people use at most. Each delivery worker has up to four beside " +
       "them, and each lease one.",
   }),
-  masterKey: optional({
-    name: "PAYBELL_MASTER_KEY",
-    kind: key32,
-    meaning:
-      "Key under which the partners' keys are stored. `paybell serve` requires it; `openssl " +
-      "rand -base64 32` makes one.",
-    secret: true,
-  }),
-  masterKeyFile: optional({
-    name: "PAYBELL_MASTER_KEY_FILE",
-    kind: text,
-    meaning:
-      "File that holds the master key, in place of PAYBELL_MASTER_KEY: a process list and a crash report show the " +
-      "environment, and no file.",
-  }),
-  operatorTokens: setting({
-    name: "PAYBELL_OPERATOR_TOKEN",
-    kind: listOf(token, "tokens, each one that cannot be guessed, as `openssl rand -hex 32` makes one"),
-    default: [],
-    meaning:
-      "Bearer token of the operator API. Two of them during a rotation. Not set: `paybell serve` " +
-      "makes one and keeps it in PAYBELL_HOME/operator.token.",
-    secret: true,
-  }),
+  ...accessSettings,
   trustedProxies: setting({
     name: "PAYBELL_TRUSTED_PROXIES",
     kind: listOf(addressRange, "IP addresses or CIDR ranges"),
@@ -219,6 +175,14 @@ export const settings = {
     kind: url("https:", "http:"),
     meaning: "URL to which alerts are POSTed. Not set: alerts are events and metrics only.",
     secret: true,
+  }),
+  alertAddresses: setting({
+    name: "PAYBELL_ALERT_ADDRESSES",
+    kind: listOf(addressRange, "IP addresses or CIDR ranges"),
+    default: ["0.0.0.0/0", "::/0"],
+    meaning:
+      "Addresses that PAYBELL_ALERT_URL may lead to. Private and loopback addresses are called only where a block " +
+      "inside their range is named.",
   }),
   alertSecret: optional({
     name: "PAYBELL_ALERT_SECRET",
@@ -398,11 +362,3 @@ export const settings = {
     meaning: "Waits after each failed attempt, for partners without a schedule of their own; then it is parked.",
   }),
 };
-
-function setting<Value>(it: Setting<Value>): Setting<Value> {
-  return it;
-}
-
-function optional<Value>(it: Omit<Setting<Value>, "default">): Setting<Value, null> {
-  return { ...it, default: null };
-}

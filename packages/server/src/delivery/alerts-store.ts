@@ -20,6 +20,7 @@ export const alertKinds: readonly EventKind[] = [
   "shards_unowned",
   "wrong_keys",
   "key_from_elsewhere",
+  "certificate_ending",
   "partner_unreadable",
   "breaker_open",
   "breaker_closed",

@@ -1,14 +1,17 @@
 import type { KeyObject } from "node:crypto";
 import { headerNames, webhookSignature } from "@paybell/contract";
-import type { Agent } from "undici";
+import type { Agent, buildConnector } from "undici";
 import type { Clock } from "../clock.ts";
 import type { EventKind, EventSink, NewEvent } from "../events.ts";
 import { type Alert, alertKinds, type EventStore } from "./alerts-store.ts";
+import { type ConnectRules, connect } from "./transport/connect.ts";
 
 export interface AlertTarget {
   readonly url: string;
   /** Signs the headers as those of an IPN: Standard Webhooks v1. */
   readonly key: KeyObject;
+  /** Where it may lead. */
+  readonly rules: ConnectRules;
 }
 
 export interface AlertsParts {
@@ -72,7 +75,7 @@ export class Alerts implements EventSink {
   async #run(target: AlertTarget): Promise<void> {
     // Loaded where alerts are sent: without them this thread has no use for it, and 13 MB of memory more.
     const { Agent } = await import("undici");
-    const agent = new Agent({ connections: together });
+    const agent = new Agent({ connections: together, connect: guarded(target.rules) });
     try {
       while (!this.#stopping.signal.aborted) {
         const sent = await this.#sendDue(target, agent);
@@ -162,4 +165,16 @@ export class Alerts implements EventSink {
     clearTimeout(timer);
     this.#news = false;
   }
+}
+
+/** An alert goes through the guard that callbacks go through. */
+function guarded(rules: ConnectRules): buildConnector.connector {
+  return ({ hostname, port, protocol }, callback) => {
+    const secure = protocol === "https:";
+    const target = { hostname, port: Number(port || (secure ? 443 : 80)), secure };
+    connect(target, rules, { session: undefined }).connected.then(
+      (socket) => callback(null, socket),
+      (failure: Error) => callback(failure, null),
+    );
+  };
 }

@@ -55,6 +55,7 @@ function resolve(schema: Schema | undefined): Schema {
 }
 
 const routes = [
+  "DELETE /operator/v1/partners/{id}/callback-certificate",
   "GET /healthz",
   "GET /metrics",
   "GET /operator/v1/audit",
@@ -89,6 +90,8 @@ const routes = [
   "POST /operator/v1/operators",
   "POST /operator/v1/operators/{id}/revoke",
   "POST /operator/v1/partners",
+  "POST /operator/v1/partners/{id}/api-keys",
+  "POST /operator/v1/partners/{id}/api-keys/{keyId}/revoke",
   "POST /operator/v1/partners/{id}/disable",
   "POST /operator/v1/partners/{id}/keys/rotate",
   "POST /operator/v1/partners/{id}/pause",
@@ -97,10 +100,13 @@ const routes = [
   "POST /operator/v1/reversals/{id}/resolve",
   "POST /operator/v1/reversals/{id}/retry",
   "POST /operator/v1/settlements/{id}/abort",
+  "POST /v1/api-keys",
+  "POST /v1/api-keys/{keyId}/revoke",
   "POST /v1/commands",
   "POST /v1/endpoints/{id}/close",
   "POST /v1/notifications/{id}/redeliver",
   "POST /v1/test-notification",
+  "PUT /operator/v1/partners/{id}/callback-certificate",
   "PUT /operator/v1/partners/{id}/terminals/{tid}",
 ];
 

@@ -20,6 +20,9 @@ export interface OperatorCallersParts {
 const admins: ReadonlySet<string> = new Set([
   "registerPartner",
   "rotateKey",
+  "addApiKey",
+  "putCallbackCertificate",
+  "removeCallbackCertificate",
   "addOperator",
   "listOperators",
   "revokeOperator",

@@ -14,6 +14,7 @@ import type { Log } from "../log.ts";
 import type { Metrics } from "../metrics.ts";
 import type { AuditEntry, AuditRecord, AuditSearch } from "../operators/audit.ts";
 import type { Operators } from "../operators/operators.ts";
+import type { ApiKeys } from "../partners/api-keys.ts";
 import type { PartnerDirectory } from "../partners/partner.ts";
 import type { PartnerRegistry } from "../partners/registry.ts";
 import type { Callers } from "./authenticate.ts";
@@ -42,9 +43,20 @@ export interface HttpParts {
   readonly reports: Pick<Reports, "report" | "keepRefused">;
   readonly registry: Pick<
     PartnerRegistry,
-    "register" | "change" | "find" | "list" | "setState" | "rotate" | "putTerminal" | "terminals"
+    | "register"
+    | "change"
+    | "find"
+    | "list"
+    | "setState"
+    | "rotate"
+    | "putTerminal"
+    | "terminal"
+    | "terminals"
+    | "putCallbackCertificate"
+    | "removeCallbackCertificate"
   >;
   readonly directory: Pick<PartnerDirectory, "findByApiKey" | "find">;
+  readonly apiKeys: Pick<ApiKeys, "add" | "revoke" | "used">;
   readonly notifications: Pick<
     Notifications,
     "pull" | "find" | "inspect" | "search" | "redeliver" | "redeliverMany" | "sendTest"

@@ -15,6 +15,8 @@ import { documentRoutes } from "./openapi.ts";
 import { operatorAddressesOnly } from "./operator-addresses.ts";
 import { OperatorCallers } from "./operator-callers.ts";
 import type { HttpParts, Listener } from "./parts.ts";
+import { apiKeyRoutes, operatorApiKeyRoutes } from "./routes/api-keys.ts";
+import { callbackCertificateRoutes } from "./routes/callback-certificate.ts";
 import { commandRoutes } from "./routes/commands.ts";
 import { completionRoutes } from "./routes/completions.ts";
 import { docsRoutes } from "./routes/docs.ts";
@@ -123,13 +125,14 @@ interface Gate extends Doors {
 }
 
 function addPartnerRoutes(scope: FastifyInstance, parts: HttpParts, gate: Gate): void {
-  const callers = new Callers(parts.directory, gate.address, gate);
+  const callers = new Callers(parts, gate.address, gate);
   scope.addHook("onRequest", callers.authenticate);
   scope.addHook("onRequest", gate.limits.ofPartner(callers));
   const who = (request: FastifyRequest) => ({
     actor: `partner ${callers.partner(request).id}`,
     role: "partner",
-    tokenId: "",
+    tokenId: callers.keyId(request),
+    partnerId: callers.partner(request).id,
   });
   auditTrail(scope, parts, who, (request) => gate.address(request.raw) ?? "unknown");
   const routes = { app: scope.withTypeProvider<ZodTypeProvider>(), parts, callers };
@@ -138,6 +141,7 @@ function addPartnerRoutes(scope: FastifyInstance, parts: HttpParts, gate: Gate):
   notificationRoutes(routes);
   endpointRoutes(routes);
   selfRoutes(routes);
+  apiKeyRoutes(routes);
 }
 
 function addSystemRoutes(scope: FastifyInstance, parts: HttpParts): void {
@@ -159,6 +163,8 @@ function addOperatorRoutes(scope: FastifyInstance, parts: HttpParts, gate: Gate)
   auditTrail(scope, parts, who, (request) => gate.address(request.raw) ?? "unknown");
   const app = scope.withTypeProvider<ZodTypeProvider>();
   operatorPartnerRoutes(app, parts);
+  operatorApiKeyRoutes(app, parts);
+  callbackCertificateRoutes(app, parts);
   completionRoutes(app, parts);
   operatorNotificationRoutes(app, parts);
   operatorEndpointRoutes(app, parts);

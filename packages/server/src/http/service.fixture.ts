@@ -11,13 +11,20 @@ import type { RefusedItem } from "../ledger/reports.ts";
 import type { Transaction } from "../ledger/transaction.ts";
 import { createLog } from "../log.ts";
 import { createMetrics } from "../metrics.ts";
-import { type AuditEntry, type AuditRecord, type AuditSearch, type AuditStore, auditIn } from "../operators/audit.ts";
+import {
+  type AuditEntry,
+  type AuditRecord,
+  type AuditSearch,
+  type AuditStore,
+  auditIn,
+  firstHash,
+} from "../operators/audit.ts";
 import type { OperatorRecord, OperatorStore } from "../operators/operator.ts";
 import { Operators } from "../operators/operators.ts";
-import type { Partner, PartnerState } from "../partners/partner.ts";
+import type { ApiKeyScope, Partner, PartnerState } from "../partners/partner.ts";
 import type { PartnerRecord } from "../partners/registry.ts";
 import { completeSettings, settingsProblems } from "../partners/settings.ts";
-import { completeTerminal, type TerminalInput, terminalProblems } from "../partners/terminal.ts";
+import { completeTerminal, type Terminal, type TerminalInput, terminalProblems } from "../partners/terminal.ts";
 import type { Health, HttpParts, Listener } from "./parts.ts";
 import { createHttp } from "./server.ts";
 
@@ -60,6 +67,10 @@ export class TestService {
   readonly waiting =
     Promise.withResolvers<NonNullable<Parameters<HttpParts["notifications"]["pull"]>[1]["patience"]>>();
   readonly arrived = Promise.withResolvers<void>();
+  /** Of the key that every call comes with. */
+  readonly keyId = newId<"key">();
+  scopes: readonly ApiKeyScope[] | null = null;
+  readonly used: unknown[] = [];
   logged = "";
   readonly events: NewEvent[] = [];
   readonly audit = new AuditInMemory();
@@ -121,8 +132,20 @@ export class TestService {
           this.#failIfTold("findByApiKey");
           const found = key === apiKey ? this.partner : key === otherApiKey ? this.other : undefined;
           const settings = { ...this.partner.settings, callingAddresses: this.callingAddresses };
-          return found && { ...found, state: this.state, settings };
+          const partner = found && { ...found, state: this.state, settings };
+          return partner && { partner, keyId: this.keyId, scopes: this.scopes };
         },
+      },
+      apiKeys: {
+        add: async (id, input, within) => {
+          this.asked.push(["addApiKey", id, input, within]);
+          return { id: newId(), apiKey: "pb_new-key" };
+        },
+        revoke: async (id, keyId) => {
+          if (keyId !== this.keyId) throw new PaybellError("not_found");
+          this.asked.push(["revokeApiKey", id, keyId]);
+        },
+        used: (id, keyId) => void this.used.push([id, keyId]),
       },
       notifications: this.#notifications(),
       endWaits: () => this.#waits.resolve(),
@@ -216,6 +239,7 @@ export class TestService {
 
   #registry(): HttpParts["registry"] {
     const records = new Map<string, PartnerRecord>([[this.partner.id, recordOf(this.partner)]]);
+    const terminals = new Map<string, Terminal>();
     const require = (id: string) => {
       const record = records.get(id);
       if (record === undefined) throw new PaybellError("not_found");
@@ -250,8 +274,16 @@ export class TestService {
       putTerminal: async (id, tid, input) => {
         require(id);
         refuse(terminalProblems(tid, input, this.partner.settings.signing));
-        return completeTerminal(tid, input as TerminalInput);
+        const terminal = completeTerminal(tid, input as TerminalInput);
+        terminals.set(tid, terminal);
+        return terminal;
       },
+      putCallbackCertificate: async (id, input) => {
+        this.asked.push(["putCallbackCertificate", id, input]);
+        return require(id);
+      },
+      removeCallbackCertificate: async (id) => require(id),
+      terminal: async (_, tid) => terminals.get(tid),
       terminals: async (id, page) => {
         require(id);
         this.asked.push(["terminals", page]);
@@ -358,13 +390,24 @@ class AuditInMemory implements AuditStore {
     return record;
   }
 
-  async search({ actor, before = Number.POSITIVE_INFINITY, limit }: AuditSearch): Promise<readonly AuditRecord[]> {
-    const found = this.records.filter((one) => one.seq < before && (actor === undefined || one.actor === actor));
+  async search(search: AuditSearch): Promise<readonly AuditRecord[]> {
+    const { before = Number.POSITIVE_INFINITY, limit, fromMs: _from, toMs: _to, ...texts } = search;
+    const given = Object.entries(texts).filter(([, text]) => text !== undefined);
+    const matches = (one: AuditRecord) => given.every(([key, text]) => one[key as keyof AuditRecord] === text);
+    const found = this.records.filter((one) => one.seq < before && matches(one));
     return found.reverse().slice(0, limit);
   }
 
   async following(seq: number, limit: number): Promise<readonly AuditRecord[]> {
     return this.records.slice(seq, seq + limit);
+  }
+
+  async start() {
+    return { seq: 0, hash: firstHash };
+  }
+
+  async dropBefore(): Promise<number> {
+    return 0;
   }
 }
 

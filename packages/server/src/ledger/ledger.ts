@@ -189,7 +189,7 @@ export class Ledger {
     const callBackUrl = "callBackUrl" in request && request.callBackUrl ? request.callBackUrl : undefined;
     if (callBackUrl !== undefined) {
       const rules = { sandbox: this.#parts.sandbox };
-      const problem = callbackUrlProblem("callBackUrl", callBackUrl, rules, settings.callbackAddresses);
+      const problem = callbackUrlProblem("callBackUrl", callBackUrl, rules, settings);
       if (problem) problems.push(problem);
     }
     const refusal = "card" in request ? this.#parts.acquirer.refusesToken(request.card.token) : undefined;

@@ -206,8 +206,8 @@ export class Reports {
     });
     const { callBackUrl } = completion;
     if (!callBackUrl) return problems;
-    const { callbackAddresses } = partner.settings;
-    const problem = callbackUrlProblem("callBackUrl", callBackUrl, { sandbox: this.#parts.sandbox }, callbackAddresses);
+    const { sandbox } = this.#parts;
+    const problem = callbackUrlProblem("callBackUrl", callBackUrl, { sandbox }, partner.settings);
     return problem ? [...problems, problem] : problems;
   }
 

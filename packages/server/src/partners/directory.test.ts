@@ -238,8 +238,8 @@ describe("an API key", () => {
   test("leads to its partner, and is looked up once", async () => {
     const { directory, states, add } = scene();
     const { id, apiKey } = add();
-    expect((await directory.findByApiKey(apiKey))?.id).toBe(id);
-    expect((await directory.findByApiKey(apiKey))?.id).toBe(id);
+    expect((await directory.findByApiKey(apiKey))?.partner.id).toBe(id);
+    expect((await directory.findByApiKey(apiKey))?.partner.id).toBe(id);
     expect(states.asked.partnersByApiKey).toBe(1);
   });
 

@@ -1,4 +1,5 @@
 import { resolve } from "node:path";
+import { embeddedUrls } from "../app/database-url.ts";
 import { requireFreePort } from "../app/port.ts";
 import { simulator } from "../app/simulator.ts";
 import { type Service, startService } from "../app.ts";
@@ -61,7 +62,7 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
     const operatorToken = before?.operatorToken ?? newOperatorToken();
     const service = await startService({
       config: { ...config, operatorTokens: [operatorToken] },
-      databaseUrl: postgres.connectionString,
+      ...embeddedUrls(postgres),
       masterKey,
       acquirer: simulator(config),
       acquirerName: "simulator",
@@ -144,7 +145,7 @@ async function sandboxPartner(
   before: SandboxCredentials | undefined,
 ): Promise<{ partner: Partner; secrets: { readonly apiKey: string } }> {
   const known = before && (await service.directory.findByApiKey(before.apiKey));
-  if (before && known && known.id === before.partnerId) return { partner: known, secrets: before };
+  if (before && known?.partner.id === before.partnerId) return { partner: known.partner, secrets: before };
   const { partner, secrets } = await service.registry.register({
     name: "Sandbox partner",
     callbackAddresses: loopback,

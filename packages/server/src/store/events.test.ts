@@ -1,10 +1,12 @@
 import { randomBytes } from "node:crypto";
 import { createServer, type IncomingHttpHeaders, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { createSecureContext } from "node:tls";
 import { webhookKey, webhookSignatureMatches } from "@paybell/contract";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { createDatabase, type TestDatabase } from "../../../../test/support/database.ts";
 import { Alerts, type AlertsParts } from "../delivery/alerts.ts";
+import { AddressGuard } from "../delivery/transport/guard.ts";
 import type { EventKind, NewEvent } from "../events.ts";
 import { newId } from "../ids.ts";
 import { type Database, openDatabase } from "./database.ts";
@@ -60,6 +62,13 @@ afterAll(async () => {
   await database.drop();
 });
 
+const rulesOf = (addresses: readonly string[]) => ({
+  guard: new AddressGuard(addresses, { loopbackAllowed: true }),
+  resolve: () => Promise.resolve(["127.0.0.1"]),
+  secureContext: createSecureContext(),
+  connectTimeoutMs: 5_000,
+});
+
 interface Watched {
   readonly alerts: Alerts;
   readonly recorded: EventKind[];
@@ -73,7 +82,7 @@ function alertsWith(parts: Partial<AlertsParts> = {}): Watched {
   const recorded: EventKind[] = [];
   const alerts = new Alerts({
     store: new PostgresEvents(pool()),
-    target: { url, key },
+    target: { url, key, rules: rulesOf(["127.0.0.1/32"]) },
     clock: { nowMs: () => Date.now() },
     log: { warn: () => undefined },
     onRecorded: (kind) => void recorded.push(kind),
@@ -197,6 +206,20 @@ describe("an alert", () => {
     expect(received).toHaveLength(1);
   });
 
+  test.each(["by its address", "by a name"])("goes nowhere that its list does not allow, %s", async (how) => {
+    const target = how === "by a name" ? url.replace("127.0.0.1", "alerts.test") : url;
+    const warnings: object[] = [];
+    const { alerts, sent } = alertsWith({
+      target: { url: target, key, rules: rulesOf(["198.51.100.0/24"]) },
+      log: { warn: (fields) => void warnings.push(fields) },
+    });
+    alerts.start();
+    await alerts.record(event);
+    expect(await sent()).toBe(false);
+    expect(received).toEqual([]);
+    expect(warnings[0]).toMatchObject({ problem: expect.stringContaining("127.0.0.1 is outside") });
+  });
+
   test("that is being sent when the service stops is due at once again", async () => {
     const { promise: arrived, resolve } = Promise.withResolvers<void>();
     answer = () => resolve();
@@ -209,7 +232,7 @@ describe("an alert", () => {
   });
 
   test("is sent by one of several instances alone", async () => {
-    const writer = alertsWith({ target: { url, key } });
+    const writer = alertsWith();
     for (let i = 0; i < 40; i += 1) await writer.alerts.record({ ...event, detail: { i } });
     const senders = [alertsWith(), alertsWith(), alertsWith()];
     for (const { alerts } of senders) alerts.start();

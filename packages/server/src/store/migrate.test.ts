@@ -4,9 +4,9 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { Client } from "pg";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { createDatabase, type TestDatabase } from "../../../../test/support/database.ts";
+import { createDatabase, type TestDatabase, withAdmin } from "../../../../test/support/database.ts";
 import { newId } from "../ids.ts";
-import { InstancesInTheWay, migrate } from "./migrate.ts";
+import { InstancesInTheWay, migrate, prepareSchema } from "./migrate.ts";
 
 let database: TestDatabase;
 let client: Client;
@@ -88,4 +88,38 @@ test("every migration has a number of its own", async () => {
   expect(names.length).toBeGreaterThan(0);
   const numbers = names.map((name) => name.slice(0, 4));
   expect(numbers.filter((number, at) => numbers.indexOf(number) !== at)).toEqual([]);
+});
+
+const ownerUrl = () => database.url;
+const serviceUrl = () => database.serviceUrl;
+
+test("a service's role reads and writes rows, and changes neither the schema nor the audit", async () => {
+  expect(await prepareSchema({ databaseUrl: serviceUrl(), ownerUrl: ownerUrl() })).toEqual([]);
+  expect(await prepareSchema({ databaseUrl: serviceUrl() })).toEqual([]);
+  await withAdmin(serviceUrl(), async (service) => {
+    await service.query("DELETE FROM partners");
+    await service.query("SELECT seq FROM audit");
+    for (const statement of [
+      "CREATE TABLE mine ()",
+      "ALTER TABLE audit DISABLE TRIGGER ALL",
+      "UPDATE audit SET actor = ''",
+      "DELETE FROM audit",
+      "TRUNCATE audit",
+      "DROP TABLE audit",
+      "DELETE FROM migrations",
+    ]) {
+      await expect(service.query(statement), statement).rejects.toMatchObject({ code: "42501" });
+    }
+    const partition = "SELECT create_history_partition('notifications', $1, gen_random_uuid(), gen_random_uuid())";
+    await expect(service.query(partition, ["audit"])).rejects.toThrow("not a partition of history");
+    await expect(service.query("SELECT drop_history_partition('audit', 'audit')")).rejects.toThrow("not a partition");
+  });
+});
+
+test("a service whose role may not bring the schema up to date says who can", async () => {
+  await client.query("DELETE FROM migrations WHERE number = (SELECT max(number) FROM migrations)");
+  await expect(prepareSchema({ databaseUrl: serviceUrl() })).rejects.toMatchObject({
+    code: "migrations_missing",
+    remedy: expect.stringContaining("paybell migrate"),
+  });
 });

@@ -1,5 +1,6 @@
 import { readdir, readFile } from "node:fs/promises";
-import { Client } from "pg";
+import { Client, type ClientBase } from "pg";
+import { grantToService } from "./service-role.ts";
 
 /**
  * One numbered SQL file. `--! breaking` on its first line: version n−1 of the service cannot go on running beside it.
@@ -22,30 +23,56 @@ export class InstancesInTheWay extends Error {
   }
 }
 
+/** The schema is older than this version, and this role may not change it. */
+class MigrationsMissing extends Error {
+  override readonly name = "MigrationsMissing";
+  readonly code = "migrations_missing";
+  readonly remedy =
+    "Run `paybell migrate` with PAYBELL_MIGRATION_DATABASE_URL, the database as the role that owns the schema.";
+
+  constructor(migrations: readonly string[]) {
+    super(`The database lacks ${migrations.join(", ")}, and the role of DATABASE_URL may not change the schema.`);
+  }
+}
+
+export interface SchemaUrls {
+  /** As the role that runs the service. */
+  readonly databaseUrl: string;
+  /** As the role that owns the schema; without it, that is the same role. */
+  readonly ownerUrl?: string | null;
+}
+
 const migrationsFolder = new URL("./migrations/", import.meta.url);
 // Any number will do, as long as every version of the service uses the same one.
 const migrationLock = 7_420_001;
+
+/**
+ * Brings the schema up to this version, by its owner, and gives the service's role its rights on it.
+ *
+ * @throws MigrationsMissing without the owner's URL, when the service's role may not change the schema
+ */
+export async function prepareSchema({ databaseUrl, ownerUrl = null }: SchemaUrls): Promise<readonly string[]> {
+  return ownerUrl === null ? migrate(databaseUrl) : migrate(ownerUrl, migrationsFolder, await roleOf(databaseUrl));
+}
 
 /**
  * Brings the schema up to this version: each missing migration in a transaction of its own, one instance at a time.
  * Rejects when the database is of a newer version than this service.
  *
  * @param folder of the migrations, another one for a test
+ * @param serviceRole which is given what it needs to run the service
  * @throws InstancesInTheWay before a breaking migration, while anybody holds a lease, or did a moment ago
  * @returns the names of the migrations that were applied now
  */
-export async function migrate(connectionString: string, folder: URL = migrationsFolder): Promise<readonly string[]> {
+export async function migrate(
+  connectionString: string,
+  folder: URL = migrationsFolder,
+  serviceRole?: string,
+): Promise<readonly string[]> {
   const migrations = await readMigrations(folder);
-  const client = new Client({ connectionString, application_name: "paybell migrate" });
-  await client.connect();
-  try {
+  return withClient(connectionString, async (client) => {
     await client.query("SELECT pg_advisory_lock($1)", [migrationLock]);
-    await client.query(
-      `CREATE TABLE IF NOT EXISTS migrations (
-         number integer PRIMARY KEY, name text NOT NULL, applied_at timestamptz NOT NULL DEFAULT now())`,
-    );
-    const { rows } = await client.query<{ number: number }>("SELECT number FROM migrations ORDER BY number");
-    const applied = new Set(rows.map((row) => row.number));
+    const applied = await appliedMigrations(client);
     const newest = migrations.at(-1)?.number ?? 0;
     const unknown = [...applied].filter((number) => number > newest);
     if (unknown.length > 0) {
@@ -55,8 +82,53 @@ export async function migrate(connectionString: string, folder: URL = migrations
       );
     }
     const missing = migrations.filter((migration) => !applied.has(migration.number));
+    const names = missing.map((migration) => migration.name);
+    if (missing.length > 0) {
+      if (!(await canCreate(client))) throw new MigrationsMissing(names);
+      await client.query(
+        `CREATE TABLE IF NOT EXISTS migrations (
+           number integer PRIMARY KEY, name text NOT NULL, applied_at timestamptz NOT NULL DEFAULT now())`,
+      );
+    }
     for (const migration of missing) await apply(client, migration);
-    return missing.map((migration) => migration.name);
+    if (serviceRole !== undefined) await grantToService(client, serviceRole);
+    return names;
+  });
+}
+
+/** The names of those that this database lacks; a newer one lacks none. */
+export async function missingMigrations(client: ClientBase): Promise<readonly string[]> {
+  const applied = await appliedMigrations(client);
+  return (await readMigrations(migrationsFolder)).filter(({ number }) => !applied.has(number)).map(({ name }) => name);
+}
+
+/** @returns their numbers; none in a database that was never migrated */
+async function appliedMigrations(client: ClientBase): Promise<ReadonlySet<number>> {
+  const { rows: tables } = await client.query("SELECT WHERE to_regclass('migrations') IS NOT NULL");
+  if (tables.length === 0) return new Set();
+  const { rows } = await client.query<{ number: number }>("SELECT number FROM migrations");
+  return new Set(rows.map(({ number }) => number));
+}
+
+async function canCreate(client: ClientBase): Promise<boolean> {
+  const { rows } = await client.query<{ may: boolean }>(
+    "SELECT has_schema_privilege(current_schema(), 'CREATE') AS may",
+  );
+  return rows[0]?.may === true;
+}
+
+async function roleOf(databaseUrl: string): Promise<string> {
+  return withClient(databaseUrl, async (client) => {
+    const { rows } = await client.query<{ role: string }>("SELECT current_user AS role");
+    return rows[0]?.role ?? "";
+  });
+}
+
+async function withClient<Result>(connectionString: string, use: (client: Client) => Promise<Result>): Promise<Result> {
+  const client = new Client({ connectionString, application_name: "paybell migrate" });
+  await client.connect();
+  try {
+    return await use(client);
   } finally {
     await client.end();
   }

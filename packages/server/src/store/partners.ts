@@ -1,7 +1,10 @@
 import type { Pool, PoolClient } from "pg";
 import type { KeyId, PartnerId } from "../ids.ts";
-import type { KeyKind, PartnerSettings, PartnerState } from "../partners/partner.ts";
+import type { ApiKeyScope, KeyKind, PartnerSettings, PartnerState } from "../partners/partner.ts";
 import type {
+  ApiKeyToStore,
+  CallbackKeyToStore,
+  LoadedKey,
   LoadedPartner,
   NewKey,
   NewPartner,
@@ -28,7 +31,8 @@ const load = {
   name: "load_partners",
   text: `
     SELECT p.id, p.state, p.settings, ${fingerprint} AS fingerprint, coalesce((
-      SELECT json_agg(json_build_object('id', k.id, 'kind', k.kind, 'material', encode(k.material, 'base64'))
+      SELECT json_agg(json_build_object('id', k.id, 'kind', k.kind, 'scopes', k.scopes,
+        'material', encode(k.material, 'base64'))
         ORDER BY k.active_from DESC, k.id DESC)
       FROM partner_keys k WHERE k.partner_id = p.id AND ${standing}), '[]') AS keys
     FROM partners p WHERE p.id = ANY ($1::uuid[])`,
@@ -53,7 +57,8 @@ const insertKeys = `
 const shown = `
   p.id, p.state, p.settings, p.created_at, p.updated_at, (
     SELECT json_agg(json_build_object('id', k.id, 'kind', k.kind, 'seals', k.seals, 'activeFrom', k.active_from,
-      'expiresAt', k.expires_at, 'createdAt', k.created_at) ORDER BY k.id)
+      'expiresAt', k.expires_at, 'createdAt', k.created_at, 'name', k.name, 'scopes', k.scopes,
+      'lastUsedAt', k.last_used_at) ORDER BY k.id)
     FROM partner_keys k WHERE k.partner_id = p.id) AS keys`;
 
 interface PartnerRow {
@@ -69,6 +74,9 @@ interface PartnerRow {
     readonly activeFrom: string;
     readonly expiresAt: string | null;
     readonly createdAt: string;
+    readonly name: string;
+    readonly scopes: readonly ApiKeyScope[] | null;
+    readonly lastUsedAt: string | null;
   }[];
 }
 
@@ -132,7 +140,7 @@ export class PostgresPartners implements PartnerStore {
       if (touched.rowCount === 0) return undefined;
       await client.query(
         `UPDATE partner_keys SET expires_at = least(expires_at, now() + $3 * interval '1 second')
-         WHERE partner_id = $1 AND kind = $2`,
+         WHERE partner_id = $1 AND kind = $2 AND name = ''`,
         [id, key.kind, overlapS],
       );
       const { rows } = await client.query<{ active_from: Date; expires_old: Date }>(
@@ -146,13 +154,86 @@ export class PostgresPartners implements PartnerStore {
     });
   }
 
+  async replaceCallbackKey(id: PartnerId, key: CallbackKeyToStore | null): Promise<StoredPartner | undefined> {
+    return await this.#transaction(async (client) => {
+      const touched = await client.query("UPDATE partners SET updated_at = clock_timestamp() WHERE id = $1", [id]);
+      if (touched.rowCount === 0) return undefined;
+      await client.query(
+        `UPDATE partner_keys SET expires_at = least(expires_at, now()) WHERE partner_id = $1 AND kind = 'callbackKey'`,
+        [id],
+      );
+      if (key !== null) {
+        await client.query(
+          `INSERT INTO partner_keys (partner_id, id, kind, material, expires_at)
+           VALUES ($1, $2, 'callbackKey', $3, $4)`,
+          [id, key.id, key.material, key.endsAt],
+        );
+      }
+      return await findOne(client, id);
+    });
+  }
+
+  /** Client certificates that end within so many days, and that no event of the last day tells of. */
+  async endingCertificates(
+    withinDays: number,
+  ): Promise<readonly { readonly partnerId: PartnerId; readonly keyId: KeyId; readonly endsAt: Date }[]> {
+    const { rows } = await this.#pool.query<{ partner_id: PartnerId; id: KeyId; expires_at: Date }>(
+      `SELECT k.partner_id, k.id, k.expires_at FROM partner_keys k
+       WHERE k.kind = 'callbackKey' AND k.expires_at > now() AND k.expires_at < now() + $1 * interval '1 day'
+         AND NOT EXISTS (
+           SELECT FROM events e
+           WHERE e.partner_id = k.partner_id AND e.subject_id = k.id AND e.kind = 'certificate_ending'
+             AND e.created_at > now() - interval '1 day')`,
+      [withinDays],
+    );
+    return rows.map((row) => ({ partnerId: row.partner_id, keyId: row.id, endsAt: row.expires_at }));
+  }
+
+  async addApiKey(
+    partnerId: PartnerId,
+    { id, material, name, scopes, expiresInS }: ApiKeyToStore,
+    keysMax: number,
+  ): Promise<"added" | "too many" | "no such partner"> {
+    return await this.#transaction(async (client) => {
+      // Its row's lock: two at the same time are counted one after the other.
+      const touched = await client.query("UPDATE partners SET updated_at = clock_timestamp() WHERE id = $1", [
+        partnerId,
+      ]);
+      if (touched.rowCount === 0) return "no such partner";
+      const { rowCount } = await client.query(
+        `INSERT INTO partner_keys (partner_id, id, kind, material, name, scopes, expires_at)
+         SELECT $1, $2, 'apiKey', $3, $4, $5, now() + $6 * interval '1 second'
+         WHERE (SELECT count(*) FROM partner_keys k
+                WHERE k.partner_id = $1 AND k.kind = 'apiKey' AND ${standing}) < $7`,
+        [partnerId, id, material, name, scopes, expiresInS, keysMax],
+      );
+      return rowCount === 1 ? "added" : "too many";
+    });
+  }
+
+  async endApiKey(partnerId: PartnerId, keyId: KeyId): Promise<boolean> {
+    const { rowCount } = await this.#pool.query(
+      `UPDATE partner_keys SET expires_at = least(expires_at, now())
+       WHERE partner_id = $1 AND id = $2 AND kind = 'apiKey'`,
+      [partnerId, keyId],
+    );
+    return rowCount === 1;
+  }
+
+  async apiKeyUsed(partnerId: PartnerId, keyId: KeyId): Promise<void> {
+    await this.#pool.query("UPDATE partner_keys SET last_used_at = now() WHERE partner_id = $1 AND id = $2", [
+      partnerId,
+      keyId,
+    ]);
+  }
+
   async fingerprints(ids: readonly PartnerId[]): Promise<ReadonlyMap<PartnerId, string>> {
     const { rows } = await this.#engine.query<{ id: PartnerId; fingerprint: string }>(fingerprints, [ids]);
     return new Map(rows.map((row) => [row.id, row.fingerprint]));
   }
 
   async load(ids: readonly PartnerId[]): Promise<readonly LoadedPartner[]> {
-    type Row = Omit<LoadedPartner, "keys"> & { keys: { id: KeyId; kind: KeyKind; material: string }[] };
+    type Row = Omit<LoadedPartner, "keys"> & { keys: (Omit<LoadedKey, "material"> & { material: string })[] };
     const { rows } = await this.#engine.query<Row>(load, [ids]);
     return rows.map((row) => ({
       ...row,
@@ -170,13 +251,18 @@ export class PostgresPartners implements PartnerStore {
     return rows[0] && Number(rows[0].seals);
   }
 
-  async keepMasterKeyCheck(check: Buffer): Promise<Buffer> {
-    await this.#pool.query("INSERT INTO master_key_check (sealed) VALUES ($1) ON CONFLICT DO NOTHING", [check]);
-    return (await this.masterKeyCheck()) ?? check;
+  async keepSealed(name: string, sealed: Buffer): Promise<Buffer> {
+    await this.#pool.query("INSERT INTO sealed_values (name, sealed) VALUES ($1, $2) ON CONFLICT DO NOTHING", [
+      name,
+      sealed,
+    ]);
+    return (await this.sealedValue(name)) ?? sealed;
   }
 
-  async masterKeyCheck(): Promise<Buffer | undefined> {
-    const { rows } = await this.#pool.query<{ sealed: Buffer }>("SELECT sealed FROM master_key_check");
+  async sealedValue(name: string): Promise<Buffer | undefined> {
+    const { rows } = await this.#pool.query<{ sealed: Buffer }>("SELECT sealed FROM sealed_values WHERE name = $1", [
+      name,
+    ]);
     return rows[0]?.sealed;
   }
 
@@ -225,6 +311,9 @@ function readPartner(row: PartnerRow): StoredPartner {
         activeFrom: new Date(key.activeFrom),
         expiresAt: key.expiresAt === null ? null : new Date(key.expiresAt),
         createdAt: new Date(key.createdAt),
+        name: key.name,
+        scopes: key.scopes,
+        lastUsedAt: key.lastUsedAt === null ? null : new Date(key.lastUsedAt),
       }),
     ),
   };

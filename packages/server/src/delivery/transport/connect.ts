@@ -3,6 +3,7 @@ import { connect as connectTls, type SecureContext, type TLSSocket } from "node:
 import { codeOf, describe, TransportFailure } from "./failure.ts";
 import { type AddressGuard, AddressRefused } from "./guard.ts";
 import type { Resolve } from "./resolve.ts";
+import { publicKeyPin } from "./tls.ts";
 
 /** How connections to one endpoint of one partner are made. */
 export interface ConnectRules {
@@ -11,6 +12,10 @@ export interface ConnectRules {
   readonly secureContext: SecureContext;
   /** For name look-up, TCP and TLS together. */
   readonly connectTimeoutMs: number;
+  /** Of public keys: the server's must be one of them. None: any that its certificate proves. */
+  readonly pins?: readonly string[];
+  /** Told until when the server's certificate is valid. */
+  readonly onCertificate?: (endsAt: Date) => void;
 }
 
 export interface Target {
@@ -67,7 +72,7 @@ export function connect(target: Target, rules: ConnectRules, memory: SessionMemo
     if (!target.secure) return finish(tcp);
     state.stage = "tls";
     finish(
-      await openTls(tcp, target, rules.secureContext, memory, (socket) => {
+      await openTls(tcp, target, rules, memory, (socket) => {
         state.socket = socket;
       }),
     );
@@ -114,7 +119,7 @@ function openTcp(target: Target, addresses: readonly string[], made: (socket: So
 function openTls(
   tcp: Socket,
   target: Target,
-  secureContext: SecureContext,
+  { secureContext, pins = [], onCertificate }: ConnectRules,
   memory: SessionMemory,
   made: (socket: Socket) => void,
 ): Promise<TLSSocket> {
@@ -127,7 +132,8 @@ function openTls(
       secureContext,
       rejectUnauthorized: true,
       ALPNProtocols: ["http/1.1"],
-      ...(memory.session === undefined ? {} : { session: memory.session }),
+      // A resumed session shows no certificate whose key could be compared.
+      ...(memory.session === undefined || pins.length > 0 ? {} : { session: memory.session }),
     });
     made(socket);
     // The TLS socket tells what befalls both; an event that nobody hears would end the process.
@@ -141,7 +147,11 @@ function openTls(
     socket.once("secureConnect", () => {
       socket.off("error", reject);
       socket.off("close", ended);
-      resolve(socket);
+      const endsAt = socket.getPeerX509Certificate()?.validToDate;
+      if (endsAt !== undefined) onCertificate?.(endsAt);
+      const pin = pins.length > 0 ? publicKeyPin(socket) : undefined;
+      if (pins.length === 0 || (pin !== undefined && pins.includes(pin))) return resolve(socket);
+      reject(new Error(`the server's public key (${pin}) is none of callbackPins`));
     });
   });
 }

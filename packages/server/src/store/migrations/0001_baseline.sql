@@ -37,20 +37,25 @@ CREATE TABLE partners (
 CREATE TABLE partner_keys (
   partner_id   uuid NOT NULL REFERENCES partners,
   id           uuid NOT NULL,
-  kind         text NOT NULL CHECK (kind IN ('apiKey', 'encryptionKey', 'signingKey', 'webhookSecret')),
+  kind         text NOT NULL CHECK (kind IN ('apiKey', 'encryptionKey', 'signingKey', 'webhookSecret', 'callbackKey')),
   material     bytea NOT NULL,
   active_from  timestamptz NOT NULL DEFAULT now(),
   expires_at   timestamptz,
   seals        bigint NOT NULL DEFAULT 0,
   created_at   timestamptz NOT NULL DEFAULT now(),
+  -- Of an API key that was made beside the first one: what it is for, and what it allows; NULL is everything.
+  name         text NOT NULL DEFAULT '',
+  scopes       text[],
+  -- Of an API key, to the minute.
+  last_used_at timestamptz,
   PRIMARY KEY (partner_id, id)
 );
 CREATE UNIQUE INDEX partner_keys_api_key ON partner_keys (material) WHERE kind = 'apiKey';
 
--- A value sealed under the master key with which this database was first started: another master key is recognised at once.
-CREATE TABLE master_key_check (
-  only_one  boolean PRIMARY KEY DEFAULT true CHECK (only_one),
-  sealed    bytea NOT NULL
+-- Values of the service itself, sealed under its master key: by `check` another master key is recognised at once.
+CREATE TABLE sealed_values (
+  name    text PRIMARY KEY,
+  sealed  bytea NOT NULL
 );
 
 CREATE TABLE terminals (
@@ -354,3 +359,33 @@ CREATE TRIGGER partners_changed AFTER INSERT OR UPDATE OF state, settings ON par
   FOR EACH ROW EXECUTE FUNCTION notify_partner();
 CREATE TRIGGER partner_keys_changed AFTER INSERT OR UPDATE OF active_from, expires_at ON partner_keys
   FOR EACH ROW EXECUTE FUNCTION notify_partner();
+
+-- Days of history are made and dropped by whoever runs the service, which may lack the right to change the schema: these
+-- run as its owner, and do nothing else. CREATE, then ATTACH: unlike CREATE … PARTITION OF, this never locks out those who
+-- read and write the parent.
+CREATE FUNCTION create_history_partition(parent text, name text, lowest uuid, beyond uuid) RETURNS void
+  LANGUAGE plpgsql SECURITY DEFINER AS $$
+BEGIN
+  IF parent NOT IN ('notifications', 'attempts') OR name !~ ('^' || parent || '_[0-9]{8}$') THEN
+    RAISE EXCEPTION 'not a partition of history: %', name;
+  END IF;
+  EXECUTE format('CREATE TABLE %I (LIKE %I INCLUDING ALL)', name, parent);
+  EXECUTE format('ALTER TABLE %I ATTACH PARTITION %I FOR VALUES FROM (%L) TO (%L)', parent, name, lowest, beyond);
+END $$;
+
+CREATE FUNCTION drop_history_partition(parent text, name text) RETURNS void
+  LANGUAGE plpgsql SECURITY DEFINER AS $$
+BEGIN
+  IF parent NOT IN ('notifications', 'attempts') OR name !~ ('^' || parent || '_[0-9]{8}$') THEN
+    RAISE EXCEPTION 'not a partition of history: %', name;
+  END IF;
+  EXECUTE format('ALTER TABLE %I DETACH PARTITION %I', parent, name);
+  EXECUTE format('DROP TABLE %I', name);
+END $$;
+
+-- A function that runs as another role must look nowhere for its tables but in its own schema.
+DO $$ BEGIN
+  EXECUTE format('ALTER FUNCTION create_history_partition SET search_path = %I, pg_temp', current_schema());
+  EXECUTE format('ALTER FUNCTION drop_history_partition SET search_path = %I, pg_temp', current_schema());
+END $$;
+REVOKE ALL ON FUNCTION create_history_partition, drop_history_partition FROM PUBLIC;
