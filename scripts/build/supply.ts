@@ -23,8 +23,9 @@ interface Packed {
 export async function writeSupply(root: string, packages: readonly Package[]): Promise<void> {
   const npm = async (...args: readonly string[]) =>
     (await run("npm", args, { cwd: root, maxBuffer: outputBytesMax })).stdout;
-  const sbom = await npm("sbom", "--sbom-format", "cyclonedx", "--omit", "dev");
   const workspaces = packages.flatMap(({ manifest }) => ["--workspace", manifest.name]);
+  // By their workspaces, not by --omit dev: that leaves out what the repository's own tests need as well.
+  const sbom = await npm("sbom", "--sbom-format", "cyclonedx", ...workspaces);
   const packed = JSON.parse(await npm("pack", "--dry-run", "--json", ...workspaces)) as readonly Packed[];
   const commit = await run("git", ["rev-parse", "HEAD"], { cwd: root }).then(
     ({ stdout }) => stdout.trim(),
