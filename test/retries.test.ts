@@ -109,7 +109,13 @@ describe.concurrent("a notification", () => {
     const asked = await partner.call("POST", `/v1/notifications/${id}/redeliver`, { json: {} });
     expect(asked.status, asked.text).toBe(202);
     const settled = await partner.settled(id, "accepted");
-    expect((settled["attempts"] as Attempt[]).map(({ httpStatus }) => httpStatus)).toEqual([500, 500, 204]);
+    // Numbered on, so that the last one is the third for both sides.
+    expect((settled["attempts"] as Attempt[]).map(({ attemptNo, httpStatus }) => [attemptNo, httpStatus])).toEqual([
+      [1, 500],
+      [2, 500],
+      [3, 204],
+    ]);
+    expect(partner.server.deliveries.at(-1)?.headers["paybell-attempt"]).toBe("3");
   });
 
   test("that is pending is not sent twice at once: to redeliver it is refused", async () => {

@@ -143,6 +143,11 @@ export type Notification = {
   lastReason: string | null;
   createdAt: string;
   outcomeAt: string | null;
+  waitsFor: "partner_paused" | "partner_disabled" | "endpoint_gone" | "endpoint_open" | null;
+  partnerName: string;
+  amount: string | null;
+  currency: string | null;
+  merchantTransId: string | null;
 };
 
 export type NotificationDetail = Notification & {

@@ -12,6 +12,7 @@ import {
   type NotificationDetail,
   type NotificationSummary,
   standing,
+  subject,
 } from "../notifications/detail.ts";
 import { type BulkFilter, countMatching, redeliverEach, redeliverShares } from "../notifications/redeliver.ts";
 import { findSealed } from "../notifications/sealed.ts";
@@ -105,7 +106,15 @@ async function listForOperator(world: World, connection: Connection, options: Li
   const items = await showing(world, "reading notifications", limit, (told) =>
     readAll<NotificationSummary>(api, "/operator/v1/notifications", query, { itemsMax: limit, told }),
   );
-  const rows = items.map((item) => [item.createdAt, item.command, item.id, item.lastReason ?? "", standing(item)]);
+  const rows = items.map((item) => [
+    item.createdAt,
+    printable(item.partnerName),
+    item.command,
+    ...subject(item),
+    item.id,
+    item.lastReason ?? "",
+    standing(item),
+  ]);
   print(world, options, { items }, items.length === 0 ? ["None."] : columns(rows));
   return exitCodes.ok;
 }
@@ -168,6 +177,13 @@ async function show(world: World, id: string, options: ShowOptions): Promise<Exi
     standing(detail),
     ...columns([
       ["transaction", transactionId ?? "none: a test"],
+      ["partner", printable(`${detail.partnerName} (${detail.partnerId})`)],
+      [
+        "subject",
+        subject(detail)
+          .filter((part) => part !== "")
+          .join("  ") || "none",
+      ],
       ["created", createdAt],
       ["callBackUrl", printable(callBackUrl ?? "none of its own: the registered one")],
     ]),

@@ -24,6 +24,7 @@ function toDelivery(notification: NewNotification, createdAtMs: number): Deliver
     queue: callBackUrl === null ? "" : new URL(callBackUrl).origin,
     round: 0,
     attemptsMade: 0,
+    attemptsBefore: 0,
     scheduleStartMs: createdAtMs,
     chainId,
     follows: notification.follows,

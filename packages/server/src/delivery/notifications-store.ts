@@ -10,6 +10,9 @@ export type NotificationState = "pending" | "accepted" | "parked";
 /** `retention`: its day of history was dropped before it was ever tried, because its partner was paused perhaps. */
 export type ParkedReason = FailureReason | "retention";
 
+/** Why a pending one is not sent now, other than that it is not due yet. */
+export type WaitsFor = "partner_paused" | "partner_disabled" | "endpoint_gone" | "endpoint_open";
+
 /** A notification's key: its id begins with its time, and so names its day of history. */
 export interface NotificationKey {
   readonly partnerId: PartnerId;
@@ -61,6 +64,12 @@ export interface NotificationStanding extends NotificationKey {
   readonly lastReason: ParkedReason | null;
   /** When it was accepted or parked. */
   readonly outcomeAtMs: number | null;
+  readonly waitsFor: WaitsFor | null;
+  readonly partnerName: string;
+  /** Of a settlement its totalAmount; null where it has none, or is too large to be read for a list. */
+  readonly amount: string | null;
+  readonly currency: string | null;
+  readonly merchantTransId: string | null;
 }
 
 /** One recorded POST. */

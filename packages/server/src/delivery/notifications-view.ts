@@ -1,7 +1,13 @@
 import type { IpnKind, NotifiedCommand } from "@paybell/contract";
 import type { EventKind } from "../events.ts";
 import type { LeaseId, NotificationId, PartnerId, TransactionId } from "../ids.ts";
-import type { NotificationStanding, NotificationState, ParkedReason, RecordedAttempt } from "./notifications-store.ts";
+import type {
+  NotificationStanding,
+  NotificationState,
+  ParkedReason,
+  RecordedAttempt,
+  WaitsFor,
+} from "./notifications-store.ts";
 import type { FailureReason } from "./store.ts";
 
 /** A notification as the APIs and the console show it. Times are ISO 8601, UTC. */
@@ -22,6 +28,13 @@ export interface NotificationSummary {
   readonly createdAt: string;
   /** When it was accepted or parked. */
   readonly outcomeAt: string | null;
+  /** Why a pending one is not sent now, other than that it is not due yet. */
+  readonly waitsFor: WaitsFor | null;
+  readonly partnerName: string;
+  /** Of a settlement its totalAmount; null where it has none, or is too large to be read for a list. */
+  readonly amount: string | null;
+  readonly currency: string | null;
+  readonly merchantTransId: string | null;
 }
 
 export interface NotificationDetail extends NotificationSummary {
@@ -71,6 +84,11 @@ export function summaryOf(standing: NotificationStanding): NotificationSummary {
     lastReason: standing.lastReason,
     createdAt: isoTime(standing.createdAtMs),
     outcomeAt: isoOrNull(standing.outcomeAtMs),
+    waitsFor: standing.waitsFor,
+    partnerName: standing.partnerName,
+    amount: standing.amount,
+    currency: standing.currency,
+    merchantTransId: standing.merchantTransId,
   };
 }
 

@@ -2,7 +2,7 @@ import type { Attempt, DeliveryStore, Position, QueueKey } from "./store.ts";
 
 /** Of a queue whose endpoint takes nothing. */
 export interface Shut {
-  /** How long the partner's schedule lasts. */
+  /** How long the partner's schedule lasts, with the pauses in which it stood still. */
   readonly scheduleMs: number;
   /** The endpoint's last failure. */
   readonly reason: Attempt["reason"];

@@ -305,6 +305,11 @@ export class TestService {
       lastReason: null,
       createdAt: "2026-01-31T00:00:00.000Z",
       outcomeAt: null,
+      waitsFor: null,
+      partnerName: "Shop",
+      amount: null,
+      currency: null,
+      merchantTransId: null,
     } as const;
     this.asked.push(["notification", summary.id]);
     return {
@@ -428,7 +433,7 @@ function partnerOfATest(): Partner {
     signing: { id: "s", key: createSecretKey(raw) },
     webhook: [{ id: "w", key: webhookKey(`whsec_${raw.toString("base64")}`) }],
   };
-  return { id: newId<"partner">(), state: "active", settings, keys };
+  return { id: newId<"partner">(), state: "active", settings, keys, pauses: [] };
 }
 
 function recordOf({ id, state, settings }: Pick<Partner, "id" | "state" | "settings">): PartnerRecord {

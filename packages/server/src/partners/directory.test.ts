@@ -95,7 +95,7 @@ function partnerRow(id: PartnerId, name: string): { row: LoadedPartner; apiKey: 
   });
   const keys = [...sealed, { id: newId<"key">(), kind: "apiKey" as const, material: apiKeyHash(apiKey) }];
   const settings = completeSettings({ name, callbackAddresses: ["203.0.113.0/24"], callingAddresses: [] });
-  return { row: { id, fingerprint: name, state: "active", settings, keys }, apiKey };
+  return { row: { id, fingerprint: name, state: "active", settings, keys, pauses: [] }, apiKey };
 }
 
 describe("the directory", () => {

@@ -167,11 +167,17 @@ export class CachedPartners implements PartnerDirectory {
       const open = () => this.#options.masterKey.open(material, { partnerId: loaded.id, keyId: id, kind });
       keyObjects.set(id, before?.keyObjects.get(id) ?? keyObject(kind, id, open()));
     }
-    const { id, state } = loaded;
+    const { id, state, pauses } = loaded;
     const settings = completeSettings(loaded.settings, this.#options.defaults);
     return {
       fingerprint: loaded.fingerprint,
-      partner: { id, state, settings, keys: { ...currentKeys(loaded, keyObjects), ...this.#client(loaded, before) } },
+      partner: {
+        id,
+        state,
+        settings,
+        pauses,
+        keys: { ...currentKeys(loaded, keyObjects), ...this.#client(loaded, before) },
+      },
       apiKeys: new Map(
         loaded.keys.flatMap((key) => (key.kind === "apiKey" ? [[key.material.toString("hex"), key] as const] : [])),
       ),

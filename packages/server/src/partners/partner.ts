@@ -60,12 +60,17 @@ export type TransactionTypes = Readonly<Record<NotifiedCommand | "VOID_PREAUTH",
 
 export type PartnerState = "active" | "paused" | "disabled";
 
+/** From when until when a partner was not active. Milliseconds since 1970. */
+export type Pause = readonly [fromMs: number, toMs: number];
+
 /** A partner as it stands, with the keys ready to use. A snapshot: never changed, replaced when something changes. */
 export interface Partner {
   readonly id: PartnerId;
   readonly state: PartnerState;
   readonly settings: PartnerSettings;
   readonly keys: PartnerKeys;
+  /** The earliest first, none of them overlapping: no schedule ran meanwhile. */
+  readonly pauses: readonly Pause[];
 }
 
 /** Shown to a partner's server that asks for one (mTLS). */

@@ -1,6 +1,6 @@
 import type { KeyId, PartnerId } from "../ids.ts";
 import type { SealedValueStore } from "./master-key.ts";
-import type { ApiKeyScope, KeyKind, PartnerSettings, PartnerState } from "./partner.ts";
+import type { ApiKeyScope, KeyKind, PartnerSettings, PartnerState, Pause } from "./partner.ts";
 import type { Terminal } from "./terminal.ts";
 
 /** What partners need kept. Every change is durable when it resolves. */
@@ -115,6 +115,7 @@ export interface LoadedPartner {
   readonly state: PartnerState;
   readonly settings: PartnerSettings;
   readonly keys: readonly LoadedKey[];
+  readonly pauses: readonly Pause[];
 }
 
 export interface LoadedKey extends NewKey {

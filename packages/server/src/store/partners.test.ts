@@ -162,6 +162,22 @@ describe("a partner", () => {
     });
   });
 
+  test("that was paused or disabled has each pause, and the last one ends when it becomes active", async () => {
+    const { directory, registry } = service();
+    const { partner } = await registry.register(input);
+    const pauses = async () => (await directory.find(partner.id))?.pauses ?? [];
+    for (const state of ["active", "paused", "disabled"] as const) await registry.setState(partner.id, state);
+    expect(await pauses()).toEqual([]);
+    await registry.setState(partner.id, "active");
+    await registry.setState(partner.id, "paused");
+    await registry.setState(partner.id, "active");
+    const [first = [0, 0], second = [0, 0], ...more] = await pauses();
+    expect(more).toEqual([]);
+    expect(first[0]).toBeLessThan(first[1]);
+    expect(first[1]).toBeLessThanOrEqual(second[0]);
+    expect(Math.abs(second[1] - Date.now())).toBeLessThan(60_000);
+  });
+
   test("that is paused, resumed or disabled is seen so at once where it was changed", async () => {
     const { registry, directory } = service();
     const { partner } = await registry.register(input);

@@ -31,6 +31,9 @@ const load = {
   name: "load_partners",
   text: `
     SELECT p.id, p.state, p.settings, ${fingerprint} AS fingerprint, coalesce((
+      SELECT json_agg(json_build_array(extract(epoch FROM lower(r)) * 1000, extract(epoch FROM upper(r)) * 1000)
+        ORDER BY r)
+      FROM unnest(p.pauses) AS r), '[]') AS pauses, coalesce((
       SELECT json_agg(json_build_object('id', k.id, 'kind', k.kind, 'scopes', k.scopes,
         'material', encode(k.material, 'base64'))
         ORDER BY k.active_from DESC, k.id DESC)
@@ -49,6 +52,9 @@ const addSeals = {
   name: "add_seals",
   text: "UPDATE partner_keys SET seals = seals + $3 WHERE partner_id = $1 AND id = $2 RETURNING seals",
 };
+
+/** Longer than any schedule that is of use; what is older is forgotten when a partner becomes active again. */
+const pausesKeptDays = 400;
 
 const insertKeys = `
   INSERT INTO partner_keys (partner_id, id, kind, material)
@@ -111,11 +117,16 @@ export class PostgresPartners implements PartnerStore {
     return await this.#transaction(async (client) => {
       const [row] = await findRows(client, id, "FOR UPDATE");
       if (row === undefined) return undefined;
-      const changed = next(row);
+      const { state = row.state, settings = row.settings } = next(row);
       await client.query(
-        `UPDATE partners SET state = $2, settings = $3, registered_origin = $4, updated_at = clock_timestamp()
+        `UPDATE partners SET state = $2, settings = $3, registered_origin = $4, updated_at = clock_timestamp(),
+           stopped_at = CASE WHEN $2 <> 'active' THEN coalesce(stopped_at, clock_timestamp()) END,
+           pauses = CASE WHEN $2 = 'active' AND stopped_at IS NOT NULL
+             THEN (pauses + tstzmultirange(tstzrange(stopped_at, clock_timestamp())))
+               * tstzmultirange(tstzrange(now() - $5 * interval '1 day', NULL))
+             ELSE pauses END
          WHERE id = $1`,
-        [id, changed.state ?? row.state, changed.settings ?? row.settings, originOf(changed.settings ?? row.settings)],
+        [id, state, settings, originOf(settings), pausesKeptDays],
       );
       return await findOne(client, id);
     });

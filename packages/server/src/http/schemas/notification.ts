@@ -19,10 +19,21 @@ const summary = {
   lastReason: described(z.string().nullable(), "Why the last attempt failed, in a stable word"),
   createdAt: time,
   outcomeAt: time.nullable(),
+  waitsFor: described(
+    z.enum(["partner_paused", "partner_disabled", "endpoint_gone", "endpoint_open"]).nullable(),
+    "Why a pending one is not sent now, other than that it is not due yet",
+  ),
+  partnerName: z.string(),
+  amount: described(
+    z.string().nullable(),
+    "A settlement's totalAmount; null where it is too large to be read for a list",
+  ),
+  currency: z.string().nullable(),
+  merchantTransId: z.string().nullable(),
 };
 
 const attempt = z.object({
-  attemptNo: z.int(),
+  attemptNo: described(z.int(), "From 1, and on through every redelivery"),
   startedAt: time,
   durationMs: z.number(),
   url: z.string(),

@@ -29,6 +29,9 @@ CREATE TABLE partners (
   settings           jsonb NOT NULL,
   -- The origin that its registered URL has now; written with the settings.
   registered_origin  text NOT NULL DEFAULT '',
+  -- Since when it is not active, and when it was not before: no notification's schedule runs meanwhile.
+  stopped_at         timestamptz,
+  pauses             tstzmultirange NOT NULL DEFAULT '{}',
   created_at         timestamptz NOT NULL DEFAULT now(),
   updated_at         timestamptz NOT NULL DEFAULT now()
 );
