@@ -3,11 +3,13 @@ import { mkdirSync, readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
+import { Client } from "pg";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { describedOf } from "../../packages/cli/src/command.ts";
 import { program } from "../../packages/cli/src/program.ts";
 import { service } from "../../packages/cli/src/service.ts";
 import type { World } from "../../packages/cli/src/world.ts";
+import { createDatabase } from "../support/database.ts";
 import { readDocuments } from "../support/documents.ts";
 import { freePort, spawnPaybell } from "../support/instance.ts";
 import { CommandLine } from "./command-line.ts";
@@ -307,6 +309,64 @@ describe("the process", () => {
     expect(JSON.parse(check.output())).toMatchObject({
       findings: [finding("PAYBELL_PROT is not a setting"), finding("PAYBELL_PORT must be")],
     });
+  });
+
+  test.each([
+    ["is missing", undefined, "does not exist"],
+    ["is empty", "", "holds no PEM certificate"],
+    [
+      "is cut",
+      "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n",
+      "holds a certificate that cannot be read: number 1",
+    ],
+  ])(
+    "names a file of callback authorities that %s: check as a finding, serve before it starts",
+    async (_, pem, words) => {
+      if (pem !== undefined) line.write("ca.pem", pem);
+      const env = {
+        PAYBELL_HOME: line.folder,
+        PAYBELL_MASTER_KEY: Buffer.alloc(32, 7).toString("base64"),
+        PAYBELL_CALLBACK_CA_FILE: join(line.folder, "ca.pem"),
+      };
+      const check = spawnPaybell(["check", "--json"], env);
+      expect(await check.exited).toBe(1);
+      const { findings } = JSON.parse(check.output()) as {
+        findings: { level: string; what: string; detail: string }[];
+      };
+      expect(findings.filter(({ level }) => level === "error")).toMatchObject([
+        { what: "callback CAs", detail: expect.stringContaining(words) },
+      ]);
+      const port = String(await freePort());
+      const serve = spawnPaybell(["serve"], {
+        ...env,
+        PAYBELL_PORT: port,
+        PAYBELL_OPERATOR_PORT: String(await freePort()),
+      });
+      expect(await serve.exited).toBe(1);
+      expect(serve.output()).toMatch(/^paybell: PAYBELL_CALLBACK_CA_FILE \(.*ca\.pem\) /);
+      expect(serve.output()).toContain(words);
+    },
+  );
+
+  test("checks the schema: a newer one is an error, this version's is not", async () => {
+    const database = await createDatabase();
+    try {
+      const env = { DATABASE_URL: database.url, PAYBELL_MASTER_KEY: Buffer.alloc(32, 7).toString("base64") };
+      const schema = async () => {
+        const check = spawnPaybell(["check", "--json"], env);
+        await check.exited;
+        const { findings } = JSON.parse(check.output()) as { findings: { what: string; level: string }[] };
+        return findings.find(({ what }) => what === "schema");
+      };
+      expect(await schema()).toMatchObject({ level: "ok", detail: "is this version's" });
+      const client = new Client({ connectionString: database.url });
+      await client.connect();
+      await client.query("INSERT INTO migrations (number, name, sha256) VALUES (9999, 'newer', '')");
+      await client.end();
+      expect(await schema()).toMatchObject({ level: "error", detail: expect.stringContaining("migration 9999") });
+    } finally {
+      await database.drop();
+    }
   });
 
   test("checks as the guide to production shows, but for a database and egress addresses", async () => {

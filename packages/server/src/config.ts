@@ -82,7 +82,7 @@ function unknownNames(env: NodeJS.ProcessEnv): string[] {
   return Object.keys(env)
     .filter((name) => name.startsWith("PAYBELL_") && !known.includes(name))
     .map((name) => {
-      const suggestion = nearest(name, known);
+      const suggestion = nearest(name, known, "PAYBELL_");
       return suggestion === undefined
         ? `${name} is not a setting`
         : `${name} is not a setting; did you mean ${suggestion}?`;

@@ -1,8 +1,9 @@
 import { Iso8583Acquirer } from "../acquirer/iso8583/iso8583.ts";
-import type { Config } from "../config.ts";
+import { type Config, ConfigError } from "../config.ts";
 import { type Inspection, inspectDatabase } from "../store/inspection.ts";
-import type { SchemaUrls } from "../store/migrate.ts";
+import { type SchemaUrls, UnfitSchema } from "../store/migrate.ts";
 import { iso8583Options } from "./acquirer.ts";
+import { readCallbackCas } from "./callback-cas.ts";
 import { isUnverifiedRemote } from "./database-tls.ts";
 import { withDatabase } from "./database-url.ts";
 import { openMasterKey } from "./master-key.ts";
@@ -23,7 +24,12 @@ const acquirerTimeoutMs = 5_000;
 /** `paybell check`: whether these settings can carry a service, each finding with its remedy. */
 export async function check(config: Config): Promise<readonly Finding[]> {
   const findings = await withDatabase(config, (urls) => databaseFindings(urls, config));
-  return [...findings, ...settingFindings(config), await acquirerFinding(config)];
+  return [
+    ...findings,
+    ...settingFindings(config),
+    ...(await callbackCaFindings(config)),
+    await acquirerFinding(config),
+  ];
 }
 
 async function databaseFindings({ databaseUrl, ownerUrl }: SchemaUrls, config: Config): Promise<Finding[]> {
@@ -63,17 +69,28 @@ async function databaseFindings({ databaseUrl, ownerUrl }: SchemaUrls, config: C
           "Connect directly or through a pooler in session mode; otherwise due work waits up to a second.",
         ),
     permissionFinding(found, ownerUrl !== undefined && ownerUrl !== null),
+    schemaFinding(found.schema),
     await masterKeyFinding(config, found.masterKeyCheck),
   ];
 }
 
-function permissionFinding({ canCreate, missingMigrations }: Inspection, hasOwner: boolean): Finding {
+function permissionFinding({ canCreate, schema }: Inspection, hasOwner: boolean): Finding {
   const what = "permission";
-  if (missingMigrations.length > 0 && !canCreate && !hasOwner) {
+  const isBehind = !(schema instanceof UnfitSchema) && schema.missing > 0;
+  if (isBehind && !canCreate && !hasOwner) {
     const detail = "the schema is not up to date, and this role may not change it";
     return error(what, detail, "Run `paybell migrate` with PAYBELL_MIGRATION_DATABASE_URL.");
   }
   return ok(what, canCreate ? "may create tables" : "reads and writes rows; another role owns the schema");
+}
+
+function schemaFinding(schema: Inspection["schema"]): Finding {
+  if (schema instanceof UnfitSchema) return error("schema", schema.message, schema.remedy);
+  if (schema.applied === 0) return ok("schema", "is made at the first start");
+  return ok(
+    "schema",
+    schema.missing === 0 ? "is this version's" : `is brought up to date by ${schema.missing} migrations`,
+  );
 }
 
 async function masterKeyFinding(config: Config, kept: Buffer | undefined): Promise<Finding> {
@@ -110,6 +127,18 @@ function settingFindings(config: Config): Finding[] {
       ? warning("alerts", "nobody is told of alerts", "Set PAYBELL_ALERT_URL and PAYBELL_ALERT_SECRET.")
       : ok("alerts", "are sent"),
   ];
+}
+
+async function callbackCaFindings(config: Config): Promise<Finding[]> {
+  if (config.callbackCaFile === null) return [];
+  const what = "callback CAs";
+  try {
+    const { length } = await readCallbackCas(config);
+    return [ok(what, `${length} beside the well-known ones`)];
+  } catch (failure) {
+    if (!(failure instanceof ConfigError)) throw failure;
+    return [error(what, failure.problems.join(" "), "Name a PEM file of certificate authorities.")];
+  }
 }
 
 async function acquirerFinding(config: Config): Promise<Finding> {

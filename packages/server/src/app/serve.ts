@@ -6,6 +6,7 @@ import { type Config, ConfigError } from "../config.ts";
 import type { Log } from "../log.ts";
 import { startEmbeddedPostgres } from "../postgres/embedded.ts";
 import { openAcquirer } from "./acquirer.ts";
+import { readCallbackCas } from "./callback-cas.ts";
 import { embeddedUrls } from "./database-url.ts";
 import { openMasterKey } from "./master-key.ts";
 import { requireFreePort } from "./port.ts";
@@ -31,8 +32,10 @@ export async function serve(config: Config, log: Log, role: Role): Promise<Serve
   if (config.operatorPort === config.port) {
     throw new ConfigError([`PAYBELL_OPERATOR_PORT must differ from PAYBELL_PORT (${config.port})`]);
   }
-  await requireFreePort(hosts, config.port, home);
-  await requireFreePort(operatorHosts, config.operatorPort, home, "PAYBELL_OPERATOR_PORT");
+  const heldHome = databaseUrl === null ? home : undefined;
+  await requireFreePort(hosts, config.port, { home: heldHome });
+  await requireFreePort(operatorHosts, config.operatorPort, { home: heldHome, setting: "PAYBELL_OPERATOR_PORT" });
+  const callbackCas = await readCallbackCas(config);
   const embedded =
     databaseUrl === null ? await startEmbeddedPostgres({ home, log: (line) => log.info(line) }) : undefined;
   const urls =
@@ -53,7 +56,7 @@ export async function serve(config: Config, log: Log, role: Role): Promise<Serve
       sandbox: false,
       hosts,
       operatorHosts,
-      callbackCas: config.callbackCaFile === null ? [] : [await readFile(config.callbackCaFile, "utf8")],
+      callbackCas,
     }).catch(async (error: unknown) => {
       await acquirer?.close();
       throw error;

@@ -50,7 +50,7 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
   const { config, log, look, tell } = options;
   const startedMs = performance.now();
   const home = resolve(options.workingDirectory, config.home);
-  await requireFreePort(hosts, config.port, home);
+  await requireFreePort(hosts, config.port, { home });
   const postgres = await startEmbeddedPostgres({ home, log: (line) => log.info(line) });
   const closing: (() => Promise<unknown>)[] = [() => postgres.stop()];
   try {

@@ -1,5 +1,5 @@
 import { Client } from "pg";
-import { missingMigrations } from "./migrate.ts";
+import { inspectSchema, type SchemaState, type UnfitSchema } from "./migrate.ts";
 
 /** What `paybell check` asks a database. */
 export interface Inspection {
@@ -12,8 +12,7 @@ export interface Inspection {
   readonly clockAheadMs: number;
   readonly listenWorks: boolean;
   readonly canCreate: boolean;
-  /** Names of those that are still to be applied. */
-  readonly missingMigrations: readonly string[];
+  readonly schema: SchemaState | UnfitSchema;
   /** Undefined in a database that no service was started on yet. */
   readonly masterKeyCheck: Buffer | undefined;
 }
@@ -54,7 +53,7 @@ export async function inspectDatabase(connectionString: string): Promise<Inspect
       clockAheadMs: row.now.getTime() - (askedMs + Date.now()) / 2,
       listenWorks: await listens(client),
       canCreate: row.can_create,
-      missingMigrations: await missingMigrations(client),
+      schema: await inspectSchema(client),
       masterKeyCheck: kept.rows[0]?.sealed,
     };
   } finally {

@@ -79,8 +79,22 @@ test("a migration that fails leaves nothing behind, and a database that is newer
   await write("9001_broken.sql", "CREATE TABLE more (id integer); SELECT nothing;");
   await expect(migrate(database.url, folder)).rejects.toThrow("9001_broken.sql failed and was rolled back");
   expect(await hasTable("more")).toBe(false);
-  await client.query("INSERT INTO migrations (number, name) VALUES (9999, 'of a newer version')");
+  await client.query("INSERT INTO migrations (number, name, sha256) VALUES (9999, 'newer', '')");
   await expect(migrate(database.url, folder)).rejects.toThrow("The database has migration 9999");
+});
+
+test("a database of a build that was never released, or of another program, is told so", async () => {
+  await client.query("UPDATE migrations SET sha256 = 'of another file' WHERE number = 1");
+  await expect(migrate(database.url, folder)).rejects.toMatchObject({
+    code: "unfit_schema",
+    message: expect.stringContaining("0001_baseline.sql is another one"),
+    remedy: expect.stringContaining("Use a new database"),
+  });
+  // Builds before kept no sums.
+  await client.query("ALTER TABLE migrations DROP COLUMN sha256");
+  await expect(migrate(database.url, folder)).rejects.toThrow("never released");
+  await client.query("DROP TABLE migrations; CREATE TABLE migrations (id text); INSERT INTO migrations VALUES ('x')");
+  await expect(migrate(database.url, folder)).rejects.toThrow("another program's");
 });
 
 test("every migration has a number of its own", async () => {

@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { readdir, readFile } from "node:fs/promises";
 import { Client, type ClientBase } from "pg";
 import { grantToService } from "./service-role.ts";
@@ -10,6 +11,27 @@ interface Migration {
   readonly name: string;
   readonly sql: string;
   readonly isBreaking: boolean;
+  /** SHA-256 of the file, in hexadecimal: a released migration never changes. */
+  readonly sha256: string;
+}
+
+export interface SchemaState {
+  /** Migrations that the database has: 0 before the first start. */
+  readonly applied: number;
+  /** Those of this version that it has not. */
+  readonly missing: number;
+}
+
+/** The database's schema is not one that this version can work on or bring up to date. */
+export class UnfitSchema extends Error {
+  override readonly name = "UnfitSchema";
+  readonly code = "unfit_schema";
+  readonly remedy: string;
+
+  constructor(message: string, remedy: string) {
+    super(message);
+    this.remedy = remedy;
+  }
 }
 
 /** The next migration ends what older instances rely on, and some of them run. */
@@ -57,10 +79,10 @@ export async function prepareSchema({ databaseUrl, ownerUrl = null }: SchemaUrls
 
 /**
  * Brings the schema up to this version: each missing migration in a transaction of its own, one instance at a time.
- * Rejects when the database is of a newer version than this service.
  *
  * @param folder of the migrations, another one for a test
  * @param serviceRole which is given what it needs to run the service
+ * @throws UnfitSchema where the database is of a newer version than this service, or was not made by a release of it
  * @throws InstancesInTheWay before a breaking migration, while anybody holds a lease, or did a moment ago
  * @returns the names of the migrations that were applied now
  */
@@ -72,42 +94,24 @@ export async function migrate(
   const migrations = await readMigrations(folder);
   return withClient(connectionString, async (client) => {
     await client.query("SELECT pg_advisory_lock($1)", [migrationLock]);
-    const applied = await appliedMigrations(client);
-    const newest = migrations.at(-1)?.number ?? 0;
-    const unknown = [...applied].filter((number) => number > newest);
-    if (unknown.length > 0) {
-      throw new Error(
-        `The database has migration ${unknown.join(", ")}, this version of Paybell knows none after ${newest}: ` +
-          "run the newer version that applied it.",
-      );
-    }
-    const missing = migrations.filter((migration) => !applied.has(migration.number));
+    const applied = await readApplied(client);
+    const unfit = unfitness(migrations, applied);
+    if (unfit !== undefined) throw unfit;
+    const numbers = new Set(applied.map(({ number }) => number));
+    const missing = migrations.filter((migration) => !numbers.has(migration.number));
     const names = missing.map((migration) => migration.name);
     if (missing.length > 0) {
       if (!(await canCreate(client))) throw new MigrationsMissing(names);
       await client.query(
         `CREATE TABLE IF NOT EXISTS migrations (
-           number integer PRIMARY KEY, name text NOT NULL, applied_at timestamptz NOT NULL DEFAULT now())`,
+           number integer PRIMARY KEY, name text NOT NULL, sha256 text NOT NULL,
+           applied_at timestamptz NOT NULL DEFAULT now())`,
       );
     }
     for (const migration of missing) await apply(client, migration);
     if (serviceRole !== undefined) await grantToService(client, serviceRole);
     return names;
   });
-}
-
-/** The names of those that this database lacks; a newer one lacks none. */
-export async function missingMigrations(client: ClientBase): Promise<readonly string[]> {
-  const applied = await appliedMigrations(client);
-  return (await readMigrations(migrationsFolder)).filter(({ number }) => !applied.has(number)).map(({ name }) => name);
-}
-
-/** @returns their numbers; none in a database that was never migrated */
-async function appliedMigrations(client: ClientBase): Promise<ReadonlySet<number>> {
-  const { rows: tables } = await client.query("SELECT WHERE to_regclass('migrations') IS NOT NULL");
-  if (tables.length === 0) return new Set();
-  const { rows } = await client.query<{ number: number }>("SELECT number FROM migrations");
-  return new Set(rows.map(({ number }) => number));
 }
 
 async function canCreate(client: ClientBase): Promise<boolean> {
@@ -134,6 +138,44 @@ async function withClient<Result>(connectionString: string, use: (client: Client
   }
 }
 
+/** Looks at the schema and changes nothing. */
+export async function inspectSchema(client: Client): Promise<SchemaState | UnfitSchema> {
+  const migrations = await readMigrations(migrationsFolder);
+  const applied = await readApplied(client);
+  return unfitness(migrations, applied) ?? { applied: applied.length, missing: migrations.length - applied.length };
+}
+
+type Applied = Readonly<{ number: number; name: string; sha256: string | undefined }>;
+
+/** None in a database that was never migrated. As JSON, because a table of another program has other columns. */
+async function readApplied(client: Client): Promise<readonly Applied[]> {
+  const { rows: tables } = await client.query("SELECT WHERE to_regclass('migrations') IS NOT NULL");
+  if (tables.length === 0) return [];
+  const { rows } = await client.query<{ row: Applied }>("SELECT to_jsonb(m) AS row FROM migrations m");
+  return rows.map(({ row }) => row);
+}
+
+function unfitness(migrations: readonly Migration[], applied: readonly Applied[]): UnfitSchema | undefined {
+  if (applied.some(({ number, name }) => typeof number !== "number" || typeof name !== "string")) {
+    const remedy = "Give Paybell a database of its own, and name that one by DATABASE_URL.";
+    return new UnfitSchema("The database has a table of migrations that is another program's.", remedy);
+  }
+  const newest = migrations.at(-1)?.number ?? 0;
+  const unknown = applied.filter(({ number }) => number > newest).map(({ number }) => number);
+  if (unknown.length > 0) {
+    const found = `The database has migration ${unknown.join(", ")}`;
+    const message = `${found}, and this version of Paybell knows none after ${newest}.`;
+    return new UnfitSchema(message, "Run the newer version that applied it.");
+  }
+  const ours = new Map(migrations.map(({ number, sha256 }) => [number, sha256]));
+  const other = applied.find(({ number, sha256 }) => ours.get(number) !== sha256);
+  if (other === undefined) return undefined;
+  return new UnfitSchema(
+    `The database was made by a build of Paybell that was never released: its migration ${other.name} is another one.`,
+    "There is no upgrade from it. Use a new database; of a sandbox, delete the folder .paybell.",
+  );
+}
+
 async function apply(client: Client, migration: Migration): Promise<void> {
   await client.query("BEGIN");
   try {
@@ -141,7 +183,8 @@ async function apply(client: Client, migration: Migration): Promise<void> {
     await client.query("SET LOCAL lock_timeout = '5s'");
     if (migration.isBreaking) await requireNoHolders(client, migration.name);
     await client.query(migration.sql);
-    await client.query("INSERT INTO migrations (number, name) VALUES ($1, $2)", [migration.number, migration.name]);
+    const { number, name, sha256 } = migration;
+    await client.query("INSERT INTO migrations (number, name, sha256) VALUES ($1, $2, $3)", [number, name, sha256]);
     await client.query("COMMIT");
   } catch (error) {
     await client.query("ROLLBACK");
@@ -167,7 +210,9 @@ async function readMigrations(folder: URL): Promise<readonly Migration[]> {
   return Promise.all(
     names.map(async (name) => {
       const sql = await readFile(new URL(name, folder), "utf8");
-      return { number: Number.parseInt(name.slice(0, 4), 10), name, sql, isBreaking: sql.startsWith("--! breaking") };
+      const sha256 = createHash("sha256").update(sql).digest("hex");
+      const number = Number.parseInt(name.slice(0, 4), 10);
+      return { number, name, sql, sha256, isBreaking: sql.startsWith("--! breaking") };
     }),
   );
 }
