@@ -3,9 +3,12 @@ export type FindingCode =
   | "accepted_forgery"
   | "answered_early"
   | "bad_response"
+  | "certificate_expired"
+  | "certificate_name"
   | "distinguishable"
   | "gone"
   | "no_connection"
+  | "no_tls"
   | "not_served"
   | "rate_limited"
   | "redirect"
@@ -40,6 +43,14 @@ export const findings: Readonly<Record<FindingCode, Words>> = {
     means: `What came is no HTTP answer. ${repeated}`,
     mend: "Check what listens on this port: the endpoint has to speak HTTP/1.1.",
   },
+  certificate_expired: {
+    means: `Paybell calls nobody whose certificate is not valid today. ${repeated}`,
+    mend: "Renew the certificate, have the server load it, and look at this machine's clock.",
+  },
+  certificate_name: {
+    means: `Paybell calls nobody whose certificate is another host's. ${repeated}`,
+    mend: "Serve a certificate that names the host of the URL, or register the host that it names.",
+  },
   distinguishable: {
     means: "Answers that differ tell a forger which check failed, and so how far a forgery got.",
     mend: "Answer every one of them alike: one status, one body. Write the reason to your own log.",
@@ -51,6 +62,10 @@ export const findings: Readonly<Record<FindingCode, Words>> = {
   no_connection: {
     means: `Paybell cannot reach it either. ${repeated}`,
     mend: "Start the endpoint, and check the host and the port of the URL.",
+  },
+  no_tls: {
+    means: `Paybell speaks HTTPS alone. ${repeated}`,
+    mend: "Let the server, or a proxy before it, terminate TLS on this port. To certify without, use an http:// URL.",
   },
   not_served: {
     means: `Nothing takes a POST at this path. ${repeated}`,

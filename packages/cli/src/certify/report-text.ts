@@ -136,6 +136,9 @@ function cameText(came: Came): string {
 
 const failureWords = {
   no_connection: "no connection",
+  no_tls: "no TLS",
+  certificate_expired: "no certificate that is valid today",
+  certificate_name: "another host's certificate",
   tls: "no trusted TLS connection",
   timeout: "nothing in time",
   reset: "the connection ended without an answer",

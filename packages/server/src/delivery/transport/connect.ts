@@ -4,6 +4,7 @@ import { codeOf, describe, TransportFailure } from "./failure.ts";
 import { type AddressGuard, AddressRefused } from "./guard.ts";
 import type { Resolve } from "./resolve.ts";
 import { publicKeyPin } from "./tls.ts";
+import { tlsDetail } from "./tls-failure.ts";
 
 /** How connections to one endpoint of one partner are made. */
 export interface ConnectRules {
@@ -166,7 +167,7 @@ function timeoutFailure(target: Target, stage: string, timeoutMs: number): Trans
 function connectFailure(target: Target, stage: string, error: unknown): TransportFailure {
   if (error instanceof AddressRefused) return new TransportFailure("address_refused", error.message);
   if (stage === "dns") return new TransportFailure("dns", `${target.hostname} cannot be resolved: ${describe(error)}.`);
-  if (stage === "tls") return new TransportFailure("tls", `${describe(error)}.`);
+  if (stage === "tls") return new TransportFailure("tls", tlsDetail(error, target.hostname));
   if (codeOf(error) === "ETIMEDOUT") return new TransportFailure("connect_timeout", `${describe(error)}.`);
   return new TransportFailure("connect", `${describe(error)}.`);
 }
