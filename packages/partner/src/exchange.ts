@@ -1,3 +1,4 @@
+import { checkNames } from "./given.ts";
 import type { RequestHeaders } from "./headers.ts";
 import { Misused } from "./misused.ts";
 import { PaybellError } from "./paybell-error.ts";
@@ -116,8 +117,14 @@ function warn(message: string, error: unknown): void {
 }
 
 /** A handler that could only fail is refused where it is made. */
-export function checkHandler(receiver: Receiver, onIpn: OnIpn): void {
+export function checkHandler(
+  receiver: Receiver,
+  onIpn: OnIpn,
+  options: object,
+  known: readonly string[] = ["log"],
+): void {
   if (receiver instanceof Promise) throw new Misused("missing_await", "The handler's first argument");
   if (typeof (receiver as Partial<Receiver> | undefined)?.open !== "function") throw new Misused("no_receiver");
   if (typeof onIpn !== "function") throw new Misused("no_function", "The handler");
+  checkNames("The handler's option ", options, known);
 }
