@@ -208,7 +208,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     delivery.start();
     alerts.start();
     const heldLease = runsCommands ? lease : undefined;
-    const kept = { ledger: runsCommands ? ledger : undefined, directory, status, partitions, acquirer };
+    const kept = { ledger: runsCommands ? ledger : undefined, directory, standing, partitions, acquirer };
     const endUpkeep = keepUp(ground, kept);
     observeStanding(metrics, { delivery, arrivals, database, lease: heldLease, standing, acquirer });
 

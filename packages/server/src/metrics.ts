@@ -62,6 +62,8 @@ export function createMetrics() {
     ),
 
     pending: gauge("notifications_pending", "Notifications not yet accepted nor parked, of all instances"),
+    // Not notifications_parked: that is the family of the counter above in OpenMetrics.
+    parked: gauge("parked_notifications", "Notifications given up for now and not redelivered since, of all instances"),
     oldestPendingSeconds: gauge("oldest_pending_seconds", "Age of the oldest pending notification"),
     slotsInUse: gauge("slots_in_use", "POSTs in flight on this instance"),
     sealingWaiting: gauge("sealing_waiting_bytes", "Large contents that wait for the sealing thread"),

@@ -50,6 +50,7 @@ function linesOf(
     ...columns(Object.entries(checks).map(([name, { ok, detail }]) => [ok ? "  ✓" : "  ✗", name, printable(detail)])),
     "",
     `Backlog    ${backlogText(backlog)}`,
+    ...(backlog === null ? [] : [`Parked     ${parkedText(backlog)}`]),
     `Partners   ${partners.total}, ${partners.paused} paused, ${partners.disabled} disabled`,
     `Endpoints  ${endpoints.length === 0 ? "none fails" : `${endpoints.length} open or gone`}`,
     ...columns(
@@ -71,6 +72,11 @@ function linesOf(
       ]),
     ),
   ];
+}
+
+function parkedText({ parked }: NonNullable<Status["backlog"]>): string {
+  if (parked === 0) return "nothing is parked";
+  return `${parked} parked: paybell notifications list --state parked`;
 }
 
 function backlogText(backlog: Status["backlog"]): string {

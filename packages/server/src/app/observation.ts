@@ -50,13 +50,14 @@ export function observeStanding(metrics: Metrics, observed: Observed): void {
     const leasesMs = delivery.workers.map(({ status }) => status?.leaseMs ?? 0);
     if (lease !== undefined) leasesMs.push(lease.remainingMs());
     metrics.leaseRemainingSeconds.set(Math.min(...leasesMs) / 1_000);
-    const [{ count, oldestMs }, daysAhead, unowned] = await Promise.all([
+    const [{ count, oldestMs, parked }, daysAhead, unowned] = await Promise.all([
       standing.pending(),
       standing.daysAhead(),
       standing.unownedShards(),
     ]);
     metrics.shardsUnowned.set(unowned);
     metrics.pending.set(count);
+    metrics.parked.set(parked);
     metrics.oldestPendingSeconds.set(oldestMs === undefined ? 0 : (Date.now() - oldestMs) / 1_000);
     metrics.partitionsAhead.set(daysAhead);
   });

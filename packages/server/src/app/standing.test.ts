@@ -18,7 +18,7 @@ function database() {
   const parts = {
     status: {
       ping: () => count("ping", undefined),
-      count: () => count("pending", { count: 3, oldestMs: 0 }),
+      count: () => count("pending", { count: 3, parked: 0, oldestMs: 0 }),
       unownedShards: () => count("unowned", 9),
     },
     partitions: { partitionsAhead: () => count("partitionsAhead", 14) },

@@ -9,17 +9,17 @@ import { PostgresPartners } from "../store/partners.ts";
 import { AcquirerWatch } from "./acquirer-watch.ts";
 import { watchBacklog } from "./backlog-watch.ts";
 import { watchCertificates } from "./certificate-watch.ts";
-import type { DeliveryParts } from "./delivery.ts";
 import type { Ground } from "./ground.ts";
 import { maintainHistory } from "./history.ts";
 import type { PartnerParts } from "./partners.ts";
 import { ShardWatch } from "./shard-watch.ts";
+import type { Standing } from "./standing.ts";
 
 export interface Kept {
   /** Undefined where no commands are run. */
   readonly ledger: Ledger | undefined;
   readonly directory: PartnerParts["directory"];
-  readonly status: DeliveryParts["status"];
+  readonly standing: Pick<Standing, "pending" | "unownedShards">;
   readonly partitions: Partitions;
   readonly acquirer: Acquirer | null;
 }
@@ -27,12 +27,12 @@ export interface Kept {
 const takeOverEveryMs = 2_000;
 const maintainEveryMs = 3_600_000;
 const watchAcquirerEveryMs = 5_000;
-const watchBacklogEveryMs = 60_000;
+const watchBacklogEveryMs = 10_000;
 const watchShardsEveryMs = 5_000;
 
 /** What is done every few seconds, every minute and every hour. @returns what ends it, after what is under way */
 export function keepUp(ground: Ground, kept: Kept): () => Promise<void> {
-  const { ledger, directory, status, partitions } = kept;
+  const { ledger, directory, standing, partitions } = kept;
   const { database, config, metrics, alerts, events, log, closing, warn } = ground;
   const retention = new LedgerRetention({
     engine: database.engine,
@@ -63,7 +63,7 @@ export function keepUp(ground: Ground, kept: Kept): () => Promise<void> {
     }, maintainEveryMs),
     setInterval(() => {
       watchBacklog({
-        count: () => status.count(),
+        count: () => standing.pending(),
         wasToldSince: (kind, sinceMs) => events.wasToldSince(kind, sinceMs),
         events: alerts,
         alertAfterS: config.oldestPendingAlertS,
@@ -71,7 +71,7 @@ export function keepUp(ground: Ground, kept: Kept): () => Promise<void> {
     }, watchBacklogEveryMs),
   ];
   const shards = new ShardWatch({
-    unowned: () => status.unownedShards(),
+    unowned: () => standing.unownedShards(),
     wasToldSince: (kind, sinceMs) => events.wasToldSince(kind, sinceMs),
     events: alerts,
   });

@@ -306,7 +306,7 @@ export const settings = {
   oldestPendingAlertS: setting({
     name: "PAYBELL_OLDEST_PENDING_ALERT_SECONDS",
     kind: wholeNumber(10, 2_592_000),
-    default: 3_600,
+    default: 600,
     unit: "seconds",
     meaning: "Age of the oldest pending notification from which on the operator is alerted, once an hour.",
   }),
