@@ -39,7 +39,12 @@ beforeAll(async () => {
   const { port } = alertServer.address() as AddressInfo;
   const alertUrl = `http://127.0.0.1:${port}/alerts`;
   service = await startTestService({
-    env: { PAYBELL_ALERT_URL: alertUrl, PAYBELL_ALERT_SECRET: alertSecret, PAYBELL_ALERT_ADDRESSES: "127.0.0.1/32" },
+    env: {
+      PAYBELL_ALERT_URL: alertUrl,
+      PAYBELL_ALERT_SECRET: alertSecret,
+      PAYBELL_ALERT_ADDRESSES: "127.0.0.1/32",
+      PAYBELL_ALERT_QUIET_SECONDS: "0",
+    },
   });
 });
 afterAll(async () => {

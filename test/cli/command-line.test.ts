@@ -367,7 +367,7 @@ describe("the process", () => {
     } finally {
       await database.drop();
     }
-  });
+  }, 60_000);
 
   test("checks as the guide to production shows, but for a database and egress addresses", async () => {
     const env = { PAYBELL_HOME: line.folder, PAYBELL_MASTER_KEY: Buffer.alloc(32, 7).toString("base64") };
@@ -377,7 +377,7 @@ describe("the process", () => {
     const shown = /```text\n(ok .*?)\n```/s.exec(guide)?.[1] ?? "";
     const comparable = (text: string) => text.trim().replaceAll(/\d+(?:\.\d+)?/g, "<n>");
     expect(comparable(check.output())).toBe(comparable(shown));
-  });
+  }, 60_000);
 
   /** A server of the test's own; `asked` resolves with the first request. */
   async function startServer(answer: (path: string) => object | undefined) {

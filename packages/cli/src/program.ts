@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { Command } from "commander";
 import { acquirerCommand } from "./commands/acquirer.ts";
+import { alertsCommand } from "./commands/alerts.ts";
 import { auditCommand } from "./commands/audit.ts";
 import { certifyCommand } from "./commands/certify.ts";
 import { checkCommand } from "./commands/check.ts";
@@ -25,7 +26,16 @@ const groups = [
   ["For the operator:", [partnerCommand, operatorCommand, statusCommand]],
   [
     "The service:",
-    [sandboxCommand, serveCommand, checkCommand, migrateCommand, masterKeyCommand, acquirerCommand, auditCommand],
+    [
+      sandboxCommand,
+      serveCommand,
+      checkCommand,
+      migrateCommand,
+      masterKeyCommand,
+      acquirerCommand,
+      alertsCommand,
+      auditCommand,
+    ],
   ],
 ] as const;
 

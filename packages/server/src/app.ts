@@ -157,7 +157,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
         onReversalEnded: options.onReversalEnded,
       },
     );
-    const standing = standingOf({ status, partitions });
+    const standing = standingOf({ status, partitions, metricsPartners: config.metricsPartners });
     const httpParts: HttpParts = {
       config,
       log,
@@ -210,7 +210,15 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     const heldLease = runsCommands ? lease : undefined;
     const kept = { ledger: runsCommands ? ledger : undefined, directory, standing, partitions, acquirer };
     const endUpkeep = keepUp(ground, kept);
-    observeStanding(metrics, { delivery, arrivals, database, lease: heldLease, standing, acquirer });
+    observeStanding(metrics, {
+      delivery,
+      arrivals,
+      database,
+      lease: heldLease,
+      standing,
+      partnerMetrics: ground.partnerMetrics,
+      acquirer,
+    });
 
     const stop = async () => {
       // No new commands: whoever calls now is told so. What runs ends, what is in flight is answered, then the lease

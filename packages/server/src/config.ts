@@ -125,6 +125,9 @@ function contradictions(config: Config): string[] {
   if (config.alertUrl !== null && config.alertSecret === null) {
     problems.push("PAYBELL_ALERT_SECRET is required with PAYBELL_ALERT_URL: alerts are signed");
   }
+  if (config.alertMailUrl !== null && (config.alertMailFrom === null || config.alertMailTo.length === 0)) {
+    problems.push("PAYBELL_ALERT_MAIL_FROM and PAYBELL_ALERT_MAIL_TO are required with PAYBELL_ALERT_MAIL_URL");
+  }
   return problems;
 }
 

@@ -1,5 +1,6 @@
 export {
   type RunContext,
+  runAlertsTest,
   runAuditExport,
   runAuditVerify,
   runCheck,

@@ -3,6 +3,7 @@ import { type Config, ConfigError } from "../config.ts";
 import { type Inspection, inspectDatabase } from "../store/inspection.ts";
 import { type SchemaUrls, UnfitSchema } from "../store/migrate.ts";
 import { iso8583Options } from "./acquirer.ts";
+import { isAlerting } from "./alert-targets.ts";
 import { readCallbackCas } from "./callback-cas.ts";
 import { isUnverifiedRemote } from "./database-tls.ts";
 import { withDatabase } from "./database-url.ts";
@@ -123,9 +124,13 @@ function settingFindings(config: Config): Finding[] {
           "no egress address is published",
           "Set PAYBELL_EGRESS_ADDRESSES, so that partners can whitelist this service.",
         ),
-    config.alertUrl === null
-      ? warning("alerts", "nobody is told of alerts", "Set PAYBELL_ALERT_URL and PAYBELL_ALERT_SECRET.")
-      : ok("alerts", "are sent"),
+    isAlerting(config)
+      ? ok("alerts", "are sent: `paybell alerts test` says whether they arrive")
+      : warning(
+          "alerts",
+          "nobody is told of alerts",
+          "Set PAYBELL_ALERT_URL and PAYBELL_ALERT_SECRET, PAYBELL_ALERT_SLACK_URL or PAYBELL_ALERT_MAIL_URL.",
+        ),
   ];
 }
 

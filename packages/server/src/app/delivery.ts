@@ -40,7 +40,7 @@ const rowsAheadPerSlot = 2;
 
 /** How notifications leave: the workers, what passes on to them, and what finds dead ones. */
 export function wireDelivery(ground: Ground, { directory }: PartnerParts, options: DeliveryOptions) {
-  const { database, config, log, metrics, sandbox, alerting, alerts, closing, warn, watch } = ground;
+  const { database, config, log, metrics, partnerMetrics, sandbox, alerting, alerts, closing, warn, watch } = ground;
   const entry = import.meta.url.endsWith(".ts") ? "./delivery-thread.ts" : "./delivery-thread.js";
   const data: DeliveryThreadData = {
     databaseUrl: options.databaseUrl,
@@ -60,7 +60,7 @@ export function wireDelivery(ground: Ground, { directory }: PartnerParts, option
       backpressure.recorded(rows);
     }
     for (const [delivery, attempted] of message.attempted) {
-      countAttempt(metrics, delivery, attempted);
+      countAttempt(metrics, partnerMetrics, delivery, attempted);
       options.onAttempt?.(delivery, attempted);
     }
     if (message.parkedOverdue > 0) metrics.notificationsParked.inc({ reason: "endpoint" }, message.parkedOverdue);

@@ -3,6 +3,7 @@ import { ConfigError, readConfig } from "../config.ts";
 import { createLog } from "../log.ts";
 import { startSandbox } from "../sandbox/sandbox.ts";
 import { drainingLines, lookOf, stoppedLines } from "../sandbox/story.ts";
+import { testAlerts } from "./alert-targets.ts";
 import { type AuditExport, exportAuditOf, verifyAuditOf } from "./audit.ts";
 import { check, type Finding } from "./check.ts";
 import { newMasterKeyText, rotateMasterKeyOf } from "./master-key.ts";
@@ -128,6 +129,20 @@ export async function runAuditExport({ process }: RunContext, options: AuditExpo
     } finally {
       signals.release();
     }
+  });
+}
+
+/** `paybell alerts test`. @returns 0 when every target took the test */
+export async function runAlertsTest({ process }: RunContext, options: { readonly json: boolean }): Promise<number> {
+  return guarded(process, async () => {
+    const tested = await testAlerts(readConfig(process.env));
+    const lines = tested.map(({ target, ok, problem }) =>
+      `${ok ? "ok   " : "ERROR"}  ${target.padEnd(8)}  ${problem}`.trimEnd(),
+    );
+    const none = "Nobody is told of alerts: no PAYBELL_ALERT_ setting names a target.";
+    const told = tested.length === 0 ? none : lines.join("\n");
+    process.stdout.write(`${options.json ? JSON.stringify({ targets: tested }, null, 2) : told}\n`);
+    return tested.length > 0 && tested.every(({ ok }) => ok) ? 0 : 1;
   });
 }
 

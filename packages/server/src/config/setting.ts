@@ -12,10 +12,12 @@ export interface Setting<Value, Default = Value> {
   readonly secret?: true;
 }
 
+/** A setting with a default. */
 export function setting<Value>(it: Setting<Value>): Setting<Value> {
   return it;
 }
 
+/** A setting that is null where nobody sets it. */
 export function optional<Value>(it: Omit<Setting<Value>, "default">): Setting<Value, null> {
   return { ...it, default: null };
 }

@@ -1,7 +1,7 @@
 import { accessSettings } from "./access-settings.ts";
 import { hostAndPort, keyInHex } from "./acquirer-kind.ts";
+import { alertSettings } from "./alert-settings.ts";
 import { addressRange, listOf, oneOf, postgresUrl, text, url, wholeNumber } from "./kind.ts";
-import { webhookSecret } from "./secret-kind.ts";
 import { optional, setting } from "./setting.ts";
 
 const retryStepsMax = 30;
@@ -170,26 +170,7 @@ export const settings = {
     kind: text,
     meaning: "PEM file of certificate authorities that callbacks may use beside the well-known ones.",
   }),
-  alertUrl: optional({
-    name: "PAYBELL_ALERT_URL",
-    kind: url("https:", "http:"),
-    meaning: "URL to which alerts are POSTed. Not set: alerts are events and metrics only.",
-    secret: true,
-  }),
-  alertAddresses: setting({
-    name: "PAYBELL_ALERT_ADDRESSES",
-    kind: listOf(addressRange, "IP addresses or CIDR ranges"),
-    default: ["0.0.0.0/0", "::/0"],
-    meaning:
-      "Addresses that PAYBELL_ALERT_URL may lead to. Private and loopback addresses are called only where a block " +
-      "inside their range is named.",
-  }),
-  alertSecret: optional({
-    name: "PAYBELL_ALERT_SECRET",
-    kind: webhookSecret,
-    meaning: "Secret with which alerts are signed (Standard Webhooks); required with PAYBELL_ALERT_URL.",
-    secret: true,
-  }),
+  ...alertSettings,
   logLevel: setting({
     name: "PAYBELL_LOG_LEVEL",
     kind: oneOf(["fatal", "error", "warn", "info", "debug", "trace", "silent"]),
@@ -302,6 +283,15 @@ export const settings = {
     default: 30,
     unit: "days",
     meaning: "For how long a PreAuth can be completed. It can be voided at any time.",
+  }),
+  metricsPartners: setting({
+    name: "PAYBELL_METRICS_PARTNERS",
+    kind: wholeNumber(0, 10_000),
+    default: 200,
+    unit: "partners",
+    meaning:
+      "How many partners have metrics of their own, each about twenty series; those beyond are counted together. " +
+      "0: none has.",
   }),
   oldestPendingAlertS: setting({
     name: "PAYBELL_OLDEST_PENDING_ALERT_SECONDS",

@@ -1,5 +1,5 @@
 import type { Pool } from "pg";
-import { idTimeMs } from "../ids.ts";
+import { idTimeMs, type PartnerId } from "../ids.ts";
 
 // One step along the index for each partner that has any: its oldest, whose id tells its time. The numbers are exact
 // while they are small and estimates beyond: no statement grows with the backlog.
@@ -27,6 +27,45 @@ export interface PendingCount {
   readonly oldestMs: number | undefined;
   /** Given up for now; exact up to 10,000, an estimate beyond. */
   readonly parked: number;
+}
+
+// Those whose oldest has waited longest come first. Each count is bounded: beyond, nobody needs the number.
+const backlogByPartner = {
+  name: "backlog_by_partner",
+  text: `
+    WITH RECURSIVE waiting AS (
+      (SELECT p.partner_id, p.id FROM pending p ORDER BY p.partner_id, p.id LIMIT 1)
+      UNION ALL
+      SELECT next.partner_id, next.id FROM waiting o CROSS JOIN LATERAL (
+        SELECT p.partner_id, p.id FROM pending p WHERE p.partner_id > o.partner_id
+        ORDER BY p.partner_id, p.id LIMIT 1) AS next),
+    given_up AS (
+      (SELECT d.partner_id, d.id FROM parked d ORDER BY d.partner_id, d.id LIMIT 1)
+      UNION ALL
+      SELECT next.partner_id, next.id FROM given_up o CROSS JOIN LATERAL (
+        SELECT d.partner_id, d.id FROM parked d WHERE d.partner_id > o.partner_id
+        ORDER BY d.partner_id, d.id LIMIT 1) AS next),
+    chosen AS (
+      SELECT coalesce(w.partner_id, g.partner_id) AS partner_id, w.id AS oldest_id
+      FROM waiting w FULL JOIN given_up g ON g.partner_id = w.partner_id
+      ORDER BY w.id NULLS LAST, g.id LIMIT $1)
+    SELECT c.partner_id, c.oldest_id,
+      (SELECT count(*) FROM (
+        SELECT FROM pending p WHERE p.partner_id = c.partner_id LIMIT 1000) AS few) AS pending,
+      (SELECT count(*) FROM (
+        SELECT FROM parked d WHERE d.partner_id = c.partner_id LIMIT 1000) AS few) AS parked
+    FROM chosen c`,
+};
+
+/** What one partner has waiting and parked, for all instances. */
+export interface PartnerBacklog {
+  readonly partnerId: PartnerId;
+  /** Up to 1,000. */
+  readonly pending: number;
+  /** Up to 1,000. */
+  readonly parked: number;
+  /** When its oldest pending one was created. */
+  readonly oldestMs: number | undefined;
 }
 
 /** Pending deliveries as the main thread sees them: it counts them, and tells other processes that something is due. */
@@ -58,6 +97,18 @@ export class PendingStatus {
       oldestMs: row.oldest_id === null ? undefined : idTimeMs(row.oldest_id),
       parked: counted(row.parked_few, row.parked_estimate),
     };
+  }
+
+  /** Of the partners that have something pending or parked, so many, the one that waits longest first. */
+  async byPartner(partnersMax: number): Promise<readonly PartnerBacklog[]> {
+    type Row = { partner_id: PartnerId; oldest_id: string | null; pending: number; parked: number };
+    const { rows } = await this.#engine.query<Row>({ ...backlogByPartner, values: [partnersMax] });
+    return rows.map(({ partner_id, oldest_id, pending, parked }) => ({
+      partnerId: partner_id,
+      pending,
+      parked,
+      oldestMs: oldest_id === null ? undefined : idTimeMs(oldest_id),
+    }));
   }
 
   /** Shards that no living worker owns. */

@@ -345,10 +345,17 @@ CREATE TABLE events (
   detail        jsonb NOT NULL,
   alert_due_at  timestamptz,
   alert_tries   integer NOT NULL DEFAULT 0,
+  -- The first of those that are told together with it, once they were tried.
+  alert_group   uuid,
   created_at    timestamptz NOT NULL DEFAULT now(),
   PRIMARY KEY (partner_id, id)
 );
 CREATE INDEX events_alerts_due ON events (alert_due_at) WHERE alert_due_at IS NOT NULL;
+-- After one of a kind was told, others of that kind wait until then.
+CREATE TABLE alert_quiet (
+  kind   text PRIMARY KEY,
+  until  timestamptz NOT NULL
+);
 -- The operator sees a notification with what was recorded about it and its transaction.
 CREATE INDEX events_subject ON events (partner_id, subject_id) WHERE subject_id IS NOT NULL;
 
