@@ -1,4 +1,5 @@
 import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join, relative, resolve } from "node:path";
 import { packPackages } from "./build/pack.ts";
 
@@ -6,7 +7,7 @@ import { packPackages } from "./build/pack.ts";
 if (import.meta.main) {
   const root = join(import.meta.dirname, "..");
   const destination = resolve(process.env["INIT_CWD"] ?? root, process.argv[2] ?? "packed");
-  const staging = mkdtempSync(join(root, "node_modules/.cache/pack-"));
+  const staging = mkdtempSync(join(tmpdir(), "paybell-pack-"));
   try {
     for (const { tarball } of await packPackages(root, { staging, destination })) {
       process.stdout.write(`${relative(process.env["INIT_CWD"] ?? root, tarball)}\n`);
