@@ -136,5 +136,5 @@ test.each(steps.map((step) => [step.place, step.does, step] as const))(
   async (_place, _does, step) => {
     await doStep(step);
   },
-  60_000,
+  240_000,
 );
