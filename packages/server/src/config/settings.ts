@@ -1,7 +1,7 @@
 import { accessSettings } from "./access-settings.ts";
 import { hostAndPort, keyInHex } from "./acquirer-kind.ts";
 import { alertSettings } from "./alert-settings.ts";
-import { addressRange, listOf, oneOf, postgresUrl, text, url, wholeNumber } from "./kind.ts";
+import { addressRange, listOf, oneOf, postgresUrl, text, wholeNumber } from "./kind.ts";
 import { optional, setting } from "./setting.ts";
 
 const retryStepsMax = 30;

@@ -106,7 +106,7 @@ describe("the schedule", () => {
         (s, pauses, start) => {
           const isOver =
             nextAttempt([s], { attemptsMade: 1, scheduleStartMs: start, nowMs, pauses }, 0.5).kind === "parked";
-          expect(isOver).toBe(start <= nowMs - overdueAfterMs(s * 1_000, nowMs, pauses));
+          expect(isOver).toBe(start <= nowMs - overdueAfterMs({ settings: { retry: [s] }, pauses }, nowMs));
         },
       ),
     );

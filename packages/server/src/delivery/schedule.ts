@@ -1,4 +1,4 @@
-import type { Pause } from "../partners/partner.ts";
+import type { PartnerSettings, Pause } from "../partners/partner.ts";
 import type { FailureReason } from "./store.ts";
 
 /** What follows from a failed attempt. */
@@ -26,12 +26,18 @@ export function scheduleLengthMs(retryS: readonly number[]): number {
   return retryS.reduce((sumS, stepS) => sumS + stepS, 0) * 1_000;
 }
 
+/** Whose schedule it is. */
+interface Scheduled {
+  readonly settings: Pick<PartnerSettings, "retry">;
+  readonly pauses: readonly Pause[];
+}
+
 /**
  * How long ago a notification was created, say, whose schedule is just over now: the schedule's length, and the pauses
  * in which it did not run.
  */
-export function overdueAfterMs(lengthMs: number, nowMs: number, pauses: readonly Pause[]): number {
-  let leftMs = lengthMs;
+export function overdueAfterMs({ settings, pauses }: Scheduled, nowMs: number): number {
+  let leftMs = scheduleLengthMs(settings.retry);
   let atMs = nowMs;
   for (const [fromMs, toMs] of pauses.toReversed()) {
     if (atMs - toMs >= leftMs) break;

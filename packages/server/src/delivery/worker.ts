@@ -10,7 +10,7 @@ import { Overdue, type Shut } from "./overdue.ts";
 import { Ownership } from "./ownership.ts";
 import type { Queue } from "./queue.ts";
 import { type QueueLimits, Queues } from "./queues.ts";
-import { overdueAfterMs, scheduleLengthMs } from "./schedule.ts";
+import { overdueAfterMs } from "./schedule.ts";
 import { type Picked, Scheduler, type Slot } from "./scheduler.ts";
 import { type ShardStore, shardOf } from "./shard-store.ts";
 import type { Delivery, DeliveryStore, Hint, Outcome, QueueKey } from "./store.ts";
@@ -316,8 +316,7 @@ export class DeliveryWorker {
     if (this.#isStopping || partner === undefined || this.ownership.epochOf(partnerId) === undefined) return undefined;
     const gate = this.#circuits.gate({ partnerId, queue }, partner.settings.callBackUrl);
     if (typeof gate === "string" || partner.state !== "active") return undefined;
-    const lengthMs = scheduleLengthMs(partner.settings.retry);
-    return { scheduleMs: overdueAfterMs(lengthMs, this.#parts.clock.nowMs(), partner.pauses), reason: gate.reason };
+    return { scheduleMs: overdueAfterMs(partner, this.#parts.clock.nowMs()), reason: gate.reason };
   }
 
   #limitsOf(partnerId: PartnerId): QueueLimits {

@@ -225,7 +225,7 @@ describe("an alert", () => {
     await alerts.record(event);
     expect(await sent()).toBe(false);
     expect(received).toEqual([]);
-    expect(warnings[0]).toMatchObject({ problem: expect.stringContaining("127.0.0.1 is outside") });
+    expect(warnings[0]).toMatchObject({ problems: [expect.stringContaining("127.0.0.1 is outside")] });
   });
 
   test("that is being sent when the service stops is due at once again", async () => {
