@@ -21,7 +21,9 @@ test("the role and the database of the guide to production are all that the serv
     await withAdmin(serverUrl, async (admin) => {
       for (const statement of statements) await admin.query(statement);
     });
-    const url = databaseUrl(serverUrl, name).replace(/^(postgres:\/\/)[^@/]*(@?)/, `$1${name}:password@`);
+    const [, password = ""] = /PASSWORD '([^']+)'/.exec(sql) ?? [];
+    const login = `${name}:${encodeURIComponent(password)}@`;
+    const url = databaseUrl(serverUrl, name).replace(/^(postgres:\/\/)[^@/]*@?/, `$1${login}`);
     expect((await migrate(url)).length).toBeGreaterThan(0);
     const client = new Client({ connectionString: url });
     await client.connect();
