@@ -52,6 +52,7 @@ test("refuses exactly what the fixture does wrong, each rule at least once", () 
       "README.md:16",
       "README.md:6",
       "README.md:7",
+      ...[4, 5, 6, 7, 8, 9, 10].map((line) => `docs/phrases.md:${line}`),
       ...[13, 17, 23, 29, 35, 47, 53, 65].map((line) => `docs/blocks.md:${line}`),
       "package-lock.json:7",
       "package.json:3",

@@ -6,6 +6,7 @@ import { withSources } from "../sources/program.ts";
 import { BLOCK_RULES } from "./blocks.ts";
 import { LINK_RULES } from "./links.ts";
 import { NAMED_FILE_RULES } from "./named-files.ts";
+import { PHRASE_RULES } from "./phrases.ts";
 import { PRERELEASE_RULES } from "./prereleases.ts";
 import { REGISTRY_RULES } from "./registry.ts";
 import type { Rule } from "./rule.ts";
@@ -21,6 +22,7 @@ export const RULES: readonly Rule[] = [
   ...PRERELEASE_RULES,
   ...LINK_RULES,
   ...NAMED_FILE_RULES,
+  ...PHRASE_RULES,
   ...BLOCK_RULES,
 ];
 

@@ -70,7 +70,7 @@ describe("readConfig", () => {
     [
       "PAYBELL_TRUSTED_PROXIES",
       "10.0.0.0/33",
-      'PAYBELL_TRUSTED_PROXIES must be IP addresses or CIDR ranges, parted by commas, found "10.0.0.0/33"',
+      'PAYBELL_TRUSTED_PROXIES must be IP addresses or CIDR ranges, separated by commas, found "10.0.0.0/33"',
     ],
     [
       "PAYBELL_LOG_LEVEL",

@@ -7,9 +7,9 @@ import type { World } from "../world.ts";
 
 export function auditCommand(world: World): Command {
   const verify = command("verify", {
-    summary: "say whether the audit is whole: every entry follows from the one before it",
+    summary: "verify that the audit is complete: every entry follows from the one before it",
     description:
-      "It reads the database of DATABASE_URL. Note the last hash elsewhere: with it you see later whether entries " +
+      "It reads the database of DATABASE_URL. Record the last hash elsewhere: it shows later whether entries " +
       "were cut off at the end.",
     examples: ["DATABASE_URL=postgres://paybell@db.example/paybell paybell audit verify"],
     exitCodes: { 0: "it is whole", 1: "an entry was changed or taken out, or the database could not be read" },

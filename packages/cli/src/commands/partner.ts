@@ -28,7 +28,7 @@ function addCommand(world: World): Command {
     summary: "register a partner",
     description:
       "Its keys are shown this once: with --out they go to a file for you alone, in the form that --credentials " +
-      "takes. What has no option of its own stands in --settings, by the names of the operator API.",
+      "takes. Settings without their own option go into --settings, under the names of the operator API.",
     examples: [
       'paybell partner add --name "Corner Shop" --call-back-url https://192.0.2.10/ipn \\\n' +
         "      --callback-addresses 192.0.2.10/32 --calling-addresses 192.0.2.0/24 --out corner-shop.json",
@@ -155,8 +155,8 @@ function rotateCommand(world: World): Command {
   const made = command("rotate", {
     summary: "replace a partner's key",
     description:
-      "encryptionKey, signingKey: the old version goes on until the overlap ends, and the partner installs the new " +
-      "one before that. webhookSecret, apiKey: both stand during the overlap. The new one is shown this once.",
+      "encryptionKey, signingKey: the old version is used until the overlap ends, and the partner installs the new " +
+      "one before that. webhookSecret, apiKey: both are valid during the overlap. The new one is shown only once.",
     examples: [
       "paybell partner rotate encryptionKey --out new-key.json",
       "paybell partner rotate apiKey --partner 01a1fc39-e58e-73fb-a49a-dce132454876 --overlap-hours 0",

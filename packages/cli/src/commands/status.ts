@@ -15,7 +15,7 @@ interface StatusOptions extends ConnectionOptions, JsonOption {
 
 export function statusCommand(world: World): Command {
   const made = command("status", {
-    summary: "tell whether the service can work, what waits, which endpoints fail, and which keys end",
+    summary: "show whether the service is ready, the backlog, failing endpoints, and expiring keys",
     examples: ["paybell status", "PAYBELL_URL=https://paybell.example paybell status --json"],
     exitCodes: { 0: "the service is ready", 1: "it is not" },
   }).addOption(

@@ -80,7 +80,7 @@ export const cardFields = [
     name: "token",
     required: true,
     maxLength: 256,
-    meaning: "Stands for the card at the acquirer; never stored, never logged",
+    meaning: "Identifies the card at the acquirer; never stored, never logged",
   },
   {
     type: "string",

@@ -24,8 +24,8 @@ export const accessSettings = {
     name: "PAYBELL_MASTER_KEY_FILE",
     kind: text,
     meaning:
-      "File that holds the master key, in place of PAYBELL_MASTER_KEY: a process list and a crash report show the " +
-      "environment, and no file.",
+      "File that contains the master key, instead of PAYBELL_MASTER_KEY: a process list and a crash report show the " +
+      "environment, but no file.",
   }),
   masterKeyOthers: setting({
     name: "PAYBELL_MASTER_KEY_OTHERS",
@@ -76,7 +76,7 @@ export const accessSettings = {
     default: [],
     meaning:
       "Bearer token of the operator API. Two of them during a rotation. Not set: `paybell serve` " +
-      "makes one and keeps it in PAYBELL_HOME/operator.token.",
+      "creates one and keeps it in PAYBELL_HOME/operator.token.",
     secret: true,
   }),
   auditDays: setting({

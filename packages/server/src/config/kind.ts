@@ -27,7 +27,7 @@ export function oneOf<const Values extends readonly string[]>(values: Values): K
 
 export function listOf<Item>(item: Kind<Item>, items: string, itemsMax = 1_000): Kind<readonly Item[]> {
   return {
-    description: `${items}, parted by commas`,
+    description: `${items}, separated by commas`,
     read(value) {
       const read = value.split(",").map((part) => item.read(part.trim()));
       return read.length <= itemsMax && read.every((one) => one !== undefined) ? read : undefined;

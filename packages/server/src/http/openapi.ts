@@ -85,7 +85,7 @@ function withRequirements(document: Document): Document {
 const headerMeanings: Readonly<Record<keyof typeof headerNames, string>> = {
   id: "The notification's id, the same at every attempt",
   timestamp: "When this attempt was signed, in seconds since 1970",
-  signature: "Standard Webhooks v1 over the body as sent; two during a rotation, parted by a space",
+  signature: "Standard Webhooks v1 over the body as sent; two during a rotation, separated by a space",
   attempt: "1 at the first attempt",
   contract: `The version of the notification contract: ${contractVersion}`,
   key: "The id of the key version that sealed the body",

@@ -106,7 +106,7 @@ async function everyBadField(request: FastifyRequest, partner: Partner, parts: H
   return first === undefined ? shape : badFields([first, ...others]);
 }
 
-/** RFC 7240: preferences are parted by commas, each may have parameters. */
+/** RFC 7240: preferences are separated by commas, each may have parameters. */
 function prefersAsync(header: string | string[] | undefined): boolean {
   if (header === undefined) return false;
   const preferences = [header].flat().join(",").split(",");
