@@ -8,7 +8,7 @@ import { Circuits, urlQueue } from "./circuits.ts";
 import { keyOf, Order } from "./order.ts";
 import { Overdue, type Shut } from "./overdue.ts";
 import { Ownership } from "./ownership.ts";
-import type { Queue } from "./queue.ts";
+import { type Queue, restMs } from "./queue.ts";
 import { type QueueLimits, Queues } from "./queues.ts";
 import { scheduleLengthMs } from "./schedule.ts";
 import { type Picked, Scheduler, type Slot } from "./scheduler.ts";
@@ -54,7 +54,7 @@ const offeredWithinMs = 5_000;
 const tickMs = 1_000;
 const recheckMs = 5_000;
 const overdueEveryMs = 10_000;
-const sweepRestFactor = 10;
+const sweepRestMaxMs = 10_000;
 /** Deliveries in memory for each slot: those in flight, and those that leave next. */
 const rowsPerSlot = 8;
 /** Of one queue, for each POST that its partner may have in flight. */
@@ -197,11 +197,6 @@ export class DeliveryWorker {
     this.#queues.reconsider(partnerId);
   }
 
-  /** Somebody says that something is due that it was not told of: the sweep finds it, when it has rested. */
-  lookNow(): void {
-    this.tick();
-  }
-
   /** A person changed a circuit. */
   circuitsChanged(): void {
     this.#recheckedMs = Number.NEGATIVE_INFINITY;
@@ -295,7 +290,8 @@ export class DeliveryWorker {
     } finally {
       const nowMs = clock.monotonicMs();
       // That of a few shards is short, and shortens no rest.
-      this.#sweepNotBeforeMs = Math.max(this.#sweepNotBeforeMs, nowMs + (nowMs - startedMs) * sweepRestFactor);
+      const restsUntilMs = nowMs + restMs(nowMs - startedMs, sweepRestMaxMs);
+      this.#sweepNotBeforeMs = Math.max(this.#sweepNotBeforeMs, restsUntilMs);
     }
   }
 
@@ -315,8 +311,8 @@ export class DeliveryWorker {
     const partner = this.#parts.partners.peek(partnerId);
     if (this.#isStopping || partner === undefined || this.ownership.epochOf(partnerId) === undefined) return undefined;
     const gate = this.#circuits.gate({ partnerId, queue }, partner.settings.callBackUrl);
-    if (typeof gate === "string") return undefined;
-    return { scheduleMs: scheduleLengthMs(partner.settings.retry), reason: gate.reason };
+    const scheduleMs = scheduleLengthMs(partner.settings.retry);
+    return typeof gate === "string" ? undefined : { scheduleMs, reason: gate.reason };
   }
 
   #limitsOf(partnerId: PartnerId): QueueLimits {
@@ -437,23 +433,22 @@ export class DeliveryWorker {
   }
 
   async #putOff(delivery: Delivery, delayMs: number): Promise<void> {
-    try {
-      await this.#parts.store.putOff([{ ...keyOf(delivery), delayMs }]);
-      this.#queues.release(delivery, delayMs);
-    } catch (error) {
-      this.#parts.onTrouble("a delivery could not be put off", error);
-      this.#queues.releaseUnchanged(delivery);
-    }
-    this.#end(delivery);
+    const putOff = this.#parts.store.putOff([{ ...keyOf(delivery), delayMs }]);
+    await this.#release(delivery, putOff, "a delivery could not be put off", delayMs);
   }
 
   /** Its own URL is gone: it waits in the queue of that URL. */
   async #setAside(delivery: Delivery, url: string): Promise<void> {
+    const setAside = this.#parts.store.setAside([{ ...keyOf(delivery), queue: urlQueue(url) }]);
+    await this.#release(delivery, setAside, "a delivery could not be set aside");
+  }
+
+  async #release(delivery: Delivery, written: Promise<void>, trouble: string, againInMs?: number): Promise<void> {
     try {
-      await this.#parts.store.setAside([{ ...keyOf(delivery), queue: urlQueue(url) }]);
-      this.#queues.release(delivery);
+      await written;
+      this.#queues.release(delivery, againInMs);
     } catch (error) {
-      this.#parts.onTrouble("a delivery could not be set aside", error);
+      this.#parts.onTrouble(trouble, error);
       this.#queues.releaseUnchanged(delivery);
     }
     this.#end(delivery);
