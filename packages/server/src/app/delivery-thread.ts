@@ -187,8 +187,7 @@ async function run(main: NonNullable<typeof parentPort>, data: DeliveryThreadDat
     worker.offer(message.deliveries, message.begunMs);
     worker.wake(message.hints);
     if (message.news.includes("circuits")) worker.circuitsChanged();
-    if (message.news.includes("shards")) worker.tick();
-    if (message.news.includes("due")) worker.lookNow();
+    if (message.news.includes("shards") || message.news.includes("due")) worker.tick();
     if (message.stopWithinMs !== undefined) void stop(message.stopWithinMs);
   });
   await startLease();

@@ -158,6 +158,18 @@ describe("a queue", () => {
 
   const event = fc.constantFrom("hinted", "late", "woken", "told since", "send", "forget", "read");
 
+  test.each([
+    [30, 300],
+    [7_000, 5_000],
+  ])("rests after a read from its head that took %i ms and brought nothing for %i ms", (tookMs, restMs) => {
+    const queue = newQueue();
+    queue.wake();
+    queue.readBegins({ after: undefined, rowsMax: 4 }, 0);
+    queue.missed();
+    queue.readEnds(pageOf([]), tookMs, never);
+    expect(queue.restsUntilMs).toBe(tookMs + restMs);
+  });
+
   test("has everything that it was told of when it calls itself complete", () => {
     fc.assert(
       fc.property(fc.array(event, { maxLength: 60 }), fc.integer({ min: 1, max: 5 }), (events, rowsMax) => {

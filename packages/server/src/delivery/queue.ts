@@ -189,8 +189,8 @@ export class Queue {
     this.#rewindAfterRead();
     if (page.nextInMs !== undefined) this.#dueAgain(nowMs + Math.max(1, page.nextInMs));
     if (this.#readFromHead) {
-      const restMs = added.length > 0 ? 0 : (nowMs - this.#readStartedMs) * headRestFactor;
-      this.#headRestsUntilMs = nowMs + restMs;
+      const waitMs = added.length > 0 ? 0 : restMs(nowMs - this.#readStartedMs, headRestMaxMs);
+      this.#headRestsUntilMs = nowMs + waitMs;
     }
     if (this.#againAfterRead) this.#again = true;
     return added;
@@ -296,7 +296,14 @@ export class Queue {
   }
 }
 
-const headRestFactor = 10;
+const restFactor = 10;
+/** A thread or database that stood still for seconds must not keep a queue waiting for a minute. */
+const headRestMaxMs = 5_000;
+
+/** What may cost much rests ten times as long as it took, within a bound. */
+export function restMs(tookMs: number, mostMs: number): number {
+  return Math.min(tookMs * restFactor, mostMs);
+}
 /** After every id that is due in the same microsecond. */
 const lastId = "ffffffff-ffff-ffff-ffff-ffffffffffff" as NotificationId;
 

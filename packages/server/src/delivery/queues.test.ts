@@ -537,15 +537,15 @@ describe("a worker", () => {
     const { time, worker } = await workerOver({
       heads: async (shards) => {
         if (shards.length === 256) sweeps += 1;
-        if (over.time !== undefined) over.time.ms += shards.length === 256 ? 2_000 : 1;
+        if (over.time !== undefined) over.time.ms += shards.length === 256 ? 900 : 1;
         return [];
       },
     });
     over.time = time;
     await time.pass(1_500);
     const before = sweeps;
-    for (let nth = 0; nth < 15; nth += 1) {
-      worker.lookNow();
+    for (let nth = 0; nth < 6; nth += 1) {
+      worker.tick();
       worker.wake([{ partnerId }]);
       await time.pass(1_000);
     }

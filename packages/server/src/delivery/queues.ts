@@ -1,6 +1,7 @@
 import type { Clock, Timers } from "../clock.ts";
 import type { NotificationId, PartnerId } from "../ids.ts";
 import { Queue, type WantedRead } from "./queue.ts";
+import type { QueueLimits } from "./queue-limits.ts";
 import { RecentOutcomes } from "./recent-outcomes.ts";
 import type { Delivery, DeliveryStore, QueueHead, QueueKey, QueueRead } from "./store.ts";
 
@@ -27,12 +28,6 @@ export interface QueuesParts {
   /** Whether a queue has more in the database than in memory. */
   readonly onBehind: (key: QueueKey, isBehind: boolean) => void;
   readonly onTrouble: (error: unknown) => void;
-}
-
-export interface QueueLimits {
-  readonly rowsMax: number;
-  /** False: its partner is paused or not known yet, or the worker does not own it. */
-  readonly mayRead: boolean;
 }
 
 const readsMax = 64;

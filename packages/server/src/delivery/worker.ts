@@ -8,8 +8,9 @@ import { Circuits, urlQueue } from "./circuits.ts";
 import { keyOf, Order } from "./order.ts";
 import { Overdue, type Shut } from "./overdue.ts";
 import { Ownership } from "./ownership.ts";
-import type { Queue } from "./queue.ts";
-import { type QueueLimits, Queues } from "./queues.ts";
+import { type Queue, restMs } from "./queue.ts";
+import { queueLimits } from "./queue-limits.ts";
+import { Queues } from "./queues.ts";
 import { overdueAfterMs } from "./schedule.ts";
 import { type Picked, Scheduler, type Slot } from "./scheduler.ts";
 import { type ShardStore, shardOf } from "./shard-store.ts";
@@ -54,14 +55,9 @@ const offeredWithinMs = 5_000;
 const tickMs = 1_000;
 const recheckMs = 5_000;
 const overdueEveryMs = 10_000;
-const sweepRestFactor = 10;
+const sweepRestMaxMs = 10_000;
 /** Deliveries in memory for each slot: those in flight, and those that leave next. */
 const rowsPerSlot = 8;
-/** Of one queue, for each POST that its partner may have in flight. */
-const rowsPerInFlight = 4;
-const rowsPerQueueMax = 512;
-/** Of a queue whose partner the main thread is asked for: its answer comes in a moment. */
-const rowsOfUnknown = 32;
 /** Beyond so many unrecorded outcomes for each slot nothing starts: a slow database stops the sending. */
 const unrecordedPerSlot = 4;
 /** An attempt that a shard is given away during has this long for its outcome to be recorded. */
@@ -111,7 +107,9 @@ export class DeliveryWorker {
       timers,
       rowsMax: slotsMax * rowsPerSlot,
       bytesMax,
-      limitsOf: (partnerId) => this.#limitsOf(partnerId),
+      // What is not its own now is not read: the sweep looks after it when it is.
+      limitsOf: (partnerId) =>
+        queueLimits(parts.partners.peek(partnerId), this.ownership.epochOf(partnerId) !== undefined),
       opensAtMs: (key) => this.#opensAtMs(key),
       onReady: (queue) => this.#schedule(queue),
       onReleased: (id) => this.#order.ended(id),
@@ -195,11 +193,6 @@ export class DeliveryWorker {
   /** The partner is known now, or has changed. */
   partnerChanged(partnerId: PartnerId): void {
     this.#queues.reconsider(partnerId);
-  }
-
-  /** Somebody says that something is due that it was not told of: the sweep finds it, when it has rested. */
-  lookNow(): void {
-    this.tick();
   }
 
   /** A person changed a circuit. */
@@ -295,7 +288,8 @@ export class DeliveryWorker {
     } finally {
       const nowMs = clock.monotonicMs();
       // That of a few shards is short, and shortens no rest.
-      this.#sweepNotBeforeMs = Math.max(this.#sweepNotBeforeMs, nowMs + (nowMs - startedMs) * sweepRestFactor);
+      const restsUntilMs = nowMs + restMs(nowMs - startedMs, sweepRestMaxMs);
+      this.#sweepNotBeforeMs = Math.max(this.#sweepNotBeforeMs, restsUntilMs);
     }
   }
 
@@ -317,15 +311,6 @@ export class DeliveryWorker {
     const gate = this.#circuits.gate({ partnerId, queue }, partner.settings.callBackUrl);
     if (typeof gate === "string" || partner.state !== "active") return undefined;
     return { scheduleMs: overdueAfterMs(partner, this.#parts.clock.nowMs()), reason: gate.reason };
-  }
-
-  #limitsOf(partnerId: PartnerId): QueueLimits {
-    const partner = this.#parts.partners.peek(partnerId);
-    // What is not its own now is not read: the sweep looks after it when it is.
-    const isOwned = this.ownership.epochOf(partnerId) !== undefined;
-    if (isOwned && partner === undefined) return { rowsMax: rowsOfUnknown, mayRead: false };
-    if (partner?.state !== "active" || !isOwned) return { rowsMax: 0, mayRead: false };
-    return { rowsMax: Math.min(partner.settings.maxInFlight * rowsPerInFlight, rowsPerQueueMax), mayRead: true };
   }
 
   #opensAtMs(key: QueueKey): number | undefined {
@@ -437,23 +422,22 @@ export class DeliveryWorker {
   }
 
   async #putOff(delivery: Delivery, delayMs: number): Promise<void> {
-    try {
-      await this.#parts.store.putOff([{ ...keyOf(delivery), delayMs }]);
-      this.#queues.release(delivery, delayMs);
-    } catch (error) {
-      this.#parts.onTrouble("a delivery could not be put off", error);
-      this.#queues.releaseUnchanged(delivery);
-    }
-    this.#end(delivery);
+    const putOff = this.#parts.store.putOff([{ ...keyOf(delivery), delayMs }]);
+    await this.#release(delivery, putOff, "a delivery could not be put off", delayMs);
   }
 
   /** Its own URL is gone: it waits in the queue of that URL. */
   async #setAside(delivery: Delivery, url: string): Promise<void> {
+    const setAside = this.#parts.store.setAside([{ ...keyOf(delivery), queue: urlQueue(url) }]);
+    await this.#release(delivery, setAside, "a delivery could not be set aside");
+  }
+
+  async #release(delivery: Delivery, written: Promise<void>, trouble: string, againInMs?: number): Promise<void> {
     try {
-      await this.#parts.store.setAside([{ ...keyOf(delivery), queue: urlQueue(url) }]);
-      this.#queues.release(delivery);
+      await written;
+      this.#queues.release(delivery, againInMs);
     } catch (error) {
-      this.#parts.onTrouble("a delivery could not be set aside", error);
+      this.#parts.onTrouble(trouble, error);
       this.#queues.releaseUnchanged(delivery);
     }
     this.#end(delivery);
