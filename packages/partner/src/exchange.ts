@@ -1,4 +1,3 @@
-import { checkNames } from "./given.ts";
 import type { RequestHeaders } from "./headers.ts";
 import { Misused } from "./misused.ts";
 import { PaybellError } from "./paybell-error.ts";
@@ -126,5 +125,6 @@ export function checkHandler(
   if (receiver instanceof Promise) throw new Misused("missing_await", "The handler's first argument");
   if (typeof (receiver as Partial<Receiver> | undefined)?.open !== "function") throw new Misused("no_receiver");
   if (typeof onIpn !== "function") throw new Misused("no_function", "The handler");
-  checkNames("The handler's option ", options, known);
+  const unknown = Object.keys(options).find((name) => !known.includes(name));
+  if (unknown) throw new Misused("unknown_option", `The handler's option ${unknown}`, { remedy: `See ${known}.` });
 }
