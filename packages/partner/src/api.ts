@@ -18,12 +18,6 @@ import type {
   WireNames,
 } from "@paybell/contract";
 
-export type ApiKeyToMake = {
-  name: string;
-  scopes: ("read" | "pull" | "commands" | "manage")[];
-  expiresInDays?: number;
-};
-
 export type CardTransaction = UnsignedIpn<CardIpn> & {
   status: Status;
   command: Command;
@@ -117,19 +111,29 @@ export type Endpoint = {
 
 export type EndpointPage = { items: Endpoint[]; next: string | null };
 
+export type Figures = {
+  span: "hour" | "day" | "week";
+  asOf: string;
+  points: { at: string; accepted: number; failed: number; parked: number }[];
+  accepted: number;
+  failed: number;
+  parked: number;
+  attemptP50Ms: number | null;
+  attemptP99Ms: number | null;
+  deliveryP50Ms: number | null;
+  deliveryP99Ms: number | null;
+};
+
 export type KeyVersion = {
   id: string;
-  kind: "apiKey" | "encryptionKey" | "signingKey" | "webhookSecret" | "callbackKey";
+  kind: "apiKey" | "encryptionKey" | "signingKey" | "webhookSecret";
   activeFrom: string;
   expiresAt: string | null;
   seals?: number;
-  name?: string;
-  scopes?: ("read" | "pull" | "commands" | "manage")[];
-  lastUsedAt?: string | null;
   createdAt: string;
 };
 
-export type NewApiKey = { id: string; apiKey: string };
+export type ListedNotification = Notification & { subject: NotificationSubject };
 
 export type Notification = {
   id: string;
@@ -147,6 +151,8 @@ export type Notification = {
 
 export type NotificationDetail = Notification & {
   callBackUrl: string | null;
+  subject: NotificationSubject;
+  waiting: Waiting | null;
   attempts: {
     attemptNo: number;
     startedAt: string;
@@ -174,6 +180,22 @@ export type NotificationPage = {
   next: string;
 };
 
+export type NotificationSearch = { items: ListedNotification[]; next: string | null };
+
+export type NotificationSubject = {
+  merchantTransId: string | null;
+  amount: string | null;
+  currency: string | null;
+  tid: string | null;
+  mid: string | null;
+  merchantName: string | null;
+  refId: string | null;
+  approveCode: string | null;
+  isoResponseCode: string | null;
+  reqId: string | null;
+  lastFour: string | null;
+};
+
 export type Problem = {
   type: string;
   title: string;
@@ -193,9 +215,6 @@ export type Self = {
     callbackAddresses: string[];
     callingAddresses: string[];
     callBackUrl: string | null;
-    callbackCa: string | null;
-    callbackPins: string[];
-    callbackPorts: number[] | null;
     cipher: Cipher;
     encoding: Encoding;
     signing: { mode: "fields"; card?: string[]; settlement?: string[] } | { mode: "whole" };
@@ -222,6 +241,7 @@ export type Self = {
   createdAt: string;
   updatedAt: string;
   egressAddresses: string[];
+  proofPublicKey: string;
 };
 
 export type SettlementTransaction = UnsignedIpn<SettlementIpn> & {
@@ -239,6 +259,16 @@ export type TransactionDetail = Transaction & {
   batch: { batchNo: string; state: "open" | "closing" | "closed" } | null;
   reversal: "pending" | "done" | "parked" | null;
   chain: { id: string; command: Command; status: Status; isoResponseCode: string; amount: string; createdAt: string }[];
+};
+
+export type Waiting = {
+  because: "paused" | "disabled" | "circuit" | "gone" | "order" | "retry" | "turn";
+  until: string | null;
+  since: string | null;
+  endpointId: string | null;
+  target: string | null;
+  reason: string | null;
+  after: string | null;
 };
 
 /** What a problem's code may be: docs/reference/errors.md. */
@@ -286,13 +316,11 @@ export type ErrorCode =
   | "req_id_reused"
   | "reversed_before_arrival"
   | "scheme_contradicts_aid"
-  | "scope_not_allowed"
   | "settlement_in_progress"
   | "terminal_mid_mismatch"
   | "terminal_not_registered"
   | "terminal_taken"
   | "too_long"
-  | "too_many_api_keys"
   | "too_many_requests"
   | "unauthorized"
   | "unavailable"
@@ -313,6 +341,26 @@ export interface PartnerApi<Options> {
     query?: { after?: undefined | string; limit?: undefined | number; wait?: undefined | number },
     options?: Options,
   ): Promise<NotificationPage>;
+  /** Search your notifications. GET /v1/notifications/search */
+  searchOwnNotifications(
+    query?: {
+      state?: undefined | "pending" | "accepted" | "parked";
+      q?: undefined | string;
+      from?: undefined | string;
+      to?: undefined | string;
+      command?: undefined | NotifiedCommand;
+      tid?: undefined | string;
+      mid?: undefined | string;
+      refId?: undefined | string;
+      approveCode?: undefined | string;
+      billId?: undefined | string;
+      lastFour?: undefined | string;
+      contains?: undefined | string;
+      after?: undefined | string;
+      limit?: undefined | number;
+    },
+    options?: Options,
+  ): Promise<NotificationSearch>;
   /** Get a notification with its attempts. GET /v1/notifications/{id} */
   getNotification(id: string, options?: Options): Promise<NotificationDetail>;
   /** Have a notification sent once more. POST /v1/notifications/{id}/redeliver */
@@ -332,10 +380,8 @@ export interface PartnerApi<Options> {
   closeEndpoint(id: string, options?: Options): Promise<Endpoint>;
   /** Get your settings, key versions and our egress addresses. GET /v1/self */
   getSelf(options?: Options): Promise<Self>;
-  /** Make another API key, which may do what its scopes say. POST /v1/api-keys */
-  addOwnApiKey(body: ApiKeyToMake, options?: Options): Promise<NewApiKey>;
-  /** Revoke one of your API keys. POST /v1/api-keys/{keyId}/revoke */
-  revokeOwnApiKey(keyId: string, options?: Options): Promise<{ id: string }>;
+  /** See how deliveries to you go. GET /v1/figures */
+  getFigures(query?: { span?: undefined | "hour" | "day" | "week" }, options?: Options): Promise<Figures>;
 }
 
 /** Method, path, and where what is given goes. */
@@ -344,12 +390,12 @@ export const operations: Readonly<Record<keyof PartnerApi<never>, readonly strin
   getTransaction: ["GET", "/v1/transactions/{id}"],
   findTransaction: ["GET", "/v1/transactions", "query"],
   pullNotifications: ["GET", "/v1/notifications", "query"],
+  searchOwnNotifications: ["GET", "/v1/notifications/search", "query"],
   getNotification: ["GET", "/v1/notifications/{id}"],
   redeliverNotification: ["POST", "/v1/notifications/{id}/redeliver", "body"],
   sendTestNotification: ["POST", "/v1/test-notification"],
   listEndpoints: ["GET", "/v1/endpoints", "query"],
   closeEndpoint: ["POST", "/v1/endpoints/{id}/close"],
   getSelf: ["GET", "/v1/self"],
-  addOwnApiKey: ["POST", "/v1/api-keys", "body"],
-  revokeOwnApiKey: ["POST", "/v1/api-keys/{keyId}/revoke"],
+  getFigures: ["GET", "/v1/figures", "query"],
 };
