@@ -88,6 +88,7 @@ describe("the console", () => {
   test("asks for a sign-in where the session has ended, above what was typed", async () => {
     const page = await bench.open("/partners/new", { token: bench.credentials["operatorToken"] ?? "" });
     await page.getByRole("textbox", { name: "Name" }).fill("A shop");
+    await page.getByLabel("Callback addresses").fill("203.0.113.0/24");
     await page.context().clearCookies();
     await page.getByRole("button", { name: "Register" }).click();
     await page.getByText("Your session has ended").waitFor();

@@ -16,7 +16,7 @@ const indigo: MantineColorsTuple = [
 /** Dense and calm: one accent colour, small type, tabular figures. */
 export const theme = createTheme({
   primaryColor: "accent",
-  primaryShade: { light: 7, dark: 5 },
+  primaryShade: 7,
   colors: { accent: indigo },
   fontFamily: "'Inter Variable', system-ui, sans-serif",
   fontFamilyMonospace: "ui-monospace, 'SF Mono', 'Cascadia Mono', 'DejaVu Sans Mono', monospace",

@@ -1,5 +1,6 @@
 import { useSyncExternalStore } from "react";
 
+const minuteMs = 60_000;
 const hourMs = 3_600_000;
 const dayMs = 24 * hourMs;
 
@@ -9,6 +10,7 @@ let timer: ReturnType<typeof setInterval> | undefined;
 
 function watch(watcher: () => void): () => void {
   watchers.add(watcher);
+  if (timer === undefined) nowMs = Date.now();
   timer ??= setInterval(() => {
     nowMs = Date.now();
     for (const each of watchers) each();
@@ -47,7 +49,8 @@ export function shownTime(atMs: number, now: number): string {
   const awayMs = Math.abs(now - atMs);
   if (awayMs >= hourMs) return clockTime(atMs, now);
   if (awayMs < 1_000) return "now";
-  return atMs <= now ? `${duration(awayMs)} ago` : `in ${duration(awayMs)}`;
+  const away = awayMs < minuteMs ? `${Math.floor(awayMs / 1_000)} s` : `${Math.floor(awayMs / minuteMs)} min`;
+  return atMs <= now ? `${away} ago` : `in ${away}`;
 }
 
 /** Such as "38 ms", "2 min 36 s" or "3 h": two units at most. */

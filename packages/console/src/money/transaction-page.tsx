@@ -46,7 +46,7 @@ export function TransactionPage({ id }: { readonly id: string }) {
           </Title>
           <Text className="wraps">{one.merchantTransId}</Text>
         </Group>
-        <Text fz={15} component="div">
+        <Text fz={15} className="headline" component="div">
           <State {...movedInWords(one, chain.data)} />
         </Text>
       </Stack>

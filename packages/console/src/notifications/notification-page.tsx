@@ -57,7 +57,7 @@ export function NotificationPage({ id }: { readonly id: string }) {
           </Title>
           <Text className="wraps">{[subject.merchantTransId, subject.merchantName].filter(Boolean).join(" · ")}</Text>
         </Group>
-        <Text fz={15} component="div" role="status" aria-live="polite">
+        <Text fz={15} className="headline" component="div" role="status" aria-live="polite">
           <State tone={headline.tone} word={headline.text} />
         </Text>
         {one.waiting?.after != null && (

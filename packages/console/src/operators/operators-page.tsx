@@ -85,7 +85,7 @@ function Add({ onAdded }: { readonly onAdded: () => Promise<unknown> }) {
         </Group>
         {add.isError && Object.keys(fields).length === 0 && <Failure error={add.error} />}
         {add.data !== undefined && (
-          <Alert color="yellow" variant="light" mt="md" title={`The token of ${add.data.name}, shown this once`}>
+          <Alert color="accent" variant="light" mt="md" title={`The token of ${add.data.name}, shown this once`}>
             <Secret label="Token" value={add.data.token} />
           </Alert>
         )}

@@ -48,7 +48,7 @@ function Plot({ points, span, asOf }: Shown) {
         cursor: { drag: { x: false, y: false } },
         scales: { y: { range: (_, __, max) => [0, Math.max(4, max * 1.1)] } },
         axes: [
-          { ...axis, values: (_, ticks) => ticks.map((at) => tickOf(at, span)) },
+          { ...axis, size: 26, values: (_, ticks) => ticks.map((at) => tickOf(at, span)) },
           { ...axis, size: 44 },
         ],
         series: [
@@ -81,6 +81,8 @@ function columns(points: Figures["points"], span: Span, asOf: string): uPlot.Ali
   const toS = Math.floor(Date.parse(asOf) / 1_000 / stepS) * stepS;
   const times = Array.from({ length: spanS[span] / stepS }, (_, at) => toS - spanS[span] + (at + 1) * stepS);
   const known = new Map(points.map((point) => [Date.parse(point.at) / 1_000, point]));
+  // The time that has just begun would look like a breakdown.
+  if (!known.has(toS)) times.pop();
   const column = (name: "accepted" | "failed" | "parked") => times.map((at) => known.get(at)?.[name] ?? 0);
   return [times, column("accepted"), column("failed"), column("parked")];
 }

@@ -35,7 +35,7 @@ export function Keys({ partner }: { readonly partner: Partner | Self }) {
     <Stack gap="md">
       {rotate.data !== undefined && (
         <Alert
-          color="yellow"
+          color="accent"
           variant="light"
           title={`The new ${names[rotate.data.kind].toLowerCase()}, shown this once`}
         >

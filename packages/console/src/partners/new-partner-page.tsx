@@ -36,7 +36,7 @@ function Keys({ partner }: { readonly partner: NewPartner }) {
   const [, navigate] = useLocation();
   return (
     <Page title="The partner's keys">
-      <Alert color="yellow" variant="light">
+      <Alert color="accent" variant="light">
         They are shown this once: hand them over by a safe way. If one is lost, rotate it.
       </Alert>
       <Panel title="Registered">

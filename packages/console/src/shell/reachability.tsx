@@ -17,7 +17,7 @@ export function Reachability() {
   );
   if (!isAway) return null;
   return (
-    <Alert color="yellow" variant="light" mb="md" icon={<IconPlugConnectedX size={16} />} role="status">
+    <Alert color="accent" variant="light" mb="md" icon={<IconPlugConnectedX size={16} />} role="status">
       The service does not answer. What you see is what was known last; the page tries again by itself.
     </Alert>
   );

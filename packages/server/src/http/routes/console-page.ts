@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
+import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
-import { createRequire } from "node:module";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import fastifyStatic from "@fastify/static";
 import type { FastifyInstance } from "fastify";
 
@@ -11,7 +11,7 @@ const noncePlace = /%PAYBELL_NONCE%/g;
 
 /** /console: one page that finds its own way, and its assets. `/` leads there. */
 export function consolePageRoutes(app: FastifyInstance): void {
-  const built = join(dirname(createRequire(import.meta.url).resolve("@paybell/console/package.json")), "dist");
+  const built = builtPages();
   const index = join(built, "index.html");
   app.register(fastifyStatic, {
     root: join(built, "assets"),
@@ -40,6 +40,12 @@ export function consolePageRoutes(app: FastifyInstance): void {
         .send(page.replace(noncePlace, nonce));
     });
   }
+}
+
+/** Published, they lie in the package of the server; in the repository where they are built. */
+function builtPages(): string {
+  const published = join(import.meta.dirname, "../../console");
+  return existsSync(published) ? published : join(import.meta.dirname, "../../../../console/dist");
 }
 
 const notBuilt = 'The console is not built here. Run "npm run console" in the repository, and load this page again.\n';
