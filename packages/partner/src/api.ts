@@ -18,6 +18,12 @@ import type {
   WireNames,
 } from "@paybell/contract";
 
+export type ApiKeyToMake = {
+  name: string;
+  scopes: ("read" | "pull" | "commands" | "manage")[];
+  expiresInDays?: number;
+};
+
 export type CardTransaction = UnsignedIpn<CardIpn> & {
   status: Status;
   command: Command;
@@ -126,14 +132,19 @@ export type Figures = {
 
 export type KeyVersion = {
   id: string;
-  kind: "apiKey" | "encryptionKey" | "signingKey" | "webhookSecret";
+  kind: "apiKey" | "encryptionKey" | "signingKey" | "webhookSecret" | "callbackKey";
   activeFrom: string;
   expiresAt: string | null;
   seals?: number;
+  name?: string;
+  scopes?: ("read" | "pull" | "commands" | "manage")[];
+  lastUsedAt?: string | null;
   createdAt: string;
 };
 
 export type ListedNotification = Notification & { subject: NotificationSubject };
+
+export type NewApiKey = { id: string; apiKey: string };
 
 export type Notification = {
   id: string;
@@ -215,6 +226,9 @@ export type Self = {
     callbackAddresses: string[];
     callingAddresses: string[];
     callBackUrl: string | null;
+    callbackCa: string | null;
+    callbackPins: string[];
+    callbackPorts: number[] | null;
     cipher: Cipher;
     encoding: Encoding;
     signing: { mode: "fields"; card?: string[]; settlement?: string[] } | { mode: "whole" };
@@ -316,11 +330,13 @@ export type ErrorCode =
   | "req_id_reused"
   | "reversed_before_arrival"
   | "scheme_contradicts_aid"
+  | "scope_not_allowed"
   | "settlement_in_progress"
   | "terminal_mid_mismatch"
   | "terminal_not_registered"
   | "terminal_taken"
   | "too_long"
+  | "too_many_api_keys"
   | "too_many_requests"
   | "unauthorized"
   | "unavailable"
@@ -380,6 +396,10 @@ export interface PartnerApi<Options> {
   closeEndpoint(id: string, options?: Options): Promise<Endpoint>;
   /** Get your settings, key versions and our egress addresses. GET /v1/self */
   getSelf(options?: Options): Promise<Self>;
+  /** Make another API key, which may do what its scopes say. POST /v1/api-keys */
+  addOwnApiKey(body: ApiKeyToMake, options?: Options): Promise<NewApiKey>;
+  /** Revoke one of your API keys. POST /v1/api-keys/{keyId}/revoke */
+  revokeOwnApiKey(keyId: string, options?: Options): Promise<{ id: string }>;
   /** See how deliveries to you go. GET /v1/figures */
   getFigures(query?: { span?: undefined | "hour" | "day" | "week" }, options?: Options): Promise<Figures>;
 }
@@ -397,5 +417,7 @@ export const operations: Readonly<Record<keyof PartnerApi<never>, readonly strin
   listEndpoints: ["GET", "/v1/endpoints", "query"],
   closeEndpoint: ["POST", "/v1/endpoints/{id}/close"],
   getSelf: ["GET", "/v1/self"],
+  addOwnApiKey: ["POST", "/v1/api-keys", "body"],
+  revokeOwnApiKey: ["POST", "/v1/api-keys/{keyId}/revoke"],
   getFigures: ["GET", "/v1/figures", "query"],
 };

@@ -18,6 +18,12 @@ import type {
   WireNames,
 } from "@paybell/contract";
 
+export type ApiKeyToMake = {
+  name: string;
+  scopes: ("read" | "pull" | "commands" | "manage")[];
+  expiresInDays?: number;
+};
+
 export type AuditPage = {
   items: {
     seq: number;
@@ -34,6 +40,8 @@ export type AuditPage = {
   }[];
   next: string | null;
 };
+
+export type CallbackCertificate = { certificate: string; key: string };
 
 export type CardCompletion = {
   partnerId: string;
@@ -217,10 +225,13 @@ export type InspectedNotification = Notification & {
 
 export type KeyVersion = {
   id: string;
-  kind: "apiKey" | "encryptionKey" | "signingKey" | "webhookSecret";
+  kind: "apiKey" | "encryptionKey" | "signingKey" | "webhookSecret" | "callbackKey";
   activeFrom: string;
   expiresAt: string | null;
   seals?: number;
+  name?: string;
+  scopes?: ("read" | "pull" | "commands" | "manage")[];
+  lastUsedAt?: string | null;
   createdAt: string;
 };
 
@@ -229,6 +240,8 @@ export type ListedNotification = Notification & { subject: NotificationSubject }
 export type MoneyItem = { id: string; partnerId: string | null };
 
 export type MoneyPage = { items: MoneyItem[]; next: string | null };
+
+export type NewApiKey = { id: string; apiKey: string };
 
 export type NewOperator = Operator & { token: string };
 
@@ -335,6 +348,9 @@ export type Partner = {
     callbackAddresses: string[];
     callingAddresses: string[];
     callBackUrl: string | null;
+    callbackCa: string | null;
+    callbackPins: string[];
+    callbackPorts: number[] | null;
     cipher: Cipher;
     encoding: Encoding;
     signing: { mode: "fields"; card?: string[]; settlement?: string[] } | { mode: "whole" };
@@ -367,6 +383,9 @@ export type PartnerPatch = {
   callbackAddresses?: string[];
   callingAddresses?: string[];
   callBackUrl?: string | null;
+  callbackCa?: string | null;
+  callbackPins?: string[];
+  callbackPorts?: number[] | null;
   cipher?: Cipher;
   encoding?: Encoding;
   signing?: { mode: "fields"; card?: string[]; settlement?: string[] } | { mode: "whole" };
@@ -395,6 +414,9 @@ export type PartnerRegistration = {
   callbackAddresses: string[];
   callingAddresses: string[];
   callBackUrl?: string | null;
+  callbackCa?: string | null;
+  callbackPins?: string[];
+  callbackPorts?: number[] | null;
   cipher?: Cipher;
   encoding?: Encoding;
   signing?: { mode: "fields"; card?: string[]; settlement?: string[] } | { mode: "whole" };
@@ -652,6 +674,10 @@ export interface Api<Options> {
   closeEndpoint(id: string, options?: Options): Promise<Endpoint>;
   /** Get your settings, key versions and our egress addresses. GET /v1/self */
   getSelf(options?: Options): Promise<Self>;
+  /** Make another API key, which may do what its scopes say. POST /v1/api-keys */
+  addOwnApiKey(body: ApiKeyToMake, options?: Options): Promise<NewApiKey>;
+  /** Revoke one of your API keys. POST /v1/api-keys/{keyId}/revoke */
+  revokeOwnApiKey(keyId: string, options?: Options): Promise<{ id: string }>;
   /** See how deliveries to you go. GET /v1/figures */
   getFigures(query?: { span?: undefined | "hour" | "day" | "week" }, options?: Options): Promise<Figures>;
   /** Register a partner. POST /operator/v1/partners */
@@ -681,6 +707,14 @@ export interface Api<Options> {
     query?: { after?: undefined | string; limit?: undefined | number },
     options?: Options,
   ): Promise<{ items: Terminal[]; next: string | null }>;
+  /** Make another API key of a partner, which may do what its scopes say. POST /operator/v1/partners/{id}/api-keys */
+  addApiKey(id: string, body: ApiKeyToMake, options?: Options): Promise<NewApiKey>;
+  /** Revoke an API key of a partner. POST /operator/v1/partners/{id}/api-keys/{keyId}/revoke */
+  revokeApiKey(id: string, keyId: string, options?: Options): Promise<{ id: string }>;
+  /** Show a client certificate to a partner's server. PUT /operator/v1/partners/{id}/callback-certificate */
+  putCallbackCertificate(id: string, body: CallbackCertificate, options?: Options): Promise<Partner>;
+  /** Show no client certificate to a partner's server any more. DELETE /operator/v1/partners/{id}/callback-certificate */
+  removeCallbackCertificate(id: string, options?: Options): Promise<Partner>;
   /** Report completed commands. POST /operator/v1/completions */
   reportCompletions(
     body: Report,
@@ -821,6 +855,9 @@ export interface Api<Options> {
     query?: {
       actor?: undefined | string;
       subject?: undefined | string;
+      action?: undefined | string;
+      tokenId?: undefined | string;
+      address?: undefined | string;
       from?: undefined | string;
       to?: undefined | string;
       after?: undefined | string;
@@ -865,6 +902,8 @@ export const operations: Readonly<Record<keyof Api<never>, readonly string[]>> =
   listEndpoints: ["GET", "/v1/endpoints", "query"],
   closeEndpoint: ["POST", "/v1/endpoints/{id}/close"],
   getSelf: ["GET", "/v1/self"],
+  addOwnApiKey: ["POST", "/v1/api-keys", "body"],
+  revokeOwnApiKey: ["POST", "/v1/api-keys/{keyId}/revoke"],
   getFigures: ["GET", "/v1/figures", "query"],
   registerPartner: ["POST", "/operator/v1/partners", "body"],
   listPartners: ["GET", "/operator/v1/partners", "query"],
@@ -876,6 +915,10 @@ export const operations: Readonly<Record<keyof Api<never>, readonly string[]>> =
   disablePartner: ["POST", "/operator/v1/partners/{id}/disable"],
   putTerminal: ["PUT", "/operator/v1/partners/{id}/terminals/{tid}", "body"],
   listTerminals: ["GET", "/operator/v1/partners/{id}/terminals", "query"],
+  addApiKey: ["POST", "/operator/v1/partners/{id}/api-keys", "body"],
+  revokeApiKey: ["POST", "/operator/v1/partners/{id}/api-keys/{keyId}/revoke"],
+  putCallbackCertificate: ["PUT", "/operator/v1/partners/{id}/callback-certificate", "body"],
+  removeCallbackCertificate: ["DELETE", "/operator/v1/partners/{id}/callback-certificate"],
   reportCompletions: ["POST", "/operator/v1/completions", "body"],
   searchNotifications: ["GET", "/operator/v1/notifications", "query"],
   inspectNotification: ["GET", "/operator/v1/notifications/{id}"],
