@@ -117,6 +117,19 @@ export type Endpoint = {
 
 export type EndpointPage = { items: Endpoint[]; next: string | null };
 
+export type Figures = {
+  span: "hour" | "day" | "week";
+  asOf: string;
+  points: { at: string; accepted: number; failed: number; parked: number }[];
+  accepted: number;
+  failed: number;
+  parked: number;
+  attemptP50Ms: number | null;
+  attemptP99Ms: number | null;
+  deliveryP50Ms: number | null;
+  deliveryP99Ms: number | null;
+};
+
 export type KeyVersion = {
   id: string;
   kind: "apiKey" | "encryptionKey" | "signingKey" | "webhookSecret" | "callbackKey";
@@ -128,6 +141,8 @@ export type KeyVersion = {
   lastUsedAt?: string | null;
   createdAt: string;
 };
+
+export type ListedNotification = Notification & { subject: NotificationSubject };
 
 export type NewApiKey = { id: string; apiKey: string };
 
@@ -152,6 +167,8 @@ export type Notification = {
 
 export type NotificationDetail = Notification & {
   callBackUrl: string | null;
+  subject: NotificationSubject;
+  waiting: Waiting | null;
   attempts: {
     attemptNo: number;
     startedAt: string;
@@ -177,6 +194,22 @@ export type NotificationPage = {
     headers: Record<string, string>;
   }[];
   next: string;
+};
+
+export type NotificationSearch = { items: ListedNotification[]; next: string | null };
+
+export type NotificationSubject = {
+  merchantTransId: string | null;
+  amount: string | null;
+  currency: string | null;
+  tid: string | null;
+  mid: string | null;
+  merchantName: string | null;
+  refId: string | null;
+  approveCode: string | null;
+  isoResponseCode: string | null;
+  reqId: string | null;
+  lastFour: string | null;
 };
 
 export type Problem = {
@@ -227,6 +260,7 @@ export type Self = {
   createdAt: string;
   updatedAt: string;
   egressAddresses: string[];
+  proofPublicKey: string;
 };
 
 export type SettlementTransaction = UnsignedIpn<SettlementIpn> & {
@@ -244,6 +278,16 @@ export type TransactionDetail = Transaction & {
   batch: { batchNo: string; state: "open" | "closing" | "closed" } | null;
   reversal: "pending" | "done" | "parked" | null;
   chain: { id: string; command: Command; status: Status; isoResponseCode: string; amount: string; createdAt: string }[];
+};
+
+export type Waiting = {
+  because: "paused" | "disabled" | "circuit" | "gone" | "order" | "retry" | "turn";
+  until: string | null;
+  since: string | null;
+  endpointId: string | null;
+  target: string | null;
+  reason: string | null;
+  after: string | null;
 };
 
 /** What a problem's code may be: docs/reference/errors.md. */
@@ -318,6 +362,26 @@ export interface PartnerApi<Options> {
     query?: { after?: undefined | string; limit?: undefined | number; wait?: undefined | number },
     options?: Options,
   ): Promise<NotificationPage>;
+  /** Search your notifications. GET /v1/notifications/search */
+  searchOwnNotifications(
+    query?: {
+      state?: undefined | "pending" | "accepted" | "parked";
+      q?: undefined | string;
+      from?: undefined | string;
+      to?: undefined | string;
+      command?: undefined | NotifiedCommand;
+      tid?: undefined | string;
+      mid?: undefined | string;
+      refId?: undefined | string;
+      approveCode?: undefined | string;
+      billId?: undefined | string;
+      lastFour?: undefined | string;
+      contains?: undefined | string;
+      after?: undefined | string;
+      limit?: undefined | number;
+    },
+    options?: Options,
+  ): Promise<NotificationSearch>;
   /** Get a notification with its attempts. GET /v1/notifications/{id} */
   getNotification(id: string, options?: Options): Promise<NotificationDetail>;
   /** Have a notification sent once more. POST /v1/notifications/{id}/redeliver */
@@ -341,6 +405,8 @@ export interface PartnerApi<Options> {
   addOwnApiKey(body: ApiKeyToMake, options?: Options): Promise<NewApiKey>;
   /** Revoke one of your API keys. POST /v1/api-keys/{keyId}/revoke */
   revokeOwnApiKey(keyId: string, options?: Options): Promise<{ id: string }>;
+  /** See how deliveries to you go. GET /v1/figures */
+  getFigures(query?: { span?: undefined | "hour" | "day" | "week" }, options?: Options): Promise<Figures>;
 }
 
 /** Method, path, and where what is given goes. */
@@ -349,6 +415,7 @@ export const operations: Readonly<Record<keyof PartnerApi<never>, readonly strin
   getTransaction: ["GET", "/v1/transactions/{id}"],
   findTransaction: ["GET", "/v1/transactions", "query"],
   pullNotifications: ["GET", "/v1/notifications", "query"],
+  searchOwnNotifications: ["GET", "/v1/notifications/search", "query"],
   getNotification: ["GET", "/v1/notifications/{id}"],
   redeliverNotification: ["POST", "/v1/notifications/{id}/redeliver", "body"],
   sendTestNotification: ["POST", "/v1/test-notification"],
@@ -357,4 +424,5 @@ export const operations: Readonly<Record<keyof PartnerApi<never>, readonly strin
   getSelf: ["GET", "/v1/self"],
   addOwnApiKey: ["POST", "/v1/api-keys", "body"],
   revokeOwnApiKey: ["POST", "/v1/api-keys/{keyId}/revoke"],
+  getFigures: ["GET", "/v1/figures", "query"],
 };

@@ -12,12 +12,15 @@ import { wirePartners } from "./app/partners.ts";
 import { standingOf } from "./app/standing.ts";
 import { keepUp } from "./app/upkeep.ts";
 import { systemClock, systemTimers } from "./clock.ts";
+import { shownSettings } from "./config/shown.ts";
 import type { Config } from "./config.ts";
 import { Arrivals } from "./delivery/arrivals.ts";
 import { EndpointDesk } from "./delivery/endpoints-desk.ts";
 import { Notifications } from "./delivery/notifications.ts";
 import { sealing } from "./delivery/notifications-pull.ts";
-import type { HttpParts } from "./http/parts.ts";
+import { Overview } from "./delivery/overview.ts";
+import { ProofSigner } from "./delivery/proof.ts";
+import type { HttpParts, ReceiverDesk } from "./http/parts.ts";
 import { readId } from "./ids.ts";
 import { Lease } from "./leases/lease.ts";
 import type { Ledger } from "./ledger/ledger.ts";
@@ -36,6 +39,7 @@ import { Listener } from "./store/listener.ts";
 import { prepareSchema } from "./store/migrate.ts";
 import { PostgresNotifications } from "./store/notifications.ts";
 import { PostgresOperators } from "./store/operators.ts";
+import { PostgresStanding } from "./store/overview.ts";
 import { Partitions } from "./store/partitions.ts";
 import { troubleOf } from "./store/retryable.ts";
 
@@ -66,6 +70,8 @@ export interface ServiceOptions {
   readonly onAttempt?: OnAttempt;
   /** Told of each Reversal that the acquirer has answered. */
   readonly onReversalEnded?: ReverserParts["onEnded"];
+  /** The sandbox's partner and receiver. */
+  readonly receiverDesk?: ReceiverDesk;
 }
 
 export interface Service {
@@ -157,6 +163,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
         onReversalEnded: options.onReversalEnded,
       },
     );
+    const proofs = new ProofSigner(partners.proofKey);
     const standing = standingOf({ status, partitions, metricsPartners: config.metricsPartners });
     const httpParts: HttpParts = {
       config,
@@ -170,6 +177,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       notifications: new Notifications({
         store: notificationStore,
         arrivals,
+        proofs,
         seal: sealing(partners.seals, systemClock, sealingWorker.make),
         clock: systemClock,
         newReqId: randomUUID,
@@ -177,6 +185,12 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       }),
       endWaits: () => arrivals.stop(),
       money,
+      overview: new Overview({
+        figures: delivery.figures,
+        standing: new PostgresStanding(database.pool),
+        pending: standing.pending,
+        nowMs: systemClock.nowMs,
+      }),
       endpoints: new EndpointDesk(endpoints, () => delivery.tell("circuits")),
       isRegisteredDevice,
       refusesToken: (token) => acquirer?.refusesToken(token),
@@ -192,6 +206,10 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       audit: auditIn(new PostgresAudit(database.pool)),
       events: alerts,
       clock: systemClock,
+      proofPublicKey: proofs.publicKey,
+      settings: shownSettings(config),
+      receiverDesk: options.receiverDesk,
+      sessionKey: partners.sessionKey,
       sandbox,
     };
     const http = openListeners(httpParts, options);

@@ -160,6 +160,11 @@ export const errors = {
     title: "Your role does not allow this",
     remedy: "Use the token of an operator whose role allows it, or ask an admin for one.",
   },
+  csrf: {
+    status: 403,
+    title: "The page did not say that it was the one that asked",
+    remedy: "Send the session's csrf value as the header paybell-csrf. In the console: load the page again.",
+  },
   host_not_allowed: {
     status: 403,
     title: "The sandbox answers local callers only",

@@ -1,6 +1,7 @@
 import { systemClock, systemTimers } from "../clock.ts";
 import type { Attempted } from "../delivery/attempting.ts";
 import { Backpressure } from "../delivery/backpressure.ts";
+import { FigureCounter } from "../delivery/figures.ts";
 import { SealingWorker } from "../delivery/sending/sealing-worker.ts";
 import type { Delivery } from "../delivery/store.ts";
 import { Hints } from "../delivery/thread/hints.ts";
@@ -8,6 +9,7 @@ import type { FromWorker } from "../delivery/thread/messages.ts";
 import { WorkerSupervisor } from "../delivery/thread/supervisor.ts";
 import type { PartnerId } from "../ids.ts";
 import { LeaseReaper } from "../leases/reaper.ts";
+import { PostgresFigures } from "../store/delivery-figures.ts";
 import { PostgresEndpoints } from "../store/endpoints.ts";
 import type { PostgresLeases } from "../store/leases.ts";
 import { PendingStatus } from "../store/pending-status.ts";
@@ -37,6 +39,8 @@ const workerConnections = 6;
 const busyShare = 0.8;
 /** Those in flight, those whose outcome is not recorded yet, and some that leave next. */
 const rowsAheadPerSlot = 2;
+/** What a process that crashes loses of its figures. */
+const flushEveryMs = 2_000;
 
 /** How notifications leave: the workers, what passes on to them, and what finds dead ones. */
 export function wireDelivery(ground: Ground, { directory }: PartnerParts, options: DeliveryOptions) {
@@ -53,6 +57,8 @@ export function wireDelivery(ground: Ground, { directory }: PartnerParts, option
     bytesInFlightMax: config.bytesInFlightMax,
     alerting,
   };
+  const figures = new PostgresFigures(database.pool);
+  const counter = new FigureCounter(figures);
   const { onFlush } = watch("outcomes");
   const observe = (message: FromWorker) => {
     for (const [rows, durationMs, waitingRows] of message.commits) {
@@ -61,6 +67,7 @@ export function wireDelivery(ground: Ground, { directory }: PartnerParts, option
     }
     for (const [delivery, attempted] of message.attempted) {
       countAttempt(metrics, partnerMetrics, delivery, attempted);
+      counter.count(delivery, attempted);
       options.onAttempt?.(delivery, attempted);
     }
     if (message.parkedOverdue > 0) metrics.notificationsParked.inc({ reason: "endpoint" }, message.parkedOverdue);
@@ -120,6 +127,8 @@ export function wireDelivery(ground: Ground, { directory }: PartnerParts, option
     const waiting = workers.reduce((sum, worker) => sum + (worker.status?.sealingWaiting ?? 0), 0);
     metrics.sealingWaiting.set(waiting + sealingWorker.standing.waitingChars);
   });
+  let flushing: ReturnType<typeof setInterval> | undefined;
+  closing.push(() => clearInterval(flushing));
   const endpoints = new PostgresEndpoints(database, { alerting });
   return {
     workers,
@@ -129,7 +138,9 @@ export function wireDelivery(ground: Ground, { directory }: PartnerParts, option
     reaper,
     sealingWorker,
     endpoints,
+    figures,
     start() {
+      flushing = setInterval(() => void counter.flush().catch(warn("figures could not be added")), flushEveryMs);
       for (const worker of workers) worker.start();
       reaper.start();
     },
@@ -147,6 +158,8 @@ export function wireDelivery(ground: Ground, { directory }: PartnerParts, option
     async stop() {
       await Promise.all(workers.map((worker) => worker.stop(config.drainTimeoutMs)));
       await reaper.stop();
+      clearInterval(flushing);
+      await counter.flush();
     },
   };
 }

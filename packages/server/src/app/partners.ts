@@ -44,12 +44,16 @@ export async function wirePartners(ground: Ground, masterKey: MasterKey) {
     alerts.record({ kind: "key_limit", partnerId, subjectId: keyId, detail: { seals: count } }),
   );
   const bodyKey = await keptKey(masterKey, store, "request bodies");
+  const sessionKey = await keptKey(masterKey, store, "console sessions");
+  const proofKey = await keptKey(masterKey, store, "proofs of delivery");
   return {
     directory,
     registry,
     apiKeys,
     seals,
     bodyKey,
+    sessionKey,
+    proofKey,
     isRegisteredDevice: terminals.isRegisteredDevice.bind(terminals),
   };
 }

@@ -3,6 +3,7 @@ import { systemClock } from "../clock.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { dropOldAudit } from "../operators/audit-retention.ts";
 import { PostgresAudit } from "../store/audit.ts";
+import { PostgresFigures } from "../store/delivery-figures.ts";
 import { LedgerRetention } from "../store/ledger-retention.ts";
 import type { Partitions } from "../store/partitions.ts";
 import { PostgresPartners } from "../store/partners.ts";
@@ -41,8 +42,10 @@ export function keepUp(ground: Ground, kept: Kept): () => Promise<void> {
     onDropped: (table, rows) => metrics.ledgerDropped.inc({ table }, rows),
   });
   const audit = new PostgresAudit(database.pool);
+  const figures = new PostgresFigures(database.pool);
   const dropOld = () => {
     dropOldAudit(audit, systemClock, config.auditDays).catch(warn("old entries of the audit could not be dropped"));
+    figures.dropOld(systemClock.nowMs()).catch(warn("old figures could not be dropped"));
     retention.run().catch(warn("what the ledger holds past its retention could not be dropped"));
   };
   const lookAtCertificates = () => {

@@ -72,6 +72,46 @@ export interface NotificationStanding extends NotificationKey {
   readonly merchantTransId: string | null;
 }
 
+/** What people tell notifications apart by: of its content, never a whole card number. Null: unknown. */
+export interface NotificationSubject {
+  readonly merchantTransId: string | null;
+  readonly amount: string | null;
+  readonly currency: string | null;
+  readonly tid: string | null;
+  readonly mid: string | null;
+  readonly merchantName: string | null;
+  readonly refId: string | null;
+  readonly approveCode: string | null;
+  readonly isoResponseCode: string | null;
+  readonly reqId: string | null;
+  readonly lastFour: string | null;
+}
+
+/** What its content must have, exactly; `contains` is a part of merchantTransId, in either case. */
+export interface SubjectMatch {
+  readonly command?: NotifiedCommand | undefined;
+  readonly tid?: string | undefined;
+  readonly mid?: string | undefined;
+  readonly refId?: string | undefined;
+  readonly approveCode?: string | undefined;
+  readonly billId?: string | undefined;
+  readonly lastFour?: string | undefined;
+  readonly contains?: string | undefined;
+}
+
+/** Why a pending notification was not delivered yet, and until when at least; null: until a person does something. */
+export type WaitingFor =
+  | { readonly because: "paused" | "disabled"; readonly sinceMs: number; readonly untilMs: null }
+  | {
+      readonly because: "circuit" | "gone";
+      readonly endpointId: string;
+      readonly target: string;
+      readonly reason: string | null;
+      readonly untilMs: number | null;
+    }
+  | { readonly because: "order"; readonly after: NotificationId; readonly untilMs: number }
+  | { readonly because: "retry" | "turn"; readonly untilMs: number };
+
 /** One recorded POST. */
 export interface RecordedAttempt {
   readonly attemptNo: number;
@@ -139,12 +179,18 @@ export interface NotificationStore {
   partnerIds(): Promise<readonly PartnerId[]>;
   /** Looks in every partner when none is named. */
   locate(id: NotificationId, partnerId?: PartnerId): Promise<NotificationKey | undefined>;
-  /** By notification id, transaction id, reqId, externalId or merchantTransId, exactly; at most `rowsMax`. */
+  /** By notification id, transaction id, reqId, externalId or merchantTransId; where none is it, by its beginning. */
   lookUp(q: string, partnerId: PartnerId | undefined, rowsMax: number): Promise<readonly NotificationKey[]>;
   /** At most `rowsMax` keys in the order asked for; fewer: there are no more. */
   keys(range: KeyRange, rowsMax: number): Promise<readonly NotificationKey[]>;
   /** What is still there of `keys`, in their order. */
   standings(keys: readonly NotificationKey[]): Promise<readonly NotificationStanding[]>;
+  /** What they are about. */
+  subjects(keys: readonly NotificationKey[]): Promise<ReadonlyMap<NotificationId, NotificationSubject>>;
+  /** Those of `keys` that have it, in their order. */
+  matching(keys: readonly NotificationKey[], match: SubjectMatch): Promise<readonly NotificationKey[]>;
+  /** Undefined when it is not pending. */
+  waiting(key: NotificationKey): Promise<WaitingFor | undefined>;
   attempts(key: NotificationKey, rowsMax: number): Promise<readonly RecordedAttempt[]>;
   /** Of a notification and its transaction, the oldest first; of very many, the newest `rowsMax`. */
   events(of: NotificationStanding, rowsMax: number): Promise<readonly RecordedEvent[]>;

@@ -4,8 +4,10 @@ import type { LeaseId, NotificationId, PartnerId, TransactionId } from "../ids.t
 import type {
   NotificationStanding,
   NotificationState,
+  NotificationSubject,
   ParkedReason,
   RecordedAttempt,
+  WaitingFor,
   WaitsFor,
 } from "./notifications-store.ts";
 import type { FailureReason } from "./store.ts";
@@ -37,9 +39,17 @@ export interface NotificationSummary {
   readonly merchantTransId: string | null;
 }
 
+/** A notification of a list, with what people tell it apart by. */
+export interface ListedNotification extends NotificationSummary {
+  readonly subject: NotificationSubject;
+}
+
 export interface NotificationDetail extends NotificationSummary {
   /** The command's own; null: the one registered. */
   readonly callBackUrl: string | null;
+  readonly subject: NotificationSubject;
+  /** While it is pending: what it waits for. */
+  readonly waiting: WaitingView | null;
   /** The oldest first; of very many, the newest 500. */
   readonly attempts: readonly AttemptView[];
 }
@@ -48,6 +58,19 @@ export interface NotificationDetail extends NotificationSummary {
 export interface InspectedNotification extends NotificationDetail {
   /** What was recorded about it and its transaction, the oldest first; of very many, the newest 100. */
   readonly events: readonly EventView[];
+}
+
+export interface WaitingView {
+  readonly because: WaitingFor["because"];
+  /** When it goes on at the earliest; null: when a person has done something. */
+  readonly until: string | null;
+  readonly since: string | null;
+  /** Of a circuit: the endpoint that it is of. */
+  readonly endpointId: string | null;
+  readonly target: string | null;
+  readonly reason: string | null;
+  /** Of an order: the notification that has to be accepted or parked first. */
+  readonly after: NotificationId | null;
 }
 
 export interface EventView {
@@ -91,6 +114,32 @@ export function summaryOf(standing: NotificationStanding): NotificationSummary {
     merchantTransId: standing.merchantTransId,
   };
 }
+
+export function waitingView(waiting: WaitingFor): WaitingView {
+  const { because, untilMs } = waiting;
+  const nothing = { since: null, endpointId: null, target: null, reason: null, after: null };
+  const common = { ...nothing, because, until: isoOrNull(untilMs) };
+  if ("sinceMs" in waiting) return { ...common, since: isoTime(waiting.sinceMs) };
+  if ("target" in waiting) {
+    return { ...common, endpointId: waiting.endpointId, target: waiting.target, reason: waiting.reason };
+  }
+  return "after" in waiting ? { ...common, after: waiting.after } : common;
+}
+
+/** Of one whose content is gone meanwhile. */
+export const unknownSubject: NotificationSubject = {
+  merchantTransId: null,
+  amount: null,
+  currency: null,
+  tid: null,
+  mid: null,
+  merchantName: null,
+  refId: null,
+  approveCode: null,
+  isoResponseCode: null,
+  reqId: null,
+  lastFour: null,
+};
 
 export function attemptView(attempt: RecordedAttempt): AttemptView {
   return {

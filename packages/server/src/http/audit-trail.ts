@@ -10,6 +10,8 @@ export type Who = (
 
 /** What is recorded elsewhere, each by itself: in the ledger. */
 const inTheLedger: ReadonlySet<string> = new Set(["runCommand", "reportCompletions"]);
+/** Looks that are recorded like actions: they show the content of IPNs. */
+const looks: ReadonlySet<string> = new Set(["readNotification", "proveDelivery"]);
 const charactersMax = 16_384;
 
 /**
@@ -49,7 +51,9 @@ export function auditTrail(
 }
 
 function isAudited(request: FastifyRequest): boolean {
-  return request.method !== "GET" && request.method !== "HEAD" && !inTheLedger.has(actionOf(request));
+  const action = actionOf(request);
+  if (looks.has(action)) return true;
+  return request.method !== "GET" && request.method !== "HEAD" && !inTheLedger.has(action);
 }
 
 function actionOf({ routeOptions }: FastifyRequest): string {

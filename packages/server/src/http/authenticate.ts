@@ -5,9 +5,9 @@ import { isOperatorToken } from "../operators/operator.ts";
 import { AddressList } from "../partners/addresses.ts";
 import { type ApiKeyHolder, type ApiKeys, scopeNotAllowed } from "../partners/api-keys.ts";
 import type { ApiKeyScope, Partner, PartnerDirectory } from "../partners/partner.ts";
-import { bearerToken } from "./bearer.ts";
 import type { CallerAddress } from "./caller.ts";
 import { tokenCheck } from "./operator-callers.ts";
+import type { Sessions } from "./sessions.ts";
 import type { WrongKeys } from "./wrong-keys.ts";
 
 /** Who is calling, once the hook has let the request in. */
@@ -18,6 +18,7 @@ export class Callers {
   readonly #apiKeys: Pick<ApiKeys, "used">;
   readonly #callerAddress: CallerAddress;
   readonly #wrongKeys: WrongKeys;
+  readonly #sessions: Pick<Sessions, "tokenOf">;
   readonly #isOperators: (token: string) => boolean;
 
   constructor({ directory, apiKeys }: Known, address: CallerAddress, doors: Doors) {
@@ -25,6 +26,7 @@ export class Callers {
     this.#apiKeys = apiKeys;
     this.#callerAddress = address;
     this.#wrongKeys = doors.wrongKeys;
+    this.#sessions = doors.sessions;
     this.#isOperators = tokenCheck(doors.operatorTokens);
   }
 
@@ -34,20 +36,31 @@ export class Callers {
    * what they allow.
    */
   readonly authenticate = async (request: FastifyRequest): Promise<void> => {
-    const apiKey = bearerToken(request);
+    const holder = await this.admit(request, this.#sessions.tokenOf(request));
+    const needed = scopeFor(request);
+    if (needed !== undefined && holder.scopes !== null && !holder.scopes.includes(needed)) {
+      throw scopeNotAllowed([needed]);
+    }
+    this.#holders.set(request, holder);
+    this.#apiKeys.used(holder.partner.id, holder.keyId);
+  };
+
+  /**
+   * Whose API key it is, when the request comes from one of the partner's own addresses.
+   *
+   * @throws PaybellError `unauthorized`, `address_not_allowed`, `partner_disabled`, `too_many_requests`
+   */
+  async admit(request: FastifyRequest, apiKey: string | undefined): Promise<ApiKeyHolder> {
     const holder = apiKey === undefined ? undefined : await this.#directory.findByApiKey(apiKey);
     const address = this.#callerAddress(request.raw);
     if (holder === undefined) return this.#wrongKeys.refuse(address, this.#explain(apiKey));
-    const { partner, keyId, scopes } = holder;
+    const { partner } = holder;
     if (address === undefined || !this.#allowed(partner).contains(address)) {
       return this.#wrongKeys.refuseAddress(address, partner.id);
     }
     if (partner.state === "disabled") throw new PaybellError("partner_disabled");
-    const needed = scopeFor(request);
-    if (needed !== undefined && scopes !== null && !scopes.includes(needed)) throw scopeNotAllowed([needed]);
-    this.#holders.set(request, holder);
-    this.#apiKeys.used(partner.id, keyId);
-  };
+    return holder;
+  }
 
   /** The partner that `authenticate` let in. */
   partner(request: FastifyRequest): Partner {
@@ -104,4 +117,5 @@ function scopeFor({ method, routeOptions }: FastifyRequest): ApiKeyScope | undef
 export interface Doors {
   readonly operatorTokens: readonly string[];
   readonly wrongKeys: WrongKeys;
+  readonly sessions: Pick<Sessions, "tokenOf">;
 }

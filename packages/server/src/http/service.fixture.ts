@@ -1,9 +1,12 @@
-import { createSecretKey } from "node:crypto";
+import { createSecretKey, randomBytes } from "node:crypto";
 import type { AddressInfo } from "node:net";
 import { sealingKey, webhookKey } from "@paybell/contract";
 import { systemClock } from "../clock.ts";
 import type { CommandRequest, CompletionRequest } from "../commands/request.ts";
+import { shownSettings } from "../config/shown.ts";
 import { readConfig } from "../config.ts";
+import { unknownSubject } from "../delivery/notifications-view.ts";
+import { Overview } from "../delivery/overview.ts";
 import { type FieldProblem, PaybellError } from "../errors.ts";
 import type { NewEvent } from "../events.ts";
 import { newId } from "../ids.ts";
@@ -118,6 +121,7 @@ export class TestService {
       money: {
         search: async () => ({ items: [], next: null }),
         find: async () => Promise.reject(new PaybellError("not_found")),
+        chain: async () => Promise.reject(new PaybellError("not_found")),
         retryReversal: async () => Promise.reject(new PaybellError("not_found")),
         resolveReversal: async () => Promise.reject(new PaybellError("not_found")),
         abortSettlement: async () => Promise.reject(new PaybellError("not_found")),
@@ -149,12 +153,25 @@ export class TestService {
       },
       notifications: this.#notifications(),
       endWaits: () => this.#waits.resolve(),
+      overview: new Overview({
+        figures: { read: async () => [], failing: async () => [] },
+        standing: {
+          counts: async () => {
+            return { parked: 0, tripped: 0, reversalsParked: 0, reversalsPending: 0, settlementsWaiting: 0 };
+          },
+        },
+        pending: async () => ({ count: 0, oldestMs: undefined }),
+        nowMs: () => Date.now(),
+      }),
       endpoints: this.#endpoints(),
       operators: new Operators(this.#operators(), systemClock),
       audit: auditIn(this.audit),
       health: async () => this.health,
       events: { record: (event) => void this.events.push(event) },
       clock: systemClock,
+      settings: shownSettings(readConfig({})),
+      proofPublicKey: "MCowBQYDK2VwAyEA",
+      sessionKey: createSecretKey(randomBytes(32)),
       ...(options.sandbox !== undefined && { sandbox: options.sandbox }),
     };
     this.#app = createHttp(parts, options.listener);
@@ -311,6 +328,7 @@ export class TestService {
       currency: null,
       merchantTransId: null,
     } as const;
+    const detail = { ...summary, callBackUrl: null, attempts: [], subject: unknownSubject, waiting: null };
     this.asked.push(["notification", summary.id]);
     return {
       pull: async (partner, options) => {
@@ -326,15 +344,23 @@ export class TestService {
       find: async (id, partnerId) => {
         this.asked.push(["find", id, partnerId]);
         const known = id === summary.id && (partnerId === undefined || partnerId === this.partner.id);
-        return known ? { ...summary, callBackUrl: null, attempts: [] } : undefined;
+        return known ? detail : undefined;
       },
       inspect: async (id) => {
         this.asked.push(["inspect", id]);
-        return id === summary.id ? { ...summary, callBackUrl: null, attempts: [], events: [] } : undefined;
+        return id === summary.id ? { ...detail, events: [] } : undefined;
+      },
+      explain: async (id) => {
+        this.asked.push(["explain", id]);
+        throw new PaybellError("not_found");
+      },
+      prove: async (id) => {
+        this.asked.push(["prove", id]);
+        throw new PaybellError("not_found");
       },
       search: async (search) => {
         this.asked.push(["search", search]);
-        return { items: [summary], next: null };
+        return { items: [{ ...summary, subject: unknownSubject }], next: null };
       },
       redeliver: async (partnerId, id, to) => {
         this.#failIfTold("redeliver");

@@ -23,6 +23,8 @@ export interface MoneyStore {
   /** The newest first. */
   search(kind: MoneyKind, search: MoneySearch): Promise<readonly MoneyItem[]>;
   find(kind: MoneyKind, id: string): Promise<MoneyItem | undefined>;
+  /** The transactions that belong together with it, in their order. */
+  chain(partnerId: string, id: string): Promise<readonly MoneyItem[]>;
 }
 
 export interface MoneyDeskParts {
@@ -52,6 +54,16 @@ export class MoneyDesk {
     const found = await this.#parts.store.find(kind, id);
     if (found === undefined) throw new PaybellError("not_found");
     return found;
+  }
+
+  /**
+   * A transaction with those that it changes, and those that change it, in their order.
+   *
+   * @throws PaybellError `not_found`
+   */
+  async chain(id: string): Promise<readonly MoneyItem[]> {
+    const { partnerId } = await this.find("transactions", id);
+    return partnerId === null ? [] : await this.#parts.store.chain(partnerId, id);
   }
 
   /** Sends a parked Reversal again. */

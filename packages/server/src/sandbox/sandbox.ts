@@ -4,9 +4,11 @@ import { requireFreePort } from "../app/port.ts";
 import { simulator } from "../app/simulator.ts";
 import { type Service, startService } from "../app.ts";
 import type { Config } from "../config.ts";
+import type { PartnerId } from "../ids.ts";
 import type { Log } from "../log.ts";
 import type { Partner } from "../partners/partner.ts";
 import { startEmbeddedPostgres } from "../postgres/embedded.ts";
+import { SandboxReceiverDesk } from "../sandbox-receiver-desk.ts";
 import { loopbackCertificate } from "./certificate.ts";
 import {
   credentialsPath,
@@ -60,7 +62,10 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
       loopbackCertificate(home),
     ]);
     const operatorToken = before?.operatorToken ?? newOperatorToken();
+    const desk = new SandboxReceiverDesk();
+    let partnerId: PartnerId | undefined;
     const service = await startService({
+      receiverDesk: { receiver: desk, partnerId: () => partnerId },
       config: { ...config, operatorTokens: [operatorToken] },
       ...embeddedUrls(postgres),
       masterKey,
@@ -82,8 +87,17 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
     closing.push(() => service.stop());
 
     const { partner, secrets } = await sandboxPartner(service, before);
+    partnerId = partner.id;
     const cipherNow = () => (service.directory.peek(partner.id) ?? partner).settings.cipher;
-    const receiver = await startToldReceiver({ home, partner, lastUrl: before?.receiverUrl, cipherNow, look, tell });
+    const receiver = await startToldReceiver({
+      home,
+      partner,
+      lastUrl: before?.receiverUrl,
+      cipherNow,
+      desk,
+      look,
+      tell,
+    });
     closing.push(() => receiver.close());
     if (partner.settings.callBackUrl === null || partner.settings.callBackUrl === before?.receiverUrl) {
       if (partner.settings.callBackUrl !== receiver.url)

@@ -7,12 +7,15 @@ import type {
   NotificationKey,
   NotificationStanding,
   NotificationStore,
+  NotificationSubject,
   PageRow,
   Place,
   RecordedAttempt,
   RecordedEvent,
   Redelivered,
+  SubjectMatch,
   TestNotification,
+  WaitingFor,
 } from "../delivery/notifications-store.ts";
 import type { NotificationId, PartnerId } from "../ids.ts";
 import { readEvents } from "./events.ts";
@@ -20,6 +23,8 @@ import { readContents, readFollowing, readHistory, readPage } from "./notificati
 import { insertTestNotification, redeliverAll } from "./notifications-redeliver.ts";
 import { locateKey, lookUpKeys, readKeys } from "./notifications-search.ts";
 import { readAttempts, readStandings } from "./notifications-standing.ts";
+import { readMatching, readSubjects } from "./notifications-subject.ts";
+import { readWaiting } from "./notifications-waiting.ts";
 import type { Partitions } from "./partitions.ts";
 
 /** The history of notifications in PostgreSQL. */
@@ -75,6 +80,18 @@ export class PostgresNotifications implements NotificationStore {
 
   standings(keys: readonly NotificationKey[]): Promise<readonly NotificationStanding[]> {
     return readStandings(this.#pool, keys);
+  }
+
+  subjects(keys: readonly NotificationKey[]): Promise<ReadonlyMap<NotificationId, NotificationSubject>> {
+    return readSubjects(this.#pool, keys);
+  }
+
+  matching(keys: readonly NotificationKey[], match: SubjectMatch): Promise<readonly NotificationKey[]> {
+    return readMatching(this.#pool, keys, match);
+  }
+
+  waiting(key: NotificationKey): Promise<WaitingFor | undefined> {
+    return readWaiting(this.#pool, key);
   }
 
   attempts(key: NotificationKey, rowsMax: number): Promise<readonly RecordedAttempt[]> {

@@ -135,6 +135,10 @@ export const selfSchema = component(
   z.object({
     ...record,
     egressAddresses: described(z.array(z.string()), "Where callbacks come from: for your whitelist"),
+    proofPublicKey: described(
+      z.string(),
+      "Proofs of delivery are checked with it: Ed25519, SubjectPublicKeyInfo in base64",
+    ),
   }),
   "Self",
   "The calling partner, as registered",

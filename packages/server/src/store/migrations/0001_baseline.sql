@@ -141,7 +141,8 @@ CREATE INDEX transactions_in_flight ON transactions (partner_id, tid) WHERE stat
 -- rows before.
 CREATE INDEX transactions_batch ON transactions (partner_id, batch_id, state, id) WHERE batch_id IS NOT NULL;
 CREATE INDEX transactions_original ON transactions (partner_id, original_id) WHERE original_id IS NOT NULL;
-CREATE INDEX transactions_merchant_trans_id ON transactions (partner_id, merchant_trans_id)
+-- In the order of its bytes: a search by its beginning reads a part of the index.
+CREATE INDEX transactions_merchant_trans_id ON transactions (partner_id, merchant_trans_id COLLATE "C")
   WHERE merchant_trans_id IS NOT NULL;
 -- The ledger drops what is past retention in the order of its ids, which begin with their time. A switch may give its
 -- transactions ids of another kind: those, and nothing else, are found by this index.
@@ -335,6 +336,21 @@ CREATE UNIQUE INDEX endpoints_queue ON endpoints (partner_id, queue);
 CREATE INDEX endpoints_shard ON endpoints (shard);
 -- Their owners look for these every 5 s, however many URLs are gone.
 CREATE INDEX endpoints_changed_by_hand ON endpoints (shard) WHERE control_no > 0;
+
+-- How deliveries went, counted by minute for a day and by hour for a week: of each partner, and of all under the nil id.
+-- A histogram has a count for each bucket of delivery/figures.ts.
+CREATE TABLE delivery_figures (
+  partner_id   uuid NOT NULL,
+  grain        text NOT NULL CHECK (grain IN ('minute', 'hour')),
+  at           timestamptz NOT NULL,
+  accepted     integer NOT NULL,
+  failed       integer NOT NULL,
+  parked       integer NOT NULL,
+  attempt_ms   integer[] NOT NULL,
+  delivery_ms  integer[] NOT NULL,
+  PRIMARY KEY (partner_id, grain, at)
+) WITH (fillfactor = 50);
+CREATE INDEX delivery_figures_old ON delivery_figures (grain, at);
 
 -- What an operator should know of, alerts among it: those are sent on until the alert URL took them.
 CREATE TABLE events (

@@ -1,0 +1,33 @@
+import type { Pool } from "pg";
+import type { StandingCounts, StandingStore } from "../delivery/overview.ts";
+
+/** Counted to the end up to here: no question grows with what stands. */
+const countedMax = 10_000;
+
+const counts = `
+  SELECT
+    (SELECT count(*) FROM (SELECT FROM parked LIMIT ${countedMax}) AS few)::integer AS parked,
+    (SELECT count(*) FROM (SELECT FROM endpoints WHERE state IN ('open', 'gone') LIMIT ${countedMax}) AS few)::integer
+      AS tripped,
+    (SELECT count(*) FROM (SELECT FROM reversals WHERE state = 'PARKED' LIMIT ${countedMax}) AS few)::integer
+      AS "reversalsParked",
+    (SELECT count(*) FROM (SELECT FROM reversals WHERE state = 'PENDING' LIMIT ${countedMax}) AS few)::integer
+      AS "reversalsPending",
+    (SELECT count(*) FROM (SELECT FROM settlements WHERE tries > 1 LIMIT ${countedMax}) AS few)::integer
+      AS "settlementsWaiting"`;
+
+/** What stands now, of all partners. */
+export class PostgresStanding implements StandingStore {
+  readonly #pool: Pool;
+
+  constructor(pool: Pool) {
+    this.#pool = pool;
+  }
+
+  async counts(): Promise<StandingCounts> {
+    const { rows } = await this.#pool.query<StandingCounts>(counts);
+    const [row] = rows;
+    if (row === undefined) throw new Error("a count without an answer");
+    return row;
+  }
+}
