@@ -36,6 +36,7 @@ export type CommandRequest =
   | VoidCommand
   | PreauthCommand
   | PreauthCompleteCommand
+  | RefundCommand
   | SettlementCommand
   | LogonCommand
   | ReversalCommand
@@ -47,7 +48,13 @@ export type LogonCommand = { command: "LOGON"; reqId: string; tid: string; mid: 
 
 export type PreauthCommand = Omit<SaleCommand, "command"> & { command: "PREAUTH" };
 
-export type PreauthCompleteCommand = Omit<VoidCommand, "command"> & { command: "PREAUTH_COMPLETE"; amount: string };
+export type PreauthCompleteCommand = Omit<VoidCommand, "command"> & {
+  command: "PREAUTH_COMPLETE";
+  amount: string;
+  tid?: string;
+};
+
+export type RefundCommand = Omit<VoidCommand, "command"> & { command: "REFUND"; amount: string; tid?: string };
 
 export type ReversalCommand = { command: "REVERSAL"; reqId: string; transactionId?: string; originalReqId?: string };
 
@@ -215,6 +222,7 @@ export type Self = {
     maxInFlight: number;
     maxPerSecond: number | null;
     terminals: "open" | "registered";
+    refunds: "off" | "silent" | "notified";
     reports: {
       identity?: "externalId" | "externalId+command";
       amounts?: "major" | "minor";

@@ -274,7 +274,27 @@ export const errors = {
   batch_settled: {
     status: 409,
     title: "The transaction's batch is settled",
-    remedy: "Return the money outside of this batch, as your acquirer agreed; a settled transaction is final.",
+    remedy: "Send a REFUND, where you agreed on that with the operator; a settled transaction itself is final.",
+  },
+  refunds_off: {
+    status: 409,
+    title: "Refunds were not agreed on",
+    remedy: "Have the operator allow them in your settings, or return the money as your acquirer agreed.",
+  },
+  not_refundable: {
+    status: 409,
+    title: "The transaction cannot be refunded",
+    remedy: "Refund a Sale or PreAuth-Complete; void a PreAuth.",
+  },
+  not_settled: {
+    status: 409,
+    title: "The transaction's batch is not settled yet",
+    remedy: "Void it: before its settlement nothing has to be given back.",
+  },
+  amount_above_refundable: {
+    status: 409,
+    title: "The amount is above what is left to refund",
+    remedy: "Refund at most its amount, less what its other Refunds gave back or may still give back.",
   },
   preauth_expired: {
     status: 409,

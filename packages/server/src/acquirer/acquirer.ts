@@ -64,6 +64,7 @@ interface MessageHeader {
 export type AcquirerMessage =
   | AuthorisationMessage
   | PreAuthCompleteMessage
+  | RefundMessage
   | VoidMessage
   | ReversalMessage
   | SettlementMessage
@@ -96,7 +97,9 @@ export interface AuthorisationMessage extends MessageHeader, Money {
 export interface OriginalReference {
   readonly transactionId: string;
   /** It gives the message type and the processing code (field 3). */
-  readonly command: "SALE" | "PREAUTH" | "PREAUTH_COMPLETE" | "VOID";
+  readonly command: "SALE" | "PREAUTH" | "PREAUTH_COMPLETE" | "REFUND" | "VOID";
+  /** Where it was sent: a PreAuth-Complete and a Refund may come from another terminal of the same merchant. */
+  readonly tid: string;
   readonly traceNo: string;
   /** Its transmission time. */
   readonly atMs: number;
@@ -108,6 +111,14 @@ export interface OriginalReference {
 
 export interface PreAuthCompleteMessage extends MessageHeader, Money {
   readonly command: "PREAUTH_COMPLETE";
+  readonly invoiceNo: string;
+  readonly batchNo: string;
+  readonly original: OriginalReference;
+}
+
+/** Gives back a part of a settled Sale or PreAuth-Complete, or all of it. It counts in the batch then open. */
+export interface RefundMessage extends MessageHeader, Money {
+  readonly command: "REFUND";
   readonly invoiceNo: string;
   readonly batchNo: string;
   readonly original: OriginalReference;
@@ -143,6 +154,9 @@ export interface BatchTotals {
   readonly saleTotalMinor: bigint;
   readonly voidQuantity: number;
   readonly voidTotalMinor: bigint;
+  /** Hosts count Refunds; the settlement IPN has no field for them. */
+  readonly refundQuantity: number;
+  readonly refundTotalMinor: bigint;
 }
 
 export interface SettlementMessage extends MessageHeader {
@@ -158,7 +172,7 @@ export interface BatchUploadMessage extends MessageHeader, Money {
   readonly command: "BATCH_UPLOAD";
   readonly batchNo: string;
   readonly invoiceNo: string;
-  readonly uploaded: OriginalReference & { readonly command: "SALE" | "PREAUTH_COMPLETE" };
+  readonly uploaded: OriginalReference & { readonly command: "SALE" | "PREAUTH_COMPLETE" | "REFUND" };
   /** It was voided: it counts on both sides. */
   readonly voided: boolean;
 }

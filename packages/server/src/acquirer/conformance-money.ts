@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { approval, type Check, codeOf, declines, patient } from "./conformance-ask.fixture.ts";
-import { again, Till } from "./till.fixture.ts";
+import { again, emptyTotals, Till } from "./till.fixture.ts";
 
 interface Tokens {
   readonly approved: string;
@@ -60,6 +60,17 @@ export function conformsInMoney(check: Check, tokens: Tokens): void {
     await declines(acquirer, till.void(preAuth, answer));
   });
 
+  check("completes a PreAuth at another terminal of the merchant, in whose batch it counts", async (acquirer, till) => {
+    const preAuth = till.preAuth(tokens.approved, 900n);
+    const other = new Till(2);
+    const complete = other.complete(preAuth, await approval(acquirer, preAuth), 899n);
+    const answer = await approval(acquirer, complete);
+    await approval(acquirer, till.settlement(emptyTotals));
+    const totals = { ...emptyTotals, saleQuantity: 1, saleTotalMinor: 899n };
+    await approval(acquirer, other.void(complete, answer));
+    await approval(acquirer, other.settlement({ ...totals, voidQuantity: 1, voidTotalMinor: 899n }));
+  });
+
   check("declines to complete above the authorised amount, a Sale, and what it never saw", async (acquirer, till) => {
     const preAuth = till.preAuth(tokens.approved, 900n);
     const answer = await approval(acquirer, preAuth);
@@ -81,7 +92,7 @@ export function conformsInMoney(check: Check, tokens: Tokens): void {
     assert.deepEqual(await approval(acquirer, complete), await approval(acquirer, again(complete)));
     const declined = till.sale(tokens.declined.token);
     assert.equal(await codeOf(acquirer, declined), await codeOf(acquirer, again(declined)));
-    const once = { currency: "VND", saleQuantity: 2, saleTotalMinor: 300_000n };
+    const once = { ...emptyTotals, saleQuantity: 2, saleTotalMinor: 300_000n };
     await approval(acquirer, till.settlement({ ...once, voidQuantity: 1, voidTotalMinor: 150_000n }));
   });
 

@@ -27,8 +27,8 @@ describe("the simulator with latency is an acquirer too: it", () => {
 /** A host that knows a message again by its data elements alone, as those of ISO 8583 do: it never sees our ids. */
 class ByDataElements extends SimulatedAcquirer {
   override ask(...[message, options]: Parameters<Acquirer["ask"]>) {
-    const { tid, mid } = message;
-    const knownBy = ({ command, traceNo, atMs }: Pick<AcquirerMessage, "command" | "traceNo" | "atMs">) =>
+    const { mid } = message;
+    const knownBy = ({ command, tid, traceNo, atMs }: Pick<AcquirerMessage, "command" | "tid" | "traceNo" | "atMs">) =>
       [mid, tid, command, traceNo, atMs].join(" ");
     const transactionId = knownBy(message);
     if ("original" in message) {
@@ -133,6 +133,7 @@ describe("the conformance suite", () => {
       "answers 25 for what it never saw, and declines it when it comes after all",
       "declines the repeat of an approval that was reversed meanwhile",
       "answers the same Reversal again the same, found or not",
+      "reverses a Refund that it never answered: as much can be refunded again",
     ]);
   });
 
@@ -148,6 +149,8 @@ describe("the conformance suite", () => {
       "settles a batch once: the next begins empty, and nothing of it is voided",
       "answers a Settlement's repeat as the first time, agreed or not",
       "settles by what was uploaded, after a mismatch",
+      "refunds a settled Sale and PreAuth-Complete in parts, up to their amounts",
+      "settles by uploaded Refunds, too",
     ]);
   });
 
@@ -157,6 +160,9 @@ describe("the conformance suite", () => {
       const header = { transactionId, tid, mid, traceNo, atMs, repeat };
       return command === "BATCH_UPLOAD" ? { command: "LOGON", ...header } : message;
     };
-    expect(await failures(mistaking(toLogon))).toEqual(["settles by what was uploaded, after a mismatch"]);
+    expect(await failures(mistaking(toLogon))).toEqual([
+      "settles by what was uploaded, after a mismatch",
+      "settles by uploaded Refunds, too",
+    ]);
   });
 });

@@ -3,7 +3,7 @@ import { type Acquirer, NoAnswer, NotSent } from "./acquirer.ts";
 import { approval, type Check, codeOf, lateAnswer, patient, rejectsUnanswered } from "./conformance-ask.fixture.ts";
 import { conformsInMoney } from "./conformance-money.ts";
 import { conformsInReversals } from "./conformance-reversal.ts";
-import { conformsInSettlement } from "./conformance-settlement.ts";
+import { conformsInRefunds, conformsInSettlement } from "./conformance-settlement.ts";
 import { again, Till } from "./till.fixture.ts";
 
 /** How an acquirer is put to the test. */
@@ -43,6 +43,7 @@ export function acquirerConformance(register: RegisterTest, subject: AcquirerUnd
   conformsInMoney(check, subject.tokens);
   conformsInReversals(check, subject.tokens);
   conformsInSettlement(check, subject.tokens);
+  conformsInRefunds(check, subject.tokens);
 }
 
 function conformsAsLink(check: Check, tokens: AcquirerUnderTest["tokens"]): void {

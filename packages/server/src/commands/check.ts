@@ -73,6 +73,7 @@ function commandProblems(request: CommandRequest): (FieldProblem | undefined)[] 
     case "PREAUTH":
       return saleProblems(request);
     case "PREAUTH_COMPLETE":
+    case "REFUND":
       return [request.amount === "" ? undefined : amountRule(request.amount, undefined)];
     case "REVERSAL":
       return reversalProblems(request);

@@ -167,12 +167,24 @@ const reversalFields = [
   },
 ] as const satisfies readonly RequestField[];
 
+/** Elsewhere than where its original was: at another terminal of the same merchant. */
+const otherTid = {
+  type: "string",
+  name: "tid",
+  required: false,
+  maxLength: 16,
+  meaning: "A terminal of the same merchant, whose open batch it enters; where absent, its original's",
+} as const satisfies TextField;
+
+const followingFields = [...voidFields, amount, otherTid] as const satisfies readonly RequestField[];
+
 /** The fields of each command beside `command` and `reqId`, which every command has. */
 export const requestFields = {
   SALE: saleFields,
   VOID: voidFields,
   PREAUTH: saleFields,
-  PREAUTH_COMPLETE: [...voidFields, amount],
+  PREAUTH_COMPLETE: followingFields,
+  REFUND: followingFields,
   SETTLEMENT: [...terminalFields, { ...merchantTransId, required: false }, ...notifiedFields],
   LOGON: terminalFields,
   REVERSAL: reversalFields,
@@ -208,7 +220,8 @@ interface Header<C extends Command> {
 export type CardRequest = Values<typeof cardFields>;
 export type SaleRequest = Header<"SALE" | "PREAUTH"> & Values<typeof saleFields>;
 export type VoidRequest = Header<"VOID"> & Values<typeof voidFields>;
-export type PreAuthCompleteRequest = Header<"PREAUTH_COMPLETE"> & Values<(typeof requestFields)["PREAUTH_COMPLETE"]>;
+export type PreAuthCompleteRequest = Header<"PREAUTH_COMPLETE"> & Values<typeof followingFields>;
+export type RefundRequest = Header<"REFUND"> & Values<typeof followingFields>;
 export type SettlementRequest = Header<"SETTLEMENT"> & Values<(typeof requestFields)["SETTLEMENT"]>;
 export type TerminalRequest = Header<"LOGON" | "BATCH_UPLOAD"> & Values<typeof terminalFields>;
 export type ReversalRequest = Header<"REVERSAL"> & Values<typeof reversalFields>;
@@ -218,6 +231,7 @@ export type CommandRequest =
   | SaleRequest
   | VoidRequest
   | PreAuthCompleteRequest
+  | RefundRequest
   | SettlementRequest
   | TerminalRequest
   | ReversalRequest;

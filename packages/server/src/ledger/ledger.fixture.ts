@@ -316,6 +316,10 @@ export class Till {
     return { command: "PREAUTH_COMPLETE", reqId: newReqId(), transactionId: preAuth.id, amount } as const;
   }
 
+  refund(original: { readonly id: TransactionId }, amount = "150000") {
+    return { command: "REFUND", reqId: newReqId(), transactionId: original.id, amount } as const;
+  }
+
   void(original: { readonly id: TransactionId }) {
     return { command: "VOID", reqId: newReqId(), transactionId: original.id } as const;
   }

@@ -1,5 +1,5 @@
 import { createHmac, type KeyObject } from "node:crypto";
-import { canonicalJson, type NotifiedCommand, notifiedCommands } from "@paybell/contract";
+import { canonicalJson, notifiedCommands } from "@paybell/contract";
 import type { Logger } from "pino";
 import { type Acquirer, NoAnswer, NotSent } from "../acquirer/acquirer.ts";
 import type { Clock } from "../clock.ts";
@@ -196,7 +196,8 @@ export class Ledger {
     if (refusal !== undefined) problems.push({ field: "card.token", code: "unknown_test_card", message: refusal });
     const [first, ...others] = problems;
     if (first) throw badFields([first, ...others]);
-    if (isNotified(request.command) && callBackUrl === undefined && settings.callBackUrl === null) {
+    if (request.command === "REFUND" && settings.refunds === "off") throw new PaybellError("refunds_off");
+    if (isNotified(request.command, partner) && callBackUrl === undefined && settings.callBackUrl === null) {
       throw new PaybellError("no_callback_url");
     }
   }
@@ -429,7 +430,8 @@ function toInit(
   };
 }
 
-function isNotified(command: string): command is NotifiedCommand {
+function isNotified(command: string, { settings }: Partner): boolean {
+  if (command === "REFUND") return settings.refunds === "notified";
   return notifiedCommands.some((notified) => notified === command);
 }
 

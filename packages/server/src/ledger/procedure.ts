@@ -7,19 +7,22 @@ import {
   completeRefusal,
   type OriginalState,
   type Refusal,
+  refundRefusal,
   reversalRefusal,
   voidRefusal,
 } from "../commands/original.ts";
 import type { Outcome } from "../commands/outcome.ts";
 import {
   beginPreAuthComplete,
-  completeAmountProblem,
   completePreAuthComplete,
+  followingAmountProblem,
   type PreAuthCompleteFacts,
 } from "../commands/preauth-complete.ts";
+import { beginRefund, completeRefund, type RefundFacts } from "../commands/refund.ts";
 import type {
   CommandRequest,
   PreAuthCompleteRequest,
+  RefundRequest,
   ReversalRequest,
   SaleRequest,
   SettlementRequest,
@@ -57,7 +60,7 @@ export interface ProcedureContext {
 
 const takesNumbers = { traceNo: true, invoiceNo: false, batch: false, settlement: null } as const;
 
-/** @throws PaybellError `invalid_amount` when a PreAuth-Complete's amount does not fit its PreAuth's currency. */
+/** @throws PaybellError `invalid_amount` when the amount does not fit the currency of the original. */
 export function procedureFor(request: CommandRequest, context: ProcedureContext): Procedure {
   switch (request.command) {
     case "SALE":
@@ -67,6 +70,8 @@ export function procedureFor(request: CommandRequest, context: ProcedureContext)
       return voidProcedure(request, context);
     case "PREAUTH_COMPLETE":
       return completeProcedure(request, context);
+    case "REFUND":
+      return refundProcedure(request, context);
     case "SETTLEMENT":
       return settlementProcedure(request, context.start);
     case "REVERSAL":
@@ -127,29 +132,39 @@ function voidProcedure(request: VoidRequest, { start, original }: ProcedureConte
 
 function completeProcedure(request: PreAuthCompleteRequest, context: ProcedureContext): Procedure {
   const { start, original, preAuthDays } = context;
-  const { tid, mid, money } = placeOf(original);
-  const currency = money.currency ?? "";
-  const problem = currency === "" ? undefined : completeAmountProblem(request.amount, currency);
-  if (problem !== undefined) throw badFields([problem]);
-  const amountMinor = currency === "" ? 0n : parseAmount(request.amount, currencyDecimals(currency) ?? 0);
+  const { tid, mid, otherMid, elsewhere, ...money } = followingPlace(request, original);
   return {
     tid,
     mid,
     callBackUrl: given(request.callBackUrl),
-    takes: { ...takesNumbers, batch: true },
-    amountMinor,
-    currency,
+    takes: { ...takesNumbers, invoiceNo: otherMid !== null, batch: true },
+    ...money,
     refusal: (terminal, state) =>
-      judged(asFound(state, original), (known) => completeRefusal(known, amountMinor, start.atMs, preAuthDays)) ??
-      onTerminal({ mid: null, entersBatchWith: currency, money: true })(terminal),
-    begin: (terminal) => beginPreAuthComplete(request, cardOf(original), terminal, start),
+      judged(asFound(state, original), (known) => completeRefusal(known, money.amountMinor, start.atMs, preAuthDays)) ??
+      onTerminal({ mid: otherMid, entersBatchWith: money.currency, money: true })(terminal),
+    begin: (terminal) => beginPreAuthComplete(request, cardOf(original), terminal, start, elsewhere(terminal)),
     message: (begun) => ({
       command: "PREAUTH_COMPLETE",
       ...numbersOf(begun),
-      amountMinor,
-      currency,
+      ...money,
       original: originalReference(original),
     }),
+  };
+}
+
+function refundProcedure(request: RefundRequest, { start, original }: ProcedureContext): Procedure {
+  const { tid, mid, otherMid, elsewhere, ...money } = followingPlace(request, original);
+  return {
+    tid,
+    mid,
+    callBackUrl: given(request.callBackUrl),
+    takes: { ...takesNumbers, invoiceNo: true, batch: true },
+    ...money,
+    refusal: (terminal, state) =>
+      judged(state, (known) => refundRefusal(known, money.amountMinor)) ??
+      onTerminal({ mid: otherMid, entersBatchWith: money.currency, money: true })(terminal),
+    begin: (terminal) => beginRefund(request, cardOf(original), terminal, start, elsewhere(terminal)),
+    message: (begun) => ({ command: "REFUND", ...numbersOf(begun), ...money, original: originalReference(original) }),
   };
 }
 
@@ -218,6 +233,11 @@ export function resultOf(
     const { reverse, ...result } = completeSale(facts as SaleFacts, outcome, signing);
     return { ...result, reversal: reverse ? reversalOf(begun, requestedBy) : null };
   }
+  if (command === "REFUND") {
+    const { reverse, ...result } = completeRefund(facts as RefundFacts, outcome, signing);
+    const silent = partner.settings.refunds !== "notified";
+    return { ...result, silent, reversal: reverse ? reversalOf(begun, requestedBy) : null };
+  }
   if (command !== "VOID" && command !== "PREAUTH_COMPLETE") throw new Error(`A ${command} is not authorised.`);
   const { reverse, ...result } =
     command === "VOID"
@@ -264,6 +284,32 @@ function placeOf(original: Transaction | undefined) {
   const fields = original?.facts.fields ?? {};
   const money = { amountMinor: original?.amountMinor ?? null, currency: original?.currency ?? null };
   return { tid: fields["tid"] ?? "", mid: fields["mid"] ?? "", money };
+}
+
+/**
+ * Where a PreAuth-Complete or Refund takes place: at the terminal that it names, else at its original's.
+ *
+ * @throws PaybellError `invalid_amount` when the amount does not fit the original's currency
+ */
+function followingPlace(
+  { tid: named, amount }: { readonly tid?: string | undefined; readonly amount: string },
+  original: Transaction | undefined,
+) {
+  const { tid: originalTid, mid, money } = placeOf(original);
+  const tid = given(named) ?? originalTid;
+  const isElsewhere = tid !== originalTid;
+  const currency = money.currency ?? "";
+  const problem = currency === "" ? undefined : followingAmountProblem(amount, currency);
+  if (problem !== undefined) throw badFields([problem]);
+  return {
+    tid,
+    mid,
+    amountMinor: currency === "" ? 0n : parseAmount(amount, currencyDecimals(currency) ?? 0),
+    currency,
+    /** That another terminal must have: it is the same merchant's. */
+    otherMid: isElsewhere ? mid : null,
+    elsewhere: ({ deviceId, appName }: TerminalTurn) => (isElsewhere ? { tid, deviceId, appName } : undefined),
+  };
 }
 
 function cardOf(original: Transaction | undefined) {

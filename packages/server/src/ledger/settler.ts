@@ -67,7 +67,7 @@ export interface DueSettlement {
 
 export interface BatchEntry {
   readonly id: TransactionId;
-  readonly command: "SALE" | "PREAUTH_COMPLETE";
+  readonly command: "SALE" | "PREAUTH_COMPLETE" | "REFUND";
   readonly fields: Readonly<Record<string, string>>;
   readonly amountMinor: bigint;
   readonly currency: string;

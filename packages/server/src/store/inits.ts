@@ -220,7 +220,8 @@ async function writeAllowed(
 }
 
 function heldBy(init: Init, original: OriginalState): OriginalState {
-  const { command } = init;
+  const { command, amountMinor } = init;
+  if (command === "REFUND") return { ...original, refundedMinor: original.refundedMinor + (amountMinor ?? 0n) };
   if (command !== "VOID" && command !== "PREAUTH_COMPLETE" && command !== "REVERSAL") return original;
   return { ...original, successor: { command, state: "in_flight" } };
 }

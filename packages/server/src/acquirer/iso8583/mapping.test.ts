@@ -82,21 +82,23 @@ describe("the mapping of a message to a host's", () => {
   });
 
   test("writes a batch's totals with their zeros, and another processing code after an upload", () => {
-    const totals = { currency: "VND", saleQuantity: 12, saleTotalMinor: 34n, voidQuantity: 1, voidTotalMinor: 2n };
+    const sales = { saleQuantity: 12, saleTotalMinor: 34n, voidQuantity: 1, voidTotalMinor: 2n };
+    const totals = { currency: "VND", ...sales, refundQuantity: 3, refundTotalMinor: 5n };
     const settlement = new Till().settlement(totals);
     const { fields } = mapping.request(settlement);
-    expect(fields.get(63)).toBe(`00012${"00000000003400"}00001${"00000000000200"}`);
+    expect(fields.get(63)).toBe(`00012${"00000000003400"}00001${"00000000000200"}00003${"00000000000500"}`);
     expect(fields.get(3)).toBe("920000");
     expect(mapping.request({ ...settlement, afterUpload: true }).fields.get(3)).toBe("960000");
     const tooMany = new Till().settlement({ ...totals, saleQuantity: 100_000 });
     expect(() => mapping.request(tooMany)).toThrow("saleQuantity has more than the 5 digits of its place");
   });
 
-  test("uploads a voided Sale as a Void", () => {
+  test("uploads a voided Sale as a Void, and a Refund as a Refund", () => {
     const till = new Till();
     const sale = till.sale("tok_approve");
     expect(mapping.request(till.upload(sale, approval)).fields.get(3)).toBe("000000");
     expect(mapping.request(till.upload(sale, approval, true)).fields.get(3)).toBe("020000");
+    expect(mapping.request(till.upload(till.refund(sale, approval), approval)).fields.get(3)).toBe("200000");
   });
 
   test("knows an answer by what it repeats, padded or not, and tells messages of the same number apart", () => {

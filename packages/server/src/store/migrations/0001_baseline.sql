@@ -163,6 +163,8 @@ CREATE TABLE batches (
   sale_total_minor  bigint NOT NULL,
   void_quantity     integer NOT NULL,
   void_total_minor  bigint NOT NULL,
+  refund_quantity   integer NOT NULL,
+  refund_total_minor  bigint NOT NULL,
   closed_at         timestamptz NOT NULL DEFAULT now(),
   PRIMARY KEY (partner_id, id)
 );

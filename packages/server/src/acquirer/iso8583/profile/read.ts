@@ -84,15 +84,13 @@ function shownProblems(profile: Profile): string[] {
 }
 
 function messages({ messages: own, network }: Profile): [string, MessageTemplate][] {
-  const ofNetwork = Object.entries(network).flatMap(([name, message]): [string, MessageTemplate][] =>
-    message === null ? [] : [[`network.${name}`, message]],
-  );
-  return [
-    ...Object.entries(own).map(([name, message]): [string, MessageTemplate] => [`messages.${name}`, message]),
-    ...ofNetwork,
-  ];
+  const named = (group: string, of: Readonly<Record<string, MessageTemplate | null>>) =>
+    Object.entries(of).flatMap(([name, message]): [string, MessageTemplate][] =>
+      message === null ? [] : [[`${group}.${name}`, message]],
+    );
+  return [...named("messages", own), ...named("network", network)];
 }
 
 function isOriginal(name: string): boolean {
-  return ["SALE", "PREAUTH", "PREAUTH_COMPLETE", "VOID"].some((command) => name === `messages.${command}`);
+  return ["SALE", "PREAUTH", "PREAUTH_COMPLETE", "REFUND", "VOID"].some((command) => name === `messages.${command}`);
 }

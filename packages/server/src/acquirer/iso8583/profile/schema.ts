@@ -74,6 +74,8 @@ export const profileSchema = z.strictObject({
     SALE: message,
     PREAUTH: message,
     PREAUTH_COMPLETE: message,
+    /** Null where the host takes none: a Refund ends as 91 then. */
+    REFUND: message.nullable(),
     VOID: message,
     REVERSAL: message,
     SETTLEMENT: message,

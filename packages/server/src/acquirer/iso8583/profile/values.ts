@@ -1,5 +1,5 @@
 import { currencyDecimals } from "@paybell/contract";
-import type { AcquirerMessage, OriginalReference } from "../../acquirer.ts";
+import type { AcquirerMessage, BatchTotals, OriginalReference } from "../../acquirer.ts";
 import { IsoFormatError } from "../message/error.ts";
 import type { Profile } from "./schema.ts";
 import { ZonedTime } from "./zoned-time.ts";
@@ -49,8 +49,9 @@ const values = {
     const currency = currencyOf(message);
     return currency === "" ? "" : currencyAt(host, currency).number;
   },
-  originalMti: ofOriginal(({ command }, { profile }) => profile.messages[command].mti),
-  originalProcessingCode: ofOriginal(({ command }, { profile }) => profile.messages[command].fields["3"] ?? ""),
+  originalMti: ofOriginal(({ command }, { profile }) => profile.messages[command]?.mti ?? ""),
+  originalProcessingCode: ofOriginal(({ command }, { profile }) => profile.messages[command]?.fields["3"] ?? ""),
+  originalTid: ofOriginal(({ tid }) => tid),
   originalTraceNo: ofOriginal(({ traceNo }) => traceNo),
   originalTransmission: ofOriginal(({ atMs }, { transmission }) => transmission.dateAndTime(atMs)),
   originalLocalTime: ofOriginal(({ atMs }, { local }) => local.dateAndTime(atMs).slice(4)),
@@ -60,12 +61,14 @@ const values = {
   /** Of a Batch Upload: the Void's, where what is uploaded was voided. */
   uploadedProcessingCode: (message, { profile: { messages } }) => {
     if (message.command !== "BATCH_UPLOAD") return "";
-    return messages[message.voided ? "VOID" : message.uploaded.command].fields["3"] ?? "";
+    return messages[message.voided ? "VOID" : message.uploaded.command]?.fields["3"] ?? "";
   },
   saleQuantity: (message) => (message.command === "SETTLEMENT" ? `${message.totals.saleQuantity}` : ""),
   saleTotal: ofTotals(({ saleTotalMinor }) => saleTotalMinor),
   voidQuantity: (message) => (message.command === "SETTLEMENT" ? `${message.totals.voidQuantity}` : ""),
   voidTotal: ofTotals(({ voidTotalMinor }) => voidTotalMinor),
+  refundQuantity: (message) => (message.command === "SETTLEMENT" ? `${message.totals.refundQuantity}` : ""),
+  refundTotal: ofTotals(({ refundTotalMinor }) => refundTotalMinor),
   /** Sales that were not voided, for hosts that count them so. */
   standingQuantity: (message) =>
     message.command === "SETTLEMENT" ? `${message.totals.saleQuantity - message.totals.voidQuantity}` : "",
@@ -88,9 +91,7 @@ function ofOriginal(read: (original: OriginalReference, host: HostValues) => str
   };
 }
 
-function ofTotals(
-  read: (totals: { readonly saleTotalMinor: bigint; readonly voidTotalMinor: bigint }) => bigint,
-): Value {
+function ofTotals(read: (totals: BatchTotals) => bigint): Value {
   return (message, host) =>
     message.command === "SETTLEMENT" ? amount(read(message.totals), message.totals.currency, host) : "";
 }
