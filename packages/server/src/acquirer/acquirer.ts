@@ -17,6 +17,8 @@ export interface Acquirer {
   ask(message: AcquirerMessage, options: AskOptions): Promise<AcquirerAnswer>;
   /** Why `token` cannot be used with this acquirer, or undefined when it can: asked before anything is made durable. */
   refusesToken(token: string): string | undefined;
+  /** Messages after a transaction's first want its card again: it is kept for them, sealed, while they may come. */
+  readonly wantsCards?: boolean;
   /** Whether it can be asked now; an acquirer without it always can. */
   health?(): AcquirerHealth;
   /** Tells from now on of answers that nobody here waits for: another process may have asked, and be gone. */
@@ -77,17 +79,21 @@ interface Money {
   readonly currency: string;
 }
 
-export interface AuthorisationMessage extends MessageHeader, Money {
-  readonly command: "SALE" | "PREAUTH";
-  readonly invoiceNo: string;
-  /** Empty for a PreAuth, which belongs to no batch. */
-  readonly batchNo: string;
-  /** Stands for the card; never stored, never logged. No later message has it: a link whose host wants it keeps it. */
+/** The card as its Sale or PreAuth brought it. Never logged; stored sealed alone, where the acquirer wants it again. */
+export interface Card {
+  /** Stands for the card's number (field 2, or where the host expects the token). */
   readonly cardToken: string;
   /** As given: how the card was read (field 22). */
   readonly swipeType: string;
   /** As given, or empty (field 14). */
   readonly expDate: string;
+}
+
+export interface AuthorisationMessage extends MessageHeader, Money, Card {
+  readonly command: "SALE" | "PREAUTH";
+  readonly invoiceNo: string;
+  /** Empty for a PreAuth, which belongs to no batch. */
+  readonly batchNo: string;
 }
 
 /**
@@ -109,7 +115,7 @@ export interface OriginalReference {
   readonly refId: string;
 }
 
-export interface PreAuthCompleteMessage extends MessageHeader, Money {
+export interface PreAuthCompleteMessage extends MessageHeader, Money, Partial<Card> {
   readonly command: "PREAUTH_COMPLETE";
   readonly invoiceNo: string;
   readonly batchNo: string;
@@ -117,7 +123,7 @@ export interface PreAuthCompleteMessage extends MessageHeader, Money {
 }
 
 /** Gives back a part of a settled Sale or PreAuth-Complete, or all of it. It counts in the batch then open. */
-export interface RefundMessage extends MessageHeader, Money {
+export interface RefundMessage extends MessageHeader, Money, Partial<Card> {
   readonly command: "REFUND";
   readonly invoiceNo: string;
   readonly batchNo: string;
@@ -125,7 +131,7 @@ export interface RefundMessage extends MessageHeader, Money {
 }
 
 /** Takes back a Sale or a PreAuth-Complete of the open batch, or a PreAuth. The amount is the original's. */
-export interface VoidMessage extends MessageHeader, Money {
+export interface VoidMessage extends MessageHeader, Money, Partial<Card> {
   readonly command: "VOID";
   readonly invoiceNo: string;
   /** Empty for a PreAuth's. */
@@ -137,7 +143,7 @@ export interface VoidMessage extends MessageHeader, Money {
  * Undoes one message whose outcome is not known, or must not stand. Answered 00 when it was undone, 25 when the
  * acquirer never saw it; either way nothing of it stands, and it stays so when the message itself arrives late.
  */
-export interface ReversalMessage extends MessageHeader, Money {
+export interface ReversalMessage extends MessageHeader, Money, Partial<Card> {
   readonly command: "REVERSAL";
   /** Its original's. */
   readonly invoiceNo: string;
@@ -168,7 +174,7 @@ export interface SettlementMessage extends MessageHeader {
 }
 
 /** One transaction of a batch, as our ledger holds it. */
-export interface BatchUploadMessage extends MessageHeader, Money {
+export interface BatchUploadMessage extends MessageHeader, Money, Partial<Card> {
   readonly command: "BATCH_UPLOAD";
   readonly batchNo: string;
   readonly invoiceNo: string;

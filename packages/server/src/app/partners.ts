@@ -44,12 +44,14 @@ export async function wirePartners(ground: Ground, masterKey: MasterKey) {
     alerts.record({ kind: "key_limit", partnerId, subjectId: keyId, detail: { seals: count } }),
   );
   const bodyKey = await keptKey(masterKey, store, "request bodies");
+  const cardKey = await keptKey(masterKey, store, "cards");
   return {
     directory,
     registry,
     apiKeys,
     seals,
     bodyKey,
+    cardKey,
     isRegisteredDevice: terminals.isRegisteredDevice.bind(terminals),
   };
 }

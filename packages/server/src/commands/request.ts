@@ -80,7 +80,7 @@ export const cardFields = [
     name: "token",
     required: true,
     maxLength: 256,
-    meaning: "Stands for the card at the acquirer; never stored, never logged",
+    meaning: "Stands for the card at the acquirer; never logged, stored only sealed, where the acquirer wants it again",
   },
   {
     type: "string",

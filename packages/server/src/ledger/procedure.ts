@@ -1,5 +1,5 @@
 import { currencyDecimals } from "@paybell/contract";
-import type { AcquirerMessage, OriginalReference } from "../acquirer/acquirer.ts";
+import type { AcquirerMessage, Card, OriginalReference } from "../acquirer/acquirer.ts";
 import { parseAmount } from "../commands/amount.ts";
 import { beginBatchUpload } from "../commands/batch-upload.ts";
 import { beginLogon, completeLogon } from "../commands/logon.ts";
@@ -46,6 +46,8 @@ type Facts = Transaction["facts"];
 /** How one command is run: what it takes from its terminal, what forbids it, and who carries it out. */
 export interface Procedure extends Pick<Init, "tid" | "mid" | "takes" | "amountMinor" | "currency" | "refusal"> {
   readonly callBackUrl: string | null;
+  /** Null for what brings none. */
+  readonly card: Card | null;
   begin(terminal: TerminalTurn): Facts;
   /** What the acquirer is asked; undefined for what the settler or the reverser carries out. */
   readonly message: ((begun: Facts) => AcquirerMessage) | undefined;
@@ -83,7 +85,9 @@ export function procedureFor(request: CommandRequest, context: ProcedureContext)
 }
 
 function saleProcedure(request: SaleRequest, start: TransactionStart): Procedure {
-  const { command, tid, mid, currency, card } = request;
+  const { command, tid, mid, currency } = request;
+  const { token: cardToken, swipeType = "", expiry: expDate = "" } = request.card;
+  const card = { cardToken, swipeType, expDate };
   const entersBatch = command === "SALE";
   const amountMinor = parseAmount(request.amount, currencyDecimals(currency) ?? 0);
   return {
@@ -93,6 +97,7 @@ function saleProcedure(request: SaleRequest, start: TransactionStart): Procedure
     takes: { ...takesNumbers, invoiceNo: true, batch: entersBatch },
     amountMinor,
     currency,
+    card,
     refusal: onTerminal({ mid, entersBatchWith: entersBatch ? currency : null, money: true }),
     begin: (terminal) => beginSale(request, terminal, start),
     message: (begun) => ({
@@ -100,9 +105,7 @@ function saleProcedure(request: SaleRequest, start: TransactionStart): Procedure
       ...numbersOf(begun),
       amountMinor,
       currency,
-      cardToken: card.token,
-      swipeType: card.swipeType ?? "",
-      expDate: card.expiry ?? "",
+      ...card,
     }),
   };
 }
@@ -114,6 +117,7 @@ function voidProcedure(request: VoidRequest, { start, original }: ProcedureConte
     tid,
     mid,
     callBackUrl: given(request.callBackUrl),
+    card: null,
     takes: { ...takesNumbers, batch: !voidsPreAuth },
     ...money,
     refusal: (terminal, state) =>
@@ -137,6 +141,7 @@ function completeProcedure(request: PreAuthCompleteRequest, context: ProcedureCo
     tid,
     mid,
     callBackUrl: given(request.callBackUrl),
+    card: null,
     takes: { ...takesNumbers, invoiceNo: otherMid !== null, batch: true },
     ...money,
     refusal: (terminal, state) =>
@@ -158,6 +163,7 @@ function refundProcedure(request: RefundRequest, { start, original }: ProcedureC
     tid,
     mid,
     callBackUrl: given(request.callBackUrl),
+    card: null,
     takes: { ...takesNumbers, invoiceNo: true, batch: true },
     ...money,
     refusal: (terminal, state) =>
@@ -174,6 +180,7 @@ function settlementProcedure(request: SettlementRequest, start: TransactionStart
     tid,
     mid,
     callBackUrl: given(request.callBackUrl),
+    card: null,
     takes: { ...takesNumbers, settlement: "SETTLEMENT" },
     amountMinor: null,
     currency: null,
@@ -194,6 +201,7 @@ function reversalProcedure(request: ReversalRequest, { start, original }: Proced
     tid,
     mid,
     callBackUrl: null,
+    card: null,
     takes: { traceNo: false, invoiceNo: false, batch: false, settlement: null },
     ...money,
     refusal: (_terminal, state) => judged(state, reversalRefusal),
@@ -209,6 +217,7 @@ function terminalProcedure(request: TerminalRequest, start: TransactionStart): P
     tid,
     mid,
     callBackUrl: null,
+    card: null,
     takes: { ...takesNumbers, settlement: uploads ? "BATCH_UPLOAD" : null },
     amountMinor: null,
     currency: null,

@@ -1,6 +1,6 @@
 import type { Pool } from "pg";
 import type { BatchTotals } from "../acquirer/acquirer.ts";
-import type { PartnerId, TransactionId } from "../ids.ts";
+import type { ChainId, PartnerId, TransactionId } from "../ids.ts";
 import type { BatchEntry, DueSettlement, MessageNumbers, SettlementStore } from "../ledger/settler.ts";
 import { sixDigits } from "./turns.ts";
 
@@ -84,7 +84,7 @@ const countBatch = {
 const listEntries = {
   name: "list_batch_entries",
   text: `
-    SELECT t.id, t.command, t.facts, t.amount_minor::text AS amount_text, t.currency,
+    SELECT t.id, t.chain_id, t.command, t.facts, t.amount_minor::text AS amount_text, t.currency,
       t.successor_command IS NOT DISTINCT FROM 'VOID' AND t.successor_state IS NOT DISTINCT FROM 'done' AS voided
     FROM transactions t
     WHERE t.partner_id = $1 AND t.batch_id = $2 AND t.id > $3 AND t.command <> 'VOID' AND t.state = 'SUCCESS'
@@ -180,6 +180,7 @@ export class PostgresSettlements implements SettlementStore {
   ): Promise<readonly BatchEntry[]> {
     const { rows } = await this.#engine.query<{
       id: TransactionId;
+      chain_id: ChainId;
       command: BatchEntry["command"];
       facts: { readonly fields: Readonly<Record<string, string>> };
       amount_text: string;
@@ -188,6 +189,7 @@ export class PostgresSettlements implements SettlementStore {
     }>({ ...listEntries, values: [partnerId, batchId, after ?? nil, rowsMax] });
     return rows.map((row) => ({
       id: row.id,
+      chainId: row.chain_id,
       command: row.command,
       fields: row.facts.fields,
       amountMinor: BigInt(row.amount_text),

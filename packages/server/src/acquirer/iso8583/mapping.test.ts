@@ -93,6 +93,24 @@ describe("the mapping of a message to a host's", () => {
     expect(() => mapping.request(tooMany)).toThrow("saleQuantity has more than the 5 digits of its place");
   });
 
+  test("writes the card of what follows a Sale where the profile wants it, its expiry as YYMM", () => {
+    const { VOID } = profile.messages;
+    const fields = { ...VOID.fields, 2: "{cardToken}", 14: "{expDate}", 22: "{entryMode}" };
+    const wanting = new Mapping({ ...profile, messages: { ...profile.messages, VOID: { ...VOID, fields } } });
+    const till = new Till();
+    const voided = till.void(till.sale("tok_approve"), approval);
+    const written = (expDate: string) => {
+      const card = { cardToken: "tok_approve", swipeType: "CTL", expDate };
+      const message = wanting.request({ ...voided, ...card });
+      return [2, 14, 22].map((field) => message.fields.get(field));
+    };
+    for (const expiry of ["12/29", "12/2029", "2029-12", "2912"]) {
+      expect(written(expiry), expiry).toEqual(["tok_approve", "2912", "071"]);
+    }
+    expect(written("**/**")).toEqual(["tok_approve", undefined, "071"]);
+    expect(wanting.request(voided).fields.has(2)).toBe(false);
+  });
+
   test("uploads a voided Sale as a Void, and a Refund as a Refund", () => {
     const till = new Till();
     const sale = till.sale("tok_approve");

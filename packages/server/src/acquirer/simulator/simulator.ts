@@ -103,7 +103,7 @@ export class SimulatedAcquirer implements Acquirer {
 
   /** Undefined when the message brings a token that is no test card. */
   #cardOf(message: AcquirerMessage): TestCard | undefined {
-    if ("cardToken" in message) return testCard(message.cardToken);
+    if (message.command === "SALE" || message.command === "PREAUTH") return testCard(message.cardToken);
     if (message.command === "REVERSAL" || !("original" in message)) return plainCard;
     const followUps = this.bank.followUpsOf(message.original.transactionId);
     return followUps === undefined ? plainCard : { first: followUps, followUps };

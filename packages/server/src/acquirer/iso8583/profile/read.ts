@@ -83,6 +83,16 @@ function shownProblems(profile: Profile): string[] {
     .map((field) => `shownFields: field ${field} holds card data`);
 }
 
+const cardValues = ["{cardToken}", "{expDate}", "{entryMode}"];
+const firstMessages = new Set(["messages.SALE", "messages.PREAUTH"]);
+
+/** Whether a message after a transaction's first wants its card. */
+export function wantsCards(profile: Profile): boolean {
+  const later = messages(profile).filter(([name]) => !firstMessages.has(name));
+  const templates = later.flatMap(([, { fields }]) => Object.values(fields));
+  return templates.some((template) => cardValues.some((value) => template.includes(value)));
+}
+
 function messages({ messages: own, network }: Profile): [string, MessageTemplate][] {
   const named = (group: string, of: Readonly<Record<string, MessageTemplate | null>>) =>
     Object.entries(of).flatMap(([name, message]): [string, MessageTemplate][] =>

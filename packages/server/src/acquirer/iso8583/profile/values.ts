@@ -38,10 +38,11 @@ const values = {
   mid: (message) => ("mid" in message ? message.mid : ""),
   batchNo: (message) => ("batchNo" in message ? message.batchNo : ""),
   invoiceNo: (message) => ("invoiceNo" in message ? message.invoiceNo : ""),
-  cardToken: (message) => ("cardToken" in message ? message.cardToken : ""),
-  expDate: (message) => ("expDate" in message ? message.expDate : ""),
+  cardToken: (message) => ("cardToken" in message ? (message.cardToken ?? "") : ""),
+  /** YYMM, as field 14 has it. */
+  expDate: (message) => ("expDate" in message ? yearAndMonth(message.expDate ?? "") : ""),
   entryMode: (message, { profile: { entryModes } }) =>
-    "swipeType" in message ? (entryModes[message.swipeType] ?? entryModes[""] ?? "") : "",
+    "swipeType" in message ? (entryModes[message.swipeType ?? ""] ?? entryModes[""] ?? "") : "",
   /** In the host's smallest unit. */
   amount: (message, host) => ("amountMinor" in message ? amount(message.amountMinor, message.currency, host) : ""),
   /** Three digits of ISO 4217. */
@@ -82,6 +83,14 @@ export const valueNames = Object.keys(values) as readonly ValueName[];
 /** @throws IsoFormatError when the host takes no such currency */
 export function valueIn(name: ValueName, message: Described, host: HostValues): string {
   return values[name](message, host);
+}
+
+/** Four digits are taken to be YYMM already; a masked date says nothing. */
+function yearAndMonth(expiry: string): string {
+  const [, month = "", year = ""] = /^(\d\d)\/(?:\d\d)?(\d\d)$/.exec(expiry) ?? [];
+  if (month !== "") return year + month;
+  const digits = expiry.replace(/^\d\d(\d\d)-/, "$1");
+  return /^\d{4}$/.test(digits) ? digits : "";
 }
 
 function ofOriginal(read: (original: OriginalReference, host: HostValues) => string): Value {
