@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { approval, type Check, codeOf, declines, patient } from "./conformance-ask.fixture.ts";
-import { again, emptyTotals, Till } from "./till.fixture.ts";
+import { again, emptyTotals } from "./till.fixture.ts";
 
 interface Tokens {
   readonly approved: string;
@@ -45,10 +45,10 @@ export function conformsInMoney(check: Check, tokens: Tokens): void {
     await declines(acquirer, till.void(voided, await approval(acquirer, voided)));
   });
 
-  check("declines the Void of another terminal's Sale", async (acquirer, till) => {
+  check("declines the Void of another terminal's Sale", async (acquirer, till, other) => {
     const sale = till.sale(tokens.approved);
     const answer = await approval(acquirer, sale);
-    await declines(acquirer, new Till(2).void(sale, answer));
+    await declines(acquirer, other().void(sale, answer));
   });
 
   check("completes a PreAuth for less than authorised, once, and no more voids it then", async (acquirer, till) => {
@@ -60,16 +60,19 @@ export function conformsInMoney(check: Check, tokens: Tokens): void {
     await declines(acquirer, till.void(preAuth, answer));
   });
 
-  check("completes a PreAuth at another terminal of the merchant, in whose batch it counts", async (acquirer, till) => {
-    const preAuth = till.preAuth(tokens.approved, 900n);
-    const other = new Till(2);
-    const complete = other.complete(preAuth, await approval(acquirer, preAuth), 899n);
-    const answer = await approval(acquirer, complete);
-    await approval(acquirer, till.settlement(emptyTotals));
-    const totals = { ...emptyTotals, saleQuantity: 1, saleTotalMinor: 899n };
-    await approval(acquirer, other.void(complete, answer));
-    await approval(acquirer, other.settlement({ ...totals, voidQuantity: 1, voidTotalMinor: 899n }));
-  });
+  check(
+    "completes a PreAuth at another terminal of the merchant, in whose batch it counts",
+    async (acquirer, till, other) => {
+      const preAuth = till.preAuth(tokens.approved, 900n);
+      const second = other();
+      const complete = second.complete(preAuth, await approval(acquirer, preAuth), 899n);
+      const answer = await approval(acquirer, complete);
+      await approval(acquirer, till.settlement(emptyTotals));
+      const totals = { ...emptyTotals, saleQuantity: 1, saleTotalMinor: 899n };
+      await approval(acquirer, second.void(complete, answer));
+      await approval(acquirer, second.settlement({ ...totals, voidQuantity: 1, voidTotalMinor: 899n }));
+    },
+  );
 
   check("declines to complete above the authorised amount, a Sale, and what it never saw", async (acquirer, till) => {
     const preAuth = till.preAuth(tokens.approved, 900n);

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import type { Acquirer, BatchTotals } from "./acquirer.ts";
 import { approval, type Check, codeOf, declines, rejectsUnanswered } from "./conformance-ask.fixture.ts";
-import { again, emptyTotals, Till } from "./till.fixture.ts";
+import { again, emptyTotals, type Till } from "./till.fixture.ts";
 
 interface Tokens {
   readonly approved: string;
@@ -74,8 +74,9 @@ export function conformsInSettlement(check: Check, { approved }: Tokens): void {
     const settlement = till.settlement(totals);
     assert.equal(await codeOf(acquirer, settlement), "95");
     for (const upload of [...uploads, ...uploads.map(again)]) await approval(acquirer, upload);
-    await approval(acquirer, { ...settlement, afterUpload: true });
-    await approval(acquirer, again({ ...settlement, afterUpload: true }));
+    const last = till.afterUpload(settlement);
+    await approval(acquirer, last);
+    await approval(acquirer, again(last));
     till.batchNo = "000002";
     await approval(acquirer, till.settlement(emptyTotals));
   });
@@ -83,7 +84,7 @@ export function conformsInSettlement(check: Check, { approved }: Tokens): void {
 
 /** Refund, of what was settled. */
 export function conformsInRefunds(check: Check, { approved, silentFollowUps }: Tokens): void {
-  check("refunds a settled Sale and PreAuth-Complete in parts, up to their amounts", async (acquirer, till) => {
+  check("refunds a settled Sale and PreAuth-Complete in parts, up to their amounts", async (acquirer, till, other) => {
     const sale = till.sale(approved, 100n);
     const answer = await approval(acquirer, sale);
     await declines(acquirer, till.refund(sale, answer, 1n));
@@ -96,7 +97,7 @@ export function conformsInRefunds(check: Check, { approved, silentFollowUps }: T
     assert.match(refId, /^[0-9A-Z]{1,12}$/);
     assert.equal((await approval(acquirer, again(part))).refId, refId);
     await declines(acquirer, till.refund(sale, answer, 41n));
-    await approval(acquirer, new Till(2).refund(sale, answer, 40n));
+    await approval(acquirer, other().refund(sale, answer, 40n));
     await declines(acquirer, till.refund(preAuth, answer, 1n));
     await approval(acquirer, till.refund(complete, completeAnswer));
     await settled(acquirer, till, { refundQuantity: 2, refundTotalMinor: 90n });
@@ -122,7 +123,7 @@ export function conformsInRefunds(check: Check, { approved, silentFollowUps }: T
     const settlement = till.settlement({ ...emptyTotals, refundQuantity: 1, refundTotalMinor: 30n });
     assert.equal(await codeOf(acquirer, till.settlement(emptyTotals)), "95");
     await approval(acquirer, upload);
-    await approval(acquirer, { ...settlement, afterUpload: true });
+    await approval(acquirer, till.afterUpload(settlement));
   });
 }
 

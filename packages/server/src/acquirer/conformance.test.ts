@@ -3,6 +3,7 @@ import type { Acquirer, AcquirerMessage } from "./acquirer.ts";
 import { type AcquirerUnderTest, acquirerConformance } from "./conformance.ts";
 import { SimulatedBank } from "./simulator/bank.ts";
 import { SimulatedAcquirer } from "./simulator/simulator.ts";
+import { Till } from "./till.fixture.ts";
 
 const tokens: AcquirerUnderTest["tokens"] = {
   approved: "tok_approve",
@@ -46,9 +47,9 @@ describe("a host that knows messages by their data elements is an acquirer too: 
 });
 
 /** Runs the suite without a runner: the names of the checks that fail. */
-async function failures(open: () => Acquirer): Promise<string[]> {
+async function failures(open: () => Acquirer, till?: AcquirerUnderTest["till"]): Promise<string[]> {
   const checks: { name: string; run: () => Promise<void> }[] = [];
-  acquirerConformance((name, run) => checks.push({ name, run }), { open, tokens });
+  acquirerConformance((name, run) => checks.push({ name, run }), { open, tokens, ...(till && { till }) });
   const outcomes = await Promise.allSettled(checks.map(({ run }) => run()));
   return checks.filter((_, at) => outcomes[at]?.status === "rejected").map(({ name }) => name);
 }
@@ -64,6 +65,28 @@ function mistaking(mistake: (message: AcquirerMessage) => AcquirerMessage): () =
 }
 
 describe("the conformance suite", () => {
+  test("fails where messages share trace number and time, whatever the acquirer makes of that", async () => {
+    class Reusing extends Till {
+      override upload(...uploaded: Parameters<Till["upload"]>) {
+        return { ...super.upload(...uploaded), traceNo: "000001", atMs: 0 };
+      }
+    }
+    const believing = () => new SimulatedAcquirer({ bank: new SimulatedBank() });
+    expect(await failures(believing, (number) => new Reusing(number))).toContain(
+      "settles by what was uploaded, after a mismatch",
+    );
+    class Stuck extends Till {
+      override sale(...charged: Parameters<Till["sale"]>) {
+        return { ...super.sale(...charged), traceNo: "000001", atMs: 0 };
+      }
+    }
+    const stuck = await failures(
+      () => new SimulatedAcquirer(strict()),
+      (number) => new Stuck(number),
+    );
+    expect(stuck).toEqual(expect.arrayContaining(["answers many at once, each its own"]));
+  });
+
   test("catches an acquirer that answers a decline with an error", async () => {
     class Throws extends SimulatedAcquirer {
       override async ask(...[message, options]: Parameters<Acquirer["ask"]>) {

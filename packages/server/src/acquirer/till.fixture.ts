@@ -85,6 +85,11 @@ export class Till {
     return { command: "SETTLEMENT", ...this.#header(), batchNo: this.batchNo, totals, afterUpload: false };
   }
 
+  /** What follows the upload of its batch: the same totals, as a message of its own. */
+  afterUpload(settlement: SettlementMessage): SettlementMessage {
+    return { ...settlement, ...this.#header(), transactionId: settlement.transactionId, afterUpload: true };
+  }
+
   upload(message: TillMoneyMessage, answer: AcquirerAnswer, voided = false): BatchUploadMessage {
     const { command: own } = message;
     const command = own === "PREAUTH_COMPLETE" || own === "REFUND" ? own : "SALE";
