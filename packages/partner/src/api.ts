@@ -29,6 +29,7 @@ export type CardTransaction = UnsignedIpn<CardIpn> & {
   command: Command;
   createdAt: string;
   notification: { id: string; state: "pending" | "accepted" | "parked" } | null;
+  emv?: string;
 };
 
 export type CommandRequest =
@@ -81,6 +82,10 @@ export type SaleCommand = {
     holder?: string;
     expiry?: string;
     tc?: string;
+    sequenceNumber?: string;
+    track2?: string;
+    pinBlock?: string;
+    emv?: string;
   };
 };
 
@@ -242,6 +247,7 @@ export type SettlementTransaction = UnsignedIpn<SettlementIpn> & {
   command: Command;
   createdAt: string;
   notification: { id: string; state: "pending" | "accepted" | "parked" } | null;
+  emv?: string;
   isoResponseCode: string;
   refId: string;
 };

@@ -89,7 +89,19 @@ export interface Card {
   readonly expDate: string;
 }
 
-export interface AuthorisationMessage extends MessageHeader, Money, Card {
+/** What the POS read and encrypted for the acquirer; each empty where there is none. Never stored, never logged. */
+interface Chip {
+  /** Field 23. */
+  readonly sequenceNumber: string;
+  /** Field 35, in hexadecimal. */
+  readonly track2: string;
+  /** Field 52, in hexadecimal. */
+  readonly pinBlock: string;
+  /** Field 55, in hexadecimal. */
+  readonly emv: string;
+}
+
+export interface AuthorisationMessage extends MessageHeader, Money, Card, Partial<Chip> {
   readonly command: "SALE" | "PREAUTH";
   readonly invoiceNo: string;
   /** Empty for a PreAuth, which belongs to no batch. */
@@ -194,6 +206,8 @@ export interface AcquirerAnswer {
   readonly refId: string;
   /** TC of the chip, where the acquirer returns one. */
   readonly tc: string;
+  /** What the issuer answers to the chip (field 55: ARPC, scripts), for the POS alone: never stored. */
+  readonly emv?: string;
 }
 
 /** The acquirer was asked, or may have been, and no answer is known: the command is in doubt. */

@@ -123,6 +123,30 @@ export const cardFields = [
     meaning: "Card expiry date: MM/YY, MM/YYYY, YYYY-MM, MMYY or YYMM, or masked such as **/**; sent as given",
   },
   { type: "string", name: "tc", required: false, maxLength: 64, meaning: "TC code of the chip" },
+  { type: "string", name: "sequenceNumber", required: false, maxLength: 3, meaning: "PAN sequence number (field 23)" },
+  {
+    type: "string",
+    name: "track2",
+    required: false,
+    maxLength: 512,
+    meaning: "Track 2 in hexadecimal, encrypted by the POS for the acquirer (field 35); passed through, never stored",
+  },
+  {
+    type: "string",
+    name: "pinBlock",
+    required: false,
+    maxLength: 32,
+    meaning: "PIN block in hexadecimal, encrypted by the POS for the acquirer (field 52); passed through, never stored",
+  },
+  {
+    type: "string",
+    name: "emv",
+    required: false,
+    maxLength: 1024,
+    meaning:
+      "Chip data in hexadecimal (field 55), card numbers and tracks encrypted by the POS; passed through, never " +
+      "stored. The issuer's comes back as emv in the answer to this request alone",
+  },
 ] as const satisfies readonly TextField[];
 
 const saleFields = [

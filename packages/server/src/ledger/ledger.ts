@@ -287,7 +287,7 @@ export class Ledger {
     try {
       const ended = await this.#parts.completer.complete(begun, result, leaseId);
       if (result.reversal) this.#parts.reverser.wake();
-      if (ended !== undefined) return ended;
+      if (ended !== undefined) return withChipAnswer(ended, outcome);
       // It was reversed, or taken over, while the acquirer had it.
       if (outcome.kind === "answered") this.answeredLate(begun, outcome.answer.responseCode);
       return (await this.find(begun.partnerId, begun.id)) ?? begun;
@@ -391,6 +391,11 @@ export class Ledger {
       return (await this.#awaitEnd(begun.partnerId, begun.id, this.#parts.acquirerTimeoutMs + answerGraceMs)) ?? begun;
     }
   }
+}
+
+function withChipAnswer(ended: Transaction, outcome: Outcome): Transaction {
+  const emv = outcome.kind === "answered" ? outcome.answer.emv : undefined;
+  return emv === undefined ? ended : { ...ended, emv };
 }
 
 function refusedBy(begun: Exclude<Begun, { outcome: "begun" | "repeated" }>, { tid, reqId }: Init): PaybellError {

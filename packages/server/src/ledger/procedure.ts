@@ -87,6 +87,7 @@ export function procedureFor(request: CommandRequest, context: ProcedureContext)
 function saleProcedure(request: SaleRequest, start: TransactionStart): Procedure {
   const { command, tid, mid, currency } = request;
   const { token: cardToken, swipeType = "", expiry: expDate = "" } = request.card;
+  const { sequenceNumber = "", track2 = "", pinBlock = "", emv = "" } = request.card;
   const card = { cardToken, swipeType, expDate };
   const entersBatch = command === "SALE";
   const amountMinor = parseAmount(request.amount, currencyDecimals(currency) ?? 0);
@@ -106,6 +107,7 @@ function saleProcedure(request: SaleRequest, start: TransactionStart): Procedure
       amountMinor,
       currency,
       ...card,
+      ...{ sequenceNumber, track2, pinBlock, emv },
     }),
   };
 }

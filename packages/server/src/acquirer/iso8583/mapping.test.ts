@@ -111,6 +111,30 @@ describe("the mapping of a message to a host's", () => {
     expect(wanting.request(voided).fields.has(2)).toBe(false);
   });
 
+  test("passes chip data through to fields 23, 35, 52 and 55, and tells what the issuer answers to it", () => {
+    const { SALE } = profile.messages;
+    const more = { 23: "{sequenceNumber:3}", 35: "{track2}", 52: "{pinBlock}", 55: "{emv}" };
+    const chipped = new Mapping({
+      ...profile,
+      messages: { ...profile.messages, SALE: { ...SALE, fields: { ...SALE.fields, ...more } } },
+      answer: { ...profile.answer, emv: 55 },
+    });
+    const sale = new Till().sale("tok_approve");
+    const chip = { sequenceNumber: "1", track2: "a1b2", pinBlock: "0123456789abcdef", emv: "9f2608" };
+    const { fields } = chipped.request({ ...sale, ...chip });
+    expect([23, 35, 52, 55].map((field) => fields.get(field))).toEqual(["001", "A1B2", "0123456789ABCDEF", "9F2608"]);
+    expect([23, 35, 52, 55].some((field) => chipped.request(sale).fields.has(field))).toBe(false);
+    const answered = (value: string) => ({
+      mti: "0210",
+      fields: new Map([
+        [39, "00"],
+        [55, value],
+      ]),
+    });
+    expect(chipped.answer(answered("910A0102"), chipped.request(sale))).toMatchObject({ emv: "910A0102" });
+    expect(mapping.answer(answered("910A0102"), mapping.request(sale))).not.toHaveProperty("emv");
+  });
+
   test("uploads a voided Sale as a Void, and a Refund as a Refund", () => {
     const till = new Till();
     const sale = till.sale("tok_approve");

@@ -84,16 +84,18 @@ export class Mapping {
 
   /** @throws IsoFormatError when it says no outcome */
   answer(answer: IsoMessage, request: IsoMessage): AcquirerAnswer {
-    const { responseCode, approveCode, refId, tc } = this.#profile.answer;
+    const { responseCode, approveCode, refId, tc, emv: emvField } = this.#profile.answer;
     const read = (field: number | null) => (field === null ? "" : (answer.fields.get(field)?.trim() ?? ""));
     const given = read(responseCode);
     const code = this.#profile.responseCodes[given] ?? given;
+    const emv = read(emvField);
     if (!/^[0-9A-Z]{2}$/.test(code)) throw new IsoFormatError("the answer has no response code of two characters");
     return {
       responseCode: code === approved && isForAnotherAmount(answer, request) ? partialApproval : code,
       approveCode: read(approveCode),
       refId: read(refId),
       tc: read(tc),
+      ...(emv !== "" && { emv }),
     };
   }
 }

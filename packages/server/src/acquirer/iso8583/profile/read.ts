@@ -15,7 +15,7 @@ export class ProfileError extends Error {
   }
 }
 
-const cardToken = "{cardToken}";
+const secretValues = ["{cardToken}", "{track2}", "{pinBlock}", "{emv}"];
 
 /** @throws ProfileError naming every problem at once */
 export function readProfile(text: string): Profile {
@@ -72,10 +72,14 @@ function messageProblems(name: string, { fields }: MessageTemplate, profile: Pro
   });
 }
 
+function isSecret(template: string): boolean {
+  return secretValues.some((value) => template.includes(value));
+}
+
 function shownProblems(profile: Profile): string[] {
   const withToken = new Set(
     messages(profile).flatMap(([, { fields }]) =>
-      Object.entries(fields).flatMap(([field, template]) => (template.includes(cardToken) ? [Number(field)] : [])),
+      Object.entries(fields).flatMap(([field, template]) => (isSecret(template) ? [Number(field)] : [])),
     ),
   );
   return profile.shownFields

@@ -98,6 +98,8 @@ export const profileSchema = z.strictObject({
     approveCode: number.nullable(),
     refId: number.nullable(),
     tc: number.nullable(),
+    /** What the issuer answers to the chip: 55, where the host returns it. */
+    emv: number.nullable().default(null),
   }),
   mac: z
     .strictObject({

@@ -41,6 +41,10 @@ const values = {
   cardToken: (message) => ("cardToken" in message ? (message.cardToken ?? "") : ""),
   /** YYMM, as field 14 has it. */
   expDate: (message) => ("expDate" in message ? yearAndMonth(message.expDate ?? "") : ""),
+  sequenceNumber: (message) => ("sequenceNumber" in message ? (message.sequenceNumber ?? "") : ""),
+  track2: (message) => ("track2" in message ? (message.track2 ?? "").toUpperCase() : ""),
+  pinBlock: (message) => ("pinBlock" in message ? (message.pinBlock ?? "").toUpperCase() : ""),
+  emv: (message) => ("emv" in message ? (message.emv ?? "").toUpperCase() : ""),
   entryMode: (message, { profile: { entryModes } }) =>
     "swipeType" in message ? (entryModes[message.swipeType ?? ""] ?? entryModes[""] ?? "") : "",
   /** In the host's smallest unit. */
