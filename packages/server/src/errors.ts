@@ -276,21 +276,9 @@ export const errors = {
     title: "The transaction's batch is settled",
     remedy: "Send a REFUND, where you agreed on that with the operator; a settled transaction itself is final.",
   },
-  refunds_off: {
-    status: 409,
-    title: "Refunds were not agreed on",
-    remedy: "Have the operator allow them in your settings, or return the money as your acquirer agreed.",
-  },
-  not_refundable: {
-    status: 409,
-    title: "The transaction cannot be refunded",
-    remedy: "Refund a Sale or PreAuth-Complete; void a PreAuth.",
-  },
-  not_settled: {
-    status: 409,
-    title: "The transaction's batch is not settled yet",
-    remedy: "Void it: before its settlement nothing has to be given back.",
-  },
+  refunds_off: { status: 409, title: "Refunds are off", remedy: "Have the operator allow them in your settings." },
+  not_refundable: { status: 409, title: "The transaction cannot be refunded", remedy: "Refund a Sale or Complete." },
+  not_settled: { status: 409, title: "The batch is not settled yet", remedy: "Void the transaction instead." },
   amount_above_refundable: {
     status: 409,
     title: "The amount is above what is left to refund",
