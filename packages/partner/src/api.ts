@@ -29,6 +29,7 @@ export type CardTransaction = UnsignedIpn<CardIpn> & {
   command: Command;
   createdAt: string;
   notification: { id: string; state: "pending" | "accepted" | "parked" } | null;
+  emv?: string;
 };
 
 export type CommandRequest =
@@ -36,6 +37,7 @@ export type CommandRequest =
   | VoidCommand
   | PreauthCommand
   | PreauthCompleteCommand
+  | RefundCommand
   | SettlementCommand
   | LogonCommand
   | ReversalCommand
@@ -47,7 +49,13 @@ export type LogonCommand = { command: "LOGON"; reqId: string; tid: string; mid: 
 
 export type PreauthCommand = Omit<SaleCommand, "command"> & { command: "PREAUTH" };
 
-export type PreauthCompleteCommand = Omit<VoidCommand, "command"> & { command: "PREAUTH_COMPLETE"; amount: string };
+export type PreauthCompleteCommand = Omit<VoidCommand, "command"> & {
+  command: "PREAUTH_COMPLETE";
+  amount: string;
+  tid?: string;
+};
+
+export type RefundCommand = Omit<VoidCommand, "command"> & { command: "REFUND"; amount: string; tid?: string };
 
 export type ReversalCommand = { command: "REVERSAL"; reqId: string; transactionId?: string; originalReqId?: string };
 
@@ -74,6 +82,10 @@ export type SaleCommand = {
     holder?: string;
     expiry?: string;
     tc?: string;
+    sequenceNumber?: string;
+    track2?: string;
+    pinBlock?: string;
+    emv?: string;
   };
 };
 
@@ -248,6 +260,7 @@ export type Self = {
     maxInFlight: number;
     maxPerSecond: number | null;
     terminals: "open" | "registered";
+    refunds: "off" | "silent" | "notified";
     reports: {
       identity?: "externalId" | "externalId+command";
       amounts?: "major" | "minor";
@@ -268,6 +281,7 @@ export type SettlementTransaction = UnsignedIpn<SettlementIpn> & {
   command: Command;
   createdAt: string;
   notification: { id: string; state: "pending" | "accepted" | "parked" } | null;
+  emv?: string;
   isoResponseCode: string;
   refId: string;
 };
@@ -299,6 +313,7 @@ export type ErrorCode =
   | "already_reversed"
   | "already_voided"
   | "amount_above_authorised"
+  | "amount_above_refundable"
   | "batch_currency"
   | "batch_settled"
   | "body_too_large"
@@ -325,13 +340,16 @@ export type ErrorCode =
   | "no_callback_url"
   | "not_completable"
   | "not_found"
+  | "not_refundable"
   | "not_reversible"
+  | "not_settled"
   | "not_successful"
   | "not_voidable"
   | "notification_pending"
   | "owned_by_switch"
   | "partner_disabled"
   | "preauth_expired"
+  | "refunds_off"
   | "req_id_reused"
   | "reversed_before_arrival"
   | "scheme_contradicts_aid"

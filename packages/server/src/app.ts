@@ -152,7 +152,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       store: notificationStore,
       waitingMax: Math.floor(config.connectionsMax * waitingShare),
     });
-    const { ledger, reports, reverser, settler, comparer, waitingReports, money } = wireLedger(
+    const { ledger, reports, reverser, settler, comparer, waitingReports, money, sweepCards } = wireLedger(
       ground,
       partners,
       delivery,
@@ -226,7 +226,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     delivery.start();
     alerts.start();
     const heldLease = runsCommands ? lease : undefined;
-    const kept = { ledger: runsCommands ? ledger : undefined, directory, standing, partitions, acquirer };
+    const kept = { ledger: runsCommands ? ledger : undefined, directory, standing, partitions, acquirer, sweepCards };
     const endUpkeep = keepUp(ground, kept);
     observeStanding(metrics, {
       delivery,

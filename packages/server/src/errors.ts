@@ -231,11 +231,7 @@ export const errors = {
     remedy:
       "Send the id of a Sale, a PreAuth or a PreAuth-Complete. To void a completed PreAuth, void its PreAuth-Complete.",
   },
-  not_completable: {
-    status: 409,
-    title: "Only a PreAuth can be completed",
-    remedy: "Send the id of a PreAuth.",
-  },
+  not_completable: { status: 409, title: "Only a PreAuth can be completed", remedy: "Send the id of a PreAuth." },
   not_reversible: {
     status: 409,
     title: "This kind of transaction cannot be reversed",
@@ -279,7 +275,15 @@ export const errors = {
   batch_settled: {
     status: 409,
     title: "The transaction's batch is settled",
-    remedy: "A settled transaction is final. Return the money outside this batch, as agreed with your acquirer.",
+    remedy: "Send a REFUND, if the operator has allowed it for you; a settled transaction itself is final.",
+  },
+  refunds_off: { status: 409, title: "Refunds are off", remedy: "Ask the operator to allow them in your settings." },
+  not_refundable: { status: 409, title: "The transaction cannot be refunded", remedy: "Refund a Sale or Complete." },
+  not_settled: { status: 409, title: "The batch is not settled yet", remedy: "Void the transaction instead." },
+  amount_above_refundable: {
+    status: 409,
+    title: "More than is left to refund",
+    remedy: "Refund its amount less its other Refunds at most.",
   },
   preauth_expired: {
     status: 409,

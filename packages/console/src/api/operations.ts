@@ -46,7 +46,7 @@ export type CallbackCertificate = { certificate: string; key: string };
 export type CardCompletion = {
   partnerId: string;
   externalId: string;
-  command: Command;
+  command: "SALE" | "VOID" | "PREAUTH" | "PREAUTH_COMPLETE" | "SETTLEMENT" | "LOGON" | "REVERSAL" | "BATCH_UPLOAD";
   originalExternalId?: string;
   originalCommand?: "SALE" | "PREAUTH" | "PREAUTH_COMPLETE";
   callBackUrl?: string;
@@ -80,7 +80,7 @@ export type CardCompletion = {
   tid?: string;
   traceNo?: string;
   transDateTime?: string;
-  transaction_type?: TransactionType;
+  transaction_type?: "SALE" | "VOID" | "SETTLE" | "CANCEL";
 };
 
 export type CardTransaction = UnsignedIpn<CardIpn> & {
@@ -88,6 +88,7 @@ export type CardTransaction = UnsignedIpn<CardIpn> & {
   command: Command;
   createdAt: string;
   notification: { id: string; state: "pending" | "accepted" | "parked" } | null;
+  emv?: string;
 };
 
 export type CommandRequest =
@@ -95,6 +96,7 @@ export type CommandRequest =
   | VoidCommand
   | PreauthCommand
   | PreauthCompleteCommand
+  | RefundCommand
   | SettlementCommand
   | LogonCommand
   | ReversalCommand
@@ -106,7 +108,13 @@ export type LogonCommand = { command: "LOGON"; reqId: string; tid: string; mid: 
 
 export type PreauthCommand = Omit<SaleCommand, "command"> & { command: "PREAUTH" };
 
-export type PreauthCompleteCommand = Omit<VoidCommand, "command"> & { command: "PREAUTH_COMPLETE"; amount: string };
+export type PreauthCompleteCommand = Omit<VoidCommand, "command"> & {
+  command: "PREAUTH_COMPLETE";
+  amount: string;
+  tid?: string;
+};
+
+export type RefundCommand = Omit<VoidCommand, "command"> & { command: "REFUND"; amount: string; tid?: string };
 
 export type ReversalCommand = { command: "REVERSAL"; reqId: string; transactionId?: string; originalReqId?: string };
 
@@ -133,6 +141,10 @@ export type SaleCommand = {
     holder?: string;
     expiry?: string;
     tc?: string;
+    sequenceNumber?: string;
+    track2?: string;
+    pinBlock?: string;
+    emv?: string;
   };
 };
 
@@ -370,6 +382,7 @@ export type Partner = {
     maxInFlight: number;
     maxPerSecond: number | null;
     terminals: "open" | "registered";
+    refunds: "off" | "silent" | "notified";
     reports: {
       identity?: "externalId" | "externalId+command";
       amounts?: "major" | "minor";
@@ -405,6 +418,7 @@ export type PartnerPatch = {
   maxInFlight?: number;
   maxPerSecond?: number | null;
   terminals?: "open" | "registered";
+  refunds?: "off" | "silent" | "notified";
   reports?: {
     identity?: "externalId" | "externalId+command";
     amounts?: "major" | "minor";
@@ -436,6 +450,7 @@ export type PartnerRegistration = {
   maxInFlight?: number;
   maxPerSecond?: number | null;
   terminals?: "open" | "registered";
+  refunds?: "off" | "silent" | "notified";
   reports?: {
     identity?: "externalId" | "externalId+command";
     amounts?: "major" | "minor";
@@ -559,7 +574,7 @@ export type Settings = {
 export type SettlementCompletion = {
   partnerId: string;
   externalId: string;
-  command: Command;
+  command: "SALE" | "VOID" | "PREAUTH" | "PREAUTH_COMPLETE" | "SETTLEMENT" | "LOGON" | "REVERSAL" | "BATCH_UPLOAD";
   originalExternalId?: string;
   originalCommand?: "SALE" | "PREAUTH" | "PREAUTH_COMPLETE";
   callBackUrl?: string;
@@ -590,6 +605,7 @@ export type SettlementTransaction = UnsignedIpn<SettlementIpn> & {
   command: Command;
   createdAt: string;
   notification: { id: string; state: "pending" | "accepted" | "parked" } | null;
+  emv?: string;
   isoResponseCode: string;
   refId: string;
 };

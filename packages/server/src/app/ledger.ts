@@ -3,6 +3,7 @@ import { noAcquirer } from "../acquirer/none.ts";
 import { systemClock } from "../clock.ts";
 import type { Arrivals } from "../delivery/arrivals.ts";
 import type { LeaseHolder } from "../leases/lease.ts";
+import { CardVault } from "../ledger/card-vault.ts";
 import { Comparer } from "../ledger/comparer.ts";
 import { Completer } from "../ledger/completer.ts";
 import { Ledger } from "../ledger/ledger.ts";
@@ -12,6 +13,7 @@ import { Reverser, type ReverserParts } from "../ledger/reverser.ts";
 import { Settler } from "../ledger/settler.ts";
 import { StrayAnswers } from "../ledger/stray-answers.ts";
 import { WaitingReports } from "../ledger/waiting-reports.ts";
+import { PostgresCards } from "../store/cards.ts";
 import { PostgresCompletions } from "../store/completions.ts";
 import { PostgresMoney } from "../store/money-search.ts";
 import { PostgresReversals } from "../store/reversals.ts";
@@ -38,7 +40,7 @@ const commandsMax = 4_000;
 /** What runs commands and takes in reports, and hands what is to be told to delivery. */
 export function wireLedger(
   { database, config, log, metrics, alerts, sandbox, watch }: Ground,
-  { directory, isRegisteredDevice, bodyKey }: PartnerParts,
+  { directory, isRegisteredDevice, bodyKey, cardKey }: PartnerParts,
   { hints, backpressure }: DeliveryParts,
   { acquirer: chosen, lease, arrivals, onReversalEnded: onEnded }: LedgerOptions,
 ) {
@@ -50,7 +52,9 @@ export function wireLedger(
   const completer = new Completer({ completions, notifier, directory, events: alerts, metrics });
   const reversals = new PostgresReversals(database.engine);
   const { acquirerTimeoutMs, preAuthDays } = config;
-  const shared = { transactions, completer, acquirer, log, acquirerTimeoutMs };
+  const cardStore = new PostgresCards(database.engine);
+  const cards = new CardVault({ cards: cardStore, acquirer, key: cardKey, log });
+  const shared = { transactions, completer, acquirer, cards, log, acquirerTimeoutMs };
   const reverser = new Reverser({ ...shared, reversals, onEnded });
   const settler = new Settler({ ...shared, settlements: new PostgresSettlements(database.engine) });
   const ledger = new Ledger({
@@ -95,5 +99,6 @@ export function wireLedger(
     settler,
     events: alerts,
   });
-  return { ledger, reports, reverser, settler, comparer, waitingReports, money };
+  const sweepCards = () => cardStore.sweep(preAuthDays);
+  return { ledger, reports, reverser, settler, comparer, waitingReports, money, sweepCards };
 }

@@ -46,6 +46,7 @@ export async function wirePartners(ground: Ground, masterKey: MasterKey) {
   const bodyKey = await keptKey(masterKey, store, "request bodies");
   const sessionKey = await keptKey(masterKey, store, "console sessions");
   const proofKey = await keptKey(masterKey, store, "proofs of delivery");
+  const cardKey = await keptKey(masterKey, store, "cards");
   return {
     directory,
     registry,
@@ -54,6 +55,7 @@ export async function wirePartners(ground: Ground, masterKey: MasterKey) {
     bodyKey,
     sessionKey,
     proofKey,
+    cardKey,
     isRegisteredDevice: terminals.isRegisteredDevice.bind(terminals),
   };
 }

@@ -23,8 +23,11 @@ export interface Kept {
   readonly standing: Pick<Standing, "pending" | "unownedShards">;
   readonly partitions: Partitions;
   readonly acquirer: Acquirer | null;
+  /** Deletes the cards that nothing can need any more. */
+  readonly sweepCards: () => Promise<number>;
 }
 
+const sweepCardsEveryMs = 30_000;
 const takeOverEveryMs = 2_000;
 const maintainEveryMs = 3_600_000;
 const watchAcquirerEveryMs = 5_000;
@@ -56,6 +59,9 @@ export function keepUp(ground: Ground, kept: Kept): () => Promise<void> {
   const acquirerWatch = new AcquirerWatch(kept.acquirer, alerts);
   const timers = [
     setInterval(() => acquirerWatch.look(), watchAcquirerEveryMs),
+    setInterval(() => {
+      if (ledger !== undefined) kept.sweepCards().catch(warn("cards that are not needed could not be deleted"));
+    }, sweepCardsEveryMs),
     setInterval(() => {
       ledger?.takeOver((id) => directory.find(id)).catch(warn("commands in doubt could not be taken over"));
     }, takeOverEveryMs),

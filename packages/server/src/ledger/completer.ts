@@ -24,6 +24,8 @@ export interface Result {
   readonly original?: Completion["original"];
   readonly reversal?: Completion["reversal"];
   readonly batch?: Completion["batch"];
+  /** No IPN tells of it. */
+  readonly silent?: boolean;
 }
 
 /**
@@ -43,8 +45,9 @@ export class Completer {
    * @returns the completed transaction; undefined when another instance took it over, and this result is late
    */
   async complete(begun: Transaction, result: Result, leaseId: LeaseId): Promise<Transaction | undefined> {
-    const { state, facts, warnings = [], original = null, reversal = null, batch = null } = result;
-    const notification = facts.kind === "system" ? null : newNotification(begun, facts, this.#order(begun, batch));
+    const { state, facts, warnings = [], original = null, reversal = null, batch = null, silent = false } = result;
+    const isTold = facts.kind !== "system" && !silent;
+    const notification = isTold ? newNotification(begun, facts, this.#order(begun, batch)) : null;
     const { partnerId, id } = begun;
     const begunMs = systemClock.monotonicMs();
     const completed = await this.#parts.completions.complete({

@@ -38,6 +38,8 @@ export interface PartnerSettings {
   readonly maxPerSecond: number | null;
   /** `open`: a terminal is known from its first command on. */
   readonly terminals: "open" | "registered";
+  /** `silent`: a REFUND is run, and no IPN tells of it; the specification has none. */
+  readonly refunds: "off" | "silent" | "notified";
   readonly reports: ReportSettings;
 }
 

@@ -39,6 +39,7 @@ export const defaultSettings: DefaultSettings = {
     SALE: "SALE",
     PREAUTH: "SALE",
     PREAUTH_COMPLETE: "SALE",
+    REFUND: "REFUND",
     VOID: "VOID",
     VOID_PREAUTH: "CANCEL",
     SETTLEMENT: "SETTLE",
@@ -53,6 +54,7 @@ export const defaultSettings: DefaultSettings = {
   maxInFlight: 32,
   maxPerSecond: null,
   terminals: "open",
+  refunds: "off",
   reports: defaultReportSettings,
 };
 
@@ -87,6 +89,7 @@ const choices = {
   transactionTime: ["table", "iso8601"],
   ordering: ["chain", "none"],
   terminals: ["open", "registered"],
+  refunds: ["off", "silent", "notified"],
 } as const satisfies Partial<{ [Name in keyof PartnerSettings]: readonly PartnerSettings[Name][] }>;
 
 const checks: Readonly<Record<Exclude<keyof PartnerSettings, "callBackUrl" | keyof typeof choices>, Check>> = {

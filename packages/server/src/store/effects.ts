@@ -41,8 +41,8 @@ const endBatch = {
       RETURNING partner_id, tid, mid, batch_no),
     done AS (DELETE FROM settlements WHERE partner_id = $1 AND id = $5)
     INSERT INTO batches (partner_id, id, tid, mid, batch_no, currency, settlement_id, sale_quantity, sale_total_minor,
-      void_quantity, void_total_minor)
-    SELECT partner_id, $3, tid, mid, $6, $7, $5, $8, $9, $10, $11 FROM terminal WHERE $4
+      void_quantity, void_total_minor, refund_quantity, refund_total_minor)
+    SELECT partner_id, $3, tid, mid, $6, $7, $5, $8, $9, $10, $11, $13, $14 FROM terminal WHERE $4
     ON CONFLICT DO NOTHING`,
 };
 
@@ -104,6 +104,8 @@ function endBatchOf(client: PoolClient, { partnerId, id, facts }: Completion, ba
       totals.voidQuantity,
       totals.voidTotalMinor,
       becomes !== "unchanged",
+      totals.refundQuantity,
+      totals.refundTotalMinor,
     ],
   });
 }

@@ -31,7 +31,9 @@ const shown: Readonly<Record<MoneyKind, Shown>> = {
     state: "'CLOSED'",
     columns: `x.tid, x.mid, x.batch_no AS "batchNo", x.currency, x.settlement_id AS "settlementId",
       x.sale_quantity AS "saleQuantity", x.sale_total_minor::text AS "saleTotalMinor",
-      x.void_quantity AS "voidQuantity", x.void_total_minor::text AS "voidTotalMinor", x.closed_at AS "closedAt"`,
+      x.void_quantity AS "voidQuantity", x.void_total_minor::text AS "voidTotalMinor",
+      x.refund_quantity AS "refundQuantity", x.refund_total_minor::text AS "refundTotalMinor",
+      x.closed_at AS "closedAt"`,
   },
   settlements: {
     from: "settlements",

@@ -45,6 +45,10 @@ const commandErrors = [
   "batch_settled",
   "preauth_expired",
   "amount_above_authorised",
+  "refunds_off",
+  "not_refundable",
+  "not_settled",
+  "amount_above_refundable",
   "settlement_in_progress",
   "no_acquirer",
 ] as const;

@@ -58,6 +58,10 @@ const optional = {
   maxInFlight: z.int().min(1).max(settingsBounds.maxInFlight),
   maxPerSecond: z.int().min(1).max(settingsBounds.maxPerSecond).nullable(),
   terminals: described(z.enum(["open", "registered"]), "open: a terminal is known from its first command on"),
+  refunds: described(
+    z.enum(["off", "silent", "notified"]),
+    "off: a REFUND is refused; silent: it is run, without an IPN; notified: with one, which the specification lacks",
+  ),
   reports: described(
     z.strictObject({
       identity: described(

@@ -164,6 +164,8 @@ CREATE TABLE batches (
   sale_total_minor  bigint NOT NULL,
   void_quantity     integer NOT NULL,
   void_total_minor  bigint NOT NULL,
+  refund_quantity   integer NOT NULL,
+  refund_total_minor  bigint NOT NULL,
   closed_at         timestamptz NOT NULL DEFAULT now(),
   PRIMARY KEY (partner_id, id)
 );
@@ -185,6 +187,17 @@ CREATE TABLE reversals (
 );
 CREATE INDEX reversals_due ON reversals (due_at) WHERE state = 'PENDING';
 CREATE INDEX reversals_of_terminal ON reversals (partner_id, tid) WHERE state = 'PENDING';
+
+-- Cards that later messages of their chain may need, where the acquirer wants them again: sealed, and deleted once none can.
+CREATE TABLE cards (
+  partner_id  uuid NOT NULL,
+  chain_id    uuid NOT NULL,
+  sealed      bytea NOT NULL,
+  -- When it is looked at next, whether it is still needed.
+  look_at     timestamptz NOT NULL DEFAULT now() + interval '1 minute',
+  PRIMARY KEY (partner_id, chain_id)
+);
+CREATE INDEX cards_look_at ON cards (look_at);
 
 -- Settlements and Batch Uploads under way: where each stands, so that any instance can go on with it.
 CREATE TABLE settlements (
