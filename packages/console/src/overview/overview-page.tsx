@@ -1,6 +1,6 @@
 import { Group, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
-import { lazy, Suspense } from "react";
+import { Suspense } from "react";
 import { useSearchParams } from "wouter";
 import { api } from "../api/call.ts";
 import type { Overview } from "../api/operations.ts";
@@ -13,10 +13,9 @@ import { Panel } from "../display/panel.tsx";
 import { Loading } from "../display/rows.tsx";
 import { duration, Time, useNow } from "../display/time.tsx";
 import { PartnerName } from "../partners/partner-name.tsx";
+import { Chart } from "./load-chart.ts";
 import { Share, type Span, SpanControl, shownMs, spanOf } from "./span.tsx";
 import { useLive } from "./use-live.ts";
-
-const Chart = lazy(() => import("./chart.tsx"));
 
 /** How everything goes, live. */
 export function OverviewPage() {

@@ -1,5 +1,5 @@
 import { useQuery } from "@tanstack/react-query";
-import { lazy, Suspense } from "react";
+import { Suspense } from "react";
 import { useSearchParams } from "wouter";
 import { api } from "../api/call.ts";
 import type { Figures } from "../api/operations.ts";
@@ -8,10 +8,10 @@ import { ErrorBoundary } from "../display/error-boundary.tsx";
 import { Failure } from "../display/failure.tsx";
 import { Panel } from "../display/panel.tsx";
 import { Loading } from "../display/rows.tsx";
+import { Chart } from "../overview/load-chart.ts";
 import { Share, SpanControl, shownMs, spanOf } from "../overview/span.tsx";
 import { useSession } from "../session/session.ts";
 
-const Chart = lazy(() => import("../overview/chart.tsx"));
 const lookEveryMs = 10_000;
 
 /** Is it us or them: a partner's figures beside those of everybody in the same time. */

@@ -53,6 +53,7 @@ export const alertSettings = {
     default: 300,
     unit: "seconds",
     meaning:
-      "After an alert was sent, others of its kind wait for so long, and are sent as one, with their number. 0: each is sent by itself.",
+      "After an alert was sent, others of its kind wait for so long, and are sent as one, with their number. " +
+      "0: each is sent by itself.",
   }),
 };
