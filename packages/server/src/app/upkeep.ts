@@ -31,7 +31,7 @@ export function keepUp(ground: Ground, kept: Kept): () => Promise<void> {
   const { ledger, directory, status, partitions } = kept;
   const { database, config, metrics, alerts, events, log, closing, warn } = ground;
   const retention = new LedgerRetention({
-    engine: database.engine,
+    homes: database.homes,
     clock: systemClock,
     ledgerDays: config.ledgerDays,
     onDropped: (table, rows) => metrics.ledgerDropped.inc({ table }, rows),

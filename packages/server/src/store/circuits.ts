@@ -1,4 +1,4 @@
-import type { Pool, PoolClient } from "pg";
+import type { PoolClient } from "pg";
 import type { Circuit, CircuitState } from "../delivery/circuit.ts";
 import {
   type CircuitChange,
@@ -10,6 +10,7 @@ import type { NewEvent } from "../events.ts";
 import type { EndpointId, PartnerId } from "../ids.ts";
 import { integerArray } from "./arrays.ts";
 import { insertEvents } from "./events.ts";
+import type { Homes } from "./homes.ts";
 
 const loaded = `e.partner_id, e.queue, e.state, e.failures, e.probes, e.last_reason, e.control_no,
       (extract(epoch FROM e.probe_at - now()) * 1000)::double precision AS probe_in_ms`;
@@ -68,19 +69,24 @@ interface CircuitRow {
 
 /** Circuit breakers, for the workers that own them. */
 export class PostgresCircuits implements CircuitStore {
-  readonly #engine: Pool;
+  readonly #homes: Homes;
 
-  constructor(engine: Pool) {
-    this.#engine = engine;
+  constructor(homes: Homes) {
+    this.#homes = homes;
   }
 
   async load(shards: readonly number[]): Promise<readonly LoadedCircuit[]> {
-    const { rows } = await this.#engine.query<CircuitRow>({ ...load, values: [shards, circuitsPerPartnerMax] });
+    const values = [shards, circuitsPerPartnerMax];
+    const rows = await this.#homes.gather(
+      async ({ engine }) => (await engine.query<CircuitRow>({ ...load, values })).rows,
+    );
     return rows.map(readCircuit);
   }
 
   async loadChangedByHand(shards: readonly number[]): Promise<readonly LoadedCircuit[]> {
-    const { rows } = await this.#engine.query<CircuitRow>({ ...loadChangedByHand, values: [shards] });
+    const rows = await this.#homes.gather(
+      async ({ engine }) => (await engine.query<CircuitRow>({ ...loadChangedByHand, values: [shards] })).rows,
+    );
     return rows.map(readCircuit);
   }
 }

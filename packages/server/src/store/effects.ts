@@ -17,14 +17,13 @@ const settleOriginals = {
 const queueReversals = {
   name: "queue_reversals",
   text: `
-    WITH i AS MATERIALIZED (
-      SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::uuid[]) AS i (partner_id, transaction_id, tid,
-        requested_by)),
-    marked AS (
-      UPDATE transactions t SET reversal_state = 'pending' FROM i
+    WITH marked AS (
+      UPDATE transactions t SET reversal_state = 'pending'
+      FROM unnest($1::uuid[], $2::uuid[]) AS i (partner_id, transaction_id)
       WHERE t.partner_id = i.partner_id AND t.id = i.transaction_id)
     INSERT INTO reversals AS r (partner_id, transaction_id, tid, requested_by)
-    SELECT partner_id, transaction_id, tid, requested_by FROM i
+    SELECT partner_id, transaction_id, tid, requested_by
+    FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::uuid[]) AS i (partner_id, transaction_id, tid, requested_by)
     ON CONFLICT (partner_id, transaction_id) DO UPDATE SET state = 'PENDING', due_at = now(),
       tries = r.tries + 1, requested_by = coalesce(excluded.requested_by, r.requested_by)`,
 };

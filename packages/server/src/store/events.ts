@@ -3,10 +3,12 @@ import { type Alert, alertKinds, type EventStore } from "../delivery/alerts-stor
 import type { RecordedEvent } from "../delivery/notifications-store.ts";
 import type { EventKind, NewEvent } from "../events.ts";
 import { type EventId, lowestId, newId, type PartnerId } from "../ids.ts";
+import { shardOf } from "../shard.ts";
 import { queryAlongIndexes } from "./along-indexes.ts";
+import type { Homes } from "./homes.ts";
 
 /** Stands for the service itself where a key needs a partner. */
-const serviceId = "00000000-0000-0000-0000-000000000000";
+export const serviceId = "00000000-0000-0000-0000-000000000000" as PartnerId;
 
 const insert = {
   name: "insert_events",
@@ -98,19 +100,23 @@ export async function readEvents(
 
 /** Events, and alerts on their way, in PostgreSQL. */
 export class PostgresEvents implements EventStore {
-  readonly #pool: Pool;
+  readonly #homes: Homes;
 
-  constructor(pool: Pool) {
-    this.#pool = pool;
+  constructor(homes: Homes) {
+    this.#homes = homes;
   }
 
   async record(events: readonly NewEvent[], alert: boolean): Promise<void> {
-    if (events.length > 0) await insertEvents(this.#pool, events, alert);
+    const shardOfEvent = ({ partnerId }: NewEvent) => shardOf(partnerId ?? serviceId);
+    await this.#homes.askAbout(events, shardOfEvent, async ({ pool }, some) => {
+      if (some.length > 0) await insertEvents(pool, some, alert);
+      return [];
+    });
   }
 
   /** Whether the service itself told of such a thing since then. */
   async wasToldSince(kind: EventKind, sinceMs: number): Promise<boolean> {
-    const { rows } = await this.#pool.query<{ told: boolean }>({
+    const { rows } = await this.#homes.of(serviceId).pool.query<{ told: boolean }>({
       ...wasTold,
       values: [serviceId, lowestId(sinceMs), kind],
     });
@@ -118,7 +124,10 @@ export class PostgresEvents implements EventStore {
   }
 
   async takeDue(rowsMax: number, leaseS: number): Promise<readonly Alert[]> {
-    const { rows } = await this.#pool.query<AlertRow>({ ...takeDue, values: [rowsMax, leaseS] });
+    const values = [this.#homes.share(rowsMax), leaseS];
+    const rows = await this.#homes.gather(
+      async ({ pool }) => (await pool.query<AlertRow>({ ...takeDue, values })).rows,
+    );
     return rows.map((row) => ({
       id: row.id,
       kind: row.kind,
@@ -131,10 +140,12 @@ export class PostgresEvents implements EventStore {
   }
 
   async settle(alert: Alert): Promise<void> {
-    await this.#pool.query({ ...settle, values: [alert.partnerId ?? serviceId, alert.id] });
+    const partnerId = alert.partnerId ?? serviceId;
+    await this.#homes.of(partnerId).pool.query({ ...settle, values: [partnerId, alert.id] });
   }
 
   async retry(alert: Alert, delayS: number): Promise<void> {
-    await this.#pool.query({ ...retry, values: [alert.partnerId ?? serviceId, alert.id, alert.tries, delayS] });
+    const partnerId = alert.partnerId ?? serviceId;
+    await this.#homes.of(partnerId).pool.query({ ...retry, values: [partnerId, alert.id, alert.tries, delayS] });
   }
 }

@@ -1,14 +1,17 @@
 import { readdir, readFile } from "node:fs/promises";
 import { Client } from "pg";
+import { copyReferenceTables, enterHome, schemasOfHomes } from "./citus.ts";
 
 /**
- * One numbered SQL file. `--! breaking` on its first line: version n−1 of the service cannot go on running beside it.
+ * One numbered SQL file. Its first line may say `--! breaking`: version n−1 of the service cannot go on running beside
+ * it; and `--! homes`: it is applied to each home.
  */
 interface Migration {
   readonly number: number;
   readonly name: string;
   readonly sql: string;
   readonly isBreaking: boolean;
+  readonly isOfHomes: boolean;
 }
 
 /** The next migration ends what older instances rely on, and some of them run. */
@@ -68,7 +71,14 @@ async function apply(client: Client, migration: Migration): Promise<void> {
     // What waits for a lock of a table holds up all who come after it.
     await client.query("SET LOCAL lock_timeout = '5s'");
     if (migration.isBreaking) await requireNoHolders(client, migration.name);
-    await client.query(migration.sql);
+    const schemas = migration.isOfHomes ? await schemasOfHomes(client) : [];
+    if (schemas.length === 0) await client.query(migration.sql);
+    for (const schema of schemas) {
+      await enterHome(client, schema);
+      await client.query(migration.sql);
+    }
+    if (!migration.isOfHomes) await copyReferenceTables(client);
+    if (schemas.length > 0) await client.query("SET LOCAL search_path TO DEFAULT");
     await client.query("INSERT INTO migrations (number, name) VALUES ($1, $2)", [migration.number, migration.name]);
     await client.query("COMMIT");
   } catch (error) {
@@ -95,7 +105,14 @@ async function readMigrations(folder: URL): Promise<readonly Migration[]> {
   return Promise.all(
     names.map(async (name) => {
       const sql = await readFile(new URL(name, folder), "utf8");
-      return { number: Number.parseInt(name.slice(0, 4), 10), name, sql, isBreaking: sql.startsWith("--! breaking") };
+      const [marks = ""] = /^--! .*/.exec(sql) ?? [];
+      return {
+        number: Number.parseInt(name.slice(0, 4), 10),
+        name,
+        sql,
+        isBreaking: /\bbreaking\b/.test(marks),
+        isOfHomes: /\bhomes\b/.test(marks),
+      };
     }),
   );
 }

@@ -86,7 +86,7 @@ export class PostgresPartners implements PartnerStore {
   }
 
   async insert(partner: NewPartner): Promise<StoredPartner> {
-    return await this.#transaction(async (client) => {
+    return await this.#changing(partner.id, async (client) => {
       await client.query(
         "INSERT INTO partners (id, state, settings, registered_origin) VALUES ($1, 'active', $2, $3)",
         [partner.id, partner.settings, originOf(partner.settings)],
@@ -100,7 +100,7 @@ export class PostgresPartners implements PartnerStore {
     id: PartnerId,
     next: (standing: StoredPartner) => { readonly state?: PartnerState; readonly settings?: PartnerSettings },
   ): Promise<StoredPartner | undefined> {
-    return await this.#transaction(async (client) => {
+    return await this.#changing(id, async (client) => {
       const [row] = await findRows(client, id, "FOR UPDATE");
       if (row === undefined) return undefined;
       const changed = next(row);
@@ -127,7 +127,7 @@ export class PostgresPartners implements PartnerStore {
   }
 
   async rotate(id: PartnerId, key: NewKey, overlapS: number, activeAtOnce: boolean): Promise<Rotation | undefined> {
-    return await this.#transaction(async (client) => {
+    return await this.#changing(id, async (client) => {
       const touched = await client.query("UPDATE partners SET updated_at = clock_timestamp() WHERE id = $1", [id]);
       if (touched.rowCount === 0) return undefined;
       await client.query(
@@ -180,11 +180,13 @@ export class PostgresPartners implements PartnerStore {
     return rows[0]?.sealed;
   }
 
-  async #transaction<Result>(work: (client: PoolClient) => Promise<Result>): Promise<Result> {
+  /** Every instance keeps partners in memory for some seconds: that it is told shortens them. */
+  async #changing<Result>(id: PartnerId, work: (client: PoolClient) => Promise<Result>): Promise<Result> {
     const client = await this.#pool.connect();
     try {
       await client.query("BEGIN");
       const result = await work(client);
+      await client.query("SELECT pg_notify('paybell_partner', $1)", [id]);
       await client.query("COMMIT");
       client.release();
       return result;

@@ -1,5 +1,7 @@
 import type { Pool } from "pg";
 import { idTimeMs } from "../ids.ts";
+import type { Database } from "./database.ts";
+import type { Homes } from "./homes.ts";
 
 // One step along the index for each partner that has any: its oldest, whose id tells its time. The number is exact
 // while it is small and an estimate beyond: no statement grows with the backlog.
@@ -14,7 +16,8 @@ const pendingStatus = {
         ORDER BY p.partner_id, p.id LIMIT 1) AS next)
     SELECT (SELECT min(id::text) FROM oldest) AS oldest_id,
       (SELECT count(*) FROM (SELECT FROM pending LIMIT 10001) AS few) AS few,
-      (SELECT n_live_tup FROM pg_stat_user_tables WHERE relname = 'pending') AS estimate`,
+      (SELECT sum(n_live_tup)::bigint FROM pg_stat_user_tables
+        WHERE schemaname = current_schema() AND relname ~ '^pending(_[0-9]+)?$') AS estimate`,
 };
 
 /** What waits to be delivered, for all instances. */
@@ -28,22 +31,28 @@ export interface PendingCount {
 /** Pending deliveries as the main thread sees them: it counts them, and tells other processes that something is due. */
 export class PendingStatus {
   readonly #engine: Pool;
+  readonly #homes: Homes;
 
-  constructor(engine: Pool) {
+  /** @param engine what every instance listens to, and where shards are */
+  constructor({ engine, homes }: Pick<Database, "engine" | "homes">) {
     this.#engine = engine;
+    this.#homes = homes;
   }
 
-  /** Resolves when the database answers the engine. */
+  /** Resolves when the database answers the engine, at every home. */
   async ping(): Promise<void> {
-    await this.#engine.query("SELECT");
+    await Promise.all([this.#engine.query("SELECT"), ...this.#homes.all.map(({ engine }) => engine.query("SELECT"))]);
   }
 
   async count(): Promise<PendingCount> {
     type Row = { oldest_id: string | null; few: number; estimate: number };
-    const { rows } = await this.#engine.query<Row>(pendingStatus);
-    const [row] = rows;
-    if (row === undefined || row.oldest_id === null) return { count: 0, oldestMs: undefined };
-    return { count: row.few > 10_000 ? Math.max(row.few, row.estimate) : row.few, oldestMs: idTimeMs(row.oldest_id) };
+    const rows = await this.#homes.gather(async ({ engine }) => (await engine.query<Row>(pendingStatus)).rows);
+    const counts = rows.map(({ few, estimate }) => (few > 10_000 ? Math.max(few, estimate) : few));
+    const [oldest] = rows.flatMap(({ oldest_id }) => (oldest_id === null ? [] : [oldest_id])).sort();
+    return {
+      count: counts.reduce((sum, count) => sum + count, 0),
+      oldestMs: oldest === undefined ? undefined : idTimeMs(oldest),
+    };
   }
 
   /** Shards that no living worker owns. */

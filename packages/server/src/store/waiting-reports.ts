@@ -1,5 +1,5 @@
-import type { Pool } from "pg";
 import type { WaitingReport, WaitingStore } from "../ledger/waiting-reports.ts";
+import type { Homes } from "./homes.ts";
 
 const takeDue = {
   name: "take_due_reports",
@@ -32,17 +32,18 @@ export const releaseReport = {
 
 /** Reports that wait for their originals, in PostgreSQL. */
 export class PostgresWaitingReports implements WaitingStore {
-  readonly #engine: Pool;
+  readonly #homes: Homes;
 
-  constructor(engine: Pool) {
-    this.#engine = engine;
+  constructor(homes: Homes) {
+    this.#homes = homes;
   }
 
-  async takeDue(rowsMax: number, heldForMs: number): Promise<readonly WaitingReport[]> {
-    return (await this.#engine.query<WaitingReport>({ ...takeDue, values: [rowsMax, heldForMs] })).rows;
+  takeDue(rowsMax: number, heldForMs: number): Promise<readonly WaitingReport[]> {
+    const values = [this.#homes.share(rowsMax), heldForMs];
+    return this.#homes.gather(async ({ engine }) => (await engine.query<WaitingReport>({ ...takeDue, values })).rows);
   }
 
   async postpone({ partnerId, id }: WaitingReport, delayMs: number): Promise<void> {
-    await this.#engine.query({ ...postpone, values: [partnerId, id, delayMs] });
+    await this.#homes.of(partnerId).engine.query({ ...postpone, values: [partnerId, id, delayMs] });
   }
 }
