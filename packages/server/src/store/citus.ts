@@ -58,7 +58,8 @@ export async function copyReferenceTables(client: Client): Promise<void> {
   await client.query(
     `SELECT create_reference_table(t.name::regclass) FROM unnest($1::text[]) AS t (name)
      WHERE to_regclass(t.name) IS NOT NULL
-       AND NOT EXISTS (SELECT FROM pg_dist_partition d WHERE d.logicalrelid = to_regclass(t.name) AND d.partmethod = 'n')`,
+       AND NOT EXISTS (
+         SELECT FROM pg_dist_partition d WHERE d.logicalrelid = to_regclass(t.name) AND d.partmethod = 'n')`,
     [referenceTables],
   );
 }

@@ -75,7 +75,8 @@ async function apply(client: Client, migration: Migration): Promise<void> {
     if (schemas.length === 0) await client.query(migration.sql);
     for (const schema of schemas) {
       await enterHome(client, schema);
-      await client.query(migration.sql);
+      // Citus passes a statement on with all that was sent with it.
+      for (const statement of migration.sql.split(/;$/m)) await client.query(statement);
     }
     if (!migration.isOfHomes) await copyReferenceTables(client);
     if (schemas.length > 0) await client.query("SET LOCAL search_path TO DEFAULT");

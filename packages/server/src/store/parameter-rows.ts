@@ -2,8 +2,8 @@
 export type ParameterColumns = Readonly<Record<string, string>>;
 
 /**
- * Rows of these columns, for a statement to select from. Each INSERT of a statement reads the parameters itself: rows that
- * several of them share Citus would send to every node. Measured: on PostgreSQL alone it costs no more.
+ * Rows of these columns, for a statement to select from. Each INSERT of a statement reads the parameters itself: Citus
+ * would send rows that several of them share to every node. Measured: on PostgreSQL alone it costs no more.
  *
  * @param names with commas between them
  */
