@@ -39,6 +39,8 @@ async function main(files: readonly string[]): Promise<number> {
       stdio: "inherit",
       env,
     });
+    // The servers outlive an interruption until the tests have ended.
+    for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => child.kill(signal));
     const [code] = await once(child, "exit");
     return code ?? 1;
   } finally {

@@ -103,11 +103,10 @@ export class PostgresPartners implements PartnerStore {
     return await this.#changing(id, async (client) => {
       const [row] = await findRows(client, id, "FOR UPDATE");
       if (row === undefined) return undefined;
-      const changed = next(row);
+      const { state = row.state, settings = row.settings } = next(row);
       await client.query(
-        `UPDATE partners SET state = $2, settings = $3, registered_origin = $4, updated_at = clock_timestamp()
-         WHERE id = $1`,
-        [id, changed.state ?? row.state, changed.settings ?? row.settings, originOf(changed.settings ?? row.settings)],
+        "UPDATE partners SET state = $2, settings = $3, registered_origin = $4, updated_at = $5 WHERE id = $1",
+        [id, state, settings, originOf(settings), await clockOf(client)],
       );
       return await findOne(client, id);
     });
@@ -128,21 +127,23 @@ export class PostgresPartners implements PartnerStore {
 
   async rotate(id: PartnerId, key: NewKey, overlapS: number, activeAtOnce: boolean): Promise<Rotation | undefined> {
     return await this.#changing(id, async (client) => {
-      const touched = await client.query("UPDATE partners SET updated_at = clock_timestamp() WHERE id = $1", [id]);
-      if (touched.rowCount === 0) return undefined;
+      const [known] = await findRows(client, id, "FOR UPDATE");
+      if (known === undefined) return undefined;
+      await client.query("UPDATE partners SET updated_at = $2 WHERE id = $1", [id, await clockOf(client)]);
+      const { rows } = await client.query<Rotation>(
+        `SELECT now() + $1 * interval '1 second' AS "activeFrom", now() + $2 * interval '1 second' AS "expiresOld"`,
+        [activeAtOnce ? 0 : overlapS, overlapS],
+      );
+      const [rotation] = rows;
       await client.query(
-        `UPDATE partner_keys SET expires_at = least(expires_at, now() + $3 * interval '1 second')
-         WHERE partner_id = $1 AND kind = $2`,
-        [id, key.kind, overlapS],
+        "UPDATE partner_keys SET expires_at = least(expires_at, $3) WHERE partner_id = $1 AND kind = $2",
+        [id, key.kind, rotation?.expiresOld],
       );
-      const { rows } = await client.query<{ active_from: Date; expires_old: Date }>(
-        `INSERT INTO partner_keys (partner_id, id, kind, material, active_from)
-         VALUES ($1, $2, $3, $4, now() + $5 * interval '1 second')
-         RETURNING active_from, now() + $6 * interval '1 second' AS expires_old`,
-        [id, key.id, key.kind, key.material, activeAtOnce ? 0 : overlapS, overlapS],
+      await client.query(
+        "INSERT INTO partner_keys (partner_id, id, kind, material, active_from) VALUES ($1, $2, $3, $4, $5)",
+        [id, key.id, key.kind, key.material, rotation?.activeFrom],
       );
-      const [row] = rows;
-      return row && { activeFrom: row.active_from, expiresOld: row.expires_old };
+      return rotation;
     });
   }
 
@@ -210,6 +211,14 @@ async function findOne(client: PoolClient, id: PartnerId): Promise<StoredPartner
   const [row] = await findRows(client, id, "");
   if (row === undefined) throw new Error(`The partner ${id} went away inside of the transaction that holds it.`);
   return row;
+}
+
+/** After the locks that were waited for. As text, because a Date would cut the microseconds off. */
+async function clockOf(client: PoolClient): Promise<string> {
+  const { rows } = await client.query<{ now: string }>("SELECT clock_timestamp()::text AS now");
+  const [row] = rows;
+  if (row === undefined) throw new Error("The database did not tell the time.");
+  return row.now;
 }
 
 function readPartner(row: PartnerRow): StoredPartner {

@@ -57,7 +57,7 @@ const queue = {
       RETURNING partner_id, id, tid)
     INSERT INTO reversals AS r (partner_id, transaction_id, tid, requested_by)
     SELECT partner_id, id, tid, $3 FROM original
-    ON CONFLICT (partner_id, transaction_id) DO UPDATE SET state = 'PENDING', due_at = now(),
+    ON CONFLICT (partner_id, transaction_id) DO UPDATE SET state = 'PENDING', due_at = excluded.due_at,
       tries = r.tries + 1, requested_by = coalesce(excluded.requested_by, r.requested_by)`,
 };
 

@@ -47,7 +47,8 @@ const number = {
     UPDATE settlements s SET
       trace_no = coalesce((SELECT t.trace_no FROM taken t), s.trace_no),
       trace_count = CASE WHEN EXISTS (SELECT FROM taken) THEN $3 ELSE s.trace_count END,
-      numbered_at = CASE WHEN EXISTS (SELECT FROM taken) THEN now() ELSE s.numbered_at END
+      numbered_at = CASE WHEN EXISTS (SELECT FROM taken) THEN c.now ELSE s.numbered_at END
+    FROM (SELECT now()) AS c (now)
     WHERE s.partner_id = $1 AND s.id = $2
     RETURNING s.trace_no AS last, s.trace_count AS count, s.numbered_at AS at,
       NOT EXISTS (SELECT FROM taken) AS repeat`,

@@ -5,14 +5,15 @@ const takeDue = {
   name: "take_due_reports",
   text: `
     WITH due AS MATERIALIZED (
-      SELECT t.partner_id, t.id FROM transactions t
+      SELECT t.partner_id, t.id, (extract(epoch FROM now() - t.created_at) * 1000)::float8 AS age_ms
+      FROM transactions t
       WHERE t.notify_at <= now() ORDER BY t.notify_at LIMIT $1 FOR UPDATE SKIP LOCKED)
     UPDATE transactions t SET notify_at = now() + $2 * interval '1 millisecond'
     FROM due WHERE t.partner_id = due.partner_id AND t.id = due.id
     RETURNING t.partner_id AS "partnerId", t.id, t.external_id AS "identity",
       t.original_external_id AS "originalExternalId", t.callback_url AS "callBackUrl", t.facts,
       t.notification_id AS "notificationId", t.reported_batch AS "batchId",
-      (extract(epoch FROM now() - t.created_at) * 1000)::float8 AS "ageMs"`,
+      due.age_ms AS "ageMs"`,
 };
 
 const postpone = {
