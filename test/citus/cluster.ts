@@ -36,8 +36,8 @@ export async function requireCitus(): Promise<void> {
   const isThere = await stat(library).catch(() => undefined);
   if (isThere === undefined) {
     throw new CitusMissing(
-      `Citus is not installed: there is no ${library}. Install Citus 12.1 to 13.2 for PostgreSQL 15, from its packages ` +
-        "or from a copy of its source as its README says.",
+      `Citus is not installed: there is no ${library}. Install Citus 12.1 to 13.2 for PostgreSQL 15, ` +
+        "from its packages, or from a copy of its source as that says.",
     );
   }
 }
@@ -91,8 +91,6 @@ async function makeNode(folder: string, name: string): Promise<number> {
     fsync: "off",
     "citus.node_conninfo": "'sslmode=disable'",
     "citus.enable_statistics_collection": "off",
-    // The template is copied: nothing may stay connected to it.
-    "citus.max_background_task_executors": 1,
   };
   const lines = Object.entries(settings).map(([key, value]) => `${key} = ${value}`);
   const path = join(data, "postgresql.auto.conf");
