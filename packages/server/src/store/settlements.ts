@@ -39,7 +39,8 @@ const advance = {
 const number = {
   name: "number_settlement",
   text: `
-    WITH taken AS (
+    WITH c AS MATERIALIZED (SELECT now() AS now),
+    taken AS (
       UPDATE terminals r SET trace_no = (r.trace_no + $3 - 1) % 999999 + 1
       FROM settlements s
       WHERE s.partner_id = $1 AND s.id = $2 AND s.trace_no IS NULL AND r.partner_id = s.partner_id AND r.tid = s.tid
@@ -48,7 +49,7 @@ const number = {
       trace_no = coalesce((SELECT t.trace_no FROM taken t), s.trace_no),
       trace_count = CASE WHEN EXISTS (SELECT FROM taken) THEN $3 ELSE s.trace_count END,
       numbered_at = CASE WHEN EXISTS (SELECT FROM taken) THEN c.now ELSE s.numbered_at END
-    FROM (SELECT now()) AS c (now)
+    FROM c
     WHERE s.partner_id = $1 AND s.id = $2
     RETURNING s.trace_no AS last, s.trace_count AS count, s.numbered_at AS at,
       NOT EXISTS (SELECT FROM taken) AS repeat`,
