@@ -5,7 +5,7 @@ import { inject } from "vitest";
 
 declare module "vitest" {
   interface ProvidedContext {
-    /** The run's PostgreSQL (global-setup.ts), as a connection string to its first database; of Citus the coordinator. */
+    /** The run's PostgreSQL (global-setup.ts), as a URL to its first database; of Citus the coordinator. */
     databaseServerUrl: string;
     /** The other nodes, with Citus: each has a copy of every database. */
     databaseNodeUrls: readonly string[];

@@ -239,7 +239,7 @@ const works: readonly (readonly [string, readonly string[], () => Promise<unknow
   ["a delivery that failed", ["attempts_made = i.attempts_made + 1", "INSERT INTO attempts"], () => record(retried)],
   ["a delivery that is parked", ["INSERT INTO parked"], () => record(parked)],
   ["outcomes of every kind", ["DELETE FROM pending p USING unnest", "DELETE FROM parked p"], recordMixed],
-  ["what is put off", ["i.delay_ms * interval"], putOff],
+  ["what is put off", ["delay_ms * interval"], putOff],
   ["what is set aside", ["SET queue = i.queue"], setAside],
   ["the circuits of a shard", ["FROM endpoints e"], () => circuits.load([shardOf(partnerId)])],
   ["circuits changed by hand", ["e.control_no > 0\n    ORDER"], () => circuits.loadChangedByHand([shardOf(partnerId)])],
