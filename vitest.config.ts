@@ -15,6 +15,7 @@ const all = [
   "bench/**/*.test.ts",
   "simulation/**/*.test.ts",
   "faults/**/*.test.ts",
+  "fuzz/**/*.test.ts",
 ];
 // Needs three servers: `npm run citus` starts them.
 const onCitus = process.env["PAYBELL_TEST_CITUS"] === undefined ? ["test/citus/**"] : [];

@@ -52,7 +52,7 @@ export async function measureBacklog(
   plan: BacklogPlan,
   note: (line: string) => void,
 ): Promise<BacklogResult> {
-  const statements = await Statements.open(around.postgres.connectionString);
+  const statements = await Statements.open(around.postgres.superuserConnectionString);
   cleanup.add(() => statements.close());
   const few = await openDrained("backlog-few", around, cleanup, statements);
   const many = await openDrained("backlog-many", around, cleanup, statements);

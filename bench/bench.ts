@@ -131,7 +131,7 @@ function profileFolder({ folder }: Surroundings): string {
 
 /** Ends the engine: Node writes its profile then. */
 async function profileEngine({ process }: ServiceProcess, around: Surroundings, note: Note): Promise<void> {
-  note(await profileStatements(around.postgres.connectionString, ["engine", "service"]));
+  note(await profileStatements(around.postgres.superuserConnectionString, ["engine", "service"]));
   await process.ask("stop", undefined);
   await process.stop();
   for (const name of await readdir(profileFolder(around))) {

@@ -1,4 +1,5 @@
 import { type BacklogResult, measureBacklog } from "./backlog.ts";
+import { type BurstResult, measureBurst } from "./burst.ts";
 import { type IsolationResult, measureIsolation } from "./isolation.ts";
 import { type MemoryResult, measureMemory } from "./memory.ts";
 import { measureOpenTransaction, type OpenTransactionResult } from "./open-transaction.ts";
@@ -11,6 +12,7 @@ import { Cleanup, type Surroundings } from "./surroundings.ts";
 /** How the service stands what happens to it; undefined what was not measured. */
 export interface ConditionResults {
   readonly memory: MemoryResult | undefined;
+  readonly burst: BurstResult | undefined;
   readonly isolation: IsolationResult | undefined;
   readonly backlog: BacklogResult | undefined;
   readonly openTransaction: OpenTransactionResult | undefined;
@@ -42,6 +44,7 @@ export async function measureConditions(
   };
   return {
     memory: await measure("memory", (own) => measureMemory(around, own, { durationMs: options.memoryMs })),
+    burst: await measure("burst", (own) => measureBurst(around, own, options.burst)),
     isolation: await measure("isolation", (own) =>
       measureIsolation(around, own, { ...options.isolation, servicePerS }, note),
     ),

@@ -33,6 +33,8 @@ function expectedOfMs(part: PartName, options: Options): number {
       return 1_500 + options.latencyWindows * options.latencyWindowMs;
     case "memory":
       return startMs + options.memoryMs * 1.05 + stopMs;
+    case "burst":
+      return startMs + 2.5 * options.burst.steadyMs + options.burst.completions / rowsDrainedPerMs + stopMs;
     case "isolation":
       return startMs + 4 * (1_500 + isolation.windows * isolation.windowMs) + 2 * troubleEndsMs + 3_000;
     case "backlog": {

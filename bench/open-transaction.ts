@@ -46,7 +46,7 @@ export async function measureOpenTransaction(
   plan: OpenTransactionPlan,
   note: (line: string) => void,
 ): Promise<OpenTransactionResult> {
-  const statements = await Statements.open(around.postgres.connectionString);
+  const statements = await Statements.open(around.postgres.superuserConnectionString);
   cleanup.add(() => statements.close());
   const { name, service, rows } = await openDrained("open-transaction", around, cleanup, statements);
   note(`open transaction: writing ${plan.pending} pending notifications`);

@@ -1,5 +1,6 @@
 import { parseArgs } from "node:util";
 import type { BacklogPlan } from "./backlog.ts";
+import type { BurstPlan } from "./burst.ts";
 import type { IsolationPlan } from "./isolation.ts";
 import type { OpenTransactionPlan } from "./open-transaction.ts";
 import type { RecoveryPlan } from "./recovery.ts";
@@ -24,6 +25,7 @@ const partNames = [
   "latency",
   "sale-latency",
   "memory",
+  "burst",
   "isolation",
   "backlog",
   "open-transaction",
@@ -49,6 +51,7 @@ export interface Options {
   readonly latencyWindows: number;
   readonly latencyWindowMs: number;
   readonly memoryMs: number;
+  readonly burst: BurstPlan;
   readonly isolation: Omit<IsolationPlan, "servicePerS">;
   readonly backlog: BacklogPlan;
   readonly openTransaction: OpenTransactionPlan;
@@ -72,6 +75,7 @@ const modes = {
     latencyWindows: 5,
     latencyWindowMs: 10_000,
     memoryMs: 30_000,
+    burst: { completions: 51_500, steadyMs: 6_000 },
     isolation: { pending: 100_000, windows: 5, windowMs: 10_000 },
     backlog: { pending: 1_000_000, rounds: 7, rowsPerRound: 10_000 },
     openTransaction: { pending: 1_000_000, holdMs: 600_000, windowMs: 30_000 },
@@ -86,6 +90,7 @@ const modes = {
     latencyWindows: 5,
     latencyWindowMs: 3_000,
     memoryMs: 5_000,
+    burst: { completions: 12_000, steadyMs: 3_000 },
     isolation: { pending: 20_000, windows: 3, windowMs: 3_000 },
     backlog: { pending: 200_000, rounds: 3, rowsPerRound: 5_000 },
     openTransaction: { pending: 200_000, holdMs: 30_000, windowMs: 5_000 },
@@ -100,6 +105,7 @@ const modes = {
     latencyWindows: 1,
     latencyWindowMs: 300,
     memoryMs: 200,
+    burst: { completions: 200, steadyMs: 150 },
     isolation: { pending: 200, windows: 1, windowMs: 300 },
     backlog: { pending: 2_000, rounds: 1, rowsPerRound: 200 },
     openTransaction: { pending: 2_000, holdMs: 300, windowMs: 300 },

@@ -1,4 +1,5 @@
 import type { BacklogResult } from "./backlog.ts";
+import type { BurstResult } from "./burst.ts";
 import type { ConditionResults } from "./conditions.ts";
 import type { IsolationResult } from "./isolation.ts";
 import type { OpenTransactionResult } from "./open-transaction.ts";
@@ -9,15 +10,29 @@ import type { ScaleStep } from "./scale.ts";
 
 /** Lines of what was measured of the service under conditions. */
 export function conditionLines(result: ConditionResults): string[] {
-  const { memory, isolation, backlog, openTransaction, recovery, restart, scale } = result;
+  const { memory, burst, isolation, backlog, openTransaction, recovery, restart, scale } = result;
   return [
     ...(memory ? [line(`memory at ${memory.perS.toFixed(0)} a second`, memoryText(memory.most), "≤ 350 MB")] : []),
+    ...(burst ? burstLines(burst) : []),
     ...(isolation ? isolationLines(isolation) : []),
     ...(backlog ? backlogLines(backlog) : []),
     ...(openTransaction ? openTransactionLines(openTransaction) : []),
     ...(recovery ? recoveryLines(recovery) : []),
     ...(restart ?? []).map(restartLine),
     ...(scale ?? []).map(scaleLine),
+  ];
+}
+
+function burstLines({ completions, steadyPerS, acceptedPerS, meanwhilePerS, deliveredPerS }: BurstResult): string[] {
+  const rate = (perS: number) => perS.toFixed(0);
+  return [
+    line(
+      `a burst of ${completions}, each with its URL`,
+      `accepted at ${rate(acceptedPerS)} a second, delivered at ${rate(meanwhilePerS)} meanwhile and ` +
+        `${rate(deliveredPerS)} over all: ${(deliveredPerS / steadyPerS).toFixed(2)} of a steady load's ` +
+        rate(steadyPerS),
+      "≥ 0.9",
+    ),
   ];
 }
 

@@ -63,7 +63,7 @@ export async function measureRestart(
   cleanup.add(() => sites.stop());
   const url = await sites.ask("serve", around.certificate);
   const register = Array.from({ length: partners }, (_, index) => ({ callBackUrl: `${url}/${index}` }));
-  const databaseUrl = postgres.connectionString;
+  const databaseUrl = postgres.superuserConnectionString;
   const service = await openService(around, cleanup, "restart", { register, databaseUrl, mayFail: true });
 
   const results: RestartResult[] = [];

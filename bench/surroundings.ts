@@ -82,7 +82,7 @@ export async function startSurroundings(
     receiver,
     postgres,
     redis,
-    newDatabase: (name) => newDatabase(postgres.connectionString, name),
+    newDatabase: (name) => newDatabase(postgres.superuserConnectionString, name),
   };
 }
 

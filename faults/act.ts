@@ -54,6 +54,7 @@ export async function playAct(
     const round = await playRound(stage, { fault, until, isQuick: plan.isQuick }, from, random);
     rounds.push(round);
     note(lineOf(round, stage));
+    if (journal.owed(round.from, round.to) > 0) await explain(stage, note);
     for (const line of caller.takeTroubles()) note(`  answered ${line}`);
     deaths.push(...(await revive(stage, fault)));
     if (round.recoveryMs === undefined) break;

@@ -31,6 +31,7 @@ export class Cluster {
     const cluster = new Cluster(folder, program);
     await cluster.#primary.initialise();
     await cluster.#primary.start();
+    await cluster.#primary.query(`CREATE ROLE ${databaseName} SUPERUSER LOGIN`);
     await cluster.#primary.query(`CREATE DATABASE ${databaseName}`);
     if (hasStandby) await cluster.addStandby();
     return cluster;

@@ -1,4 +1,4 @@
-import { chown, mkdir } from "node:fs/promises";
+import { chown, mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Client } from "pg";
 import { type Account, postgresAccount } from "../packages/server/src/postgres/account.ts";
@@ -35,6 +35,8 @@ const settings = {
   wal_receiver_timeout: "5s",
   log_min_messages: "warning",
 };
+
+const passwords = { superuser: "superuser", owner: "owner", service: "service" };
 
 /** One PostgreSQL on a data directory of its own, which may die and be started again. */
 export class PostgresServer {
@@ -77,7 +79,10 @@ export class PostgresServer {
 
   async initialise(): Promise<void> {
     await this.prepare();
-    await ensureCluster(this.#place, this.#program.binaries, true);
+    await ensureCluster(this.#place, this.#program.binaries, passwords.superuser, true);
+    // Nobody else reaches these servers, and they are thrown away.
+    const rules = "local all all trust\nlocal replication all trust\n";
+    await writeFile(join(this.dataDirectory, "pg_hba.conf"), rules);
   }
 
   /** Resolves when it answers. @param more settings of this server alone */
@@ -85,6 +90,7 @@ export class PostgresServer {
     const postmaster = await launchPostmaster({
       place: this.#place,
       binaries: this.#program.binaries,
+      passwords,
       settings: { ...settings, ...more },
       logPath: join(this.#folder, "postgres.log"),
       log: () => undefined,
@@ -112,12 +118,17 @@ export class PostgresServer {
     await postmaster.gone;
   }
 
+  url(database?: string): string {
+    const socket = { socketDirectory: this.#socketDirectory, port: 5432 };
+    return connectionString(socket, "superuser", passwords, database);
+  }
+
   async query(sql: string, values: readonly unknown[] = [], database = "postgres"): Promise<Record<string, unknown>[]> {
     return this.session(async (client) => (await client.query(sql, [...values])).rows, database);
   }
 
   async session<Result>(use: (client: Client) => Promise<Result>, database = "postgres"): Promise<Result> {
-    const url = connectionString(this.#socketDirectory, 5432, database);
+    const url = this.url(database);
     const client = new Client({ connectionString: url, connectionTimeoutMillis: 10_000, application_name: "faults" });
     client.on("error", () => undefined);
     try {

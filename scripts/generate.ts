@@ -1,7 +1,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { cliReference } from "./generate/cli.ts";
-import { partnerApi } from "./generate/client.ts";
+import { consoleApi, partnerApi } from "./generate/client.ts";
 import { codesReference } from "./generate/codes.ts";
 import type { GeneratedFile, Generator } from "./generate/document.ts";
 import { errorsReference } from "./generate/errors.ts";
@@ -27,6 +27,7 @@ export const generators: readonly Generator[] = [
   receiverErrorsReference,
   openApiReference,
   partnerApi,
+  consoleApi,
   cliReference,
 ];
 

@@ -100,7 +100,7 @@ export class Faults {
     this.#context.world.note("fault", "stall", thread.name);
     thread.stall();
     this.#later(
-      (random) => random.between(10, random.chance(0.5) ? 1_000 : 9_000),
+      (random) => random.between(10, random.chance(0.5) ? 1_000 : 25_000),
       () => thread.runOn(),
     );
   }

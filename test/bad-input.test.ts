@@ -292,6 +292,13 @@ describe("what belongs to another partner", () => {
   });
 });
 
+test("an unknown command is told which there are", async () => {
+  const { body } = await run({ ...sale(), command: "sale" });
+  expect(body["errors"]).toContainEqual(
+    expect.objectContaining({ field: "command", message: expect.stringMatching(/must be one of SALE, VOID, .*LOGON/) }),
+  );
+});
+
 describe("a report takes its good items and names the bad ones", () => {
   const bad: readonly [string, Readonly<Record<string, unknown>>, ErrorCode, string][] = [
     ["an unknown partner", { partnerId: randomUUID() }, "unknown_partner", "partnerId"],

@@ -38,7 +38,14 @@ beforeAll(async () => {
   await once(alertServer.listen(0, "127.0.0.1"), "listening");
   const { port } = alertServer.address() as AddressInfo;
   const alertUrl = `http://127.0.0.1:${port}/alerts`;
-  service = await startTestService({ env: { PAYBELL_ALERT_URL: alertUrl, PAYBELL_ALERT_SECRET: alertSecret } });
+  service = await startTestService({
+    env: {
+      PAYBELL_ALERT_URL: alertUrl,
+      PAYBELL_ALERT_SECRET: alertSecret,
+      PAYBELL_ALERT_ADDRESSES: "127.0.0.1/32",
+      PAYBELL_ALERT_QUIET_SECONDS: "0",
+    },
+  });
 });
 afterAll(async () => {
   await service.stop();
@@ -107,7 +114,13 @@ describe.concurrent("a notification", () => {
     const asked = await partner.call("POST", `/v1/notifications/${id}/redeliver`, { json: {} });
     expect(asked.status, asked.text).toBe(202);
     const settled = await partner.settled(id, "accepted");
-    expect((settled["attempts"] as Attempt[]).map(({ httpStatus }) => httpStatus)).toEqual([500, 500, 204]);
+    // Numbered on, so that the last one is the third for both sides.
+    expect((settled["attempts"] as Attempt[]).map(({ attemptNo, httpStatus }) => [attemptNo, httpStatus])).toEqual([
+      [1, 500],
+      [2, 500],
+      [3, 204],
+    ]);
+    expect(partner.server.deliveries.at(-1)?.headers["paybell-attempt"]).toBe("3");
   });
 
   test("that is pending is not sent twice at once: to redeliver it is refused", async () => {

@@ -45,6 +45,26 @@ test("the operators' port is told by its setting", async () => {
   expect(started.output()).toContain("PAYBELL_OPERATOR_PORT");
 });
 
+test("with a database of its own it is not blamed on the sandbox that runs in the same folder", async () => {
+  const env = { PAYBELL_HOME: home, PAYBELL_PORT: String(await freePort()) };
+  const sandbox = spawnPaybell(["sandbox"], env);
+  try {
+    await sandbox.said((line) => line.match(/Ctrl-C stops/));
+    const served = spawnPaybell(["serve"], {
+      ...env,
+      PAYBELL_HOST: "127.0.0.1",
+      PAYBELL_MASTER_KEY: masterKey,
+      DATABASE_URL: "postgres://127.0.0.1:9/none",
+    });
+    expect(await served.exited).toBe(1);
+    expect(served.output()).toContain(`port ${env.PAYBELL_PORT} is taken by another program`);
+    expect(served.output()).not.toContain("is using");
+  } finally {
+    sandbox.signal("SIGINT");
+    expect(await sandbox.exited).toBe(0);
+  }
+});
+
 test("a second sandbox on one home and port is told of the first, by its number", async () => {
   const env = { PAYBELL_HOME: home, PAYBELL_PORT: String(await freePort()) };
   const first = spawnPaybell(["sandbox"], env);

@@ -14,6 +14,13 @@ export interface CallerRound {
   readonly callers: number;
 }
 
+export interface Burst extends Omit<CallerRound, "durationMs"> {
+  /** In all: as many as whole batches hold. */
+  readonly completions: number;
+  /** The callback of completion n goes to <callbackBase>/n. */
+  readonly callbackBase: string;
+}
+
 export interface OpenLoop {
   readonly ratePerS: number;
   readonly durationMs: number;
@@ -86,6 +93,27 @@ export function callerMethods(process: NodeJS.Process) {
       };
       await Promise.all(Array.from({ length: callers }, run));
       return taken;
+    },
+
+    /** @returns how many were taken */
+    async burst({ completions, batch, callers, callbackBase }: Burst): Promise<number> {
+      let called = 0;
+      const run = async (_: unknown, index: number) => {
+        const partnerId = at?.partners[index % at.partners.length]?.id ?? "";
+        while (called + batch <= completions) {
+          const first = called;
+          called += batch;
+          const urlOf = (nth: number) => `${callbackBase}/${first + nth}`;
+          await report(
+            Array.from({ length: batch }, (_, nth) => ({
+              ...saleCompletion(partnerId, randomUUID()),
+              callBackUrl: urlOf(nth),
+            })),
+          );
+        }
+      };
+      await Promise.all(Array.from({ length: callers }, run));
+      return called;
     },
 
     /** One partner's completions beside everything else, at a fixed rate; its callbacks go where it is registered. */

@@ -1,5 +1,4 @@
 import { Client } from "pg";
-import { connectionString } from "../../packages/server/src/postgres/database.ts";
 import type { Fault } from "../fault.ts";
 import type { PostgresServer } from "../postgres-server.ts";
 
@@ -79,7 +78,7 @@ class ConnectionHog {
 
   async #takeOne(): Promise<boolean> {
     if (this.#sessions.length >= sessionsMax) return false;
-    const session = new Client({ connectionString: connectionString(this.#server.socketDirectory, 5432) });
+    const session = new Client({ connectionString: this.#server.url() });
     session.on("error", () => undefined);
     try {
       await session.connect();

@@ -27,6 +27,9 @@ export async function emitPackages(
     await compile(root, one, dist, paths);
     if (smallPackages.has(one.folder)) await shorten(one, dist);
     copyOtherFiles(join(one.directory, "src"), dist);
+    // The console's pages are built before, and are shipped by the service that serves them.
+    const pages = join(root, "packages/console/dist");
+    if (one.folder === "server" && existsSync(pages)) cpSync(pages, join(dist, "console"), { recursive: true });
     Object.assign(paths, typesOf(one, directoryOf(one)));
   }
 }

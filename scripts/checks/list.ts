@@ -5,6 +5,7 @@ const node = process.execPath;
 /** What needs no test to run. The slowest come first, so that they do not run alone at the end. */
 export const STATIC_CHECKS: readonly Check[] = [
   { name: "types", command: "tsc", args: ["-p", "."] },
+  { name: "types of the console", command: "tsc", args: ["-p", "packages/console"] },
   { name: "format and lint", command: "biome", args: ["ci", "--colors=off", "."] },
   { name: "dead code and dependencies", command: "knip", args: ["--no-progress", "--no-config-hints"] },
   { name: "who imports whom", command: node, args: ["scripts/imports.ts"] },

@@ -1,3 +1,4 @@
+import { createSecretKey } from "node:crypto";
 import { systemClock } from "../../packages/server/src/clock.ts";
 import { readConfig } from "../../packages/server/src/config.ts";
 import type { HttpParts } from "../../packages/server/src/http/parts.ts";
@@ -37,7 +38,15 @@ export async function openApiDocument(): Promise<OpenApiDocument> {
   const clock = systemClock;
   const log = createLog("silent", { write: () => undefined });
   // Nothing but the document is asked for, so nobody needs to be there who answers.
-  const parts: Partial<HttpParts> = { config: readConfig({}), log, metrics, clock, endWaits: () => undefined };
+  const sessionKey = createSecretKey(Buffer.alloc(32));
+  const parts: Partial<HttpParts> = {
+    config: readConfig({}),
+    log,
+    metrics,
+    clock,
+    endWaits: () => undefined,
+    sessionKey,
+  };
   const app = createHttp(parts as HttpParts);
   try {
     const answer = await app.inject("/openapi.json");

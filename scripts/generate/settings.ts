@@ -1,4 +1,5 @@
-import { type Setting, settings } from "../../packages/server/src/config/settings.ts";
+import type { Setting } from "../../packages/server/src/config/setting.ts";
+import { settings } from "../../packages/server/src/config/settings.ts";
 import { code, type GeneratedFile, markdown, table } from "./document.ts";
 
 /** Every setting of the service. */

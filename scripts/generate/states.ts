@@ -11,7 +11,7 @@ import {
 import { code, codeBlock, type GeneratedFile, markdown, table } from "./document.ts";
 
 function diagram(transitions: readonly Transition<string>[]): string {
-  const left = new Set(transitions.map(({ from }) => from));
+  const left = new Set(transitions.filter(({ from, to }) => from !== to).map(({ from }) => from));
   const last = [...new Set(transitions.map(({ to }) => to))].filter((state) => !left.has(state));
   const lines = [
     ...transitions.map(({ from, event, to }) => `${from ?? "[*]"} --> ${to} : ${event}`),

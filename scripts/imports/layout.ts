@@ -57,6 +57,7 @@ export const LAYOUT: Readonly<Record<string, Readonly<Record<string, Allowance>>
     "server/commands": "any",
     "server/ipn": "any",
   },
+  "server/kms": COMMON,
   "server/postgres": { "server/*": "any" },
   "server/sandbox": "everything",
   "server/app.ts": "everything",

@@ -6,6 +6,8 @@ import { withSources } from "../sources/program.ts";
 import { BLOCK_RULES } from "./blocks.ts";
 import { LINK_RULES } from "./links.ts";
 import { NAMED_FILE_RULES } from "./named-files.ts";
+import { PHRASE_RULES } from "./phrases.ts";
+import { PRERELEASE_RULES } from "./prereleases.ts";
 import { REGISTRY_RULES } from "./registry.ts";
 import type { Rule } from "./rule.ts";
 import { SIZE_RULES } from "./size.ts";
@@ -17,8 +19,10 @@ export const RULES: readonly Rule[] = [
   ...WORD_RULES,
   ...SKIP_RULES,
   ...REGISTRY_RULES,
+  ...PRERELEASE_RULES,
   ...LINK_RULES,
   ...NAMED_FILE_RULES,
+  ...PHRASE_RULES,
   ...BLOCK_RULES,
 ];
 

@@ -31,8 +31,8 @@ function broken(document: Text, { files, folders, texts }: Project): Place[] {
   }
 }
 
-/** The document's lines, those inside of code blanked out: an example's link is no link. */
-function withoutCode(text: string): string[] {
+/** The lines of a document, with code blanked out: an example is neither a link nor a sentence. */
+export function withoutCode(text: string): string[] {
   let inCode = false;
   return text.split("\n").map((line) => {
     const isFence = /^\s*(?:```|~~~)/.test(line);

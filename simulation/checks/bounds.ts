@@ -5,16 +5,18 @@ import type { World } from "../world.ts";
 const rowsPerSlot = 8;
 const rowsPerQueueMin = 4;
 const unrecordedPerSlot = 4;
+/** Of one page, or of one row, which comes whatever its size. */
+const pageBytesMax = 4 * 1_024 * 1_024;
 
 /** Invariant 10: what a worker has in memory stays within its bounds. */
 export function checkBounds(world: World, plan: Plan, { name, worker }: WorkerThread): void {
-  const { slots, bytes, rows, unrecorded } = worker.status;
-  const { slotsMax, bytesInFlightMax } = plan;
-  const queues = worker.queues.partners().reduce((sum, id) => sum + worker.queues.queuesOf(id).length, 0);
+  const { slots, bytes, rows, rowsBytes, unrecorded } = worker.status;
+  const { slotsMax, bytesInFlightMax, merchants } = plan;
   const bounds = [
     ["slots", slots, slotsMax],
     ["bytes", bytes, bytesInFlightMax],
-    ["rows", rows, slotsMax * rowsPerSlot + queues * rowsPerQueueMin],
+    ["rows", rows, 2 * slotsMax * rowsPerSlot + rowsPerQueueMin + merchants],
+    ["bytes in rows", rowsBytes, 2 * bytesInFlightMax + (1 + merchants) * pageBytesMax],
     ["unrecorded outcomes", unrecorded, slotsMax * (unrecordedPerSlot + 1)],
   ] as const;
   for (const [what, is, most] of bounds) {

@@ -56,6 +56,7 @@ export function deliveryOf(one: Notification): Delivery {
     queue: one.queue,
     round: one.round,
     attemptsMade: one.attemptsMade,
+    attemptsBefore: 0,
     scheduleStartMs: one.scheduleStartMs,
     chainId: one.chainId,
     follows: one.follows,

@@ -102,6 +102,7 @@ export class SimulatedAttempts {
       attemptsMade: delivery.attemptsMade + 1,
       scheduleStartMs: delivery.scheduleStartMs,
       nowMs: database.nowUs() / 1_000,
+      pauses: partner.pauses,
       retryAfterMs,
     };
     const next = nextAttempt(partner.settings.retry, failed, world.random.next());

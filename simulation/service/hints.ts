@@ -24,11 +24,11 @@ export class Hints {
   }
 
   /** Rows with their content, to the worker of the same process. */
-  rows(worker: WorkerThread, deliveries: readonly Delivery[], onOffered: () => void): void {
+  rows(worker: WorkerThread, deliveries: readonly Delivery[], begunMs: number, onOffered: () => void): void {
     const { random } = this.#world;
     const afterMs = this.#isLate() ? random.between(1, 400) : random.between(0.02, 0.5);
     this.#send(worker, afterMs, () => {
-      worker.worker.offer(deliveries);
+      worker.worker.offer(deliveries, begunMs);
       onOffered();
     });
   }

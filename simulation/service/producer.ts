@@ -37,11 +37,12 @@ export class Producer {
     const { world, database } = this.#context;
     const made = this.#chains.begin(database.nowUs());
     // Most take a moment; a few stay open while others are committed.
+    const begunMs = this.#thread.clock.monotonicMs();
     const openMs = world.random.chance(0.03) ? world.random.between(5, 3_000) : world.random.between(0.3, 3);
-    world.agenda.after(openMs, () => this.#commit(made));
+    world.agenda.after(openMs, () => this.#commit(made, begunMs));
   }
 
-  #commit(made: readonly Notification[]): void {
+  #commit(made: readonly Notification[], begunMs: number): void {
     const { world, database } = this.#context;
     const { isCommitted, isKnown } = database.fateOfCommit();
     // A process that died before it sent the COMMIT takes its transaction along.
@@ -51,16 +52,16 @@ export class Producer {
     if (!isCommitted || !isSent || !isKnown) return;
     // As they were committed: a main thread that stands still hints at them late, whatever became of them.
     const rows = made.map((one) => deliveryOf(one));
-    world.agenda.after(database.tookMs(0.2), () => this.#thread.enter(() => this.#hint(made, rows)));
+    world.agenda.after(database.tookMs(0.2), () => this.#thread.enter(() => this.#hint(made, rows, begunMs)));
   }
 
-  #hint(made: readonly Notification[], rows: readonly Delivery[]): void {
+  #hint(made: readonly Notification[], rows: readonly Delivery[], begunMs: number): void {
     const { hints, checks } = this.#context;
     const worker = this.#worker();
     const isOwn = ({ partnerId }: Delivery) => worker?.worker.ownership.epochOf(partnerId) !== undefined;
     const own = worker === undefined ? [] : rows.filter(isOwn).slice(0, creditMax);
     if (worker !== undefined && own.length > 0) {
-      hints.rows(worker, own, () => {
+      hints.rows(worker, own, begunMs, () => {
         // A late hint may be of a round that is over.
         for (const [at, one] of made.entries()) {
           const row = rows[at];
@@ -70,6 +71,6 @@ export class Producer {
       });
     }
     const others = rows.filter((one) => !own.includes(one));
-    hints.keys(others.map(({ partnerId, queue, scheduleStartMs: sinceMs }) => ({ partnerId, queue, sinceMs })));
+    hints.keys(others.map(({ partnerId, queue, scheduleStartMs: begunMs }) => ({ partnerId, queue, begunMs })));
   }
 }

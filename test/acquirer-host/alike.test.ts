@@ -62,6 +62,7 @@ class Pair {
     if (kind === "repeat") await this.#both(again(message));
     if (kind === "reverse") await this.#both(till.reversal(message));
     if (kind === "void") await this.#send(sent, till.void(message, answers[0]), target);
+    if (kind === "refund") await this.#send(sent, till.refund(message, answers[0], amountMinor), target);
     if (kind === "complete") await this.#send(sent, till.complete(message, answers[0], amountMinor), target);
   }
 
@@ -72,9 +73,8 @@ class Pair {
   async #settle(till: Till, sent: Sent[], differs: boolean): Promise<void> {
     const open = this.bank.openBatch(till.mid, till.tid, "VND");
     const own = open?.batchNo === till.batchNo ? open : { ...emptyTotals };
-    const { saleQuantity, saleTotalMinor, voidQuantity, voidTotalMinor } = own;
-    const totals = { currency: "VND", saleQuantity, saleTotalMinor, voidQuantity, voidTotalMinor };
-    const settlement = till.settlement(differs ? { ...totals, saleQuantity: saleQuantity + 1 } : totals);
+    const totals = { ...own, currency: "VND" };
+    const settlement = till.settlement(differs ? { ...totals, saleQuantity: own.saleQuantity + 1 } : totals);
     let [answer] = await this.#both(settlement);
     if (differs) answer = await this.#upload(till, sent, settlement);
     if (answer.responseCode === "00") till.batchNo = (Number(till.batchNo) + 1).toString().padStart(6, "0");

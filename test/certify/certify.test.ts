@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
+import { createServer as createHttpsServer } from "node:https";
 import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -9,6 +10,7 @@ import { afterEach, describe, expect, it } from "vitest";
 import { alikeCase, caseCodes, cases } from "../../packages/cli/src/certify/cases.ts";
 import { type Certificate, type CertifyOptions, certify } from "../../packages/cli/src/certify/certify.ts";
 import { marks } from "../../packages/cli/src/certify/facts.ts";
+import { makeAuthority } from "../../packages/server/src/delivery/transport/transport.fixture.ts";
 import { startReceiver } from "../../packages/server/src/sandbox/receiver.ts";
 import { broken, byTheContract, byTheLibrary, type Endpoint, startEndpoint } from "./endpoints.ts";
 
@@ -81,6 +83,28 @@ describe("an endpoint that is right", () => {
     expect([certificate.passed, failures(certificate)]).toEqual([true, {}]);
     const untrusted = await certifyAt(url, { only: ["sale", "void"] });
     expect([failures(untrusted), untrusted.results[1]?.verdict]).toEqual([{ sale: "tls" }, "not_run"]);
+  });
+
+  it("is told what is wrong with its certificate, or that its port speaks no TLS", async () => {
+    const authority = await makeAuthority("Partners");
+    const found = async (issued: Awaited<ReturnType<typeof authority.issue>>) => {
+      const server = createHttpsServer(issued, (_, response) => response.writeHead(204).end());
+      await once(server.listen(0, "127.0.0.1"), "listening");
+      closers.push(async () => void server.close());
+      const url = new URL(`https://127.0.0.1:${(server.address() as AddressInfo).port}/ipn`);
+      const { results } = await certifyAt(url, { ca: authority.cert, only: ["sale"] });
+      return results[0]?.finding?.code;
+    };
+    expect(await found(await authority.issue("shop.test", new Date(Date.now() - 1_000)))).toBe("certificate_expired");
+    expect(await found(await authority.issue("shop.test", undefined, ["192.0.2.1"]))).toBe("certificate_name");
+    expect(await found(await (await makeAuthority("Strangers")).issue("shop.test"))).toBe("tls");
+
+    const { url } = await start(byTheLibrary(keys));
+    const { results } = await certifyAt(new URL(url.href.replace("http:", "https:")), { only: ["sale"] });
+    expect(results[0]?.finding).toMatchObject({ code: "no_tls", mend: expect.stringContaining("terminate TLS") });
+    expect(results[0]?.exchanges[0]?.came).toMatchObject({
+      detail: expect.not.stringMatching(/routines|--use-system/),
+    });
   });
 
   it("refuses each forgery for what is wrong with it, and for nothing else", async () => {

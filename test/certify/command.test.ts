@@ -47,12 +47,12 @@ describe("paybell certify", () => {
     expect(stdout).toMatch(/\nPASSED: 2 passed, 0 failed, in .* s\n$/);
   });
 
-  it("says of a failure what was sent, expected, came, what it means and how to mend it, and ends with 1", async () => {
+  it("says of a failure what was sent, expected, came, what it means and how to fix it, and ends with 1", async () => {
     const wrong = await startEndpoint(broken.failsOnDuplicates(keys));
     const { code, stdout } = await certify([wrong.url.href, "--only", "duplicate"]).finally(wrong.close);
     expect(code).toBe(1);
     const labels = [...stdout.matchAll(/^ {2}(\w+) +\S/gm)].map(([, label]) => label);
-    expect(labels).toEqual(["finding", "sent", "expected", "came", "sent", "expected", "came", "means", "mend"]);
+    expect(labels).toEqual(["finding", "sent", "expected", "came", "sent", "expected", "came", "means", "fix"]);
     expect(stdout).toContain("came      500 after ");
   });
 

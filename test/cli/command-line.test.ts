@@ -3,11 +3,13 @@ import { mkdirSync, readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
+import { Client } from "pg";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { describedOf } from "../../packages/cli/src/command.ts";
 import { program } from "../../packages/cli/src/program.ts";
 import { service } from "../../packages/cli/src/service.ts";
 import type { World } from "../../packages/cli/src/world.ts";
+import { createDatabase } from "../support/database.ts";
 import { readDocuments } from "../support/documents.ts";
 import { freePort, spawnPaybell } from "../support/instance.ts";
 import { CommandLine } from "./command-line.ts";
@@ -48,7 +50,7 @@ describe("every command", () => {
     const { code, stdout } = await line.run([...path.split(" ").slice(1), "--help"]);
     expect(code).toBe(0);
     expect(stdout).toContain(examples[0]);
-    if (!/ (?:sandbox|serve)$/.test(path)) expect(stdout).toContain("--json");
+    if (!/ (?:sandbox|serve|export|new)$/.test(path)) expect(stdout).toContain("--json");
   });
 
   test.each(all)("%s refuses an option that there is not, with 2", async (path) => {
@@ -309,6 +311,64 @@ describe("the process", () => {
     });
   });
 
+  test.each([
+    ["is missing", undefined, "does not exist"],
+    ["is empty", "", "holds no PEM certificate"],
+    [
+      "is cut",
+      "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n",
+      "holds a certificate that cannot be read: number 1",
+    ],
+  ])(
+    "names a file of callback authorities that %s: check as a finding, serve before it starts",
+    async (_, pem, words) => {
+      if (pem !== undefined) line.write("ca.pem", pem);
+      const env = {
+        PAYBELL_HOME: line.folder,
+        PAYBELL_MASTER_KEY: Buffer.alloc(32, 7).toString("base64"),
+        PAYBELL_CALLBACK_CA_FILE: join(line.folder, "ca.pem"),
+      };
+      const check = spawnPaybell(["check", "--json"], env);
+      expect(await check.exited).toBe(1);
+      const { findings } = JSON.parse(check.output()) as {
+        findings: { level: string; what: string; detail: string }[];
+      };
+      expect(findings.filter(({ level }) => level === "error")).toMatchObject([
+        { what: "callback CAs", detail: expect.stringContaining(words) },
+      ]);
+      const port = String(await freePort());
+      const serve = spawnPaybell(["serve"], {
+        ...env,
+        PAYBELL_PORT: port,
+        PAYBELL_OPERATOR_PORT: String(await freePort()),
+      });
+      expect(await serve.exited).toBe(1);
+      expect(serve.output()).toMatch(/^paybell: PAYBELL_CALLBACK_CA_FILE \(.*ca\.pem\) /);
+      expect(serve.output()).toContain(words);
+    },
+  );
+
+  test("checks the schema: a newer one is an error, this version's is not", async () => {
+    const database = await createDatabase();
+    try {
+      const env = { DATABASE_URL: database.url, PAYBELL_MASTER_KEY: Buffer.alloc(32, 7).toString("base64") };
+      const schema = async () => {
+        const check = spawnPaybell(["check", "--json"], env);
+        await check.exited;
+        const { findings } = JSON.parse(check.output()) as { findings: { what: string; level: string }[] };
+        return findings.find(({ what }) => what === "schema");
+      };
+      expect(await schema()).toMatchObject({ level: "ok", detail: "is this version's" });
+      const client = new Client({ connectionString: database.url });
+      await client.connect();
+      await client.query("INSERT INTO migrations (number, name, sha256) VALUES (9999, 'newer', '')");
+      await client.end();
+      expect(await schema()).toMatchObject({ level: "error", detail: expect.stringContaining("migration 9999") });
+    } finally {
+      await database.drop();
+    }
+  }, 60_000);
+
   test("checks as the guide to production shows, but for a database and egress addresses", async () => {
     const env = { PAYBELL_HOME: line.folder, PAYBELL_MASTER_KEY: Buffer.alloc(32, 7).toString("base64") };
     const check = spawnPaybell(["check"], { ...env, PAYBELL_EGRESS_ADDRESSES: "198.51.100.7" });
@@ -317,7 +377,7 @@ describe("the process", () => {
     const shown = /```text\n(ok .*?)\n```/s.exec(guide)?.[1] ?? "";
     const comparable = (text: string) => text.trim().replaceAll(/\d+(?:\.\d+)?/g, "<n>");
     expect(comparable(check.output())).toBe(comparable(shown));
-  });
+  }, 60_000);
 
   /** A server of the test's own; `asked` resolves with the first request. */
   async function startServer(answer: (path: string) => object | undefined) {

@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { stat } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -86,6 +87,31 @@ describe("partner", () => {
     expect(listed.stdout).toContain("Shop");
   });
 
+  test("add keeps the operators' own URL out of the partner's file", async () => {
+    // In production operators have a listener of their own, on which no partner is served.
+    const ofOperators: typeof fetch = (input, init) =>
+      String(input).includes("/v1/self") && !String(input).includes("/operator/")
+        ? Promise.resolve(new Response("{}", { status: 404 }))
+        : fetch(input, init);
+    const add = (name: string, ...more: string[]) =>
+      line.run(["partner", "add", "--name", name, ...settings, "--out", `${name}.json`, ...more], {
+        fetch: ofOperators,
+      });
+    const written = (name: string) => JSON.parse(readFileSync(join(line.folder, `${name}.json`), "utf8"));
+    expect((await add("apart")).stdout).toContain("--partner-url");
+    expect(written("apart")).not.toHaveProperty("baseUrl");
+    await add("told", "--partner-url", "https://paybell.example");
+    expect(written("told")).toMatchObject({ baseUrl: "https://paybell.example" });
+  });
+
+  test("an API key where the operator's token belongs is told as that, and the reverse", async () => {
+    const swapped = { env: { PAYBELL_OPERATOR_TOKEN: partner.secrets.apiKey } };
+    expect((await line.run(["partner", "list"], swapped)).stderr).toContain("This is a partner's API key");
+    line.write("swapped.json", { baseUrl: service.baseUrl, apiKey: operatorToken });
+    const args = ["notifications", "list", "--as", "partner", "--credentials", "swapped.json"];
+    expect((await line.run(args)).stderr).toContain("This is an operator's token");
+  });
+
   test("add writes over no file, and leaves none where the service refuses", async () => {
     line.write("there.json", "{}");
     const there = await line.run(["partner", "add", "--name", "A", ...settings, "--out", "there.json"]);
@@ -145,6 +171,20 @@ describe("notifications", () => {
     expect(bare.json()).not.toHaveProperty("sealed");
   });
 
+  test("list names the partner, the amount and the order; show says why what is pending is not sent", async () => {
+    const shop = await service.register({ name: "Waiting Shop" });
+    await service.operator("POST", `/operator/v1/partners/${shop.id}/pause`);
+    const { body } = await shop.run(sale({ merchantTransId: "order-7" }));
+    const { id } = body["notification"] as { id: string };
+    const { stdout } = await ok("notifications", "list", "--partner", shop.id);
+    expect(stdout).toMatch(/Waiting Shop +SALE +150000 VND +order-7 /);
+    const shown = await ok("notifications", "show", id);
+    expect(shown.stdout).toContain("pending: its partner is paused");
+    expect(shown.stdout).toContain(`Waiting Shop (${shop.id})`);
+    await service.operator("POST", `/operator/v1/partners/${shop.id}/resume`);
+    await shop.settled(id, "accepted");
+  });
+
   test("a partner lists its own in their order, page by page, and cannot search", async () => {
     const ids = [await acceptedNotification("mine-1"), await acceptedNotification("mine-2")];
     const as = ["--as", "partner", "--credentials", "partner.json"];
@@ -173,6 +213,10 @@ describe("notifications", () => {
     const { body } = await partner.run(sale());
     const parked = (body["notification"] as { id: string }).id;
     await partner.settled(parked, "parked");
+    await eventually("the status to count it", async () => {
+      const { stdout } = await ok("status");
+      return stdout.includes("1 parked: paybell notifications list --state parked") ? true : undefined;
+    });
     const shown = await line.run(["notifications", "show", parked]);
     expect(shown.code).toBe(1);
     expect(shown.stdout).toMatch(/^\d{4}-\S+ {2}parked {2}\{.*"httpStatus":400/m);

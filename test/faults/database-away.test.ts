@@ -15,13 +15,13 @@ const externalId = "away-1";
 
 beforeAll(async () => {
   database = await createDatabase();
-  const at = new URL(database.url.replace("@/", "@local/"));
+  const at = new URL(database.serviceUrl.replace("@/", "@local/"));
   const { searchParams } = at;
   const path = `${searchParams.get("host")}/.s.PGSQL.${searchParams.get("port") ?? "5432"}`;
   link = new Link({ path }, seeded(1));
   await link.listen("127.0.0.1");
-  const url = `postgres://${at.username}@127.0.0.1:${link.port}${at.pathname}`;
-  service = await startTestService({ database: { url, drop: () => database.drop() } });
+  const serviceUrl = `postgres://${at.username}:${at.password}@127.0.0.1:${link.port}${at.pathname}`;
+  service = await startTestService({ database: { ...database, serviceUrl } });
   partner = await service.register();
   sold = String((await partner.run(sale())).body["id"]);
   await service.report([reportedSale(partner.id, { externalId })]);

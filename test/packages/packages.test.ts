@@ -2,6 +2,7 @@ import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:f
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { requireOneVersion } from "../../scripts/build/pack.ts";
 import { entryPaths, listPackages, type Package } from "../../scripts/build/packages.ts";
 import { nodesOf, withSources } from "../../scripts/sources/program.ts";
 import { findNodes, type NodeFound, runsOn } from "./nodes.ts";
@@ -20,7 +21,7 @@ beforeAll(async () => {
   project = await installAll(packed);
   cpSync(join(import.meta.dirname, "consumers"), project, { recursive: true });
   await compileConsumers();
-}, 120_000);
+}, 300_000);
 
 afterAll(() => {
   rmSync(directory, { recursive: true, force: true });
@@ -30,6 +31,7 @@ afterAll(() => {
 test("ships what the package needs and nothing else", () => {
   expect(packed.length).toBeGreaterThan(0);
   for (const { package: one, files } of packed) {
+    expect(files, one.manifest.name).toContain("LICENSE");
     const strangers = files.filter(
       (file) => !/^(?:package\.json|README\.md|LICENSE|dist\/|bin\/|vectors\/)/.test(file),
     );
@@ -44,6 +46,14 @@ test("ships what the package needs and nothing else", () => {
       expect.arrayContaining(entries.flatMap((path) => [path, path.replace(/\.js$/, ".d.ts")])),
     );
   }
+});
+
+test("are of one version, and each names that version of the others", () => {
+  expect(() => requireOneVersion(packages)).not.toThrow();
+  const [first, ...others] = packages;
+  if (first === undefined) throw new Error("there are no packages");
+  const newer = { manifest: { ...first.manifest, version: "9.9.9" } };
+  expect(() => requireOneVersion([newer, ...others])).toThrow("9.9.9");
 });
 
 test("ships no code that imports what the package does not depend on", () => {

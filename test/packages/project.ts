@@ -1,11 +1,11 @@
 import { execFile } from "node:child_process";
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { isBuiltin } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { emitPackages } from "../../scripts/build/emit.ts";
-import { listPackages, type Package } from "../../scripts/build/packages.ts";
+import { packPackages } from "../../scripts/build/pack.ts";
+import type { Package } from "../../scripts/build/packages.ts";
 import { readImports } from "../../scripts/imports/statements.ts";
 import { withSources } from "../../scripts/sources/program.ts";
 
@@ -19,31 +19,19 @@ export interface Packed {
   readonly files: readonly string[];
 }
 
-/** Builds and packs every package that has an entry, without touching the repository's own dist/ folders. */
+/** Builds and packs every package that has an entry. */
 export async function packAll(directory: string): Promise<Packed[]> {
-  const packages = listPackages(repository);
-  const staged = ({ folder }: Package) => join(directory, folder);
-  for (const one of packages) {
-    for (const name of ["package.json", ...one.manifest.files].filter((file) => file !== "dist")) {
-      const source = join(one.directory, name);
-      if (existsSync(source)) cpSync(source, join(staged(one), name), { recursive: true });
-    }
-  }
-  await emitPackages(repository, packages, staged);
-  const packed: Packed[] = [];
-  for (const one of packages) {
-    const args = ["pack", "--json", "--offline", "--ignore-scripts", "--pack-destination", directory];
-    await run("npm", args, { cwd: staged(one) });
-    const name = `${one.manifest.name.replace("@", "").replace("/", "-")}-${one.manifest.version}.tgz`;
-    const tarball = join(directory, name);
-    const { stdout } = await run("tar", ["-tzf", tarball]);
-    const files = stdout
-      .trim()
-      .split("\n")
-      .map((path) => path.replace(/^package\//, ""));
-    packed.push({ package: one, tarball, files });
-  }
-  return packed;
+  const packed = await packPackages(repository, { staging: directory, destination: directory });
+  return await Promise.all(
+    packed.map(async (one) => {
+      const { stdout } = await run("tar", ["-tzf", one.tarball]);
+      const files = stdout
+        .trim()
+        .split("\n")
+        .map((path) => path.replace(/^package\//, ""));
+      return { ...one, files };
+    }),
+  );
 }
 
 /**

@@ -48,7 +48,9 @@ export interface Weight {
 export function installedFiles(directory: string): Map<string, number> {
   const paths = readdirSync(directory, { recursive: true, encoding: "utf8" });
   const files = paths.map((path) => ({ path, stats: statSync(join(directory, path)) }));
-  return new Map(files.filter(({ stats }) => stats.isFile()).map(({ path, stats }) => [path, stats.size]));
+  // The licence's text is in every package of every author, and says nothing of what the library weighs.
+  const weighed = files.filter(({ path, stats }) => stats.isFile() && path !== "LICENSE");
+  return new Map(weighed.map(({ path, stats }) => [path, stats.size]));
 }
 
 export function weightOf(files: ReadonlyMap<string, number>): Weight {

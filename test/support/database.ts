@@ -7,6 +7,8 @@ declare module "vitest" {
   interface ProvidedContext {
     /** The run's PostgreSQL (global-setup.ts), as a URL to its first database; of Citus the coordinator. */
     databaseServerUrl: string;
+    /** The same as a service logs in. */
+    databaseServiceUrl: string;
     /** The other nodes, with Citus: each has a copy of every database. */
     databaseNodeUrls: readonly string[];
   }
@@ -17,7 +19,10 @@ export const templateDatabase = "paybell_template";
 const disconnectTimeoutMs = 3_000;
 
 export interface TestDatabase {
+  /** As a superuser: tests look everywhere. */
   readonly url: string;
+  /** As a service logs in, with a role that reads and writes rows. */
+  readonly serviceUrl: string;
   /** Removes the database. Fails when a connection to it is still open: a client or pool that nobody ended. */
   drop(): Promise<void>;
 }
@@ -37,6 +42,7 @@ export async function createDatabase(): Promise<TestDatabase> {
   }
   return {
     url: databaseUrl(serverUrl, name),
+    serviceUrl: databaseUrl(inject("databaseServiceUrl"), name),
     async drop() {
       // Nodes of Citus keep connections to each other, and are no leak of a test.
       for (const url of urls) await withAdmin(url, (client) => drop(client, name, urls.length > 1));

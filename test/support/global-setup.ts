@@ -6,7 +6,7 @@ import { systemClock } from "../../packages/server/src/clock.ts";
 import { startEmbeddedPostgres } from "../../packages/server/src/postgres/embedded.ts";
 import { findHomes } from "../../packages/server/src/store/citus.ts";
 import { openDatabase } from "../../packages/server/src/store/database.ts";
-import { migrate } from "../../packages/server/src/store/migrate.ts";
+import { migrate, prepareSchema } from "../../packages/server/src/store/migrate.ts";
 import { Partitions } from "../../packages/server/src/store/partitions.ts";
 import { databaseUrl, templateDatabase, withAdmin } from "./database.ts";
 import { removeLeftovers, testHomePrefix } from "./leftovers.ts";
@@ -36,6 +36,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
   if (coordinator !== undefined) {
     await makeClusterTemplate(coordinator, workers);
     project.provide("databaseServerUrl", coordinator);
+    project.provide("databaseServiceUrl", coordinator);
     return async () => undefined;
   }
   const folder = await mkdtemp(join(tmpdir(), testHomePrefix));
@@ -48,8 +49,10 @@ export default async function setup(project: TestProject): Promise<() => Promise
     settings: testSettings,
     systemDirectory: join(folder, "system"),
   });
-  await makeTemplate(postgres.connectionString);
-  project.provide("databaseServerUrl", postgres.connectionString);
+  const { connectionString, superuserConnectionString } = postgres;
+  await makeTemplate(superuserConnectionString, connectionString);
+  project.provide("databaseServerUrl", superuserConnectionString);
+  project.provide("databaseServiceUrl", connectionString);
   return async () => {
     await postgres.stop();
     await rm(folder, { recursive: true, force: true });
@@ -90,7 +93,8 @@ async function makeClusterTemplate(coordinator: string, workers: readonly string
   }
 }
 
-async function makeTemplate(serverUrl: string): Promise<void> {
+async function makeTemplate(serverUrl: string, serviceUrl: string): Promise<void> {
   await withAdmin(serverUrl, (client) => client.query(`CREATE DATABASE ${templateDatabase}`));
-  await migrate(databaseUrl(serverUrl, templateDatabase));
+  const [ownerUrl, url] = [serverUrl, serviceUrl].map((one) => databaseUrl(one, templateDatabase));
+  await prepareSchema({ databaseUrl: url as string, ownerUrl: ownerUrl as string });
 }

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { type Cipher, type Encoding, headerNames, type Signing } from "@paybell/contract";
 import type { ReceiverOptions } from "@paybell/partner";
 import { SimulatedAcquirer } from "../../packages/server/src/acquirer/simulator/simulator.ts";
-import { type Service, startService } from "../../packages/server/src/app.ts";
+import { type Role, type Service, startService } from "../../packages/server/src/app.ts";
 import { readConfig } from "../../packages/server/src/config.ts";
 import { createLog } from "../../packages/server/src/log.ts";
 import { MasterKey } from "../../packages/server/src/partners/master-key.ts";
@@ -176,6 +176,8 @@ export interface TestServiceOptions {
   readonly env?: NodeJS.ProcessEnv;
   /** Of the other instances on the same database; 32 bytes. Default: one of its own. */
   readonly masterKey?: Buffer;
+  /** Default `all`. */
+  readonly role?: Role;
 }
 
 /** A service in this process, as `paybell serve` wires it, on a free port of 127.0.0.1. */
@@ -186,10 +188,11 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
   const acquirer = new SimulatedAcquirer();
   const service = await startService({
     config: { ...readConfig({ PAYBELL_OPERATOR_TOKEN: operatorToken, ...env }), port: 0 },
-    databaseUrl: database.url,
+    databaseUrl: database.serviceUrl,
     masterKey: new MasterKey(masterKey),
     acquirer,
     acquirerName: "simulator",
+    ...(options.role !== undefined && { role: options.role }),
     log: createLog("debug", {
       write: (line) => {
         lines.push(line);

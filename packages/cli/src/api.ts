@@ -93,6 +93,7 @@ function parse(text: string): object | undefined {
 
 interface Problem {
   readonly code?: unknown;
+  readonly title?: unknown;
   readonly detail?: unknown;
   readonly remedy?: unknown;
   readonly errors?: readonly { readonly message?: unknown }[];
@@ -100,14 +101,15 @@ interface Problem {
 
 /** RFC 9457, as Paybell answers every error. */
 function refused(baseUrl: string, status: number, text: string, key: Key | undefined): Failure {
-  const { code, detail, remedy, errors = [] }: Problem = parse(text) ?? {};
+  const { code, title, detail, remedy, errors = [] }: Problem = parse(text) ?? {};
   if (typeof code !== "string" || typeof detail !== "string") return noPaybell(baseUrl, status);
   if (code === "unauthorized" && key !== undefined) {
     return new Failure(`${baseUrl} does not know ${key.name}.`, {
       code,
       status,
       exitCode: exitCodes.service,
-      remedy: "Is it that of this service, whole, and not replaced since?",
+      // The service knows an API key from an operator's token, and says which it was given.
+      remedy: detail === title ? "Is it that of this service, whole, and not replaced since?" : printable(detail),
     });
   }
   const lines = errors.map(({ message }) => printable(String(message))).filter((line) => line !== detail);
@@ -146,6 +148,9 @@ const reasons: Readonly<Record<string, string>> = {
   ECONNREFUSED: "nobody listens there",
   ENOTFOUND: "there is no such host",
   ERR_SSL_WRONG_VERSION_NUMBER: "it speaks no TLS, so http:// perhaps",
+  ERR_SSL_PACKET_LENGTH_TOO_LONG: "it speaks no TLS, so http:// perhaps",
+  CERT_HAS_EXPIRED: "its certificate has expired",
+  ERR_TLS_CERT_ALTNAME_INVALID: "its certificate is for another host",
   UND_ERR_SOCKET: "the connection was cut, so https:// perhaps",
   "bad port": "fetch refuses this port, which belongs to another protocol",
 };

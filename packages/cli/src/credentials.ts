@@ -30,7 +30,7 @@ export interface Credentials {
   readonly wireNames?: WireNames;
 }
 
-/** The environment's part. Several versions of a key, as during a rotation, are parted by commas. */
+/** The environment's part. Several versions of a key, as during a rotation, are separated by commas. */
 export function credentialsOfEnvironment(env: World["env"]): Credentials {
   const texts = {
     baseUrl: env["PAYBELL_URL"],

@@ -17,10 +17,10 @@ export const exitCodes = {
 export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes];
 
 export const exitCodeMeanings: Readonly<Record<ExitCode, string>> = {
-  0: "done as asked, or the finding is good",
-  1: "the finding is not good",
+  0: "success, or a good result",
+  1: "a bad result",
   2: "wrong usage or configuration; nothing was done",
   3: "the service refused, or could not be reached",
-  4: "a mistake of this program",
+  4: "a bug in this program",
   130: "interrupted by Ctrl-C",
 };

@@ -28,10 +28,19 @@ export interface Answered {
 
 export interface Unanswered {
   /**
-   * `no_connection`: nobody is there. `tls`: no HTTPS, or a certificate that is not trusted. `timeout`: no answer in
-   * time. `reset`: the connection was cut. `bad_response`: it is no HTTP.
+   * `no_connection`: nobody is there. `no_tls`: the port speaks no TLS. `certificate_expired`, `certificate_name`: it
+   * is over, or another host's. `tls`: it is not trusted, or the handshake fails. `timeout`: no answer in time.
+   * `reset`: the connection was cut. `bad_response`: it is no HTTP.
    */
-  readonly failure: "no_connection" | "tls" | "timeout" | "reset" | "bad_response";
+  readonly failure:
+    | "no_connection"
+    | "no_tls"
+    | "certificate_expired"
+    | "certificate_name"
+    | "tls"
+    | "timeout"
+    | "reset"
+    | "bad_response";
   readonly detail: string;
   readonly ms: number;
 }
@@ -182,17 +191,44 @@ class TooLate extends Error {
 
 const nobodyThere = new Set(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNREACH", "ENETUNREACH", "ETIMEDOUT"]);
 
+const noTls = ["no_tls", "the port speaks no TLS"] as const;
+const unknownIssuer = ["tls", "the certificate's issuer is not known"] as const;
+
+/** By Node's codes, whose own words give advice to whoever runs Node. */
+const tlsFailures: Readonly<Record<string, readonly [Unanswered["failure"], string]>> = {
+  CERT_HAS_EXPIRED: ["certificate_expired", "the certificate, or one of its chain, has expired"],
+  CERT_NOT_YET_VALID: ["certificate_expired", "the certificate is not valid yet"],
+  ERR_TLS_CERT_ALTNAME_INVALID: ["certificate_name", "the certificate is for another host"],
+  DEPTH_ZERO_SELF_SIGNED_CERT: ["tls", "the certificate is self-signed, and not trusted"],
+  SELF_SIGNED_CERT_IN_CHAIN: ["tls", "the certificate's authority is not trusted"],
+  UNABLE_TO_GET_ISSUER_CERT: unknownIssuer,
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: unknownIssuer,
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: unknownIssuer,
+  ERR_SSL_WRONG_VERSION_NUMBER: noTls,
+  ERR_SSL_PACKET_LENGTH_TOO_LONG: noTls,
+  ERR_SSL_HTTP_REQUEST: noTls,
+};
+
 function failureOf(error: unknown, connected: boolean): Pick<Unanswered, "failure" | "detail"> {
   if (error instanceof TooLate) return { failure: error.failure, detail: error.message };
   // Of an attempt at several addresses, the first failure speaks for all.
   const first = error instanceof AggregateError ? (error.errors[0] as unknown) : error;
-  const { code = "", message = String(first) } = Object(first) as { code?: string; message?: string };
+  const { code: given = "", message = String(first) } = Object(first) as { code?: string; message?: string };
+  const code = given === "EPROTO" ? codeInWords(message) : given;
+  const ofTls = tlsFailures[code];
+  if (ofTls !== undefined) return { failure: ofTls[0], detail: `${ofTls[1]} (${code})` };
+  // OpenSSL's own words quote its source lines.
+  if (code.startsWith("ERR_SSL_") || code === "EPROTO")
+    return { failure: "tls", detail: `the TLS handshake failed (${code})` };
   const words = message.length > 200 ? `${message.slice(0, 200)}…` : message;
-  if (/wrong version number|packet length too long/.test(message)) {
-    return { failure: "tls", detail: "what answers on this port speaks no TLS" };
-  }
   const detail = code === "" || words.includes(code) ? words : `${words} (${code})`;
   if (nobodyThere.has(code)) return { failure: "no_connection", detail };
   if (!connected) return { failure: code === "ECONNRESET" ? "no_connection" : "tls", detail };
   return { failure: code.startsWith("HPE_") ? "bad_response" : "reset", detail };
+}
+
+/** Of a handshake that broke while it was written to, Node gives OpenSSL's line: `…:SSL routines:<where>:<reason>:…` */
+function codeInWords(message: string): string {
+  const [, reason] = /SSL routines:[^:]*:([^:]+):/.exec(message) ?? [];
+  return reason === undefined ? "EPROTO" : `ERR_SSL_${reason.toUpperCase().replaceAll(/[ /]/g, "_")}`;
 }

@@ -1,11 +1,14 @@
 import { readFileSync } from "node:fs";
 import { Command } from "commander";
 import { acquirerCommand } from "./commands/acquirer.ts";
+import { alertsCommand } from "./commands/alerts.ts";
 import { auditCommand } from "./commands/audit.ts";
 import { certifyCommand } from "./commands/certify.ts";
 import { checkCommand } from "./commands/check.ts";
 import { keysCommand } from "./commands/keys.ts";
 import { listenCommand } from "./commands/listen.ts";
+import { masterKeyCommand } from "./commands/master-key.ts";
+import { migrateCommand } from "./commands/migrate.ts";
 import { notificationsCommand } from "./commands/notifications.ts";
 import { openCommand } from "./commands/open.ts";
 import { operatorCommand } from "./commands/operator.ts";
@@ -21,7 +24,19 @@ const groups = [
   ["For a partner's engineer:", [listenCommand, triggerCommand, openCommand, certifyCommand, keysCommand]],
   ["For both sides:", [notificationsCommand]],
   ["For the operator:", [partnerCommand, operatorCommand, statusCommand]],
-  ["The service:", [sandboxCommand, serveCommand, checkCommand, acquirerCommand, auditCommand]],
+  [
+    "The service:",
+    [
+      sandboxCommand,
+      serveCommand,
+      checkCommand,
+      migrateCommand,
+      masterKeyCommand,
+      acquirerCommand,
+      alertsCommand,
+      auditCommand,
+    ],
+  ],
 ] as const;
 
 /**

@@ -1,4 +1,5 @@
-export const transactionTypes = ["SALE", "VOID", "SETTLE", "CANCEL"] as const;
+/** Those of the specification, and that of a REFUND, which only partners receive who agreed to it. */
+export const transactionTypes = ["SALE", "VOID", "SETTLE", "CANCEL", "REFUND"] as const;
 export type TransactionType = (typeof transactionTypes)[number];
 
 /** Section 3. */

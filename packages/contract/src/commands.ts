@@ -1,9 +1,10 @@
-/** Every command the service processes: section 1. */
+/** Every command the service processes: section 1, and REFUND, which the specification does not name. */
 export const commands = [
   "SALE",
   "VOID",
   "PREAUTH",
   "PREAUTH_COMPLETE",
+  "REFUND",
   "SETTLEMENT",
   "LOGON",
   "REVERSAL",
@@ -11,12 +12,13 @@ export const commands = [
 ] as const;
 export type Command = (typeof commands)[number];
 
-/** Commands whose completion is notified: section 1, rule 1. */
+/** Commands whose completion is notified: section 1, rule 1. A REFUND is where its partner agreed to that. */
 export const notifiedCommands = [
   "SALE",
   "VOID",
   "PREAUTH",
   "PREAUTH_COMPLETE",
+  "REFUND",
   "SETTLEMENT",
 ] as const satisfies readonly Command[];
 export type NotifiedCommand = (typeof notifiedCommands)[number];

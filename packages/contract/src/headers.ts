@@ -46,7 +46,7 @@ function mac(id: string, timestamp: string, body: string | Buffer, key: KeyObjec
 
 /**
  * One entry of the header webhook-signature: Standard Webhooks v1, `v1,<base64>`. During a rotation the header holds
- * one entry for each key, parted by a space.
+ * one entry for each key, separated by a space.
  *
  * @param timestampS seconds since 1970, the value of webhook-timestamp
  * @param body the body exactly as it is sent

@@ -18,11 +18,18 @@ import type {
   WireNames,
 } from "@paybell/contract";
 
+export type ApiKeyToMake = {
+  name: string;
+  scopes: ("read" | "pull" | "commands" | "manage")[];
+  expiresInDays?: number;
+};
+
 export type CardTransaction = UnsignedIpn<CardIpn> & {
   status: Status;
   command: Command;
   createdAt: string;
   notification: { id: string; state: "pending" | "accepted" | "parked" } | null;
+  emv?: string;
 };
 
 export type CommandRequest =
@@ -30,6 +37,7 @@ export type CommandRequest =
   | VoidCommand
   | PreauthCommand
   | PreauthCompleteCommand
+  | RefundCommand
   | SettlementCommand
   | LogonCommand
   | ReversalCommand
@@ -41,7 +49,13 @@ export type LogonCommand = { command: "LOGON"; reqId: string; tid: string; mid: 
 
 export type PreauthCommand = Omit<SaleCommand, "command"> & { command: "PREAUTH" };
 
-export type PreauthCompleteCommand = Omit<VoidCommand, "command"> & { command: "PREAUTH_COMPLETE"; amount: string };
+export type PreauthCompleteCommand = Omit<VoidCommand, "command"> & {
+  command: "PREAUTH_COMPLETE";
+  amount: string;
+  tid?: string;
+};
+
+export type RefundCommand = Omit<VoidCommand, "command"> & { command: "REFUND"; amount: string; tid?: string };
 
 export type ReversalCommand = { command: "REVERSAL"; reqId: string; transactionId?: string; originalReqId?: string };
 
@@ -68,6 +82,10 @@ export type SaleCommand = {
     holder?: string;
     expiry?: string;
     tc?: string;
+    sequenceNumber?: string;
+    track2?: string;
+    pinBlock?: string;
+    emv?: string;
   };
 };
 
@@ -111,14 +129,34 @@ export type Endpoint = {
 
 export type EndpointPage = { items: Endpoint[]; next: string | null };
 
+export type Figures = {
+  span: "hour" | "day" | "week";
+  asOf: string;
+  points: { at: string; accepted: number; failed: number; parked: number }[];
+  accepted: number;
+  failed: number;
+  parked: number;
+  attemptP50Ms: number | null;
+  attemptP99Ms: number | null;
+  deliveryP50Ms: number | null;
+  deliveryP99Ms: number | null;
+};
+
 export type KeyVersion = {
   id: string;
-  kind: "apiKey" | "encryptionKey" | "signingKey" | "webhookSecret";
+  kind: "apiKey" | "encryptionKey" | "signingKey" | "webhookSecret" | "callbackKey";
   activeFrom: string;
   expiresAt: string | null;
   seals?: number;
+  name?: string;
+  scopes?: ("read" | "pull" | "commands" | "manage")[];
+  lastUsedAt?: string | null;
   createdAt: string;
 };
+
+export type ListedNotification = Notification & { subject: NotificationSubject };
+
+export type NewApiKey = { id: string; apiKey: string };
 
 export type Notification = {
   id: string;
@@ -132,10 +170,17 @@ export type Notification = {
   lastReason: string | null;
   createdAt: string;
   outcomeAt: string | null;
+  waitsFor: "partner_paused" | "partner_disabled" | "endpoint_gone" | "endpoint_open" | null;
+  partnerName: string;
+  amount: string | null;
+  currency: string | null;
+  merchantTransId: string | null;
 };
 
 export type NotificationDetail = Notification & {
   callBackUrl: string | null;
+  subject: NotificationSubject;
+  waiting: Waiting | null;
   attempts: {
     attemptNo: number;
     startedAt: string;
@@ -163,6 +208,22 @@ export type NotificationPage = {
   next: string;
 };
 
+export type NotificationSearch = { items: ListedNotification[]; next: string | null };
+
+export type NotificationSubject = {
+  merchantTransId: string | null;
+  amount: string | null;
+  currency: string | null;
+  tid: string | null;
+  mid: string | null;
+  merchantName: string | null;
+  refId: string | null;
+  approveCode: string | null;
+  isoResponseCode: string | null;
+  reqId: string | null;
+  lastFour: string | null;
+};
+
 export type Problem = {
   type: string;
   title: string;
@@ -182,6 +243,9 @@ export type Self = {
     callbackAddresses: string[];
     callingAddresses: string[];
     callBackUrl: string | null;
+    callbackCa: string | null;
+    callbackPins: string[];
+    callbackPorts: number[] | null;
     cipher: Cipher;
     encoding: Encoding;
     signing: { mode: "fields"; card?: string[]; settlement?: string[] } | { mode: "whole" };
@@ -196,6 +260,7 @@ export type Self = {
     maxInFlight: number;
     maxPerSecond: number | null;
     terminals: "open" | "registered";
+    refunds: "off" | "silent" | "notified";
     reports: {
       identity?: "externalId" | "externalId+command";
       amounts?: "major" | "minor";
@@ -208,6 +273,7 @@ export type Self = {
   createdAt: string;
   updatedAt: string;
   egressAddresses: string[];
+  proofPublicKey: string;
 };
 
 export type SettlementTransaction = UnsignedIpn<SettlementIpn> & {
@@ -215,6 +281,7 @@ export type SettlementTransaction = UnsignedIpn<SettlementIpn> & {
   command: Command;
   createdAt: string;
   notification: { id: string; state: "pending" | "accepted" | "parked" } | null;
+  emv?: string;
   isoResponseCode: string;
   refId: string;
 };
@@ -227,6 +294,16 @@ export type TransactionDetail = Transaction & {
   chain: { id: string; command: Command; status: Status; isoResponseCode: string; amount: string; createdAt: string }[];
 };
 
+export type Waiting = {
+  because: "paused" | "disabled" | "circuit" | "gone" | "order" | "retry" | "turn";
+  until: string | null;
+  since: string | null;
+  endpointId: string | null;
+  target: string | null;
+  reason: string | null;
+  after: string | null;
+};
+
 /** What a problem's code may be: docs/reference/errors.md. */
 export type ErrorCode =
   | "address_not_allowed"
@@ -236,6 +313,7 @@ export type ErrorCode =
   | "already_reversed"
   | "already_voided"
   | "amount_above_authorised"
+  | "amount_above_refundable"
   | "batch_currency"
   | "batch_settled"
   | "body_too_large"
@@ -262,21 +340,26 @@ export type ErrorCode =
   | "no_callback_url"
   | "not_completable"
   | "not_found"
+  | "not_refundable"
   | "not_reversible"
+  | "not_settled"
   | "not_successful"
   | "not_voidable"
   | "notification_pending"
   | "owned_by_switch"
   | "partner_disabled"
   | "preauth_expired"
+  | "refunds_off"
   | "req_id_reused"
   | "reversed_before_arrival"
   | "scheme_contradicts_aid"
+  | "scope_not_allowed"
   | "settlement_in_progress"
   | "terminal_mid_mismatch"
   | "terminal_not_registered"
   | "terminal_taken"
   | "too_long"
+  | "too_many_api_keys"
   | "too_many_requests"
   | "unauthorized"
   | "unavailable"
@@ -297,6 +380,26 @@ export interface PartnerApi<Options> {
     query?: { after?: undefined | string; limit?: undefined | number; wait?: undefined | number },
     options?: Options,
   ): Promise<NotificationPage>;
+  /** Search your notifications. GET /v1/notifications/search */
+  searchOwnNotifications(
+    query?: {
+      state?: undefined | "pending" | "accepted" | "parked";
+      q?: undefined | string;
+      from?: undefined | string;
+      to?: undefined | string;
+      command?: undefined | NotifiedCommand;
+      tid?: undefined | string;
+      mid?: undefined | string;
+      refId?: undefined | string;
+      approveCode?: undefined | string;
+      billId?: undefined | string;
+      lastFour?: undefined | string;
+      contains?: undefined | string;
+      after?: undefined | string;
+      limit?: undefined | number;
+    },
+    options?: Options,
+  ): Promise<NotificationSearch>;
   /** Get a notification with its attempts. GET /v1/notifications/{id} */
   getNotification(id: string, options?: Options): Promise<NotificationDetail>;
   /** Have a notification sent once more. POST /v1/notifications/{id}/redeliver */
@@ -316,6 +419,12 @@ export interface PartnerApi<Options> {
   closeEndpoint(id: string, options?: Options): Promise<Endpoint>;
   /** Get your settings, key versions and our egress addresses. GET /v1/self */
   getSelf(options?: Options): Promise<Self>;
+  /** Make another API key, which may do what its scopes say. POST /v1/api-keys */
+  addOwnApiKey(body: ApiKeyToMake, options?: Options): Promise<NewApiKey>;
+  /** Revoke one of your API keys. POST /v1/api-keys/{keyId}/revoke */
+  revokeOwnApiKey(keyId: string, options?: Options): Promise<{ id: string }>;
+  /** See how deliveries to you go. GET /v1/figures */
+  getFigures(query?: { span?: undefined | "hour" | "day" | "week" }, options?: Options): Promise<Figures>;
 }
 
 /** Method, path, and where what is given goes. */
@@ -324,10 +433,14 @@ export const operations: Readonly<Record<keyof PartnerApi<never>, readonly strin
   getTransaction: ["GET", "/v1/transactions/{id}"],
   findTransaction: ["GET", "/v1/transactions", "query"],
   pullNotifications: ["GET", "/v1/notifications", "query"],
+  searchOwnNotifications: ["GET", "/v1/notifications/search", "query"],
   getNotification: ["GET", "/v1/notifications/{id}"],
   redeliverNotification: ["POST", "/v1/notifications/{id}/redeliver", "body"],
   sendTestNotification: ["POST", "/v1/test-notification"],
   listEndpoints: ["GET", "/v1/endpoints", "query"],
   closeEndpoint: ["POST", "/v1/endpoints/{id}/close"],
   getSelf: ["GET", "/v1/self"],
+  addOwnApiKey: ["POST", "/v1/api-keys", "body"],
+  revokeOwnApiKey: ["POST", "/v1/api-keys/{keyId}/revoke"],
+  getFigures: ["GET", "/v1/figures", "query"],
 };

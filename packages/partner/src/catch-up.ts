@@ -19,7 +19,7 @@ const remedies: Readonly<Record<CursorProblem, string>> = {
     "The service was restored from a backup. Begin again without a cursor, and reconcile: what happened after the " +
     "backup is known to you alone.",
   cursor_expired:
-    "What followed this cursor is no longer kept whole. Begin again without a cursor, and reconcile the days between.",
+    "The history after this cursor is no longer complete. Start again without a cursor, and reconcile the gap.",
 };
 
 /** The service cannot go on from this cursor; `code` and `remedy` tell why, and what to do. */

@@ -176,7 +176,7 @@ function checkedBaseUrl(baseUrl: string): string {
 
 function checkedApiKey(apiKey: string): string {
   if (/^pb_[A-Za-z0-9_-]+$/.test(apiKey)) return apiKey;
-  throw wrong("apiKey", "is no API key", "Give the text that begins with pb_, as registration showed it.");
+  throw wrong("apiKey", "is not an API key", "Pass the string that begins with pb_, as registration showed it.");
 }
 
 /** The least that each may be. */
@@ -186,7 +186,7 @@ function checkNumbers(given: Partial<Record<keyof typeof numbersMin, number | un
   for (const [name, min] of Object.entries(numbersMin)) {
     const value = given[name as keyof typeof numbersMin];
     if (value === undefined || (value >= min && Number.isInteger(value))) continue;
-    throw wrong(name, "is no such number", `Give a whole number from ${min}.`);
+    throw wrong(name, "is not a valid number", `Pass a whole number from ${min}.`);
   }
 }
 

@@ -116,8 +116,15 @@ function warn(message: string, error: unknown): void {
 }
 
 /** A handler that could only fail is refused where it is made. */
-export function checkHandler(receiver: Receiver, onIpn: OnIpn): void {
+export function checkHandler(
+  receiver: Receiver,
+  onIpn: OnIpn,
+  options: object,
+  known: readonly string[] = ["log"],
+): void {
   if (receiver instanceof Promise) throw new Misused("missing_await", "The handler's first argument");
   if (typeof (receiver as Partial<Receiver> | undefined)?.open !== "function") throw new Misused("no_receiver");
   if (typeof onIpn !== "function") throw new Misused("no_function", "The handler");
+  const unknown = Object.keys(options).find((name) => !known.includes(name));
+  if (unknown) throw new Misused("unknown_option", `The handler's option ${unknown}`, { remedy: `See ${known}.` });
 }

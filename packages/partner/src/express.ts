@@ -22,7 +22,7 @@ export function expressHandler(
   onIpn: OnIpn,
   options: HandlerOptions = {},
 ): (request: ExpressRequest, response: ServerResponse) => void {
-  checkHandler(receiver, onIpn);
+  checkHandler(receiver, onIpn, options);
   return (request, response) => {
     const exchange = {
       method: request.method ?? "",

@@ -43,7 +43,7 @@ export function fastifyPlugin(
   onIpn: OnIpn,
   { path = "/ipn", ...options }: FastifyPluginOptions = {},
 ): (app: FastifyLike) => Promise<void> {
-  checkHandler(receiver, onIpn);
+  checkHandler(receiver, onIpn, options, ["path", "log"]);
   return async (app) => {
     app.removeAllContentTypeParsers();
     app.addContentTypeParser("*", async (_request, payload) => payload);

@@ -23,7 +23,7 @@ export function fetchHandler(
   onIpn: OnIpn,
   options: FetchHandlerOptions = {},
 ): (request: Request, platform?: unknown) => Promise<Response> {
-  checkHandler(receiver, onIpn);
+  checkHandler(receiver, onIpn, options, ["log", "remoteAddress"]);
   return async (request, platform) => {
     const exchange = {
       method: request.method,

@@ -4,10 +4,13 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from "node:net";
 import { Hono } from "hono";
 import { afterEach, describe, expect, it } from "vitest";
+import { expressHandler } from "./express.ts";
+import { fastifyPlugin } from "./fastify.ts";
 import { fetchHandler } from "./fetch.ts";
 import { honoHandler } from "./hono.ts";
 import { bodyBytesMax, type Misused, type ReceivedIpn, type ReceiverOptions, receiver } from "./index.ts";
 import { nextApi, nextRoute } from "./next.ts";
+import { nodeHandler } from "./node.ts";
 import { type TestDelivery, testDelivery } from "./testing.ts";
 
 const key = () => randomBytes(32).toString("base64");
@@ -201,5 +204,16 @@ describe("where a request comes from", () => {
     const { body, headers } = good();
     expect(await statusOf(fetch(address, { method: "POST", body, headers }))).toBe(400);
     expect(await statusOf(fetch(localAddress, { method: "POST", body, headers }))).toBe(204);
+  });
+});
+
+const makers = { nodeHandler, expressHandler, fastifyPlugin, fetchHandler, honoHandler, nextRoute, nextApi };
+
+describe("an option that there is not", () => {
+  it.each(Object.entries(makers))("is refused by %s, with those that there are", (_, make) => {
+    const logger = { logger: () => undefined } as object;
+    expect(() => make(paybell, () => undefined, logger)).toThrow(
+      /^The handler's option logger is no option\..*\blog\b/,
+    );
   });
 });

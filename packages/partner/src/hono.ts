@@ -30,7 +30,7 @@ export function honoHandler<C extends HonoContextLike>(
   onIpn: OnIpn,
   options: HonoHandlerOptions<C> = {},
 ): (context: C) => Promise<Response> {
-  checkHandler(receiver, onIpn);
+  checkHandler(receiver, onIpn, options, ["log", "remoteAddress"]);
   return async (context) => {
     const { raw, bodyCache } = context.req;
     const exchange = {

@@ -31,7 +31,7 @@ export function nextApi(
   onIpn: OnIpn,
   options: HandlerOptions = {},
 ): (request: IncomingMessage, response: ServerResponse) => Promise<void> {
-  checkHandler(receiver, onIpn);
+  checkHandler(receiver, onIpn, options);
   return (request, response) => {
     const exchange = {
       method: request.method ?? "",

@@ -17,7 +17,7 @@ export function nodeHandler(
   onIpn: OnIpn,
   options: HandlerOptions = {},
 ): (request: IncomingMessage, response: ServerResponse) => void {
-  checkHandler(receiver, onIpn);
+  checkHandler(receiver, onIpn, options);
   return (request, response) => {
     const exchange = {
       method: request.method ?? "",

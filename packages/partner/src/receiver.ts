@@ -131,7 +131,7 @@ export function receiver(options: ReceiverOptions): Receiver {
   function keyFinding(reason: string, text: string, header: HeaderReader): string {
     if (reason !== "decryption" && reason !== "unknown_key") return "";
     const named = sealing.cipher === "jwe" ? jweKeyId(text) : header(headerNames.key);
-    return named ? `No encryptionKey opens it, and the message names the key version ${quoted(named)}.` : "";
+    return named ? `No encryptionKey decrypts it, and the message names the key version ${quoted(named)}.` : "";
   }
 
   return { open };

@@ -187,6 +187,13 @@ describe("what is wrong", () => {
     );
   });
 
+  it("is not a Refund, which a settlement neither counts nor lists", () => {
+    const { transactions, settlement } = batchOf(sold(2));
+    const [sale] = transactions as [CardIpn];
+    const refund = { ...sale, id: "r", reqId: randomUUID(), transaction_type: "REFUND", invoiceNo: "000777" };
+    expect(reconcile(settlement, [...transactions, refund])).toEqual(reconcile(settlement, transactions));
+  });
+
   it("is what was voided though the Sale's IPN is missing, once", () => {
     const { transactions, settlement } = batchOf([{ amount: 500, what: "voided", refId: "1" }]);
     const saleVoid = transactions.filter(({ transaction_type }) => transaction_type === "VOID");

@@ -140,7 +140,7 @@ interface Batch<T> {
 
 function batchOf<T extends Reconcilable>(settlement: SettlementIpn, all: readonly T[]): Batch<T> {
   const { mid, tid, batchNo, settlementList } = settlement;
-  const own = all.filter((one) => one.mid === mid && one.tid === tid && one.batchNo === batchNo);
+  const own = all.filter((one) => one.mid === mid && one.tid === tid && one.batchNo === batchNo && !isRefund(one));
   const succeeded = own.filter(({ status }) => status === "SUCCESS");
   const [sales, voids] = [succeeded.filter((one) => !isVoid(one)), succeeded.filter(isVoid)];
   const byId = grouped(sales, ({ id }) => id);
@@ -169,7 +169,7 @@ function matchList<T extends Reconcilable>(
 ): ReconciliationFinding<T>[] {
   const findings: ReconciliationFinding<T>[] = [];
   const ofBatch = new Set(sales);
-  const others = all.filter((one) => !isVoid(one));
+  const others = all.filter((one) => !isVoid(one) && !isRefund(one));
   const byReqId = grouped(others, ({ reqId }) => reqId.toLowerCase());
   const byRefId = grouped(others, ({ refId }) => refId);
   const matched = new Set<T>();
@@ -251,6 +251,11 @@ function differing(
 
 function isVoid({ transaction_type: type }: Reconcilable): boolean {
   return type === "VOID" || type === "CANCEL";
+}
+
+/** A settlement neither counts nor lists it. */
+function isRefund({ transaction_type: type }: Reconcilable): boolean {
+  return type === "REFUND";
 }
 
 function grouped<T>(all: readonly T[], keyOf: (one: T) => string): ReadonlyMap<string, readonly T[]> {

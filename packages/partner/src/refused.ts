@@ -25,24 +25,24 @@ const registered = "with GET /v1/self";
 /** Every reason: what it means, and what to do about it. */
 export const refusals: Readonly<Record<RefusedReason, readonly [meaning: string, remedy: string]>> = {
   source_address: [
-    "It comes from an address outside of sourceAddresses.",
-    "If Paybell sent it, add its egress address; if a proxy of yours stands before you, add that to trustedProxies.",
+    "The request comes from an address outside sourceAddresses.",
+    "If Paybell sent it, add its egress address. If you have a proxy in front, add it to trustedProxies.",
   ],
   source_unknown: [
-    "Nobody told from which address it comes, so that sourceAddresses cannot be checked.",
-    "Give the handler remoteAddress, or open() the address as its third argument.",
+    "The source address is unknown, so sourceAddresses cannot be checked.",
+    "Set remoteAddress of the handler, or pass the address to open() as its third argument.",
   ],
-  too_large: ["The body is longer than any IPN; it was not read.", "Nothing: it is no IPN."],
+  too_large: ["The body is longer than any IPN; it was not read.", "Nothing: this is not an IPN."],
   missing_headers: [
     "webhook-id, webhook-timestamp or webhook-signature is missing.",
-    "Let your proxy pass them, and give open() the request's headers. Where it cannot, see allowMissingHeaders.",
+    "Let your proxy pass them, and give open() the request's headers. If it cannot, see allowMissingHeaders.",
   ],
   not_fresh: [
     "webhook-timestamp is too far from this machine's clock.",
     "Set the clock (NTP). If it is right, the message is old and may be a replay.",
   ],
   webhook_signature: [
-    "webhook-signature is not that of this body under any webhookSecret.",
+    "webhook-signature does not match this body under any webhookSecret.",
     "Compare webhookSecret with the one that registration or the last rotation showed. If it is right, the body is " +
       "not the one that was sent: pass the raw bytes, before any JSON parser or proxy rewrites them.",
   ],
@@ -50,42 +50,42 @@ export const refusals: Readonly<Record<RefusedReason, readonly [meaning: string,
   compressed_body: ["The body is gzip; Paybell sends it plain.", "Have your proxy leave the body as it is."],
   html_body: [
     "The body is a web page or XML.",
-    "Something else answers or sends here: look at what stands before you.",
+    "Something else answers or sends here: check what is in front of your server.",
   ],
   stringified_body: [
-    "The body is an object that was turned into text, or text within text.",
+    "The body is an object that was converted to a string, or a string within a string.",
     "Pass the raw bytes: not String(body), nor JSON.stringify() of a string.",
   ],
   rewritten_body: [
-    "The body was parsed and written again: as Paybell wrote it, its signature is right.",
+    "The body was parsed and re-serialised: as Paybell wrote it, its signature is right.",
     "Pass the raw bytes: read the request before the JSON parser does, and never JSON.stringify() it again.",
   ],
-  swapped_keys: ["A key stands under the name of another.", "Compare the three with what registration showed."],
-  wrong_cipher: ["It is sealed with another cipher than the one configured.", `Compare cipher ${registered}.`],
-  wrong_encoding: ["data is in another encoding than the one configured.", `Compare encoding ${registered}.`],
-  wrong_signing: ["It is signed as another agreement says.", `Compare signing ${registered}.`],
-  envelope: ['The body is not a JSON object with the one field "data".', "Nothing: it is no IPN."],
+  swapped_keys: ["A key is set under the name of another.", "Compare the three with what registration showed."],
+  wrong_cipher: ["The IPN is encrypted with another cipher than the configured one.", `Compare cipher ${registered}.`],
+  wrong_encoding: ["data is in another encoding than the configured one.", `Compare encoding ${registered}.`],
+  wrong_signing: ["The IPN is signed in another way than the configured one.", `Compare signing ${registered}.`],
+  envelope: ['The body is not a JSON object with the one field "data".', "Nothing: this is not an IPN."],
   encoding: ["data is not in the configured encoding.", `Compare cipher and encoding ${registered}.`],
-  jwe_header: ["data is no JWE with alg dir and enc A256GCM.", `Compare cipher ${registered}.`],
+  jwe_header: ["data is not a JWE with alg dir and enc A256GCM.", `Compare cipher ${registered}.`],
   unknown_key: [
     "The JWE names a key version that is not among encryptionKey.",
     "Install the version that the kid names.",
   ],
   decryption: [
-    "No encryptionKey opens it.",
+    "No encryptionKey decrypts it.",
     "Compare encryptionKey with the one that registration or the last rotation showed (the header paybell-key names " +
       `its version), and cipher ${registered}.`,
   ],
-  not_text: ["It opened, but to no UTF-8 text.", `Compare cipher ${registered}.`],
-  not_json: ["It opened, but to no JSON object.", `Compare cipher ${registered}.`],
-  duplicate_key: ["A JSON key stands twice in the IPN.", "Tell the operator: Paybell never sends that."],
-  two_names: ["A field stands in the IPN under both of its names.", "Tell the operator: Paybell never sends that."],
+  not_text: ["The decrypted content is not UTF-8 text.", `Compare cipher ${registered}.`],
+  not_json: ["The decrypted content is not a JSON object.", `Compare cipher ${registered}.`],
+  duplicate_key: ["The IPN has a duplicate JSON key.", "Tell the operator: Paybell never sends that."],
+  two_names: ["The IPN has a field under both of its names.", "Tell the operator: Paybell never sends that."],
   wrong_type: [
-    "A value of the IPN is not a string, or settlementList is no list of objects.",
+    "A value of the IPN is not a string, or settlementList is not a list of objects.",
     "Tell the operator: Paybell never sends that.",
   ],
   signature: [
-    "It opened, but its signature is not that of the signed string.",
+    "The IPN was decrypted, but its signature does not match the signed string.",
     `Compare signingKey with the one you were given, and signing (mode and field lists) ${registered}.`,
   ],
 };

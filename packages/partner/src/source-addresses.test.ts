@@ -44,7 +44,7 @@ describe("an address list", () => {
     "paybell.example",
     "",
   ])("takes no %s", (entry) => {
-    expect(() => addressList("list", [entry])).toThrow(/list\[0\] is no IP address/);
+    expect(() => addressList("list", [entry])).toThrow(/list\[0\] is not an IP address/);
   });
 
   it("agrees with node:net", () => {

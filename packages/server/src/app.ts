@@ -12,12 +12,15 @@ import { wirePartners } from "./app/partners.ts";
 import { standingOf } from "./app/standing.ts";
 import { keepUp } from "./app/upkeep.ts";
 import { systemClock, systemTimers } from "./clock.ts";
+import { shownSettings } from "./config/shown.ts";
 import type { Config } from "./config.ts";
 import { Arrivals } from "./delivery/arrivals.ts";
 import { EndpointDesk } from "./delivery/endpoints-desk.ts";
 import { Notifications } from "./delivery/notifications.ts";
 import { sealing } from "./delivery/notifications-pull.ts";
-import type { HttpParts } from "./http/parts.ts";
+import { Overview } from "./delivery/overview.ts";
+import { ProofSigner } from "./delivery/proof.ts";
+import type { HttpParts, ReceiverDesk } from "./http/parts.ts";
 import { readId } from "./ids.ts";
 import { Lease } from "./leases/lease.ts";
 import type { Ledger } from "./ledger/ledger.ts";
@@ -34,9 +37,10 @@ import { PostgresAudit } from "./store/audit.ts";
 import { findHomes } from "./store/citus.ts";
 import { PostgresLeases } from "./store/leases.ts";
 import { Listener } from "./store/listener.ts";
-import { migrate } from "./store/migrate.ts";
+import { prepareSchema } from "./store/migrate.ts";
 import { PostgresNotifications } from "./store/notifications.ts";
 import { PostgresOperators } from "./store/operators.ts";
+import { PostgresStanding } from "./store/overview.ts";
 import { Partitions } from "./store/partitions.ts";
 import { troubleOf } from "./store/retryable.ts";
 
@@ -47,6 +51,8 @@ export interface ServiceOptions {
   readonly role?: Role;
   readonly config: Config;
   readonly databaseUrl: string;
+  /** The same database as the role that owns the schema; without it, that is the role of `databaseUrl`. */
+  readonly ownerUrl?: string | null;
   readonly masterKey: MasterKey;
   /** Null: commands are refused, and reports are taken. */
   readonly acquirer: Acquirer | null;
@@ -65,6 +71,8 @@ export interface ServiceOptions {
   readonly onAttempt?: OnAttempt;
   /** Told of each Reversal that the acquirer has answered. */
   readonly onReversalEnded?: ReverserParts["onEnded"];
+  /** The sandbox's partner and receiver. */
+  readonly receiverDesk?: ReceiverDesk;
 }
 
 export interface Service {
@@ -101,7 +109,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   const runsCommands = role !== "delivery";
   const closing: (() => Promise<unknown> | unknown)[] = [];
   try {
-    await migrate(options.databaseUrl);
+    await prepareSchema(options);
     const homes = await findHomes(options.databaseUrl);
     const ground = layGround({ ...options, homes }, closing);
     const { database, metrics, alerts, warn } = ground;
@@ -147,19 +155,19 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       store: notificationStore,
       waitingMax: Math.floor(config.connectionsMax * waitingShare),
     });
-    const { ledger, reports, reverser, settler, comparer, waitingReports, money } = wireLedger(
+    const { ledger, reports, reverser, settler, comparer, waitingReports, money, sweepCards } = wireLedger(
       ground,
       partners,
       delivery,
       {
-        masterKey,
         acquirer,
         lease,
         arrivals,
         onReversalEnded: options.onReversalEnded,
       },
     );
-    const standing = standingOf({ status, partitions });
+    const proofs = new ProofSigner(partners.proofKey);
+    const standing = standingOf({ status, partitions, metricsPartners: config.metricsPartners });
     const httpParts: HttpParts = {
       config,
       log,
@@ -168,9 +176,11 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       reports,
       registry,
       directory,
+      apiKeys: partners.apiKeys,
       notifications: new Notifications({
         store: notificationStore,
         arrivals,
+        proofs,
         seal: sealing(partners.seals, systemClock, sealingWorker.make),
         clock: systemClock,
         newReqId: randomUUID,
@@ -178,6 +188,12 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       }),
       endWaits: () => arrivals.stop(),
       money,
+      overview: new Overview({
+        figures: delivery.figures,
+        standing: new PostgresStanding(database.homes),
+        pending: standing.pending,
+        nowMs: systemClock.nowMs,
+      }),
       endpoints: new EndpointDesk(endpoints, () => delivery.tell("circuits")),
       isRegisteredDevice,
       refusesToken: (token) => acquirer?.refusesToken(token),
@@ -193,6 +209,10 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       audit: auditIn(new PostgresAudit(database.pool)),
       events: alerts,
       clock: systemClock,
+      proofPublicKey: proofs.publicKey,
+      settings: shownSettings(config),
+      receiverDesk: options.receiverDesk,
+      sessionKey: partners.sessionKey,
       sandbox,
     };
     const http = openListeners(httpParts, options);
@@ -209,9 +229,17 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     delivery.start();
     alerts.start();
     const heldLease = runsCommands ? lease : undefined;
-    const kept = { ledger: runsCommands ? ledger : undefined, directory, status, partitions, acquirer };
+    const kept = { ledger: runsCommands ? ledger : undefined, directory, standing, partitions, acquirer, sweepCards };
     const endUpkeep = keepUp(ground, kept);
-    observeStanding(metrics, { delivery, arrivals, database, lease: heldLease, standing, acquirer });
+    observeStanding(metrics, {
+      delivery,
+      arrivals,
+      database,
+      lease: heldLease,
+      standing,
+      partnerMetrics: ground.partnerMetrics,
+      acquirer,
+    });
 
     const stop = async () => {
       // No new commands: whoever calls now is told so. What runs ends, what is in flight is answered, then the lease

@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { nearest } from "./config/nearest.ts";
-import { type Setting, settings } from "./config/settings.ts";
+import type { Setting } from "./config/setting.ts";
+import { settings } from "./config/settings.ts";
 
 type ValueOf<It> = It extends Setting<infer Value, infer Default> ? Value | Default : never;
 export type SettingKey = keyof typeof settings;
@@ -27,7 +28,7 @@ export class ConfigError extends Error {
  */
 export function readConfig(given: NodeJS.ProcessEnv, required: readonly SettingKey[] = []): Config {
   const problems = unknownNames(given);
-  const env = withMasterKeyOfFile(given, problems);
+  const env = withMasterKeysOfFiles(given, problems);
   const entries = Object.entries(settings).map(([key, setting]) => [key, readSetting(setting, env, problems)] as const);
   // The list is the type: each key holds what its own kind read, or its default.
   const config = hideSecrets(Object.fromEntries(entries) as Config);
@@ -39,22 +40,27 @@ export function readConfig(given: NodeJS.ProcessEnv, required: readonly SettingK
   return config;
 }
 
-/** The master key may stand in a file: it is read as if it had stood in the environment. */
-function withMasterKeyOfFile(env: NodeJS.ProcessEnv, problems: string[]): NodeJS.ProcessEnv {
-  const { name } = settings.masterKey;
-  const path = env[settings.masterKeyFile.name];
-  if (isUnset(path)) return env;
-  if (!isUnset(env[name])) {
-    problems.push(`${name} and ${settings.masterKeyFile.name} are both set: say the master key once`);
-    return env;
+/** Master keys may stand in files: they are read as if they had stood in the environment. */
+function withMasterKeysOfFiles(given: NodeJS.ProcessEnv, problems: string[]): NodeJS.ProcessEnv {
+  const env = { ...given };
+  for (const [{ name }, file] of [
+    [settings.masterKey, settings.masterKeyFile],
+    [settings.masterKeyOthers, settings.masterKeyOthersFile],
+  ] as const) {
+    const path = env[file.name];
+    if (isUnset(path)) continue;
+    if (!isUnset(env[name])) {
+      problems.push(`${name} and ${file.name} are both set: say the master key once`);
+      continue;
+    }
+    try {
+      env[name] = readFileSync(path.trim(), "utf8");
+    } catch (error) {
+      // The message has the path and the reason, and nothing of what is in the file.
+      problems.push(`${file.name} cannot be read: ${(error as Error).message}`);
+    }
   }
-  try {
-    return { ...env, [name]: readFileSync(path.trim(), "utf8") };
-  } catch (error) {
-    // The message has the path and the reason, and nothing of what is in the file.
-    problems.push(`${settings.masterKeyFile.name} cannot be read: ${(error as Error).message}`);
-    return env;
-  }
+  return env;
 }
 
 function isUnset(value: string | undefined): value is undefined | "" {
@@ -76,7 +82,7 @@ function unknownNames(env: NodeJS.ProcessEnv): string[] {
   return Object.keys(env)
     .filter((name) => name.startsWith("PAYBELL_") && !known.includes(name))
     .map((name) => {
-      const suggestion = nearest(name, known);
+      const suggestion = nearest(name, known, "PAYBELL_");
       return suggestion === undefined
         ? `${name} is not a setting`
         : `${name} is not a setting; did you mean ${suggestion}?`;
@@ -115,11 +121,31 @@ function contradictions(config: Config): string[] {
         `found ${config.connectTimeoutMs}`,
     );
   }
-  problems.push(...acquirerContradictions(config));
+  problems.push(...acquirerContradictions(config), ...keyServiceContradictions(config));
   if (config.alertUrl !== null && config.alertSecret === null) {
     problems.push("PAYBELL_ALERT_SECRET is required with PAYBELL_ALERT_URL: alerts are signed");
   }
+  if (config.alertMailUrl !== null && (config.alertMailFrom === null || config.alertMailTo.length === 0)) {
+    problems.push("PAYBELL_ALERT_MAIL_FROM and PAYBELL_ALERT_MAIL_TO are required with PAYBELL_ALERT_MAIL_URL");
+  }
   return problems;
+}
+
+function keyServiceContradictions({ masterKey, masterKeyOthers, kms, kmsUrl, kmsTokenFile }: Config): string[] {
+  const problems: string[] = [];
+  if (kms === null && [masterKey, ...masterKeyOthers].some((key) => typeof key === "string")) {
+    problems.push("PAYBELL_KMS is required with a master key that a key service wrapped");
+  }
+  if (kms === null) return problems;
+  if (kmsUrl === null) problems.push("PAYBELL_KMS_URL is required with PAYBELL_KMS");
+  else if (!isSecure(kmsUrl)) problems.push("PAYBELL_KMS_URL must begin with https://, except on localhost");
+  if (kmsTokenFile === null) problems.push("PAYBELL_KMS_TOKEN_FILE is required with PAYBELL_KMS");
+  return problems;
+}
+
+function isSecure(url: string): boolean {
+  const { protocol, hostname } = new URL(url);
+  return protocol === "https:" || ["127.0.0.1", "[::1]", "localhost"].includes(hostname);
 }
 
 function acquirerContradictions(config: Config): string[] {

@@ -13,7 +13,7 @@ export const errors = {
   invalid_http: {
     status: 400,
     title: "The message is not HTTP",
-    remedy: "Send an HTTP/1.1 request; with https:// in the address, through the proxy that ends TLS.",
+    remedy: "Send an HTTP/1.1 request; with https:// in the address, through the proxy that terminates TLS.",
   },
   ambiguous_request: {
     status: 400,
@@ -35,7 +35,7 @@ export const errors = {
   // 400: one field
   unknown_field: {
     status: 400,
-    title: "A field is not known here",
+    title: "A field is unknown",
     remedy: "Leave the field out, or check its spelling against the reference.",
   },
   missing_field: { status: 400, title: "A required field is missing", remedy: "Send every field that `errors` names." },
@@ -59,7 +59,7 @@ export const errors = {
   },
   invalid_currency: {
     status: 400,
-    title: "The currency is not known",
+    title: "The currency is unknown",
     remedy: "Send an ISO 4217 code in capitals, such as VND or USD.",
   },
   invalid_req_id: {
@@ -75,13 +75,13 @@ export const errors = {
   insecure_callback_url: {
     status: 400,
     title: "The callback URL is not HTTPS",
-    remedy: "Use https://; plain http:// is for the sandbox alone.",
+    remedy: "Use https://. Only the sandbox allows plain http://.",
   },
   address_not_whitelisted: {
     status: 400,
-    title: "The callback's address is not on the partner's list",
+    title: "The callback's address is not on the partner's allowlist",
     remedy:
-      "Use a host whose addresses are among the partner's callbackAddresses, or have the operator extend the list.",
+      "Use a host whose addresses are in the partner's callbackAddresses, or ask the operator to extend the list.",
   },
   delimiter_in_signed_field: {
     status: 400,
@@ -90,19 +90,19 @@ export const errors = {
   },
   invalid_text: {
     status: 400,
-    title: "A text holds NUL or half of a surrogate pair",
+    title: "A string contains NUL or half of a surrogate pair",
     remedy: "Send well-formed Unicode text without NUL.",
   },
   card_number_in_clear: {
     status: 400,
-    title: "A full card number, or what must never be kept of a card",
+    title: "A full card number, or other card data that must never be stored",
     remedy:
       "Never send a full card number, a security code, a PIN or a track: mask the number, showing at most the first " +
       "six or eight and the last four digits.",
   },
   invalid_card_number: {
     status: 400,
-    title: "The card number is not masked as it must be",
+    title: "The card number is not masked correctly",
     remedy: "Show at most the first six or eight and the last four digits, and * or X for the others.",
   },
   aid_required: {
@@ -113,41 +113,57 @@ export const errors = {
   scheme_contradicts_aid: {
     status: 400,
     title: "The card scheme contradicts the AID",
-    remedy: "Send the scheme to which the AID belongs, or leave card.scheme out.",
+    remedy: "Send the scheme that the AID belongs to, or leave card.scheme out.",
   },
   invalid_cursor: {
     status: 400,
-    title: "The cursor is not one of ours",
-    remedy: "Send `next` of an earlier page as it was, or leave `after` out to begin at the start.",
+    title: "The cursor is not valid",
+    remedy: "Send the unchanged `next` of an earlier page, or leave `after` out to start at the beginning.",
   },
   unknown_test_card: {
     status: 400,
     title: "The simulator does not know this card token",
-    remedy: "Use one of the test cards of the reference, such as tok_approve.",
+    remedy: "Use one of the documented test cards, such as tok_approve.",
   },
   unknown_partner: { status: 400, title: "No such partner", remedy: "Send the id of a registered partner." },
   invalid_signing: {
     status: 400,
     title: "The agreed list of signed fields is not allowed",
-    remedy: "List known fields only; id, transaction_type, status and amount or totalAmount among them, extraData not.",
+    remedy:
+      "List known fields only. Include id, transaction_type, status and amount or totalAmount, and not extraData.",
   },
   // 401, 403
   unauthorized: {
     status: 401,
-    title: "No key, or a wrong one",
+    title: "The key is missing or wrong",
     remedy: "Send Authorization: Bearer with the partner's API key, or the operator token for /operator.",
   },
   address_not_allowed: {
     status: 403,
-    title: "Not from this address",
+    title: "This address is not allowed",
     remedy:
-      "Call from an address among the partner's callingAddresses, or have the operator extend the list. Operators " +
+      "Call from an address in the partner's callingAddresses, or ask the operator to extend the list. Operators " +
       "call from PAYBELL_OPERATOR_ADDRESSES.",
+  },
+  scope_not_allowed: {
+    status: 403,
+    title: "This API key does not allow this",
+    remedy: "Call with a key that has the scope, or make one: GET /v1/self lists your keys with their scopes.",
+  },
+  too_many_api_keys: {
+    status: 409,
+    title: "Too many API keys stand",
+    remedy: "Revoke one that is no longer used: GET /v1/self says when each was last used.",
   },
   role_not_allowed: {
     status: 403,
     title: "Your role does not allow this",
-    remedy: "Call with the token of an operator whose role allows it, or have an admin give you one.",
+    remedy: "Use the token of an operator whose role allows it, or ask an admin for one.",
+  },
+  csrf: {
+    status: 403,
+    title: "The page did not say that it was the one that asked",
+    remedy: "Send the session's csrf value as the header paybell-csrf. In the console: load the page again.",
   },
   host_not_allowed: {
     status: 403,
@@ -164,7 +180,7 @@ export const errors = {
   // 405, 408
   method_not_allowed: {
     status: 405,
-    title: "This path does not know this method",
+    title: "This path does not support this method",
     remedy: "Use one of the methods that the header Allow names.",
   },
   request_timeout: {
@@ -181,7 +197,7 @@ export const errors = {
   terminal_mid_mismatch: {
     status: 409,
     title: "The terminal belongs to another merchant",
-    remedy: "Send the mid under which this tid is known, or have the operator change the terminal.",
+    remedy: "Send the mid that this tid is registered with, or ask the operator to change the terminal.",
   },
   terminal_taken: {
     status: 409,
@@ -192,12 +208,12 @@ export const errors = {
   terminal_busy: {
     status: 409,
     title: "The terminal's merchant cannot change now",
-    remedy: "Settle its batch, and complete or void its PreAuths first: they belong to the merchant that it has.",
+    remedy: "First settle its batch, and complete or void its PreAuths: they belong to the current merchant.",
   },
   terminal_not_registered: {
     status: 409,
     title: "The terminal is not registered",
-    remedy: "Have the operator register the terminal first: this partner accepts registered terminals only.",
+    remedy: "Ask the operator to register the terminal: this partner uses registered terminals only.",
   },
   batch_currency: {
     status: 409,
@@ -213,13 +229,9 @@ export const errors = {
     status: 409,
     title: "This kind of transaction cannot be voided",
     remedy:
-      "Send the id of a Sale, a PreAuth or a PreAuth-Complete; a PreAuth once completed is voided by its Complete.",
+      "Send the id of a Sale, a PreAuth or a PreAuth-Complete. To void a completed PreAuth, void its PreAuth-Complete.",
   },
-  not_completable: {
-    status: 409,
-    title: "Only a PreAuth can be completed",
-    remedy: "Send the id of a PreAuth.",
-  },
+  not_completable: { status: 409, title: "Only a PreAuth can be completed", remedy: "Send the id of a PreAuth." },
   not_reversible: {
     status: 409,
     title: "This kind of transaction cannot be reversed",
@@ -233,47 +245,54 @@ export const errors = {
   in_doubt: {
     status: 409,
     title: "The transaction is locked until a Reversal has ended",
-    remedy:
-      "Wait until the acquirer has answered the Reversal, and ask again; a parked one is the operator's to settle.",
+    remedy: "Wait until the acquirer has answered the Reversal, and ask again. The operator must resolve a parked one.",
   },
   not_successful: {
     status: 409,
     title: "The transaction was not successful",
-    remedy: "Nothing is owed: there is nothing to void, to complete or to reverse.",
+    remedy: "Nothing was charged: there is nothing to void, complete or reverse.",
   },
   already_voided: {
     status: 409,
-    title: "The transaction was voided before",
+    title: "The transaction is already voided",
     remedy: "Nothing is left to do; to charge again, send a new Sale or PreAuth.",
   },
   already_completed: {
     status: 409,
-    title: "The PreAuth was completed before",
+    title: "The PreAuth is already completed",
     remedy: "Void its PreAuth-Complete; to charge again, send a new Sale or PreAuth.",
   },
   already_reversed: {
     status: 409,
-    title: "The transaction was reversed before",
+    title: "The transaction is already reversed",
     remedy: "Nothing is left to do; to charge again, send a new Sale or PreAuth.",
   },
   reversed_before_arrival: {
     status: 409,
     title: "A Reversal of this reqId came before the command",
-    remedy: "Nothing was charged. To charge after all, send the command under a new reqId.",
+    remedy: "Nothing was charged. To charge anyway, send the command with a new reqId.",
   },
   batch_settled: {
     status: 409,
     title: "The transaction's batch is settled",
-    remedy: "Return the money outside of this batch, as your acquirer agreed; a settled transaction is final.",
+    remedy: "Send a REFUND, if the operator has allowed it for you; a settled transaction itself is final.",
+  },
+  refunds_off: { status: 409, title: "Refunds are off", remedy: "Ask the operator to allow them in your settings." },
+  not_refundable: { status: 409, title: "The transaction cannot be refunded", remedy: "Refund a Sale or Complete." },
+  not_settled: { status: 409, title: "The batch is not settled yet", remedy: "Void the transaction instead." },
+  amount_above_refundable: {
+    status: 409,
+    title: "More than is left to refund",
+    remedy: "Refund its amount less its other Refunds at most.",
   },
   preauth_expired: {
     status: 409,
     title: "The PreAuth is too old",
-    remedy: "Void it, which releases its hold, and send a new Sale or PreAuth.",
+    remedy: "Void it to release its hold, and send a new Sale or PreAuth.",
   },
   amount_above_authorised: {
     status: 409,
-    title: "The amount is above the authorised one",
+    title: "The amount exceeds the authorised amount",
     remedy: "Complete at most the amount of the PreAuth, and charge the rest with a Sale.",
   },
   settlement_in_progress: {
@@ -284,12 +303,13 @@ export const errors = {
   no_callback_url: {
     status: 409,
     title: "There is no callback URL to notify",
-    remedy: "Send callBackUrl with the command, or have one registered for the partner.",
+    remedy: "Send callBackUrl with the command, or register one for the partner.",
   },
   reversal_not_parked: {
     status: 409,
     title: "The Reversal is not parked",
-    remedy: "Wait for its answer: only one that the acquirer refused for good is retried or resolved by hand.",
+    remedy:
+      "Wait for its answer: only a Reversal that the acquirer finally refused can be retried or resolved manually.",
   },
   settlement_ended: {
     status: 409,
@@ -298,26 +318,26 @@ export const errors = {
   },
   notification_pending: {
     status: 409,
-    title: "The notification is still on its way",
-    remedy: "Wait for it to be accepted or parked; only then can it be sent once more.",
+    title: "The notification is still pending",
+    remedy: "Wait until it is accepted or parked: only then can it be sent again.",
   },
   report_conflict: {
     status: 409,
     title: "This externalId was reported with other content",
     remedy:
-      "Report each transaction under an externalId of its own, and a repetition with exactly the same content. Where " +
-      "a Sale and its Void have one number, set the partner's reports.identity to externalId+command.",
+      "Report each transaction under its own externalId, and a repetition with exactly the same content. If " +
+      "a Sale and its Void share a number, set the partner's reports.identity to externalId+command.",
   },
   cursor_from_another_history: {
     status: 409,
     title: "The cursor belongs to another database",
-    remedy: "The service was restored from a backup: begin again without `after`, and deduplicate by id.",
+    remedy: "The service was restored from a backup: start again without `after`, and deduplicate by id.",
   },
   // 410
   cursor_expired: {
     status: 410,
-    title: "The cursor is older than what is kept",
-    remedy: "Begin again without `after`, and reconcile what lies between by your settlement reports.",
+    title: "The cursor is older than the kept history",
+    remedy: "Start again without `after`, and reconcile the gap with your settlement reports.",
   },
   // 413, 415
   body_too_large: {
@@ -327,7 +347,7 @@ export const errors = {
   },
   unsupported_media_type: {
     status: 415,
-    title: "The body is not announced as JSON",
+    title: "The content type is not JSON",
     remedy: "Send Content-Type: application/json.",
   },
   // 429, 431, 500, 503
@@ -339,17 +359,17 @@ export const errors = {
   },
   internal: {
     status: 500,
-    title: "Something broke on our side",
-    remedy: "Repeat the request with the same reqId; quote `instance` to the operator if it goes on.",
+    title: "An internal error occurred",
+    remedy: "Repeat the request with the same reqId. If the error persists, quote `instance` to the operator.",
   },
   no_acquirer: {
     status: 503,
     title: "This service has no acquirer",
-    remedy: "Nothing was accepted. Commands are taken once the operator has set PAYBELL_ACQUIRER.",
+    remedy: "Nothing was accepted. The service accepts commands once the operator has set PAYBELL_ACQUIRER.",
   },
   unavailable: {
     status: 503,
-    title: "This cannot be made durable now",
+    title: "The request cannot be stored durably now",
     remedy: "Nothing was accepted. Repeat the same request after Retry-After seconds.",
   },
 } as const satisfies Record<string, ErrorKind>;

@@ -31,8 +31,10 @@ export type EventKind =
   | "endpoint_gone"
   | "wrong_keys"
   | "key_from_elsewhere"
+  | "certificate_ending"
   | "acquirer_down"
-  | "acquirer_up";
+  | "acquirer_up"
+  | "alert_test";
 
 export interface NewEvent {
   /** Made once, where writing the event may be repeated. Absent: the store makes one. */

@@ -1,2 +1,13 @@
-export { type RunContext, runAuditVerify, runCheck, runSandbox, runServe } from "./app/run.ts";
+export {
+  type RunContext,
+  runAlertsTest,
+  runAuditExport,
+  runAuditVerify,
+  runCheck,
+  runMasterKeyNew,
+  runMasterKeyRotate,
+  runMigrate,
+  runSandbox,
+  runServe,
+} from "./app/run.ts";
 export { type AcquirerTestOptions, runAcquirerTest } from "./app/run-acquirer-test.ts";

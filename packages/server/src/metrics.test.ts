@@ -24,7 +24,9 @@ describe("createMetrics", () => {
     for (const { name, help } of metricsOfATest().registry.getMetricsAsArray()) {
       expect(help, name).toMatch(/^[A-Z].{8,}[^.]$/);
       expect(name).toMatch(/^(paybell|process)_[a-z0-9_]+$/);
-      expect(name).toMatch(/_(total|seconds|bytes|rows|pending|unowned|in_use|in_flight|ahead|seconds_total)$/);
+      expect(name).toMatch(
+        /_(total|seconds|bytes|rows|pending|parked|notifications|unowned|in_use|in_flight|ahead|seconds_total)$/,
+      );
     }
   });
 

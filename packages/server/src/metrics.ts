@@ -6,6 +6,8 @@ export type Metrics = ReturnType<typeof createMetrics>;
 
 const fastSeconds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 30];
 const flushSeconds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5];
+/** Few, because each partner has them all. */
+const partnerSeconds = [0.1, 0.5, 2, 10, 60, 600, 3_600];
 const batchRows = [1, 2, 5, 10, 25, 50, 100, 250, 500];
 
 /** @returns the metrics, and `close`, which ends the measuring of the event loop. */
@@ -62,6 +64,40 @@ export function createMetrics() {
     ),
 
     pending: gauge("notifications_pending", "Notifications not yet accepted nor parked, of all instances"),
+    // Not notifications_parked: that is the family of the counter above in OpenMetrics.
+    parked: gauge("parked_notifications", "Notifications given up for now and not redelivered since, of all instances"),
+    partnerAccepted: counter(
+      "partner_accepted_total",
+      "Notifications that this partner accepted; beyond PAYBELL_METRICS_PARTNERS together as `other`",
+      "partner",
+    ),
+    partnerAttemptsFailed: counter(
+      "partner_attempts_failed_total",
+      "Attempts of this partner that failed",
+      "partner",
+      "reason",
+    ),
+    partnerDeliverySeconds: histogram(
+      "partner_delivery_seconds",
+      "From a notification's creation to its acceptance by this partner",
+      partnerSeconds,
+      "partner",
+    ),
+    partnerPending: gauge(
+      "partner_pending",
+      "This partner's notifications not yet accepted nor parked, of all instances, up to 1000",
+      "partner",
+    ),
+    partnerParked: gauge(
+      "partner_parked",
+      "This partner's parked notifications, of all instances, up to 1000",
+      "partner",
+    ),
+    partnerOldestPendingSeconds: gauge(
+      "partner_oldest_pending_seconds",
+      "Age of this partner's oldest pending notification",
+      "partner",
+    ),
     oldestPendingSeconds: gauge("oldest_pending_seconds", "Age of the oldest pending notification"),
     slotsInUse: gauge("slots_in_use", "POSTs in flight on this instance"),
     sealingWaiting: gauge("sealing_waiting_bytes", "Large contents that wait for the sealing thread"),

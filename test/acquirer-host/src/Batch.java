@@ -4,13 +4,20 @@ import java.util.Objects;
 
 /** A terminal's batch as the bank counts it, each currency by itself. */
 final class Batch {
-    record Totals(long sales, long saleTotal, long voids, long voidTotal) {
-        static final Totals NONE = new Totals(0, 0, 0, 0);
+    record Totals(long sales, long saleTotal, long voids, long voidTotal, long refunds, long refundTotal) {
+        static final Totals NONE = new Totals(0, 0, 0, 0, 0, 0);
 
         Totals plus(String side, long times, long amount) {
-            return side.equals("sale")
-                ? new Totals(sales + times, saleTotal + times * amount, voids, voidTotal)
-                : new Totals(sales, saleTotal, voids + times, voidTotal + times * amount);
+            long total = times * amount;
+            return switch (side) {
+                case "sale" -> new Totals(sales + times, saleTotal + total, voids, voidTotal, refunds, refundTotal);
+                case "void" -> new Totals(sales, saleTotal, voids + times, voidTotal + total, refunds, refundTotal);
+                default -> new Totals(sales, saleTotal, voids, voidTotal, refunds + times, refundTotal + total);
+            };
+        }
+
+        boolean isNothing() {
+            return sales == 0 && refunds == 0;
         }
     }
 
@@ -33,13 +40,13 @@ final class Batch {
     }
 
     boolean isEmpty() {
-        return byCurrency.values().stream().allMatch(totals -> totals.sales() == 0);
+        return byCurrency.values().stream().allMatch(Totals::isNothing);
     }
 
     /** Whether a claim is the bank's own count, and nothing in another currency is left. */
     boolean agrees(String currency, Totals claimed) {
         boolean holdsOther = byCurrency.entrySet().stream()
-            .anyMatch(entry -> !entry.getKey().equals(currency) && entry.getValue().sales() > 0);
+            .anyMatch(entry -> !entry.getKey().equals(currency) && !entry.getValue().isNothing());
         return !holdsOther && Objects.equals(totals(currency), claimed);
     }
 }

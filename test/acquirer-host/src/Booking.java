@@ -1,6 +1,6 @@
 /** One message that moved money, or was declined. */
 final class Booking {
-    enum Kind { SALE, PREAUTH, COMPLETE, VOID }
+    enum Kind { SALE, PREAUTH, COMPLETE, REFUND, VOID }
 
     /** Message type, trace number, time, terminal and merchant: what a terminal can say of it later. */
     final String key;
@@ -17,6 +17,8 @@ final class Booking {
     final String followUps;
     boolean reversed;
     Booking followedBy;
+    /** What its Refunds gave back. */
+    long refunded;
 
     Booking(String key, Kind kind, String traceNo, long amount, String currency, String code, String approveCode,
             String reference, Batch batch, Booking original, String followUps) {
@@ -38,7 +40,11 @@ final class Booking {
     }
 
     String side() {
-        return kind == Kind.VOID ? "void" : "sale";
+        return switch (kind) {
+            case VOID -> "void";
+            case REFUND -> "refund";
+            default -> "sale";
+        };
     }
 
     /** Its batch was settled by an upload that does not tell of it. */
@@ -50,5 +56,11 @@ final class Booking {
 
     boolean stands() {
         return approved() && !reversed && followedBy == null && !dropped() && (batch == null || !batch.closed);
+    }
+
+    boolean settled() {
+        if (!approved() || batch == null || !batch.closed || !side().equals("sale")) return false;
+        if (batch.uploaded != null) return Boolean.FALSE.equals(batch.uploaded.get(key));
+        return !reversed && followedBy == null;
     }
 }

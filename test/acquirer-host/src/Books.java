@@ -73,14 +73,16 @@ final class Books {
         Booking original = null;
         String refusal = null;
         String token = message.hasField(48) ? message.getString(48) : "";
-        if (kind == Booking.Kind.VOID || kind == Booking.Kind.COMPLETE) {
+        boolean follows = kind != Booking.Kind.SALE && kind != Booking.Kind.PREAUTH;
+        if (follows) {
             original = original(message);
             refusal = refusal(message, kind, original, amount);
         }
         String behaviour = original == null ? cardBehaviour(token) : original.followUps;
         if (refusal == null && behaviour.startsWith("decline_")) refusal = behaviour.substring(8);
-        Batch batch = original == null || kind == Booking.Kind.COMPLETE ? null : original.batch;
-        if (refusal == null && (kind == Booking.Kind.SALE || kind == Booking.Kind.COMPLETE)) {
+        boolean enters = kind != Booking.Kind.PREAUTH && kind != Booking.Kind.VOID;
+        Batch batch = original == null || enters ? null : original.batch;
+        if (refusal == null && enters) {
             batch = terminal(message).batchFor(message.getString(60));
             if (batch == null) refusal = "12";
         }
@@ -96,7 +98,8 @@ final class Books {
     }
 
     private void enter(Booking booking) {
-        if (booking.original != null) booking.original.followedBy = booking;
+        if (booking.kind == Booking.Kind.REFUND) booking.original.refunded += booking.amount;
+        else if (booking.original != null) booking.original.followedBy = booking;
         if (booking.batch != null) booking.batch.count(booking.side(), booking.currency, booking.amount, 1);
     }
 
@@ -105,8 +108,12 @@ final class Books {
         boolean named = original.approveCode.equals(message.hasField(38) ? message.getString(38).trim() : "")
             && original.reference.equals(message.hasField(37) ? message.getString(37).trim() : "");
         if (!named) return "25";
+        if (kind == Booking.Kind.REFUND) {
+            if (!original.settled() || !original.currency.equals(message.getString(49))) return "12";
+            return original.refunded + amount > original.amount ? "13" : null;
+        }
         boolean fits = kind == Booking.Kind.VOID
-            ? original.kind != Booking.Kind.VOID
+            ? original.kind != Booking.Kind.VOID && original.kind != Booking.Kind.REFUND
             : original.kind == Booking.Kind.PREAUTH;
         if (!fits || !original.stands() || !original.currency.equals(message.getString(49))) return "12";
         if (kind == Booking.Kind.VOID) return original.amount == amount ? null : "64";
@@ -131,7 +138,8 @@ final class Books {
     private void undo(Booking booking) {
         booking.reversed = true;
         if (booking.batch != null) booking.batch.count(booking.side(), booking.currency, booking.amount, -1);
-        if (booking.original != null) booking.original.followedBy = null;
+        if (booking.kind == Booking.Kind.REFUND) booking.original.refunded -= booking.amount;
+        else if (booking.original != null) booking.original.followedBy = null;
         if (booking.followedBy != null && !booking.followedBy.reversed) {
             booking.followedBy.reversed = true;
             if (booking.batch != null) booking.batch.count("void", booking.currency, booking.followedBy.amount, -1);
@@ -147,7 +155,8 @@ final class Books {
             String totals = message.getString(63);
             Batch.Totals claimed = new Batch.Totals(
                 Long.parseLong(totals.substring(0, 5)) + saleQuantityBias, Long.parseLong(totals.substring(5, 19)),
-                Long.parseLong(totals.substring(19, 24)), Long.parseLong(totals.substring(24, 38)));
+                Long.parseLong(totals.substring(19, 24)), Long.parseLong(totals.substring(24, 38)),
+                Long.parseLong(totals.substring(38, 43)), Long.parseLong(totals.substring(43, 57)));
             boolean byUpload = code3.startsWith("96");
             Batch settled = terminal.settle(message.getString(60), message.getString(49), claimed, byUpload);
             earlier = settled == null
@@ -162,14 +171,17 @@ final class Books {
         String elements = message.getString(90);
         String key = key(elements.substring(0, 3), elements.substring(4, 10), elements.substring(10, 20), message);
         terminal(message).uploads.put(key, new Terminal.Upload(message.getString(60), message.getString(49),
-            Long.parseLong(message.getString(4)), message.getString(3).startsWith("02")));
+            Long.parseLong(message.getString(4)), message.getString(3).startsWith("02"),
+            message.getString(3).startsWith("20")));
         return Outcome.of("00");
     }
 
     private Booking original(ISOMsg message) {
         String elements = message.getString(90);
-        Booking found = bookings.get(
-            key(elements.substring(0, 3), elements.substring(4, 10), elements.substring(10, 20), message));
+        // What follows at another terminal of the merchant says where its original was.
+        String terminal = message.getString(message.hasField(61) ? 61 : 41);
+        Booking found = bookings.get(key(elements.substring(0, 3), elements.substring(4, 10), elements.substring(10, 20),
+            terminal, message.getString(42)));
         return found == null || found.dropped() ? null : found;
     }
 
@@ -190,10 +202,15 @@ final class Books {
     private static Booking.Kind kind(ISOMsg message, String type) {
         if (type.equals("010")) return Booking.Kind.PREAUTH;
         if (type.equals("022")) return Booking.Kind.COMPLETE;
+        if (message.getString(3).startsWith("20")) return Booking.Kind.REFUND;
         return message.getString(3).startsWith("02") ? Booking.Kind.VOID : Booking.Kind.SALE;
     }
 
     private static String key(String type, String traceNo, String time, ISOMsg message) {
-        return String.join("|", type, traceNo, time, message.getString(41), message.getString(42));
+        return key(type, traceNo, time, message.getString(41), message.getString(42));
+    }
+
+    private static String key(String type, String traceNo, String time, String terminal, String merchant) {
+        return String.join("|", type, traceNo, time, terminal, merchant);
     }
 }

@@ -21,7 +21,7 @@ import org.jpos.iso.packager.ISO87BPackager;
 
 /**
  * A small acquirer's host on jPOS: {@code java Host [port] [bcd|ascii] [key of its MAC in hexadecimal]}. It tells its
- * port, then takes orders a line each: forget, break, deaf on|off, refuse on|off, totals <n>, deliver, books, quit.
+ * port, then takes orders a line each: forget, break, deaf on|off, refuse on|off, totals <n>, deliver, books, cards, quit.
  */
 public final class Host {
     private static final byte[] TPDU = ISOUtil.hex2byte("6000010000");
@@ -37,6 +37,8 @@ public final class Host {
     /** Answers that were not given, for the order to deliver them after all. */
     private final Queue<ISOMsg> withheld = new ConcurrentLinkedQueue<>();
     private volatile boolean refuses;
+    /** The card in each message that follows another: its type, expiry, entry mode and token. */
+    private final Queue<String> cards = new ConcurrentLinkedQueue<>();
 
     private Host(boolean ascii, RetailMac mac) {
         this.ascii = ascii;
@@ -91,6 +93,9 @@ public final class Host {
             return;
         }
         Books.Outcome outcome = books.receive(request);
+        if (request.hasField(90) && request.hasField(48)) {
+            cards.add(String.join(" ", request.getMTI(), request.getString(14), request.getString(22), request.getString(48)));
+        }
         boolean isSignOn = request.getMTI().startsWith("08") && request.hasField(70) && request.getString(70).equals("001");
         String code = refuses && isSignOn ? "91" : outcome.code();
         ISOMsg answer = (ISOMsg) request.clone();
@@ -130,6 +135,7 @@ public final class Host {
                 case "forget" -> {
                     books.forget();
                     withheld.clear();
+                    cards.clear();
                     deaf = false;
                     refuses = false;
                 }
@@ -141,6 +147,7 @@ public final class Host {
                     withheld.forEach(answer -> channels.forEach(channel -> sendNow(channel, answer)));
                     withheld.clear();
                 }
+                case "cards" -> cards.forEach(card -> say("card " + card));
                 case "books" -> say("books " + books.describe());
                 default -> say("error there is no order " + words[0]);
             }

@@ -6,7 +6,7 @@ import java.util.Set;
 
 /** A terminal as the bank knows it. */
 final class Terminal {
-    record Upload(String batchNo, String currency, long amount, boolean voided) {}
+    record Upload(String batchNo, String currency, long amount, boolean voided, boolean refund) {}
 
     Batch open;
     final Set<String> settled = new HashSet<>();
@@ -45,7 +45,7 @@ final class Terminal {
         uploads.forEach((key, upload) -> {
             if (!upload.batchNo().equals(number)) return;
             batch.uploaded.put(key, upload.voided());
-            batch.count("sale", upload.currency(), upload.amount(), 1);
+            batch.count(upload.refund() ? "refund" : "sale", upload.currency(), upload.amount(), 1);
             if (upload.voided()) batch.count("void", upload.currency(), upload.amount(), 1);
         });
         return batch;

@@ -1,20 +1,20 @@
 import { readFile } from "node:fs/promises";
 import { openAcquirer } from "../../../packages/server/src/app/acquirer.ts";
+import { openMasterKey } from "../../../packages/server/src/app/master-key.ts";
 import { startService } from "../../../packages/server/src/app.ts";
 import { readConfig } from "../../../packages/server/src/config.ts";
 import { createLog } from "../../../packages/server/src/log.ts";
-import { MasterKey } from "../../../packages/server/src/partners/master-key.ts";
 
 // What `paybell serve` does, in a process of its own, but with the sandbox's leave to call loopback addresses.
 const config = readConfig(process.env, ["masterKey", "databaseUrl", "callbackCaFile"]);
-const { masterKey, databaseUrl, callbackCaFile } = config;
-if (masterKey === null || databaseUrl === null || callbackCaFile === null) throw new Error("a setting is missing");
+const { databaseUrl, callbackCaFile } = config;
+if (databaseUrl === null || callbackCaFile === null) throw new Error("a setting is missing");
 const log = createLog(config.logLevel, process.stdout);
 const { acquirer, name: acquirerName } = await openAcquirer(config, log);
 const service = await startService({
   config,
   databaseUrl,
-  masterKey: new MasterKey(masterKey),
+  masterKey: await openMasterKey(config),
   acquirer,
   acquirerName,
   log,

@@ -9,11 +9,11 @@ import { cardNotification, type Deviation, type Notification, settlementNotifica
 const hugeEntries = 50_000;
 
 const dedupe =
-  "Deduplicate by the IPN's id: when it is stored already, do nothing and answer 2xx. See docs/partner/receive.md.";
+  "Deduplicate by the IPN's id: if it is already stored, do nothing and answer 2xx. See docs/partner/receive.md.";
 
 const ended: Words = {
-  means: "One broken connection stops the endpoint: nobody's payment is taken until it is started again.",
-  mend: "Handle the error of a request that ends too early; it must not end the process.",
+  means: "One broken connection stops the endpoint: it receives no payments until it is started again.",
+  mend: "Handle the error of a request that ends too early: it must not end the process.",
 };
 
 const notOrdered: Words = {
@@ -37,7 +37,7 @@ export const acceptedCases: readonly Case[] = [
     ...chain("void", "a Sale, then its Void", "SALE", "VOID", { transaction_type: "VOID", refId: "" }),
     words: {
       refused_authentic: {
-        means: "The customer has the money back, and your books still hold the Sale.",
+        means: "The customer has the money back, and your books still show the Sale.",
         mend: "Accept transaction_type VOID. Its refId is empty: that must not make it invalid.",
       },
     },
@@ -50,7 +50,7 @@ export const acceptedCases: readonly Case[] = [
     ...chain("cancel", "a PreAuth, then its Void", "PREAUTH", "VOID", { transaction_type: "CANCEL", refId: "" }),
     words: {
       refused_authentic: {
-        means: "The customer's money is free again, and your books still hold it.",
+        means: "The customer's money is released, and your books still show the hold.",
         mend: "Accept transaction_type CANCEL, the Void of a PreAuth. Its refId and batchNo are empty.",
       },
     },
@@ -59,7 +59,7 @@ export const acceptedCases: readonly Case[] = [
     ...one("decline", "a declined Sale, by magnetic stripe", declined),
     words: {
       refused_authentic: {
-        means: "A decline comes as an IPN too. Paybell repeats it for about three days, and a Void behind it waits.",
+        means: "A decline is an IPN too. Paybell repeats it for about three days, and a Void behind it waits.",
         mend:
           "Accept status ERROR, and empty values: aid, approveCode, cardScheme, refId. In the signed string an empty " +
           "value keeps its key (cardScheme= and the next &).",
@@ -78,7 +78,7 @@ export const acceptedCases: readonly Case[] = [
     deviation: { unsigned: (wire) => ({ ...wire, transaction_time: iso8601(String(wire["transaction_time"])) }) },
   }),
   {
-    ...one("non-ascii", "a Sale with text that is not ASCII, in signed fields too", ({ facts }) => {
+    ...one("non-ascii", "a Sale with non-ASCII text, also in signed fields", ({ facts }) => {
       const text = {
         cardHolder: "NGUYỄN VĂN A",
         billId: "Hóa đơn №7 🧾",
@@ -90,7 +90,7 @@ export const acceptedCases: readonly Case[] = [
     words: {
       refused_authentic: {
         means: "Every payment with such a name or order code is refused, and only those.",
-        mend: "Build the signed string from the values as they stand in the JSON, and sign its UTF-8 bytes.",
+        mend: "Build the signed string from the unchanged values of the JSON, and sign its UTF-8 bytes.",
       },
     },
   },
@@ -102,17 +102,17 @@ export const acceptedCases: readonly Case[] = [
       const sale = approvedSale(bench, "duplicate");
       return [
         accepted("a Sale", bench.post(sale)),
-        accepted("the same again, sealed anew", bench.post(sale, { attempt: 2 })),
+        accepted("the same again, encrypted anew", bench.post(sale, { attempt: 2 })),
       ];
     },
     words: {
       server_error: {
         means:
-          "Delivery is at least once: an answer can get lost. Paybell repeats what you have stored already for about " +
-          "three days, and what follows it (its Void, the settlement) is held back for it, up to ten minutes.",
+          "Delivery is at least once: an answer can get lost. Paybell repeats what you have already stored for about " +
+          "three days, and the IPNs that follow it (its Void, the settlement) wait for it, up to ten minutes.",
         mend: dedupe,
       },
-      refused_authentic: { means: "Paybell repeats what you have stored already, then parks it.", mend: dedupe },
+      refused_authentic: { means: "Paybell repeats what you have already stored, then parks it.", mend: dedupe },
     },
   },
   {
@@ -135,7 +135,7 @@ export const acceptedCases: readonly Case[] = [
   },
   {
     code: "raw-bytes",
-    title: "the same JSON, written with white space",
+    title: "the same JSON, formatted with white space",
     expects: "accepted",
     steps: (bench) => [
       accepted(
@@ -145,8 +145,8 @@ export const acceptedCases: readonly Case[] = [
     ],
     words: {
       refused_authentic: {
-        means: "You verify something that is not what was sent: one byte written otherwise, and a payment is refused.",
-        mend: "Compute webhook-signature over the raw bytes of the body. Do not parse and write it again before.",
+        means: "You do not verify the bytes that were sent: one byte serialised differently, and a payment is refused.",
+        mend: "Compute webhook-signature over the raw bytes of the body. Do not parse and re-serialise it first.",
       },
     },
   },
@@ -166,7 +166,7 @@ export const acceptedCases: readonly Case[] = [
     words: {
       refused_authentic: {
         means: "When the webhook secret is rotated, every notification is refused until you have changed it too.",
-        mend: "Split webhook-signature at spaces, and accept when one entry is right.",
+        mend: "Split webhook-signature at spaces, and accept if one entry is right.",
       },
     },
   },
@@ -181,13 +181,13 @@ export const acceptedCases: readonly Case[] = [
       server_error: tooLarge,
       timeout: {
         means: "A large batch is settled, and its IPN never arrives: nothing reconciles that day.",
-        mend: "Write settlementList to the database in bulk, or store the IPN, answer, and work it off afterwards.",
+        mend: "Write settlementList to the database in bulk, or store the IPN, answer, and process it afterwards.",
       },
     },
   },
   {
     code: "slow-body",
-    title: "a body that comes in pieces, over two seconds",
+    title: "a body that is sent in pieces, over two seconds",
     expects: "accepted",
     steps: (bench) => {
       const sale = approvedSale(bench, "slow-body");
@@ -195,12 +195,12 @@ export const acceptedCases: readonly Case[] = [
     },
     words: {
       refused_authentic: {
-        means: "On a slow line notifications are refused that are right.",
-        mend: "Collect the body until its end, then verify it: the first piece is not the body.",
+        means: "On a slow connection authentic notifications are refused.",
+        mend: "Read the body to its end, then verify it: the first piece is not the body.",
       },
       timeout: {
-        means: "On a slow line notifications are never acknowledged.",
-        mend: "Answer when the body is whole: content-length says how long it is.",
+        means: "On a slow connection notifications are never acknowledged.",
+        mend: "Answer when the body is complete: content-length is its length.",
       },
     },
   },

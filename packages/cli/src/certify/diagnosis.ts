@@ -30,7 +30,7 @@ function stopped(results: readonly Result[]): Diagnosis | undefined {
   return {
     code: "stopped_answering",
     cases: [lost.code],
-    means: `After ${last.code} the endpoint takes no more connections: as a rule its process has ended.`,
+    means: `After ${last.code} the endpoint accepts no more connections: usually its process has ended.`,
     mend: `Look in your log for what ${last.code} threw. No request may end the process.`,
   };
 }
@@ -46,7 +46,7 @@ function takesNothing(results: readonly Result[]): Diagnosis | undefined {
     exchanges.length > 0 &&
     statusOf(exchanges.at(-1)?.came) === statusOf(first.exchanges[0]?.came);
   if (tried.length < 2 || !tried.every(isSame)) return undefined;
-  const proveNothing = code === "refused_authentic" ? " What it refused rightly proves nothing until then." : "";
+  const proveNothing = code === "refused_authentic" ? " Until then, its correct refusals prove nothing." : "";
   const others = results.filter(({ expects, finding }) => {
     return expects === "refused" && finding?.means === means && finding.mend === mend;
   });
@@ -62,9 +62,9 @@ function verifiesNothing(results: readonly Result[]): Diagnosis | undefined {
   return {
     code: "verifies_nothing",
     cases: accepted.map(({ code }) => code),
-    means: "The endpoint answers 2xx to whatever it is sent. Anybody can report payments to it that never were.",
+    means: "The endpoint answers 2xx to every request. Anybody can report payments to it that never happened.",
     mend:
-      "Verify webhook-signature and freshness, open data, verify signature, and only then answer 2xx; 400 when " +
+      "Verify webhook-signature and freshness, decrypt data, verify signature, and only then answer 2xx; 400 if " +
       "any of it fails. @paybell/partner does it in JavaScript (docs/partner/receive.md); for another language see " +
       "docs/partner/other-languages.md.",
   };

@@ -3,9 +3,12 @@ export type FindingCode =
   | "accepted_forgery"
   | "answered_early"
   | "bad_response"
+  | "certificate_expired"
+  | "certificate_name"
   | "distinguishable"
   | "gone"
   | "no_connection"
+  | "no_tls"
   | "not_served"
   | "rate_limited"
   | "redirect"
@@ -17,57 +20,70 @@ export type FindingCode =
   | "too_large";
 
 export interface Words {
-  /** What it comes to where the cards are. */
+  /** The consequence in production. */
   readonly means: string;
   readonly mend: string;
 }
 
 const repeated =
-  "Paybell takes this as not received: it repeats the notification for about three days, then parks it. " +
-  "The customer has paid, and your books do not know.";
+  "Paybell treats this as not received: it repeats the notification for about three days, then parks it. " +
+  "The customer has paid, and your books do not show it.";
 
 /** Where a case says nothing of its own. */
 export const findings: Readonly<Record<FindingCode, Words>> = {
   accepted_forgery: {
-    means: "Whoever knows the URL can report a payment that never was: goods leave, and no money comes.",
+    means: "Anyone who knows the URL can report a payment that never happened: goods leave, and no money comes.",
     mend: "Verify before anything else, and answer 400 when it fails. docs/partner/other-languages.md has the steps.",
   },
   answered_early: {
-    means: "A 2xx ends the delivery. It was given before all had come: what is lost after it is never sent again.",
-    mend: "Read the whole body, verify it, store the IPN, and answer then.",
+    means:
+      "A 2xx ends the delivery. It came before the whole body had arrived: the rest, if lost, is never sent again.",
+    mend: "Read the whole body, verify it, store the IPN, and then answer.",
   },
   bad_response: {
-    means: `What came is no HTTP answer. ${repeated}`,
-    mend: "Check what listens on this port: the endpoint has to speak HTTP/1.1.",
+    means: `The answer is not HTTP. ${repeated}`,
+    mend: "Check which program listens on this port: the endpoint must speak HTTP/1.1.",
+  },
+  certificate_expired: {
+    means: `Paybell calls nobody whose certificate is not valid today. ${repeated}`,
+    mend: "Renew the certificate, have the server load it, and look at this machine's clock.",
+  },
+  certificate_name: {
+    means: `Paybell calls nobody whose certificate is another host's. ${repeated}`,
+    mend: "Serve a certificate that names the host of the URL, or register the host that it names.",
   },
   distinguishable: {
-    means: "Answers that differ tell a forger which check failed, and so how far a forgery got.",
-    mend: "Answer every one of them alike: one status, one body. Write the reason to your own log.",
+    means: "Answers that differ tell an attacker which check failed, and so how far a forgery got.",
+    mend: "Give every forgery the same answer: one status, one body. Write the reason to your own log.",
   },
   gone: {
-    means: "410 says that the URL is given up: nothing is delivered to it until POST /v1/endpoints/<id>/close.",
-    mend: "Never answer 410 to a POST: 400 for what is not authentic, 5xx for what should come again.",
+    means: "410 means that the URL is gone: Paybell stops delivering to it until POST /v1/endpoints/<id>/close.",
+    mend: "Never answer 410 to a POST: use 400 for a forgery, and 5xx for an IPN that should come again.",
   },
   no_connection: {
     means: `Paybell cannot reach it either. ${repeated}`,
     mend: "Start the endpoint, and check the host and the port of the URL.",
   },
+  no_tls: {
+    means: `Paybell speaks HTTPS alone. ${repeated}`,
+    mend: "Let the server, or a proxy before it, terminate TLS on this port. To certify without, use an http:// URL.",
+  },
   not_served: {
-    means: `Nothing takes a POST at this path. ${repeated}`,
-    mend: "Check the path of the URL, and that the route is there for POST.",
+    means: `No route accepts a POST at this path. ${repeated}`,
+    mend: "Check the path of the URL, and that the route accepts POST.",
   },
   rate_limited: {
-    means: "Paybell sends as fast as terminals sell, and waits when it is told to: IPNs come late, then minutes late.",
+    means: "Paybell sends as fast as terminals sell, and waits after a 429: IPNs come late, by minutes.",
     mend: "Exempt the addresses of Paybell from the rate limit, or agree on maxPerSecond with the operator.",
   },
   redirect: {
     means: `Paybell never follows a redirect. ${repeated}`,
-    mend: "Register the URL that the redirect names (https, the exact path, with or without the last slash).",
+    mend: "Register the URL that the redirect names (https, the exact path, with or without the trailing slash).",
   },
   refused_authentic: {
     means: repeated,
     mend:
-      "Your own log knows the reason. As a rule a key is not the one that registration showed, the body was parsed " +
+      "Your own log has the reason. Usually a key is not the one that registration showed, the body was parsed " +
       "before it was verified, or cipher, encoding or signing differ from what is registered (GET /v1/self).",
   },
   reset: {
@@ -76,18 +92,18 @@ export const findings: Readonly<Record<FindingCode, Words>> = {
   },
   server_error: {
     means: repeated,
-    mend: "Look for what was thrown in your log.",
+    mend: "Look in your log for the error that was thrown.",
   },
   timeout: {
     means: `Paybell waits 15 s for the whole answer, no longer. ${repeated}`,
     mend: "Store the IPN, answer, and do the slow part afterwards, from what you stored.",
   },
   tls: {
-    means: `Paybell calls nobody whom it cannot trust to be you. ${repeated}`,
-    mend: "Serve the whole certificate chain for this host name. Give one of your own making with --ca.",
+    means: `Paybell does not send to a server whose certificate it cannot verify. ${repeated}`,
+    mend: "Serve the whole certificate chain for this host name. Pass your own certificate with --ca.",
   },
   too_large: {
     means: `A limit refused the body before your program saw it. ${repeated}`,
-    mend: "Raise the limit of the framework and of every proxy before it.",
+    mend: "Raise the limit of the framework and of every proxy in front of it.",
   },
 };

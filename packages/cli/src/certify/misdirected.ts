@@ -5,19 +5,19 @@ import { cardNotification, plainHeaders } from "./notification.ts";
 
 const crashed: Words = {
   means: "Scanners send such requests all day: each writes an error to your log, and may end the process.",
-  mend: "Check what came before you use it: method, length, that it is an object with data. Answer 4xx otherwise.",
+  mend: "Check the request before you use it: its method, its length, an object with data. Otherwise answer 4xx.",
 };
 
 /** What any scanner sends to any URL. To be answered 4xx; which one is nobody's secret. */
 export const misdirectedCases: readonly Case[] = [
-  stray("junk-body", "a body that is no JSON, with headers that sign it", {
+  stray("junk-body", "a body that is not JSON, with headers that sign it", {
     make: (bench) =>
       bench.post(cardNotification("SALE", bench.facts.card("junk-body")), { body: () => '{"data": \u0000[[[ "}' }),
     mend: "Only a JSON object with the one field data, a string, is a notification: answer 400 to anything else.",
   }),
   stray("empty-body", "a POST without a body and without the headers", {
     make: () => ({ method: "POST", headers: plainHeaders, body: "" }),
-    mend: "An empty body is no notification: answer 400.",
+    mend: "An empty body is not a notification: answer 400.",
   }),
   stray("wrong-content-type", "a form in place of JSON, without the headers", {
     make: () => ({
@@ -25,14 +25,14 @@ export const misdirectedCases: readonly Case[] = [
       headers: { ...plainHeaders, "content-type": "application/x-www-form-urlencoded" },
       body: "data=AAAA&amount=9000000&status=SUCCESS",
     }),
-    mend: "A body that no parser took is not a verified one: answer 400 or 415.",
+    mend: "A body that was not parsed is not verified: answer 400 or 415.",
   }),
   stray("wrong-method", "a GET", {
     make: () => ({ method: "GET", headers: { accept: "*/*", "user-agent": plainHeaders["user-agent"] }, body: "" }),
-    mend: "Answer 405 (or 404) to whatever is not POST.",
+    mend: "Answer 405 (or 404) to every other method than POST.",
     means:
-      "A 2xx to a GET says that something was received. Monitors and browsers take the endpoint for working when the " +
-      "POST route is not even there.",
+      "A 2xx to a GET claims that something was received. Monitors and browsers then take the endpoint for working " +
+      "when the POST route is not even there.",
   }),
 ];
 
@@ -43,7 +43,7 @@ interface Stray {
 }
 
 function stray(code: string, title: string, { make, means, mend }: Stray): Case {
-  const accepted = "The endpoint says yes to what is no notification: whether it verifies anything is doubtful.";
+  const accepted = "The endpoint accepts a request that is not a notification: it may verify nothing at all.";
   return {
     code,
     title,

@@ -7,32 +7,33 @@ import { cardNotification, type Deviation, settlementNotification } from "./noti
 /** Twice what freshness allows. */
 const farSeconds = 600;
 
-const forgedSale = "Whoever can send this can report a payment that never was: goods leave, and no money comes.";
+const forgedSale =
+  "An attacker who can send this can report a payment that never happened: goods leave, and no money comes.";
 
-const ambiguous = "Two programs that read one IPN can see two values: one ships what the other did not book.";
+const ambiguous = "Two programs can read different values from one IPN: one ships goods that the other did not book.";
 
 const crashed: Words = {
   means:
-    "Whoever probes the URL sees that this message got further than others, and fills your log. A real notification " +
-    "that breaks in the same way is repeated for three days.",
-  mend: "Catch what fails while a message is verified and opened (base64, decryption, UTF-8, JSON); answer 400.",
+    "An attacker who probes the URL sees that this message got further than others, and fills your log. A real " +
+    "notification that fails in the same way is repeated for three days.",
+  mend: "Catch every failure of verifying and decrypting (base64, decryption, UTF-8, JSON), and answer 400.",
 };
 
 /** What the service never sends: forged, altered, replayed. To be answered 4xx, always alike. */
 export const refusedCases: readonly Case[] = [
-  forged("bad-signature", "a Sale whose signature is another's", {
+  forged("bad-signature", "a Sale with the signature of another IPN", {
     deviation: { signature: (signature) => signature.replaceAll(/./g, (digit) => (digit === "0" ? "1" : "0")) },
-    means: "The seal keeps readers out, the signature proves the sender: who has the one key is not the other.",
+    means: "Being able to encrypt does not prove who sent the IPN. Only the signature does.",
     mend: "Compare signature with the HMAC-SHA256 of the signed string (section 5.1), in constant time.",
   }),
   forged("empty-signature", "a Sale whose signature is empty", {
     deviation: { signature: () => "" },
-    mend: "An empty signature is a wrong one: do not skip the comparison when it is missing.",
+    mend: "An empty signature is wrong: do not skip the comparison when the signature is missing.",
   }),
   forged("tampered-content", "a Sale whose amount was changed after it was signed", {
     deviation: { signed: (wire) => ({ ...wire, amount: "9000000" }) },
     means: "A Sale of 1 is booked as one of 9,000,000.",
-    mend: "Build the signed string from the fields that came, and compare: docs/partner/signature.md.",
+    mend: "Build the signed string from the received fields, and compare: docs/partner/signature.md.",
   }),
   forged("tampered-body", "a body with one character changed", {
     deviation: { sentBody: (body) => body.replace(/.(?=.{8}"\}$)/, (byte) => (byte === "b" ? "c" : "b")) },
@@ -40,12 +41,12 @@ export const refusedCases: readonly Case[] = [
   }),
   forged("respaced-body", "a body with white space added after it was signed", {
     deviation: { sentBody: (body) => `${body} ` },
-    means: "What you verify is not what came: a change that your parser does not show passes as signed.",
-    mend: "Compute webhook-signature over the raw bytes of the body. Do not parse and write it again before.",
+    means: "You do not verify the bytes that were sent: a change that your parser hides passes as signed.",
+    mend: "Compute webhook-signature over the raw bytes of the body. Do not parse and re-serialise it first.",
   }),
-  forged("wrong-encryption-key", "a Sale sealed with another encryption key", {
+  forged("wrong-encryption-key", "a Sale encrypted with another encryption key", {
     make: (bench) => ({ keys: { encryptionKey: strangeSealingKey(bench.keys.encryptionKey.id) } }),
-    mend: "What does not open is not authentic: answer 400 when decryption fails.",
+    mend: "Content that cannot be decrypted is not authentic: answer 400 when decryption fails.",
   }),
   forged("wrong-signing-key", "a Sale signed with another signing key", {
     make: () => ({ keys: { signingKey: strangeKey() } }),
@@ -55,37 +56,37 @@ export const refusedCases: readonly Case[] = [
     make: () => ({ keys: { webhookSecret: strangeKey() } }),
     mend: "Compare webhook-signature with the HMAC-SHA256 of <id>.<timestamp>.<body> under your webhookSecret.",
   }),
-  forged("other-cipher", "a Sale sealed with another cipher under the right key", {
+  forged("other-cipher", "a Sale encrypted with another cipher and the right key", {
     make: ({ keys }) => ({ keys: { sealing: { ...keys.sealing, cipher: otherCipher(keys.sealing.cipher) } } }),
-    means: "Who chooses the cipher of a message can choose the weakest one that you know.",
+    means: "If the message selects the cipher, an attacker can select the weakest one that you support.",
     mend: "Take the cipher from your configuration, never from the message; try no other when it fails.",
   }),
   forged("stale-timestamp", "a Sale signed ten minutes ago", {
     deviation: { ageSeconds: farSeconds },
-    means: "Whoever has seen one delivery can send it again whenever it pays: a refund twice, an order twice.",
-    mend: "Refuse when webhook-timestamp lies more than 300 s from your clock, after its signature was found right.",
+    means: "An attacker who has seen one delivery can send it again at any time: a refund twice, an order twice.",
+    mend: "Verify webhook-signature, then refuse a webhook-timestamp more than 300 s from your clock.",
   }),
   forged("future-timestamp", "a Sale signed ten minutes from now", {
     deviation: { ageSeconds: -farSeconds },
-    means: "A delivery that claims a later time stays good for as long as it claims: it can be replayed until then.",
-    mend: "Refuse when webhook-timestamp lies more than 300 s from your clock, in either direction.",
+    means: "A delivery with a timestamp in the future can be replayed until that time.",
+    mend: "Refuse a webhook-timestamp that differs from your clock by more than 300 s, in either direction.",
   }),
-  forged("renewed-timestamp", "a Sale signed ten minutes ago, with the time of now written over it", {
+  forged("renewed-timestamp", "a Sale signed ten minutes ago, with its timestamp set to now", {
     deviation: { ageSeconds: farSeconds, headers: renewed },
-    means: "An old delivery passes as a new one: the freshness check checks nothing.",
-    mend: "Sign over <webhook-id>.<webhook-timestamp>.<body>, with the header's own values.",
+    means: "An old delivery passes as a new one: the freshness check has no effect.",
+    mend: "Compute the signature over <webhook-id>.<webhook-timestamp>.<body>, with the values of the headers.",
   }),
   forged("missing-headers", "a Sale without any webhook- header", {
     deviation: { headers: (own) => without(own, ["id", "timestamp", "signature"]) },
-    means: "Whoever leaves the headers out gets past the check of them: an old delivery can be replayed for ever.",
+    means: "An attacker who omits the headers avoids the check: an old delivery can be replayed for ever.",
     mend:
-      "Refuse what has no webhook-signature. If a proxy removes the headers and you agreed to do without, run " +
+      "Refuse a request without webhook-signature. If a proxy removes the headers and you agreed to do without, run " +
       "certify with --allow-missing-headers.",
   }),
-  forged("missing-signature", "a Sale with webhook-id and webhook-timestamp, and no webhook-signature", {
+  forged("missing-signature", "a Sale with webhook-id and webhook-timestamp, but no webhook-signature", {
     deviation: { headers: (own) => without(own, ["signature"]) },
-    means: "Whoever leaves one header out gets past the check of all.",
-    mend: "When one of the three headers is missing, refuse; allowing for a proxy that removes them means all three.",
+    means: "An attacker who omits one header avoids the check of all of them.",
+    mend: "Refuse if any of the three headers is missing. An exception for a proxy that removes them covers all three.",
   }),
   {
     ...forged("two-names", "a field under both of its names", {
@@ -115,7 +116,7 @@ export const refusedCases: readonly Case[] = [
     deviation: { text: (text) => text.replace('"amount":"1"', '"amount":"9000000","amount":"1"') },
     means: ambiguous,
     mend:
-      "Read the IPN with a JSON reader that refuses a key that stands twice (Jackson: STRICT_DUPLICATE_DETECTION; " +
+      "Read the IPN with a JSON reader that refuses duplicate keys (Jackson: STRICT_DUPLICATE_DETECTION; " +
       "Python: object_pairs_hook).",
   }),
 ];

@@ -15,8 +15,8 @@ export function warning(url: URL, run: string, caseCount: number): string[] {
   return [
     `certify ${url.href}`,
     ...paragraph(
-      `POSTs made-up notifications, sealed with your keys: ${caseCount} ${caseCount === 1 ? "case" : "cases"}, the ` +
-        "forged ones among them. No card is charged. To tell them from payments: merchantTransId begins with " +
+      `POSTs invented notifications, sealed with your keys: ${caseCount} ${caseCount === 1 ? "case" : "cases"}, ` +
+        "some of them forged. No card is charged. To recognise them: merchantTransId begins with " +
         `${marks.merchantTransId}${run}-, tid is ${marks.tid}, mid ${marks.mid}, each Sale is of 1 VND. Let nothing ` +
         "be shipped for them, and delete what they left.",
     ),
@@ -40,7 +40,7 @@ export function reportLines(certificate: Certificate, style: Style): string[] {
         timeoutMs,
       ),
       ...section("means", means),
-      ...section("mend", mend),
+      ...section("fix", mend),
       "",
     ]),
     ...groups(failed).flatMap((those) => [...failure(those, timeoutMs, style), ""]),
@@ -68,7 +68,7 @@ function coloured(line: string, { good, bad, faint }: Style): string {
 const headlines = {
   stopped_answering: "The endpoint stopped answering.",
   clock_off: "The clocks differ.",
-  takes_nothing: "Nothing that is authentic is taken.",
+  takes_nothing: "No authentic notification is accepted.",
   verifies_nothing: "Nothing is verified.",
 } as const;
 
@@ -97,7 +97,7 @@ function failure(those: readonly Result[], timeoutMs: number, style: Style): str
     ...section("finding", code),
     ...came(first, timeoutMs),
     ...section("means", means),
-    ...section("mend", mend),
+    ...section("fix", mend),
   ];
 }
 
@@ -130,16 +130,19 @@ function cameText(came: Came): string {
   const text = printable(came.body.toString("utf8").trim());
   const shown = text.length > bodyCharactersShown ? `${text.slice(0, bodyCharactersShown)}…` : text;
   const where = headers.location === undefined ? "" : `, to ${printable(headers.location)}`;
-  const moment = early ? "before the body was whole" : `after ${ms} ms`;
+  const moment = early ? "before the body was complete" : `after ${ms} ms`;
   return `${status} ${moment}${where}${shown === "" ? "" : `: ${shown}`}`;
 }
 
 const failureWords = {
   no_connection: "no connection",
+  no_tls: "no TLS",
+  certificate_expired: "no certificate that is valid today",
+  certificate_name: "another host's certificate",
   tls: "no trusted TLS connection",
   timeout: "nothing in time",
   reset: "the connection ended without an answer",
-  bad_response: "no HTTP",
+  bad_response: "not HTTP",
 } as const;
 
 function bytes(text: string): string {

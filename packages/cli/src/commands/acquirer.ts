@@ -23,8 +23,8 @@ function testCommand(world: World): Command {
   return command("test", {
     summary: "run a certification against the acquirer's host, and print every message",
     description:
-      "Signs on, then asks for a Logon, a Sale and its Void, a Sale and its Reversal, and a Settlement, of the host " +
-      "that the settings name (PAYBELL_ACQUIRER=iso8583 and what belongs to it). It needs neither a database nor a " +
+      "Signs on, then sends a Logon, a Sale and its Void, a Sale and its Reversal, and a Settlement to the host " +
+      "of the settings (PAYBELL_ACQUIRER=iso8583 and its other settings). It needs neither a database nor a " +
       "service, but a terminal that nothing else uses: the Settlement closes its batch. No card number, token or key " +
       "is printed.",
     examples: ["paybell acquirer test --mid M00000000000001 --tid T0000001 --token tok_approve --amount 10000"],
@@ -37,7 +37,7 @@ function testCommand(world: World): Command {
     .option("--mid <mid>", "the merchant; required")
     .option("--tid <tid>", "a terminal that nothing else uses; required")
     .option("--token <token>", "a test card's token, as the host knows it; required")
-    .option("--amount <amount>", "of each Sale, such as 10000 or 12.50; required")
+    .option("--amount <amount>", "the amount of each Sale, such as 10000 or 12.50; required")
     .option("--currency <code>", "the Sales' currency", "VND")
     .option("--batch <number>", "the terminal's open batch, six digits; it must be empty", "000001")
     .option("--trace <number>", "the first message's trace number", "1")

@@ -34,9 +34,9 @@ interface CertifyCommandOptions extends JsonOption, ConnectionOptions, SealingOp
 
 export function certifyCommand(world: World): Command {
   const made = command("certify", {
-    summary: "try your own callback endpoint with real seals: what it must accept, and what it must refuse",
+    summary: "test your own callback endpoint with requests that it must accept or refuse",
     description:
-      "It POSTs made-up notifications, forged ones among them, to the endpoint alone; Paybell itself need not run. " +
+      "It POSTs invented notifications, some of them forged, only to the endpoint; Paybell itself need not run. " +
       "Each has a merchantTransId that begins with CERTIFY- and tid CERTIFY1. Before it sends to another machine, it " +
       `asks.\n\nCases: ${caseCodes.join(", ")}.`,
     examples: [
@@ -47,12 +47,12 @@ export function certifyCommand(world: World): Command {
     exitCodes: { 0: "every case passed", 1: "a case failed, or the endpoint could not be reached" },
   })
     .argument("<url>", "the endpoint: https://…, or localhost:3000/ipn for http:// on this machine")
-    .option("--only <cases>", "run these cases alone, parted by commas", listed)
+    .option("--only <cases>", "run only these cases, separated by commas", listed)
     .option("--credentials <file>", "JSON with the keys, as registration gives them (PAYBELL_CREDENTIALS)")
     .option("--ca <file>", "also trust this certificate, in PEM")
-    .option("--allow-missing-headers", "the endpoint is set to do without the webhook- headers")
+    .option("--allow-missing-headers", "the endpoint is configured without the webhook- headers")
     .option("--allow-http", "let http:// lead to another machine than this one")
-    .option("--yes", "another machine's endpoint is meant: do not ask");
+    .option("--yes", "send to another machine without asking");
   return withSealing(made).action(
     ends(world, async (text: string, options: CertifyCommandOptions) => {
       const url = endpointUrl(text, options);

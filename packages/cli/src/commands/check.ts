@@ -7,7 +7,7 @@ import type { World } from "../world.ts";
 
 export function checkCommand(world: World): Command {
   return command("check", {
-    summary: "say whether these settings can carry a service, and what to mend",
+    summary: "check whether the service can run with these settings, and name what to fix",
     examples: ["DATABASE_URL=postgres://paybell@db.example/paybell paybell check"],
     exitCodes: { 0: "it can", 1: "something is an error, such as a setting that cannot be read" },
   }).action(async ({ json = false }: JsonOption) => {

@@ -18,11 +18,11 @@ function generateCommand(world: World): Command {
   return command("generate", {
     summary: "make an encryption key, a signing key and a webhook secret",
     description:
-      "In the form that a registration gives them, for tests of your own receiver: those of a real partner are made " +
+      "In the same form as a registration, for tests of your own receiver: the keys of a real partner are made " +
       "by its registration. Without --out they are printed, as `NAME=value` for a shell's environment.",
     examples: ["paybell keys generate --out test-keys.json", "export $(paybell keys generate)"],
   })
-    .option("--out <file>", "write them as JSON to a new file, for its owner alone (0600)")
+    .option("--out <file>", "write them as JSON to a new file that only its owner can read (0600)")
     .action(ends(world, (options: GenerateOptions) => generate(world, options)));
 }
 

@@ -33,10 +33,11 @@ export function listenCommand(world: World): Command {
   const made = command("listen", {
     summary: "forward your notifications to a server on this machine, as they happen",
     description:
-      "Pulls them from Paybell, so that no tunnel and no public address is needed, and POSTs each as it was sealed, " +
-      "with the headers of a callback, in the order of their commits: none says paybell-out-of-order. Each is shown " +
-      "in one line: opened, verified, and how your server answered. Nothing is repeated by itself: r and Enter " +
-      "forwards again what failed. With --json each is one line, and the last is `{after}`, the cursor to go on from.",
+      "Pulls them from Paybell, so that no tunnel and no public address is needed, and POSTs each one still " +
+      "encrypted, with the headers of a callback, in commit order: none has paybell-out-of-order. Each is shown in " +
+      "one line with its verification and the answer of your server. Nothing is repeated automatically: r and Enter " +
+      "forwards the failed ones again. With --json each is one line, and the last is `{after}`, the cursor to " +
+      "continue from.",
     examples: [
       "paybell listen --forward localhost:3000/ipn",
       "paybell listen --forward localhost:3000/ipn --print-ipn",
@@ -44,11 +45,11 @@ export function listenCommand(world: World): Command {
     ],
     exitCodes: { 0: "stopped by Ctrl-C, or --count were accepted", 1: "with --count: not all were accepted" },
   })
-    .option("--forward <place>", "where your server takes IPNs; without it they are shown alone")
-    .option("--after <cursor>", "begin after this place, as an earlier run printed it")
-    .option("--since-start", "begin with the oldest that is still kept; default: with what happens from now on")
-    .option("--print-ipn", "show each IPN as JSON, too")
-    .option("--count <n>", "end after so many notifications", readCount);
+    .option("--forward <place>", "where your server receives IPNs; without it they are only shown")
+    .option("--after <cursor>", "start after this cursor, as an earlier run printed it")
+    .option("--since-start", "start with the oldest that is still kept; default: only new ones")
+    .option("--print-ipn", "also show each IPN as JSON")
+    .option("--count <n>", "end after this number of notifications", readCount);
   return withSealing(withConnection(made)).action(
     ends(world, (options: ListenOptions) => listen(world, options), "finishes"),
   );

@@ -12,6 +12,7 @@ import {
   type NotificationDetail,
   type NotificationSummary,
   standing,
+  subject,
 } from "../notifications/detail.ts";
 import { type BulkFilter, countMatching, redeliverEach, redeliverShares } from "../notifications/redeliver.ts";
 import { findSealed } from "../notifications/sealed.ts";
@@ -62,8 +63,8 @@ function listCommand(world: World): Command {
   const made = command("list", {
     summary: "list notifications",
     description:
-      "The operator's: of every partner, the newest first. The partner's: its own, in the order of their commits, " +
-      "with the cursor to go on from.",
+      "As the operator: those of every partner, newest first. As a partner: its own, in commit order, " +
+      "with the cursor to continue from.",
     examples: [
       "paybell notifications list --state parked",
       "paybell notifications list --q order-1",
@@ -75,7 +76,7 @@ function listCommand(world: World): Command {
     .option("--q <text>", "operator: a notification id, transaction id, reqId, externalId or merchantTransId")
     .option("--since <time>", "operator: created from then on, ISO 8601", readTime)
     .option("--until <time>", "operator: created before, ISO 8601", readTime)
-    .option("--after <cursor>", "partner: after this place, as an earlier page gave it")
+    .option("--after <cursor>", "partner: after this cursor, from an earlier page")
     .addOption(new Option("--limit <n>", "at most so many").default(50).argParser(readLimit));
   return withRole(made).action(ends(world, (options: ListOptions) => list(world, options)));
 }
@@ -105,7 +106,15 @@ async function listForOperator(world: World, connection: Connection, options: Li
   const items = await showing(world, "reading notifications", limit, (told) =>
     readAll<NotificationSummary>(api, "/operator/v1/notifications", query, { itemsMax: limit, told }),
   );
-  const rows = items.map((item) => [item.createdAt, item.command, item.id, item.lastReason ?? "", standing(item)]);
+  const rows = items.map((item) => [
+    item.createdAt,
+    printable(item.partnerName),
+    item.command,
+    ...subject(item),
+    item.id,
+    item.lastReason ?? "",
+    standing(item),
+  ]);
   print(world, options, { items }, items.length === 0 ? ["None."] : columns(rows));
   return exitCodes.ok;
 }
@@ -144,8 +153,8 @@ function showCommand(world: World): Command {
   const made = command("show", {
     summary: "show a notification with its attempts: did they get it, and if not why",
     description:
-      "With --json and an API key it holds `sealed {body, headers}` too, as `paybell open` takes it. That is looked " +
-      "for in the pull API, from the oldest on: --no-sealed leaves it out.",
+      "With --json and an API key it also has `sealed {body, headers}`, the input of `paybell open`. The command " +
+      "searches the pull API for it, from the oldest on: --no-sealed leaves it out.",
     examples: [
       "paybell notifications show 01a1fc40-577c-728c-bd54-142edc79a51f",
       "paybell notifications show 01a1fc40-577c-728c-bd54-142edc79a51f --json | paybell open -",
@@ -168,6 +177,13 @@ async function show(world: World, id: string, options: ShowOptions): Promise<Exi
     standing(detail),
     ...columns([
       ["transaction", transactionId ?? "none: a test"],
+      ["partner", printable(`${detail.partnerName} (${detail.partnerId})`)],
+      [
+        "subject",
+        subject(detail)
+          .filter((part) => part !== "")
+          .join("  ") || "none",
+      ],
       ["created", createdAt],
       ["callBackUrl", printable(callBackUrl ?? "none of its own: the registered one")],
     ]),
@@ -197,10 +213,10 @@ interface RedeliverOptions extends ConnectionOptions, JsonOption, AsOption {
 
 function redeliverCommand(world: World): Command {
   const made = command("redeliver", {
-    summary: "have notifications sent again",
+    summary: "send notifications again",
     description:
-      "By their ids, as the operator or as the partner; or all that the filters name, as the operator. Each has a " +
-      "whole schedule before it, under the same webhook-id. What is pending anyway is left as it is.",
+      "By id, as the operator or as the partner; or all that match the filters, as the operator. Each gets a " +
+      "whole new schedule, under the same webhook-id. Pending ones are left unchanged.",
     examples: [
       "paybell notifications redeliver 01a1fc40-577c-728c-bd54-142edc79a51f",
       "paybell notifications redeliver --state parked --reason connect --dry-run",
@@ -216,7 +232,7 @@ function redeliverCommand(world: World): Command {
     .option("--partner <id>", "of one partner")
     .option("--since <time>", "created from then on, ISO 8601", readTime)
     .option("--until <time>", "created before, ISO 8601", readTime)
-    .option("--registered", "to the URL registered now, in place of the original one")
+    .option("--registered", "to the URL that is registered now instead of the original one")
     .option("--dry-run", "only count");
   return withRole(made).action(
     ends(world, (ids: string[], options: RedeliverOptions) => redeliver(world, ids, options)),

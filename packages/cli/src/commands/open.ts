@@ -29,7 +29,7 @@ interface OpenOptions extends ConnectionOptions, SealingOptions, JsonOption {
 
 export function openCommand(world: World): Command {
   const made = command("open", {
-    summary: "open and explain a captured body: which key, what was signed, and why it does not match",
+    summary: "decrypt and explain a captured body: its key, its signed string, and why it does not match",
     description:
       "Takes the raw body; JSON of body (or data) and headers, as `paybell notifications show --json` prints it; or " +
       "an HTTP message with its headers, as `curl -i` shows it. Asks no service unless --compare says so. Shows the " +
@@ -42,7 +42,7 @@ export function openCommand(world: World): Command {
     exitCodes: { 0: "it is authentic, as configured", 1: "it is not, and this is why" },
   })
     .argument("<file>", "the capture; - reads it from standard input")
-    .option("--signed-string <text>", "the text that your program signed: where does it part from ours?")
+    .option("--signed-string <text>", "the string that your program signed: shows the first difference")
     .option("--compare", "ask Paybell for the transaction, and compare the signed values with it");
   return withSealing(withConnection(made)).action(
     ends(world, (file: string, options: OpenOptions) => open(world, file, options)),

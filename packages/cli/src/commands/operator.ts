@@ -34,9 +34,9 @@ interface AddOptions extends ConnectionOptions, JsonOption {
 
 function addCommand(world: World): Command {
   const made = command("add", {
-    summary: "add an operator, and make their token",
+    summary: "add an operator, and create their token",
     description:
-      "A viewer reads; an operator acts, too; an admin registers partners, rotates keys and adds operators. The " +
+      "A viewer reads; an operator also acts; an admin registers partners, rotates keys and adds operators. The " +
       "token is shown this once: with --out it goes to a file for you alone, in the form that --credentials takes.",
     examples: ["paybell operator add Ada --role admin --out ada.json"],
   })

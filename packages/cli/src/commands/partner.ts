@@ -1,4 +1,5 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
+import type { Api } from "../api.ts";
 import { command, ends, group } from "../command.ts";
 import { type Connection, type ConnectionOptions, readConnection, withConnection, withSealing } from "../connection.ts";
 import { definedOf, readCredentials } from "../credentials.ts";
@@ -19,6 +20,7 @@ export function partnerCommand(world: World): Command {
 
 interface AddOptions extends ConnectionOptions, JsonOption, RegistrationOptions {
   readonly out?: string;
+  readonly partnerUrl?: string;
 }
 
 function addCommand(world: World): Command {
@@ -26,7 +28,7 @@ function addCommand(world: World): Command {
     summary: "register a partner",
     description:
       "Its keys are shown this once: with --out they go to a file for you alone, in the form that --credentials " +
-      "takes. What has no option of its own stands in --settings, by the names of the operator API.",
+      "takes. Settings without their own option go into --settings, under the names of the operator API.",
     examples: [
       'paybell partner add --name "Corner Shop" --call-back-url https://192.0.2.10/ipn \\\n' +
         "      --callback-addresses 192.0.2.10/32 --calling-addresses 192.0.2.0/24 --out corner-shop.json",
@@ -39,7 +41,8 @@ function addCommand(world: World): Command {
     .option("--wire-names <names>", "table or sample")
     .option("--time-zone <zone>", "IANA name, as Asia/Ho_Chi_Minh")
     .option("--settings <file>", "any other setting, as JSON")
-    .option("--out <file>", "write its keys to a new file, for its owner alone (0600)");
+    .option("--out <file>", "write its keys to a new file, for its owner alone (0600)")
+    .option("--partner-url <url>", "where partners call, for the file; default: --url where that serves them too");
   return withSealing(withConnection(made)).action(ends(world, (options: AddOptions) => add(world, options)));
 }
 
@@ -48,22 +51,31 @@ async function add(world: World, options: AddOptions): Promise<ExitCode> {
   // The sealing options are the new partner's: they say nothing of the connection.
   const api = (await readConnection(world, connectionOf(options))).operator();
   const settings = await readRegistration(world, options);
+  const baseUrl = options.partnerUrl ?? ((await servesPartners(api)) ? api.baseUrl : undefined);
   async function register() {
     const { id, ...keys } = await api.post<{ id: string }>("/operator/v1/partners", settings);
     const sealing = readCredentials(definedOf(pickSealing(settings)), "the answer");
-    return { baseUrl: api.baseUrl, partnerId: id, ...keys, ...sealing };
+    return { ...(baseUrl !== undefined && { baseUrl }), partnerId: id, ...keys, ...sealing };
   }
   const partner = out === undefined ? await register() : await writePrivateFile(world, out, register);
   const { partnerId } = partner;
+  const lacksUrl = baseUrl === undefined ? ["It lacks baseUrl, where partners call: --partner-url adds it."] : [];
   if (out === undefined) {
     const shown = columns(Object.entries(partner).map(([name, value]) => [name, textOf(value)]));
-    print(world, options, partner, [...shown, "", "Keep the keys: they are shown this once."]);
+    print(world, options, partner, [...shown, "", "Keep the keys: they are shown this once.", ...lacksUrl]);
   } else {
     print(world, options, { partnerId, file: out }, [
       `Registered ${partnerId}. Its keys are in ${out}, and nowhere else.`,
+      ...lacksUrl,
     ]);
   }
   return exitCodes.ok;
+}
+
+/** In production operators have a listener of their own, which a partner cannot call. */
+async function servesPartners(api: Api): Promise<boolean> {
+  const { status } = await api.look("/v1/self");
+  return status !== 404;
 }
 
 function pickSealing({ cipher, encoding, signing, wireNames }: Readonly<Record<string, unknown>>) {
@@ -143,8 +155,8 @@ function rotateCommand(world: World): Command {
   const made = command("rotate", {
     summary: "replace a partner's key",
     description:
-      "encryptionKey, signingKey: the old version goes on until the overlap ends, and the partner installs the new " +
-      "one before that. webhookSecret, apiKey: both stand during the overlap. The new one is shown this once.",
+      "encryptionKey, signingKey: the old version is used until the overlap ends, and the partner installs the new " +
+      "one before that. webhookSecret, apiKey: both are valid during the overlap. The new one is shown only once.",
     examples: [
       "paybell partner rotate encryptionKey --out new-key.json",
       "paybell partner rotate apiKey --partner 01a1fc39-e58e-73fb-a49a-dce132454876 --overlap-hours 0",

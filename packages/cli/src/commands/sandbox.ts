@@ -6,9 +6,9 @@ import type { World } from "../world.ts";
 
 export function sandboxCommand(world: World): Command {
   return command("sandbox", {
-    summary: "run the service for this machine alone, with a partner and its receiver",
+    summary: "run the service on localhost, with a partner and its receiver",
     description:
-      "On a PostgreSQL of its own in .paybell/ (PAYBELL_HOME moves it). No card is charged. The keys stand in " +
+      "On its own PostgreSQL in .paybell/ (PAYBELL_HOME moves it). No card is charged. The keys are in " +
       ".paybell/sandbox.json, where the other commands find them.",
     examples: ["paybell sandbox", "PAYBELL_PORT=7500 paybell sandbox"],
     json: false,

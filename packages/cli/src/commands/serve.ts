@@ -8,7 +8,7 @@ const roles = ["all", "api", "delivery"] as const;
 
 export function serveCommand(world: World): Command {
   return command("serve", {
-    summary: "run the service: on DATABASE_URL, or on a PostgreSQL of its own",
+    summary: "run the service on DATABASE_URL, or on its own PostgreSQL",
     exitCodes: { 0: "stopped by SIGTERM, SIGINT or SIGHUP", 1: "it could not start: a setting is wrong, say" },
     examples: ['PAYBELL_MASTER_KEY="$(openssl rand -base64 32)" paybell serve', "paybell serve --role delivery"],
     json: false,

@@ -15,7 +15,7 @@ interface StatusOptions extends ConnectionOptions, JsonOption {
 
 export function statusCommand(world: World): Command {
   const made = command("status", {
-    summary: "tell whether the service can work, what waits, which endpoints fail, and which keys end",
+    summary: "show whether the service is ready, the backlog, failing endpoints, and expiring keys",
     examples: ["paybell status", "PAYBELL_URL=https://paybell.example paybell status --json"],
     exitCodes: { 0: "the service is ready", 1: "it is not" },
   }).addOption(
@@ -50,6 +50,7 @@ function linesOf(
     ...columns(Object.entries(checks).map(([name, { ok, detail }]) => [ok ? "  ✓" : "  ✗", name, printable(detail)])),
     "",
     `Backlog    ${backlogText(backlog)}`,
+    ...(backlog === null ? [] : [`Parked     ${parkedText(backlog)}`]),
     `Partners   ${partners.total}, ${partners.paused} paused, ${partners.disabled} disabled`,
     `Endpoints  ${endpoints.length === 0 ? "none fails" : `${endpoints.length} open or gone`}`,
     ...columns(
@@ -71,6 +72,11 @@ function linesOf(
       ]),
     ),
   ];
+}
+
+function parkedText({ parked }: NonNullable<Status["backlog"]>): string {
+  if (parked === 0) return "nothing is parked";
+  return `${parked} parked: paybell notifications list --state parked`;
 }
 
 function backlogText(backlog: Status["backlog"]): string {

@@ -26,7 +26,7 @@ const list = columns(happenings.map(({ name, summary }) => [`  ${name}`, summary
 
 export function triggerCommand(world: World): Command {
   const made = command("trigger", {
-    summary: "make a Sale, a Void, a Settlement … happen in the sandbox, and see where its IPN went",
+    summary: "run a Sale, a Void, a Settlement … in the sandbox, and show where its IPN went",
     description: `Runs the commands with test cards, and those first that it needs:\n\n${list.join("\n")}`,
     examples: [
       "paybell trigger sale",

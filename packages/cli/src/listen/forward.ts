@@ -34,6 +34,6 @@ function answerOf({ status, headers, body }: Answered): string {
 
 function whyNot({ failure, detail }: Unanswered): string {
   if (detail.includes("ECONNREFUSED")) return "connection refused: is your server running on that port?";
-  if (failure !== "tls" || detail.includes("speaks no TLS")) return detail;
+  if (failure !== "tls") return detail;
   return `${detail}: name your certificate authority in NODE_EXTRA_CA_CERTS`;
 }

@@ -26,6 +26,11 @@ export interface NotificationSummary {
   readonly lastReason: string | null;
   readonly createdAt: string;
   readonly outcomeAt: string | null;
+  readonly waitsFor: "partner_paused" | "partner_disabled" | "endpoint_gone" | "endpoint_open" | null;
+  readonly partnerName: string;
+  readonly amount: string | null;
+  readonly currency: string | null;
+  readonly merchantTransId: string | null;
 }
 
 export interface Attempt {
@@ -40,10 +45,23 @@ export interface Attempt {
   readonly answer: string | null;
 }
 
+const waiting: Readonly<Record<NonNullable<NotificationSummary["waitsFor"]>, (probeAt: string | null) => string>> = {
+  partner_paused: () => "its partner is paused, and it leaves when the partner is resumed",
+  partner_disabled: () => "its partner is disabled",
+  endpoint_gone: () => "its URL answered 410, and is tried again when somebody closes the endpoint",
+  endpoint_open: (probeAt) => `its endpoint fails, and is tried again at ${probeAt}`,
+};
+
+/** What it is about: `150000 VND  order-1`. */
+export function subject({ amount, currency, merchantTransId }: NotificationSummary): readonly [string, string] {
+  return [[amount, currency].filter((part) => part).join(" "), printable(merchantTransId ?? "")];
+}
+
 /** What became of it, in one sentence. */
-export function standing({ state, nextAttemptAt, outcomeAt, attemptsMade }: NotificationSummary): string {
+export function standing({ state, nextAttemptAt, outcomeAt, attemptsMade, waitsFor }: NotificationSummary): string {
   if (state === "accepted") return `accepted at ${outcomeAt}, attempt ${attemptsMade}`;
   if (state === "parked") return `parked after ${attemptsMade} attempts: kept, and sent again when you ask for it`;
+  if (waitsFor !== null) return `pending: ${waiting[waitsFor](nextAttemptAt)}`;
   return attemptsMade === 0 ? "pending, not tried yet" : `pending, tried again at ${nextAttemptAt}`;
 }
 

@@ -149,7 +149,7 @@ function keyVariants({ signing, encryption, webhook }: NamedKeys): { readonly na
 
 function keyRemedy(name: string): string {
   if (name.startsWith("signingKey")) return "";
-  if (name.startsWith("the text")) return "The key is the 32 bytes that its base64 stands for: decode it first.";
+  if (name.startsWith("the text")) return "The key is 32 bytes: decode the base64 first.";
   return `The keys are swapped: give what you call ${name} as signingKey.`;
 }
 

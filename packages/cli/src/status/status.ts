@@ -16,6 +16,8 @@ export interface Status {
 /** Of all instances, as the one that was asked counts it. */
 export interface Backlog {
   readonly pending: number;
+  /** Given up for now: they stay until somebody redelivers them. */
+  readonly parked: number;
   readonly oldestPendingSeconds: number;
 }
 
@@ -74,9 +76,11 @@ async function readReadiness(api: Api): Promise<Pick<Status, "ready" | "checks">
 async function readBacklog(api: Api): Promise<Backlog | null> {
   const { status, text } = await api.look("/metrics");
   const pending = gauge(text, "paybell_notifications_pending");
+  const parked = gauge(text, "paybell_parked_notifications");
   const oldestPendingSeconds = gauge(text, "paybell_oldest_pending_seconds");
-  if (status !== 200 || pending === undefined || oldestPendingSeconds === undefined) return null;
-  return { pending, oldestPendingSeconds };
+  if (status !== 200 || pending === undefined || parked === undefined || oldestPendingSeconds === undefined)
+    return null;
+  return { pending, parked, oldestPendingSeconds };
 }
 
 /** The value of a metric without labels, in Prometheus' text format. */

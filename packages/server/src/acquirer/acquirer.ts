@@ -17,6 +17,8 @@ export interface Acquirer {
   ask(message: AcquirerMessage, options: AskOptions): Promise<AcquirerAnswer>;
   /** Why `token` cannot be used with this acquirer, or undefined when it can: asked before anything is made durable. */
   refusesToken(token: string): string | undefined;
+  /** Messages after a transaction's first want its card again: it is kept for them, sealed, while they may come. */
+  readonly wantsCards?: boolean;
   /** Whether it can be asked now; an acquirer without it always can. */
   health?(): AcquirerHealth;
   /** Tells from now on of answers that nobody here waits for: another process may have asked, and be gone. */
@@ -64,6 +66,7 @@ interface MessageHeader {
 export type AcquirerMessage =
   | AuthorisationMessage
   | PreAuthCompleteMessage
+  | RefundMessage
   | VoidMessage
   | ReversalMessage
   | SettlementMessage
@@ -76,17 +79,33 @@ interface Money {
   readonly currency: string;
 }
 
-export interface AuthorisationMessage extends MessageHeader, Money {
-  readonly command: "SALE" | "PREAUTH";
-  readonly invoiceNo: string;
-  /** Empty for a PreAuth, which belongs to no batch. */
-  readonly batchNo: string;
-  /** Stands for the card; never stored, never logged. No later message has it: a link whose host wants it keeps it. */
+/** The card as its Sale or PreAuth brought it. Never logged; stored sealed alone, where the acquirer wants it again. */
+export interface Card {
+  /** Stands for the card's number (field 2, or where the host expects the token). */
   readonly cardToken: string;
   /** As given: how the card was read (field 22). */
   readonly swipeType: string;
   /** As given, or empty (field 14). */
   readonly expDate: string;
+}
+
+/** What the POS read and encrypted for the acquirer; each empty where there is none. Never stored, never logged. */
+interface Chip {
+  /** Field 23. */
+  readonly sequenceNumber: string;
+  /** Field 35, in hexadecimal. */
+  readonly track2: string;
+  /** Field 52, in hexadecimal. */
+  readonly pinBlock: string;
+  /** Field 55, in hexadecimal. */
+  readonly emv: string;
+}
+
+export interface AuthorisationMessage extends MessageHeader, Money, Card, Partial<Chip> {
+  readonly command: "SALE" | "PREAUTH";
+  readonly invoiceNo: string;
+  /** Empty for a PreAuth, which belongs to no batch. */
+  readonly batchNo: string;
 }
 
 /**
@@ -96,7 +115,9 @@ export interface AuthorisationMessage extends MessageHeader, Money {
 export interface OriginalReference {
   readonly transactionId: string;
   /** It gives the message type and the processing code (field 3). */
-  readonly command: "SALE" | "PREAUTH" | "PREAUTH_COMPLETE" | "VOID";
+  readonly command: "SALE" | "PREAUTH" | "PREAUTH_COMPLETE" | "REFUND" | "VOID";
+  /** Where it was sent: a PreAuth-Complete and a Refund may come from another terminal of the same merchant. */
+  readonly tid: string;
   readonly traceNo: string;
   /** Its transmission time. */
   readonly atMs: number;
@@ -106,15 +127,23 @@ export interface OriginalReference {
   readonly refId: string;
 }
 
-export interface PreAuthCompleteMessage extends MessageHeader, Money {
+export interface PreAuthCompleteMessage extends MessageHeader, Money, Partial<Card> {
   readonly command: "PREAUTH_COMPLETE";
   readonly invoiceNo: string;
   readonly batchNo: string;
   readonly original: OriginalReference;
 }
 
+/** Gives back a part of a settled Sale or PreAuth-Complete, or all of it. It counts in the batch then open. */
+export interface RefundMessage extends MessageHeader, Money, Partial<Card> {
+  readonly command: "REFUND";
+  readonly invoiceNo: string;
+  readonly batchNo: string;
+  readonly original: OriginalReference;
+}
+
 /** Takes back a Sale or a PreAuth-Complete of the open batch, or a PreAuth. The amount is the original's. */
-export interface VoidMessage extends MessageHeader, Money {
+export interface VoidMessage extends MessageHeader, Money, Partial<Card> {
   readonly command: "VOID";
   readonly invoiceNo: string;
   /** Empty for a PreAuth's. */
@@ -126,7 +155,7 @@ export interface VoidMessage extends MessageHeader, Money {
  * Undoes one message whose outcome is not known, or must not stand. Answered 00 when it was undone, 25 when the
  * acquirer never saw it; either way nothing of it stands, and it stays so when the message itself arrives late.
  */
-export interface ReversalMessage extends MessageHeader, Money {
+export interface ReversalMessage extends MessageHeader, Money, Partial<Card> {
   readonly command: "REVERSAL";
   /** Its original's. */
   readonly invoiceNo: string;
@@ -143,6 +172,9 @@ export interface BatchTotals {
   readonly saleTotalMinor: bigint;
   readonly voidQuantity: number;
   readonly voidTotalMinor: bigint;
+  /** Hosts count Refunds; the settlement IPN has no field for them. */
+  readonly refundQuantity: number;
+  readonly refundTotalMinor: bigint;
 }
 
 export interface SettlementMessage extends MessageHeader {
@@ -154,11 +186,11 @@ export interface SettlementMessage extends MessageHeader {
 }
 
 /** One transaction of a batch, as our ledger holds it. */
-export interface BatchUploadMessage extends MessageHeader, Money {
+export interface BatchUploadMessage extends MessageHeader, Money, Partial<Card> {
   readonly command: "BATCH_UPLOAD";
   readonly batchNo: string;
   readonly invoiceNo: string;
-  readonly uploaded: OriginalReference & { readonly command: "SALE" | "PREAUTH_COMPLETE" };
+  readonly uploaded: OriginalReference & { readonly command: "SALE" | "PREAUTH_COMPLETE" | "REFUND" };
   /** It was voided: it counts on both sides. */
   readonly voided: boolean;
 }
@@ -174,6 +206,8 @@ export interface AcquirerAnswer {
   readonly refId: string;
   /** TC of the chip, where the acquirer returns one. */
   readonly tc: string;
+  /** What the issuer answers to the chip (field 55: ARPC, scripts), for the POS alone: never stored. */
+  readonly emv?: string;
 }
 
 /** The acquirer was asked, or may have been, and no answer is known: the command is in doubt. */

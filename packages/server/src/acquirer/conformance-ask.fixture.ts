@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { type Acquirer, type AcquirerAnswer, type AcquirerMessage, NoAnswer } from "./acquirer.ts";
 import type { Till } from "./till.fixture.ts";
 
-/** Registers one check, on a link of its own. */
-export type Check = (name: string, run: (acquirer: Acquirer, till: Till) => Promise<void>) => void;
+/** Registers one check, on a link of its own. `other` is a second terminal of the merchant. */
+export type Check = (name: string, run: (acquirer: Acquirer, till: Till, other: () => Till) => Promise<void>) => void;
 
 export async function codeOf(acquirer: Acquirer, message: AcquirerMessage): Promise<string> {
   return (await acquirer.ask(message, patient())).responseCode;

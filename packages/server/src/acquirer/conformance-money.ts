@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { approval, type Check, codeOf, declines, patient } from "./conformance-ask.fixture.ts";
-import { again, Till } from "./till.fixture.ts";
+import { again, emptyTotals } from "./till.fixture.ts";
 
 interface Tokens {
   readonly approved: string;
@@ -45,10 +45,10 @@ export function conformsInMoney(check: Check, tokens: Tokens): void {
     await declines(acquirer, till.void(voided, await approval(acquirer, voided)));
   });
 
-  check("declines the Void of another terminal's Sale", async (acquirer, till) => {
+  check("declines the Void of another terminal's Sale", async (acquirer, till, other) => {
     const sale = till.sale(tokens.approved);
     const answer = await approval(acquirer, sale);
-    await declines(acquirer, new Till(2).void(sale, answer));
+    await declines(acquirer, other().void(sale, answer));
   });
 
   check("completes a PreAuth for less than authorised, once, and no more voids it then", async (acquirer, till) => {
@@ -59,6 +59,20 @@ export function conformsInMoney(check: Check, tokens: Tokens): void {
     await declines(acquirer, till.complete(preAuth, answer, 1n));
     await declines(acquirer, till.void(preAuth, answer));
   });
+
+  check(
+    "completes a PreAuth at another terminal of the merchant, in whose batch it counts",
+    async (acquirer, till, other) => {
+      const preAuth = till.preAuth(tokens.approved, 900n);
+      const second = other();
+      const complete = second.complete(preAuth, await approval(acquirer, preAuth), 899n);
+      const answer = await approval(acquirer, complete);
+      await approval(acquirer, till.settlement(emptyTotals));
+      const totals = { ...emptyTotals, saleQuantity: 1, saleTotalMinor: 899n };
+      await approval(acquirer, second.void(complete, answer));
+      await approval(acquirer, second.settlement({ ...totals, voidQuantity: 1, voidTotalMinor: 899n }));
+    },
+  );
 
   check("declines to complete above the authorised amount, a Sale, and what it never saw", async (acquirer, till) => {
     const preAuth = till.preAuth(tokens.approved, 900n);
@@ -81,7 +95,7 @@ export function conformsInMoney(check: Check, tokens: Tokens): void {
     assert.deepEqual(await approval(acquirer, complete), await approval(acquirer, again(complete)));
     const declined = till.sale(tokens.declined.token);
     assert.equal(await codeOf(acquirer, declined), await codeOf(acquirer, again(declined)));
-    const once = { currency: "VND", saleQuantity: 2, saleTotalMinor: 300_000n };
+    const once = { ...emptyTotals, saleQuantity: 2, saleTotalMinor: 300_000n };
     await approval(acquirer, till.settlement({ ...once, voidQuantity: 1, voidTotalMinor: 150_000n }));
   });
 

@@ -1,10 +1,11 @@
 import assert from "node:assert/strict";
-import type { Acquirer } from "./acquirer.ts";
-import { approval, type Check, codeOf, declines } from "./conformance-ask.fixture.ts";
+import type { Acquirer, BatchTotals } from "./acquirer.ts";
+import { approval, type Check, codeOf, declines, rejectsUnanswered } from "./conformance-ask.fixture.ts";
 import { again, emptyTotals, type Till } from "./till.fixture.ts";
 
 interface Tokens {
   readonly approved: string;
+  readonly silentFollowUps: string;
 }
 
 /** Settlement and Batch Upload. */
@@ -69,15 +70,67 @@ export function conformsInSettlement(check: Check, { approved }: Tokens): void {
     const voided = till.sale(approved, 2n);
     const uploads = [till.upload(sale, await approval(acquirer, sale))];
     uploads.push(till.upload(voided, await approval(acquirer, voided), true));
-    const totals = { currency: "VND", saleQuantity: 2, saleTotalMinor: 42n, voidQuantity: 1, voidTotalMinor: 2n };
+    const totals = { ...emptyTotals, saleQuantity: 2, saleTotalMinor: 42n, voidQuantity: 1, voidTotalMinor: 2n };
     const settlement = till.settlement(totals);
     assert.equal(await codeOf(acquirer, settlement), "95");
     for (const upload of [...uploads, ...uploads.map(again)]) await approval(acquirer, upload);
-    await approval(acquirer, { ...settlement, afterUpload: true });
-    await approval(acquirer, again({ ...settlement, afterUpload: true }));
+    const last = till.afterUpload(settlement);
+    await approval(acquirer, last);
+    await approval(acquirer, again(last));
     till.batchNo = "000002";
     await approval(acquirer, till.settlement(emptyTotals));
   });
+}
+
+/** Refund, of what was settled. */
+export function conformsInRefunds(check: Check, { approved, silentFollowUps }: Tokens): void {
+  check("refunds a settled Sale and PreAuth-Complete in parts, up to their amounts", async (acquirer, till, other) => {
+    const sale = till.sale(approved, 100n);
+    const answer = await approval(acquirer, sale);
+    await declines(acquirer, till.refund(sale, answer, 1n));
+    const preAuth = till.preAuth(approved, 50n);
+    const complete = till.complete(preAuth, await approval(acquirer, preAuth), 30n);
+    const completeAnswer = await approval(acquirer, complete);
+    await settled(acquirer, till, { saleQuantity: 2, saleTotalMinor: 130n });
+    const part = till.refund(sale, answer, 60n);
+    const { refId } = await approval(acquirer, part);
+    assert.match(refId, /^[0-9A-Z]{1,12}$/);
+    assert.equal((await approval(acquirer, again(part))).refId, refId);
+    await declines(acquirer, till.refund(sale, answer, 41n));
+    await approval(acquirer, other().refund(sale, answer, 40n));
+    await declines(acquirer, till.refund(preAuth, answer, 1n));
+    await approval(acquirer, till.refund(complete, completeAnswer));
+    await settled(acquirer, till, { refundQuantity: 2, refundTotalMinor: 90n });
+  });
+
+  check("reverses a Refund that it never answered: as much can be refunded again", async (acquirer, till) => {
+    const sale = till.sale(silentFollowUps, 100n);
+    const answer = await approval(acquirer, sale);
+    await settled(acquirer, till, { saleQuantity: 1, saleTotalMinor: 100n });
+    for (const refund of [till.refund(sale, answer), till.refund(sale, answer)]) {
+      await rejectsUnanswered(acquirer, refund);
+      assert.equal(await codeOf(acquirer, till.reversal(refund)), "00");
+    }
+    await settled(acquirer, till, {});
+  });
+
+  check("settles by uploaded Refunds, too", async (acquirer, till) => {
+    const sale = till.sale(approved, 100n);
+    const answer = await approval(acquirer, sale);
+    await settled(acquirer, till, { saleQuantity: 1, saleTotalMinor: 100n });
+    const refund = till.refund(sale, answer, 30n);
+    const upload = till.upload(refund, await approval(acquirer, refund));
+    const settlement = till.settlement({ ...emptyTotals, refundQuantity: 1, refundTotalMinor: 30n });
+    assert.equal(await codeOf(acquirer, till.settlement(emptyTotals)), "95");
+    await approval(acquirer, upload);
+    await approval(acquirer, till.afterUpload(settlement));
+  });
+}
+
+/** Settles what the open batch comes to; the next one is open then. */
+async function settled(acquirer: Acquirer, till: Till, totals: Partial<BatchTotals>): Promise<void> {
+  await approval(acquirer, till.settlement({ ...emptyTotals, ...totals }));
+  till.batchNo = (Number(till.batchNo) + 1).toString().padStart(6, "0");
 }
 
 /** Five transactions that come to two sales, one of them voided. */
@@ -89,5 +142,5 @@ async function trade(acquirer: Acquirer, till: Till, approved: string) {
   await approval(acquirer, till.complete(preAuth, await approval(acquirer, preAuth), 30n));
   const left = till.preAuth(approved, 5_000n);
   await approval(acquirer, left);
-  return { currency: "VND", saleQuantity: 2, saleTotalMinor: 130n, voidQuantity: 1, voidTotalMinor: 100n };
+  return { ...emptyTotals, saleQuantity: 2, saleTotalMinor: 130n, voidQuantity: 1, voidTotalMinor: 100n };
 }

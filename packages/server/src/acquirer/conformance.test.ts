@@ -3,6 +3,7 @@ import type { Acquirer, AcquirerMessage } from "./acquirer.ts";
 import { type AcquirerUnderTest, acquirerConformance } from "./conformance.ts";
 import { SimulatedBank } from "./simulator/bank.ts";
 import { SimulatedAcquirer } from "./simulator/simulator.ts";
+import { Till } from "./till.fixture.ts";
 
 const tokens: AcquirerUnderTest["tokens"] = {
   approved: "tok_approve",
@@ -27,8 +28,8 @@ describe("the simulator with latency is an acquirer too: it", () => {
 /** A host that knows a message again by its data elements alone, as those of ISO 8583 do: it never sees our ids. */
 class ByDataElements extends SimulatedAcquirer {
   override ask(...[message, options]: Parameters<Acquirer["ask"]>) {
-    const { tid, mid } = message;
-    const knownBy = ({ command, traceNo, atMs }: Pick<AcquirerMessage, "command" | "traceNo" | "atMs">) =>
+    const { mid } = message;
+    const knownBy = ({ command, tid, traceNo, atMs }: Pick<AcquirerMessage, "command" | "tid" | "traceNo" | "atMs">) =>
       [mid, tid, command, traceNo, atMs].join(" ");
     const transactionId = knownBy(message);
     if ("original" in message) {
@@ -46,9 +47,9 @@ describe("a host that knows messages by their data elements is an acquirer too: 
 });
 
 /** Runs the suite without a runner: the names of the checks that fail. */
-async function failures(open: () => Acquirer): Promise<string[]> {
+async function failures(open: () => Acquirer, till?: AcquirerUnderTest["till"]): Promise<string[]> {
   const checks: { name: string; run: () => Promise<void> }[] = [];
-  acquirerConformance((name, run) => checks.push({ name, run }), { open, tokens });
+  acquirerConformance((name, run) => checks.push({ name, run }), { open, tokens, ...(till && { till }) });
   const outcomes = await Promise.allSettled(checks.map(({ run }) => run()));
   return checks.filter((_, at) => outcomes[at]?.status === "rejected").map(({ name }) => name);
 }
@@ -64,6 +65,28 @@ function mistaking(mistake: (message: AcquirerMessage) => AcquirerMessage): () =
 }
 
 describe("the conformance suite", () => {
+  test("fails where messages share trace number and time, whatever the acquirer makes of that", async () => {
+    class Reusing extends Till {
+      override upload(...uploaded: Parameters<Till["upload"]>) {
+        return { ...super.upload(...uploaded), traceNo: "000001", atMs: 0 };
+      }
+    }
+    const believing = () => new SimulatedAcquirer({ bank: new SimulatedBank() });
+    expect(await failures(believing, (number) => new Reusing(number))).toContain(
+      "settles by what was uploaded, after a mismatch",
+    );
+    class Stuck extends Till {
+      override sale(...charged: Parameters<Till["sale"]>) {
+        return { ...super.sale(...charged), traceNo: "000001", atMs: 0 };
+      }
+    }
+    const stuck = await failures(
+      () => new SimulatedAcquirer(strict()),
+      (number) => new Stuck(number),
+    );
+    expect(stuck).toEqual(expect.arrayContaining(["answers many at once, each its own"]));
+  });
+
   test("catches an acquirer that answers a decline with an error", async () => {
     class Throws extends SimulatedAcquirer {
       override async ask(...[message, options]: Parameters<Acquirer["ask"]>) {
@@ -133,6 +156,7 @@ describe("the conformance suite", () => {
       "answers 25 for what it never saw, and declines it when it comes after all",
       "declines the repeat of an approval that was reversed meanwhile",
       "answers the same Reversal again the same, found or not",
+      "reverses a Refund that it never answered: as much can be refunded again",
     ]);
   });
 
@@ -148,6 +172,8 @@ describe("the conformance suite", () => {
       "settles a batch once: the next begins empty, and nothing of it is voided",
       "answers a Settlement's repeat as the first time, agreed or not",
       "settles by what was uploaded, after a mismatch",
+      "refunds a settled Sale and PreAuth-Complete in parts, up to their amounts",
+      "settles by uploaded Refunds, too",
     ]);
   });
 
@@ -157,6 +183,9 @@ describe("the conformance suite", () => {
       const header = { transactionId, tid, mid, traceNo, atMs, repeat };
       return command === "BATCH_UPLOAD" ? { command: "LOGON", ...header } : message;
     };
-    expect(await failures(mistaking(toLogon))).toEqual(["settles by what was uploaded, after a mismatch"]);
+    expect(await failures(mistaking(toLogon))).toEqual([
+      "settles by what was uploaded, after a mismatch",
+      "settles by uploaded Refunds, too",
+    ]);
   });
 });

@@ -3,13 +3,15 @@ import { type Acquirer, NoAnswer, NotSent } from "./acquirer.ts";
 import { approval, type Check, codeOf, lateAnswer, patient, rejectsUnanswered } from "./conformance-ask.fixture.ts";
 import { conformsInMoney } from "./conformance-money.ts";
 import { conformsInReversals } from "./conformance-reversal.ts";
-import { conformsInSettlement } from "./conformance-settlement.ts";
+import { conformsInRefunds, conformsInSettlement } from "./conformance-settlement.ts";
 import { again, Till } from "./till.fixture.ts";
 
 /** How an acquirer is put to the test. */
 export interface AcquirerUnderTest {
   /** A link of its own to a bank that knows nothing yet of the suite's terminals. The suite closes it. */
   open(): Promise<Acquirer> | Acquirer;
+  /** A terminal of the suite, which numbers its messages; `number` tells it from the others. */
+  readonly till?: (number: number) => Till;
   readonly tokens: {
     readonly approved: string;
     readonly declined: { readonly token: string; readonly responseCode: string };
@@ -30,11 +32,12 @@ export type RegisterTest = (name: string, run: () => Promise<void>) => void;
 
 /** What the ledger relies on in every acquirer, as tests. */
 export function acquirerConformance(register: RegisterTest, subject: AcquirerUnderTest): void {
+  const { till = (number) => new Till(number) } = subject;
   const check: Check = (name, run) =>
     register(name, async () => {
       const acquirer = await subject.open();
       try {
-        await run(acquirer, new Till());
+        await run(numbering(acquirer), till(1), () => till(2));
       } finally {
         await acquirer.close();
       }
@@ -43,6 +46,29 @@ export function acquirerConformance(register: RegisterTest, subject: AcquirerUnd
   conformsInMoney(check, subject.tokens);
   conformsInReversals(check, subject.tokens);
   conformsInSettlement(check, subject.tokens);
+  conformsInRefunds(check, subject.tokens);
+}
+
+/**
+ * Asks as the ledger must: each message has a trace number and time of its own on its terminal, and only a repeat has
+ * its first one's. A host takes anything else for a repeat.
+ */
+function numbering(acquirer: Acquirer): Acquirer {
+  const numbers = new Map<string, string>();
+  return {
+    approvals: acquirer.approvals,
+    refusesToken: (token) => acquirer.refusesToken(token),
+    close: () => acquirer.close(),
+    ask(message, options) {
+      const { mid, tid, traceNo, atMs, repeat, ...content } = message;
+      const number = [mid, tid, traceNo, atMs].join(" ");
+      const asked = JSON.stringify(content, (_, value) => (typeof value === "bigint" ? value.toString() : value));
+      const first = numbers.get(number) ?? asked;
+      numbers.set(number, first);
+      assert.equal(asked, first, `trace number ${traceNo} and its time belong to another message`);
+      return acquirer.ask(message, options);
+    },
+  };
 }
 
 function conformsAsLink(check: Check, tokens: AcquirerUnderTest["tokens"]): void {

@@ -2,7 +2,16 @@ import fc from "fast-check";
 
 /** What a terminal does next in a random sequence; `at` counts back to the message that it is about. */
 export interface TillStep {
-  readonly kind: "sale" | "preAuth" | "complete" | "void" | "reverse" | "reverseUnseen" | "repeat" | "settle";
+  readonly kind:
+    | "sale"
+    | "preAuth"
+    | "complete"
+    | "void"
+    | "refund"
+    | "reverse"
+    | "reverseUnseen"
+    | "repeat"
+    | "settle";
   readonly till: 0 | 1;
   readonly at: number;
   readonly amountMinor: bigint;
@@ -10,7 +19,10 @@ export interface TillStep {
 
 /** One arbitrary for each property of a step. Amounts are small, so that they are met again. */
 export const tillStep = {
-  kind: fc.constantFrom("sale", "preAuth", "complete", "void", "void", "reverse", "reverseUnseen", "repeat", "settle"),
+  kind: fc.constantFrom(
+    ...(["sale", "sale", "preAuth", "complete", "void", "void", "refund", "refund"] as const),
+    ...(["reverse", "reverseUnseen", "repeat", "settle"] as const),
+  ),
   till: fc.constantFrom(0, 1),
   at: fc.nat(6),
   amountMinor: fc.bigInt(1n, 5n),

@@ -6,12 +6,13 @@ import type {
   LogonMessage,
   OriginalReference,
   PreAuthCompleteMessage,
+  RefundMessage,
   ReversalMessage,
   SettlementMessage,
   VoidMessage,
 } from "./acquirer.ts";
 
-export type TillMoneyMessage = AuthorisationMessage | PreAuthCompleteMessage | VoidMessage;
+export type TillMoneyMessage = AuthorisationMessage | PreAuthCompleteMessage | RefundMessage | VoidMessage;
 
 export const emptyTotals: BatchTotals = {
   currency: "VND",
@@ -19,6 +20,8 @@ export const emptyTotals: BatchTotals = {
   saleTotalMinor: 0n,
   voidQuantity: 0,
   voidTotalMinor: 0n,
+  refundQuantity: 0,
+  refundTotalMinor: 0n,
 };
 
 const startMs = Date.UTC(2026, 0, 31, 9, 30);
@@ -60,6 +63,11 @@ export class Till {
     return { command: "PREAUTH_COMPLETE", ...this.#header(), ...money, batchNo: this.batchNo, original };
   }
 
+  refund(refunded: TillMoneyMessage, answer: AcquirerAnswer, amountMinor = refunded.amountMinor): RefundMessage {
+    const original = referenceTo(refunded, answer);
+    return { command: "REFUND", ...this.#header(), ...this.#money(amountMinor), batchNo: this.batchNo, original };
+  }
+
   void(voided: TillMoneyMessage, answer: AcquirerAnswer): VoidMessage {
     const original = referenceTo(voided, answer);
     const batchNo = voided.command === "PREAUTH" ? "" : this.batchNo;
@@ -77,8 +85,14 @@ export class Till {
     return { command: "SETTLEMENT", ...this.#header(), batchNo: this.batchNo, totals, afterUpload: false };
   }
 
+  /** What follows the upload of its batch: the same totals, as a message of its own. */
+  afterUpload(settlement: SettlementMessage): SettlementMessage {
+    return { ...settlement, ...this.#header(), transactionId: settlement.transactionId, afterUpload: true };
+  }
+
   upload(message: TillMoneyMessage, answer: AcquirerAnswer, voided = false): BatchUploadMessage {
-    const command = message.command === "PREAUTH_COMPLETE" ? message.command : "SALE";
+    const { command: own } = message;
+    const command = own === "PREAUTH_COMPLETE" || own === "REFUND" ? own : "SALE";
     const uploaded = { ...referenceTo(message, answer), command } as const;
     const { batchNo } = this;
     return {
@@ -114,8 +128,8 @@ export function again<Message extends { readonly repeat: boolean }>(message: Mes
 }
 
 function referenceTo(message: TillMoneyMessage, { approveCode, refId }: AcquirerAnswer): OriginalReference {
-  const { transactionId, command, traceNo, atMs } = message;
-  return { transactionId, command, traceNo, atMs, approveCode, refId };
+  const { transactionId, command, tid, traceNo, atMs } = message;
+  return { transactionId, command, tid, traceNo, atMs, approveCode, refId };
 }
 
 function card(cardToken: string) {

@@ -115,6 +115,8 @@ class Run {
       saleTotalMinor: total,
       voidQuantity: quantity,
       voidTotalMinor: total,
+      refundQuantity: 0,
+      refundTotalMinor: 0n,
     };
     return { command: "SETTLEMENT", ...this.#header(), batchNo, totals, afterUpload: false };
   }
@@ -171,6 +173,6 @@ function referenceTo(
   sale: AuthorisationMessage,
   { approveCode, refId }: Pick<AcquirerAnswer, "approveCode" | "refId">,
 ) {
-  const { transactionId, command, traceNo, atMs } = sale;
-  return { transactionId, command, traceNo, atMs, approveCode, refId };
+  const { transactionId, command, tid, traceNo, atMs } = sale;
+  return { transactionId, command, tid, traceNo, atMs, approveCode, refId };
 }

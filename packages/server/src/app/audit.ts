@@ -1,15 +1,51 @@
+import { once } from "node:events";
+import { setTimeout as pause } from "node:timers/promises";
 import type { Config } from "../config.ts";
 import { type Verified, verifyAudit } from "../operators/audit.ts";
+import { type ExportFormat, exportedAfter } from "../operators/audit-export.ts";
 import { PostgresAudit } from "../store/audit.ts";
 import { openDatabase } from "../store/database.ts";
-import { withDatabaseUrl } from "./database-url.ts";
+import { withDatabase } from "./database-url.ts";
+
+const lookEveryMs = 1_000;
 
 /** `paybell audit verify`: reads the whole chain of the database, and changes nothing. */
 export function verifyAuditOf(config: Config): Promise<Verified> {
-  return withDatabaseUrl(config, async (url) => {
-    const database = openDatabase(url, { connectionsMax: 4, onIdleError: () => undefined });
+  return withAudit(config, verifyAudit);
+}
+
+export interface AuditExport {
+  readonly format: ExportFormat;
+  /** The entry before the first that is wanted. */
+  readonly after: number;
+  /** Goes on with what is added, until the signal. */
+  readonly follow: boolean;
+}
+
+/** `paybell audit export`: writes the entries in their order, as fast as they are read. */
+export function exportAuditOf(
+  config: Config,
+  { format, after, follow }: AuditExport,
+  out: NodeJS.WritableStream,
+  signal: AbortSignal,
+): Promise<void> {
+  return withAudit(config, async (audit) => {
+    for (let from = after; ; await pause(lookEveryMs, undefined, { signal }).catch(() => undefined)) {
+      for await (const { seq, lines } of exportedAfter(audit, from, format)) {
+        if (!out.write(lines)) await once(out, "drain", { signal }).catch(() => undefined);
+        from = seq;
+        if (signal.aborted) return;
+      }
+      if (!follow || signal.aborted) return;
+    }
+  });
+}
+
+function withAudit<Result>(config: Config, use: (audit: PostgresAudit) => Promise<Result>): Promise<Result> {
+  return withDatabase(config, async ({ databaseUrl }) => {
+    const database = openDatabase(databaseUrl, { connectionsMax: 4, onIdleError: () => undefined });
     try {
-      return await verifyAudit(new PostgresAudit(database.pool));
+      return await use(new PostgresAudit(database.pool));
     } finally {
       await database.close();
     }

@@ -1,10 +1,13 @@
 import { Iso8583Acquirer } from "../acquirer/iso8583/iso8583.ts";
-import type { Config } from "../config.ts";
-import { MasterKey } from "../partners/master-key.ts";
-import { inspectDatabase } from "../store/inspection.ts";
+import { type Config, ConfigError } from "../config.ts";
+import { type Inspection, inspectDatabase } from "../store/inspection.ts";
+import { type SchemaUrls, UnfitSchema } from "../store/migrate.ts";
 import { iso8583Options } from "./acquirer.ts";
+import { isAlerting } from "./alert-targets.ts";
+import { readCallbackCas } from "./callback-cas.ts";
 import { isUnverifiedRemote } from "./database-tls.ts";
-import { withDatabaseUrl } from "./database-url.ts";
+import { withDatabase } from "./database-url.ts";
+import { openMasterKey } from "./master-key.ts";
 
 /** One line of the doctor's report. */
 export interface Finding {
@@ -21,12 +24,17 @@ const acquirerTimeoutMs = 5_000;
 
 /** `paybell check`: whether these settings can carry a service, each finding with its remedy. */
 export async function check(config: Config): Promise<readonly Finding[]> {
-  const findings = await withDatabaseUrl(config, (url) => databaseFindings(url, config));
-  return [...findings, ...settingFindings(config), await acquirerFinding(config)];
+  const findings = await withDatabase(config, (urls) => databaseFindings(urls, config));
+  return [
+    ...findings,
+    ...settingFindings(config),
+    ...(await callbackCaFindings(config)),
+    await acquirerFinding(config),
+  ];
 }
 
-async function databaseFindings(url: string, config: Config): Promise<Finding[]> {
-  const found = await inspectDatabase(url).catch((error: unknown) =>
+async function databaseFindings({ databaseUrl, ownerUrl }: SchemaUrls, config: Config): Promise<Finding[]> {
+  const found = await inspectDatabase(databaseUrl).catch((error: unknown) =>
     error instanceof Error ? error : new Error(String(error)),
   );
   if (found instanceof Error) {
@@ -61,21 +69,41 @@ async function databaseFindings(url: string, config: Config): Promise<Finding[]>
           "no notification arrived",
           "Connect directly or through a pooler in session mode; otherwise due work waits up to a second.",
         ),
-    found.canCreate
-      ? ok("permission", "may create tables")
-      : error("permission", "may not create tables", "GRANT CREATE ON SCHEMA public to the service's role."),
-    masterKeyFinding(config, found.masterKeyCheck),
+    permissionFinding(found, ownerUrl !== undefined && ownerUrl !== null),
+    schemaFinding(found.schema),
+    await masterKeyFinding(config, found.masterKeyCheck),
   ];
 }
 
-function masterKeyFinding({ masterKey }: Config, kept: Buffer | undefined): Finding {
+function permissionFinding({ canCreate, schema }: Inspection, hasOwner: boolean): Finding {
+  const what = "permission";
+  const isBehind = !(schema instanceof UnfitSchema) && schema.missing > 0;
+  if (isBehind && !canCreate && !hasOwner) {
+    const detail = "the schema is not up to date, and this role may not change it";
+    return error(what, detail, "Run `paybell migrate` with PAYBELL_MIGRATION_DATABASE_URL.");
+  }
+  return ok(what, canCreate ? "may create tables" : "reads and writes rows; another role owns the schema");
+}
+
+function schemaFinding(schema: Inspection["schema"]): Finding {
+  if (schema instanceof UnfitSchema) return error("schema", schema.message, schema.remedy);
+  if (schema.applied === 0) return ok("schema", "is made at the first start");
+  return ok(
+    "schema",
+    schema.missing === 0 ? "is this version's" : `is brought up to date by ${schema.missing} migrations`,
+  );
+}
+
+async function masterKeyFinding(config: Config, kept: Buffer | undefined): Promise<Finding> {
   const what = "master key";
-  if (masterKey === null) {
+  if (config.masterKey === null) {
     return error(what, "PAYBELL_MASTER_KEY is not set", "Set it; `openssl rand -base64 32` makes a new one.");
   }
+  const masterKey = await openMasterKey(config).catch((failure: Error) => failure);
+  if (masterKey instanceof Error) return error(what, masterKey.message, "Check PAYBELL_KMS and what belongs to it.");
   if (kept === undefined) return ok(what, "is set, and will be this new database's");
-  if (new MasterKey(masterKey).fits(kept)) return ok(what, "fits this database");
-  return error(what, "does not fit this database", "Set the PAYBELL_MASTER_KEY that it was first started with.");
+  if (masterKey.fits(kept)) return ok(what, "fits this database");
+  return error(what, "does not fit this database", "Set the PAYBELL_MASTER_KEY that it was last started with.");
 }
 
 function settingFindings(config: Config): Finding[] {
@@ -96,10 +124,26 @@ function settingFindings(config: Config): Finding[] {
           "no egress address is published",
           "Set PAYBELL_EGRESS_ADDRESSES, so that partners can whitelist this service.",
         ),
-    config.alertUrl === null
-      ? warning("alerts", "nobody is told of alerts", "Set PAYBELL_ALERT_URL and PAYBELL_ALERT_SECRET.")
-      : ok("alerts", "are sent"),
+    isAlerting(config)
+      ? ok("alerts", "are sent: `paybell alerts test` says whether they arrive")
+      : warning(
+          "alerts",
+          "nobody is told of alerts",
+          "Set PAYBELL_ALERT_URL and PAYBELL_ALERT_SECRET, PAYBELL_ALERT_SLACK_URL or PAYBELL_ALERT_MAIL_URL.",
+        ),
   ];
+}
+
+async function callbackCaFindings(config: Config): Promise<Finding[]> {
+  if (config.callbackCaFile === null) return [];
+  const what = "callback CAs";
+  try {
+    const { length } = await readCallbackCas(config);
+    return [ok(what, `${length} beside the well-known ones`)];
+  } catch (failure) {
+    if (!(failure instanceof ConfigError)) throw failure;
+    return [error(what, failure.problems.join(" "), "Name a PEM file of certificate authorities.")];
+  }
 }
 
 async function acquirerFinding(config: Config): Promise<Finding> {

@@ -1,16 +1,22 @@
 import { resolve } from "node:path";
 import type { Config } from "../config.ts";
-import { startEmbeddedPostgres } from "../postgres/embedded.ts";
+import { type EmbeddedPostgres, startEmbeddedPostgres } from "../postgres/embedded.ts";
+import type { SchemaUrls } from "../store/migrate.ts";
 
-/** For a command that only looks: the configured database, or the embedded one, which runs for as long as it takes. */
-export async function withDatabaseUrl<Result>(
-  config: Pick<Config, "databaseUrl" | "home">,
-  use: (url: string) => Promise<Result>,
+export function embeddedUrls(postgres: EmbeddedPostgres): SchemaUrls {
+  return { databaseUrl: postgres.connectionString, ownerUrl: postgres.ownerConnectionString };
+}
+
+/** For a command: the configured database, or the embedded one, which runs for as long as it takes. */
+export async function withDatabase<Result>(
+  config: Pick<Config, "databaseUrl" | "migrationDatabaseUrl" | "home">,
+  use: (urls: SchemaUrls) => Promise<Result>,
 ): Promise<Result> {
-  if (config.databaseUrl !== null) return use(config.databaseUrl);
+  const { databaseUrl, migrationDatabaseUrl } = config;
+  if (databaseUrl !== null) return use({ databaseUrl, ownerUrl: migrationDatabaseUrl });
   const embedded = await startEmbeddedPostgres({ home: resolve(config.home), log: () => undefined });
   try {
-    return await use(embedded.connectionString);
+    return await use(embeddedUrls(embedded));
   } finally {
     await embedded.stop();
   }

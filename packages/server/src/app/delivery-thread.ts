@@ -9,6 +9,7 @@ import { RemotePartners } from "../delivery/thread/remote-partners.ts";
 import { createResolver } from "../delivery/transport/resolve.ts";
 import { Transport } from "../delivery/transport/transport.ts";
 import { DeliveryWorker } from "../delivery/worker.ts";
+import type { NewEvent } from "../events.ts";
 import { Lease } from "../leases/lease.ts";
 import { SealBudget } from "../partners/seal-budget.ts";
 import { PostgresCircuits } from "../store/circuits.ts";
@@ -98,9 +99,11 @@ async function run(main: NonNullable<typeof parentPort>, data: DeliveryThreadDat
     },
   });
   const events = new PostgresEvents(database.homes);
-  const seals = new SealBudget(new PostgresPartners(database), ({ partnerId, keyId, seals: count }) => {
-    const event = { kind: "key_limit", partnerId, subjectId: keyId, detail: { seals: count } } as const;
+  const record = (event: NewEvent) => {
     events.record([event], alerting).catch((error: unknown) => trouble("an event could not be recorded", error));
+  };
+  const seals = new SealBudget(new PostgresPartners(database), ({ partnerId, keyId, seals: count }) => {
+    record({ kind: "key_limit", partnerId, subjectId: keyId, detail: { seals: count } });
   });
   const sealingWorker = new SealingWorker({ log });
   const transport = new Transport({
@@ -109,6 +112,10 @@ async function run(main: NonNullable<typeof parentPort>, data: DeliveryThreadDat
     sandbox: data.sandbox,
     extraCas: data.callbackCas,
     connectTimeoutMs: data.connectTimeoutMs,
+    onCertificateEnding: (partnerId, origin, endsAt) => {
+      const detail = { certificate: "the partner's", origin, endsAt: endsAt.toISOString() };
+      record({ kind: "certificate_ending", partnerId, subjectId: null, detail });
+    },
   });
   const notes = new AttemptNotes(
     (note) => outbox.message.attempted.push(note),
@@ -181,11 +188,10 @@ async function run(main: NonNullable<typeof parentPort>, data: DeliveryThreadDat
     outbox.message.heard += message.hints.length;
     notes.noted(message.noted);
     for (const answer of message.partners) if (partners.told(answer)) worker.partnerChanged(answer.id);
-    worker.offer(message.deliveries);
+    worker.offer(message.deliveries, message.begunMs);
     worker.wake(message.hints);
     if (message.news.includes("circuits")) worker.circuitsChanged();
-    if (message.news.includes("shards")) worker.tick();
-    if (message.news.includes("due")) worker.lookNow();
+    if (message.news.includes("shards") || message.news.includes("due")) worker.tick();
     if (message.stopWithinMs !== undefined) void stop(message.stopWithinMs);
   });
   await startLease();

@@ -1,6 +1,7 @@
 import { systemClock, systemTimers } from "../clock.ts";
 import type { Attempted } from "../delivery/attempting.ts";
 import { Backpressure } from "../delivery/backpressure.ts";
+import { FigureCounter } from "../delivery/figures.ts";
 import { SealingWorker } from "../delivery/sending/sealing-worker.ts";
 import type { Delivery } from "../delivery/store.ts";
 import { Hints } from "../delivery/thread/hints.ts";
@@ -9,6 +10,7 @@ import { WorkerSupervisor } from "../delivery/thread/supervisor.ts";
 import type { PartnerId } from "../ids.ts";
 import { LeaseReaper } from "../leases/reaper.ts";
 import type { HomeAddress } from "../store/citus.ts";
+import { PostgresFigures } from "../store/delivery-figures.ts";
 import { PostgresEndpoints } from "../store/endpoints.ts";
 import type { PostgresLeases } from "../store/leases.ts";
 import { PendingStatus } from "../store/pending-status.ts";
@@ -39,10 +41,12 @@ const workerConnections = 6;
 const busyShare = 0.8;
 /** Those in flight, those whose outcome is not recorded yet, and some that leave next. */
 const rowsAheadPerSlot = 2;
+/** What a process that crashes loses of its figures. */
+const flushEveryMs = 2_000;
 
 /** How notifications leave: the workers, what passes on to them, and what finds dead ones. */
 export function wireDelivery(ground: Ground, { directory }: PartnerParts, options: DeliveryOptions) {
-  const { database, config, log, metrics, sandbox, alerting, alerts, closing, warn, watch } = ground;
+  const { database, config, log, metrics, partnerMetrics, sandbox, alerting, alerts, closing, warn, watch } = ground;
   const entry = import.meta.url.endsWith(".ts") ? "./delivery-thread.ts" : "./delivery-thread.js";
   const data: DeliveryThreadData = {
     databaseUrl: options.databaseUrl,
@@ -56,6 +60,8 @@ export function wireDelivery(ground: Ground, { directory }: PartnerParts, option
     bytesInFlightMax: config.bytesInFlightMax,
     alerting,
   };
+  const figures = new PostgresFigures(database.homes);
+  const counter = new FigureCounter(figures);
   const { onFlush } = watch("outcomes");
   const observe = (message: FromWorker) => {
     for (const [rows, durationMs, waitingRows] of message.commits) {
@@ -63,7 +69,8 @@ export function wireDelivery(ground: Ground, { directory }: PartnerParts, option
       backpressure.recorded(rows);
     }
     for (const [delivery, attempted] of message.attempted) {
-      countAttempt(metrics, delivery, attempted);
+      countAttempt(metrics, partnerMetrics, delivery, attempted);
+      counter.count(delivery, attempted);
       options.onAttempt?.(delivery, attempted);
     }
     if (message.parkedOverdue > 0) metrics.notificationsParked.inc({ reason: "endpoint" }, message.parkedOverdue);
@@ -123,6 +130,8 @@ export function wireDelivery(ground: Ground, { directory }: PartnerParts, option
     const waiting = workers.reduce((sum, worker) => sum + (worker.status?.sealingWaiting ?? 0), 0);
     metrics.sealingWaiting.set(waiting + sealingWorker.standing.waitingChars);
   });
+  let flushing: ReturnType<typeof setInterval> | undefined;
+  closing.push(() => clearInterval(flushing));
   const endpoints = new PostgresEndpoints(database, { alerting });
   return {
     workers,
@@ -132,7 +141,9 @@ export function wireDelivery(ground: Ground, { directory }: PartnerParts, option
     reaper,
     sealingWorker,
     endpoints,
+    figures,
     start() {
+      flushing = setInterval(() => void counter.flush().catch(warn("figures could not be added")), flushEveryMs);
       for (const worker of workers) worker.start();
       reaper.start();
     },
@@ -150,6 +161,8 @@ export function wireDelivery(ground: Ground, { directory }: PartnerParts, option
     async stop() {
       await Promise.all(workers.map((worker) => worker.stop(config.drainTimeoutMs)));
       await reaper.stop();
+      clearInterval(flushing);
+      await counter.flush();
     },
   };
 }

@@ -7,7 +7,8 @@ import type { HomeAddress } from "../store/citus.ts";
 import { type Database, openDatabase } from "../store/database.ts";
 import { PostgresEvents } from "../store/events.ts";
 import type { GroupCommitHooks } from "../store/group-commit.ts";
-import { alertTarget } from "./alert-target.ts";
+import { isAlerting, openAlertTargets } from "./alert-targets.ts";
+import { PartnerMetrics } from "./partner-metrics.ts";
 
 /** What every part stands on: where it writes, what it counts with, whom it tells. */
 export interface Ground {
@@ -17,6 +18,7 @@ export interface Ground {
   readonly sandbox: boolean;
   readonly database: Database;
   readonly metrics: Metrics;
+  readonly partnerMetrics: PartnerMetrics;
   readonly alerts: Alerts;
   readonly events: PostgresEvents;
   /** Whether somebody is told of alerts. */
@@ -51,11 +53,12 @@ export function layGround(
     onIdleError: (error) => log.warn({ err: error }, "a connection to the database broke"),
   });
   closing.push(() => database.close());
-  const target = alertTarget(config);
+  const alerting = isAlerting(config);
   const events = new PostgresEvents(database.homes);
   const alerts = new Alerts({
     store: events,
-    target,
+    targets: alerting ? () => openAlertTargets(config) : undefined,
+    quietS: config.alertQuietS,
     clock: systemClock,
     log,
     onRecorded: (kind) => metrics.alerts.inc({ kind }),
@@ -67,9 +70,10 @@ export function layGround(
     sandbox,
     database,
     metrics,
+    partnerMetrics: new PartnerMetrics(metrics, config.metricsPartners),
     alerts,
     events,
-    alerting: target !== undefined,
+    alerting,
     closing,
     warn: (text) => (error) => log.warn({ err: error }, text),
     watch: (batch) => ({

@@ -6,11 +6,11 @@ import type { NewNotification, Notifier } from "../ledger/notifier.ts";
 /** Passes what the ledger made durable to delivery, without a look into the database, and to waiting pulls. */
 export function handOver(hints: Pick<Hints, "offer" | "due">, arrivals: Pick<Arrivals, "wrote">): Notifier {
   return {
-    notify(notification, createdAtMs) {
+    notify(notification, createdAtMs, begunMs) {
       const delivery = toDelivery(notification, createdAtMs);
       // Its original is looked up when it is read.
       if (notification.originalId === null && notification.originalExternalId !== null) hints.due(delivery);
-      else hints.offer(delivery);
+      else hints.offer(delivery, begunMs);
       arrivals.wrote(notification.partnerId);
     },
   };
@@ -24,6 +24,7 @@ function toDelivery(notification: NewNotification, createdAtMs: number): Deliver
     queue: callBackUrl === null ? "" : new URL(callBackUrl).origin,
     round: 0,
     attemptsMade: 0,
+    attemptsBefore: 0,
     scheduleStartMs: createdAtMs,
     chainId,
     follows: notification.follows,

@@ -3,6 +3,7 @@ import { noAcquirer } from "../acquirer/none.ts";
 import { systemClock } from "../clock.ts";
 import type { Arrivals } from "../delivery/arrivals.ts";
 import type { LeaseHolder } from "../leases/lease.ts";
+import { CardVault } from "../ledger/card-vault.ts";
 import { Comparer } from "../ledger/comparer.ts";
 import { Completer } from "../ledger/completer.ts";
 import { Ledger } from "../ledger/ledger.ts";
@@ -12,7 +13,7 @@ import { Reverser, type ReverserParts } from "../ledger/reverser.ts";
 import { Settler } from "../ledger/settler.ts";
 import { StrayAnswers } from "../ledger/stray-answers.ts";
 import { WaitingReports } from "../ledger/waiting-reports.ts";
-import type { MasterKey } from "../partners/master-key.ts";
+import { PostgresCards } from "../store/cards.ts";
 import { PostgresCompletions } from "../store/completions.ts";
 import { PostgresMoney } from "../store/money-search.ts";
 import { PostgresReversals } from "../store/reversals.ts";
@@ -27,7 +28,6 @@ import { handOver } from "./hand-over.ts";
 import type { PartnerParts } from "./partners.ts";
 
 export interface LedgerOptions {
-  readonly masterKey: MasterKey;
   /** Null: commands are refused. */
   readonly acquirer: Acquirer | null;
   readonly lease: LeaseHolder;
@@ -40,9 +40,9 @@ const commandsMax = 4_000;
 /** What runs commands and takes in reports, and hands what is to be told to delivery. */
 export function wireLedger(
   { database, config, log, metrics, alerts, sandbox, watch }: Ground,
-  { directory, isRegisteredDevice }: PartnerParts,
+  { directory, isRegisteredDevice, bodyKey, cardKey }: PartnerParts,
   { hints, backpressure }: DeliveryParts,
-  { masterKey, acquirer: chosen, lease, arrivals, onReversalEnded: onEnded }: LedgerOptions,
+  { acquirer: chosen, lease, arrivals, onReversalEnded: onEnded }: LedgerOptions,
 ) {
   const acquirer = chosen ?? noAcquirer;
   const turn = () => backpressure.turn();
@@ -52,7 +52,9 @@ export function wireLedger(
   const completer = new Completer({ completions, notifier, directory, events: alerts, metrics });
   const reversals = new PostgresReversals(database.homes);
   const { acquirerTimeoutMs, preAuthDays } = config;
-  const shared = { transactions, completer, acquirer, log, acquirerTimeoutMs };
+  const cardStore = new PostgresCards(database.homes);
+  const cards = new CardVault({ cards: cardStore, acquirer, key: cardKey, log });
+  const shared = { transactions, completer, acquirer, cards, log, acquirerTimeoutMs };
   const reverser = new Reverser({ ...shared, reversals, onEnded });
   const settler = new Settler({ ...shared, settlements: new PostgresSettlements(database.homes) });
   const ledger = new Ledger({
@@ -64,7 +66,7 @@ export function wireLedger(
     lease,
     clock: systemClock,
     metrics,
-    bodyKey: masterKey.derive("request bodies"),
+    bodyKey,
     preAuthDays,
     commandsMax,
     sandbox,
@@ -97,5 +99,6 @@ export function wireLedger(
     settler,
     events: alerts,
   });
-  return { ledger, reports, reverser, settler, comparer, waitingReports, money };
+  const sweepCards = () => cardStore.sweep(preAuthDays);
+  return { ledger, reports, reverser, settler, comparer, waitingReports, money, sweepCards };
 }

@@ -6,22 +6,29 @@ import type { WorkerStatus } from "../delivery/thread/messages.ts";
 import type { LeaseHolder } from "../leases/lease.ts";
 import type { Metrics } from "../metrics.ts";
 import type { DeliveryParts } from "./delivery.ts";
+import type { PartnerMetrics } from "./partner-metrics.ts";
 import type { Standing } from "./standing.ts";
 
 /** Counts what became of one attempt. */
 export function countAttempt(
   metrics: Metrics,
+  partners: PartnerMetrics,
   delivery: Omit<Delivery, "content">,
   { attempt, next }: Attempted,
 ): void {
   const outcome = attempt.reason ?? "accepted";
   metrics.attemptSeconds.observe({ outcome }, attempt.durationMs / 1_000);
-  if (attempt.reason !== null) metrics.attemptsFailed.inc({ reason: attempt.reason });
+  if (attempt.reason !== null) {
+    metrics.attemptsFailed.inc({ reason: attempt.reason });
+    partners.failed(delivery.partnerId, attempt.reason);
+  }
   if (next.kind === "parked") metrics.notificationsParked.inc({ reason: outcome });
   if (next.kind !== "accepted") return;
   metrics.notificationsAccepted.inc({ command: delivery.command });
   const sinceMs = attempt.startedAtMs + attempt.durationMs - delivery.scheduleStartMs;
-  metrics.deliverySeconds.observe({ command: delivery.command }, Math.max(0, sinceMs) / 1_000);
+  const seconds = Math.max(0, sinceMs) / 1_000;
+  metrics.deliverySeconds.observe({ command: delivery.command }, seconds);
+  partners.accepted(delivery.partnerId, seconds);
 }
 
 export interface Observed {
@@ -30,13 +37,14 @@ export interface Observed {
   /** Of the commands; undefined where none are run. */
   readonly lease: Pick<LeaseHolder, "remainingMs"> | undefined;
   readonly database: { readonly [Name in "pool" | "engine"]: { readonly waitingCount: number } };
-  readonly standing: Pick<Standing, "pending" | "daysAhead" | "unownedShards">;
+  readonly standing: Pick<Standing, "pending" | "byPartner" | "daysAhead" | "unownedShards">;
+  readonly partnerMetrics: PartnerMetrics;
   readonly acquirer?: Pick<Acquirer, "health"> | null;
 }
 
 /** Reads, every time somebody looks at the metrics, what stands rather than happens. */
 export function observeStanding(metrics: Metrics, observed: Observed): void {
-  const { delivery, arrivals, database, lease, standing, acquirer } = observed;
+  const { delivery, arrivals, database, lease, standing, partnerMetrics, acquirer } = observed;
   metrics.onRead(async () => {
     metrics.acquirerLinks.set(acquirer?.health?.().ok === false ? 0 : 1);
     const sumOf = (read: (status: WorkerStatus) => number) =>
@@ -50,13 +58,16 @@ export function observeStanding(metrics: Metrics, observed: Observed): void {
     const leasesMs = delivery.workers.map(({ status }) => status?.leaseMs ?? 0);
     if (lease !== undefined) leasesMs.push(lease.remainingMs());
     metrics.leaseRemainingSeconds.set(Math.min(...leasesMs) / 1_000);
-    const [{ count, oldestMs }, daysAhead, unowned] = await Promise.all([
+    const [{ count, oldestMs, parked }, byPartner, daysAhead, unowned] = await Promise.all([
       standing.pending(),
+      standing.byPartner(),
       standing.daysAhead(),
       standing.unownedShards(),
     ]);
+    partnerMetrics.show(byPartner, Date.now());
     metrics.shardsUnowned.set(unowned);
     metrics.pending.set(count);
+    metrics.parked.set(parked);
     metrics.oldestPendingSeconds.set(oldestMs === undefined ? 0 : (Date.now() - oldestMs) / 1_000);
     metrics.partitionsAhead.set(daysAhead);
   });

@@ -1,7 +1,8 @@
 import { systemClock } from "../clock.ts";
 import { cardNumberProblem } from "../commands/card-number.ts";
+import { ApiKeys } from "../partners/api-keys.ts";
 import { CachedPartners } from "../partners/directory.ts";
-import { type MasterKey, requireFittingMasterKey } from "../partners/master-key.ts";
+import { keptKey, type MasterKey, requireFittingMasterKey } from "../partners/master-key.ts";
 import { PartnerRegistry } from "../partners/registry.ts";
 import { SealBudget } from "../partners/seal-budget.ts";
 import { defaultSettings } from "../partners/settings.ts";
@@ -38,8 +39,23 @@ export async function wirePartners(ground: Ground, masterKey: MasterKey) {
     cardNumberProblem,
     changed: (id) => directory.invalidate(id),
   });
+  const apiKeys = new ApiKeys(store, systemClock, (id) => directory.invalidate(id));
   const seals = new SealBudget(store, ({ partnerId, keyId, seals: count }) =>
     alerts.record({ kind: "key_limit", partnerId, subjectId: keyId, detail: { seals: count } }),
   );
-  return { directory, registry, seals, isRegisteredDevice: terminals.isRegisteredDevice.bind(terminals) };
+  const bodyKey = await keptKey(masterKey, store, "request bodies");
+  const sessionKey = await keptKey(masterKey, store, "console sessions");
+  const proofKey = await keptKey(masterKey, store, "proofs of delivery");
+  const cardKey = await keptKey(masterKey, store, "cards");
+  return {
+    directory,
+    registry,
+    apiKeys,
+    seals,
+    bodyKey,
+    sessionKey,
+    proofKey,
+    cardKey,
+    isRegisteredDevice: terminals.isRegisteredDevice.bind(terminals),
+  };
 }

@@ -5,6 +5,13 @@ import { livingHolders, takeServiceLock } from "../postgres/service-lock.ts";
 /** No such address on this machine: without IPv6 there is no ::1, and nothing is missing. */
 const absent = new Set(["EADDRNOTAVAIL", "EAFNOSUPPORT"]);
 
+interface PortOptions {
+  /** Of the embedded PostgreSQL; left out with a database of one's own: who holds the home explains nothing then. */
+  readonly home?: string | undefined;
+  /** By which the port was chosen. */
+  readonly setting?: string;
+}
+
 /**
  * Rejects when the port cannot be listened on, before anything is started that takes time. Whoever started the service
  * a second time on its home is told of that: it is why the port is taken. Measured: 1 ms.
@@ -12,13 +19,12 @@ const absent = new Set(["EADDRNOTAVAIL", "EAFNOSUPPORT"]);
 export async function requireFreePort(
   hosts: readonly string[],
   port: number,
-  home: string,
-  setting = "PAYBELL_PORT",
+  { home, setting = "PAYBELL_PORT" }: PortOptions,
 ): Promise<void> {
   try {
     for (const host of hosts) await tryPort(host, port);
   } catch (error) {
-    await requireFreeHome(home);
+    if (home !== undefined) await requireFreeHome(home);
     throw Object.assign(error as Error, { setting });
   }
 }

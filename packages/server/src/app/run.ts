@@ -3,8 +3,11 @@ import { ConfigError, readConfig } from "../config.ts";
 import { createLog } from "../log.ts";
 import { startSandbox } from "../sandbox/sandbox.ts";
 import { drainingLines, lookOf, stoppedLines } from "../sandbox/story.ts";
-import { verifyAuditOf } from "./audit.ts";
+import { testAlerts } from "./alert-targets.ts";
+import { type AuditExport, exportAuditOf, verifyAuditOf } from "./audit.ts";
 import { check, type Finding } from "./check.ts";
+import { newMasterKeyText, rotateMasterKeyOf } from "./master-key.ts";
+import { migrateDatabaseOf } from "./migrate.ts";
 import { serve } from "./serve.ts";
 import { type StopSignals, stopSignalsOf } from "./signals.ts";
 
@@ -63,17 +66,83 @@ export async function runCheck({ process }: RunContext, options: { readonly json
   });
 }
 
+/** `paybell migrate`. @returns 0 when the schema is this version's */
+export async function runMigrate({ process }: RunContext, options: { readonly json: boolean }): Promise<number> {
+  return guarded(process, async () => {
+    const applied = await migrateDatabaseOf(readConfig(process.env));
+    const told = applied.length === 0 ? "The schema is up to date." : `Applied ${applied.join(", ")}.`;
+    process.stdout.write(options.json ? `${JSON.stringify({ applied })}\n` : `${told}\n`);
+    return 0;
+  });
+}
+
+/** `paybell master-key new`. @returns 0 */
+export async function runMasterKeyNew({ process }: RunContext): Promise<number> {
+  return guarded(process, async () => {
+    process.stdout.write(`${await newMasterKeyText(readConfig(process.env))}\n`);
+    return 0;
+  });
+}
+
+/** `paybell master-key rotate`. @returns 0 when nothing is sealed under another key any more */
+export async function runMasterKeyRotate(
+  { process }: RunContext,
+  options: { readonly json: boolean },
+): Promise<number> {
+  return guarded(process, async () => {
+    const config = readConfig(process.env, ["masterKey"]);
+    const done = await rotateMasterKeyOf(config, (sealed) => {
+      if (!options.json) process.stdout.write(`${sealed} keys sealed anew\n`);
+    });
+    const told =
+      done.notOpened === 0
+        ? `Every key is sealed under this master key (${done.sealed} now): PAYBELL_MASTER_KEY_OTHERS can go.`
+        : `${done.notOpened} keys are sealed under another master key: add it to PAYBELL_MASTER_KEY_OTHERS.`;
+    process.stdout.write(options.json ? `${JSON.stringify(done)}\n` : `${told}\n`);
+    return done.notOpened === 0 ? 0 : 1;
+  });
+}
+
 /** `paybell audit verify`. @returns 0 when every entry follows from the one before it */
 export async function runAuditVerify({ process }: RunContext, options: { readonly json: boolean }): Promise<number> {
   return guarded(process, async () => {
     const verified = await verifyAuditOf(readConfig(process.env));
-    const { entries, hash, brokenAt } = verified;
+    const { entries, from, hash, brokenAt } = verified;
     const told =
       brokenAt === undefined
-        ? `The audit is whole: ${entries} entries. The last hash is ${hash}`
+        ? `The audit is whole: ${entries} entries from number ${from} on. The last hash is ${hash}`
         : `The audit is broken: entry ${brokenAt} does not follow from the one before it.`;
     process.stdout.write(options.json ? `${JSON.stringify(verified)}\n` : `${told}\n`);
     return brokenAt === undefined ? 0 : 1;
+  });
+}
+
+/** `paybell audit export`. @returns 0 when all was written, or a signal ended it */
+export async function runAuditExport({ process }: RunContext, options: AuditExport): Promise<number> {
+  return guarded(process, async () => {
+    const signals = stopSignalsOf(process);
+    const stop = new AbortController();
+    void signals.first.then(() => stop.abort());
+    try {
+      await exportAuditOf(readConfig(process.env), options, process.stdout, stop.signal);
+      return 0;
+    } finally {
+      signals.release();
+    }
+  });
+}
+
+/** `paybell alerts test`. @returns 0 when every target took the test */
+export async function runAlertsTest({ process }: RunContext, options: { readonly json: boolean }): Promise<number> {
+  return guarded(process, async () => {
+    const tested = await testAlerts(readConfig(process.env));
+    const lines = tested.map(({ target, ok, problem }) =>
+      `${ok ? "ok   " : "ERROR"}  ${target.padEnd(8)}  ${problem}`.trimEnd(),
+    );
+    const none = "Nobody is told of alerts: no PAYBELL_ALERT_ setting names a target.";
+    const told = tested.length === 0 ? none : lines.join("\n");
+    process.stdout.write(`${options.json ? JSON.stringify({ targets: tested }, null, 2) : told}\n`);
+    return tested.length > 0 && tested.every(({ ok }) => ok) ? 0 : 1;
   });
 }
 

@@ -4,9 +4,11 @@ import { join, resolve } from "node:path";
 import { type Role, type Service, startService } from "../app.ts";
 import { type Config, ConfigError } from "../config.ts";
 import type { Log } from "../log.ts";
-import { MasterKey } from "../partners/master-key.ts";
-import { type EmbeddedPostgres, startEmbeddedPostgres } from "../postgres/embedded.ts";
+import { startEmbeddedPostgres } from "../postgres/embedded.ts";
 import { openAcquirer } from "./acquirer.ts";
+import { readCallbackCas } from "./callback-cas.ts";
+import { embeddedUrls } from "./database-url.ts";
+import { openMasterKey } from "./master-key.ts";
 import { requireFreePort } from "./port.ts";
 import { writePrivately } from "./private-file.ts";
 
@@ -22,43 +24,53 @@ export interface Served {
 
 /** `paybell serve`: production, on DATABASE_URL or the embedded PostgreSQL. */
 export async function serve(config: Config, log: Log, role: Role): Promise<Served> {
-  const { masterKey, databaseUrl } = config;
-  if (masterKey === null) throw new Error("PAYBELL_MASTER_KEY is required.");
+  const { databaseUrl } = config;
+  const masterKey = await openMasterKey(config);
   const home = resolve(config.home);
   const hosts = [config.host];
   const operatorHosts = [config.operatorHost];
   if (config.operatorPort === config.port) {
     throw new ConfigError([`PAYBELL_OPERATOR_PORT must differ from PAYBELL_PORT (${config.port})`]);
   }
-  await requireFreePort(hosts, config.port, home);
-  await requireFreePort(operatorHosts, config.operatorPort, home, "PAYBELL_OPERATOR_PORT");
+  const heldHome = databaseUrl === null ? home : undefined;
+  await requireFreePort(hosts, config.port, { home: heldHome });
+  await requireFreePort(operatorHosts, config.operatorPort, { home: heldHome, setting: "PAYBELL_OPERATOR_PORT" });
+  const callbackCas = await readCallbackCas(config);
   const embedded =
     databaseUrl === null ? await startEmbeddedPostgres({ home, log: (line) => log.info(line) }) : undefined;
+  const urls =
+    embedded === undefined
+      ? { databaseUrl: databaseUrl as string, ownerUrl: config.migrationDatabaseUrl }
+      : embeddedUrls(embedded);
   try {
     const operatorTokens = config.operatorTokens.length > 0 ? config.operatorTokens : [await keptToken(home, log)];
     const { acquirer, name: acquirerName } = await openAcquirer(config, log);
     const service = await startService({
       role,
       config: { ...config, operatorTokens },
-      databaseUrl: databaseUrl ?? (embedded as EmbeddedPostgres).connectionString,
-      masterKey: new MasterKey(masterKey),
+      ...urls,
+      masterKey,
       acquirer,
       acquirerName,
       log,
       sandbox: false,
       hosts,
       operatorHosts,
-      callbackCas: config.callbackCaFile === null ? [] : [await readFile(config.callbackCaFile, "utf8")],
+      callbackCas,
     }).catch(async (error: unknown) => {
       await acquirer?.close();
       throw error;
     });
-    const urls = await service.listen().catch(async (error: unknown) => {
+    const listening = await service.listen().catch(async (error: unknown) => {
       await service.stop();
       throw error;
     });
     log.info(
-      { urls, operatorUrls: service.operatorUrls(), database: embedded ? `embedded ${embedded.version}` : "external" },
+      {
+        urls: listening,
+        operatorUrls: service.operatorUrls(),
+        database: embedded ? `embedded ${embedded.version}` : "external",
+      },
       "ready",
     );
     return {

@@ -3,11 +3,12 @@ import type { WorkerStatus } from "../delivery/thread/messages.ts";
 import { createMetrics } from "../metrics.ts";
 import { health } from "./health.ts";
 import { observeStanding } from "./observation.ts";
+import { PartnerMetrics } from "./partner-metrics.ts";
 import { standingOf } from "./standing.ts";
 
 /** A database that counts its questions, and answers each when it is told to. */
 function database() {
-  const asked = { ping: 0, pending: 0, unowned: 0, partitionsAhead: 0 };
+  const asked = { ping: 0, pending: 0, byPartner: 0, unowned: 0, partitionsAhead: 0 };
   let nowMs = 0;
   let answer: () => Promise<unknown> = () => Promise.resolve();
   const count = async <Value>(what: keyof typeof asked, value: Value) => {
@@ -18,9 +19,11 @@ function database() {
   const parts = {
     status: {
       ping: () => count("ping", undefined),
-      count: () => count("pending", { count: 3, oldestMs: 0 }),
+      byPartner: () => count("byPartner", []),
+      count: () => count("pending", { count: 3, parked: 0, oldestMs: 0 }),
       unownedShards: () => count("unowned", 9),
     },
+    metricsPartners: 1,
     partitions: { partitionsAhead: () => count("partitionsAhead", 14) },
   };
   return {
@@ -53,7 +56,15 @@ test("however often the metrics and /readyz are read, the database is asked once
   const delivery = { workers: statuses.map((status) => ({ status })) as never, inFlight: () => 5 };
   const lease = { remainingMs: () => 5_000 };
   const connections = { pool: { waitingCount: 6 }, engine: { waitingCount: 7 } };
-  observeStanding(metrics, { delivery, arrivals: { waiting: 8 }, database: connections, lease, standing });
+  const partnerMetrics = new PartnerMetrics(metrics, 1);
+  observeStanding(metrics, {
+    delivery,
+    arrivals: { waiting: 8 },
+    database: connections,
+    lease,
+    standing,
+    partnerMetrics,
+  });
   const look = async () => {
     const [text, state] = await Promise.all([metrics.text(), health({ standing, leaseMs, acquirer: "simulator" })]);
     expect(text).toContain("paybell_notifications_pending 3");
@@ -70,10 +81,10 @@ test("however often the metrics and /readyz are read, the database is asked once
   await Promise.all(Array.from({ length: 20 }, look));
   passes(999);
   await look();
-  expect(asked).toEqual({ ping: 1, pending: 1, unowned: 1, partitionsAhead: 1 });
+  expect(asked).toEqual({ ping: 1, pending: 1, byPartner: 1, unowned: 1, partitionsAhead: 1 });
   passes(1);
   await look();
-  expect(asked).toEqual({ ping: 2, pending: 2, unowned: 2, partitionsAhead: 2 });
+  expect(asked).toEqual({ ping: 2, pending: 2, byPartner: 2, unowned: 2, partitionsAhead: 2 });
   metrics.close();
 });
 

@@ -1,5 +1,5 @@
 import type { Partitions } from "../store/partitions.ts";
-import type { PendingCount, PendingStatus } from "../store/pending-status.ts";
+import type { PartnerBacklog, PendingCount, PendingStatus } from "../store/pending-status.ts";
 
 const keptMs = 1_000;
 /** Beside a transaction that stays open, whoever counts passes by all that is gone: for a tenth of the time at most. */
@@ -10,19 +10,30 @@ export interface Standing {
   /** Rejects when the database does not answer. */
   ping(): Promise<void>;
   pending(): Promise<PendingCount>;
+  byPartner(): Promise<readonly PartnerBacklog[]>;
   unownedShards(): Promise<number>;
   daysAhead(): Promise<number>;
 }
 
 export interface StandingParts {
-  readonly status: Pick<PendingStatus, "ping" | "count" | "unownedShards">;
+  readonly status: Pick<PendingStatus, "ping" | "count" | "byPartner" | "unownedShards">;
   readonly partitions: Pick<Partitions, "partitionsAhead">;
+  /** How many partners are counted by themselves. */
+  readonly metricsPartners: number;
 }
 
-export function standingOf({ status, partitions }: StandingParts, nowMs = () => performance.now()): Standing {
+export function standingOf(
+  { status, partitions, metricsPartners }: StandingParts,
+  nowMs = () => performance.now(),
+): Standing {
   return {
     ping: seldom(() => status.ping(), nowMs),
     pending: seldom(() => status.count(), nowMs, restPerCount),
+    byPartner: seldom(
+      () => (metricsPartners === 0 ? Promise.resolve([]) : status.byPartner(metricsPartners)),
+      nowMs,
+      restPerCount,
+    ),
     unownedShards: seldom(() => status.unownedShards(), nowMs),
     daysAhead: seldom(() => partitions.partitionsAhead(), nowMs),
   };

@@ -1,34 +1,42 @@
 import type { Acquirer } from "../acquirer/acquirer.ts";
 import { systemClock } from "../clock.ts";
 import type { Ledger } from "../ledger/ledger.ts";
+import { dropOldAudit } from "../operators/audit-retention.ts";
+import { PostgresAudit } from "../store/audit.ts";
+import { PostgresFigures } from "../store/delivery-figures.ts";
 import { LedgerRetention } from "../store/ledger-retention.ts";
 import type { Partitions } from "../store/partitions.ts";
+import { PostgresPartners } from "../store/partners.ts";
 import { AcquirerWatch } from "./acquirer-watch.ts";
 import { watchBacklog } from "./backlog-watch.ts";
-import type { DeliveryParts } from "./delivery.ts";
+import { watchCertificates } from "./certificate-watch.ts";
 import type { Ground } from "./ground.ts";
 import { maintainHistory } from "./history.ts";
 import type { PartnerParts } from "./partners.ts";
 import { ShardWatch } from "./shard-watch.ts";
+import type { Standing } from "./standing.ts";
 
 export interface Kept {
   /** Undefined where no commands are run. */
   readonly ledger: Ledger | undefined;
   readonly directory: PartnerParts["directory"];
-  readonly status: DeliveryParts["status"];
+  readonly standing: Pick<Standing, "pending" | "unownedShards">;
   readonly partitions: Partitions;
   readonly acquirer: Acquirer | null;
+  /** Deletes the cards that nothing can need any more. */
+  readonly sweepCards: () => Promise<number>;
 }
 
+const sweepCardsEveryMs = 30_000;
 const takeOverEveryMs = 2_000;
 const maintainEveryMs = 3_600_000;
 const watchAcquirerEveryMs = 5_000;
-const watchBacklogEveryMs = 60_000;
+const watchBacklogEveryMs = 10_000;
 const watchShardsEveryMs = 5_000;
 
 /** What is done every few seconds, every minute and every hour. @returns what ends it, after what is under way */
 export function keepUp(ground: Ground, kept: Kept): () => Promise<void> {
-  const { ledger, directory, status, partitions } = kept;
+  const { ledger, directory, standing, partitions } = kept;
   const { database, config, metrics, alerts, events, log, closing, warn } = ground;
   const retention = new LedgerRetention({
     homes: database.homes,
@@ -36,22 +44,35 @@ export function keepUp(ground: Ground, kept: Kept): () => Promise<void> {
     ledgerDays: config.ledgerDays,
     onDropped: (table, rows) => metrics.ledgerDropped.inc({ table }, rows),
   });
+  const audit = new PostgresAudit(database.pool);
+  const figures = new PostgresFigures(database.homes);
   const dropOld = () => {
+    dropOldAudit(audit, systemClock, config.auditDays).catch(warn("old entries of the audit could not be dropped"));
+    figures.dropOld(systemClock.nowMs()).catch(warn("old figures could not be dropped"));
     retention.run().catch(warn("what the ledger holds past its retention could not be dropped"));
   };
+  const lookAtCertificates = () => {
+    const failed = warn("client certificates could not be looked at");
+    watchCertificates(new PostgresPartners(database), alerts).catch(failed);
+  };
+  lookAtCertificates();
   const acquirerWatch = new AcquirerWatch(kept.acquirer, alerts);
   const timers = [
     setInterval(() => acquirerWatch.look(), watchAcquirerEveryMs),
+    setInterval(() => {
+      if (ledger !== undefined) kept.sweepCards().catch(warn("cards that are not needed could not be deleted"));
+    }, sweepCardsEveryMs),
     setInterval(() => {
       ledger?.takeOver((id) => directory.find(id)).catch(warn("commands in doubt could not be taken over"));
     }, takeOverEveryMs),
     setInterval(() => {
       maintainHistory(partitions, alerts, log).catch(warn("the days of history could not be maintained"));
       dropOld();
+      lookAtCertificates();
     }, maintainEveryMs),
     setInterval(() => {
       watchBacklog({
-        count: () => status.count(),
+        count: () => standing.pending(),
         wasToldSince: (kind, sinceMs) => events.wasToldSince(kind, sinceMs),
         events: alerts,
         alertAfterS: config.oldestPendingAlertS,
@@ -59,7 +80,7 @@ export function keepUp(ground: Ground, kept: Kept): () => Promise<void> {
     }, watchBacklogEveryMs),
   ];
   const shards = new ShardWatch({
-    unowned: () => status.unownedShards(),
+    unowned: () => standing.unownedShards(),
     wasToldSince: (kind, sinceMs) => events.wasToldSince(kind, sinceMs),
     events: alerts,
   });

@@ -1,17 +1,10 @@
-import {
-  commands,
-  currencyDecimals,
-  type IpnKind,
-  type SettlementEntry,
-  settlementIpnFields,
-  transactionTypes,
-} from "@paybell/contract";
+import { currencyDecimals, type IpnKind, type SettlementEntry } from "@paybell/contract";
 import type { FieldProblem } from "../errors.ts";
 import { isUuid, isUuidV4 } from "../ids.ts";
 import { swipeTypeProblem } from "./card.ts";
 import { cardNumberProblem } from "./card-number.ts";
 import { settlementProblems } from "./check-settlement.ts";
-import { type CompletionRequest, completionFields, completionKind } from "./completion.ts";
+import { type CompletionRequest, completionFields, completionKind, reportedCommands } from "./completion.ts";
 import { delimiterProblem } from "./delimiter.ts";
 import type { TextField } from "./field.ts";
 import { shownDigitsProblem } from "./masked-number.ts";
@@ -77,21 +70,17 @@ interface Table {
 }
 
 const tables: Readonly<Record<IpnKind, Table>> = {
-  card: tableOf("card", transactionTypes),
-  settlement: tableOf("settlement", settlementTypes()),
+  card: tableOf("card"),
+  settlement: tableOf("settlement"),
 };
 
-function tableOf(kind: IpnKind, types: readonly string[]): Table {
+function tableOf(kind: IpnKind): Table {
   const fields = completionFields[kind].filter((field) => field.type === "string");
   return {
     fields: new Map(fields.map((field) => [field.name, field])),
     required: fields.filter((field) => field.required).map((field) => field.name),
-    transactionTypes: types,
+    transactionTypes: fields.find(({ name }) => name === "transaction_type")?.values ?? [],
   };
-}
-
-function settlementTypes(): readonly string[] {
-  return settlementIpnFields.flatMap((field) => (field.name === "transaction_type" ? (field.values ?? []) : []));
 }
 
 const originalCommands = ["SALE", "PREAUTH", "PREAUTH_COMPLETE"];
@@ -136,7 +125,7 @@ function judgeEntries(list: readonly SettlementEntry[], found: Found): void {
 function judgeRules(completion: CompletionRequest, kind: IpnKind, context: Judge, found: Found): void {
   const { partnerId, command, id = "", reqId = "", status, transaction_type: type = "" } = completion;
   // A slip would be recorded as one that is not notified: paid, and nobody told.
-  found.add(oneOf("command", command, commands));
+  found.add(oneOf("command", command, reportedCommands));
   if (partnerId !== "" && !isUuid(partnerId)) found.add(broken("partnerId", "unknown_partner", "is no UUID"));
   if (id !== "" && !isUuid(id)) found.add(broken("id", "invalid_value", "is no UUID"));
   if (reqId !== "" && !isUuidV4(reqId)) found.add(broken("reqId", "invalid_req_id", "is no UUID v4"));

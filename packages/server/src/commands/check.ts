@@ -3,6 +3,7 @@ import type { FieldProblem } from "../errors.ts";
 import { isUuidV4 } from "../ids.ts";
 import { cardProblems } from "./card.ts";
 import { cardNumberProblem } from "./card-number.ts";
+import { chipFields, chipProblems } from "./chip.ts";
 import { completionKind } from "./completion.ts";
 import { delimiterProblem } from "./delimiter.ts";
 import type { TextField } from "./field.ts";
@@ -51,7 +52,8 @@ function textProblems({ path, field, value }: Text, request: CommandRequest, con
   if (value === "") return field.required ? [broken(path, "missing_field", "is required")] : [];
   const unsendable = textProblem(path, value);
   if (unsendable !== undefined) return [unsendable];
-  const exempt = uuidFields.has(path) || (path === "deviceId" && context.registeredDeviceIds.has(value));
+  const exempt =
+    uuidFields.has(path) || chipFields.has(path) || (path === "deviceId" && context.registeredDeviceIds.has(value));
   return found([
     bytesProblem(path, field, value),
     delimiterProblem(path, value, completionKind(request.command), context.signing),
@@ -73,6 +75,7 @@ function commandProblems(request: CommandRequest): (FieldProblem | undefined)[] 
     case "PREAUTH":
       return saleProblems(request);
     case "PREAUTH_COMPLETE":
+    case "REFUND":
       return [request.amount === "" ? undefined : amountRule(request.amount, undefined)];
     case "REVERSAL":
       return reversalProblems(request);
@@ -92,6 +95,7 @@ function saleProblems(request: SaleRequest): (FieldProblem | undefined)[] {
     currencyRule(currency, decimals),
     paymentTypeRule(paymentType),
     ...cardProblems(card, paymentType === "" ? defaultPaymentType : paymentType),
+    ...chipProblems(card),
   ];
 }
 

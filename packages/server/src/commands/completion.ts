@@ -14,6 +14,9 @@ import { type CompletionField, extraDataBytesMax, type ListField, type TextField
 /** Entries that a settlement may list: as many as a batch holds. */
 const settlementListItemsMax = 50_000;
 
+/** A Refund is run here alone: the specification has no name under which a switch could report one. */
+export const reportedCommands = commands.filter((command) => command !== "REFUND");
+
 /** In characters. What is not here has `textLengthMax`. */
 const lengthMax: Readonly<Record<string, number>> = {
   amount: 32,
@@ -46,7 +49,7 @@ const ownFields = [
     required: true,
     maxLength: 16,
     meaning: "What was completed; a system command is recorded and not notified",
-    values: commands,
+    values: reportedCommands,
   },
   {
     type: "string",

@@ -20,19 +20,31 @@ export interface SuccessorNumbers {
   readonly traceNo: string;
   /** Of the batch that it belongs to. */
   readonly batchNo: string;
+  /** Its own, where it took one. */
+  readonly invoiceNo: string;
+}
+
+/** Where a successor stands, when that is another terminal than its original's. */
+export interface OtherTerminal {
+  readonly tid: string;
+  /** As registered; empty where nothing is. */
+  readonly deviceId: string;
+  readonly appName: string;
 }
 
 /**
- * The fields of a Void or PreAuth-Complete at INIT: all of its original's, but those it was given and those that are
- * its own. An empty text counts as absent.
+ * The fields of a Void, PreAuth-Complete or Refund at INIT: all of its original's, but those it was given and those
+ * that are its own. At another terminal, that one's id and device are among these. An empty text counts as absent.
  */
 export function inherit(
   original: OriginalFacts,
   request: Given,
   numbers: SuccessorNumbers,
   start: { readonly id: string; readonly atMs: number },
+  elsewhere?: OtherTerminal,
 ): Readonly<Record<string, string>> {
-  const fields: Record<string, string> = { ...original.fields };
+  const fields: Record<string, string> = { ...original.fields, ...elsewhere };
+  if (numbers.invoiceNo !== "") fields["invoiceNo"] = numbers.invoiceNo;
   for (const name of givable) {
     const value = request[name];
     if (value !== undefined && value !== "") fields[name] = value;

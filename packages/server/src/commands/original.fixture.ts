@@ -13,6 +13,7 @@ export const standingSale: OriginalState = {
   reversal: null,
   batch: "open",
   amountMinor: 10_000n,
+  refundedMinor: 0n,
   currency: "USD",
   createdAtMs: 0,
 };

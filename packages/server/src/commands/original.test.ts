@@ -77,7 +77,7 @@ describe("a refusal", () => {
     ["reverse", "already_completed", { ...preAuth, ...successor("PREAUTH_COMPLETE", "done") }, /was completed/],
     ["void", "already_reversed", { ...sale, reversal: "done" }, /was reversed/],
     ["reverse", "already_reversed", { ...sale, ...successor("REVERSAL", "done") }, /was reversed/],
-    ["void", "batch_settled", { ...sale, batch: "closed" }, /settled, so nothing can void it: return the money/],
+    ["void", "batch_settled", { ...sale, batch: "closed" }, /settled, so nothing can void it: refund it/],
     ["reverse", "batch_settled", { ...sale, batch: "closed" }, /nothing can reverse it/],
     ["void", "batch_settled", { ...sale, batch: "none" }, /is settled/],
     ["void", "settlement_in_progress", { ...sale, batch: "closing" }, /being settled: repeat/],

@@ -57,7 +57,29 @@ export function reversalRefusal(original: OriginalState): Refusal | undefined {
   return standing === "STANDS" || standing === "IN_FLIGHT" ? undefined : standingRefusal(original, standing, "reverse");
 }
 
-type Verb = "void" | "complete" | "reverse";
+/**
+ * Why so much of a transaction cannot be refunded now; undefined when it can: once its batch is settled, and in parts
+ * up to its amount. `amountMinor` is in the smallest unit of its currency.
+ */
+export function refundRefusal(original: OriginalState, amountMinor: bigint): Refusal | undefined {
+  const { id, command } = original;
+  if (original.origin === "switch") return ownedBySwitch(id, "refund");
+  if (command !== "SALE" && command !== "PREAUTH_COMPLETE") {
+    return { code: "not_refundable", message: `${id} is a ${command}: refund a SALE or PREAUTH_COMPLETE.` };
+  }
+  const standing = standingOf(original);
+  if (standing === "STANDS") {
+    return { code: "not_settled", message: `The batch of ${id} is not settled yet: void it while that is so.` };
+  }
+  if (standing !== "SETTLED") return standingRefusal(original, standing, "refund");
+  if (original.refundedMinor + amountMinor <= original.amountMinor) return undefined;
+  return {
+    code: "amount_above_refundable",
+    message: `Less than that is left of ${id}: its Refunds come to its amount at most.`,
+  };
+}
+
+type Verb = "void" | "complete" | "reverse" | "refund";
 
 function isMoney(command: Command): boolean {
   return command === "SALE" || command === "PREAUTH" || command === "PREAUTH_COMPLETE";
@@ -109,7 +131,7 @@ function standingRefusal(original: OriginalState, standing: Exclude<Standing, "S
     case "SETTLED":
       return {
         code: "batch_settled",
-        message: `The batch of ${id} is settled, so nothing can ${verb} it: return the money as your acquirer agreed.`,
+        message: `The batch of ${id} is settled, so nothing can ${verb} it: refund it, where that was agreed on.`,
       };
   }
 }

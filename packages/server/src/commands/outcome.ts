@@ -11,6 +11,8 @@ export interface Answer {
   readonly approveCode: string;
   readonly refId: string;
   readonly tc: string;
+  /** For whoever asked: no facts are made of it. */
+  readonly emv?: string;
 }
 
 /** How asking the acquirer ended. */
@@ -30,7 +32,7 @@ export interface Verdict {
   /** The money may have moved, and must not have: a Reversal follows. */
   readonly reverse: boolean;
   /** Empty where nothing was answered. */
-  readonly answer: Omit<Answer, "responseCode">;
+  readonly answer: Omit<Answer, "responseCode" | "emv">;
   /** What was odd about the answer: nothing of it stops the IPN, all of it is told to the operator. */
   readonly warnings: readonly FieldProblem[];
 }

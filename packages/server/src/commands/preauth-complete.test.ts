@@ -2,7 +2,7 @@ import { defaultSigning } from "@paybell/contract";
 import { describe, expect, test } from "vitest";
 import { answer, approvals, numbers, originalFields, reqId, start } from "./original-facts.fixture.ts";
 import type { Outcome } from "./outcome.ts";
-import { beginPreAuthComplete, completeAmountProblem, completePreAuthComplete } from "./preauth-complete.ts";
+import { beginPreAuthComplete, completePreAuthComplete, followingAmountProblem } from "./preauth-complete.ts";
 import type { PreAuthCompleteRequest } from "./request.ts";
 
 const request: PreAuthCompleteRequest = {
@@ -78,8 +78,8 @@ describe("a PreAuth-Complete once its outcome is known", () => {
 });
 
 test("the amount is judged by the decimals of the PreAuth's currency", () => {
-  expect(completeAmountProblem("80.5", "USD")).toBeUndefined();
-  expect(completeAmountProblem("80.505", "KWD")).toBeUndefined();
-  expect(completeAmountProblem("80.505", "USD")).toMatchObject({ field: "amount", code: "invalid_amount" });
-  expect(completeAmountProblem("80.5", "VND")).toMatchObject({ field: "amount", code: "invalid_amount" });
+  expect(followingAmountProblem("80.5", "USD")).toBeUndefined();
+  expect(followingAmountProblem("80.505", "KWD")).toBeUndefined();
+  expect(followingAmountProblem("80.505", "USD")).toMatchObject({ field: "amount", code: "invalid_amount" });
+  expect(followingAmountProblem("80.5", "VND")).toMatchObject({ field: "amount", code: "invalid_amount" });
 });

@@ -1,6 +1,6 @@
 import { currencyDecimals, type Signing } from "@paybell/contract";
 import type { FieldProblem } from "../errors.ts";
-import { answeredOr, inherit, type OriginalFacts, type SuccessorNumbers } from "./inherit.ts";
+import { answeredOr, inherit, type OriginalFacts, type OtherTerminal, type SuccessorNumbers } from "./inherit.ts";
 import { judge, type Outcome } from "./outcome.ts";
 import type { PreAuthCompleteRequest } from "./request.ts";
 import { amountRule } from "./rules.ts";
@@ -21,8 +21,8 @@ export interface CompletedPreAuthComplete {
   readonly warnings: readonly FieldProblem[];
 }
 
-/** What is wrong with the amount, judged once more now that the PreAuth, and so the currency, is known. */
-export function completeAmountProblem(amount: string, currency: string): FieldProblem | undefined {
+/** What is wrong with the amount, judged once more now that the original, and so the currency, is known. */
+export function followingAmountProblem(amount: string, currency: string): FieldProblem | undefined {
   return amountRule(amount, currencyDecimals(currency));
 }
 
@@ -32,8 +32,9 @@ export function beginPreAuthComplete(
   original: OriginalFacts,
   terminal: SuccessorNumbers,
   start: TransactionStart,
+  elsewhere?: OtherTerminal,
 ): PreAuthCompleteFacts {
-  const fields = { ...inherit(original, request, terminal, start), amount: request.amount };
+  const fields = { ...inherit(original, request, terminal, start, elsewhere), amount: request.amount };
   return { kind: "card", command: "PREAUTH_COMPLETE", fields };
 }
 

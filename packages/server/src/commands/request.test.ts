@@ -16,6 +16,7 @@ describe("the fields of a command", () => {
     ["PREAUTH", ["amount", "currency", "tid", "mid", "merchantTransId", "card"]],
     ["VOID", ["transactionId"]],
     ["PREAUTH_COMPLETE", ["transactionId", "amount"]],
+    ["REFUND", ["transactionId", "amount"]],
     ["SETTLEMENT", ["tid", "mid"]],
     ["LOGON", ["tid", "mid"]],
     ["REVERSAL", []],
@@ -27,7 +28,8 @@ describe("the fields of a command", () => {
   test.each([
     ["SALE", ["billId", "paymentType", "extraData", "deviceId", "appName", "callBackUrl"]],
     ["VOID", ["merchantTransId", "billId", "extraData", "deviceId", "appName", "callBackUrl"]],
-    ["PREAUTH_COMPLETE", ["merchantTransId", "billId", "extraData", "deviceId", "appName", "callBackUrl"]],
+    ["PREAUTH_COMPLETE", ["merchantTransId", "billId", "extraData", "deviceId", "appName", "callBackUrl", "tid"]],
+    ["REFUND", ["merchantTransId", "billId", "extraData", "deviceId", "appName", "callBackUrl", "tid"]],
     ["SETTLEMENT", ["merchantTransId", "extraData", "deviceId", "appName", "callBackUrl"]],
     ["REVERSAL", ["transactionId", "originalReqId"]],
     ["LOGON", []],

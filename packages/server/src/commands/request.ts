@@ -80,7 +80,7 @@ export const cardFields = [
     name: "token",
     required: true,
     maxLength: 256,
-    meaning: "Stands for the card at the acquirer; never stored, never logged",
+    meaning: "Identifies the card at the acquirer; never logged, stored only sealed, if the acquirer wants it again",
   },
   {
     type: "string",
@@ -123,6 +123,30 @@ export const cardFields = [
     meaning: "Card expiry date: MM/YY, MM/YYYY, YYYY-MM, MMYY or YYMM, or masked such as **/**; sent as given",
   },
   { type: "string", name: "tc", required: false, maxLength: 64, meaning: "TC code of the chip" },
+  { type: "string", name: "sequenceNumber", required: false, maxLength: 3, meaning: "PAN sequence number (field 23)" },
+  {
+    type: "string",
+    name: "track2",
+    required: false,
+    maxLength: 512,
+    meaning: "Track 2 in hexadecimal, encrypted by the POS for the acquirer (field 35); passed through, never stored",
+  },
+  {
+    type: "string",
+    name: "pinBlock",
+    required: false,
+    maxLength: 32,
+    meaning: "PIN block in hexadecimal, encrypted by the POS for the acquirer (field 52); passed through, never stored",
+  },
+  {
+    type: "string",
+    name: "emv",
+    required: false,
+    maxLength: 1024,
+    meaning:
+      "Chip data in hexadecimal (field 55), card numbers and tracks encrypted by the POS; passed through, never " +
+      "stored. The issuer's comes back as emv in the answer to this request alone",
+  },
 ] as const satisfies readonly TextField[];
 
 const saleFields = [
@@ -167,12 +191,24 @@ const reversalFields = [
   },
 ] as const satisfies readonly RequestField[];
 
+/** Elsewhere than where its original was: at another terminal of the same merchant. */
+const otherTid = {
+  type: "string",
+  name: "tid",
+  required: false,
+  maxLength: 16,
+  meaning: "A terminal of the same merchant, whose open batch it enters; where absent, its original's",
+} as const satisfies TextField;
+
+const followingFields = [...voidFields, amount, otherTid] as const satisfies readonly RequestField[];
+
 /** The fields of each command beside `command` and `reqId`, which every command has. */
 export const requestFields = {
   SALE: saleFields,
   VOID: voidFields,
   PREAUTH: saleFields,
-  PREAUTH_COMPLETE: [...voidFields, amount],
+  PREAUTH_COMPLETE: followingFields,
+  REFUND: followingFields,
   SETTLEMENT: [...terminalFields, { ...merchantTransId, required: false }, ...notifiedFields],
   LOGON: terminalFields,
   REVERSAL: reversalFields,
@@ -208,7 +244,8 @@ interface Header<C extends Command> {
 export type CardRequest = Values<typeof cardFields>;
 export type SaleRequest = Header<"SALE" | "PREAUTH"> & Values<typeof saleFields>;
 export type VoidRequest = Header<"VOID"> & Values<typeof voidFields>;
-export type PreAuthCompleteRequest = Header<"PREAUTH_COMPLETE"> & Values<(typeof requestFields)["PREAUTH_COMPLETE"]>;
+export type PreAuthCompleteRequest = Header<"PREAUTH_COMPLETE"> & Values<typeof followingFields>;
+export type RefundRequest = Header<"REFUND"> & Values<typeof followingFields>;
 export type SettlementRequest = Header<"SETTLEMENT"> & Values<(typeof requestFields)["SETTLEMENT"]>;
 export type TerminalRequest = Header<"LOGON" | "BATCH_UPLOAD"> & Values<typeof terminalFields>;
 export type ReversalRequest = Header<"REVERSAL"> & Values<typeof reversalFields>;
@@ -218,6 +255,7 @@ export type CommandRequest =
   | SaleRequest
   | VoidRequest
   | PreAuthCompleteRequest
+  | RefundRequest
   | SettlementRequest
   | TerminalRequest
   | ReversalRequest;

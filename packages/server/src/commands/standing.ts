@@ -19,6 +19,8 @@ export interface OriginalState {
   /** Of the batch it belongs to; a PreAuth is in none. */
   readonly batch: "open" | "closing" | "closed" | "none";
   readonly amountMinor: bigint;
+  /** What its Refunds gave back, or may still: those that did not fail. */
+  readonly refundedMinor: bigint;
   /** ISO 4217. */
   readonly currency: string;
   readonly createdAtMs: number;

@@ -57,13 +57,14 @@ export const guards = {
   processed_here: "no switch reported it",
   within_days: "at most preAuthDays old",
   within_amount: "at most the authorised amount",
+  within_refundable: "with its other Refunds, at most its amount",
 } as const;
 export type Guard = keyof typeof guards;
 
 /** A command that refers to a transaction takes hold of it. */
 export interface Beginning {
   readonly from: Standing;
-  readonly command: "VOID" | "PREAUTH_COMPLETE" | "REVERSAL";
+  readonly command: "VOID" | "PREAUTH_COMPLETE" | "REVERSAL" | "REFUND";
   /** The transactions it may refer to. */
   readonly of: readonly Command[];
   readonly to: Standing;
@@ -72,7 +73,7 @@ export interface Beginning {
 
 const inBatch = ["SALE", "PREAUTH_COMPLETE"] as const;
 
-/** Every case in which a Void, PreAuth-Complete or partner's Reversal is accepted. */
+/** Every case in which a Void, PreAuth-Complete, Refund or partner's Reversal is accepted. */
 export const beginnings: readonly Beginning[] = [
   { from: "STANDS", command: "VOID", of: [...inBatch, "PREAUTH"], to: "HELD", guards: ["processed_here"] },
   {
@@ -84,6 +85,8 @@ export const beginnings: readonly Beginning[] = [
   },
   { from: "STANDS", command: "REVERSAL", of: [...inBatch, "PREAUTH"], to: "HELD", guards: ["processed_here"] },
   { from: "IN_FLIGHT", command: "REVERSAL", of: [...inBatch, "PREAUTH"], to: "HELD", guards: ["processed_here"] },
+  // There may be several, so none holds it.
+  { from: "SETTLED", command: "REFUND", of: inBatch, to: "SETTLED", guards: ["processed_here", "within_refundable"] },
 ];
 
 const open = "a PreAuth, or its batch is OPEN";

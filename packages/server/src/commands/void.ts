@@ -30,7 +30,7 @@ export function beginVoid(
   start: TransactionStart,
   { voidsPreAuth }: { readonly voidsPreAuth: boolean },
 ): VoidFacts {
-  const numbers = { traceNo: terminal.traceNo, batchNo: voidsPreAuth ? "" : terminal.batchNo };
+  const numbers = { ...terminal, batchNo: voidsPreAuth ? "" : terminal.batchNo };
   const fields = inherit(original, request, numbers, start);
   const facts = { kind: "card", command: "VOID", fields } as const;
   return voidsPreAuth ? { ...facts, voidsPreAuth } : facts;

@@ -1,4 +1,3 @@
-import { webhookKey } from "@paybell/contract";
 import ipaddr from "ipaddr.js";
 
 /** A shape of setting: what the documentation calls it, and how its text becomes a value. */
@@ -28,7 +27,7 @@ export function oneOf<const Values extends readonly string[]>(values: Values): K
 
 export function listOf<Item>(item: Kind<Item>, items: string, itemsMax = 1_000): Kind<readonly Item[]> {
   return {
-    description: `${items}, parted by commas`,
+    description: `${items}, separated by commas`,
     read(value) {
       const read = value.split(",").map((part) => item.read(part.trim()));
       return read.length <= itemsMax && read.every((one) => one !== undefined) ? read : undefined;
@@ -57,49 +56,4 @@ export const postgresUrl: Kind<string> = {
 export const addressRange: Kind<string> = {
   description: "an IP address or a CIDR range",
   read: (value) => (ipaddr.isValid(value) || ipaddr.isValidCIDR(value) ? value : undefined),
-};
-
-export const key32: Kind<Buffer> = {
-  description: "the base64 of 32 bytes",
-  read(value) {
-    const bytes = Buffer.from(value, "base64");
-    return bytes.length === 32 && bytes.toString("base64") === value ? bytes : undefined;
-  },
-};
-
-export const token: Kind<string> = {
-  description:
-    "a text of at least 32 letters, digits, or - . _ ~ + / = that cannot be guessed, as `openssl rand -hex 32` makes " +
-    "one",
-  read: (value) => (/^[A-Za-z0-9\-._~+/=]{32,}$/.test(value) && bitsOf(value) >= tokenBitsMin ? value : undefined),
-};
-
-/** 32 random hexadecimal digits come to 100 and more. */
-const tokenBitsMin = 90;
-
-/** What a text holds by how often each of its characters occurs; of one that repeats itself, what is repeated. */
-function bitsOf(text: string): number {
-  const once = text.slice(0, periodOf(text));
-  const counts = new Map<string, number>();
-  for (const character of once) counts.set(character, (counts.get(character) ?? 0) + 1);
-  return [...counts.values()].reduce((bits, count) => bits + count * Math.log2(once.length / count), 0);
-}
-
-function periodOf(text: string): number {
-  for (let period = 1; period < text.length; period += 1) {
-    if (text.startsWith(text.slice(period))) return period;
-  }
-  return text.length;
-}
-
-export const webhookSecret: Kind<string> = {
-  description: "whsec_ and the base64 of 32 bytes",
-  read(value) {
-    try {
-      webhookKey(value);
-      return value;
-    } catch {
-      return undefined;
-    }
-  },
 };

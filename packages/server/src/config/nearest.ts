@@ -1,10 +1,15 @@
-/** The known name that takes the fewest changed letters to reach; undefined when even that is another word. */
-export function nearest(name: string, known: readonly string[]): string | undefined {
+/**
+ * The known name that takes the fewest changed letters to reach; undefined when even that is another word.
+ *
+ * @param prefix of every name: it makes none of them alike
+ */
+export function nearest(name: string, known: readonly string[], prefix = ""): string | undefined {
+  const own = name.slice(prefix.length);
   const ranked = known
-    .map((candidate) => ({ candidate, distance: editDistance(name, candidate) }))
+    .map((candidate) => ({ candidate, distance: editDistance(own, candidate.slice(prefix.length)) }))
     .sort((a, b) => a.distance - b.distance);
   const best = ranked[0];
-  return best !== undefined && best.distance <= Math.ceil(name.length / 3) ? best.candidate : undefined;
+  return best !== undefined && best.distance <= Math.ceil(own.length / 3) ? best.candidate : undefined;
 }
 
 /** Levenshtein: insertions, deletions and replacements of one letter. */

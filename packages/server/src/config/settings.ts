@@ -1,29 +1,8 @@
+import { accessSettings } from "./access-settings.ts";
 import { hostAndPort, keyInHex } from "./acquirer-kind.ts";
-import {
-  addressRange,
-  type Kind,
-  key32,
-  listOf,
-  oneOf,
-  postgresUrl,
-  text,
-  token,
-  url,
-  webhookSecret,
-  wholeNumber,
-} from "./kind.ts";
-
-/** One setting of the service, read from one environment variable. */
-export interface Setting<Value, Default = Value> {
-  readonly name: string;
-  readonly kind: Kind<Value>;
-  /** What holds when the variable is not set, or empty. */
-  readonly default: Default;
-  readonly unit?: string;
-  readonly meaning: string;
-  /** Its value is never shown, neither in an error nor in a log. */
-  readonly secret?: true;
-}
+import { alertSettings } from "./alert-settings.ts";
+import { addressRange, listOf, oneOf, postgresUrl, text, wholeNumber } from "./kind.ts";
+import { optional, setting } from "./setting.ts";
 
 const retryStepsMax = 30;
 const retryStepSMax = 86_400;
@@ -55,8 +34,8 @@ export const settings = {
     kind: text,
     default: "127.0.0.1",
     meaning:
-      "Address on which `paybell serve` listens for operators: the operator API, `/metrics` and `/readyz` are there " +
-      "alone. The sandbox serves them on its one port.",
+      "Address on which `paybell serve` listens for operators: only there are the operator API, `/metrics` and " +
+      "`/readyz`. The sandbox serves them on its only port.",
   }),
   operatorPort: setting({
     name: "PAYBELL_OPERATOR_PORT",
@@ -84,14 +63,14 @@ export const settings = {
     kind: wholeNumber(100, 600_000),
     default: 10_000,
     unit: "milliseconds",
-    meaning: "How long a caller may take to send the head of a request.",
+    meaning: "How long a caller may take to send the headers of a request.",
   }),
   requestTimeoutMs: setting({
     name: "PAYBELL_REQUEST_TIMEOUT_MS",
     kind: wholeNumber(100, 600_000),
     default: 30_000,
     unit: "milliseconds",
-    meaning: "How long a caller may take to send a whole request, its body too.",
+    meaning: "How long a caller may take to send a whole request, including its body.",
   }),
   keepAliveTimeoutMs: setting({
     name: "PAYBELL_KEEP_ALIVE_TIMEOUT_MS",
@@ -114,42 +93,44 @@ export const settings = {
     kind: wholeNumber(1_048_576, 17_179_869_184),
     default: 64 * 1024 * 1024,
     unit: "bytes",
-    meaning: "Answers that callers have not read yet, all together. Beyond it the longest unread ones are cut.",
+    meaning:
+      "Answers that callers have not read yet, in total. Beyond this the connections that are unread longest are " +
+      "closed.",
   }),
   partnerRequestsPerMinute: setting({
     name: "PAYBELL_PARTNER_REQUESTS_PER_MINUTE",
     kind: wholeNumber(1, 100_000_000),
     default: 600_000,
     unit: "requests",
-    meaning: "What one partner may call at one instance in a minute, all in all. More is answered 429.",
+    meaning: "Requests of one partner to one instance per minute. Further requests are answered 429.",
   }),
   partnerPullsPerMinute: setting({
     name: "PAYBELL_PARTNER_PULLS_PER_MINUTE",
     kind: wholeNumber(100, 100_000_000),
     default: 6_000,
     unit: "pages of 50 notifications",
-    meaning: "Of that, pages of notifications; one of 500 counts as ten.",
+    meaning: "Pages of notifications among these; a page of 500 counts as ten.",
   }),
   partnerAsyncPerMinute: setting({
     name: "PAYBELL_PARTNER_ASYNC_PER_MINUTE",
     kind: wholeNumber(1, 100_000_000),
     default: 60_000,
     unit: "commands",
-    meaning: "Of that, commands whose outcome nobody waits for (`Prefer: respond-async`).",
+    meaning: "Commands with `Prefer: respond-async` among these.",
   }),
   partnerRedeliveriesPerMinute: setting({
     name: "PAYBELL_PARTNER_REDELIVERIES_PER_MINUTE",
     kind: wholeNumber(1, 100_000_000),
     default: 600,
     unit: "requests",
-    meaning: "Of that, redeliveries, test notifications and endpoints that are closed by hand.",
+    meaning: "Redeliveries, test notifications and manual closings of endpoints among these.",
   }),
   anonymousPerMinute: setting({
     name: "PAYBELL_ANONYMOUS_PER_MINUTE",
     kind: wholeNumber(1, 100_000_000),
     default: 6_000,
     unit: "requests",
-    meaning: "What one address (of IPv6: one /64) may ask for without a key in a minute: health, metrics, documents.",
+    meaning: "Requests without a key from one address (IPv6: one /64) per minute: health, metrics, documents.",
   }),
   docs: setting({
     name: "PAYBELL_DOCS",
@@ -169,63 +150,30 @@ export const settings = {
     default: 16,
     unit: "connections",
     meaning:
-      "Connections to PostgreSQL that commands and people use at most. Each delivery worker has up to four beside " +
-      "them, and each lease one.",
+      "Maximum connections to PostgreSQL for commands and queries. Each delivery worker has up to four in addition " +
+      "to them, and each lease one.",
   }),
-  masterKey: optional({
-    name: "PAYBELL_MASTER_KEY",
-    kind: key32,
-    meaning:
-      "Key under which the partners' keys are stored. `paybell serve` requires it; `openssl " +
-      "rand -base64 32` makes one.",
-    secret: true,
-  }),
-  masterKeyFile: optional({
-    name: "PAYBELL_MASTER_KEY_FILE",
-    kind: text,
-    meaning:
-      "File that holds the master key, in place of PAYBELL_MASTER_KEY: a process list and a crash report show the " +
-      "environment, and no file.",
-  }),
-  operatorTokens: setting({
-    name: "PAYBELL_OPERATOR_TOKEN",
-    kind: listOf(token, "tokens, each one that cannot be guessed, as `openssl rand -hex 32` makes one"),
-    default: [],
-    meaning:
-      "Bearer token of the operator API. Two of them during a rotation. Not set: `paybell serve` " +
-      "makes one and keeps it in PAYBELL_HOME/operator.token.",
-    secret: true,
-  }),
+  ...accessSettings,
   trustedProxies: setting({
     name: "PAYBELL_TRUSTED_PROXIES",
     kind: listOf(addressRange, "IP addresses or CIDR ranges"),
     default: [],
     meaning:
-      "Proxies whose X-Forwarded-For names the caller. Not set: the caller is who connects, whatever a header says.",
+      "Proxies whose X-Forwarded-For names the caller. Not set: the caller is the connected address, whatever a " +
+      "header says.",
   }),
   egressAddresses: setting({
     name: "PAYBELL_EGRESS_ADDRESSES",
     kind: listOf(addressRange, "IP addresses or CIDR ranges"),
     default: [],
-    meaning: "Addresses from which callbacks leave, published to partners for their whitelists.",
+    meaning: "Addresses from which callbacks are sent, published to partners for their allowlists.",
   }),
   callbackCaFile: optional({
     name: "PAYBELL_CALLBACK_CA_FILE",
     kind: text,
-    meaning: "PEM file of certificate authorities that callbacks may use beside the well-known ones.",
+    meaning: "PEM file of certificate authorities that callbacks may use in addition to the well-known ones.",
   }),
-  alertUrl: optional({
-    name: "PAYBELL_ALERT_URL",
-    kind: url("https:", "http:"),
-    meaning: "URL to which alerts are POSTed. Not set: alerts are events and metrics only.",
-    secret: true,
-  }),
-  alertSecret: optional({
-    name: "PAYBELL_ALERT_SECRET",
-    kind: webhookSecret,
-    meaning: "Secret with which alerts are signed (Standard Webhooks); required with PAYBELL_ALERT_URL.",
-    secret: true,
-  }),
+  ...alertSettings,
   logLevel: setting({
     name: "PAYBELL_LOG_LEVEL",
     kind: oneOf(["fatal", "error", "warn", "info", "debug", "trace", "silent"]),
@@ -247,50 +195,49 @@ export const settings = {
     default: 1,
     unit: "threads",
     meaning:
-      "Threads that send notifications, each for its own share of the partners; more of them need processors of " +
-      "their own. PAYBELL_SLOTS_MAX and PAYBELL_BYTES_IN_FLIGHT_MAX hold for each.",
+      "Threads that send notifications, each for its own share of the partners. Each needs its own processor. " +
+      "PAYBELL_SLOTS_MAX and PAYBELL_BYTES_IN_FLIGHT_MAX apply to each.",
   }),
   bytesInFlightMax: setting({
     name: "PAYBELL_BYTES_IN_FLIGHT_MAX",
     kind: wholeNumber(8 * 1024 * 1024, 16 * 1024 * 1024 * 1024),
     default: 64 * 1024 * 1024,
     unit: "bytes",
-    meaning: "Content of the callbacks in flight, all together.",
+    meaning: "Content of all callbacks in flight.",
   }),
   acquirer: optional({
     name: "PAYBELL_ACQUIRER",
     kind: oneOf(["simulator", "iso8583"]),
     meaning:
-      "Who answers commands with `serve`: `iso8583`, an acquirer's host, or `simulator`, which charges no card. Not " +
-      "set: commands are 503 `no_acquirer`, and reports of a switch are taken.",
+      "The acquirer of `serve`: `iso8583`, an acquirer's host, or `simulator`, which charges no card. Not " +
+      "set: commands get 503 `no_acquirer`, and reports of a switch are accepted.",
   }),
   acquirerProfile: optional({
     name: "PAYBELL_ACQUIRER_PROFILE",
     kind: text,
-    meaning: "JSON file of the host's profile: how its messages look. Required with `iso8583`.",
+    meaning: "JSON file of the host's profile, which describes its messages. Required with `iso8583`.",
   }),
   acquirerHosts: setting({
     name: "PAYBELL_ACQUIRER_HOSTS",
     kind: listOf(hostAndPort, "hosts, each as name:port"),
     default: [],
-    meaning:
-      "The acquirer's hosts, the preferred one first; the next is taken where one fails. Required with `iso8583`.",
+    meaning: "The acquirer's hosts, the preferred one first; if one fails, the next is used. Required with `iso8583`.",
   }),
   acquirerTls: setting({
     name: "PAYBELL_ACQUIRER_TLS",
     kind: oneOf(["on", "off"]),
     default: "on" as const,
-    meaning: "`off`: the hosts are reached without TLS, such as through a private line of its own encryption.",
+    meaning: "`off`: the hosts are reached without TLS, for example over a private line with its own encryption.",
   }),
   acquirerCaFile: optional({
     name: "PAYBELL_ACQUIRER_CA_FILE",
     kind: text,
-    meaning: "PEM file of the authorities that vouch for the hosts. Not set: the well-known ones.",
+    meaning: "PEM file of the certificate authorities of the hosts. Not set: the well-known ones.",
   }),
   acquirerCertificateFile: optional({
     name: "PAYBELL_ACQUIRER_CERTIFICATE_FILE",
     kind: text,
-    meaning: "PEM file of the certificate that is shown to the hosts.",
+    meaning: "PEM file of the client certificate for the hosts.",
   }),
   acquirerKeyFile: optional({
     name: "PAYBELL_ACQUIRER_KEY_FILE",
@@ -300,7 +247,7 @@ export const settings = {
   acquirerMacKey: optional({
     name: "PAYBELL_ACQUIRER_MAC_KEY",
     kind: keyInHex([16, 24, 32]),
-    meaning: "Key of the messages' MACs, where the profile has them carry one.",
+    meaning: "Key of the messages' MACs, if the profile requires them.",
     secret: true,
   }),
   acquirerTimeoutMs: setting({
@@ -315,7 +262,7 @@ export const settings = {
     kind: wholeNumber(0, 600_000),
     default: 0,
     unit: "milliseconds",
-    meaning: "How long the simulated acquirer takes for each answer.",
+    meaning: "The time that the simulated acquirer takes for each answer.",
   }),
   simulatorLateByMs: setting({
     name: "PAYBELL_SIMULATOR_LATE_BY_MS",
@@ -329,36 +276,45 @@ export const settings = {
     kind: oneOf(["none", "not_sent", "no_answer"]),
     default: "none" as const,
     meaning:
-      "An outage of the simulated acquirer: `not_sent` lets no message leave, with `no_answer` the bank acts on each " +
-      "and its answer is lost. It ends with a restart without it.",
+      "An outage of the simulated acquirer: with `not_sent` no message is sent; with `no_answer` the bank processes " +
+      "each message and its answer is lost. A restart without the setting ends it.",
   }),
   preAuthDays: setting({
     name: "PAYBELL_PREAUTH_DAYS",
     kind: wholeNumber(1, 365),
     default: 30,
     unit: "days",
-    meaning: "For how long a PreAuth can be completed. It can be voided at any time.",
+    meaning: "How long a PreAuth can be completed. It can be voided at any time.",
+  }),
+  metricsPartners: setting({
+    name: "PAYBELL_METRICS_PARTNERS",
+    kind: wholeNumber(0, 10_000),
+    default: 200,
+    unit: "partners",
+    meaning:
+      "How many partners have metrics of their own, each about twenty series; those beyond are counted together. " +
+      "0: none has.",
   }),
   oldestPendingAlertS: setting({
     name: "PAYBELL_OLDEST_PENDING_ALERT_SECONDS",
     kind: wholeNumber(10, 2_592_000),
-    default: 3_600,
+    default: 600,
     unit: "seconds",
-    meaning: "Age of the oldest pending notification from which on the operator is alerted, once an hour.",
+    meaning: "Age of the oldest pending notification at which the operator is alerted, once an hour.",
   }),
   attemptTimeoutMs: setting({
     name: "PAYBELL_ATTEMPT_TIMEOUT_MS",
     kind: wholeNumber(100, 600_000),
     default: 15_000,
     unit: "milliseconds",
-    meaning: "How long one callback may take in all.",
+    meaning: "How long one callback may take in total.",
   }),
   connectTimeoutMs: setting({
     name: "PAYBELL_CONNECT_TIMEOUT_MS",
     kind: wholeNumber(50, 600_000),
     default: 5_000,
     unit: "milliseconds",
-    meaning: "How much of that connecting may take, TLS included.",
+    meaning: "How long connecting may take, including TLS.",
   }),
   drainTimeoutMs: setting({
     name: "PAYBELL_DRAIN_TIMEOUT_MS",
@@ -366,7 +322,7 @@ export const settings = {
     default: 25_000,
     unit: "milliseconds",
     meaning:
-      "How long a stop waits for what is under way. What is not finished then is taken over by " +
+      "How long a stop waits for callbacks in flight. Unfinished ones are taken over by " +
       "another instance, or at the next start.",
   }),
   historyDays: setting({
@@ -375,7 +331,7 @@ export const settings = {
     default: 90,
     unit: "days",
     meaning:
-      "How long notifications and their attempts are kept. What is pending or parked is kept " + "whatever its age.",
+      "How long notifications and their attempts are kept. Pending and parked ones are kept " + "whatever their age.",
   }),
   ledgerDays: setting({
     name: "PAYBELL_LEDGER_DAYS",
@@ -383,8 +339,9 @@ export const settings = {
     default: 400,
     unit: "days",
     meaning:
-      "How long transactions with their batches, and the reqIds that make a command idempotent, are kept. What is in " +
-      "flight, in doubt, pending, parked or in an open batch is kept whatever its age, and its chain with it.",
+      "How long transactions, their batches, and the reqIds that make a command idempotent are kept. A transaction " +
+      "that is in flight, in doubt, pending, parked or in an open batch is kept whatever its age, and so is its " +
+      "chain.",
   }),
   retrySeconds: setting({
     name: "PAYBELL_RETRY_SECONDS",
@@ -395,14 +352,8 @@ export const settings = {
     ),
     default: [5, 30, 120, 600, 1_800, 3_600, 7_200, 14_400, 28_800, 43_200, 86_400, 86_400],
     unit: "seconds",
-    meaning: "Waits after each failed attempt, for partners without a schedule of their own; then it is parked.",
+    meaning:
+      "Waits after each failed attempt, for partners without their own schedule; after the last the notification is " +
+      "parked.",
   }),
 };
-
-function setting<Value>(it: Setting<Value>): Setting<Value> {
-  return it;
-}
-
-function optional<Value>(it: Omit<Setting<Value>, "default">): Setting<Value, null> {
-  return { ...it, default: null };
-}

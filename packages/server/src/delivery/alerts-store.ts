@@ -20,6 +20,7 @@ export const alertKinds: readonly EventKind[] = [
   "shards_unowned",
   "wrong_keys",
   "key_from_elsewhere",
+  "certificate_ending",
   "partner_unreadable",
   "breaker_open",
   "breaker_closed",
@@ -34,14 +35,20 @@ export interface Alert extends NewEvent {
   readonly atMs: number;
   /** Times it was tried, this one included. */
   readonly tries: number;
+  /** The same for all that are told together. */
+  readonly groupId: string;
 }
 
 export interface EventStore {
   /** Records events; with `alert`, those that are alerts are due to be sent. */
   record(events: readonly NewEvent[], alert: boolean): Promise<void>;
-  /** Takes due alerts for `leaseS` seconds: nobody else sends them meanwhile, everybody may afterwards. */
+  /**
+   * Takes due alerts of one kind for `leaseS` seconds, to be told together: nobody else sends them meanwhile, everybody
+   * may afterwards.
+   */
   takeDue(rowsMax: number, leaseS: number): Promise<readonly Alert[]>;
-  /** Sent, or given up. */
-  settle(alert: Alert): Promise<void>;
+  /** Its group was sent, or given up. @param quietS for so long, others of its kind wait */
+  settle(alert: Alert, quietS: number): Promise<void>;
+  /** Its group is due again. */
   retry(alert: Alert, delayS: number): Promise<void>;
 }

@@ -1,53 +1,53 @@
-import type { KeyObject } from "node:crypto";
-import { headerNames, webhookSignature } from "@paybell/contract";
-import type { Agent } from "undici";
 import type { Clock } from "../clock.ts";
 import type { EventKind, EventSink, NewEvent } from "../events.ts";
-import { type Alert, alertKinds, type EventStore } from "./alerts-store.ts";
-
-export interface AlertTarget {
-  readonly url: string;
-  /** Signs the headers as those of an IPN: Standard Webhooks v1. */
-  readonly key: KeyObject;
-}
+import { type AlertGroup, type AlertTarget, groupOf } from "./alerting/target.ts";
+import { alertKinds, type EventStore } from "./alerts-store.ts";
 
 export interface AlertsParts {
   readonly store: EventStore;
-  /** Undefined: events are recorded and counted, and nobody is told. */
-  readonly target: AlertTarget | undefined;
+  /** None: events are recorded and counted, and nobody is told. Made where the first alert is sent. */
+  readonly targets: (() => Promise<readonly AlertTarget[]>) | undefined;
   readonly clock: Pick<Clock, "nowMs">;
   readonly log: { warn(fields: object, message: string): void };
   readonly onRecorded?: (kind: EventKind) => void;
-  readonly onSent?: (alert: Alert, taken: boolean) => void;
+  readonly onSent?: (group: AlertGroup, taken: boolean) => void;
   /** Seconds to wait after each failed try; the last one again and again. */
   readonly retryS?: readonly number[];
   readonly timeoutMs?: number;
   readonly pollMs?: number;
+  /** After one of a kind was told, others of that kind wait for so long, and are told together. */
+  readonly quietS?: number;
 }
 
 const giveUpAfterMs = 3 * 86_400_000;
-const together = 5;
+/** Beyond, the rest is told by itself. */
+const groupMax = 10_000;
 /** Longer than all of a take can last, so that nobody else sends it at the same time. */
 const leaseMarginS = 30;
 
-/** Records what an operator should know of, and sends alerts on until the alert URL takes them. */
+/**
+ * Records what an operator should know of, and sends alerts on until every target took them. The first of a kind is
+ * told at once; those that follow within the quiet time are told together when it is over.
+ */
 export class Alerts implements EventSink {
-  readonly #parts: Required<Omit<AlertsParts, "onRecorded" | "onSent" | "target">> &
-    Pick<AlertsParts, "onRecorded" | "onSent" | "target">;
+  readonly #parts: Required<Omit<AlertsParts, "onRecorded" | "onSent" | "targets">> &
+    Pick<AlertsParts, "onRecorded" | "onSent" | "targets">;
+  /** Of what some targets did not take yet: the names of those that did, by the first alert's id. */
+  readonly #taken = new Map<string, Set<string>>();
   readonly #stopping = new AbortController();
   #news = false;
   #wake: () => void = () => undefined;
   #loop: Promise<void> | undefined;
 
   constructor(parts: AlertsParts) {
-    this.#parts = { retryS: [5, 30, 120, 600, 3_600], timeoutMs: 10_000, pollMs: 5_000, ...parts };
+    this.#parts = { retryS: [5, 30, 120, 600, 3_600], timeoutMs: 10_000, pollMs: 5_000, quietS: 300, ...parts };
   }
 
   /** Durable when it resolves; it never rejects: an event that cannot be recorded now is in the log. */
   async record(event: NewEvent): Promise<void> {
     this.#parts.onRecorded?.(event.kind);
     try {
-      await this.#parts.store.record([event], this.#parts.target !== undefined);
+      await this.#parts.store.record([event], this.#parts.targets !== undefined);
     } catch (error) {
       this.#parts.log.warn({ err: error, event }, "an event could not be recorded");
       return;
@@ -55,11 +55,11 @@ export class Alerts implements EventSink {
     if (alertKinds.includes(event.kind)) this.#tell();
   }
 
-  /** Does nothing without an alert URL. */
+  /** Does nothing where nobody is told. */
   start(): void {
-    const { target } = this.#parts;
-    if (target === undefined || this.#loop !== undefined) return;
-    this.#loop = this.#run(target);
+    const { targets } = this.#parts;
+    if (targets === undefined || this.#loop !== undefined) return;
+    this.#loop = this.#run(targets);
   }
 
   /** Breaks off what is being sent: it is due again, for whoever is there then. */
@@ -69,83 +69,69 @@ export class Alerts implements EventSink {
     await this.#loop;
   }
 
-  async #run(target: AlertTarget): Promise<void> {
-    // Loaded where alerts are sent: without them this thread has no use for it, and 13 MB of memory more.
-    const { Agent } = await import("undici");
-    const agent = new Agent({ connections: together });
+  async #run(open: () => Promise<readonly AlertTarget[]>): Promise<void> {
+    const targets = await open();
     try {
       while (!this.#stopping.signal.aborted) {
-        const sent = await this.#sendDue(target, agent);
-        if (sent < together) await this.#pause();
+        const isSent = await this.#sendDue(targets);
+        if (!isSent) await this.#pause();
       }
     } finally {
-      await agent.destroy();
+      for (const target of targets) await target.close();
     }
   }
 
-  /** @returns how many were due */
-  async #sendDue(target: AlertTarget, agent: Agent): Promise<number> {
+  /** @returns whether anything was due */
+  async #sendDue(targets: readonly AlertTarget[]): Promise<boolean> {
     const { store, timeoutMs, log } = this.#parts;
     try {
-      const due = await store.takeDue(together, Math.ceil(timeoutMs / 1_000) + leaseMarginS);
-      const results = await Promise.allSettled(due.map((alert) => this.#send(alert, target, agent)));
-      for (const result of results) if (result.status === "rejected") throw result.reason;
-      return due.length;
+      const due = await store.takeDue(groupMax, Math.ceil(timeoutMs / 1_000) + leaseMarginS);
+      if (due.length === 0) return false;
+      await this.#send(groupOf(due), targets);
+      return true;
     } catch (error) {
       log.warn({ err: error }, "alerts could not be read or written");
-      return 0;
+      return false;
     }
   }
 
-  async #send(alert: Alert, target: AlertTarget, agent: Agent): Promise<void> {
-    const { store, clock, retryS, log, onSent } = this.#parts;
-    const problem = await this.#post(alert, target, agent);
-    if (problem !== undefined && this.#stopping.signal.aborted) return store.retry(alert, 0);
-    onSent?.(alert, problem === undefined);
-    if (problem === undefined) return store.settle(alert);
-    const about = { alertId: alert.id, kind: alert.kind, tries: alert.tries, problem };
-    if (clock.nowMs() - alert.atMs >= giveUpAfterMs) {
+  async #send(group: AlertGroup, targets: readonly AlertTarget[]): Promise<void> {
+    const { store, clock, retryS, quietS, log, onSent } = this.#parts;
+    const { first, count } = group;
+    const problems = await this.#sendToAll(group, targets);
+    if (problems.length > 0 && this.#stopping.signal.aborted) return store.retry(first, 0);
+    onSent?.(group, problems.length === 0);
+    if (problems.length === 0) return this.#settle(group, quietS);
+    const about = { alertId: first.id, kind: first.kind, count, tries: first.tries, problems };
+    if (clock.nowMs() - first.atMs >= giveUpAfterMs) {
       log.warn(about, "an alert was given up");
-      return store.settle(alert);
+      return this.#settle(group, 0);
     }
     log.warn(about, "an alert was not taken; it is sent again");
-    const delayS = retryS[Math.min(alert.tries, retryS.length) - 1] ?? 3_600;
-    return store.retry(alert, delayS);
+    const delayS = retryS[Math.min(first.tries, retryS.length) - 1] ?? 3_600;
+    return store.retry(first, delayS);
   }
 
-  /** @returns why it was not taken; undefined when it was */
-  async #post(alert: Alert, target: AlertTarget, agent: Agent): Promise<string | undefined> {
-    const body = JSON.stringify({
-      id: alert.id,
-      kind: alert.kind,
-      partnerId: alert.partnerId,
-      subjectId: alert.subjectId,
-      at: new Date(alert.atMs).toISOString(),
-      detail: alert.detail,
-    });
-    const timestampS = Math.floor(this.#parts.clock.nowMs() / 1_000);
+  async #settle({ first }: AlertGroup, quietS: number): Promise<void> {
+    this.#taken.delete(first.id);
+    await this.#parts.store.settle(first, quietS);
+  }
+
+  /** @returns what each target that did not take it says; who took it before is not told again */
+  async #sendToAll(group: AlertGroup, targets: readonly AlertTarget[]): Promise<readonly string[]> {
+    const taken = this.#taken.get(group.first.id) ?? new Set();
+    this.#taken.set(group.first.id, taken);
     const signal = AbortSignal.any([this.#stopping.signal, AbortSignal.timeout(this.#parts.timeoutMs)]);
-    try {
-      const { origin, pathname, search } = new URL(target.url);
-      const answer = await agent.request({
-        origin,
-        path: pathname + search,
-        method: "POST",
-        signal,
-        headers: {
-          "content-type": "application/json",
-          [headerNames.id]: alert.id,
-          [headerNames.timestamp]: String(timestampS),
-          [headerNames.signature]: webhookSignature(alert.id, timestampS, body, target.key),
-        },
-        body,
-      });
-      await answer.body.dump({ limit: 64 * 1024, signal }).catch(() => undefined);
-      const taken = answer.statusCode >= 200 && answer.statusCode < 300;
-      return taken ? undefined : `status ${answer.statusCode}`;
-    } catch (error) {
-      return error instanceof Error ? error.message || error.name : String(error);
-    }
+    const told = await Promise.all(
+      targets.map(async (target) => {
+        if (taken.has(target.name)) return [];
+        const problem = await target.send(group, signal);
+        if (problem !== undefined) return [`${target.name}: ${problem}`];
+        taken.add(target.name);
+        return [];
+      }),
+    );
+    return told.flat();
   }
 
   #tell(): void {

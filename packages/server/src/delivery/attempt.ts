@@ -92,7 +92,7 @@ async function tryOnce(
     notificationId: delivery.id,
     command: delivery.command,
     originalId: delivery.originalId,
-    attemptNo: delivery.attemptsMade + 1,
+    attemptNo: delivery.attemptsBefore + delivery.attemptsMade + 1,
     callbackUrl: url,
     outOfOrder,
     nowMs: clock.nowMs(),
@@ -120,6 +120,7 @@ function nextAfterFailure(
     attemptsMade: delivery.attemptsMade + 1,
     scheduleStartMs: delivery.scheduleStartMs,
     nowMs: parts.clock.nowMs(),
+    pauses: partner.pauses,
     retryAfterMs,
   };
   const next = nextAttempt(partner.settings.retry, failed, parts.random());

@@ -10,6 +10,7 @@ export function deliveryOf(partnerId: PartnerId, more: Partial<Delivery> = {}): 
     queue: "",
     round: 0,
     attemptsMade: 0,
+    attemptsBefore: 0,
     scheduleStartMs: Date.now(),
     chainId: newId<"chain">(),
     follows: false,

@@ -10,6 +10,9 @@ export type NotificationState = "pending" | "accepted" | "parked";
 /** `retention`: its day of history was dropped before it was ever tried, because its partner was paused perhaps. */
 export type ParkedReason = FailureReason | "retention";
 
+/** Why a pending one is not sent now, other than that it is not due yet. */
+export type WaitsFor = "partner_paused" | "partner_disabled" | "endpoint_gone" | "endpoint_open";
+
 /** A notification's key: its id begins with its time, and so names its day of history. */
 export interface NotificationKey {
   readonly partnerId: PartnerId;
@@ -61,7 +64,53 @@ export interface NotificationStanding extends NotificationKey {
   readonly lastReason: ParkedReason | null;
   /** When it was accepted or parked. */
   readonly outcomeAtMs: number | null;
+  readonly waitsFor: WaitsFor | null;
+  readonly partnerName: string;
+  /** Of a settlement its totalAmount; null where it has none, or is too large to be read for a list. */
+  readonly amount: string | null;
+  readonly currency: string | null;
+  readonly merchantTransId: string | null;
 }
+
+/** What people tell notifications apart by: of its content, never a whole card number. Null: unknown. */
+export interface NotificationSubject {
+  readonly merchantTransId: string | null;
+  readonly amount: string | null;
+  readonly currency: string | null;
+  readonly tid: string | null;
+  readonly mid: string | null;
+  readonly merchantName: string | null;
+  readonly refId: string | null;
+  readonly approveCode: string | null;
+  readonly isoResponseCode: string | null;
+  readonly reqId: string | null;
+  readonly lastFour: string | null;
+}
+
+/** What its content must have, exactly; `contains` is a part of merchantTransId, in either case. */
+export interface SubjectMatch {
+  readonly command?: NotifiedCommand | undefined;
+  readonly tid?: string | undefined;
+  readonly mid?: string | undefined;
+  readonly refId?: string | undefined;
+  readonly approveCode?: string | undefined;
+  readonly billId?: string | undefined;
+  readonly lastFour?: string | undefined;
+  readonly contains?: string | undefined;
+}
+
+/** Why a pending notification was not delivered yet, and until when at least; null: until a person does something. */
+export type WaitingFor =
+  | { readonly because: "paused" | "disabled"; readonly sinceMs: number; readonly untilMs: null }
+  | {
+      readonly because: "circuit" | "gone";
+      readonly endpointId: string;
+      readonly target: string;
+      readonly reason: string | null;
+      readonly untilMs: number | null;
+    }
+  | { readonly because: "order"; readonly after: NotificationId; readonly untilMs: number }
+  | { readonly because: "retry" | "turn"; readonly untilMs: number };
 
 /** One recorded POST. */
 export interface RecordedAttempt {
@@ -133,12 +182,18 @@ export interface NotificationStore {
   partnerIds(): Promise<readonly PartnerId[]>;
   /** Looks in every partner when none is named. */
   locate(id: NotificationId, partnerId?: PartnerId): Promise<NotificationKey | undefined>;
-  /** By notification id, transaction id, reqId, externalId or merchantTransId, exactly; at most `rowsMax`. */
+  /** By notification id, transaction id, reqId, externalId or merchantTransId; where none is it, by its beginning. */
   lookUp(q: string, partnerId: PartnerId | undefined, rowsMax: number): Promise<readonly NotificationKey[]>;
   /** At most `rowsMax` keys in the order asked for; fewer: there are no more. */
   keys(range: KeyRange, rowsMax: number): Promise<readonly NotificationKey[]>;
   /** What is still there of `keys`, in their order. */
   standings(keys: readonly NotificationKey[]): Promise<readonly NotificationStanding[]>;
+  /** What they are about. */
+  subjects(keys: readonly NotificationKey[]): Promise<ReadonlyMap<NotificationId, NotificationSubject>>;
+  /** Those of `keys` that have it, in their order. */
+  matching(keys: readonly NotificationKey[], match: SubjectMatch): Promise<readonly NotificationKey[]>;
+  /** Undefined when it is not pending. */
+  waiting(key: NotificationKey): Promise<WaitingFor | undefined>;
   attempts(key: NotificationKey, rowsMax: number): Promise<readonly RecordedAttempt[]>;
   /** Of a notification and its transaction, the oldest first; of very many, the newest `rowsMax`. */
   events(of: NotificationStanding, rowsMax: number): Promise<readonly RecordedEvent[]>;

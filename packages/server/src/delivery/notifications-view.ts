@@ -1,7 +1,15 @@
 import type { IpnKind, NotifiedCommand } from "@paybell/contract";
 import type { EventKind } from "../events.ts";
 import type { LeaseId, NotificationId, PartnerId, TransactionId } from "../ids.ts";
-import type { NotificationStanding, NotificationState, ParkedReason, RecordedAttempt } from "./notifications-store.ts";
+import type {
+  NotificationStanding,
+  NotificationState,
+  NotificationSubject,
+  ParkedReason,
+  RecordedAttempt,
+  WaitingFor,
+  WaitsFor,
+} from "./notifications-store.ts";
 import type { FailureReason } from "./store.ts";
 
 /** A notification as the APIs and the console show it. Times are ISO 8601, UTC. */
@@ -22,11 +30,26 @@ export interface NotificationSummary {
   readonly createdAt: string;
   /** When it was accepted or parked. */
   readonly outcomeAt: string | null;
+  /** Why a pending one is not sent now, other than that it is not due yet. */
+  readonly waitsFor: WaitsFor | null;
+  readonly partnerName: string;
+  /** Of a settlement its totalAmount; null where it has none, or is too large to be read for a list. */
+  readonly amount: string | null;
+  readonly currency: string | null;
+  readonly merchantTransId: string | null;
+}
+
+/** A notification of a list, with what people tell it apart by. */
+export interface ListedNotification extends NotificationSummary {
+  readonly subject: NotificationSubject;
 }
 
 export interface NotificationDetail extends NotificationSummary {
   /** The command's own; null: the one registered. */
   readonly callBackUrl: string | null;
+  readonly subject: NotificationSubject;
+  /** While it is pending: what it waits for. */
+  readonly waiting: WaitingView | null;
   /** The oldest first; of very many, the newest 500. */
   readonly attempts: readonly AttemptView[];
 }
@@ -35,6 +58,19 @@ export interface NotificationDetail extends NotificationSummary {
 export interface InspectedNotification extends NotificationDetail {
   /** What was recorded about it and its transaction, the oldest first; of very many, the newest 100. */
   readonly events: readonly EventView[];
+}
+
+export interface WaitingView {
+  readonly because: WaitingFor["because"];
+  /** When it goes on at the earliest; null: when a person has done something. */
+  readonly until: string | null;
+  readonly since: string | null;
+  /** Of a circuit: the endpoint that it is of. */
+  readonly endpointId: string | null;
+  readonly target: string | null;
+  readonly reason: string | null;
+  /** Of an order: the notification that has to be accepted or parked first. */
+  readonly after: NotificationId | null;
 }
 
 export interface EventView {
@@ -71,8 +107,39 @@ export function summaryOf(standing: NotificationStanding): NotificationSummary {
     lastReason: standing.lastReason,
     createdAt: isoTime(standing.createdAtMs),
     outcomeAt: isoOrNull(standing.outcomeAtMs),
+    waitsFor: standing.waitsFor,
+    partnerName: standing.partnerName,
+    amount: standing.amount,
+    currency: standing.currency,
+    merchantTransId: standing.merchantTransId,
   };
 }
+
+export function waitingView(waiting: WaitingFor): WaitingView {
+  const { because, untilMs } = waiting;
+  const nothing = { since: null, endpointId: null, target: null, reason: null, after: null };
+  const common = { ...nothing, because, until: isoOrNull(untilMs) };
+  if ("sinceMs" in waiting) return { ...common, since: isoTime(waiting.sinceMs) };
+  if ("target" in waiting) {
+    return { ...common, endpointId: waiting.endpointId, target: waiting.target, reason: waiting.reason };
+  }
+  return "after" in waiting ? { ...common, after: waiting.after } : common;
+}
+
+/** Of one whose content is gone meanwhile. */
+export const unknownSubject: NotificationSubject = {
+  merchantTransId: null,
+  amount: null,
+  currency: null,
+  tid: null,
+  mid: null,
+  merchantName: null,
+  refId: null,
+  approveCode: null,
+  isoResponseCode: null,
+  reqId: null,
+  lastFour: null,
+};
 
 export function attemptView(attempt: RecordedAttempt): AttemptView {
   return {

@@ -3,6 +3,7 @@ import { badFields, type FieldProblem, PaybellError } from "../errors.ts";
 import { lowestId, type NotificationId, newId, type PartnerId, readId } from "../ids.ts";
 import type { Partner } from "../partners/partner.ts";
 import type { Arrivals, Patience } from "./arrivals.ts";
+import { type ExplainedNotification, explain } from "./notifications-explain.ts";
 import { type PulledPage, type PullOptions, pullPage, type Sealer } from "./notifications-pull.ts";
 import { sampleSale } from "./notifications-sample.ts";
 import type {
@@ -11,15 +12,20 @@ import type {
   NotificationStanding,
   NotificationState,
   NotificationStore,
+  SubjectMatch,
 } from "./notifications-store.ts";
 import {
   attemptView,
   type InspectedNotification,
   isoTime,
+  type ListedNotification,
   type NotificationDetail,
   type NotificationSummary,
   summaryOf,
+  unknownSubject,
+  waitingView,
 } from "./notifications-view.ts";
+import type { ProofOfDelivery, ProofSigner } from "./proof.ts";
 
 export interface PatientPullOptions extends PullOptions {
   /** How long an empty page may be kept back for what comes. Absent: not at all. */
@@ -30,6 +36,7 @@ export interface NotificationsParts {
   readonly store: NotificationStore;
   readonly seal: Sealer;
   readonly arrivals: Pick<Arrivals, "wait" | "wrote">;
+  readonly proofs: Pick<ProofSigner, "prove">;
   readonly clock: Pick<Clock, "nowMs">;
   /** A UUID v4, for the reqId of a test. */
   readonly newReqId: () => string;
@@ -45,8 +52,8 @@ export interface NotificationFilter {
   readonly to?: string | undefined;
 }
 
-export interface NotificationSearch extends NotificationFilter {
-  /** A notification id, transaction id, reqId, externalId or merchantTransId, exactly. */
+export interface NotificationSearch extends NotificationFilter, SubjectMatch {
+  /** A notification id, transaction id, reqId, externalId or merchantTransId; where none is it, its beginning. */
   readonly q?: string | undefined;
   /** `next` of the page before. */
   readonly after?: string | undefined;
@@ -70,6 +77,8 @@ export interface RedeliveryResult {
 const searchRowsMax = 500;
 /** A search for a rare state looks at this many and then hands over what it found, with a `next` to go on from. */
 const scanRowsMax = 10_000;
+/** Among contents, of however many partners: whoever looks sees what was found by then. */
+const scanMsMax = 80;
 const scanRows = 500;
 /** Clocks of instances differ: an id may be a little ahead of this one's time. */
 const clocksApartMs = 86_400_000;
@@ -112,29 +121,70 @@ export class Notifications {
   async inspect(id: string): Promise<InspectedNotification | undefined> {
     const standing = await this.#locate(id);
     if (standing === undefined) return undefined;
-    const events = await this.#parts.store.events(standing, eventRowsMax);
+    const { store } = this.#parts;
+    const [detail, events] = await Promise.all([this.#detail(standing), store.events(standing, eventRowsMax)]);
     return {
-      ...(await this.#detail(standing)),
+      ...detail,
       events: events.map(({ kind, atMs, detail }) => ({ kind, at: isoTime(atMs), detail })),
     };
   }
 
+  /**
+   * What an attempt would be made of now, for whoever may read a partner's IPNs. It counts against the key's seals.
+   *
+   * @throws PaybellError `not_found`
+   */
+  async explain(
+    id: string,
+    partnerOf: (id: PartnerId) => Promise<Partner | undefined>,
+  ): Promise<ExplainedNotification> {
+    const { store, seal } = this.#parts;
+    const known = readId<"notification">(id);
+    const key = known && (await store.locate(known));
+    const content = key && (await store.contents(key.partnerId, [key.id])).get(key.id);
+    const partner = key && (await partnerOf(key.partnerId));
+    if (content === undefined || partner === undefined) throw new PaybellError("not_found");
+    return await explain(content, partner, seal);
+  }
+
+  /**
+   * Its history, signed for a dispute.
+   *
+   * @throws PaybellError `not_found`
+   */
+  async prove(id: string): Promise<ProofOfDelivery> {
+    const { store, proofs, clock } = this.#parts;
+    const standing = await this.#locate(id);
+    const content = standing && (await store.contents(standing.partnerId, [standing.id])).get(standing.id);
+    if (standing === undefined || content === undefined) throw new PaybellError("not_found");
+    return proofs.prove(await this.#detail(standing), content, clock.nowMs());
+  }
+
   /** The newest first. A page may hold fewer than `limit` and still have a `next`. */
-  async search(search: NotificationSearch): Promise<{ items: NotificationSummary[]; next: string | null }> {
+  async search(search: NotificationSearch): Promise<{ items: ListedNotification[]; next: string | null }> {
     const limit = Math.min(Math.max(1, search.limit), searchRowsMax);
     const range = this.#range(search, "newest");
     const found: NotificationStanding[] = [];
     let scanned = 0;
     // What is looked for among others is read in larger steps.
-    const rows = search.state === "accepted" && search.partnerId !== undefined ? scanRows : limit + 1;
-    for await (const standing of this.#walk(range, rows, search.q)) {
-      scanned += 1;
-      if (search.state === undefined || standing.state === search.state) found.push(standing);
+    const isRare = search.partnerId !== undefined && (matchesContent(search) || search.state === "accepted");
+    const endsMs = matchesContent(search) ? this.#parts.clock.nowMs() + scanMsMax : Number.POSITIVE_INFINITY;
+    for await (const { standings, lastId, rows } of this.#walk(range, isRare ? scanRows : limit + 1, search)) {
+      scanned += rows;
+      found.push(...standings.filter(({ state }) => search.state === undefined || state === search.state));
       if (found.length > limit) break;
-      if (scanned >= scanRowsMax) return { items: found.map(summaryOf), next: standing.id };
+      if (scanned >= scanRowsMax || this.#parts.clock.nowMs() > endsMs)
+        return { items: await this.#listed(found), next: lastId };
     }
-    const items = found.slice(0, limit).map(summaryOf);
+    const items = await this.#listed(found.slice(0, limit));
     return { items, next: found.length > limit ? (items.at(-1)?.id ?? null) : null };
+  }
+
+  async #listed(standings: readonly NotificationStanding[]): Promise<ListedNotification[]> {
+    const subjects = await this.#parts.store.subjects(standings);
+    return standings.map((standing) => {
+      return { ...summaryOf(standing), subject: subjects.get(standing.id) ?? unknownSubject };
+    });
   }
 
   /**
@@ -161,12 +211,15 @@ export class Notifications {
   /**
    * The same for all that `filter` selects, in batches, each partner's oldest first. With `dryRun` nothing is changed.
    *
+   * @param limit at most so many: whoever shows progress asks again until fewer match
+   *
    * @throws PaybellError `invalid_value`, `missing_field`: only parked ones, or accepted ones since a time
    */
   async redeliverMany(
     filter: RedeliveryFilter,
     to: "original" | "registered",
     dryRun: boolean,
+    limit = Number.POSITIVE_INFINITY,
   ): Promise<RedeliveryResult> {
     const [problem, ...problems] = redeliveryProblems(filter).map(({ field, code, rule }) => {
       return { field, code, message: `${field} ${rule}.` };
@@ -179,10 +232,14 @@ export class Notifications {
     for (const partnerId of filter.partnerId ? [filter.partnerId] : await this.#parts.store.partnerIds()) {
       const range = { ...this.#range({ ...filter, state, partnerId }, "oldest"), reason: filter.reason };
       for await (const batch of this.#batches(range)) {
-        const matching = batch.filter((standing) => standing.state === state).map((standing) => standing.id);
+        const matching = batch
+          .filter((standing) => standing.state === state)
+          .map((standing) => standing.id)
+          .slice(0, limit - matched);
         matched += matching.length;
         ids.push(...matching.slice(0, idsShown - ids.length));
         if (!dryRun) redelivered += await this.#redeliverBatch(partnerId, matching, to);
+        if (matched >= limit) return { matched, redelivered, ids };
       }
     }
     return { matched, redelivered, ids };
@@ -215,20 +272,24 @@ export class Notifications {
     };
   }
 
-  /** Standings in the order of the range, read in bounded steps; only what `q` names, when it is given. */
-  async *#walk(range: KeyRange, rows: number, q: string | undefined): AsyncGenerator<NotificationStanding> {
+  /** Standings in the order of the range, read in bounded steps; only what the search names. */
+  async *#walk(range: KeyRange, rowsMax: number, search: NotificationSearch): AsyncGenerator<Step> {
     const { store } = this.#parts;
-    if (q !== undefined) {
-      const named = await store.lookUp(q, range.partnerId, searchRowsMax);
-      yield* await store.standings(named.filter(({ id }) => id >= range.fromId && id < range.belowId));
+    const step = async (keys: readonly NotificationKey[]) => {
+      const matching = matchesContent(search) ? await store.matching(keys, search) : keys;
+      return { standings: await store.standings(matching), lastId: keys.at(-1)?.id ?? null, rows: keys.length };
+    };
+    if (search.q !== undefined) {
+      const named = await store.lookUp(search.q, range.partnerId, searchRowsMax);
+      yield await step(named.filter(({ id }) => id >= range.fromId && id < range.belowId));
       return;
     }
     let { belowId } = range;
     for (;;) {
-      const keys = await store.keys({ ...range, belowId }, rows);
-      yield* await store.standings(keys);
+      const keys = await store.keys({ ...range, belowId }, rowsMax);
+      yield await step(keys);
       const last = keys.at(-1);
-      if (last === undefined || keys.length < rows) return;
+      if (last === undefined || keys.length < rowsMax) return;
       belowId = last.id;
     }
   }
@@ -263,8 +324,19 @@ export class Notifications {
   }
 
   async #detail(standing: NotificationStanding): Promise<NotificationDetail> {
-    const attempts = await this.#parts.store.attempts(standing, attemptRowsMax);
-    return { ...summaryOf(standing), callBackUrl: standing.callBackUrl, attempts: attempts.map(attemptView) };
+    const { store } = this.#parts;
+    const [attempts, subjects, waiting] = await Promise.all([
+      store.attempts(standing, attemptRowsMax),
+      store.subjects([standing]),
+      standing.state === "pending" ? store.waiting(standing) : undefined,
+    ]);
+    return {
+      ...summaryOf(standing),
+      callBackUrl: standing.callBackUrl,
+      subject: subjects.get(standing.id) ?? unknownSubject,
+      waiting: waiting === undefined ? null : waitingView(waiting),
+      attempts: attempts.map(attemptView),
+    };
   }
 
   async #standing(key: NotificationKey): Promise<NotificationStanding | undefined> {
@@ -277,6 +349,17 @@ export class Notifications {
     if (standing === undefined) throw new PaybellError("not_found");
     return summaryOf(standing);
   }
+}
+
+/** So many keys of a walk, and of them what the search names. */
+interface Step {
+  readonly standings: readonly NotificationStanding[];
+  readonly lastId: NotificationId | null;
+  readonly rows: number;
+}
+
+function matchesContent({ command, tid, mid, refId, approveCode, billId, lastFour, contains }: SubjectMatch): boolean {
+  return [command, tid, mid, refId, approveCode, billId, lastFour, contains].some((value) => value !== undefined);
 }
 
 interface BrokenRule extends Omit<FieldProblem, "message"> {

@@ -1,8 +1,8 @@
 import type { Attempt, DeliveryStore, Position, QueueKey } from "./store.ts";
 
-/** A queue whose endpoint takes nothing. */
-export interface ShutQueue extends QueueKey {
-  /** How long the partner's schedule lasts. */
+/** Of a queue whose endpoint takes nothing. */
+export interface Shut {
+  /** How long the partner's schedule lasts, with the pauses in which it stood still. */
   readonly scheduleMs: number;
   /** The endpoint's last failure. */
   readonly reason: Attempt["reason"];
@@ -20,11 +20,17 @@ export class Overdue {
     this.#onParked = onParked;
   }
 
-  /** One look at each queue. A queue that is missing in one round is looked at from its head when it comes again. */
-  async look(queues: Iterable<ShutQueue>): Promise<void> {
+  /**
+   * One look at each queue that is shut when its turn comes. A queue that is missing in one round is looked at from its
+   * head when it comes again.
+   */
+  async look(queues: readonly QueueKey[], shut: (key: QueueKey) => Shut | undefined): Promise<void> {
     const before = this.#after;
     this.#after = new Map();
-    for (const { partnerId, queue, scheduleMs, reason } of queues) {
+    for (const { partnerId, queue } of queues) {
+      const found = shut({ partnerId, queue });
+      if (found === undefined) continue;
+      const { scheduleMs, reason } = found;
       const name = `${partnerId} ${queue}`;
       const from = before.get(name);
       const looked = { partnerId, queue, after: from, scheduleMs, reason: reason ?? "timeout" };

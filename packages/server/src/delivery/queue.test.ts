@@ -34,7 +34,9 @@ function pageOf(deliveries: readonly Delivery[], rest: Partial<QueuePage> = {}):
 }
 
 function newQueue(rowsMax = 4): Queue {
-  return new Queue({ partnerId: "partner" as PartnerId, name: "", rowsMax });
+  const queue = new Queue({ partnerId: "partner" as PartnerId, name: "" });
+  queue.rowsMax = rowsMax;
+  return queue;
 }
 
 function isAfter({ scheduleStartMs, id }: Delivery, after: Position | undefined): boolean {
@@ -155,6 +157,18 @@ describe("a queue", () => {
   });
 
   const event = fc.constantFrom("hinted", "late", "woken", "told since", "send", "forget", "read");
+
+  test.each([
+    [30, 300],
+    [7_000, 5_000],
+  ])("rests after a read from its head that took %i ms and brought nothing for %i ms", (tookMs, restMs) => {
+    const queue = newQueue();
+    queue.wake();
+    queue.readBegins({ after: undefined, rowsMax: 4 }, 0);
+    queue.missed();
+    queue.readEnds(pageOf([]), tookMs, never);
+    expect(queue.restsUntilMs).toBe(tookMs + restMs);
+  });
 
   test("has everything that it was told of when it calls itself complete", () => {
     fc.assert(

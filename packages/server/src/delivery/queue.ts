@@ -4,8 +4,6 @@ import type { Delivery, Position, QueuePage } from "./store.ts";
 export interface QueueOptions {
   readonly partnerId: PartnerId;
   readonly name: string;
-  /** Deliveries in memory at most, sent ones that are not recorded yet among them. */
-  readonly rowsMax: number;
 }
 
 /** What a queue wants to read: on from the cursor, or from its head. */
@@ -40,7 +38,9 @@ interface InHand {
 export class Queue {
   readonly partnerId: PartnerId;
   readonly name: string;
-  #rowsMax: number;
+  /** Deliveries in memory at most, sent ones that are not recorded yet among them. */
+  rowsMax = 0;
+  #bytes = 0;
   readonly #inHand = new Map<NotificationId, InHand>();
   readonly #ready: Delivery[] = [];
   #cursor: Position | undefined;
@@ -57,14 +57,9 @@ export class Queue {
   /** When the next one is due, by the monotonic clock. */
   #nextDueMs: number | undefined;
 
-  constructor({ partnerId, name, rowsMax }: QueueOptions) {
+  constructor({ partnerId, name }: QueueOptions) {
     this.partnerId = partnerId;
     this.name = name;
-    this.#rowsMax = rowsMax;
-  }
-
-  set rowsMax(rows: number) {
-    this.#rowsMax = rows;
   }
 
   /** What leaves next. */
@@ -79,6 +74,11 @@ export class Queue {
   /** Everything in memory, sent ones that are not recorded yet among it. */
   get rows(): number {
     return this.#inHand.size;
+  }
+
+  /** Content in memory. */
+  get bytes(): number {
+    return this.#bytes;
   }
 
   /** There is more in the database than in memory. */
@@ -116,7 +116,7 @@ export class Queue {
   offer(delivery: Delivery): boolean {
     if (this.#inHand.has(delivery.id)) return false;
     // What is read from the head finds room beside what comes meanwhile.
-    const rowsMax = this.#again ? this.#rowsMax / 2 : this.#rowsMax;
+    const rowsMax = this.#again ? this.rowsMax / 2 : this.rowsMax;
     if (!this.#hasMore && this.#inHand.size < rowsMax) {
       this.#add(delivery, !delivery.follows && delivery.settlesBatch === null);
       return true;
@@ -145,8 +145,8 @@ export class Queue {
       this.#nextDueMs = undefined;
       this.#hasMore = true;
     }
-    const room = this.#rowsMax - this.#inHand.size;
-    if (room <= 0 || this.#ready.length > this.#rowsMax / 2) return undefined;
+    const room = this.rowsMax - this.#inHand.size;
+    if (room <= 0 || this.#ready.length > this.rowsMax / 2) return undefined;
     if (this.#hasMore) return { after: this.#cursor, rowsMax: room };
     // Those in hand stand at the head as a rule.
     if (this.#again && nowMs >= this.#headRestsUntilMs) return { after: undefined, rowsMax: room + this.#inHand.size };
@@ -177,7 +177,7 @@ export class Queue {
       if (inHand !== undefined && delivery !== undefined) inHand.isOutdated ||= isLater(delivery, inHand.delivery);
       const isNew = delivery !== undefined && inHand === undefined && !isStale(delivery);
       // Others took the room while it was read: the rest is read again.
-      isCut = isNew && this.#inHand.size >= this.#rowsMax;
+      isCut = isNew && this.#inHand.size >= this.rowsMax;
       if (isCut) break;
       cursor = { dueAtUs, id };
       if (!isNew) continue;
@@ -189,8 +189,8 @@ export class Queue {
     this.#rewindAfterRead();
     if (page.nextInMs !== undefined) this.#dueAgain(nowMs + Math.max(1, page.nextInMs));
     if (this.#readFromHead) {
-      const restMs = added.length > 0 ? 0 : (nowMs - this.#readStartedMs) * headRestFactor;
-      this.#headRestsUntilMs = nowMs + restMs;
+      const waitMs = added.length > 0 ? 0 : restMs(nowMs - this.#readStartedMs, headRestMaxMs);
+      this.#headRestsUntilMs = nowMs + waitMs;
     }
     if (this.#againAfterRead) this.#again = true;
     return added;
@@ -224,7 +224,7 @@ export class Queue {
   release(delivery: Delivery, nowMs: number, againInMs?: number): void {
     const inHand = this.#inHand.get(delivery.id);
     if (inHand?.delivery !== delivery) return;
-    this.#inHand.delete(delivery.id);
+    this.#remove(delivery);
     if (inHand.state === "ready") this.#ready.splice(this.#ready.indexOf(delivery), 1);
     if (inHand.isOutdated) this.#wantHead();
     if (againInMs !== undefined) this.#dueAgain(nowMs + againInMs);
@@ -242,7 +242,7 @@ export class Queue {
    */
   forgetReady(): readonly Delivery[] {
     const forgotten = this.#ready.splice(0);
-    for (const { id } of forgotten) this.#inHand.delete(id);
+    for (const delivery of forgotten) this.#remove(delivery);
     // A read that runs goes on from behind them.
     if (this.#isReading) this.#wantHead();
     else this.#cursor = undefined;
@@ -263,6 +263,7 @@ export class Queue {
   }
 
   #add(delivery: Delivery, isReady: boolean): void {
+    this.#bytes += delivery.bytes;
     this.#inHand.set(delivery.id, { delivery, state: isReady ? "ready" : "held", isOutdated: false });
     if (isReady) this.#ready.push(delivery);
   }
@@ -280,6 +281,11 @@ export class Queue {
     this.#cursor = { dueAtUs: dueAtUs - 1, id: lastId };
   }
 
+  #remove({ id, bytes }: Delivery): void {
+    this.#inHand.delete(id);
+    this.#bytes -= bytes;
+  }
+
   #wantHead(): void {
     this.#again = true;
     if (this.#isReading) this.#againAfterRead = true;
@@ -290,7 +296,14 @@ export class Queue {
   }
 }
 
-const headRestFactor = 10;
+const restFactor = 10;
+/** A thread or database that stood still for seconds must not keep a queue waiting for a minute. */
+const headRestMaxMs = 5_000;
+
+/** What may cost much rests ten times as long as it took, within a bound. */
+export function restMs(tookMs: number, mostMs: number): number {
+  return Math.min(tookMs * restFactor, mostMs);
+}
 /** After every id that is due in the same microsecond. */
 const lastId = "ffffffff-ffff-ffff-ffff-ffffffffffff" as NotificationId;
 

@@ -89,7 +89,8 @@ function queuesOver(more: Partial<QueuesParts> = {}) {
     clock: time.clock,
     timers: time.timers,
     rowsMax: 100,
-    rowsOf: () => 8,
+    bytesMax: 1e6,
+    limitsOf: () => ({ rowsMax: 8, mayRead: true }),
     opensAtMs: () => Number.NEGATIVE_INFINITY,
     onReady: () => undefined,
     onReleased: () => undefined,
@@ -198,7 +199,9 @@ describe("what is read", () => {
 
   test("is nothing for a partner that is not owned now", async () => {
     let rows: number | undefined;
-    const { time, store, queues } = queuesOver({ rowsOf: () => rows });
+    const { time, store, queues } = queuesOver({
+      limitsOf: () => ({ rowsMax: rows ?? 0, mayRead: rows !== undefined }),
+    });
     const row = deliveryOf(partnerId);
     store.rows = [row];
     queues.wake(row);
@@ -240,8 +243,8 @@ describe("outcomes are remembered", () => {
     expect(queues.has(first.id)).toBe(false);
     store.whileReading = async () => {
       time.ms += 100;
-      if (store.reads.length < 150) queues.wake({ partnerId, queue: `https://p${store.reads.length}.example` });
-      if (store.reads.length !== 150) return;
+      if (store.reads.length < 250) queues.wake({ partnerId, queue: `https://p${store.reads.length}.example` });
+      if (store.reads.length !== 250) return;
       queues.ended(deliveryOf(partnerId), "applied");
       queues.offer(first);
     };
@@ -254,7 +257,7 @@ describe("outcomes are remembered", () => {
 
 describe("a delivery that rests", () => {
   test("takes no room, and is read again afterwards", async () => {
-    const { time, store, queues, queue } = queuesOver({ rowsOf: () => 4 });
+    const { time, store, queues, queue } = queuesOver({ limitsOf: () => ({ rowsMax: 4, mayRead: true }) });
     const rows = Array.from({ length: 6 }, () => deliveryOf(partnerId));
     store.rows = rows;
     queues.wake({ partnerId, queue: "" });
@@ -272,6 +275,26 @@ describe("a delivery that rests", () => {
     expect(queues.take(queue(""))).toBe(rows[0]);
   });
 
+  test("is read again behind others, though its partner was not known when its rest was over", async () => {
+    let rowsMax: number | undefined = 8;
+    const { time, store, queues, queue } = queuesOver({
+      limitsOf: () => ({ rowsMax: rowsMax ?? 0, mayRead: rowsMax !== undefined }),
+    });
+    const [first, second] = [deliveryOf(partnerId), deliveryOf(partnerId)];
+    store.rows = [first, second];
+    queues.wake(first);
+    await time.pass(100);
+    queues.take(queue(""));
+    expect(queues.take(queue(""))).toBe(second);
+    queues.rest(second, 30_000);
+    rowsMax = undefined;
+    await time.pass(30_000);
+    rowsMax = 8;
+    queues.reconsider(partnerId);
+    await time.pass(100);
+    expect(queues.take(queue(""))).toBe(second);
+  });
+
   test("is read again after a redelivery, which begins another round", async () => {
     const { time, store, queues, queue } = queuesOver();
     const first = deliveryOf(partnerId);
@@ -282,6 +305,58 @@ describe("a delivery that rests", () => {
     queues.wake(first);
     await time.pass(100);
     expect(queue("").head?.round).toBe(1);
+  });
+});
+
+describe("what is in memory", () => {
+  const bytes = 1_000;
+  const names = Array.from({ length: 40 }, (_, nth) => `https://p${nth}.example`);
+
+  /** As many rows of each queue; those that are taken are accepted. */
+  async function reading(rowsOfQueue: number, more: Partial<QueuesParts>) {
+    const over = queuesOver({ limitsOf: () => ({ rowsMax: 20, mayRead: true }), ...more });
+    const { store, queues, sweep, time } = over;
+    store.rows = names.flatMap((queue) =>
+      Array.from({ length: rowsOfQueue }, () => deliveryOf(partnerId, { queue, bytes })),
+    );
+    await sweep();
+    await time.pass(100);
+    const takeAll = () => {
+      for (const queue of queues.queuesOf(partnerId)) {
+        for (let row = queues.take(queue); row !== undefined; row = queues.take(queue)) {
+          const taken = row;
+          store.rows = store.rows.filter((one) => one !== taken);
+          queues.ended(taken, "applied");
+        }
+      }
+    };
+    return { ...over, takeAll };
+  }
+
+  test.each([
+    ["rows", { rowsMax: 50 }, 100],
+    ["bytes", { bytesMax: 30 * bytes }, 60],
+    ["bytes, where one row has more than all of them", { bytesMax: bytes / 2 }, 2],
+  ])("is bounded by %s, however many queues there are, and all of it leaves", async (_, more, rowsAtMost) => {
+    const { time, store, queues, sweep, takeAll } = await reading(30, more);
+    for (let rounds = 0; rounds < 2_000 && store.rows.length > 0; rounds += 1) {
+      expect(queues.rows).toBeLessThanOrEqual(rowsAtMost + 20);
+      expect(queues.rows).toBeGreaterThan(0);
+      expect(queues.bytes).toBe(queues.rows * bytes);
+      takeAll();
+      await sweep();
+      await time.pass(100);
+    }
+    expect(store.rows).toEqual([]);
+    expect([queues.rows, queues.bytes]).toEqual([0, 0]);
+  });
+
+  test("asks for no more bytes at a time than there is room for", async () => {
+    const { store } = await reading(1, { bytesMax: 30 * bytes });
+    for (const { bytesMax, rowsMax } of store.reads) {
+      expect(bytesMax).toBeLessThanOrEqual(Math.min(30 * bytes, rowsMax * 8_192));
+      expect(bytesMax).toBeGreaterThan(0);
+    }
   });
 });
 
@@ -375,7 +450,7 @@ describe("a worker", () => {
     const { time, pending, worker, begun, troubles, answer } = await workerOver({ ...store, heads: async () => [] });
     const row = deliveryOf(partnerId);
     pending.rows = [row];
-    worker.offer([row]);
+    worker.offer([row], time.ms);
     await time.pass(10);
     expect(begun).toEqual([row]);
     answer(attempted);
@@ -390,17 +465,29 @@ describe("a worker", () => {
       heads: async () => [],
     });
     const rows = [1, 2, 3].map(() => deliveryOf(partnerId, { queue: origin, callBackUrl: url }));
-    worker.offer(rows.slice(0, 1));
+    worker.offer(rows.slice(0, 1), time.ms);
     await time.pass(10);
     const gone = { ...failedAttempt, httpStatus: 410, reason: "gone" } as const;
     answer({ attempt: { ...gone, url }, next: { kind: "retry", delayMs: 60_000 } });
     await time.pass(10);
     pending.rows = rows.slice(1, 2);
-    worker.offer(rows.slice(1, 2));
+    worker.offer(rows.slice(1, 2), time.ms);
     await time.pass(100);
     expect(begun).toHaveLength(1);
     expect(troubles[0]).toBe("a delivery could not be set aside");
     expect(pending.reads.length).toBeGreaterThan(0);
+  });
+
+  test("reads what is offered long after it was written, in place of sending it once more", async () => {
+    const { time, pending, worker, begun } = await workerOver();
+    const [late, inTime] = [deliveryOf(partnerId), deliveryOf(partnerId)];
+    worker.offer([late], time.ms - 5_001);
+    await time.pass(100);
+    expect(pending.reads).toHaveLength(1);
+    expect(begun).toEqual([]);
+    worker.offer([inTime], time.ms - 5_000);
+    await time.pass(100);
+    expect(begun).toEqual([inTime]);
   });
 
   test("reads nothing for an endpoint while it is probed", async () => {
@@ -421,7 +508,7 @@ describe("a worker", () => {
     expect(begun).toHaveLength(3);
   });
 
-  test("keeps nothing of a queue whose URL is gone, parks what is overdue there, and reads it once closed", async () => {
+  test("keeps no queue whose URL is gone, parks what is overdue there, and reads it once closed", async () => {
     const looked: string[] = [];
     const name = urlQueue(url);
     const { time, pending, worker, begun, circuits } = await workerOver({
@@ -451,15 +538,15 @@ describe("a worker", () => {
     const { time, worker } = await workerOver({
       heads: async (shards) => {
         if (shards.length === 256) sweeps += 1;
-        if (over.time !== undefined) over.time.ms += shards.length === 256 ? 2_000 : 1;
+        if (over.time !== undefined) over.time.ms += shards.length === 256 ? 900 : 1;
         return [];
       },
     });
     over.time = time;
     await time.pass(1_500);
     const before = sweeps;
-    for (let nth = 0; nth < 15; nth += 1) {
-      worker.lookNow();
+    for (let nth = 0; nth < 6; nth += 1) {
+      worker.tick();
       worker.wake([{ partnerId }]);
       await time.pass(1_000);
     }
@@ -509,7 +596,7 @@ describe("a worker", () => {
     late.resolve([{ ...open, circuit: { ...open.circuit, state: "closed", failures: 1, probeInMs: null } }]);
     await time.pass(2_000);
     expect(worker.status.shards).toBe(256);
-    worker.offer([deliveryOf(partnerId)]);
+    worker.offer([deliveryOf(partnerId)], time.ms);
     await time.pass(100);
     expect(begun).toEqual([]);
   });

@@ -1,16 +1,22 @@
 import type { Clock, Timers } from "../clock.ts";
 import type { NotificationId, PartnerId } from "../ids.ts";
 import { Queue, type WantedRead } from "./queue.ts";
+import type { QueueLimits } from "./queue-limits.ts";
+import { RecentOutcomes } from "./recent-outcomes.ts";
 import type { Delivery, DeliveryStore, QueueHead, QueueKey, QueueRead } from "./store.ts";
 
 export interface QueuesParts {
   readonly store: Pick<DeliveryStore, "read" | "heads">;
   readonly clock: Pick<Clock, "monotonicMs">;
   readonly timers: Timers;
-  /** Deliveries in memory at most, of all queues. */
+  /**
+   * Deliveries in memory, of all queues, and their content. Beyond it a queue may have a few all the same, so that
+   * those that are stuck do not keep the others from leaving; beyond twice as much, one of each partner.
+   */
   readonly rowsMax: number;
-  /** How many a queue may have in memory; undefined: its partner is paused, or not known yet. */
-  readonly rowsOf: (partnerId: PartnerId) => number | undefined;
+  readonly bytesMax: number;
+  /** How many a queue may have in memory, and whether it is read. */
+  readonly limitsOf: (partnerId: PartnerId) => QueueLimits;
   /** When its endpoint takes something: now, at a moment, or (undefined) when it is told. */
   readonly opensAtMs: (key: QueueKey) => number | undefined;
   /** It has something to send. */
@@ -28,8 +34,10 @@ const readsMax = 64;
 const readRowsMax = 512;
 /** Of one page: a settlement of 50,000 entries is 3.6 MB. */
 const pageBytesMax = 4 * 1_024 * 1_024;
+/** A page of small ones has as many rows as asked for, and one of large ones no more bytes than this for each. */
+const bytesPerRow = 8 * 1_024;
 const retryMs = 250;
-/** Outcomes are remembered so long at least: a main thread that stood still may offer long after the commit. */
+/** Outcomes are remembered so long at least, twice as long as what is offered may have been on its way. */
 const endedKeptMs = 10_000;
 
 /**
@@ -42,12 +50,13 @@ export class Queues {
   /** Where each delivery in memory is. */
   readonly #inHand = new Map<NotificationId, Queue>();
   /** Recorded attempts, for reads that were answered from before them. */
-  readonly #ended = new Map<NotificationId, { round: number; attemptsMade: number; atMs: number }>();
+  readonly #ended = new RecentOutcomes(endedKeptMs);
   /** Attempts whose outcome could not be stored: they are not read again for a while. */
   readonly #resting = new Map<NotificationId, Delivery>();
   /** Redelivered to another queue than the one that still has an earlier round in hand: read again after that one. */
   readonly #moved = new Map<NotificationId, QueueKey>();
   readonly #wanting = new Set<Queue>();
+  #bytes = 0;
   readonly #timers = new Map<Queue, { atMs: number; cancel: () => void }>();
   readonly #behind = new Set<Queue>();
   #isReading = false;
@@ -62,6 +71,11 @@ export class Queues {
   /** Deliveries in memory. */
   get rows(): number {
     return this.#inHand.size;
+  }
+
+  /** Their content. */
+  get bytes(): number {
+    return this.#bytes;
   }
 
   has(id: NotificationId): boolean {
@@ -117,11 +131,8 @@ export class Queues {
 
   /** The outcome of an attempt is recorded. @param againInMs until it is due again; undefined: it is over */
   ended(delivery: Delivery, recorded: "applied" | "missed", againInMs?: number): void {
-    const nowMs = this.#parts.clock.monotonicMs();
-    const { round, attemptsMade } = delivery;
-    this.#forgetEnded(nowMs);
-    this.#ended.delete(delivery.id);
-    this.#ended.set(delivery.id, { round, attemptsMade, atMs: nowMs });
+    this.#forgetEnded(this.#parts.clock.monotonicMs());
+    this.#ended.add(delivery);
     if (recorded === "missed") this.#inHand.get(delivery.id)?.missed();
     this.release(delivery, againInMs);
   }
@@ -139,6 +150,7 @@ export class Queues {
     const queue = this.#inHand.get(id);
     if (queue === undefined || !queue.holds(delivery)) return;
     this.#inHand.delete(id);
+    this.#bytes -= delivery.bytes;
     queue.release(delivery, this.#parts.clock.monotonicMs(), againInMs);
     this.#wentOut(id);
     this.#consider(queue);
@@ -155,7 +167,8 @@ export class Queues {
     this.release(delivery);
     this.#parts.timers.after(forMs, () => {
       if (this.#resting.get(id) === delivery) this.#resting.delete(id);
-      if (this.#parts.rowsOf(partnerId) !== undefined) this.wake(delivery);
+      // A queue that stands knows of it again; one that was closed is opened where it may be read.
+      if (this.#partners.has(partnerId) || this.#parts.limitsOf(partnerId).mayRead) this.wake(delivery);
     });
   }
 
@@ -213,24 +226,36 @@ export class Queues {
   #open({ partnerId, queue: name }: QueueKey): Queue {
     const known = this.#find({ partnerId, queue: name });
     if (known !== undefined) {
-      known.rowsMax = this.#roomOf(partnerId);
+      known.rowsMax = this.#roomOf(known);
       return known;
     }
     const queues = this.#partners.get(partnerId) ?? new Map<string, Queue>();
     this.#partners.set(partnerId, queues);
-    const queue = new Queue({ partnerId, name, rowsMax: this.#roomOf(partnerId) });
+    const queue = new Queue({ partnerId, name });
+    queue.rowsMax = this.#roomOf(queue);
     queues.set(name, queue);
     return queue;
   }
 
-  /** As many as its partner needs, and no more than are free: queues that are stuck leave room for the others. */
-  #roomOf(partnerId: PartnerId): number {
-    const free = this.#parts.rowsMax - this.#inHand.size;
-    return Math.max(minRows, Math.min(this.#parts.rowsOf(partnerId) ?? minRows, free));
+  /**
+   * As many as its partner needs, and no more rows and bytes than are free: queues that are stuck leave room for the
+   * others.
+   */
+  #roomOf({ partnerId, bytes }: Queue): number {
+    const isPartnerIdle = () => this.queuesOf(partnerId).every(({ rows }) => rows === 0);
+    const { rowsMax, bytesMax, limitsOf } = this.#parts;
+    const freeRows = rowsMax - this.#inHand.size;
+    const freeBytes = bytesMax - this.#bytes;
+    if (freeRows < -rowsMax || freeBytes < -bytesMax) return isPartnerIdle() ? 1 : 0;
+    if (bytes >= freeBytes) return 1;
+    return Math.max(minRows, Math.min(limitsOf(partnerId).rowsMax, freeRows));
   }
 
   #added(queue: Queue, added: readonly Delivery[]): void {
-    for (const { id } of added) this.#inHand.set(id, queue);
+    for (const { id, bytes } of added) {
+      this.#inHand.set(id, queue);
+      this.#bytes += bytes;
+    }
     const following = added.filter(({ follows, settlesBatch }) => follows || settlesBatch !== null);
     if (following.length > 0) this.#parts.onFollowing(following);
     if (queue.head !== undefined) this.#parts.onReady(queue);
@@ -250,7 +275,7 @@ export class Queues {
       this.#wakeAt(queue, opensAtMs);
       return;
     }
-    queue.rowsMax = this.#roomOf(queue.partnerId);
+    queue.rowsMax = this.#roomOf(queue);
     if (queue.wants(nowMs) !== undefined) {
       this.#wanting.add(queue);
       if (!this.#isReading) {
@@ -265,7 +290,7 @@ export class Queues {
   }
 
   #mayReadAtMs(queue: Queue): number | undefined {
-    if (this.#parts.rowsOf(queue.partnerId) === undefined) return undefined;
+    if (!this.#parts.limitsOf(queue.partnerId).mayRead) return undefined;
     return this.#parts.opensAtMs({ partnerId: queue.partnerId, queue: queue.name });
   }
 
@@ -292,7 +317,7 @@ export class Queues {
         for (const [at, { queue }] of batch.entries()) {
           const page = pages[at];
           if (page === undefined || this.#partners.get(queue.partnerId)?.get(queue.name) !== queue) continue;
-          queue.rowsMax = this.#roomOf(queue.partnerId);
+          queue.rowsMax = this.#roomOf(queue);
           this.#added(
             queue,
             queue.readEnds(page, nowMs, (delivery) => this.#isUnwanted(delivery, queue)),
@@ -314,6 +339,7 @@ export class Queues {
   /** Reads for the queues that have waited longest, within the bounds of one statement. */
   #nextReads(): { queue: Queue; read: QueueRead }[] {
     const nowMs = this.#parts.clock.monotonicMs();
+    this.#ended.forget(nowMs, nowMs);
     const batch: { queue: Queue; read: QueueRead }[] = [];
     let rows = 0;
     for (const queue of this.#wanting) {
@@ -327,16 +353,20 @@ export class Queues {
       const { partnerId, name } = queue;
       batch.push({
         queue,
-        read: { partnerId, queue: name, after: wanted.after, rowsMax, bytesMax: pageBytesMax },
+        read: { partnerId, queue: name, after: wanted.after, rowsMax, bytesMax: this.#pageBytes(rowsMax) },
       });
     }
     return batch;
   }
 
+  #pageBytes(rowsMax: number): number {
+    return Math.max(1, Math.min(pageBytesMax, rowsMax * bytesPerRow, this.#parts.bytesMax - this.#bytes));
+  }
+
   #wants(queue: Queue, nowMs: number): WantedRead | undefined {
     const atMs = this.#mayReadAtMs(queue);
     if (atMs === undefined || atMs > nowMs) return undefined;
-    queue.rowsMax = this.#roomOf(queue.partnerId);
+    queue.rowsMax = this.#roomOf(queue);
     return queue.wants(nowMs);
   }
 
@@ -348,15 +378,11 @@ export class Queues {
 
   /** What a read or a hint shows may be from before the outcome that is recorded by now, or have to rest. */
   #isStale(row: Pick<Delivery, "id" | "round" | "attemptsMade">): boolean {
-    return isNoLater(row, this.#ended.get(row.id)) || isNoLater(row, this.#resting.get(row.id));
+    return this.#ended.knows(row) || isNoLater(row, this.#resting.get(row.id));
   }
 
   #forgetEnded(nowMs: number): void {
-    const neededSinceMs = Math.min(nowMs - endedKeptMs, this.#readSinceMs);
-    for (const [id, { atMs }] of this.#ended) {
-      if (atMs >= neededSinceMs) return;
-      this.#ended.delete(id);
-    }
+    this.#ended.forget(nowMs, Math.min(nowMs, this.#readSinceMs));
   }
 
   #setBehind(queue: Queue): void {
@@ -385,7 +411,10 @@ export class Queues {
   }
 
   #leave(deliveries: readonly Delivery[]): void {
-    for (const { id } of deliveries) this.#inHand.delete(id);
+    for (const { id, bytes } of deliveries) {
+      this.#inHand.delete(id);
+      this.#bytes -= bytes;
+    }
     for (const { id } of deliveries) this.#wentOut(id);
   }
 

@@ -1,7 +1,15 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { defaultSettings, settingsBounds } from "../partners/settings.ts";
-import { jitter, nextAttempt, readRetryAfterMs, retryAfterMaxMs, scheduleLengthMs, statusFailure } from "./schedule.ts";
+import {
+  jitter,
+  nextAttempt,
+  overdueAfterMs,
+  readRetryAfterMs,
+  retryAfterMaxMs,
+  scheduleLengthMs,
+  statusFailure,
+} from "./schedule.ts";
 
 const retrySteps = fc.array(fc.integer({ min: 1, max: settingsBounds.retryStepSMax }), {
   minLength: 1,
@@ -15,7 +23,7 @@ function attemptsUntilParked(retryS: readonly number[], randoms: readonly number
   const madeMs = [0];
   for (let made = 1; made <= 200; made += 1) {
     const nowMs = startMs + (madeMs.at(-1) ?? 0);
-    const failed = { attemptsMade: made, scheduleStartMs: startMs, nowMs, retryAfterMs };
+    const failed = { attemptsMade: made, scheduleStartMs: startMs, nowMs, pauses: [], retryAfterMs };
     const next = nextAttempt(retryS, failed, randoms[made % randoms.length] ?? 0.5);
     if (next.kind === "parked") return madeMs;
     madeMs.push(nowMs - startMs + next.delayMs);
@@ -47,7 +55,7 @@ describe("the schedule", () => {
         const attemptsMade = 1 + (madeSeed % retryS.length);
         const lengthMs = scheduleLengthMs(retryS);
         const elapsedMs = elapsedSeed % lengthMs;
-        const failed = { attemptsMade, scheduleStartMs: 5_000, nowMs: 5_000 + elapsedMs };
+        const failed = { attemptsMade, scheduleStartMs: 5_000, nowMs: 5_000 + elapsedMs, pauses: [] };
         const next = nextAttempt(retryS, failed, chance);
         if (next.kind === "parked") throw new Error("parked before its end");
         const stepMs = (retryS[attemptsMade - 1] ?? 0) * 1_000;
@@ -65,14 +73,48 @@ describe("the schedule", () => {
     fc.assert(
       fc.property(retrySteps, fc.integer({ min: 1, max: 1_000 }), fc.nat(1e9), (retryS, attemptsMade, lateMs) => {
         const nowMs = 7 + scheduleLengthMs(retryS) + lateMs;
-        expect(nextAttempt(retryS, { attemptsMade, scheduleStartMs: 7, nowMs }, 0.5)).toEqual({ kind: "parked" });
+        expect(nextAttempt(retryS, { attemptsMade, scheduleStartMs: 7, nowMs, pauses: [] }, 0.5)).toEqual({
+          kind: "parked",
+        });
       }),
+    );
+  });
+
+  test("stands still while the partner is paused", () => {
+    const failed = { attemptsMade: 1, scheduleStartMs: 0, nowMs: 10_000 };
+    const next = (pauses: readonly [number, number][]) => nextAttempt([8], { ...failed, pauses }, 0.5);
+    expect(next([])).toEqual({ kind: "parked" });
+    expect(next([[1_000, 9_000]])).toEqual({ kind: "retry", delayMs: 6_000 });
+    // A notification that came in the middle of the pause has its whole schedule after it.
+    expect(nextAttempt([8], { ...failed, scheduleStartMs: 5_000, pauses: [[1_000, 9_000]] }, 0.5)).toEqual({
+      kind: "retry",
+      delayMs: 7_000,
+    });
+  });
+
+  test("is over for exactly those that began as long ago as its length and the pauses since", () => {
+    const nowMs = 1_000_000;
+    const pausesUntilNow = fc.uniqueArray(fc.nat(nowMs), { maxLength: 12 }).map((edges) => {
+      const sorted = edges.toSorted((a, b) => a - b);
+      return Array.from({ length: Math.floor(sorted.length / 2) }, (_, at) => sorted.slice(at * 2, at * 2 + 2));
+    }) as fc.Arbitrary<[number, number][]>;
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 1, max: 900 }),
+        pausesUntilNow,
+        fc.integer({ min: 0, max: nowMs }),
+        (s, pauses, start) => {
+          const isOver =
+            nextAttempt([s], { attemptsMade: 1, scheduleStartMs: start, nowMs, pauses }, 0.5).kind === "parked";
+          expect(isOver).toBe(start <= nowMs - overdueAfterMs({ settings: { retry: [s] }, pauses }, nowMs));
+        },
+      ),
     );
   });
 
   test("honours Retry-After up to an hour, or the step where that is longer", () => {
     const wait = (retryS: readonly number[], retryAfterMs: number) =>
-      nextAttempt(retryS, { attemptsMade: 1, scheduleStartMs: 0, nowMs: 0, retryAfterMs }, 0.5);
+      nextAttempt(retryS, { attemptsMade: 1, scheduleStartMs: 0, nowMs: 0, pauses: [], retryAfterMs }, 0.5);
     const long = [5, 86_400, 86_400];
     expect(wait(long, 60_000)).toEqual({ kind: "retry", delayMs: 60_000 });
     expect(wait(long, 1_000)).toEqual({ kind: "retry", delayMs: 5_000 });

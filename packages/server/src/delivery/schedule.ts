@@ -1,3 +1,4 @@
+import type { PartnerSettings, Pause } from "../partners/partner.ts";
 import type { FailureReason } from "./store.ts";
 
 /** What follows from a failed attempt. */
@@ -9,6 +10,8 @@ export interface FailedAttempt {
   /** Since when the schedule runs: creation, or the redelivery that was asked for. */
   readonly scheduleStartMs: number;
   readonly nowMs: number;
+  /** Of the partner: its schedules stand still meanwhile. */
+  readonly pauses: readonly Pause[];
   /** What the answer asked for; counts with 429 and 503 only. */
   readonly retryAfterMs?: number | undefined;
 }
@@ -23,6 +26,31 @@ export function scheduleLengthMs(retryS: readonly number[]): number {
   return retryS.reduce((sumS, stepS) => sumS + stepS, 0) * 1_000;
 }
 
+/** Whose schedule it is. */
+interface Scheduled {
+  readonly settings: Pick<PartnerSettings, "retry">;
+  readonly pauses: readonly Pause[];
+}
+
+/**
+ * How long ago a notification was created, say, whose schedule is just over now: the schedule's length, and the pauses
+ * in which it did not run.
+ */
+export function overdueAfterMs({ settings, pauses }: Scheduled, nowMs: number): number {
+  let leftMs = scheduleLengthMs(settings.retry);
+  let atMs = nowMs;
+  for (const [fromMs, toMs] of pauses.toReversed()) {
+    if (atMs - toMs >= leftMs) break;
+    leftMs -= atMs - toMs;
+    atMs = fromMs;
+  }
+  return nowMs - atMs + leftMs;
+}
+
+function pausedMs(sinceMs: number, pauses: readonly Pause[]): number {
+  return pauses.reduce((sumMs, [fromMs, toMs]) => sumMs + Math.max(0, toMs - Math.max(fromMs, sinceMs)), 0);
+}
+
 /**
  * When to try again. Never later than the schedule's end, on which the last attempt lies; parked once the end is
  * reached, however many attempts it were. An attempt that was repeated more often than there are steps (a restart, a
@@ -32,8 +60,8 @@ export function scheduleLengthMs(retryS: readonly number[]): number {
  * @param random from 0 to less than 1
  */
 export function nextAttempt(retryS: readonly number[], failed: FailedAttempt, random: number): NextAttempt {
-  const endMs = failed.scheduleStartMs + scheduleLengthMs(retryS);
-  const leftMs = endMs - failed.nowMs;
+  const { scheduleStartMs, nowMs, pauses } = failed;
+  const leftMs = scheduleStartMs + scheduleLengthMs(retryS) + pausedMs(scheduleStartMs, pauses) - nowMs;
   if (leftMs <= 0) return { kind: "parked" };
   const stepMs = (retryS[Math.min(failed.attemptsMade, retryS.length) - 1] ?? retryS.at(-1) ?? 0) * 1_000;
   const spreadMs = stepMs * (1 - jitter + 2 * jitter * random);

@@ -12,6 +12,8 @@ export interface Delivery {
   readonly round: number;
   /** Real POSTs of this round before the next one. */
   readonly attemptsMade: number;
+  /** Real POSTs of the rounds before this one, as far as history has them. */
+  readonly attemptsBefore: number;
   /** Since when the schedule runs: creation, or the redelivery that was asked for. Milliseconds since 1970. */
   readonly scheduleStartMs: number;
   readonly chainId: ChainId;

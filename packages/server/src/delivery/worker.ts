@@ -7,11 +7,12 @@ import type { Attempted, Attempting, PartnerSource } from "./attempting.ts";
 import type { CircuitStore } from "./circuit-store.ts";
 import { Circuits, urlQueue } from "./circuits.ts";
 import { keyOf, Order } from "./order.ts";
-import { Overdue, type ShutQueue } from "./overdue.ts";
+import { Overdue, type Shut } from "./overdue.ts";
 import { Ownership } from "./ownership.ts";
-import type { Queue } from "./queue.ts";
+import { type Queue, restMs } from "./queue.ts";
+import { queueLimits } from "./queue-limits.ts";
 import { Queues } from "./queues.ts";
-import { scheduleLengthMs } from "./schedule.ts";
+import { overdueAfterMs } from "./schedule.ts";
 import { type Picked, Scheduler, type Slot } from "./scheduler.ts";
 import type { ShardStore } from "./shard-store.ts";
 import type { Delivery, DeliveryStore, Hint, Outcome, QueueKey } from "./store.ts";
@@ -50,15 +51,14 @@ interface Sending {
   readonly isProbe: boolean;
 }
 
+/** Outcomes are remembered for longer than that: see `endedKeptMs`. */
+const offeredWithinMs = 5_000;
 const tickMs = 1_000;
 const recheckMs = 5_000;
 const overdueEveryMs = 10_000;
-const sweepRestFactor = 10;
+const sweepRestMaxMs = 10_000;
 /** Deliveries in memory for each slot: those in flight, and those that leave next. */
 const rowsPerSlot = 8;
-/** Of one queue, for each POST that its partner may have in flight. */
-const rowsPerInFlight = 4;
-const rowsPerQueueMax = 512;
 /** Beyond so many unrecorded outcomes for each slot nothing starts: a slow database stops the sending. */
 const unrecordedPerSlot = 4;
 /** An attempt that a shard is given away during has this long for its outcome to be recorded. */
@@ -107,7 +107,10 @@ export class DeliveryWorker {
       clock,
       timers,
       rowsMax: slotsMax * rowsPerSlot,
-      rowsOf: (partnerId) => this.#rowsOf(partnerId),
+      bytesMax,
+      // What is not its own now is not read: the sweep looks after it when it is.
+      limitsOf: (partnerId) =>
+        queueLimits(parts.partners.peek(partnerId), this.ownership.epochOf(partnerId) !== undefined),
       opensAtMs: (key) => this.#opensAtMs(key),
       onReady: (queue) => this.#schedule(queue),
       onReleased: (id) => this.#order.ended(id),
@@ -152,10 +155,11 @@ export class DeliveryWorker {
     return this.#queues;
   }
 
-  /** POSTs in flight, content in flight, deliveries in memory, and outcomes that are not durable yet. */
+  /** POSTs in flight and their content, deliveries in memory and theirs, and outcomes that are not durable yet. */
   get status() {
     const { taken: slots, bytes } = this.#scheduler;
-    return { slots, bytes, rows: this.#queues.rows, unrecorded: this.#unrecorded, shards: this.ownership.count };
+    const { rows, bytes: rowsBytes } = this.#queues;
+    return { slots, bytes, rows, rowsBytes, unrecorded: this.#unrecorded, shards: this.ownership.count };
   }
 
   start(): void {
@@ -163,10 +167,18 @@ export class DeliveryWorker {
     this.tick();
   }
 
-  /** Deliveries that were just made durable. Those of other workers' partners are left to them. */
-  offer(deliveries: readonly Delivery[]): void {
+  /**
+   * Deliveries that were just made durable. Those of other workers' partners are left to them.
+   *
+   * @param begunMs by the monotonic clock, before the first of them was written. Whoever stood still, or whose database
+   *   answered late, offers what a sweep may have found long ago: it is read in place of being believed.
+   */
+  offer(deliveries: readonly Delivery[], begunMs: number): void {
+    const isLate = this.#parts.clock.monotonicMs() - begunMs > offeredWithinMs;
     for (const delivery of deliveries) {
-      if (this.ownership.epochOf(delivery.partnerId) !== undefined) this.#queues.offer(delivery);
+      if (this.ownership.epochOf(delivery.partnerId) === undefined) continue;
+      if (isLate) this.#queues.wake(delivery, delivery.scheduleStartMs);
+      else this.#queues.offer(delivery);
     }
   }
 
@@ -182,11 +194,6 @@ export class DeliveryWorker {
   /** The partner is known now, or has changed. */
   partnerChanged(partnerId: PartnerId): void {
     this.#queues.reconsider(partnerId);
-  }
-
-  /** Somebody says that something is due that it was not told of: the sweep finds it, when it has rested. */
-  lookNow(): void {
-    this.tick();
   }
 
   /** A person changed a circuit. */
@@ -282,7 +289,8 @@ export class DeliveryWorker {
     } finally {
       const nowMs = clock.monotonicMs();
       // That of a few shards is short, and shortens no rest.
-      this.#sweepNotBeforeMs = Math.max(this.#sweepNotBeforeMs, nowMs + (nowMs - startedMs) * sweepRestFactor);
+      const restsUntilMs = nowMs + restMs(nowMs - startedMs, sweepRestMaxMs);
+      this.#sweepNotBeforeMs = Math.max(this.#sweepNotBeforeMs, restsUntilMs);
     }
   }
 
@@ -291,29 +299,19 @@ export class DeliveryWorker {
     // However many queues there are, the next round begins after this one has ended.
     this.#parkedOverdueMs = Number.POSITIVE_INFINITY;
     try {
-      await this.#overdue.look(this.#shutAmong(queues));
+      await this.#overdue.look(queues, (key) => this.#shut(key));
     } catch (error) {
       this.#parts.onTrouble("what is overdue could not be parked", error);
     }
     this.#parkedOverdueMs = this.#parts.clock.monotonicMs();
   }
 
-  /** As things stand when each is asked for. */
-  *#shutAmong(queues: readonly QueueKey[]): Generator<ShutQueue> {
-    for (const { partnerId, queue } of queues) {
-      const partner = this.#parts.partners.peek(partnerId);
-      if (this.#isStopping || partner === undefined || this.ownership.epochOf(partnerId) === undefined) continue;
-      const gate = this.#circuits.gate({ partnerId, queue }, partner.settings.callBackUrl);
-      if (typeof gate === "string") continue;
-      yield { partnerId, queue, scheduleMs: scheduleLengthMs(partner.settings.retry), reason: gate.reason };
-    }
-  }
-
-  #rowsOf(partnerId: PartnerId): number | undefined {
+  #shut({ partnerId, queue }: QueueKey): Shut | undefined {
     const partner = this.#parts.partners.peek(partnerId);
-    // What is not its own now is not read: the sweep looks after it when it is.
-    if (partner?.state !== "active" || this.ownership.epochOf(partnerId) === undefined) return undefined;
-    return Math.min(partner.settings.maxInFlight * rowsPerInFlight, rowsPerQueueMax);
+    if (this.#isStopping || partner === undefined || this.ownership.epochOf(partnerId) === undefined) return undefined;
+    const gate = this.#circuits.gate({ partnerId, queue }, partner.settings.callBackUrl);
+    if (typeof gate === "string" || partner.state !== "active") return undefined;
+    return { scheduleMs: overdueAfterMs(partner, this.#parts.clock.nowMs()), reason: gate.reason };
   }
 
   #opensAtMs(key: QueueKey): number | undefined {
@@ -425,23 +423,22 @@ export class DeliveryWorker {
   }
 
   async #putOff(delivery: Delivery, delayMs: number): Promise<void> {
-    try {
-      await this.#parts.store.putOff([{ ...keyOf(delivery), delayMs }]);
-      this.#queues.release(delivery, delayMs);
-    } catch (error) {
-      this.#parts.onTrouble("a delivery could not be put off", error);
-      this.#queues.releaseUnchanged(delivery);
-    }
-    this.#end(delivery);
+    const putOff = this.#parts.store.putOff([{ ...keyOf(delivery), delayMs }]);
+    await this.#release(delivery, putOff, "a delivery could not be put off", delayMs);
   }
 
   /** Its own URL is gone: it waits in the queue of that URL. */
   async #setAside(delivery: Delivery, url: string): Promise<void> {
+    const setAside = this.#parts.store.setAside([{ ...keyOf(delivery), queue: urlQueue(url) }]);
+    await this.#release(delivery, setAside, "a delivery could not be set aside");
+  }
+
+  async #release(delivery: Delivery, written: Promise<void>, trouble: string, againInMs?: number): Promise<void> {
     try {
-      await this.#parts.store.setAside([{ ...keyOf(delivery), queue: urlQueue(url) }]);
-      this.#queues.release(delivery);
+      await written;
+      this.#queues.release(delivery, againInMs);
     } catch (error) {
-      this.#parts.onTrouble("a delivery could not be set aside", error);
+      this.#parts.onTrouble(trouble, error);
       this.#queues.releaseUnchanged(delivery);
     }
     this.#end(delivery);

@@ -1,18 +1,22 @@
 import type { FastifyInstance, FastifyRequest } from "fastify";
-import { readId } from "../ids.ts";
+import { type PartnerId, readId } from "../ids.ts";
 import type { AuditEntry } from "../operators/audit.ts";
 import type { HttpParts } from "./parts.ts";
 
-/** Who did it, as the audit has them. */
-export type Who = (request: FastifyRequest) => Pick<AuditEntry, "actor" | "role" | "tokenId">;
+/** Who did it, as the audit has them; of a partner its id, too. */
+export type Who = (
+  request: FastifyRequest,
+) => Pick<AuditEntry, "actor" | "role" | "tokenId"> & { readonly partnerId?: PartnerId };
 
 /** What is recorded elsewhere, each by itself: in the ledger. */
 const inTheLedger: ReadonlySet<string> = new Set(["runCommand", "reportCompletions"]);
+/** Looks that are recorded like actions: they show the content of IPNs. */
+const looks: ReadonlySet<string> = new Set(["readNotification", "proveDelivery"]);
 const charactersMax = 16_384;
 
 /**
- * Records every action that succeeded, before its answer leaves: who, from where, and what it changed. A change of
- * settings has the partner's before and after, which hold no key; anything else has what was asked for.
+ * Records every action that succeeded, before its answer leaves: who, from where, and what it changed. A change of a
+ * partner, a terminal or an operator has its state before and after; anything else has what was asked for.
  */
 export function auditTrail(
   scope: FastifyInstance,
@@ -22,18 +26,19 @@ export function auditTrail(
 ) {
   const before = new WeakMap<FastifyRequest, string>();
   scope.addHook("preHandler", async (request) => {
-    if (isAudited(request)) before.set(request, await stateOf(parts, request));
+    if (isAudited(request)) before.set(request, await stateOf(parts, request, who(request).partnerId));
   });
   scope.addHook("onSend", async (request, reply, payload) => {
     if (!isAudited(request) || reply.statusCode >= 400) return payload;
+    const { partnerId, ...actor } = who(request);
     const entry: AuditEntry = {
       atMs: parts.clock.nowMs(),
-      ...who(request),
+      ...actor,
       address: addressOf(request),
       action: actionOf(request),
       subject: subjectOf(request, payload),
       before: before.get(request) ?? "",
-      after: (await stateOf(parts, request)) || askedFor(request),
+      after: (await stateOf(parts, request, partnerId)) || askedFor(request),
     };
     try {
       await parts.audit.append(entry);
@@ -46,26 +51,58 @@ export function auditTrail(
 }
 
 function isAudited(request: FastifyRequest): boolean {
-  return request.method !== "GET" && request.method !== "HEAD" && !inTheLedger.has(actionOf(request));
+  const action = actionOf(request);
+  if (looks.has(action)) return true;
+  return request.method !== "GET" && request.method !== "HEAD" && !inTheLedger.has(action);
 }
 
 function actionOf({ routeOptions }: FastifyRequest): string {
   return ((routeOptions.schema ?? {}) as { operationId?: string }).operationId ?? "";
 }
 
-async function stateOf({ registry }: HttpParts, { params, routeOptions }: FastifyRequest): Promise<string> {
-  const partnerId = routeOptions.url?.startsWith("/operator/v1/partners/:id") === true ? idIn(params) : undefined;
-  const record = partnerId === undefined ? undefined : await registry.find(partnerId);
-  return record === undefined ? "" : cut(record);
+interface Params {
+  readonly id?: string;
+  readonly tid?: string;
+  readonly keyId?: string;
 }
 
-function idIn(params: unknown) {
-  return readId<"partner">(String((params as Record<string, unknown>)["id"] ?? ""));
+type StateReader = (parts: HttpParts, params: Params) => Promise<unknown>;
+
+/** What a route changes, as it is read: none of these holds a secret. The first whose path begins the route's. */
+const states: readonly (readonly [path: string, read: StateReader])[] = [
+  ["/operator/v1/partners/:id/terminals/:tid", ofPartner((registry, id, { tid = "" }) => registry.terminal(id, tid))],
+  ["/operator/v1/partners/:id", ofPartner((registry, id) => registry.find(id))],
+  [
+    "/operator/v1/operators/:id",
+    async ({ operators }, { id }) => (await operators.list()).find((one) => one.id === id),
+  ],
+];
+
+function ofPartner(
+  read: (registry: HttpParts["registry"], id: PartnerId, params: Params) => Promise<unknown>,
+): StateReader {
+  return async ({ registry }, params) => {
+    const id = readId<"partner">(params.id ?? "");
+    return id && read(registry, id, params);
+  };
+}
+
+/** @param caller the partner that calls, where one does: its own API keys are part of its state */
+async function stateOf(
+  parts: HttpParts,
+  { params, routeOptions: { url = "" } }: FastifyRequest,
+  caller: PartnerId | undefined,
+): Promise<string> {
+  if (url.startsWith("/v1/api-keys") && caller !== undefined) return cut(await parts.registry.find(caller));
+  const [, read] = states.find(([path]) => url.startsWith(path)) ?? [];
+  const state = await read?.(parts, params as Params);
+  return state === undefined ? "" : cut(state);
 }
 
 function subjectOf({ params }: FastifyRequest, payload: unknown): string {
-  const { id, tid } = params as { id?: string; tid?: string };
-  if (id !== undefined) return tid === undefined ? id : `${id}/${tid}`;
+  const { id, tid, keyId } = params as Params;
+  const path = [id, tid, keyId].filter((part) => part !== undefined);
+  if (path.length > 0) return path.join("/");
   // Of what was just made, its id is in the answer alone.
   return typeof payload === "string" ? (/^\{"id":"([0-9a-f-]{36})"/.exec(payload)?.[1] ?? "") : "";
 }

@@ -1,51 +1,85 @@
 import type { FastifyRequest } from "fastify";
 import { PaybellError } from "../errors.ts";
+import type { KeyId } from "../ids.ts";
 import { isOperatorToken } from "../operators/operator.ts";
 import { AddressList } from "../partners/addresses.ts";
-import type { Partner, PartnerDirectory } from "../partners/partner.ts";
-import { bearerToken } from "./bearer.ts";
+import { type ApiKeyHolder, type ApiKeys, scopeNotAllowed } from "../partners/api-keys.ts";
+import type { ApiKeyScope, Partner, PartnerDirectory } from "../partners/partner.ts";
 import type { CallerAddress } from "./caller.ts";
 import { tokenCheck } from "./operator-callers.ts";
+import type { Sessions } from "./sessions.ts";
 import type { WrongKeys } from "./wrong-keys.ts";
 
 /** Who is calling, once the hook has let the request in. */
 export class Callers {
-  readonly #partners = new WeakMap<FastifyRequest, Partner>();
+  readonly #holders = new WeakMap<FastifyRequest, ApiKeyHolder>();
   readonly #addresses = new WeakMap<readonly string[], AddressList>();
   readonly #directory: Pick<PartnerDirectory, "findByApiKey">;
+  readonly #apiKeys: Pick<ApiKeys, "used">;
   readonly #callerAddress: CallerAddress;
-
   readonly #wrongKeys: WrongKeys;
+  readonly #sessions: Pick<Sessions, "tokenOf">;
   readonly #isOperators: (token: string) => boolean;
 
-  constructor(directory: Pick<PartnerDirectory, "findByApiKey">, address: CallerAddress, doors: Doors) {
+  constructor({ directory, apiKeys }: Known, address: CallerAddress, doors: Doors) {
     this.#directory = directory;
+    this.#apiKeys = apiKeys;
     this.#callerAddress = address;
     this.#wrongKeys = doors.wrongKeys;
+    this.#sessions = doors.sessions;
     this.#isOperators = tokenCheck(doors.operatorTokens);
   }
 
   /**
    * Lets in a partner's own key from the partner's own addresses. Runs before the body is read, so that a stranger
-   * learns nothing from it. A paused partner is let in: a pause stops deliveries, not commands.
+   * learns nothing from it. A paused partner is let in: a pause stops deliveries, not commands. A key with scopes opens
+   * what they allow.
    */
   readonly authenticate = async (request: FastifyRequest): Promise<void> => {
-    const apiKey = bearerToken(request);
-    const partner = apiKey === undefined ? undefined : await this.#directory.findByApiKey(apiKey);
+    const holder = await this.admit(request, this.#sessions.tokenOf(request));
+    const needed = scopeFor(request);
+    if (needed !== undefined && holder.scopes !== null && !holder.scopes.includes(needed)) {
+      throw scopeNotAllowed([needed]);
+    }
+    this.#holders.set(request, holder);
+    this.#apiKeys.used(holder.partner.id, holder.keyId);
+  };
+
+  /**
+   * Whose API key it is, when the request comes from one of the partner's own addresses.
+   *
+   * @throws PaybellError `unauthorized`, `address_not_allowed`, `partner_disabled`, `too_many_requests`
+   */
+  async admit(request: FastifyRequest, apiKey: string | undefined): Promise<ApiKeyHolder> {
+    const holder = apiKey === undefined ? undefined : await this.#directory.findByApiKey(apiKey);
     const address = this.#callerAddress(request.raw);
-    if (partner === undefined) return this.#wrongKeys.refuse(address, this.#explain(apiKey));
+    if (holder === undefined) return this.#wrongKeys.refuse(address, this.#explain(apiKey));
+    const { partner } = holder;
     if (address === undefined || !this.#allowed(partner).contains(address)) {
       return this.#wrongKeys.refuseAddress(address, partner.id);
     }
     if (partner.state === "disabled") throw new PaybellError("partner_disabled");
-    this.#partners.set(request, partner);
-  };
+    return holder;
+  }
 
   /** The partner that `authenticate` let in. */
   partner(request: FastifyRequest): Partner {
-    const partner = this.#partners.get(request);
-    if (partner === undefined) throw new Error("a partner's route was reached without authentication");
-    return partner;
+    return this.#holder(request).partner;
+  }
+
+  keyId(request: FastifyRequest): KeyId {
+    return this.#holder(request).keyId;
+  }
+
+  /** What its key allows; null: everything. */
+  scopes(request: FastifyRequest): readonly ApiKeyScope[] | null {
+    return this.#holder(request).scopes;
+  }
+
+  #holder(request: FastifyRequest): ApiKeyHolder {
+    const holder = this.#holders.get(request);
+    if (holder === undefined) throw new Error("a partner's route was reached without authentication");
+    return holder;
   }
 
   #explain(apiKey: string | undefined): string | undefined {
@@ -64,8 +98,24 @@ export class Callers {
   }
 }
 
+/** What tells partners by their keys. */
+export interface Known {
+  readonly directory: Pick<PartnerDirectory, "findByApiKey">;
+  readonly apiKeys: Pick<ApiKeys, "used">;
+}
+
+/** What no other scope allows is looking up or changing; who a caller is, every key may ask. */
+function scopeFor({ method, routeOptions }: FastifyRequest): ApiKeyScope | undefined {
+  const { operationId } = (routeOptions.schema ?? {}) as { operationId?: string };
+  if (operationId === "getSelf") return undefined;
+  if (operationId === "runCommand") return "commands";
+  if (operationId === "pullNotifications") return "pull";
+  return method === "GET" || method === "HEAD" ? "read" : "manage";
+}
+
 /** What judges a caller who is not a partner. */
 export interface Doors {
   readonly operatorTokens: readonly string[];
   readonly wrongKeys: WrongKeys;
+  readonly sessions: Pick<Sessions, "tokenOf">;
 }

@@ -97,8 +97,7 @@ async function judged(
     if (isExempt) found = rules(new Set([deviceId]));
   }
   if (!callBackUrl) return found;
-  const addresses = partner?.settings.callbackAddresses;
-  const problem = callbackUrlProblem("callBackUrl", callBackUrl, { sandbox }, addresses);
+  const problem = callbackUrlProblem("callBackUrl", callBackUrl, { sandbox }, partner?.settings);
   return problem === undefined ? found : [...found, problem];
 }
 

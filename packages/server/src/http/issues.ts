@@ -79,6 +79,14 @@ function wrongValue(
   if (issue.code === "invalid_value" && typeof found === "string") {
     return ["invalid_value", `must be one of ${issue.values.map(String).join(", ")}`];
   }
+  if (
+    issue.code === "invalid_union" &&
+    typeof found === "string" &&
+    "options" in issue &&
+    issue.options !== undefined
+  ) {
+    return ["invalid_value", `must be one of ${issue.options.map(String).join(", ")}`];
+  }
   return typeof found === "string" ? ["invalid_value", "is not a value known here"] : ["wrong_type", "must be a text"];
 }
 

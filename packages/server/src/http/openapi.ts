@@ -35,10 +35,12 @@ const tags = {
   Operators: "Who the operators are, and who did what.",
   Deliveries: "The operator looks after every partner's notifications.",
   Money: "The operator looks at money, and decides where the acquirer leaves a doubt.",
+  Sandbox: "What the sandbox's page does; elsewhere these are not found.",
+  Console: "Sign-in of the console's pages.",
   Service: "Whether it works.",
 };
 /** Operations that do without a body; the transform takes every body for required. */
-const bodyOptional = new Set(["redeliverNotification", "redeliverAnyNotification", "closePartnersEndpoint"]);
+const bodyOptional = new Set(["redeliverNotification", "redeliverAnyNotification", "closePartnersEndpoint", "signIn"]);
 
 /** Collects the routes that are added after it into an OpenAPI 3.1 document. */
 export function documentRoutes(app: FastifyInstance, version: string): void {
@@ -85,7 +87,7 @@ function withRequirements(document: Document): Document {
 const headerMeanings: Readonly<Record<keyof typeof headerNames, string>> = {
   id: "The notification's id, the same at every attempt",
   timestamp: "When this attempt was signed, in seconds since 1970",
-  signature: "Standard Webhooks v1 over the body as sent; two during a rotation, parted by a space",
+  signature: "Standard Webhooks v1 over the body as sent; two during a rotation, separated by a space",
   attempt: "1 at the first attempt",
   contract: `The version of the notification contract: ${contractVersion}`,
   key: "The id of the key version that sealed the body",

@@ -4,8 +4,8 @@ import { PaybellError } from "../errors.ts";
 import { type Actor, mayAs, type Role } from "../operators/operator.ts";
 import type { Operators } from "../operators/operators.ts";
 import { isApiKey } from "../partners/secrets.ts";
-import { bearerToken } from "./bearer.ts";
 import type { CallerAddress } from "./caller.ts";
+import type { Sessions } from "./sessions.ts";
 import type { WrongKeys } from "./wrong-keys.ts";
 
 export interface OperatorCallersParts {
@@ -14,17 +14,24 @@ export interface OperatorCallersParts {
   readonly operators: Pick<Operators, "find">;
   readonly wrongKeys: WrongKeys;
   readonly address: CallerAddress;
+  readonly sessions: Pick<Sessions, "tokenOf">;
 }
 
 /** What shows keys, makes them, or says who may do so. */
 const admins: ReadonlySet<string> = new Set([
   "registerPartner",
   "rotateKey",
+  "addApiKey",
+  "putCallbackCertificate",
+  "removeCallbackCertificate",
   "addOperator",
   "listOperators",
   "revokeOperator",
   "searchAudit",
 ]);
+
+/** Reading that shows what a cardholder bought: the content of IPNs. */
+const operatorsAlone: ReadonlySet<string> = new Set(["readNotification", "proveDelivery"]);
 
 /** Which operator is calling, once the hook has let the request in. */
 export class OperatorCallers {
@@ -38,8 +45,9 @@ export class OperatorCallers {
   }
 
   readonly authenticate = async (request: FastifyRequest): Promise<void> => {
-    const actor = await this.#actorOf(bearerToken(request));
-    if (actor === undefined) return this.#refuse(request);
+    const token = this.#parts.sessions.tokenOf(request);
+    const actor = token === undefined ? undefined : await this.find(token);
+    if (actor === undefined) return this.#refuse(request, token);
     const needed = roleFor(request);
     if (!mayAs(actor.role, needed)) {
       throw new PaybellError("role_not_allowed", `This takes the role ${needed}, and yours is ${actor.role}.`);
@@ -53,15 +61,14 @@ export class OperatorCallers {
     return actor;
   }
 
-  async #actorOf(token: string | undefined): Promise<Actor | undefined> {
-    if (token === undefined) return undefined;
+  /** Whose token it is; undefined when it is nobody's. */
+  async find(token: string): Promise<Actor | undefined> {
     if (this.#isBootstrap(token)) return { name: "bootstrap", role: "admin", tokenId: "bootstrap" };
     const operator = await this.#parts.operators.find(token);
     return operator && { name: operator.name, role: operator.role, tokenId: operator.id };
   }
 
-  #refuse(request: FastifyRequest): never {
-    const token = bearerToken(request);
+  #refuse(request: FastifyRequest, token: string | undefined): never {
     const message =
       token !== undefined && isApiKey(token)
         ? "This is a partner's API key: the operator API takes an operator's token."
@@ -73,6 +80,7 @@ export class OperatorCallers {
 function roleFor({ method, routeOptions }: FastifyRequest): Role {
   const { operationId = "" } = (routeOptions.schema ?? {}) as { operationId?: string };
   if (admins.has(operationId)) return "admin";
+  if (operatorsAlone.has(operationId)) return "operator";
   return method === "GET" || method === "HEAD" ? "viewer" : "operator";
 }
 

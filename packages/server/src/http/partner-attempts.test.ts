@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { NotificationDetail } from "../delivery/notifications-view.ts";
+import { type NotificationDetail, unknownSubject } from "../delivery/notifications-view.ts";
 import { newId } from "../ids.ts";
 import { asItsPartnerSees } from "./partner-attempts.ts";
 
@@ -27,12 +27,19 @@ function seen(attempt: Partial<Attempt>): Attempt {
     command: "SALE",
     kind: "card",
     state: "pending",
+    waitsFor: null,
+    partnerName: "Shop",
+    amount: null,
+    currency: null,
+    merchantTransId: null,
     attemptsMade: 1,
     nextAttemptAt: null,
     lastReason: null,
     createdAt: "2026-01-31T00:00:00.000Z",
     outcomeAt: null,
     callBackUrl: null,
+    subject: unknownSubject,
+    waiting: null,
     attempts: [recorded],
   };
   return asItsPartnerSees(detail).attempts[0] ?? recorded;

@@ -1,10 +1,13 @@
+import type { KeyObject } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { FastifyBaseLogger, FastifyInstance, RawServerDefault } from "fastify";
 import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import type { Clock } from "../clock.ts";
+import type { ShownSetting } from "../config/shown.ts";
 import type { Config } from "../config.ts";
 import type { EndpointDesk } from "../delivery/endpoints-desk.ts";
 import type { Notifications } from "../delivery/notifications.ts";
+import type { Overview } from "../delivery/overview.ts";
 import type { EventSink } from "../events.ts";
 import type { PartnerId } from "../ids.ts";
 import type { Ledger } from "../ledger/ledger.ts";
@@ -14,8 +17,10 @@ import type { Log } from "../log.ts";
 import type { Metrics } from "../metrics.ts";
 import type { AuditEntry, AuditRecord, AuditSearch } from "../operators/audit.ts";
 import type { Operators } from "../operators/operators.ts";
+import type { ApiKeys } from "../partners/api-keys.ts";
 import type { PartnerDirectory } from "../partners/partner.ts";
 import type { PartnerRegistry } from "../partners/registry.ts";
+import type { SandboxReceiverDesk } from "../sandbox-receiver-desk.ts";
 import type { Callers } from "./authenticate.ts";
 import type { LimitSettings } from "./limits.ts";
 
@@ -42,16 +47,31 @@ export interface HttpParts {
   readonly reports: Pick<Reports, "report" | "keepRefused">;
   readonly registry: Pick<
     PartnerRegistry,
-    "register" | "change" | "find" | "list" | "setState" | "rotate" | "putTerminal" | "terminals"
+    | "register"
+    | "change"
+    | "find"
+    | "list"
+    | "setState"
+    | "rotate"
+    | "putTerminal"
+    | "terminal"
+    | "terminals"
+    | "putCallbackCertificate"
+    | "removeCallbackCertificate"
   >;
   readonly directory: Pick<PartnerDirectory, "findByApiKey" | "find">;
+  readonly apiKeys: Pick<ApiKeys, "add" | "revoke" | "used">;
   readonly notifications: Pick<
     Notifications,
-    "pull" | "find" | "inspect" | "search" | "redeliver" | "redeliverMany" | "sendTest"
+    "pull" | "find" | "inspect" | "explain" | "prove" | "search" | "redeliver" | "redeliverMany" | "sendTest"
   >;
   /** Nobody is kept waiting for a notification from now on. */
   endWaits(): void;
-  readonly money: Pick<MoneyDesk, "search" | "find" | "retryReversal" | "resolveReversal" | "abortSettlement">;
+  readonly money: Pick<
+    MoneyDesk,
+    "search" | "find" | "chain" | "retryReversal" | "resolveReversal" | "abortSettlement"
+  >;
+  readonly overview: Pick<Overview, "all" | "of">;
   readonly endpoints: Pick<EndpointDesk, "list" | "close">;
   /** Whether the operator registered this device for the partner: its serial number is known to be no card number. */
   isRegisteredDevice(partnerId: PartnerId, deviceId: string): Promise<boolean>;
@@ -68,10 +88,24 @@ export interface HttpParts {
   /** Told of callers who are not let in. */
   readonly events?: EventSink;
   readonly clock: Clock;
+  /** That proofs of delivery are checked with: SubjectPublicKeyInfo in base64. */
+  readonly proofPublicKey: string;
+  /** Under which the console's sessions are encrypted: the same on every instance. */
+  readonly sessionKey: KeyObject;
+  readonly settings: readonly ShownSetting[];
+  /** Of the sandbox alone. */
+  readonly receiverDesk?: ReceiverDesk | undefined;
   /** Serves health and metrics alone: this process runs no commands. */
   readonly systemOnly?: boolean;
   /** Answers local callers only, and allows nothing that production refuses. */
   readonly sandbox?: boolean;
+}
+
+/** The sandbox's partner and its receiver. */
+export interface ReceiverDesk {
+  /** Undefined until it is registered. */
+  partnerId(): PartnerId | undefined;
+  readonly receiver: SandboxReceiverDesk;
 }
 
 export interface Health {

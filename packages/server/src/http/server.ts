@@ -15,8 +15,12 @@ import { documentRoutes } from "./openapi.ts";
 import { operatorAddressesOnly } from "./operator-addresses.ts";
 import { OperatorCallers } from "./operator-callers.ts";
 import type { HttpParts, Listener } from "./parts.ts";
+import { apiKeyRoutes, operatorApiKeyRoutes } from "./routes/api-keys.ts";
+import { callbackCertificateRoutes } from "./routes/callback-certificate.ts";
 import { commandRoutes } from "./routes/commands.ts";
 import { completionRoutes } from "./routes/completions.ts";
+import { consolePageRoutes } from "./routes/console-page.ts";
+import { consoleSessionRoutes } from "./routes/console-session.ts";
 import { docsRoutes } from "./routes/docs.ts";
 import { endpointRoutes } from "./routes/endpoints.ts";
 import { notificationRoutes } from "./routes/notifications.ts";
@@ -25,9 +29,13 @@ import { operatorMoneyRoutes } from "./routes/operator-money.ts";
 import { operatorNotificationRoutes } from "./routes/operator-notifications.ts";
 import { operatorPartnerRoutes } from "./routes/operator-partners.ts";
 import { operatorRoutes } from "./routes/operators.ts";
+import { figuresRoutes, overviewRoutes } from "./routes/overview.ts";
+import { sandboxRoutes } from "./routes/sandbox.ts";
 import { selfRoutes } from "./routes/self.ts";
+import { settingRoutes } from "./routes/settings.ts";
 import { aliveRoute, systemRoutes } from "./routes/system.ts";
 import { transactionRoutes } from "./routes/transactions.ts";
+import { Sessions } from "./sessions.ts";
 import { validate } from "./validation.ts";
 import { WrongKeys } from "./wrong-keys.ts";
 
@@ -78,7 +86,9 @@ export function createHttp(parts: HttpParts, listener: Listener = "all"): Fastif
   const address = callerAddress(parts.config.trustedProxies);
   const limits = new Limits(parts.config, parts.clock, parts.metrics);
   app.addHook("onRequest", limits.ofAddress(address));
-  const doors = { operatorTokens: parts.config.operatorTokens, wrongKeys: new WrongKeys(parts), address, limits };
+  const wrongKeys = new WrongKeys(parts);
+  const sessions = new Sessions(parts.sessionKey, parts.clock, listener);
+  const doors = { operatorTokens: parts.config.operatorTokens, wrongKeys, address, limits, sessions, listener };
   endConnectionsOnClose(app);
   app.addHook("preClose", (done) => {
     parts.endWaits();
@@ -90,6 +100,7 @@ export function createHttp(parts: HttpParts, listener: Listener = "all"): Fastif
   const scopes = [
     ...(listener === "operators" || isSystemOnly ? [] : [addPartnerRoutes]),
     ...(listener === "partners" ? [] : [...(isSystemOnly ? [] : [addOperatorRoutes]), addOperatorSystemRoutes]),
+    ...(isSystemOnly ? [] : [addConsole]),
     addSystemRoutes,
   ];
   for (const addRoutes of scopes) {
@@ -120,16 +131,19 @@ function endConnectionsOnClose(app: FastifyInstance): void {
 interface Gate extends Doors {
   readonly address: CallerAddress;
   readonly limits: Limits;
+  readonly sessions: Sessions;
+  readonly listener: Listener;
 }
 
 function addPartnerRoutes(scope: FastifyInstance, parts: HttpParts, gate: Gate): void {
-  const callers = new Callers(parts.directory, gate.address, gate);
+  const callers = new Callers(parts, gate.address, gate);
   scope.addHook("onRequest", callers.authenticate);
   scope.addHook("onRequest", gate.limits.ofPartner(callers));
   const who = (request: FastifyRequest) => ({
     actor: `partner ${callers.partner(request).id}`,
     role: "partner",
-    tokenId: "",
+    tokenId: callers.keyId(request),
+    partnerId: callers.partner(request).id,
   });
   auditTrail(scope, parts, who, (request) => gate.address(request.raw) ?? "unknown");
   const routes = { app: scope.withTypeProvider<ZodTypeProvider>(), parts, callers };
@@ -138,6 +152,19 @@ function addPartnerRoutes(scope: FastifyInstance, parts: HttpParts, gate: Gate):
   notificationRoutes(routes);
   endpointRoutes(routes);
   selfRoutes(routes);
+  apiKeyRoutes(routes);
+  figuresRoutes(routes);
+}
+
+function addConsole(scope: FastifyInstance, parts: HttpParts, gate: Gate): void {
+  consoleSessionRoutes({
+    app: scope.withTypeProvider<ZodTypeProvider>(),
+    parts,
+    ...gate,
+    operators: gate.listener === "partners" ? undefined : new OperatorCallers({ ...gate, operators: parts.operators }),
+    partners: gate.listener === "operators" ? undefined : new Callers(parts, gate.address, gate),
+  });
+  consolePageRoutes(scope);
 }
 
 function addSystemRoutes(scope: FastifyInstance, parts: HttpParts): void {
@@ -159,9 +186,14 @@ function addOperatorRoutes(scope: FastifyInstance, parts: HttpParts, gate: Gate)
   auditTrail(scope, parts, who, (request) => gate.address(request.raw) ?? "unknown");
   const app = scope.withTypeProvider<ZodTypeProvider>();
   operatorPartnerRoutes(app, parts);
+  operatorApiKeyRoutes(app, parts);
+  callbackCertificateRoutes(app, parts);
   completionRoutes(app, parts);
   operatorNotificationRoutes(app, parts);
   operatorEndpointRoutes(app, parts);
   operatorMoneyRoutes(app, parts);
   operatorRoutes(app, parts);
+  overviewRoutes(app, parts);
+  settingRoutes(app, parts);
+  sandboxRoutes(app, parts);
 }

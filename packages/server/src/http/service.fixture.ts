@@ -1,9 +1,12 @@
-import { createSecretKey } from "node:crypto";
+import { createSecretKey, randomBytes } from "node:crypto";
 import type { AddressInfo } from "node:net";
 import { sealingKey, webhookKey } from "@paybell/contract";
 import { systemClock } from "../clock.ts";
 import type { CommandRequest, CompletionRequest } from "../commands/request.ts";
+import { shownSettings } from "../config/shown.ts";
 import { readConfig } from "../config.ts";
+import { unknownSubject } from "../delivery/notifications-view.ts";
+import { Overview } from "../delivery/overview.ts";
 import { type FieldProblem, PaybellError } from "../errors.ts";
 import type { NewEvent } from "../events.ts";
 import { newId } from "../ids.ts";
@@ -11,13 +14,20 @@ import type { RefusedItem } from "../ledger/reports.ts";
 import type { Transaction } from "../ledger/transaction.ts";
 import { createLog } from "../log.ts";
 import { createMetrics } from "../metrics.ts";
-import { type AuditEntry, type AuditRecord, type AuditSearch, type AuditStore, auditIn } from "../operators/audit.ts";
+import {
+  type AuditEntry,
+  type AuditRecord,
+  type AuditSearch,
+  type AuditStore,
+  auditIn,
+  firstHash,
+} from "../operators/audit.ts";
 import type { OperatorRecord, OperatorStore } from "../operators/operator.ts";
 import { Operators } from "../operators/operators.ts";
-import type { Partner, PartnerState } from "../partners/partner.ts";
+import type { ApiKeyScope, Partner, PartnerState } from "../partners/partner.ts";
 import type { PartnerRecord } from "../partners/registry.ts";
 import { completeSettings, settingsProblems } from "../partners/settings.ts";
-import { completeTerminal, type TerminalInput, terminalProblems } from "../partners/terminal.ts";
+import { completeTerminal, type Terminal, type TerminalInput, terminalProblems } from "../partners/terminal.ts";
 import type { Health, HttpParts, Listener } from "./parts.ts";
 import { createHttp } from "./server.ts";
 
@@ -60,6 +70,10 @@ export class TestService {
   readonly waiting =
     Promise.withResolvers<NonNullable<Parameters<HttpParts["notifications"]["pull"]>[1]["patience"]>>();
   readonly arrived = Promise.withResolvers<void>();
+  /** Of the key that every call comes with. */
+  readonly keyId = newId<"key">();
+  scopes: readonly ApiKeyScope[] | null = null;
+  readonly used: unknown[] = [];
   logged = "";
   readonly events: NewEvent[] = [];
   readonly audit = new AuditInMemory();
@@ -107,6 +121,7 @@ export class TestService {
       money: {
         search: async () => ({ items: [], next: null }),
         find: async () => Promise.reject(new PaybellError("not_found")),
+        chain: async () => Promise.reject(new PaybellError("not_found")),
         retryReversal: async () => Promise.reject(new PaybellError("not_found")),
         resolveReversal: async () => Promise.reject(new PaybellError("not_found")),
         abortSettlement: async () => Promise.reject(new PaybellError("not_found")),
@@ -121,17 +136,42 @@ export class TestService {
           this.#failIfTold("findByApiKey");
           const found = key === apiKey ? this.partner : key === otherApiKey ? this.other : undefined;
           const settings = { ...this.partner.settings, callingAddresses: this.callingAddresses };
-          return found && { ...found, state: this.state, settings };
+          const partner = found && { ...found, state: this.state, settings };
+          return partner && { partner, keyId: this.keyId, scopes: this.scopes };
         },
+      },
+      apiKeys: {
+        add: async (id, input, within) => {
+          this.asked.push(["addApiKey", id, input, within]);
+          return { id: newId(), apiKey: "pb_new-key" };
+        },
+        revoke: async (id, keyId) => {
+          if (keyId !== this.keyId) throw new PaybellError("not_found");
+          this.asked.push(["revokeApiKey", id, keyId]);
+        },
+        used: (id, keyId) => void this.used.push([id, keyId]),
       },
       notifications: this.#notifications(),
       endWaits: () => this.#waits.resolve(),
+      overview: new Overview({
+        figures: { read: async () => [], failing: async () => [] },
+        standing: {
+          counts: async () => {
+            return { parked: 0, tripped: 0, reversalsParked: 0, reversalsPending: 0, settlementsWaiting: 0 };
+          },
+        },
+        pending: async () => ({ count: 0, oldestMs: undefined }),
+        nowMs: () => Date.now(),
+      }),
       endpoints: this.#endpoints(),
       operators: new Operators(this.#operators(), systemClock),
       audit: auditIn(this.audit),
       health: async () => this.health,
       events: { record: (event) => void this.events.push(event) },
       clock: systemClock,
+      settings: shownSettings(readConfig({})),
+      proofPublicKey: "MCowBQYDK2VwAyEA",
+      sessionKey: createSecretKey(randomBytes(32)),
       ...(options.sandbox !== undefined && { sandbox: options.sandbox }),
     };
     this.#app = createHttp(parts, options.listener);
@@ -216,6 +256,7 @@ export class TestService {
 
   #registry(): HttpParts["registry"] {
     const records = new Map<string, PartnerRecord>([[this.partner.id, recordOf(this.partner)]]);
+    const terminals = new Map<string, Terminal>();
     const require = (id: string) => {
       const record = records.get(id);
       if (record === undefined) throw new PaybellError("not_found");
@@ -250,8 +291,16 @@ export class TestService {
       putTerminal: async (id, tid, input) => {
         require(id);
         refuse(terminalProblems(tid, input, this.partner.settings.signing));
-        return completeTerminal(tid, input as TerminalInput);
+        const terminal = completeTerminal(tid, input as TerminalInput);
+        terminals.set(tid, terminal);
+        return terminal;
       },
+      putCallbackCertificate: async (id, input) => {
+        this.asked.push(["putCallbackCertificate", id, input]);
+        return require(id);
+      },
+      removeCallbackCertificate: async (id) => require(id),
+      terminal: async (_, tid) => terminals.get(tid),
       terminals: async (id, page) => {
         require(id);
         this.asked.push(["terminals", page]);
@@ -273,7 +322,13 @@ export class TestService {
       lastReason: null,
       createdAt: "2026-01-31T00:00:00.000Z",
       outcomeAt: null,
+      waitsFor: null,
+      partnerName: "Shop",
+      amount: null,
+      currency: null,
+      merchantTransId: null,
     } as const;
+    const detail = { ...summary, callBackUrl: null, attempts: [], subject: unknownSubject, waiting: null };
     this.asked.push(["notification", summary.id]);
     return {
       pull: async (partner, options) => {
@@ -289,15 +344,23 @@ export class TestService {
       find: async (id, partnerId) => {
         this.asked.push(["find", id, partnerId]);
         const known = id === summary.id && (partnerId === undefined || partnerId === this.partner.id);
-        return known ? { ...summary, callBackUrl: null, attempts: [] } : undefined;
+        return known ? detail : undefined;
       },
       inspect: async (id) => {
         this.asked.push(["inspect", id]);
-        return id === summary.id ? { ...summary, callBackUrl: null, attempts: [], events: [] } : undefined;
+        return id === summary.id ? { ...detail, events: [] } : undefined;
+      },
+      explain: async (id) => {
+        this.asked.push(["explain", id]);
+        throw new PaybellError("not_found");
+      },
+      prove: async (id) => {
+        this.asked.push(["prove", id]);
+        throw new PaybellError("not_found");
       },
       search: async (search) => {
         this.asked.push(["search", search]);
-        return { items: [summary], next: null };
+        return { items: [{ ...summary, subject: unknownSubject }], next: null };
       },
       redeliver: async (partnerId, id, to) => {
         this.#failIfTold("redeliver");
@@ -358,13 +421,24 @@ class AuditInMemory implements AuditStore {
     return record;
   }
 
-  async search({ actor, before = Number.POSITIVE_INFINITY, limit }: AuditSearch): Promise<readonly AuditRecord[]> {
-    const found = this.records.filter((one) => one.seq < before && (actor === undefined || one.actor === actor));
+  async search(search: AuditSearch): Promise<readonly AuditRecord[]> {
+    const { before = Number.POSITIVE_INFINITY, limit, fromMs: _from, toMs: _to, ...texts } = search;
+    const given = Object.entries(texts).filter(([, text]) => text !== undefined);
+    const matches = (one: AuditRecord) => given.every(([key, text]) => one[key as keyof AuditRecord] === text);
+    const found = this.records.filter((one) => one.seq < before && matches(one));
     return found.reverse().slice(0, limit);
   }
 
   async following(seq: number, limit: number): Promise<readonly AuditRecord[]> {
     return this.records.slice(seq, seq + limit);
+  }
+
+  async start() {
+    return { seq: 0, hash: firstHash };
+  }
+
+  async dropBefore(): Promise<number> {
+    return 0;
   }
 }
 
@@ -385,7 +459,7 @@ function partnerOfATest(): Partner {
     signing: { id: "s", key: createSecretKey(raw) },
     webhook: [{ id: "w", key: webhookKey(`whsec_${raw.toString("base64")}`) }],
   };
-  return { id: newId<"partner">(), state: "active", settings, keys };
+  return { id: newId<"partner">(), state: "active", settings, keys, pauses: [] };
 }
 
 function recordOf({ id, state, settings }: Pick<Partner, "id" | "state" | "settings">): PartnerRecord {

@@ -13,6 +13,8 @@ export type TransactionView = (UnsignedIpn<CardIpn> | (UnsignedIpn<SettlementIpn
   /** ISO 8601. */
   readonly createdAt: string;
   readonly notification: { readonly id: string; readonly state: string } | null;
+  /** What the issuer answered to the chip: in the answer to the request that brought it, and nowhere later. */
+  readonly emv?: string;
 };
 
 /** What the acquirer answered to a Settlement: section 2.3 has a field for neither. */
@@ -62,7 +64,7 @@ export function transactionDetail(
 }
 
 export function transactionView(transaction: Transaction, settings: PartnerSettings): TransactionView {
-  const { id, command, state, reqId, facts, notification, createdAtMs, callBackUrl } = transaction;
+  const { id, command, state, reqId, facts, notification, createdAtMs, callBackUrl, emv } = transaction;
   const ipn = viewOf(facts, settings, callBackUrl ?? settings.callBackUrl ?? "");
   return {
     ...ipn,
@@ -73,6 +75,7 @@ export function transactionView(transaction: Transaction, settings: PartnerSetti
     command,
     createdAt: new Date(createdAtMs).toISOString(),
     notification: notification && { id: notification.id, state: notification.state },
+    ...(emv !== undefined && { emv }),
   };
 }
 

@@ -9,6 +9,7 @@ const settings: RenderSettings = {
     VOID: "VOID",
     PREAUTH: "SALE",
     PREAUTH_COMPLETE: "SALE",
+    REFUND: "REFUND",
     SETTLEMENT: "SETTLE",
     VOID_PREAUTH: "CANCEL",
   },

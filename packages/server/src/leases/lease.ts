@@ -29,7 +29,8 @@ export const believedMs = 5_000;
 /**
  * Holds one lease at a time. A beat every second raises a counter in its row; the holder believes in the lease for 5 s,
  * counted from before the last beat that was answered, on the monotonic and on the wall clock: a suspended machine
- * stops the first, a stepped clock may only shorten the second. A lease whose row is gone is dead for good, and the
+ * stops the first, a stepped clock may only shorten the second. Where both stood still (a paused virtual machine), or
+ * the wall clock was set back meanwhile, the next beat tells. A lease whose row is gone is dead for good, and the
  * holder begins anew under another id.
  *
  * Held → (no beat answered for 5 s) → silent → (a beat is answered) → held, or → (its row is gone) → lost → held anew.

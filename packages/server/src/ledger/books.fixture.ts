@@ -20,7 +20,7 @@ interface Row {
 }
 
 const charges = ["SALE", "PREAUTH", "PREAUTH_COMPLETE"];
-const notified = [...charges, "VOID", "SETTLEMENT"];
+const notified = [...charges, "VOID", "REFUND", "SETTLEMENT"];
 
 /**
  * Holds all that a partner's terminals have seen against the bank's books and against a naive count, once everything is
@@ -43,6 +43,7 @@ export async function audit(world: World, partner: Partner, tills: readonly Till
   expectLegalNumbers(rows);
   expectOneOfEach(rows);
   expectReversedToBeGone(rows);
+  expectRefundsWithinCharges(rows);
   return tills.reduce((checked, till) => checked + expectExactSettlements(world, rows, till), 0);
 }
 
@@ -61,7 +62,7 @@ function expectBooksToAgree(world: World, rows: readonly Row[], tills: readonly 
   for (const row of rows) {
     if (!charges.includes(row.command) || row.state !== "SUCCESS") continue;
     const followers = rows.filter(
-      (one) => one.original_id === row.id && one.state === "SUCCESS" && one.command !== "REVERSAL",
+      ({ original_id, state, command }) => original_id === row.id && state === "SUCCESS" && isHolding(command),
     );
     const [follower] = followers;
     const expected =
@@ -75,6 +76,21 @@ function expectBooksToAgree(world: World, rows: readonly Row[], tills: readonly 
               ? ["stands"]
               : ["completed"];
     expect(expected, `the bank's ${row.command} ${row.id}`).toContain(world.bank.find(row.id)?.standing);
+  }
+}
+
+/** Of these one at most succeeds on each transaction. */
+function isHolding(command: string): boolean {
+  return command === "VOID" || command === "PREAUTH_COMPLETE";
+}
+
+/** What was given back of a transaction is at most what it charged. */
+function expectRefundsWithinCharges(rows: readonly Row[]): void {
+  for (const { id, amount_text } of rows.filter(({ command }) => charges.includes(command))) {
+    const refunds = rows.filter(({ command, state, original_id, reversal_state }) => {
+      return command === "REFUND" && state === "SUCCESS" && original_id === id && reversal_state !== "done";
+    });
+    expect(sum(refunds), `Refunds of ${id}`).toBeLessThanOrEqual(BigInt(amount_text ?? 0));
   }
 }
 
@@ -92,7 +108,7 @@ function expectLegalNumbers(rows: readonly Row[]): void {
 
 function expectOneOfEach(rows: readonly Row[]): void {
   const successes = rows.filter(({ state }) => state === "SUCCESS");
-  const followers = successes.filter(({ command }) => command === "VOID" || command === "PREAUTH_COMPLETE");
+  const followers = successes.filter(({ command }) => isHolding(command));
   const held = followers.map(({ original_id }) => original_id);
   expect(new Set(held).size, "at most one Void or Complete succeeds on each").toBe(held.length);
   const settlements = successes.filter(({ command }) => command === "SETTLEMENT");
@@ -118,7 +134,10 @@ function expectExactSettlements(world: World, rows: readonly Row[], { tid, mid }
     const inBatch = rows.filter(
       (row) => row.tid === tid && row.batch_no === fields["batchNo"] && row.state === "SUCCESS",
     );
-    const sales = inBatch.filter(({ command, reversal_state }) => command !== "VOID" && reversal_state !== "done");
+    const sales = inBatch.filter(
+      ({ command, reversal_state }) => charges.includes(command) && reversal_state !== "done",
+    );
+    const refunds = inBatch.filter(({ command, reversal_state }) => command === "REFUND" && reversal_state !== "done");
     const voids = inBatch.filter(({ command }) => command === "VOID");
     const voided = new Set(voids.map(({ original_id }) => original_id));
     const totals = { saleTotalMinor: sum(sales), voidTotalMinor: sum(voids) };
@@ -139,6 +158,8 @@ function expectExactSettlements(world: World, rows: readonly Row[], { tid, mid }
       saleQuantity: sales.length,
       voidQuantity: voids.length,
       ...totals,
+      refundQuantity: refunds.length,
+      refundTotalMinor: sum(refunds),
     });
   }
   return settlements.length;

@@ -1,3 +1,4 @@
+import { systemClock } from "../clock.ts";
 import type { FieldProblem } from "../errors.ts";
 import type { EventKind, EventSink } from "../events.ts";
 import { type LeaseId, newId } from "../ids.ts";
@@ -23,6 +24,8 @@ export interface Result {
   readonly original?: Completion["original"];
   readonly reversal?: Completion["reversal"];
   readonly batch?: Completion["batch"];
+  /** No IPN tells of it. */
+  readonly silent?: boolean;
 }
 
 /**
@@ -42,9 +45,11 @@ export class Completer {
    * @returns the completed transaction; undefined when another instance took it over, and this result is late
    */
   async complete(begun: Transaction, result: Result, leaseId: LeaseId): Promise<Transaction | undefined> {
-    const { state, facts, warnings = [], original = null, reversal = null, batch = null } = result;
-    const notification = facts.kind === "system" ? null : newNotification(begun, facts, this.#order(begun, batch));
+    const { state, facts, warnings = [], original = null, reversal = null, batch = null, silent = false } = result;
+    const isTold = facts.kind !== "system" && !silent;
+    const notification = isTold ? newNotification(begun, facts, this.#order(begun, batch)) : null;
     const { partnerId, id } = begun;
+    const begunMs = systemClock.monotonicMs();
     const completed = await this.#parts.completions.complete({
       partnerId,
       id,
@@ -61,7 +66,7 @@ export class Completer {
     if (warnings.length > 0) this.record(begun, "delimiter_sent", { fields: warnings });
     if (notification) {
       this.#parts.metrics.notificationsCreated.inc({ command: notification.command });
-      this.#parts.notifier.notify(notification, completed.atMs);
+      this.#parts.notifier.notify(notification, completed.atMs, begunMs);
     }
     const told = notification ? { id: notification.id, state: "pending" as const } : null;
     return { ...begun, state, facts, notification: told, runBy: null, completedAtMs: completed.atMs };

@@ -14,12 +14,14 @@ import { createLog } from "../log.ts";
 import { createMetrics } from "../metrics.ts";
 import { partnerSnapshot } from "../partners/partner.fixture.ts";
 import type { Partner, PartnerSettings } from "../partners/partner.ts";
+import { PostgresCards } from "../store/cards.ts";
 import { PostgresCompletions } from "../store/completions.ts";
 import { type Database, openDatabase } from "../store/database.ts";
 import { PostgresReversals } from "../store/reversals.ts";
 import { createHistory, insertLease } from "../store/rows.fixture.ts";
 import { PostgresSettlements } from "../store/settlements.ts";
 import { PostgresTransactions } from "../store/transactions.ts";
+import { CardVault } from "./card-vault.ts";
 import { Completer } from "./completer.ts";
 import { type CommandAnswer, Ledger } from "./ledger.ts";
 import { type Death, Life } from "./life.fixture.ts";
@@ -32,6 +34,8 @@ export interface WorldOptions {
   readonly acquirerTimeoutMs?: number;
   /** How long after the time-out late answers come. */
   readonly lateByMs?: number;
+  /** The acquirer wants cards again. */
+  readonly wantsCards?: boolean;
 }
 
 /** One PostgreSQL, one strict bank, and any number of instances of the ledger before them. */
@@ -51,7 +55,7 @@ export class World {
     const database = await createDatabase();
     const connections = openDatabase(database.url, { connectionsMax: 24, onIdleError: () => {} });
     await createHistory(connections.pool);
-    return new World(database, connections, { acquirerTimeoutMs: 200, lateByMs: 50, ...options });
+    return new World(database, connections, { acquirerTimeoutMs: 200, lateByMs: 50, wantsCards: false, ...options });
   }
 
   private constructor(database: TestDatabase, connections: Database, options: Required<WorldOptions>) {
@@ -169,6 +173,7 @@ export class LedgerInstance {
     const { approvals } = this.acquirer;
     const acquirer = life.of<Acquirer>({
       approvals,
+      wantsCards: options.wantsCards,
       refusesToken: (token) => this.acquirer.refusesToken(token),
       close: () => this.acquirer.close(),
       ask: async (message, how) => {
@@ -187,7 +192,9 @@ export class LedgerInstance {
       events,
       metrics: this.#metrics,
     });
-    const shared = { transactions, completer, acquirer, log, acquirerTimeoutMs };
+    const key = createSecretKey(Buffer.alloc(32, 8));
+    const cards = new CardVault({ cards: new PostgresCards(connections.homes), acquirer, key, log });
+    const shared = { transactions, completer, acquirer, cards, log, acquirerTimeoutMs };
     this.reverser = new Reverser({ ...shared, reversals });
     this.settler = new Settler({ ...shared, settlements });
     const { reverser, settler } = this;
@@ -314,6 +321,10 @@ export class Till {
 
   complete(preAuth: { readonly id: TransactionId }, amount = "150000") {
     return { command: "PREAUTH_COMPLETE", reqId: newReqId(), transactionId: preAuth.id, amount } as const;
+  }
+
+  refund(original: { readonly id: TransactionId }, amount = "150000") {
+    return { command: "REFUND", reqId: newReqId(), transactionId: original.id, amount } as const;
   }
 
   void(original: { readonly id: TransactionId }) {

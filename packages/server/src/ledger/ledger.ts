@@ -1,7 +1,7 @@
 import { createHmac, type KeyObject } from "node:crypto";
-import { canonicalJson, type NotifiedCommand, notifiedCommands } from "@paybell/contract";
+import { canonicalJson, notifiedCommands } from "@paybell/contract";
 import type { Logger } from "pino";
-import { type Acquirer, NoAnswer, NotSent } from "../acquirer/acquirer.ts";
+import { type Acquirer, type AcquirerMessage, NoAnswer, NotSent } from "../acquirer/acquirer.ts";
 import type { Clock } from "../clock.ts";
 import { requestProblems } from "../commands/check.ts";
 import { refusalError } from "../commands/original.ts";
@@ -14,6 +14,7 @@ import type { LeaseHolder } from "../leases/lease.ts";
 import type { Metrics } from "../metrics.ts";
 import { callbackUrlProblem } from "../partners/callback-url.ts";
 import type { Partner } from "../partners/partner.ts";
+import type { CardVault } from "./card-vault.ts";
 import { CommandPlaces } from "./command-places.ts";
 import type { Completer } from "./completer.ts";
 import { toTransaction } from "./init.ts";
@@ -30,6 +31,7 @@ export interface LedgerParts {
   readonly reverser: Pick<Reverser, "wake">;
   readonly settler: Pick<Settler, "wake">;
   readonly acquirer: Acquirer;
+  readonly cards: CardVault;
   /** False: there is no acquirer, and commands are refused before anything is accepted. */
   readonly takesCommands: boolean;
   readonly lease: Pick<LeaseHolder, "current">;
@@ -136,8 +138,7 @@ export class Ledger {
     const original = await this.#originalOf(partner, request);
     const start = { id: newId<"transaction">(), atMs: this.#parts.clock.nowMs() };
     const procedure = procedureFor(request, { start, original, preAuthDays: this.#parts.preAuthDays });
-    const { bodyKey, sandbox } = this.#parts;
-    const init = toInit(bodyKey, partner, request, start.id, leaseId, procedure, original, sandbox);
+    const init = toInit(this.#parts, partner, request, start.id, leaseId, procedure, original);
     return { begun: await this.#parts.transactions.begin(init), init, procedure };
   }
 
@@ -189,14 +190,15 @@ export class Ledger {
     const callBackUrl = "callBackUrl" in request && request.callBackUrl ? request.callBackUrl : undefined;
     if (callBackUrl !== undefined) {
       const rules = { sandbox: this.#parts.sandbox };
-      const problem = callbackUrlProblem("callBackUrl", callBackUrl, rules, settings.callbackAddresses);
+      const problem = callbackUrlProblem("callBackUrl", callBackUrl, rules, settings);
       if (problem) problems.push(problem);
     }
     const refusal = "card" in request ? this.#parts.acquirer.refusesToken(request.card.token) : undefined;
     if (refusal !== undefined) problems.push({ field: "card.token", code: "unknown_test_card", message: refusal });
     const [first, ...others] = problems;
     if (first) throw badFields([first, ...others]);
-    if (isNotified(request.command) && callBackUrl === undefined && settings.callBackUrl === null) {
+    if (request.command === "REFUND" && settings.refunds === "off") throw new PaybellError("refunds_off");
+    if (isNotified(request.command, partner) && callBackUrl === undefined && settings.callBackUrl === null) {
       throw new PaybellError("no_callback_url");
     }
   }
@@ -285,7 +287,7 @@ export class Ledger {
     try {
       const ended = await this.#parts.completer.complete(begun, result, leaseId);
       if (result.reversal) this.#parts.reverser.wake();
-      if (ended !== undefined) return ended;
+      if (ended !== undefined) return withChipAnswer(ended, outcome);
       // It was reversed, or taken over, while the acquirer had it.
       if (outcome.kind === "answered") this.answeredLate(begun, outcome.answer.responseCode);
       return (await this.find(begun.partnerId, begun.id)) ?? begun;
@@ -300,12 +302,22 @@ export class Ledger {
     const { acquirer, log, acquirerTimeoutMs: timeoutMs } = this.#parts;
     try {
       const onLateAnswer = (answer: { readonly responseCode: string }) => this.answeredLate(begun, answer.responseCode);
-      const answer = await acquirer.ask(message(begun.facts), { timeoutMs, onLateAnswer });
+      const answer = await acquirer.ask(await this.#withCard(begun, message(begun.facts)), { timeoutMs, onLateAnswer });
       return { kind: "answered", answer, approvals: acquirer.approvals };
     } catch (error) {
       if (error instanceof NotSent) return { kind: "not_sent" };
       if (!(error instanceof NoAnswer)) log.error({ err: error, transaction: begun.id }, "asking the acquirer broke");
       return { kind: "no_answer" };
+    }
+  }
+
+  /** What follows a transaction carries its card, where the acquirer wants that. */
+  async #withCard(begun: Transaction, message: AcquirerMessage): Promise<AcquirerMessage> {
+    if (begun.originalId === null) return message;
+    try {
+      return { ...message, ...(await this.#parts.cards.of(begun.partnerId, begun.chainId)) } as AcquirerMessage;
+    } catch (error) {
+      throw new NotSent("The card could not be read", { cause: error });
     }
   }
 
@@ -381,6 +393,11 @@ export class Ledger {
   }
 }
 
+function withChipAnswer(ended: Transaction, outcome: Outcome): Transaction {
+  const emv = outcome.kind === "answered" ? outcome.answer.emv : undefined;
+  return emv === undefined ? ended : { ...ended, emv };
+}
+
 function refusedBy(begun: Exclude<Begun, { outcome: "begun" | "repeated" }>, { tid, reqId }: Init): PaybellError {
   if (begun.outcome === "refused") return refusalError(begun.refusal);
   if (begun.outcome === "reversed_before_arrival") {
@@ -394,17 +411,17 @@ function refusedBy(begun: Exclude<Begun, { outcome: "begun" | "repeated" }>, { t
 }
 
 function toInit(
-  bodyKey: KeyObject,
+  { bodyKey, cards, sandbox }: Pick<LedgerParts, "bodyKey" | "cards" | "sandbox">,
   partner: Partner,
   request: CommandRequest,
   id: TransactionId,
   leaseId: LeaseId,
   procedure: Procedure,
   original: Transaction | undefined,
-  sharesTerminals: boolean,
 ): Init {
   const reqId = request.reqId.toLowerCase();
-  const { tid, mid, takes, amountMinor, currency, callBackUrl, refusal } = procedure;
+  const { tid, mid, takes, amountMinor, currency, card, callBackUrl, refusal } = procedure;
+  const chainId = original?.chainId ?? (id as string as ChainId);
   return {
     partnerId: partner.id,
     id,
@@ -415,21 +432,23 @@ function toInit(
       .update(canonicalJson({ ...request, reqId }))
       .digest(),
     originalId: original?.id ?? null,
-    chainId: original?.chainId ?? (id as string as ChainId),
+    chainId,
     tid,
     mid,
     callBackUrl,
     openTerminals: partner.settings.terminals === "open",
-    sharesTerminals,
+    sharesTerminals: sandbox,
     takes,
     amountMinor,
     currency,
+    sealedCard: card && cards.seal(partner.id, chainId, card),
     refusal,
     facts: (terminal) => procedure.begin(terminal),
   };
 }
 
-function isNotified(command: string): command is NotifiedCommand {
+function isNotified(command: string, { settings }: Partner): boolean {
+  if (command === "REFUND") return settings.refunds === "notified";
   return notifiedCommands.some((notified) => notified === command);
 }
 

@@ -20,6 +20,7 @@ export function referenceTo<Command extends Transaction["command"]>(command: Com
   return {
     transactionId: fields["id"] ?? "",
     command,
+    tid: fields["tid"] ?? "",
     traceNo: fields["traceNo"] ?? "",
     atMs: atMsOf(fields),
     approveCode: fields["approveCode"] ?? "",
@@ -27,11 +28,12 @@ export function referenceTo<Command extends Transaction["command"]>(command: Com
   };
 }
 
+const referables = ["SALE", "PREAUTH", "PREAUTH_COMPLETE", "REFUND", "VOID"] as const;
+
 /** @throws Error for a command that moves no money: no other is ever referred to */
 export function referable(command: Transaction["command"]): OriginalReference["command"] {
-  if (command === "SALE" || command === "PREAUTH" || command === "PREAUTH_COMPLETE" || command === "VOID") {
-    return command;
-  }
+  const named = referables.find((one) => one === command);
+  if (named !== undefined) return named;
   throw new Error(`A ${command} is never referred to.`);
 }
 

@@ -35,6 +35,7 @@ export type Op =
     }
   | { readonly kind: "void"; readonly nth: number; readonly fate: Fate }
   | { readonly kind: "complete"; readonly nth: number; readonly minor: bigint; readonly fate: Fate }
+  | { readonly kind: "refund"; readonly nth: number; readonly minor: bigint; readonly fate: Fate }
   | { readonly kind: "reverse"; readonly nth: number; readonly by: "id" | "reqId"; readonly fate: Fate }
   | { readonly kind: "settle"; readonly fate: Fate }
   | { readonly kind: "repeat"; readonly nth: number };
@@ -59,6 +60,7 @@ const charge = fc.record({
 });
 const voiding = fc.record({ kind: fc.constant("void" as const), nth, fate });
 const completing = fc.record({ kind: fc.constant("complete" as const), nth, minor, fate });
+const refunding = fc.record({ kind: fc.constant("refund" as const), nth, minor, fate });
 const reversing = fc.record({
   kind: fc.constant("reverse" as const),
   nth,
@@ -72,6 +74,7 @@ export const op: fc.Arbitrary<Op> = fc.oneof(
   { weight: 6, arbitrary: charge },
   { weight: 4, arbitrary: voiding },
   { weight: 4, arbitrary: completing },
+  { weight: 3, arbitrary: refunding },
   { weight: 3, arbitrary: reversing },
   { weight: 2, arbitrary: settling },
   { weight: 1, arbitrary: repeating },

@@ -26,13 +26,15 @@ afterAll(() => world.close());
 interface Entry {
   readonly request: CommandRequest;
   readonly transaction: Transaction;
-  readonly command: "SALE" | "PREAUTH" | "PREAUTH_COMPLETE" | "VOID";
+  readonly command: "SALE" | "PREAUTH" | "PREAUTH_COMPLETE" | "REFUND" | "VOID";
   readonly failed: boolean;
   readonly minor: bigint;
   readonly currency: "VND" | "USD";
   /** null: in none. */
   readonly batch: number | null;
   fate: "stands" | "voided" | "completed" | "reversed";
+  /** What its Refunds gave back. */
+  refundedMinor: bigint;
 }
 
 interface Model {
@@ -57,12 +59,22 @@ const outcomes: Record<Fate, readonly ["SUCCESS" | "ERROR", string]> = {
 
 const finals = { voided: "already_voided", completed: "already_completed", reversed: "already_reversed" } as const;
 
+/** Of what can be followed by nothing. */
+const refusals = {
+  void: "not_voidable",
+  complete: "not_completable",
+  refund: "not_refundable",
+  reverse: "not_reversible",
+} as const;
+
 /** Why a command on an entry is refused. */
-function refusalOf(model: Model, kind: "void" | "complete" | "reverse", entry: Entry): string | undefined {
+function refusalOf(model: Model, kind: "void" | "complete" | "refund" | "reverse", entry: Entry): string | undefined {
   if (kind === "complete" && entry.command !== "PREAUTH") return "not_completable";
-  if (entry.command === "VOID") return kind === "void" ? "not_voidable" : "not_reversible";
+  if (kind === "refund" && entry.command === "PREAUTH") return "not_refundable";
+  if (entry.command === "VOID" || entry.command === "REFUND") return refusals[kind];
   if (entry.failed) return "not_successful";
   if (entry.fate !== "stands") return finals[entry.fate];
+  if (kind === "refund") return entry.batch === model.batch ? "not_settled" : undefined;
   return entry.batch !== null && entry.batch < model.batch ? "batch_settled" : undefined;
 }
 
@@ -104,6 +116,7 @@ class Step implements fc.AsyncCommand<Model, RealTill> {
     if (entry === undefined) throw new Error("there is something to follow");
     if (one.kind === "repeat") return repeat(entry, real);
     if (one.kind === "reverse") return reverse(one, entry, model, real);
+    if (one.kind === "refund") return refund(one, entry, model, real);
     return follow(one, entry, model, real);
   }
 }
@@ -118,7 +131,23 @@ async function charge(one: Extract<Op, { kind: "charge" }>, model: Model, real: 
   const refusal = command === "SALE" && bound !== undefined && bound !== currency ? "batch_currency" : undefined;
   const ended = expected(await real.run(request, fate), refusal, fate);
   const batch = command === "SALE" ? model.batch : null;
-  if (ended) model.entries.push({ ...entryOf(request, ended), command, minor, currency, batch, fate: "stands" });
+  if (ended) model.entries.push({ ...entryOf(request, ended), command, minor, currency, batch });
+}
+
+async function refund(one: Extract<Op, { kind: "refund" }>, original: Entry, model: Model, real: RealTill) {
+  const { minor, fate } = one;
+  const { currency } = original;
+  const request = real.till.refund(original.transaction, written(minor, currency));
+  const bound = boundTo(model);
+  const refusal =
+    refusalOf(model, "refund", original) ??
+    (original.refundedMinor + minor > original.minor ? "amount_above_refundable" : undefined) ??
+    (bound !== undefined && bound !== currency ? "batch_currency" : undefined);
+  const ended = expected(await real.run(request, fate), refusal, fate);
+  if (!ended) return;
+  if (ended.state === "SUCCESS") original.refundedMinor += minor;
+  const { batch } = model;
+  model.entries.push({ ...entryOf(request, ended), command: "REFUND", minor, currency, batch });
 }
 
 async function follow(one: Extract<Op, { kind: "void" | "complete" }>, original: Entry, model: Model, real: RealTill) {
@@ -139,7 +168,7 @@ async function follow(one: Extract<Op, { kind: "void" | "complete" }>, original:
   if (ended.state === "SUCCESS") original.fate = kind === "void" ? "voided" : "completed";
   const command = kind === "void" ? "VOID" : "PREAUTH_COMPLETE";
   const batch = kind === "void" && original.batch === null ? null : model.batch;
-  model.entries.push({ ...entryOf(request, ended), command, minor, currency, batch, fate: "stands" });
+  model.entries.push({ ...entryOf(request, ended), command, minor, currency, batch });
 }
 
 async function reverse(
@@ -160,7 +189,7 @@ async function settle(fate: Fate, model: Model, real: RealTill): Promise<void> {
   const settled = await real.run(real.till.settlement(), fate);
   if (typeof settled === "string") throw new Error(`the settlement was refused: ${settled}`);
   const counted = model.entries.filter(({ batch, failed, fate: end, command }) => {
-    return batch === model.batch && !failed && end !== "reversed" && command !== "VOID";
+    return batch === model.batch && !failed && end !== "reversed" && command !== "VOID" && command !== "REFUND";
   });
   const voided = counted.filter(({ fate: end }) => end === "voided");
   const standing = counted.filter(({ fate: end }) => end !== "voided");
@@ -186,11 +215,11 @@ function expected(ran: Transaction | string, refusal: string | undefined, fate: 
 }
 
 function entryOf(request: CommandRequest, transaction: Transaction) {
-  return { request, transaction, failed: transaction.state === "ERROR" };
+  return { request, transaction, failed: transaction.state === "ERROR", fate: "stands", refundedMinor: 0n } as const;
 }
 
 async function openTill(): Promise<RealTill> {
-  const partner = await world.partner();
+  const partner = await world.partner({ refunds: "notified" });
   const till = new Till();
   const living = world.instances.find(({ life }) => life.lives) ?? (await world.start());
   const real = new RealTill(world, partner, till, living);
@@ -284,7 +313,7 @@ async function call(one: Op, known: Known[], real: RealTill): Promise<void> {
   const picked = "nth" in one ? known[one.nth % Math.max(known.length, 1)] : undefined;
   if ("nth" in one && picked === undefined) return;
   // Whoever has no id yet can name a command by its reqId alone.
-  if ((one.kind === "void" || one.kind === "complete") && picked?.id === undefined) return;
+  if (["void", "complete", "refund"].includes(one.kind) && picked?.id === undefined) return;
   const target = { id: picked?.id ?? ("" as Transaction["id"]), request: picked?.request ?? till.logon() };
   const amount = "minor" in one ? written(one.minor, one.kind === "charge" ? one.currency : "VND") : "";
   const requests: Record<Op["kind"], () => CommandRequest> = {
@@ -295,6 +324,7 @@ async function call(one: Op, known: Known[], real: RealTill): Promise<void> {
         : till.preAuth("tok_approve", amount, currency);
     },
     void: () => till.void(target),
+    refund: () => till.refund(target, amount),
     complete: () => till.complete(target, amount),
     reverse: () => till.reversalOf(target.request.reqId),
     settle: () => till.settlement(),

@@ -16,13 +16,15 @@ export interface MoneySearch {
 }
 
 /** As it is shown: ids, states, amounts and times, never a card's number or token. */
-export type MoneyItem = Readonly<Record<string, unknown>> & { readonly id: string; readonly partnerId: string | null };
+export type MoneyItem = Readonly<Record<string, unknown>> & { readonly id: string; readonly partnerId: PartnerId | null };
 
 /** What the operator asks of the ledger. */
 export interface MoneyStore {
   /** The newest first. */
   search(kind: MoneyKind, search: MoneySearch): Promise<readonly MoneyItem[]>;
   find(kind: MoneyKind, id: string): Promise<MoneyItem | undefined>;
+  /** The transactions that belong together with it, in their order. */
+  chain(partnerId: PartnerId, id: string): Promise<readonly MoneyItem[]>;
 }
 
 export interface MoneyDeskParts {
@@ -52,6 +54,16 @@ export class MoneyDesk {
     const found = await this.#parts.store.find(kind, id);
     if (found === undefined) throw new PaybellError("not_found");
     return found;
+  }
+
+  /**
+   * A transaction with those that it changes, and those that change it, in their order.
+   *
+   * @throws PaybellError `not_found`
+   */
+  async chain(id: string): Promise<readonly MoneyItem[]> {
+    const { partnerId } = await this.find("transactions", id);
+    return partnerId === null ? [] : await this.#parts.store.chain(partnerId, id);
   }
 
   /** Sends a parked Reversal again. */

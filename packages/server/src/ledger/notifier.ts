@@ -25,6 +25,10 @@ export interface NewNotification {
 
 /** How the ledger passes a notification on. Delivery implements it. */
 export interface Notifier {
-  /** The notification is durable, and due since `createdAtMs`. A hint: one that is not told of leaves later. */
-  notify(notification: NewNotification, createdAtMs: number): void;
+  /**
+   * The notification is durable, and due since `createdAtMs`. A hint: one that is not told of leaves later.
+   *
+   * @param begunMs by the monotonic clock, before it was written: others may have found it since then
+   */
+  notify(notification: NewNotification, createdAtMs: number, begunMs: number): void;
 }

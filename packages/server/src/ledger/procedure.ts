@@ -1,5 +1,5 @@
 import { currencyDecimals } from "@paybell/contract";
-import type { AcquirerMessage, OriginalReference } from "../acquirer/acquirer.ts";
+import type { AcquirerMessage, Card, OriginalReference } from "../acquirer/acquirer.ts";
 import { parseAmount } from "../commands/amount.ts";
 import { beginBatchUpload } from "../commands/batch-upload.ts";
 import { beginLogon, completeLogon } from "../commands/logon.ts";
@@ -7,19 +7,22 @@ import {
   completeRefusal,
   type OriginalState,
   type Refusal,
+  refundRefusal,
   reversalRefusal,
   voidRefusal,
 } from "../commands/original.ts";
 import type { Outcome } from "../commands/outcome.ts";
 import {
   beginPreAuthComplete,
-  completeAmountProblem,
   completePreAuthComplete,
+  followingAmountProblem,
   type PreAuthCompleteFacts,
 } from "../commands/preauth-complete.ts";
+import { beginRefund, completeRefund, type RefundFacts } from "../commands/refund.ts";
 import type {
   CommandRequest,
   PreAuthCompleteRequest,
+  RefundRequest,
   ReversalRequest,
   SaleRequest,
   SettlementRequest,
@@ -43,6 +46,8 @@ type Facts = Transaction["facts"];
 /** How one command is run: what it takes from its terminal, what forbids it, and who carries it out. */
 export interface Procedure extends Pick<Init, "tid" | "mid" | "takes" | "amountMinor" | "currency" | "refusal"> {
   readonly callBackUrl: string | null;
+  /** Null for what brings none. */
+  readonly card: Card | null;
   begin(terminal: TerminalTurn): Facts;
   /** What the acquirer is asked; undefined for what the settler or the reverser carries out. */
   readonly message: ((begun: Facts) => AcquirerMessage) | undefined;
@@ -57,7 +62,7 @@ export interface ProcedureContext {
 
 const takesNumbers = { traceNo: true, invoiceNo: false, batch: false, settlement: null } as const;
 
-/** @throws PaybellError `invalid_amount` when a PreAuth-Complete's amount does not fit its PreAuth's currency. */
+/** @throws PaybellError `invalid_amount` when the amount does not fit the currency of the original. */
 export function procedureFor(request: CommandRequest, context: ProcedureContext): Procedure {
   switch (request.command) {
     case "SALE":
@@ -67,6 +72,8 @@ export function procedureFor(request: CommandRequest, context: ProcedureContext)
       return voidProcedure(request, context);
     case "PREAUTH_COMPLETE":
       return completeProcedure(request, context);
+    case "REFUND":
+      return refundProcedure(request, context);
     case "SETTLEMENT":
       return settlementProcedure(request, context.start);
     case "REVERSAL":
@@ -78,7 +85,10 @@ export function procedureFor(request: CommandRequest, context: ProcedureContext)
 }
 
 function saleProcedure(request: SaleRequest, start: TransactionStart): Procedure {
-  const { command, tid, mid, currency, card } = request;
+  const { command, tid, mid, currency } = request;
+  const { token: cardToken, swipeType = "", expiry: expDate = "" } = request.card;
+  const { sequenceNumber = "", track2 = "", pinBlock = "", emv = "" } = request.card;
+  const card = { cardToken, swipeType, expDate };
   const entersBatch = command === "SALE";
   const amountMinor = parseAmount(request.amount, currencyDecimals(currency) ?? 0);
   return {
@@ -88,6 +98,7 @@ function saleProcedure(request: SaleRequest, start: TransactionStart): Procedure
     takes: { ...takesNumbers, invoiceNo: true, batch: entersBatch },
     amountMinor,
     currency,
+    card,
     refusal: onTerminal({ mid, entersBatchWith: entersBatch ? currency : null, money: true }),
     begin: (terminal) => beginSale(request, terminal, start),
     message: (begun) => ({
@@ -95,9 +106,8 @@ function saleProcedure(request: SaleRequest, start: TransactionStart): Procedure
       ...numbersOf(begun),
       amountMinor,
       currency,
-      cardToken: card.token,
-      swipeType: card.swipeType ?? "",
-      expDate: card.expiry ?? "",
+      ...card,
+      ...{ sequenceNumber, track2, pinBlock, emv },
     }),
   };
 }
@@ -109,6 +119,7 @@ function voidProcedure(request: VoidRequest, { start, original }: ProcedureConte
     tid,
     mid,
     callBackUrl: given(request.callBackUrl),
+    card: null,
     takes: { ...takesNumbers, batch: !voidsPreAuth },
     ...money,
     refusal: (terminal, state) =>
@@ -127,29 +138,41 @@ function voidProcedure(request: VoidRequest, { start, original }: ProcedureConte
 
 function completeProcedure(request: PreAuthCompleteRequest, context: ProcedureContext): Procedure {
   const { start, original, preAuthDays } = context;
-  const { tid, mid, money } = placeOf(original);
-  const currency = money.currency ?? "";
-  const problem = currency === "" ? undefined : completeAmountProblem(request.amount, currency);
-  if (problem !== undefined) throw badFields([problem]);
-  const amountMinor = currency === "" ? 0n : parseAmount(request.amount, currencyDecimals(currency) ?? 0);
+  const { tid, mid, otherMid, elsewhere, ...money } = followingPlace(request, original);
   return {
     tid,
     mid,
     callBackUrl: given(request.callBackUrl),
-    takes: { ...takesNumbers, batch: true },
-    amountMinor,
-    currency,
+    card: null,
+    takes: { ...takesNumbers, invoiceNo: otherMid !== null, batch: true },
+    ...money,
     refusal: (terminal, state) =>
-      judged(asFound(state, original), (known) => completeRefusal(known, amountMinor, start.atMs, preAuthDays)) ??
-      onTerminal({ mid: null, entersBatchWith: currency, money: true })(terminal),
-    begin: (terminal) => beginPreAuthComplete(request, cardOf(original), terminal, start),
+      judged(asFound(state, original), (known) => completeRefusal(known, money.amountMinor, start.atMs, preAuthDays)) ??
+      onTerminal({ mid: otherMid, entersBatchWith: money.currency, money: true })(terminal),
+    begin: (terminal) => beginPreAuthComplete(request, cardOf(original), terminal, start, elsewhere(terminal)),
     message: (begun) => ({
       command: "PREAUTH_COMPLETE",
       ...numbersOf(begun),
-      amountMinor,
-      currency,
+      ...money,
       original: originalReference(original),
     }),
+  };
+}
+
+function refundProcedure(request: RefundRequest, { start, original }: ProcedureContext): Procedure {
+  const { tid, mid, otherMid, elsewhere, ...money } = followingPlace(request, original);
+  return {
+    tid,
+    mid,
+    callBackUrl: given(request.callBackUrl),
+    card: null,
+    takes: { ...takesNumbers, invoiceNo: true, batch: true },
+    ...money,
+    refusal: (terminal, state) =>
+      judged(state, (known) => refundRefusal(known, money.amountMinor)) ??
+      onTerminal({ mid: otherMid, entersBatchWith: money.currency, money: true })(terminal),
+    begin: (terminal) => beginRefund(request, cardOf(original), terminal, start, elsewhere(terminal)),
+    message: (begun) => ({ command: "REFUND", ...numbersOf(begun), ...money, original: originalReference(original) }),
   };
 }
 
@@ -159,6 +182,7 @@ function settlementProcedure(request: SettlementRequest, start: TransactionStart
     tid,
     mid,
     callBackUrl: given(request.callBackUrl),
+    card: null,
     takes: { ...takesNumbers, settlement: "SETTLEMENT" },
     amountMinor: null,
     currency: null,
@@ -179,6 +203,7 @@ function reversalProcedure(request: ReversalRequest, { start, original }: Proced
     tid,
     mid,
     callBackUrl: null,
+    card: null,
     takes: { traceNo: false, invoiceNo: false, batch: false, settlement: null },
     ...money,
     refusal: (_terminal, state) => judged(state, reversalRefusal),
@@ -194,6 +219,7 @@ function terminalProcedure(request: TerminalRequest, start: TransactionStart): P
     tid,
     mid,
     callBackUrl: null,
+    card: null,
     takes: { ...takesNumbers, settlement: uploads ? "BATCH_UPLOAD" : null },
     amountMinor: null,
     currency: null,
@@ -217,6 +243,11 @@ export function resultOf(
   if (command === "SALE" || command === "PREAUTH") {
     const { reverse, ...result } = completeSale(facts as SaleFacts, outcome, signing);
     return { ...result, reversal: reverse ? reversalOf(begun, requestedBy) : null };
+  }
+  if (command === "REFUND") {
+    const { reverse, ...result } = completeRefund(facts as RefundFacts, outcome, signing);
+    const silent = partner.settings.refunds !== "notified";
+    return { ...result, silent, reversal: reverse ? reversalOf(begun, requestedBy) : null };
   }
   if (command !== "VOID" && command !== "PREAUTH_COMPLETE") throw new Error(`A ${command} is not authorised.`);
   const { reverse, ...result } =
@@ -264,6 +295,32 @@ function placeOf(original: Transaction | undefined) {
   const fields = original?.facts.fields ?? {};
   const money = { amountMinor: original?.amountMinor ?? null, currency: original?.currency ?? null };
   return { tid: fields["tid"] ?? "", mid: fields["mid"] ?? "", money };
+}
+
+/**
+ * Where a PreAuth-Complete or Refund takes place: at the terminal that it names, else at its original's.
+ *
+ * @throws PaybellError `invalid_amount` when the amount does not fit the original's currency
+ */
+function followingPlace(
+  { tid: named, amount }: { readonly tid?: string | undefined; readonly amount: string },
+  original: Transaction | undefined,
+) {
+  const { tid: originalTid, mid, money } = placeOf(original);
+  const tid = given(named) ?? originalTid;
+  const isElsewhere = tid !== originalTid;
+  const currency = money.currency ?? "";
+  const problem = currency === "" ? undefined : followingAmountProblem(amount, currency);
+  if (problem !== undefined) throw badFields([problem]);
+  return {
+    tid,
+    mid,
+    amountMinor: currency === "" ? 0n : parseAmount(amount, currencyDecimals(currency) ?? 0),
+    currency,
+    /** That another terminal must have: it is the same merchant's. */
+    otherMid: isElsewhere ? mid : null,
+    elsewhere: ({ deviceId, appName }: TerminalTurn) => (isElsewhere ? { tid, deviceId, appName } : undefined),
+  };
 }
 
 function cardOf(original: Transaction | undefined) {

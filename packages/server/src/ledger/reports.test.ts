@@ -30,7 +30,7 @@ function reportsWith(refuses: readonly string[] = []) {
         return { outcome: "accepted", id: report.id, atMs: 0 };
       },
     },
-    directory: { find: async () => partner, peek: () => partner, findByApiKey: async () => partner },
+    directory: { find: async () => partner, peek: () => partner, findByApiKey: async () => undefined },
     notifier: { notify: (notification) => void told.push(notification.id) },
     events: { record: () => undefined },
     metrics,

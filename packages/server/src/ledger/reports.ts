@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { commands } from "@paybell/contract";
+import { systemClock } from "../clock.ts";
 import { asAgreed } from "../commands/agreed-report.ts";
 import { completionProblems, completionWarnings } from "../commands/check.ts";
 import { keptItem } from "../commands/kept-item.ts";
@@ -205,8 +206,8 @@ export class Reports {
     });
     const { callBackUrl } = completion;
     if (!callBackUrl) return problems;
-    const { callbackAddresses } = partner.settings;
-    const problem = callbackUrlProblem("callBackUrl", callBackUrl, { sandbox: this.#parts.sandbox }, callbackAddresses);
+    const { sandbox } = this.#parts;
+    const problem = callbackUrlProblem("callBackUrl", callBackUrl, { sandbox }, partner.settings);
     return problem ? [...problems, problem] : problems;
   }
 
@@ -222,12 +223,13 @@ export class Reports {
   async #write(sound: Sound, originals: Originals): Promise<Reported> {
     const { partner, completion } = sound;
     const report = toReport(sound, originals);
+    const begunMs = systemClock.monotonicMs();
     const reported = await this.#parts.completions.report(report);
     if (reported.outcome !== "accepted") return reported;
     const { notification } = report;
     if (notification && report.waitsForOriginal !== true) {
       this.#parts.metrics.notificationsCreated.inc({ command: notification.command });
-      this.#parts.notifier.notify(notification, reported.atMs);
+      this.#parts.notifier.notify(notification, reported.atMs, begunMs);
     }
     const warnings = completionWarnings(completion, partner.settings);
     if (warnings.length > 0) {

@@ -4,6 +4,7 @@ import { type Acquirer, NoAnswer, NotSent, type ReversalMessage } from "../acqui
 import type { Outcome } from "../commands/outcome.ts";
 import { reversalStateAfter } from "../commands/reversal.ts";
 import type { PartnerId, TransactionId } from "../ids.ts";
+import type { CardVault } from "./card-vault.ts";
 import type { Completer } from "./completer.ts";
 import { backoffMs, DueWork } from "./due-work.ts";
 import { headerOf, referable, referenceTo } from "./message.ts";
@@ -56,6 +57,7 @@ export interface ReverserParts {
   readonly transactions: TransactionStore;
   readonly completer: Completer;
   readonly acquirer: Acquirer;
+  readonly cards: CardVault;
   readonly log: Logger;
   readonly acquirerTimeoutMs: number;
   /** Told of each that has ended. */
@@ -102,7 +104,8 @@ export class Reverser {
     const { reversals, transactions, completer } = this.#parts;
     const transaction = await transactions.find(due.partnerId, due.transactionId);
     if (transaction === undefined) throw new Error(`There is no transaction ${due.transactionId} to reverse.`);
-    const outcome = await this.#ask(messageOf(transaction, due));
+    const card = await this.#parts.cards.of(due.partnerId, transaction.chainId);
+    const outcome = await this.#ask({ ...messageOf(transaction, due), ...card });
     const responseCode = outcome.kind === "answered" ? outcome.answer.responseCode : "";
     const after = reversalStateAfter(outcome);
     if (after === "pending") {

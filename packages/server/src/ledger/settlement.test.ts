@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import type { AcquirerMessage } from "../acquirer/acquirer.ts";
 import type { Partner } from "../partners/partner.ts";
 import { bookStray, field, type LedgerInstance, Till, World } from "./ledger.fixture.ts";
@@ -62,7 +62,7 @@ describe("a settlement", () => {
     });
     expect(await world.ipnsOf(settled.id)).toEqual([settled.facts]);
     expect(settled.facts.fields).toMatchObject({ isoResponseCode: "00", refId: expect.stringMatching(/^\d{12}$/) });
-    expect(world.bank.settledBatch(till.mid, till.tid, "USD")).toEqual({
+    expect(world.bank.settledBatch(till.mid, till.tid, "USD")).toMatchObject({
       batchNo: "000001",
       currency: "USD",
       saleQuantity: 3,
@@ -101,7 +101,11 @@ describe("a settlement", () => {
     const till = new Till();
     const sale = await instance.ended(partner, till.sale());
     const preAuth = await instance.ended(partner, till.preAuth());
-    instance.nextFares("SETTLEMENT", { answers: { afterMs: 150 } });
+    const refusals = Promise.withResolvers<void>();
+    world.onLink = (what) => (what === "a SETTLEMENT leaves" ? refusals.promise : Promise.resolve());
+    onTestFinished(() => {
+      world.onLink = undefined;
+    });
     const settling = await instance.begun(partner, till.settlement());
     const requests = [till.sale(), till.preAuth(), till.void(sale), till.complete(preAuth), till.void(preAuth)];
     for (const request of [...requests, till.settlement(), till.batchUpload(), till.reversal(sale)]) {
@@ -110,6 +114,7 @@ describe("a settlement", () => {
     }
     expect(await instance.ended(partner, till.logon())).toMatchObject({ state: "SUCCESS" });
     expect(await instance.ended(partner, new Till().sale())).toMatchObject({ state: "SUCCESS" });
+    refusals.resolve();
     expect(await instance.endOf(settling)).toMatchObject({ state: "SUCCESS" });
     const afterwards = await instance.ended(partner, requests[0] ?? till.sale());
     expect(field(afterwards, "batchNo")).toBe("000002");
@@ -180,7 +185,7 @@ describe("a settlement", () => {
     const { asked, ends } = watch(till);
     const settling = await instance.begun(partner, till.settlement());
     const unanswered = () => asked.filter(({ command }) => command === "SETTLEMENT").length;
-    for (const times of [1, 2, 3]) {
+    for (const times of [1, 2, 3, 4]) {
       await expect.poll(unanswered, { timeout: 5_000 }).toBe(times);
       expect(await instance.find(partner, settling.id)).toMatchObject({ state: "INIT" });
       await expect(instance.run(partner, till.sale())).rejects.toMatchObject({ code: "settlement_in_progress" });
@@ -188,9 +193,12 @@ describe("a settlement", () => {
       // It is due again once its time-out has passed: from then on the clock need not be waited for.
       const noted = () =>
         world.query("SELECT FROM settlements WHERE id = $1 AND due_at < now() + interval '6 s'", [settling.id]);
-      if (times < 3) await expect.poll(noted, { timeout: 5_000 }).toHaveLength(1);
-      if (times < 3) await world.hurry();
+      if (times < 4) await expect.poll(noted, { timeout: 5_000 }).toHaveLength(1);
+      if (times < 4) await world.hurry();
     }
+    expect(await instance.told("settlement_unanswered", settling.id)).toMatchObject({
+      detail: { tid: till.tid, step: "sending", tries: 4 },
+    });
     silent = false;
     await expect
       .poll(() => world.hurry().then(() => instance.find(partner, settling.id)), { timeout: 8_000, interval: 300 })
@@ -202,6 +210,35 @@ describe("a settlement", () => {
     for (const repeated of repeats) expect(repeated).toEqual({ ...first, repeat: true });
     expect(await world.ipnsOf(settling.id)).toHaveLength(1);
     expect(await world.reversalOf(settling.id)).toBeUndefined();
+  });
+});
+
+describe("a settlement that is aborted while its answer is on its way", () => {
+  test("ends as ERROR 96, and the operator is told that the acquirer settled it after all", async () => {
+    const till = new Till();
+    await instance.ended(partner, till.sale());
+    const arrived = Promise.withResolvers<void>();
+    const aborted = Promise.withResolvers<void>();
+    onTestFinished(() => {
+      world.onLink = undefined;
+    });
+    world.onLink = async (what) => {
+      if (!what.includes("answer to a SETTLEMENT")) return;
+      arrived.resolve();
+      await aborted.promise;
+    };
+    const settling = await instance.begun(partner, till.settlement());
+    await arrived.promise;
+    expect(await instance.settler.abort(partner.id, settling.id)).toBe(true);
+    aborted.resolve();
+    expect(await instance.endOf(settling)).toMatchObject({
+      state: "ERROR",
+      facts: { fields: { isoResponseCode: "96" } },
+    });
+    expect(await instance.told("settlement_late", settling.id)).toMatchObject({
+      detail: { tid: till.tid, batchNo: "000001", responseCode: "00", refId: expect.stringMatching(/^\d{12}$/) },
+    });
+    expect(await instance.settler.abort(partner.id, settling.id)).toBe(false);
   });
 });
 
@@ -264,7 +301,12 @@ describe("a bank that counts differently (95)", () => {
     const till = new Till();
     await differing(till);
     instance.nextFares("BATCH_UPLOAD", { declines: "30" });
-    expect(await instance.ended(partner, till.settlement())).toMatchObject({ state: "ERROR" });
+    const refused = await instance.ended(partner, till.settlement());
+    expect(refused).toMatchObject({ state: "ERROR" });
+    expect(await instance.told("settlement_mismatched", refused.id)).toMatchObject({ detail: { tid: till.tid } });
+    expect(await instance.told("upload_refused", refused.id)).toMatchObject({
+      detail: { tid: till.tid, transactionId: expect.any(String), responseCode: "30" },
+    });
     expect(await instance.ended(partner, till.settlement())).toMatchObject({ state: "SUCCESS" });
   });
 });

@@ -10,7 +10,8 @@ import {
 } from "../acquirer/acquirer.ts";
 import { completeBatchUpload } from "../commands/batch-upload.ts";
 import { completeSettlement, freezeSettlement } from "../commands/settlement.ts";
-import type { PartnerId, TransactionId } from "../ids.ts";
+import type { ChainId, PartnerId, TransactionId } from "../ids.ts";
+import type { CardVault } from "./card-vault.ts";
 import type { Completer } from "./completer.ts";
 import { backoffMs, DueWork } from "./due-work.ts";
 import { headerOf, referenceTo } from "./message.ts";
@@ -67,7 +68,8 @@ export interface DueSettlement {
 
 export interface BatchEntry {
   readonly id: TransactionId;
-  readonly command: "SALE" | "PREAUTH_COMPLETE";
+  readonly chainId: ChainId;
+  readonly command: "SALE" | "PREAUTH_COMPLETE" | "REFUND";
   readonly fields: Readonly<Record<string, string>>;
   readonly amountMinor: bigint;
   readonly currency: string;
@@ -79,6 +81,7 @@ export interface SettlerParts {
   readonly transactions: TransactionStore;
   readonly completer: Completer;
   readonly acquirer: Acquirer;
+  readonly cards: CardVault;
   readonly log: Logger;
   readonly acquirerTimeoutMs: number;
 }
@@ -216,9 +219,18 @@ export class Settler {
     const { traceNos, ...numbered } = entries.length === 0 ? noNumbers : await settlements.number(due, entries.length);
     // Of an open batch there may be more by now than were numbered: they are of the next step.
     const page = entries.slice(0, traceNos.length);
+    const cards = await this.#parts.cards.all(
+      partnerId,
+      page.map(({ chainId }) => chainId),
+    );
     for (const [nth, entry] of page.entries()) {
       const traceNo = traceNos[nth] ?? "";
-      const { responseCode } = await this.#ask({ ...uploadOf(entry, transaction), ...numbered, traceNo });
+      const { responseCode } = await this.#ask({
+        ...uploadOf(entry, transaction),
+        ...cards.get(entry.chainId),
+        ...numbered,
+        traceNo,
+      });
       if (responseCode === accepted) continue;
       const refused = { tid: due.tid, transactionId: entry.id, responseCode };
       this.#parts.completer.record(transaction, "upload_refused", refused);

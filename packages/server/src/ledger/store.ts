@@ -77,6 +77,8 @@ export interface Init {
   };
   readonly amountMinor: bigint | null;
   readonly currency: string | null;
+  /** Of a Sale or PreAuth whose acquirer wants its card again. */
+  readonly sealedCard: Buffer | null;
   /** Judges what stands under lock; undefined: the command may go on. A terminal that is not known yet is undefined. */
   refusal(terminal: TerminalState | undefined, original: OriginalState | undefined): Refusal | undefined;
   /** Makes the facts from what the terminal gives: its numbers, and the merchant registered for it. */

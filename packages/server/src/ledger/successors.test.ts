@@ -175,6 +175,44 @@ describe("a PreAuth", () => {
     await expect(instance.run(partner, twice)).rejects.toMatchObject({ status: 409, code: "already_completed" });
   });
 
+  test("is completed at another terminal of its merchant: numbers, device and batch are that one's", async () => {
+    const [till, other] = [new Till(), new Till()];
+    const preAuth = await instance.ended(partner, { ...till.preAuth(), deviceId: "SN-1" });
+    for (const _ of [1, 2]) await instance.ended(partner, other.sale());
+    const complete = await instance.ended(partner, { ...till.complete(preAuth, "90000"), tid: other.tid });
+    const { fields } = complete.facts;
+    expect(fields).toMatchObject({ status: "SUCCESS", tid: other.tid, mid: till.mid, deviceId: "" });
+    expect(fields).toMatchObject({ traceNo: "000003", invoiceNo: "000003", batchNo: "000001" });
+    expect(world.bank.find(complete.id)).toMatchObject({ tid: other.tid, standing: "stands" });
+    const there = await instance.ended(partner, other.settlement());
+    expect(there.facts.fields).toMatchObject({ status: "SUCCESS", saleQuantity: "3", saleTotalAmount: "390000" });
+    const here = await instance.ended(partner, till.settlement());
+    expect(here.facts.fields).toMatchObject({ status: "SUCCESS", saleQuantity: "0" });
+  });
+
+  test("is not completed at another merchant's terminal, and voided where its Complete was", async () => {
+    const [till, other] = [new Till(), new Till()];
+    const preAuth = await instance.ended(partner, till.preAuth());
+    const foreign = { ...other.sale(), mid: "M00000000000002" };
+    await instance.ended(partner, foreign);
+    const complete = { ...till.complete(preAuth), tid: other.tid };
+    await expect(instance.run(partner, complete)).rejects.toMatchObject({ code: "terminal_mid_mismatch" });
+    const third = new Till();
+    const completed = await instance.ended(partner, { ...till.complete(preAuth), tid: third.tid });
+    const voiding = await instance.ended(partner, third.void(completed));
+    expect(voiding.facts.fields).toMatchObject({ status: "SUCCESS", tid: third.tid });
+  });
+
+  test("that was completed elsewhere without an answer: the Complete is reversed where it was sent", async () => {
+    const [till, other] = [new Till(), new Till()];
+    const preAuth = await instance.ended(partner, till.preAuth());
+    instance.nextFares("PREAUTH_COMPLETE", { answers: "never" });
+    const complete = await instance.ended(partner, { ...till.complete(preAuth), tid: other.tid });
+    expect(field(complete, "isoResponseCode")).toBe("68");
+    await world.reversed(complete.id);
+    expect(await instance.ended(partner, till.complete(preAuth))).toMatchObject({ state: "SUCCESS" });
+  });
+
   test("that was completed is not voided; its Complete is, which does not reopen it", async () => {
     const till = new Till();
     const preAuth = await instance.ended(partner, till.preAuth());

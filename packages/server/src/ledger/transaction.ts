@@ -34,6 +34,8 @@ export interface Transaction {
   readonly runBy: LeaseId | null;
   readonly createdAtMs: number;
   readonly completedAtMs: number | null;
+  /** What the issuer answered to the chip: for whoever asked, and stored nowhere. */
+  readonly emv?: string;
 }
 
 export type BatchState = "open" | "closing" | "closed";

@@ -1,4 +1,5 @@
 import type { Logger } from "pino";
+import { systemClock } from "../clock.ts";
 import { reportedBatch } from "../commands/reported-batch.ts";
 import type { ChainId, NotificationId, PartnerId, TransactionId } from "../ids.ts";
 import type { CardFacts } from "../ipn/facts.ts";
@@ -82,9 +83,10 @@ export class WaitingReports {
       return waiting.postpone(report, delayMs);
     }
     const released = releaseOf(report, original, settings.ordering === "chain");
+    const begunMs = systemClock.monotonicMs();
     if (!(await completions.release({ partnerId, id, ...released }))) return;
     metrics.notificationsCreated.inc({ command: "VOID" });
-    notifier.notify(released.notification, Date.now());
+    notifier.notify(released.notification, Date.now(), begunMs);
   }
 
   async #originalOf(

@@ -22,6 +22,9 @@ export interface AuditRecord extends AuditEntry {
 export interface AuditSearch {
   readonly actor?: string | undefined;
   readonly subject?: string | undefined;
+  readonly action?: string | undefined;
+  readonly tokenId?: string | undefined;
+  readonly address?: string | undefined;
   readonly fromMs?: number | undefined;
   readonly toMs?: number | undefined;
   /** The newest first: only those before this one. */
@@ -36,6 +39,10 @@ export interface AuditStore {
   search(search: AuditSearch): Promise<readonly AuditRecord[]>;
   /** In their order, from after this one. */
   following(seq: number, limit: number): Promise<readonly AuditRecord[]>;
+  /** Where the chain begins: the last entry that was dropped, or none and {@link firstHash}. */
+  start(): Promise<Pick<AuditRecord, "seq" | "hash">>;
+  /** Drops some of the oldest entries, all of them from before this moment. @returns how many; 0 when none are left */
+  dropBefore(beforeMs: number): Promise<number>;
 }
 
 /** The hash before the first entry. */
@@ -56,13 +63,15 @@ export function auditIn(store: AuditStore) {
   };
 }
 
-export function appendTo(store: AuditStore, entry: AuditEntry): Promise<AuditRecord> {
+export function appendTo(store: Pick<AuditStore, "append">, entry: AuditEntry): Promise<AuditRecord> {
   return store.append(entry, (previous, seq) => auditHash(previous, seq, entry));
 }
 
 /** What a look at the whole chain came to. */
 export interface Verified {
   readonly entries: number;
+  /** The number of the first that is kept: those before it were dropped when their time was over. */
+  readonly from: number;
   /** The last hash: whoever noted it earlier can tell whether entries were cut off since. */
   readonly hash: string;
   /** The first entry that does not follow from the one before it; undefined when all do. */
@@ -71,18 +80,18 @@ export interface Verified {
 
 const pageRows = 1_000;
 
-export async function verifyAudit(store: Pick<AuditStore, "following">): Promise<Verified> {
-  let entries = 0;
-  let hash = firstHash;
+export async function verifyAudit(store: Pick<AuditStore, "following" | "start">): Promise<Verified> {
+  const start = await store.start();
+  const from = start.seq + 1;
+  let { seq, hash } = start;
   for (;;) {
-    const page = await store.following(entries, pageRows);
+    const page = await store.following(seq, pageRows);
     for (const record of page) {
-      if (record.seq !== entries + 1 || record.hash !== auditHash(hash, record.seq, record)) {
-        return { entries, hash, brokenAt: entries + 1 };
+      if (record.seq !== seq + 1 || record.hash !== auditHash(hash, record.seq, record)) {
+        return { entries: seq - start.seq, from, hash, brokenAt: seq + 1 };
       }
-      entries += 1;
-      hash = record.hash;
+      ({ seq, hash } = record);
     }
-    if (page.length < pageRows) return { entries, hash };
+    if (page.length < pageRows) return { entries: seq - start.seq, from, hash };
   }
 }

@@ -49,7 +49,7 @@ describe("a callback URL", () => {
     "https://[::ffff:127.0.0.1]/",
   ])("whose host is the literal address %s is judged by the list at once", (url) => {
     const judge = (sandbox: boolean, addresses: string[]) =>
-      callbackUrlProblem("callBackUrl", url, { sandbox }, addresses);
+      callbackUrlProblem("callBackUrl", url, { sandbox }, { callbackAddresses: addresses });
     expect(judge(false, ["0.0.0.0/0"])).toMatchObject({ code: "address_not_whitelisted" });
     expect(judge(true, ["203.0.113.0/24"])).toMatchObject({ code: "address_not_whitelisted" });
     expect(judge(true, ["127.0.0.0/8"])).toBeUndefined();

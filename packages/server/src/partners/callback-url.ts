@@ -1,5 +1,6 @@
 import type { FieldProblem } from "../errors.ts";
 import { AddressList } from "./addresses.ts";
+import type { PartnerSettings } from "./partner.ts";
 
 const charactersMax = 2_048;
 
@@ -8,15 +9,18 @@ export interface CallbackUrlRules {
   readonly sandbox: boolean;
 }
 
+/** What was agreed with the partner; what is left out is not judged. */
+export type AgreedCallbacks = Partial<Pick<PartnerSettings, "callbackAddresses" | "callbackPorts">>;
+
 /**
- * What is wrong with a callback URL (section 4.1); undefined when it can be called. With `addresses`, a URL whose host
- * is a literal address is judged by them at once; names are judged when they are looked up.
+ * What is wrong with a callback URL (section 4.1); undefined when it can be called. With `callbackAddresses`, a URL
+ * whose host is a literal address is judged by them at once; names are judged when they are looked up.
  */
 export function callbackUrlProblem(
   field: string,
   url: string,
   rules: CallbackUrlRules,
-  addresses?: readonly string[],
+  { callbackAddresses: addresses, callbackPorts: ports = null }: AgreedCallbacks = {},
 ): FieldProblem | undefined {
   const invalid = (why: string): FieldProblem => ({ field, code: "invalid_callback_url", message: `${field} ${why}.` });
   if (url.length > charactersMax)
@@ -30,6 +34,9 @@ export function callbackUrlProblem(
   if (parsed.protocol === "http:" && !rules.sandbox) {
     return { field, code: "insecure_callback_url", message: `${field} must begin with https://.` };
   }
+  const port = parsed.port === "" ? (parsed.protocol === "https:" ? 443 : 80) : Number(parsed.port);
+  if (ports !== null && !ports.includes(port))
+    return invalid(`has a port that is not among callbackPorts (${ports.join(", ")})`);
   const literal = literalAddress(parsed.hostname);
   const refusal = literal && addresses && new AddressList(addresses).refusal(literal, rules.sandbox);
   return refusal ? { field, code: "address_not_whitelisted", message: `${field}: ${refusal}.` } : undefined;

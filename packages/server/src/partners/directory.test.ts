@@ -95,7 +95,7 @@ function partnerRow(id: PartnerId, name: string): { row: LoadedPartner; apiKey: 
   });
   const keys = [...sealed, { id: newId<"key">(), kind: "apiKey" as const, material: apiKeyHash(apiKey) }];
   const settings = completeSettings({ name, callbackAddresses: ["203.0.113.0/24"], callingAddresses: [] });
-  return { row: { id, fingerprint: name, state: "active", settings, keys }, apiKey };
+  return { row: { id, fingerprint: name, state: "active", settings, keys, pauses: [] }, apiKey };
 }
 
 describe("the directory", () => {
@@ -238,8 +238,8 @@ describe("an API key", () => {
   test("leads to its partner, and is looked up once", async () => {
     const { directory, states, add } = scene();
     const { id, apiKey } = add();
-    expect((await directory.findByApiKey(apiKey))?.id).toBe(id);
-    expect((await directory.findByApiKey(apiKey))?.id).toBe(id);
+    expect((await directory.findByApiKey(apiKey))?.partner.id).toBe(id);
+    expect((await directory.findByApiKey(apiKey))?.partner.id).toBe(id);
     expect(states.asked.partnersByApiKey).toBe(1);
   });
 

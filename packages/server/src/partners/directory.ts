@@ -1,12 +1,14 @@
+import { createPrivateKey } from "node:crypto";
 import type { Clock } from "../clock.ts";
 import { PaybellError } from "../errors.ts";
 import type { PartnerId } from "../ids.ts";
 import { ApiKeyOwners } from "./api-key-owners.ts";
+import type { ApiKeyHolder } from "./api-keys.ts";
 import type { MasterKey } from "./master-key.ts";
 import type { Partner, PartnerDirectory, PartnerKeys } from "./partner.ts";
 import { apiKeyHash, isApiKey, keyObject } from "./secrets.ts";
 import { completeSettings, type DefaultSettings } from "./settings.ts";
-import type { LoadedPartner, PartnerStates } from "./store.ts";
+import type { LoadedKey, LoadedPartner, PartnerStates } from "./store.ts";
 
 export interface DirectoryOptions {
   readonly store: PartnerStates;
@@ -25,8 +27,8 @@ const evictAfterMs = 60_000;
 interface Entry {
   readonly fingerprint: string;
   readonly partner: Partner;
-  /** Hexadecimal hashes of the API keys that stand. */
-  readonly apiKeys: ReadonlySet<string>;
+  /** The API keys that stand, by the hexadecimal form of their hashes. */
+  readonly apiKeys: ReadonlyMap<string, LoadedKey>;
   readonly keyObjects: ReadonlyMap<string, PartnerKeys["signing"]>;
   /** Monotonic: before the query was sent that last confirmed it. */
   confirmedMs: number;
@@ -81,13 +83,14 @@ export class CachedPartners implements PartnerDirectory {
     return { partner, confirmedMs: this.#entries.get(id)?.confirmedMs ?? this.#options.clock.monotonicMs() };
   }
 
-  async findByApiKey(apiKey: string): Promise<Partner | undefined> {
+  async findByApiKey(apiKey: string): Promise<ApiKeyHolder | undefined> {
     if (!isApiKey(apiKey)) return undefined;
     const hash = apiKeyHash(apiKey);
     const owner = this.#owners.peek(hash) ?? (await withinAge(this.#owners.find(hash)));
     if (owner === undefined) return undefined;
     const partner = await this.find(owner);
-    return this.#entries.get(owner)?.apiKeys.has(hash.toString("hex")) ? partner : undefined;
+    const key = this.#entries.get(owner)?.apiKeys.get(hash.toString("hex"));
+    return partner && key && { partner, keyId: key.id, scopes: key.scopes ?? null };
   }
 
   /** This partner changed: resolves when the change is seen here. Until then the last snapshot stands. */
@@ -160,23 +163,45 @@ export class CachedPartners implements PartnerDirectory {
     const before = this.#entries.get(loaded.id);
     const keyObjects = new Map<string, PartnerKeys["signing"]>();
     for (const { id, kind, material } of loaded.keys) {
-      if (kind === "apiKey") continue;
+      if (kind === "apiKey" || kind === "callbackKey") continue;
       const open = () => this.#options.masterKey.open(material, { partnerId: loaded.id, keyId: id, kind });
       keyObjects.set(id, before?.keyObjects.get(id) ?? keyObject(kind, id, open()));
     }
-    const { id, state } = loaded;
+    const { id, state, pauses } = loaded;
     const settings = completeSettings(loaded.settings, this.#options.defaults);
     return {
       fingerprint: loaded.fingerprint,
-      partner: { id, state, settings, keys: currentKeys(loaded, keyObjects) },
-      apiKeys: new Set(
-        loaded.keys.flatMap(({ kind, material }) => (kind === "apiKey" ? [material.toString("hex")] : [])),
+      partner: {
+        id,
+        state,
+        settings,
+        pauses,
+        keys: { ...currentKeys(loaded, keyObjects), ...this.#client(loaded, before) },
+      },
+      apiKeys: new Map(
+        loaded.keys.flatMap((key) => (key.kind === "apiKey" ? [[key.material.toString("hex"), key] as const] : [])),
       ),
       keyObjects,
       confirmedMs: sentMs,
       usedMs: before?.usedMs ?? sentMs,
     };
   }
+
+  #client({ id: partnerId, keys }: LoadedPartner, before: Entry | undefined): Pick<PartnerKeys, "client"> {
+    const stored = keys.find(({ kind }) => kind === "callbackKey");
+    if (stored === undefined) return {};
+    const { id, kind, material } = stored;
+    const known = before?.partner.keys.client;
+    if (known?.id === id) return { client: known };
+    const plain = this.#options.masterKey.open(material, { partnerId, keyId: id, kind });
+    const { certificate, key } = JSON.parse(plain.toString()) as Opened;
+    return { client: { id, certificate, key: createPrivateKey(key) } };
+  }
+}
+
+interface Opened {
+  readonly certificate: string;
+  readonly key: string;
 }
 
 /** The versions that stand come the newest first: that one seals and signs, every webhook secret signs the headers. */

@@ -81,8 +81,8 @@ describe("at a start", () => {
   function store() {
     let kept: Buffer | undefined;
     return {
-      masterKeyCheck: () => Promise.resolve(kept),
-      keepMasterKeyCheck: (check: Buffer) => {
+      sealedValue: () => Promise.resolve(kept),
+      keepSealed: (_: string, check: Buffer) => {
         kept ??= check;
         return Promise.resolve(kept);
       },

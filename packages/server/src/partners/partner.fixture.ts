@@ -17,5 +17,6 @@ export function partnerSnapshot(settings: Partial<PartnerSettings> = {}, id: Par
       ...settings,
     }),
     keys: { encryption: key("encryptionKey"), signing: key("signingKey"), webhook: [key("webhookSecret")] },
+    pauses: [],
   };
 }

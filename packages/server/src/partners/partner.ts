@@ -1,6 +1,7 @@
 import type { KeyObject } from "node:crypto";
 import type { NotifiedCommand, Sealing, SealingKey, Signing, TransactionType, WireNames } from "@paybell/contract";
 import type { PartnerId } from "../ids.ts";
+import type { ApiKeyHolder } from "./api-keys.ts";
 
 /** What a partner agreed with the operator. Every part but the addresses has a default; see `defaultSettings`. */
 export interface PartnerSettings {
@@ -11,6 +12,12 @@ export interface PartnerSettings {
   readonly callbackAddresses: readonly string[];
   /** CIDRs that the partner calls us from. */
   readonly callingAddresses: readonly string[];
+  /** PEM certificates of the authorities that alone may vouch for a callback's server; null: the well-known ones. */
+  readonly callbackCa: string | null;
+  /** `sha256/` and base64: the public key of a callback's server must be one of these. Empty: any. */
+  readonly callbackPins: readonly string[];
+  /** Ports that a callback may have; null: any. */
+  readonly callbackPorts: readonly number[] | null;
   readonly cipher: Sealing["cipher"];
   readonly encoding: Sealing["encoding"];
   readonly signing: Signing;
@@ -31,6 +38,8 @@ export interface PartnerSettings {
   readonly maxPerSecond: number | null;
   /** `open`: a terminal is known from its first command on. */
   readonly terminals: "open" | "registered";
+  /** `silent`: a REFUND is run, and no IPN tells of it; the specification has none. */
+  readonly refunds: "off" | "silent" | "notified";
   readonly reports: ReportSettings;
 }
 
@@ -53,12 +62,25 @@ export type TransactionTypes = Readonly<Record<NotifiedCommand | "VOID_PREAUTH",
 
 export type PartnerState = "active" | "paused" | "disabled";
 
+/** From when until when a partner was not active. Milliseconds since 1970. */
+export type Pause = readonly [fromMs: number, toMs: number];
+
 /** A partner as it stands, with the keys ready to use. A snapshot: never changed, replaced when something changes. */
 export interface Partner {
   readonly id: PartnerId;
   readonly state: PartnerState;
   readonly settings: PartnerSettings;
   readonly keys: PartnerKeys;
+  /** The earliest first, none of them overlapping: no schedule ran meanwhile. */
+  readonly pauses: readonly Pause[];
+}
+
+/** Shown to a partner's server that asks for one (mTLS). */
+export interface ClientCertificate {
+  readonly id: string;
+  /** PEM: the certificate, and what issued it after it. */
+  readonly certificate: string;
+  readonly key: KeyObject;
 }
 
 export interface PartnerKeys {
@@ -68,9 +90,17 @@ export interface PartnerKeys {
   readonly signing: { readonly id: string; readonly key: KeyObject };
   /** Every secret that stands now, the newest first: each signs the headers while a rotation lasts. */
   readonly webhook: readonly { readonly id: string; readonly key: KeyObject }[];
+  readonly client?: ClientCertificate;
 }
 
-export type KeyKind = "apiKey" | "encryptionKey" | "signingKey" | "webhookSecret";
+/** What a caller may do with an API key. */
+export type ApiKeyScope = "read" | "pull" | "commands" | "manage";
+
+/** `callbackKey` is a client certificate with its key. */
+export type KeyKind = "apiKey" | "encryptionKey" | "signingKey" | "webhookSecret" | "callbackKey";
+
+/** Those that every partner has, and that are rotated. */
+export type RotatedKind = Exclude<KeyKind, "callbackKey">;
 
 /** Reads partners as they stand at most five seconds ago. */
 export interface PartnerDirectory {
@@ -78,6 +108,6 @@ export interface PartnerDirectory {
   find(id: PartnerId): Promise<Partner | undefined>;
   /** The same without waiting: undefined when it is not at hand, or too old to be trusted. */
   peek(id: PartnerId): Partner | undefined;
-  /** The partner whose API key this is; undefined for an unknown or expired key. */
-  findByApiKey(apiKey: string): Promise<Partner | undefined>;
+  /** Whose API key this is, and what it allows; undefined for an unknown, expired or revoked key. */
+  findByApiKey(apiKey: string): Promise<ApiKeyHolder | undefined>;
 }

@@ -1,11 +1,12 @@
 import { badFields, type FieldProblem, PaybellError } from "../errors.ts";
 import { type KeyId, newId, type PartnerId } from "../ids.ts";
+import { type ClientCertificateInput, clientCertificateProblems, validUntil } from "./callback-tls.ts";
 import type { CallbackUrlRules } from "./callback-url.ts";
 import type { MasterKey } from "./master-key.ts";
-import type { KeyKind, PartnerSettings, PartnerState } from "./partner.ts";
+import type { ApiKeyScope, KeyKind, PartnerSettings, PartnerState, RotatedKind } from "./partner.ts";
 import { apiKeyHash, newSecret } from "./secrets.ts";
 import { completeSettings, type DefaultSettings, type PartnerInput, settingsProblems } from "./settings.ts";
-import type { NewKey, PartnerStore, StoredPartner, TerminalStore } from "./store.ts";
+import type { CallbackKeyToStore, NewKey, PartnerStore, StoredPartner, TerminalStore } from "./store.ts";
 import { completeTerminal, type Terminal, type TerminalInput, terminalProblems } from "./terminal.ts";
 
 /** Shown once. Keys as base64 of 32 bytes, webhookSecret as whsec_ and base64, apiKey as pb_ and base64url. */
@@ -24,6 +25,12 @@ export interface KeyVersion {
   readonly expiresAt: string | null;
   /** How often an encryption key may have sealed: counted in blocks, before use. */
   readonly seals?: number;
+  /** Of an API key that was made beside the first one: what it is for. */
+  readonly name?: string;
+  /** Of such an API key: what it allows. Without it, everything. */
+  readonly scopes?: readonly ApiKeyScope[];
+  /** Of an API key, to the minute; null: never. */
+  readonly lastUsedAt?: string | null;
   readonly createdAt: string;
 }
 
@@ -38,7 +45,7 @@ export interface PartnerRecord {
 
 export interface RotatedKey {
   readonly id: KeyId;
-  readonly kind: KeyKind;
+  readonly kind: RotatedKind;
   /** Shown once. */
   readonly secret: string;
   /** ISO 8601: from then on the new version seals and signs. */
@@ -71,7 +78,7 @@ export interface RegistryParts {
 const shownCharactersMax = 100;
 /** 30 days. */
 const overlapHoursMax = 720;
-const keyKinds = ["apiKey", "encryptionKey", "signingKey", "webhookSecret"] as const satisfies readonly KeyKind[];
+const keyKinds = ["apiKey", "encryptionKey", "signingKey", "webhookSecret"] as const satisfies readonly RotatedKind[];
 
 /** Registers and changes partners, their keys and terminals. Every refusal is a PaybellError. */
 export class PartnerRegistry {
@@ -129,9 +136,9 @@ export class PartnerRegistry {
   /**
    * A new version of a key. Encryption and signing: the old version goes on until the overlap ends, because the partner
    * has to install the new one first; with an overlap of 0 the new one is used at once. Webhook secret: both sign until
-   * then. API key: both are valid until then.
+   * then. API key: both are valid until then; those with a name of their own stay.
    */
-  async rotate(id: PartnerId, kind: KeyKind, overlapHours: number): Promise<RotatedKey> {
+  async rotate(id: PartnerId, kind: RotatedKind, overlapHours: number): Promise<RotatedKey> {
     refuse(rotationProblems(kind, overlapHours));
     const key = this.#newKey(id, kind);
     const activeAtOnce = kind === "webhookSecret" || kind === "apiKey";
@@ -145,6 +152,32 @@ export class PartnerRegistry {
       activeFrom: rotation.activeFrom.toISOString(),
       expiresOld: rotation.expiresOld.toISOString(),
     };
+  }
+
+  /**
+   * The client certificate that is shown to the partner's server from now on, and until it ends.
+   *
+   * @throws PaybellError `not_found`, or naming what is wrong; no error repeats the key
+   */
+  async putCallbackCertificate(id: PartnerId, input: ClientCertificateInput): Promise<PartnerRecord> {
+    refuse(clientCertificateProblems(input, Date.now()));
+    const keyId = newId<"key">();
+    const { certificate, key } = input;
+    const plain = Buffer.from(JSON.stringify({ certificate, key }));
+    const material = this.#parts.masterKey.seal(plain, { partnerId: id, keyId, kind: "callbackKey" });
+    return await this.#replaceCallbackKey(id, { id: keyId, material, endsAt: validUntil(certificate) });
+  }
+
+  /** @throws PaybellError `not_found` */
+  async removeCallbackCertificate(id: PartnerId): Promise<PartnerRecord> {
+    return await this.#replaceCallbackKey(id, null);
+  }
+
+  async #replaceCallbackKey(id: PartnerId, key: CallbackKeyToStore | null): Promise<PartnerRecord> {
+    const stored = await this.#parts.partners.replaceCallbackKey(id, key);
+    if (stored === undefined) throw new PaybellError("not_found");
+    await this.#tell(id);
+    return this.#record(stored);
   }
 
   /** Registers a terminal or changes it; what `input` leaves out becomes empty. */
@@ -162,6 +195,10 @@ export class PartnerRegistry {
       throw new PaybellError("terminal_busy", message);
     }
     return put.terminal;
+  }
+
+  async terminal(id: PartnerId, tid: string): Promise<Terminal | undefined> {
+    return await this.#parts.terminals.find(id, tid);
   }
 
   /** In the order of tid. */
@@ -209,7 +246,7 @@ export class PartnerRegistry {
     await this.#parts.changed(id).catch(() => undefined);
   }
 
-  #newKey(partnerId: PartnerId, kind: KeyKind): { stored: NewKey; text: string } {
+  #newKey(partnerId: PartnerId, kind: RotatedKind): { stored: NewKey; text: string } {
     const id = newId<"key">();
     const { raw, text } = newSecret(kind);
     const material =
@@ -228,6 +265,9 @@ export class PartnerRegistry {
         activeFrom: key.activeFrom.toISOString(),
         expiresAt: key.expiresAt?.toISOString() ?? null,
         ...(key.kind === "encryptionKey" ? { seals: key.seals } : {}),
+        ...(key.kind === "apiKey" ? { lastUsedAt: key.lastUsedAt?.toISOString() ?? null } : {}),
+        ...(key.name !== "" ? { name: key.name } : {}),
+        ...(key.scopes !== null ? { scopes: key.scopes } : {}),
         createdAt: key.createdAt.toISOString(),
       })),
       createdAt: stored.createdAt.toISOString(),

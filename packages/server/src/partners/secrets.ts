@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from "node:crypto";
 import { hmacKey, type SealingKey, sealingKey, webhookKey } from "@paybell/contract";
-import type { KeyKind } from "./partner.ts";
+import type { RotatedKind } from "./partner.ts";
 
 const secretBytes = 32;
 const apiKeyPrefix = "pb_";
@@ -13,12 +13,12 @@ export interface NewSecret {
   readonly text: string;
 }
 
-export function newSecret(kind: KeyKind, random: (bytes: number) => Buffer = randomBytes): NewSecret {
+export function newSecret(kind: RotatedKind, random: (bytes: number) => Buffer = randomBytes): NewSecret {
   const raw = random(secretBytes);
   return { raw, text: secretText(kind, raw) };
 }
 
-function secretText(kind: KeyKind, raw: Buffer): string {
+function secretText(kind: RotatedKind, raw: Buffer): string {
   if (kind === "apiKey") return apiKeyPrefix + raw.toString("base64url");
   if (kind === "webhookSecret") return webhookPrefix + raw.toString("base64");
   return raw.toString("base64");
@@ -38,7 +38,7 @@ export function apiKeyHash(apiKey: string): Buffer {
 }
 
 /** A key version's KeyObject, made once: raw bytes as a key are up to seven times slower at each use. */
-export function keyObject(kind: Exclude<KeyKind, "apiKey">, id: string, raw: Buffer): SealingKey {
+export function keyObject(kind: Exclude<RotatedKind, "apiKey">, id: string, raw: Buffer): SealingKey {
   if (kind === "encryptionKey") return sealingKey(id, raw);
   if (kind === "signingKey") return { id, key: hmacKey(raw) };
   return { id, key: webhookKey(secretText(kind, raw)) };

@@ -10,6 +10,7 @@ import {
 } from "@paybell/contract";
 import type { FieldProblem } from "../errors.ts";
 import { parseBlock } from "./addresses.ts";
+import { callbackCaProblems, callbackPinProblems, callbackPortProblems } from "./callback-tls.ts";
 import { type CallbackUrlRules, callbackUrlProblem } from "./callback-url.ts";
 import type { PartnerSettings, ReportSettings, TransactionTypes } from "./partner.ts";
 import { defaultReportSettings, reportSettingsProblems } from "./report-settings.ts";
@@ -27,6 +28,9 @@ export type DefaultSettings = Omit<PartnerSettings, "name" | "callbackAddresses"
 
 export const defaultSettings: DefaultSettings = {
   callBackUrl: null,
+  callbackCa: null,
+  callbackPins: [],
+  callbackPorts: null,
   cipher: defaultSealing.cipher,
   encoding: defaultSealing.encoding,
   signing: defaultSigning,
@@ -35,6 +39,7 @@ export const defaultSettings: DefaultSettings = {
     SALE: "SALE",
     PREAUTH: "SALE",
     PREAUTH_COMPLETE: "SALE",
+    REFUND: "REFUND",
     VOID: "VOID",
     VOID_PREAUTH: "CANCEL",
     SETTLEMENT: "SETTLE",
@@ -49,6 +54,7 @@ export const defaultSettings: DefaultSettings = {
   maxInFlight: 32,
   maxPerSecond: null,
   terminals: "open",
+  refunds: "off",
   reports: defaultReportSettings,
 };
 
@@ -83,12 +89,16 @@ const choices = {
   transactionTime: ["table", "iso8601"],
   ordering: ["chain", "none"],
   terminals: ["open", "registered"],
+  refunds: ["off", "silent", "notified"],
 } as const satisfies Partial<{ [Name in keyof PartnerSettings]: readonly PartnerSettings[Name][] }>;
 
 const checks: Readonly<Record<Exclude<keyof PartnerSettings, "callBackUrl" | keyof typeof choices>, Check>> = {
   name: nameProblems,
   callbackAddresses: (field, value) => addressProblems(field, value, 1),
   callingAddresses: (field, value) => addressProblems(field, value, 0),
+  callbackCa: callbackCaProblems,
+  callbackPins: callbackPinProblems,
+  callbackPorts: callbackPortProblems,
   signing: signingShapeProblems,
   transactionTypes: transactionTypeProblems,
   reports: reportSettingsProblems,
@@ -112,7 +122,7 @@ export function settingsProblems(
     .map((field): FieldProblem => ({ field, code: "missing_field", message: `${field} is missing.` }));
   const wrong = Object.entries(values).flatMap(([field, value]) => {
     if (value === undefined) return [];
-    if (field === "callBackUrl") return callBackUrlProblems(value, rules, values["callbackAddresses"]);
+    if (field === "callBackUrl") return callBackUrlProblems(value, rules, values);
     if (Object.hasOwn(choices, field)) return choiceProblems(field, value, choices[field as keyof typeof choices]);
     if (Object.hasOwn(checks, field)) return checks[field as keyof typeof checks](field, value);
     return [{ field, code: "unknown_field", message: `${field} is not a setting.` } as const];
@@ -120,12 +130,18 @@ export function settingsProblems(
   return [...missing, ...wrong];
 }
 
-function callBackUrlProblems(value: unknown, rules: CallbackUrlRules, addresses: unknown): FieldProblem[] {
+function callBackUrlProblems(
+  value: unknown,
+  rules: CallbackUrlRules,
+  { callbackAddresses: addresses, callbackPorts: ports = null }: Readonly<Record<string, unknown>>,
+): FieldProblem[] {
   const field = "callBackUrl";
   if (value === null) return [];
   if (typeof value !== "string") return [wrongType(field, "a text or null")];
   const usable = Array.isArray(addresses) && addressProblems(field, addresses, 1).length === 0;
-  const problem = callbackUrlProblem(field, value, rules, usable ? addresses : undefined);
+  const callbackPorts = callbackPortProblems(field, ports).length === 0 ? (ports as number[] | null) : null;
+  const agreed = { callbackPorts, ...(usable && { callbackAddresses: addresses as string[] }) };
+  const problem = callbackUrlProblem(field, value, rules, agreed);
   return problem === undefined ? [] : [problem];
 }
 

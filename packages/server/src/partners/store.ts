@@ -1,10 +1,10 @@
 import type { KeyId, PartnerId } from "../ids.ts";
-import type { MasterKeyCheckStore } from "./master-key.ts";
-import type { KeyKind, PartnerSettings, PartnerState } from "./partner.ts";
+import type { SealedValueStore } from "./master-key.ts";
+import type { ApiKeyScope, KeyKind, PartnerSettings, PartnerState, Pause } from "./partner.ts";
 import type { Terminal } from "./terminal.ts";
 
 /** What partners need kept. Every change is durable when it resolves. */
-export interface PartnerStore extends PartnerStates, SealCounts, MasterKeyCheckStore {
+export interface PartnerStore extends PartnerStates, SealCounts, SealedValueStore, ApiKeyStore {
   insert(partner: NewPartner): Promise<StoredPartner>;
   /** Changes one partner under its row's lock: `next` sees it as it stands. Undefined when there is none. */
   change(
@@ -16,10 +16,41 @@ export interface PartnerStore extends PartnerStates, SealCounts, MasterKeyCheckS
   list(after: PartnerId | undefined, limit: number): Promise<readonly StoredPartner[]>;
   /**
    * Adds a key version under the partner's row lock and ends every other version of its kind when the overlap ends, or
-   * earlier where that was agreed already. `activeAtOnce`: it is used from now on, beside the old; otherwise it takes
-   * over when the overlap ends. Undefined when there is no such partner.
+   * earlier where that was agreed already. API keys that have a name stay. `activeAtOnce`: it is used from now on,
+   * beside the old; otherwise it takes over when the overlap ends. Undefined when there is no such partner.
    */
   rotate(id: PartnerId, key: NewKey, overlapS: number, activeAtOnce: boolean): Promise<Rotation | undefined>;
+  /** Ends the partner's client certificate now, and takes this one where there is one. Undefined: no such partner. */
+  replaceCallbackKey(id: PartnerId, key: CallbackKeyToStore | null): Promise<StoredPartner | undefined>;
+}
+
+export interface ApiKeyStore {
+  /** @param keysMax how many API keys of a partner may stand at once */
+  addApiKey(
+    partnerId: PartnerId,
+    key: ApiKeyToStore,
+    keysMax: number,
+  ): Promise<"added" | "too many" | "no such partner">;
+  /** @returns false when the partner has no such API key */
+  endApiKey(partnerId: PartnerId, keyId: KeyId): Promise<boolean>;
+  apiKeyUsed(partnerId: PartnerId, keyId: KeyId): Promise<void>;
+}
+
+export interface ApiKeyToStore {
+  readonly id: KeyId;
+  /** Its SHA-256. */
+  readonly material: Buffer;
+  readonly name: string;
+  readonly scopes: readonly ApiKeyScope[];
+  /** Null: it does not expire. */
+  readonly expiresInS: number | null;
+}
+
+export interface CallbackKeyToStore {
+  readonly id: KeyId;
+  /** Sealed under the master key. */
+  readonly material: Buffer;
+  readonly endsAt: Date;
 }
 
 /** What the directory reads, again and again. */
@@ -65,6 +96,11 @@ export interface StoredKey {
   readonly expiresAt: Date | null;
   readonly seals: number;
   readonly createdAt: Date;
+  /** Of an API key that was made beside the first one; empty otherwise. */
+  readonly name: string;
+  /** Of an API key; null: everything. */
+  readonly scopes: readonly ApiKeyScope[] | null;
+  readonly lastUsedAt: Date | null;
 }
 
 export interface Rotation {
@@ -78,7 +114,12 @@ export interface LoadedPartner {
   readonly fingerprint: string;
   readonly state: PartnerState;
   readonly settings: PartnerSettings;
-  readonly keys: readonly NewKey[];
+  readonly keys: readonly LoadedKey[];
+  readonly pauses: readonly Pause[];
+}
+
+export interface LoadedKey extends NewKey {
+  readonly scopes?: readonly ApiKeyScope[] | null;
 }
 
 export interface TerminalStore {
@@ -88,6 +129,7 @@ export interface TerminalStore {
    * @param preAuthDays for how long a PreAuth counts as open
    */
   put(partnerId: PartnerId, terminal: Terminal, preAuthDays: number): Promise<PutTerminal>;
+  find(partnerId: PartnerId, tid: string): Promise<Terminal | undefined>;
   list(partnerId: PartnerId, after: string | undefined, limit: number): Promise<readonly Terminal[]>;
 }
 

@@ -1,5 +1,6 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { serverVersion } from "./database.ts";
+import type { Passwords } from "./passwords.ts";
 import type { Place } from "./place.ts";
 import { type Postmaster, pollMs, startTimeoutMs } from "./postmaster.ts";
 import { disownPostmasterFile, isPostmasterOf, readPostmasterFile } from "./postmaster-file.ts";
@@ -14,7 +15,11 @@ const adoptTimeoutMs = 15_000;
  * Adopts the server that an earlier service left running when it was killed. Undefined when there is none: no file, a
  * dead process, or a number that another program wears by now.
  */
-export async function adoptPostmaster(place: Place, log: (line: string) => void): Promise<Postmaster | undefined> {
+export async function adoptPostmaster(
+  place: Place,
+  passwords: Passwords,
+  log: (line: string) => void,
+): Promise<Postmaster | undefined> {
   const { dataDirectory } = place;
   const found = await readPostmasterFile(dataDirectory);
   const orphan = found === undefined ? undefined : await identify(found.pid);
@@ -26,10 +31,11 @@ export async function adoptPostmaster(place: Place, log: (line: string) => void)
   const deadlineMs = performance.now() + (found.status === "ready" ? adoptTimeoutMs : startTimeoutMs);
   while (await isAlive(orphan)) {
     const { socketDirectory, port, status } = (await readPostmasterFile(dataDirectory)) ?? found;
-    const version = status === "ready" ? await serverVersion(socketDirectory, port, dataDirectory) : undefined;
+    const socket = { socketDirectory, port };
+    const version = status === "ready" ? await serverVersion(socket, passwords, place) : undefined;
     if (version !== undefined) {
       log(`Adopted PostgreSQL ${version} (process ${orphan.pid}), left running by a service that was killed.`);
-      return { pid: orphan.pid, socketDirectory, port, version, signal: signalTo(orphan), gone: untilGone(orphan) };
+      return { pid: orphan.pid, ...socket, version, signal: signalTo(orphan), gone: untilGone(orphan) };
     }
     if (performance.now() > deadlineMs) throw unresponsive(orphan.pid, dataDirectory);
     await pause(pollMs);

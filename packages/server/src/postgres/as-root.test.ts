@@ -33,13 +33,13 @@ describe.runIf(isRoot)("as root", () => {
     const start = () =>
       startEmbeddedPostgres({ home, systemDirectory, log: (line) => lines.push(line), settings: withoutSync });
     const first = await start();
-    await queryOnce(first.connectionString, "CREATE TABLE kept AS SELECT 42 AS answer");
+    await queryOnce(first.superuserConnectionString, "CREATE TABLE kept AS SELECT 42 AS answer");
     await first.stop();
     const base = (await readFile(join(home, "postgres-location"), "utf8")).trim();
     expect(base.startsWith(`${systemDirectory}/`)).toBe(true);
     expect(lines).toEqual([expect.stringContaining(base)]);
     const second = await start();
-    expect(await queryOnce(second.connectionString, "SELECT answer FROM kept")).toEqual([{ answer: 42 }]);
+    expect(await queryOnce(second.superuserConnectionString, "SELECT answer FROM kept")).toEqual([{ answer: 42 }]);
     await second.stop();
 
     await rm(base, { recursive: true });

@@ -18,7 +18,13 @@ describe.runIf(isRoot)("as an ordinary user", () => {
     const orphan = await first.report;
     const status = await readFile(`/proc/${orphan.pid}/status`, "utf8");
     expect(status).toMatch(/^Uid:\t65534\t65534\t/m);
-    expect((await readdir(home)).sort()).toEqual(["postgres", "postgres-socket", "postgres.log", "service.lock"]);
+    expect((await readdir(home)).sort()).toEqual([
+      "postgres",
+      "postgres-passwords.json",
+      "postgres-socket",
+      "postgres.log",
+      "service.lock",
+    ]);
     expect(await stat(home)).toMatchObject({ uid: nobody.uid });
     expect(((await stat(home)).mode & 0o777).toString(8)).toBe("700");
     await first.kill();
@@ -59,6 +65,6 @@ describe.runIf(isRoot)("as an ordinary user", () => {
       remedy: expect.stringContaining("/etc/passwd"),
     });
     await service.stop();
-    expect(await readdir(join(owned, "home"))).toEqual(["service.lock"]);
+    expect((await readdir(join(owned, "home"))).sort()).toEqual(["postgres-passwords.json", "service.lock"]);
   });
 });

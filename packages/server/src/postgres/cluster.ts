@@ -1,11 +1,12 @@
-import { chown, mkdtemp, open, readdir, readFile, rename, rm } from "node:fs/promises";
+import { chown, mkdir, mkdtemp, open, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type Binaries, majorOf } from "./binaries.ts";
+import { databaseRoles } from "./passwords.ts";
 import type { Place } from "./place.ts";
 import { dataRefused, explainRefusal, otherMajorVersion } from "./refusal.ts";
 import { runTool } from "./tool.ts";
 
-/** The database user and the database: the only ones of the cluster. */
+/** The one database of the cluster that holds anything. */
 export const databaseName = "paybell";
 
 const draftPrefix = "postgres.init-";
@@ -13,8 +14,15 @@ const draftPrefix = "postgres.init-";
 /**
  * Makes the data directory when there is none. It is made in a folder beside and renamed when complete and on disk, so
  * that a crash in the middle leaves no half cluster; what such a crash left is removed.
+ *
+ * @param password of the superuser, when it is made
  */
-export async function ensureCluster(place: Place, binaries: Binaries, durable: boolean): Promise<void> {
+export async function ensureCluster(
+  place: Place,
+  binaries: Binaries,
+  password: string,
+  durable: boolean,
+): Promise<void> {
   const entries = await readdir(place.dataDirectory).catch(absentAsEmpty);
   if (entries.includes("PG_VERSION")) return requireSameMajor(place, binaries);
   if (entries.length > 0) throw dataRefused(place.dataDirectory, "it holds files, but PG_VERSION is missing");
@@ -22,37 +30,42 @@ export async function ensureCluster(place: Place, binaries: Binaries, durable: b
     // The initdb of a killed service may still be writing there; what it puts back is removed at the next start.
     if (name.startsWith(draftPrefix)) await removeTree(join(place.base, name)).catch(() => undefined);
   }
-  await makeCluster(place, binaries, durable);
+  await makeCluster(place, binaries, password, durable);
 }
 
-async function makeCluster(place: Place, binaries: Binaries, durable: boolean): Promise<void> {
+async function makeCluster(place: Place, binaries: Binaries, password: string, durable: boolean): Promise<void> {
   const draft = await mkdtemp(join(place.base, draftPrefix));
   try {
-    if (place.account !== undefined) await chown(draft, place.account.uid, place.account.gid);
+    const [data, passwordFile] = [join(draft, "data"), join(draft, "password")];
+    await mkdir(data, { mode: 0o700 });
+    await writeFile(passwordFile, password, { mode: 0o600 });
+    if (place.account !== undefined) {
+      for (const path of [draft, data, passwordFile]) await chown(path, place.account.uid, place.account.gid);
+    }
     const result = await runTool(
       join(binaries.native, "bin", "initdb"),
-      initdbArguments(draft, durable),
+      initdbArguments(data, passwordFile, durable),
       place.account,
     );
     if (result.exitCode !== 0) throw await explainRefusal({ output: result.output, dataDirectory: place.base });
-    await rename(draft, place.dataDirectory);
+    await rename(data, place.dataDirectory);
     await syncDirectory(place.base);
-  } catch (error) {
+  } finally {
     await removeTree(draft);
-    throw error;
   }
 }
 
-function initdbArguments(directory: string, durable: boolean): string[] {
+function initdbArguments(directory: string, passwordFile: string, durable: boolean): string[] {
   return [
-    ...["-D", directory, "-U", databaseName, "--encoding=UTF8", "--no-instructions"],
+    ...["-D", directory, "-U", databaseRoles.superuser, "--encoding=UTF8", "--no-instructions"],
     // We remove what it leaves, after a look at the disk that it filled.
     "--no-clean",
     // Order by code point and Unicode's letters, the same on every system: no index breaks when the system's libc
     // changes.
     ...["--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"],
-    // Whoever reaches the socket is trusted: its folder has mode 0700. There is no TCP.
-    ...["--auth-local=trust", "--auth-host=reject"],
+    // Its folder of mode 0700 keeps other accounts from the socket, a password other processes of the same one. There
+    // is no TCP.
+    ...["--auth-local=scram-sha-256", "--auth-host=reject", `--pwfile=${passwordFile}`],
     // initdb writes without fsync and syncs everything once, at its end.
     ...(durable ? [] : ["--no-sync"]),
   ];

@@ -46,7 +46,7 @@ test("what is committed is on the disk, and no statement or row reaches the log"
   });
   await expect(
     queryOnce(
-      postgres.connectionString,
+      postgres.superuserConnectionString,
       "CREATE TEMP TABLE cards (number text CHECK (number = '')); INSERT INTO cards VALUES ('4111111111111111')",
     ),
   ).rejects.toThrow("violates check constraint");
@@ -62,25 +62,25 @@ test("the socket's folder and the log are closed to others", async () => {
 });
 
 test("what was committed is there after a restart, and a stop leaves neither process nor socket", async () => {
-  await queryOnce(postgres.connectionString, "CREATE TABLE kept AS SELECT 42 AS answer");
+  await queryOnce(postgres.superuserConnectionString, "CREATE TABLE kept AS SELECT 42 AS answer");
   const before = await identify(postgres.pid);
   const { socketDirectory } = postgres;
   await Promise.all([postgres.stop(), postgres.stop()]);
   expect(before !== undefined && (await isAlive(before))).toBe(false);
   await expect(stat(socketDirectory)).rejects.toMatchObject({ code: "ENOENT" });
   postgres = await startEmbeddedPostgres({ home, ...quiet });
-  expect(await queryOnce(postgres.connectionString, "SELECT answer FROM kept")).toEqual([{ answer: 42 }]);
+  expect(await queryOnce(postgres.superuserConnectionString, "SELECT answer FROM kept")).toEqual([{ answer: 42 }]);
 });
 
 test("a server that dies says so with its last words, and the next start recovers what was committed", async () => {
-  await queryOnce(postgres.connectionString, "CREATE TABLE recovered AS SELECT 1 AS answer");
+  await queryOnce(postgres.superuserConnectionString, "CREATE TABLE recovered AS SELECT 1 AS answer");
   process.kill(postgres.pid, "SIGQUIT");
   expect(await postgres.died).toContain("received immediate shutdown request");
   await restart();
   process.kill(postgres.pid, "SIGKILL");
   await postgres.died;
   await restart();
-  expect(await queryOnce(postgres.connectionString, "SELECT answer FROM recovered")).toEqual([{ answer: 1 }]);
+  expect(await queryOnce(postgres.superuserConnectionString, "SELECT answer FROM recovered")).toEqual([{ answer: 1 }]);
 });
 
 test("a stop that was asked for is no death", async () => {

@@ -5,6 +5,7 @@ import { installedBinaries, usableBinaries } from "./binaries.ts";
 import { ensureCluster } from "./cluster.ts";
 import { connectionString, ensureDatabase } from "./database.ts";
 import { launchPostmaster } from "./launch.ts";
+import { keptPasswords, type Passwords } from "./passwords.ts";
 import { choosePlace, recordPlace } from "./place.ts";
 import type { Postmaster } from "./postmaster.ts";
 import { serverLog } from "./server-log.ts";
@@ -15,8 +16,15 @@ import { stopPostmaster } from "./stop.ts";
 
 /** The PostgreSQL that Paybell brings along, running. */
 export interface EmbeddedPostgres {
-  /** `postgres://paybell@/paybell?host=…`: a unix socket in a folder of mode 0700. There is no TCP and no password. */
+  /**
+   * `postgres://paybell:…@/paybell?host=…`, for the service: its role reads and writes rows. A unix socket in a folder
+   * of mode 0700; there is no TCP.
+   */
   readonly connectionString: string;
+  /** For migrations: the role that owns the schema. */
+  readonly ownerConnectionString: string;
+  /** For what no service does: tests and benchmarks make databases with it. */
+  readonly superuserConnectionString: string;
   readonly socketDirectory: string;
   readonly port: number;
   /** The server's own, such as `18.4`. */
@@ -54,13 +62,12 @@ export interface EmbeddedPostgresOptions {
  * @throws PostgresStartError with a code and a remedy for each thing that an operator can mend
  */
 export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
-  const { log } = options;
   try {
     const home = await openHome(options.home);
     const lock = await takeServiceLock(home);
     try {
       const postmaster = await runPostmaster(home, options);
-      return supervise(postmaster, join(home, "postgres.log"), options, () => lock.release());
+      return await supervise(postmaster, join(home, "postgres.log"), options, () => lock.release());
     } catch (error) {
       await lock.release();
       throw error;
@@ -71,18 +78,24 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
 
   async function runPostmaster(
     home: string,
-    { settings, systemDirectory = "/var/lib/paybell" }: EmbeddedPostgresOptions,
-  ) {
+    { settings, systemDirectory = "/var/lib/paybell", log }: EmbeddedPostgresOptions,
+  ): Promise<Running> {
     const place = await choosePlace(home, systemDirectory, log);
-    const orphan = await adoptPostmaster(place, log);
-    if (orphan !== undefined) return orphan;
+    const passwords = await keptPasswords(home, place.dataDirectory);
+    const orphan = await adoptPostmaster(place, passwords, log);
+    if (orphan !== undefined) return { ...orphan, passwords };
     const all = { ...defaultSettings, ...settings };
     const copyTo = place.account === undefined ? home : systemDirectory;
     const binaries = await usableBinaries(await installedBinaries(), place.account, copyTo);
-    await ensureCluster(place, binaries, all["fsync"] !== "off");
+    await ensureCluster(place, binaries, passwords.superuser, all["fsync"] !== "off");
     await recordPlace(place);
-    return launchPostmaster({ place, binaries, settings: all, logPath: join(home, "postgres.log"), log });
+    const logPath = join(home, "postgres.log");
+    return { ...(await launchPostmaster({ place, binaries, passwords, settings: all, logPath, log })), passwords };
   }
+}
+
+interface Running extends Postmaster {
+  readonly passwords: Passwords;
 }
 
 async function openHome(home: string): Promise<string> {
@@ -92,7 +105,7 @@ async function openHome(home: string): Promise<string> {
 }
 
 async function supervise(
-  postmaster: Postmaster,
+  postmaster: Running,
   logPath: string,
   options: EmbeddedPostgresOptions,
   release: () => Promise<void>,
@@ -114,12 +127,22 @@ async function supervise(
       if (stopping === undefined) resolve(await serverLog(logPath).tail());
     });
   });
+  const { socketDirectory, port, version, pid, passwords } = postmaster;
+  const socket = { socketDirectory, port };
   try {
-    await ensureDatabase(postmaster.socketDirectory, postmaster.port);
+    await ensureDatabase(socket, passwords);
   } catch (error) {
     await stop();
     throw error;
   }
-  const { socketDirectory, port, version, pid } = postmaster;
-  return { connectionString: connectionString(socketDirectory, port), socketDirectory, port, version, pid, died, stop };
+  return {
+    connectionString: connectionString(socket, "service", passwords),
+    ownerConnectionString: connectionString(socket, "owner", passwords),
+    superuserConnectionString: connectionString(socket, "superuser", passwords),
+    ...socket,
+    version,
+    pid,
+    died,
+    stop,
+  };
 }

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import type { Binaries } from "./binaries.ts";
 import { serverVersion } from "./database.ts";
+import type { Passwords } from "./passwords.ts";
 import type { Place } from "./place.ts";
 import { type Postmaster, pollMs, startTimeoutMs } from "./postmaster.ts";
 import { readPostmasterFile } from "./postmaster-file.ts";
@@ -17,6 +18,7 @@ export interface LaunchOptions {
   readonly place: Place;
   readonly binaries: Binaries;
   readonly settings: Readonly<Record<string, string>>;
+  readonly passwords: Passwords;
   /** PostgreSQL's own log. */
   readonly logPath: string;
   /** What the operator should read. */
@@ -62,7 +64,7 @@ export async function launchPostmaster(options: LaunchOptions): Promise<Postmast
 
 /** The server, or its last words. */
 async function launchOnce(options: LaunchOptions, socketDirectory: string): Promise<Postmaster | string> {
-  const { place } = options;
+  const { place, passwords } = options;
   const launched = await spawnServer(options, socketDirectory);
   const signal = async (name: NodeJS.Signals) => launched.kill(name);
   const startedMs = performance.now();
@@ -70,10 +72,13 @@ async function launchOnce(options: LaunchOptions, socketDirectory: string): Prom
   while (!launched.isGone()) {
     const note = await readPostmasterFile(place.dataDirectory);
     if (note !== undefined && note.pid === launched.pid && note.status === "ready") {
-      const version = await serverVersion(socketDirectory, socketPort, place.dataDirectory);
+      const socket = { socketDirectory, port: socketPort };
+      const version = await serverVersion(socket, passwords, place).catch((error: unknown) => {
+        launched.kill("SIGINT");
+        throw error;
+      });
       const { pid } = note;
-      if (version !== undefined)
-        return { pid, socketDirectory, port: socketPort, version, signal, gone: launched.gone };
+      if (version !== undefined) return { pid, ...socket, version, signal, gone: launched.gone };
     }
     const nowMs = performance.now();
     if (nowMs > nextProgressMs) {

@@ -15,7 +15,7 @@ const home = join(folder, "home");
 test("a PostgreSQL whose service was killed is adopted by the next start, and stopped by it", async () => {
   const service = spawnService({ home, systemDirectory });
   const orphan = await service.report;
-  await queryOnce(orphan.connectionString, "CREATE TABLE kept AS SELECT 42 AS answer");
+  await queryOnce(orphan.superuserConnectionString, "CREATE TABLE kept AS SELECT 42 AS answer");
   await service.kill();
   const identity = await identify(orphan.pid);
   const lines: string[] = [];
@@ -28,7 +28,7 @@ test("a PostgreSQL whose service was killed is adopted by the next start, and st
   expect(postgres.pid).toBe(orphan.pid);
   expect(postgres.connectionString).toBe(orphan.connectionString);
   expect(lines.join()).toContain(`process ${orphan.pid}`);
-  expect(await queryOnce(postgres.connectionString, "SELECT answer FROM kept")).toEqual([{ answer: 42 }]);
+  expect(await queryOnce(postgres.superuserConnectionString, "SELECT answer FROM kept")).toEqual([{ answer: 42 }]);
   await postgres.stop();
   expect(identity !== undefined && (await isAlive(identity))).toBe(false);
   await expect(stat(postgres.socketDirectory)).rejects.toMatchObject({ code: "ENOENT" });
@@ -102,7 +102,7 @@ test("a service killed while the data directory is made leaves nothing half-made
       async () => {
         const names = await readdir(fresh).catch(() => []);
         const draft = names.find((name) => name.startsWith("postgres.init-"));
-        return draft === undefined ? "" : readFile(join(fresh, draft, "PG_VERSION"), "utf8").catch(() => "");
+        return draft === undefined ? "" : readFile(join(fresh, draft, "data", "PG_VERSION"), "utf8").catch(() => "");
       },
       { interval: 2, timeout: 20_000 },
     )

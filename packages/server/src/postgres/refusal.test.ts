@@ -127,7 +127,7 @@ describe.runIf(isRoot)("on a full disk", () => {
     expect((await readdir(join(disk, "home"))).filter((name) => name.startsWith("postgres.init"))).toEqual([]);
     await rm(join(disk, "ballast"));
     const postgres = await startEmbeddedPostgres({ home: join(disk, "home"), ...quiet });
-    await queryOnce(postgres.connectionString, "CREATE TABLE kept AS SELECT 42 AS answer");
+    await queryOnce(postgres.superuserConnectionString, "CREATE TABLE kept AS SELECT 42 AS answer");
     await postgres.stop();
   });
 
@@ -139,7 +139,7 @@ describe.runIf(isRoot)("on a full disk", () => {
     });
     await rm(join(disk, "ballast"));
     const postgres = await startEmbeddedPostgres({ home: join(disk, "home"), ...quiet });
-    expect(await queryOnce(postgres.connectionString, "SELECT answer FROM kept")).toEqual([{ answer: 42 }]);
+    expect(await queryOnce(postgres.superuserConnectionString, "SELECT answer FROM kept")).toEqual([{ answer: 42 }]);
     await postgres.stop();
   });
 });

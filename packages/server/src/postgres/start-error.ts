@@ -9,6 +9,7 @@ export type PostgresStartCode =
   | "other_major_version"
   | "data_missing"
   | "data_refused"
+  | "passwords_missing"
   | "socket_unusable"
   | "socket_taken"
   | "shared_memory"

@@ -2,6 +2,7 @@ import { once } from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { createServer } from "node:https";
 import type { AddressInfo } from "node:net";
+import { text } from "node:stream/consumers";
 import { headerNames } from "@paybell/contract";
 import {
   IpnRefused,
@@ -12,6 +13,7 @@ import {
   receiver,
 } from "@paybell/partner";
 import { nodeHandler } from "@paybell/partner/node";
+import { type ArrivedDelivery, type ReceiverMode, SandboxReceiverDesk } from "../sandbox-receiver-desk.ts";
 import { loopbackCertificate } from "./certificate.ts";
 
 export interface ReceiverStart {
@@ -20,6 +22,8 @@ export interface ReceiverStart {
   readonly keys: ReceiverOptions;
   /** Default: any free one. Pass the port of the last start: what is still pending goes to the URL it was made for. */
   readonly port?: number;
+  /** Says how to answer at /ipn, and keeps what came. Default: everything authentic is accepted. */
+  readonly desk?: SandboxReceiverDesk;
   /** An authentic IPN, before it is answered 204; when it throws, the answer is 500. */
   readonly onIpn: (received: ReceivedIpn, path: string) => void;
   readonly onRefused: (refused: RefusedDelivery) => void;
@@ -63,25 +67,49 @@ const flakyCountsMax = 1_000;
  */
 export async function startReceiver(start: ReceiverStart): Promise<SandboxReceiver> {
   let current = receiver(start.keys);
-  // Keys may change while the server stands; each delivery is opened with those of its moment.
-  const partner: Receiver = { open: (rawBody, headers) => current.open(rawBody, headers) };
+  const desk = start.desk ?? new SandboxReceiverDesk();
   const failures = new Map<string, number>();
 
   function accept(request: IncomingMessage, response: ServerResponse, path: string): void {
+    let [body, ipn]: [string, ArrivedDelivery["ipn"]] = ["", null];
+    // Keys may change while the server stands; each delivery is opened with those of its moment.
+    const partner: Receiver = {
+      open: (rawBody, headers) => {
+        body = rawBody.toString();
+        const received = current.open(rawBody, headers);
+        ipn = { ...received.ipn };
+        return received;
+      },
+    };
+    response.once("finish", () => desk.add({ ...namesOf(request), status: response.statusCode, body, ipn }));
     nodeHandler(partner, (received) => start.onIpn(received, path), {
       log: (message, error) => start.onRefused({ ...describe(message, error), path }),
     })(request, response);
   }
 
   function fail(request: IncomingMessage, response: ServerResponse, path: string): void {
-    const notificationId = String(request.headers[headerNames.id] ?? "");
-    const attempt = String(request.headers[headerNames.attempt] ?? "");
+    const { notificationId, attempt } = namesOf(request);
     // Answered once all was sent, as a service behind it would; a half-read body would cost the sender its connection.
     request.on("end", () => {
       answer(response, 503, "down_on_purpose");
       start.onFailed?.({ status: 503, notificationId, attempt, path });
     });
     request.resume();
+  }
+
+  /** What the sandbox's page asked for: the receiver is broken on purpose. */
+  async function misbehave(request: IncomingMessage, response: ServerResponse, mode: ReceiverMode): Promise<void> {
+    const body = await text(request);
+    const status = mode === "fail" ? 503 : mode === "reject" ? 401 : null;
+    desk.add({ ...namesOf(request), status, body, ipn: null });
+    if (mode === "refuse") request.socket.destroy();
+    if (status !== null) answer(response, status, status === 401 ? "wrong_signature_on_purpose" : "down_on_purpose");
+  }
+
+  function ipn(request: IncomingMessage, response: ServerResponse, path: string): void {
+    if (desk.mode === "accept") accept(request, response, path);
+    // A request that is cut is nothing that anybody waits for.
+    else misbehave(request, response, desk.mode).catch(() => undefined);
   }
 
   function flaky(request: IncomingMessage, response: ServerResponse, path: string): void {
@@ -100,7 +128,7 @@ export async function startReceiver(start: ReceiverStart): Promise<SandboxReceiv
   }
 
   const paths = new Map([
-    ["/ipn", accept],
+    ["/ipn", ipn],
     ["/ipn/flaky", flaky],
     ["/ipn/down", fail],
   ]);
@@ -134,12 +162,16 @@ export async function startReceiver(start: ReceiverStart): Promise<SandboxReceiv
   };
 }
 
+function namesOf({ headers }: IncomingMessage): Pick<ArrivedDelivery, "notificationId" | "attempt"> {
+  return { notificationId: String(headers[headerNames.id] ?? ""), attempt: String(headers[headerNames.attempt] ?? "") };
+}
+
 function describe(message: string, error: unknown): Pick<RefusedDelivery, "reason" | "hint"> {
   if (error instanceof IpnRefused) return { reason: error.reason, hint: error.hint };
   return { reason: "error", hint: error instanceof Error ? `${message} ${error.message}` : message };
 }
 
-function answer(response: ServerResponse, status: 404 | 503, error: string): void {
+function answer(response: ServerResponse, status: 401 | 404 | 503, error: string): void {
   response.writeHead(status, { "content-type": "application/json" });
   response.end(JSON.stringify({ error }));
 }

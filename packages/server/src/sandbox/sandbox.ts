@@ -1,11 +1,14 @@
 import { resolve } from "node:path";
+import { embeddedUrls } from "../app/database-url.ts";
 import { requireFreePort } from "../app/port.ts";
 import { simulator } from "../app/simulator.ts";
 import { type Service, startService } from "../app.ts";
 import type { Config } from "../config.ts";
+import type { PartnerId } from "../ids.ts";
 import type { Log } from "../log.ts";
 import type { Partner } from "../partners/partner.ts";
 import { startEmbeddedPostgres } from "../postgres/embedded.ts";
+import { SandboxReceiverDesk } from "../sandbox-receiver-desk.ts";
 import { loopbackCertificate } from "./certificate.ts";
 import {
   credentialsPath,
@@ -49,7 +52,7 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
   const { config, log, look, tell } = options;
   const startedMs = performance.now();
   const home = resolve(options.workingDirectory, config.home);
-  await requireFreePort(hosts, config.port, home);
+  await requireFreePort(hosts, config.port, { home });
   const postgres = await startEmbeddedPostgres({ home, log: (line) => log.info(line) });
   const closing: (() => Promise<unknown>)[] = [() => postgres.stop()];
   try {
@@ -59,9 +62,12 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
       loopbackCertificate(home),
     ]);
     const operatorToken = before?.operatorToken ?? newOperatorToken();
+    const desk = new SandboxReceiverDesk();
+    let partnerId: PartnerId | undefined;
     const service = await startService({
+      receiverDesk: { receiver: desk, partnerId: () => partnerId },
       config: { ...config, operatorTokens: [operatorToken] },
-      databaseUrl: postgres.connectionString,
+      ...embeddedUrls(postgres),
       masterKey,
       acquirer: simulator(config),
       acquirerName: "simulator",
@@ -81,8 +87,17 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
     closing.push(() => service.stop());
 
     const { partner, secrets } = await sandboxPartner(service, before);
+    partnerId = partner.id;
     const cipherNow = () => (service.directory.peek(partner.id) ?? partner).settings.cipher;
-    const receiver = await startToldReceiver({ home, partner, lastUrl: before?.receiverUrl, cipherNow, look, tell });
+    const receiver = await startToldReceiver({
+      home,
+      partner,
+      lastUrl: before?.receiverUrl,
+      cipherNow,
+      desk,
+      look,
+      tell,
+    });
     closing.push(() => receiver.close());
     if (partner.settings.callBackUrl === null || partner.settings.callBackUrl === before?.receiverUrl) {
       if (partner.settings.callBackUrl !== receiver.url)
@@ -144,7 +159,7 @@ async function sandboxPartner(
   before: SandboxCredentials | undefined,
 ): Promise<{ partner: Partner; secrets: { readonly apiKey: string } }> {
   const known = before && (await service.directory.findByApiKey(before.apiKey));
-  if (before && known && known.id === before.partnerId) return { partner: known, secrets: before };
+  if (before && known?.partner.id === before.partnerId) return { partner: known.partner, secrets: before };
   const { partner, secrets } = await service.registry.register({
     name: "Sandbox partner",
     callbackAddresses: loopback,

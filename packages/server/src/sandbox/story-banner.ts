@@ -44,11 +44,13 @@ const nameColumns = 13;
 function placeLines({ baseUrl, receiverUrl }: BannerFacts, credentials: string, look: Look): string[] {
   const places = [
     { name: "Service", place: baseUrl, hint: "" },
+    { name: "Console", place: `${baseUrl}/console`, hint: "" },
     { name: "Docs", place: `${baseUrl}/docs`, hint: "" },
     { name: "Receiver", place: receiverUrl, hint: "the sandbox partner: its IPNs go here" },
     { name: "Credentials", place: credentials, hint: "its keys, and the operator's token" },
   ];
-  const placeColumns = Math.max(...places.map(({ place }) => columnsOf(place))) + 2;
+  const hinted = places.filter(({ hint }) => hint !== "");
+  const placeColumns = Math.max(...hinted.map(({ place }) => columnsOf(place))) + 2;
   return places.map(({ name, place, hint }) => {
     const line = indent + paint(look, "faint", name.padEnd(nameColumns)) + paint(look, "link", place);
     const hintFits = indent.length + nameColumns + placeColumns + hint.length <= look.columns;

@@ -269,6 +269,7 @@ describe("the start and the stop", () => {
   Paybell sandbox  ready in 1.4 s
 
   Service      http://localhost:7420
+  Console      http://localhost:7420/console
   Docs         http://localhost:7420/docs
   Receiver     https://127.0.0.1:7421/ipn  the sandbox partner: its IPNs go here
   Credentials  .paybell/sandbox.json       its keys, and the operator's token

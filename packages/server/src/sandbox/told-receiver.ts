@@ -1,6 +1,7 @@
 import type { Cipher } from "@paybell/contract";
 import { idTimeMs, isUuidV7 } from "../ids.ts";
 import type { Partner } from "../partners/partner.ts";
+import type { SandboxReceiverDesk } from "../sandbox-receiver-desk.ts";
 import { receiverKeys } from "./follow-keys.ts";
 import { type SandboxReceiver, startReceiver } from "./receiver.ts";
 import { failedLines, ipnLines, type Look, refusedLines } from "./story.ts";
@@ -11,15 +12,17 @@ interface ToldReceiver {
   /** Of the last start. */
   readonly lastUrl: string | undefined;
   readonly cipherNow: () => Cipher;
+  readonly desk: SandboxReceiverDesk;
   readonly look: Look;
   readonly tell: (lines: readonly string[]) => void;
 }
 
 /** The sandbox partner's receiver, which tells the terminal what comes. Where it can, on the port of the last start. */
 export async function startToldReceiver(told: ToldReceiver): Promise<SandboxReceiver> {
-  const { home, partner, lastUrl, cipherNow, look, tell } = told;
+  const { home, partner, lastUrl, cipherNow, desk, look, tell } = told;
   const start = {
     home,
+    desk,
     keys: receiverKeys(partner),
     onIpn: (received: Parameters<typeof ipnLines>[0]["received"]) => {
       const { id } = received.ipn;

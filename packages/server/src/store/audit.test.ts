@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createDatabase, type TestDatabase, withAdmin } from "../../../../test/support/database.ts";
 import { type AuditEntry, appendTo, firstHash, verifyAudit } from "../operators/audit.ts";
+import { exportedAfter } from "../operators/audit-export.ts";
+import { dropOldAudit } from "../operators/audit-retention.ts";
 import { PostgresAudit } from "./audit.ts";
 import { type Database, openDatabase } from "./database.ts";
 
@@ -30,7 +32,7 @@ const entry: AuditEntry = {
 };
 
 test("entries that come at the same time form one chain", async () => {
-  expect(await verifyAudit(audit)).toEqual({ entries: 0, hash: firstHash });
+  expect(await verifyAudit(audit)).toEqual({ entries: 0, from: 1, hash: firstHash });
   await Promise.all(Array.from({ length: 20 }, (_, at) => appendTo(audit, { ...entry, subject: `p${at}` })));
   expect(await verifyAudit(audit)).toMatchObject({ entries: 20 });
 });
@@ -49,16 +51,44 @@ test("are found by actor, subject and time, the newest first", async () => {
   expect(await audit.search({ fromMs: entry.atMs + 1, limit: 50 })).toHaveLength(1);
   expect(await audit.search({ toMs: entry.atMs + 1, limit: 50 })).toHaveLength(20);
   expect((await audit.search({ before: 3, limit: 5 })).map(({ seq }) => seq)).toEqual([2, 1]);
+  await appendTo(audit, { ...entry, action: "rotateKey", tokenId: "another", address: "198.51.100.7" });
+  for (const search of [{ action: "rotateKey" }, { tokenId: "another" }, { address: "198.51.100.7" }]) {
+    expect(await audit.search({ ...search, limit: 50 }), JSON.stringify(search)).toMatchObject([{ seq: 22 }]);
+  }
+});
+
+test("every entry is exported in its order, a line each", async () => {
+  const lines: string[] = [];
+  for await (const page of exportedAfter(audit, 20, "json-lines")) lines.push(...page.lines.trimEnd().split("\n"));
+  expect(lines.map((line) => JSON.parse(line))).toMatchObject([{ seq: 21, actor: "Grace" }, { seq: 22 }]);
+});
+
+test("entries whose time is over are dropped, and the chain goes on from the last of them", async () => {
+  const dayMs = 86_400_000;
+  const laterMs = entry.atMs + 1_000 * dayMs;
+  const before = await verifyAudit(audit);
+  expect(await dropOldAudit(audit, { nowMs: () => laterMs }, 1_000)).toBe(0);
+  await withAdmin(database.serviceUrl, async (service) => {
+    await expect(service.query("SELECT drop_audit_before($1, 10)", [Date.now()])).rejects.toThrow("for 90 days");
+    await expect(service.query("UPDATE audit_start SET seq = 100")).rejects.toMatchObject({ code: "42501" });
+  });
+  expect(await dropOldAudit(audit, { nowMs: () => laterMs + 500 }, 1_000)).toBe(20);
+  const [latest] = await audit.search({ limit: 1 });
+  expect(latest).toMatchObject({ seq: 23, actor: "paybell", action: "dropOldAudit" });
+  expect(JSON.parse(latest?.after ?? "")).toMatchObject({ entries: 20 });
+  expect(await verifyAudit(audit)).toEqual({ entries: 3, from: 21, hash: latest?.hash });
+  expect(before).toMatchObject({ entries: 22, from: 1 });
+  await expect(connections.pool.query("DELETE FROM audit WHERE seq = 21")).rejects.toThrow("append-only");
 });
 
 test.each([
-  ["changed", "UPDATE audit SET after = '{}' WHERE seq = 7", 7],
-  ["taken out", "DELETE FROM audit WHERE seq = 5", 5],
+  ["changed", "UPDATE audit SET after = '{}' WHERE seq = 22", 22],
+  ["taken out", "DELETE FROM audit WHERE seq = 21", 21],
 ])("an entry that was %s behind the table's back is found", async (_, statement, brokenAt) => {
   await withAdmin(database.url, async (client) => {
-    await client.query("ALTER TABLE audit DISABLE TRIGGER audit_append_only");
+    await client.query("ALTER TABLE audit DISABLE TRIGGER USER");
     await client.query(statement);
-    await client.query("ALTER TABLE audit ENABLE TRIGGER audit_append_only");
+    await client.query("ALTER TABLE audit ENABLE TRIGGER USER");
   });
   expect(await verifyAudit(audit)).toMatchObject({ brokenAt });
 });

@@ -6,6 +6,7 @@ const shown = "seq, at_ms, actor, role, token_id, address, action, subject, befo
 const start = "0".repeat(64);
 /** Held while an entry is added, by whichever instance: each follows the one before it. */
 const lockKey = 4_820_041;
+const dropRows = 5_000;
 
 interface Row {
   readonly seq: number;
@@ -52,14 +53,18 @@ export class PostgresAudit implements AuditStore {
     }
   }
 
-  async search({ actor, subject, fromMs, toMs, before, limit }: AuditSearch): Promise<readonly AuditRecord[]> {
+  async search(search: AuditSearch): Promise<readonly AuditRecord[]> {
+    const { actor, subject, action, tokenId, address, fromMs, toMs, before, limit } = search;
+    const texts = [actor, subject, action, tokenId, address];
     const { rows } = await this.#pool.query<Row>(
       `SELECT ${shown} FROM audit
        WHERE ($1::text IS NULL OR actor = $1) AND ($2::text IS NULL OR subject = $2)
-         AND ($3::bigint IS NULL OR at_ms >= $3) AND ($4::bigint IS NULL OR at_ms < $4)
-         AND ($5::bigint IS NULL OR seq < $5)
-       ORDER BY seq DESC LIMIT $6`,
-      [actor ?? null, subject ?? null, fromMs ?? null, toMs ?? null, before ?? null, limit],
+         AND ($3::text IS NULL OR action = $3) AND ($4::text IS NULL OR token_id = $4)
+         AND ($5::text IS NULL OR address = $5)
+         AND ($6::bigint IS NULL OR at_ms >= $6) AND ($7::bigint IS NULL OR at_ms < $7)
+         AND ($8::bigint IS NULL OR seq < $8)
+       ORDER BY seq DESC LIMIT $9`,
+      [...texts, fromMs, toMs, before].map((value) => value ?? null).concat(limit),
     );
     return rows.map(recordOf);
   }
@@ -70,6 +75,19 @@ export class PostgresAudit implements AuditStore {
       limit,
     ]);
     return rows.map(recordOf);
+  }
+
+  async start(): Promise<Pick<AuditRecord, "seq" | "hash">> {
+    const { rows } = await this.#pool.query<Pick<Row, "seq" | "hash">>("SELECT seq, hash FROM audit_start");
+    return rows[0] ?? { seq: 0, hash: start };
+  }
+
+  async dropBefore(beforeMs: number): Promise<number> {
+    const { rows } = await this.#pool.query<{ dropped: number }>("SELECT drop_audit_before($1, $2) AS dropped", [
+      beforeMs,
+      dropRows,
+    ]);
+    return rows[0]?.dropped ?? 0;
   }
 }
 

@@ -1,4 +1,4 @@
-import { Client } from "pg";
+import { Client, type ClientBase } from "pg";
 import { shardCount } from "../shard.ts";
 
 /** A home on Citus: a schema, and the node that has it. */
@@ -8,7 +8,7 @@ export interface HomeAddress {
 }
 
 /** Small tables that statements of every home read: each node has a copy. */
-const referenceTables = ["partners", "partner_keys", "terminal_claims"];
+const referenceTables = ["partners", "partner_keys", "terminal_claims", "alert_quiet"];
 
 /** More homes than nodes, so that they can be spread again when nodes are added. */
 const homesPerNode = 4;
@@ -31,7 +31,7 @@ const homeAddresses = `
   WHERE m.nspname ~ '^home_[0-9]+$' ORDER BY substr(m.nspname, 6)::integer`;
 
 /** The schemas to which a migration of homes is applied; none where the database is one PostgreSQL. */
-export async function schemasOfHomes(client: Client): Promise<readonly string[]> {
+export async function schemasOfHomes(client: ClientBase): Promise<readonly string[]> {
   if ((await client.query(isCoordinator)).rowCount === 0) return [];
   const { rows: made } = await client.query<{ schema: string }>(homeSchemas);
   if (made.length > 0) return made.map(({ schema }) => schema);

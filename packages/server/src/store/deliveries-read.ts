@@ -16,7 +16,10 @@ const readDue = {
       n.transaction_id, n.command, n.callback_url, n.content::text, coalesce(n.original_id, (
         SELECT o.id FROM transactions o
         WHERE (o.partner_id = q.partner_id) IS TRUE AND o.external_id = n.original_external_id
-          AND o.origin = 'switch')) AS original_id
+          AND o.origin = 'switch')) AS original_id,
+      CASE WHEN p.round = 0 OR n.command IS NULL THEN 0 ELSE (
+        SELECT count(*) FROM attempts a WHERE a.partner_id = q.partner_id AND a.id = p.id AND a.round < p.round
+      ) END::integer AS attempts_before
     FROM unnest($1::uuid[], $2::text[], $3::double precision[], $4::uuid[], $5::integer[], $6::integer[])
       WITH ORDINALITY AS q (partner_id, queue, after_us, after_id, rows_max, bytes_max, no)
     CROSS JOIN LATERAL (
@@ -90,6 +93,7 @@ interface DueRow {
   readonly upto: number;
   readonly round: number;
   readonly attempts_made: number;
+  readonly attempts_before: number;
   readonly schedule_start_ms: number;
   readonly chain_id: ChainId;
   readonly follows: boolean;
@@ -148,6 +152,7 @@ function toDelivery({ partnerId, queue }: QueueRead, row: DueRow): Delivery | un
     queue,
     round: row.round,
     attemptsMade: row.attempts_made,
+    attemptsBefore: row.attempts_before,
     scheduleStartMs: row.schedule_start_ms,
     chainId: row.chain_id,
     follows: row.follows,

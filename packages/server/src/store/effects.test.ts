@@ -16,7 +16,15 @@ import {
 import { PostgresTransactions } from "./transactions.ts";
 
 const settles = { traceNo: true, invoiceNo: false, batch: false, settlement: "SETTLEMENT" } as const;
-const totals = { currency: "VND", saleQuantity: 1, saleTotalMinor: 5n, voidQuantity: 0, voidTotalMinor: 0n };
+const totals = {
+  currency: "VND",
+  saleQuantity: 1,
+  saleTotalMinor: 5n,
+  voidQuantity: 0,
+  voidTotalMinor: 0n,
+  refundQuantity: 2,
+  refundTotalMinor: 3n,
+};
 
 let database: TestDatabase;
 let connections: Database;

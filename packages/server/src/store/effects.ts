@@ -34,15 +34,15 @@ const endBatch = {
   text: `
     WITH terminal AS (
       UPDATE terminals SET batch_closing = false,
-        batch_id = CASE WHEN $4 THEN $13 ELSE batch_id END,
+        batch_id = CASE WHEN $4 THEN $15 ELSE batch_id END,
         batch_no = CASE WHEN $4 THEN batch_no % 999999 + 1 ELSE batch_no END,
         batch_currency = CASE WHEN $4 THEN NULL ELSE batch_currency END
       WHERE partner_id = $1 AND tid = $2 AND batch_id = $3 AND $12
       RETURNING partner_id, tid, mid, batch_no),
     done AS (DELETE FROM settlements WHERE partner_id = $1 AND id = $5)
     INSERT INTO batches (partner_id, id, tid, mid, batch_no, currency, settlement_id, sale_quantity, sale_total_minor,
-      void_quantity, void_total_minor)
-    SELECT partner_id, $3, tid, mid, $6, $7, $5, $8, $9, $10, $11 FROM terminal WHERE $4
+      void_quantity, void_total_minor, refund_quantity, refund_total_minor)
+    SELECT partner_id, $3, tid, mid, $6, $7, $5, $8, $9, $10, $11, $13, $14 FROM terminal WHERE $4
     ON CONFLICT DO NOTHING`,
 };
 
@@ -104,6 +104,8 @@ function endBatchOf(client: PoolClient, { partnerId, id, facts }: Completion, ba
       totals.voidQuantity,
       totals.voidTotalMinor,
       becomes !== "unchanged",
+      totals.refundQuantity,
+      totals.refundTotalMinor,
       // Of the batch that is open from now on.
       newId(),
     ],

@@ -1,10 +1,16 @@
 import { randomBytes } from "node:crypto";
 import { createServer, type IncomingHttpHeaders, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { createSecureContext } from "node:tls";
 import { webhookKey, webhookSignatureMatches } from "@paybell/contract";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { createDatabase, type TestDatabase } from "../../../../test/support/database.ts";
+import { systemClock } from "../clock.ts";
+import { slackTarget } from "../delivery/alerting/slack.ts";
+import type { AlertTarget } from "../delivery/alerting/target.ts";
+import { webhookTarget } from "../delivery/alerting/webhook.ts";
 import { Alerts, type AlertsParts } from "../delivery/alerts.ts";
+import { AddressGuard } from "../delivery/transport/guard.ts";
 import type { EventKind, NewEvent } from "../events.ts";
 import { newId } from "../ids.ts";
 import { type Database, openDatabase } from "./database.ts";
@@ -46,7 +52,7 @@ beforeEach(async () => {
   received = [];
   started = [];
   answer = (response) => response.writeHead(204).end();
-  await pool().query("TRUNCATE events");
+  await pool().query("TRUNCATE events, alert_quiet");
 });
 
 afterEach(async () => {
@@ -58,6 +64,13 @@ afterAll(async () => {
   await new Promise((resolve) => server.close(resolve));
   await connections.close();
   await database.drop();
+});
+
+const rulesOf = (addresses: readonly string[]) => ({
+  guard: new AddressGuard(addresses, { loopbackAllowed: true }),
+  resolve: () => Promise.resolve(["127.0.0.1"]),
+  secureContext: createSecureContext(),
+  connectTimeoutMs: 5_000,
 });
 
 interface Watched {
@@ -73,7 +86,8 @@ function alertsWith(parts: Partial<AlertsParts> = {}): Watched {
   const recorded: EventKind[] = [];
   const alerts = new Alerts({
     store: new PostgresEvents(connections.homes),
-    target: { url, key },
+    targets: async () => [webhookTarget(url, key, systemClock, rulesOf(["127.0.0.1/32"]))],
+    quietS: 0,
     clock: { nowMs: () => Date.now() },
     log: { warn: () => undefined },
     onRecorded: (kind) => void recorded.push(kind),
@@ -130,6 +144,9 @@ describe("an alert", () => {
       subjectId: event.subjectId,
       at: expect.stringMatching(/^\d{4}-\d\d-\d\dT.*Z$/),
       detail: { attempts: 13 },
+      count: 1,
+      lastAt: told.at,
+      others: [],
     });
     const signature = String(headers["webhook-signature"]);
     expect(webhookSignatureMatches(signature, told.id, String(headers["webhook-timestamp"]), body, [key])).toBe(true);
@@ -197,6 +214,20 @@ describe("an alert", () => {
     expect(received).toHaveLength(1);
   });
 
+  test.each(["by its address", "by a name"])("goes nowhere that its list does not allow, %s", async (how) => {
+    const target = how === "by a name" ? url.replace("127.0.0.1", "alerts.test") : url;
+    const warnings: object[] = [];
+    const { alerts, sent } = alertsWith({
+      targets: async () => [webhookTarget(target, key, systemClock, rulesOf(["198.51.100.0/24"]))],
+      log: { warn: (fields) => void warnings.push(fields) },
+    });
+    alerts.start();
+    await alerts.record(event);
+    expect(await sent()).toBe(false);
+    expect(received).toEqual([]);
+    expect(warnings[0]).toMatchObject({ problems: [expect.stringContaining("127.0.0.1 is outside")] });
+  });
+
   test("that is being sent when the service stops is due at once again", async () => {
     const { promise: arrived, resolve } = Promise.withResolvers<void>();
     answer = () => resolve();
@@ -209,12 +240,15 @@ describe("an alert", () => {
   });
 
   test("is sent by one of several instances alone", async () => {
-    const writer = alertsWith({ target: { url, key } });
+    const writer = alertsWith();
     for (let i = 0; i < 40; i += 1) await writer.alerts.record({ ...event, detail: { i } });
     const senders = [alertsWith(), alertsWith(), alertsWith()];
     for (const { alerts } of senders) alerts.start();
     while ((await rows()).some((row) => row.due_in_s !== null));
-    const told = received.map(({ body }) => JSON.parse(body).detail.i as number);
+    const told = received.flatMap(({ body }) => {
+      const { detail, others } = JSON.parse(body) as { detail: { i: number }; others: { detail: { i: number } }[] };
+      return [detail.i, ...others.map((other) => other.detail.i)];
+    });
     expect(told.toSorted((a, b) => a - b)).toEqual(Array.from({ length: 40 }, (_, i) => i));
     expect((await rows()).every((row) => row.alert_tries === 1)).toBe(true);
   });
@@ -232,6 +266,68 @@ describe("an alert", () => {
   });
 });
 
+describe("an outage", () => {
+  const opened = (nth: number): NewEvent => ({ ...event, kind: "breaker_open", detail: { nth } });
+
+  test("is told at once, then with its number when the quiet time is over, and its end by itself", async () => {
+    const { alerts, sent } = alertsWith({ quietS: 60 });
+    alerts.start();
+    await alerts.record(opened(0));
+    expect(await sent()).toBe(true);
+    await dueIn((dueInS) => dueInS === null);
+    for (let nth = 1; nth <= 150; nth += 1) await alerts.record(opened(nth));
+    const waiting = (await rows()).slice(1);
+    expect(waiting.every(({ due_in_s: dueInS }) => dueInS !== null && dueInS > 30)).toBe(true);
+    // Another kind does not wait for it.
+    await alerts.record({ ...event, kind: "breaker_closed" });
+    expect(await sent()).toBe(true);
+    await pool().query("UPDATE events SET alert_due_at = now() WHERE alert_due_at IS NOT NULL");
+    expect(await sent()).toBe(true);
+    const told = received.map(({ body }) => JSON.parse(body) as { kind: string; count: number; others: object[] });
+    expect(told.map(({ kind, count }) => [kind, count])).toEqual([
+      ["breaker_open", 1],
+      ["breaker_closed", 1],
+      ["breaker_open", 150],
+    ]);
+    expect(told[2]?.others).toHaveLength(100);
+  });
+
+  test("that one target did not take is told to that one again, and to it alone, with nothing added", async () => {
+    const taken: number[] = [];
+    const good: AlertTarget = {
+      name: "good",
+      send: async ({ count }) => void taken.push(count),
+      close: () => Promise.resolve(),
+    };
+    answer = (response) => response.writeHead(500).end();
+    const targets = async () => [good, webhookTarget(url, key, systemClock, rulesOf(["127.0.0.1/32"]))];
+    const { alerts, sent } = alertsWith({ targets });
+    await alerts.record(opened(1));
+    await alerts.record(opened(2));
+    alerts.start();
+    expect(await sent()).toBe(false);
+    answer = (response) => response.writeHead(204).end();
+    await alerts.record(opened(3));
+    expect(await sent()).toBe(true);
+    await pool().query("UPDATE events SET alert_due_at = now() WHERE alert_due_at IS NOT NULL");
+    expect(await sent()).toBe(true);
+    expect(taken).toEqual([2, 1]);
+    expect(received.map(({ body }) => JSON.parse(body).count)).toEqual([2, 1, 2]);
+  });
+
+  test("reads in a chat as a title with its number, and a line for each, nothing of it markup", async () => {
+    const { alerts, sent } = alertsWith({ targets: async () => [slackTarget(url, rulesOf(["127.0.0.1/32"]))] });
+    await alerts.record({ ...event, kind: "report_refused", detail: { item: "<!channel>" } });
+    await alerts.record({ ...event, kind: "report_refused", detail: { item: "b" } });
+    alerts.start();
+    expect(await sent()).toBe(true);
+    const { text } = JSON.parse(received[0]?.body ?? "") as { text: string };
+    expect(text).toMatch(/^\*Paybell: A switch's report was refused \(2 times\)\*\n\d{4}-/);
+    expect(text).toContain("&lt;!channel&gt;");
+    expect(text.split("\n")).toHaveLength(3);
+  });
+});
+
 describe("an event", () => {
   test("that is no alert is recorded and counted, and nobody is told", async () => {
     const { alerts, recorded, sent } = alertsWith();
@@ -244,7 +340,7 @@ describe("an event", () => {
   });
 
   test("is recorded and counted without an alert URL, and never waits for one", async () => {
-    const { alerts, recorded } = alertsWith({ target: undefined });
+    const { alerts, recorded } = alertsWith({ targets: undefined });
     alerts.start();
     await alerts.record(event);
     expect(recorded).toEqual(["parked"]);

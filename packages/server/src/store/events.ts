@@ -7,14 +7,15 @@ import { shardOf } from "../shard.ts";
 import { queryAlongIndexes } from "./along-indexes.ts";
 import type { Homes } from "./homes.ts";
 
-/** Stands for the service itself where a key needs a partner. */
+/** Stands for the service itself, or for all partners together, where a key needs a partner. */
 export const serviceId = "00000000-0000-0000-0000-000000000000" as PartnerId;
 
 const insert = {
   name: "insert_events",
   text: `
     INSERT INTO events (partner_id, id, kind, subject_id, detail, alert_due_at)
-    SELECT i.partner_id, i.id, i.kind, i.subject_id, i.detail, CASE WHEN i.alert THEN now() END
+    SELECT i.partner_id, i.id, i.kind, i.subject_id, i.detail, CASE WHEN i.alert
+      THEN greatest(now(), (SELECT q.until FROM alert_quiet q WHERE q.kind = i.kind)) END
     FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::uuid[], $5::jsonb[], $6::boolean[])
       AS i (partner_id, id, kind, subject_id, detail, alert)
     ON CONFLICT DO NOTHING`,
@@ -28,26 +29,41 @@ const wasTold = {
       SELECT FROM events WHERE partner_id = $1 AND id >= $2 AND kind = $3) AS told`,
 };
 
+// What was tried together is tried together again, with nothing added: some targets may have taken it.
 const takeDue = {
   name: "take_due_alerts",
   text: `
-    UPDATE events e SET alert_due_at = now() + $2 * interval '1 second', alert_tries = e.alert_tries + 1
-    WHERE (e.partner_id, e.id) IN (
-      SELECT d.partner_id, d.id FROM events d WHERE d.alert_due_at <= now()
-      ORDER BY d.alert_due_at LIMIT $1 FOR UPDATE SKIP LOCKED)
-    RETURNING e.partner_id, e.id, e.kind, e.subject_id, e.detail, e.alert_tries, e.created_at`,
+    WITH head AS (
+      SELECT d.id, d.kind, d.alert_group FROM events d WHERE d.alert_due_at <= now()
+      ORDER BY d.alert_due_at LIMIT 1 FOR UPDATE SKIP LOCKED),
+    members AS (
+      SELECT d.partner_id, d.id, h.id AS head_id FROM head h JOIN events d ON d.kind = h.kind
+        AND d.alert_due_at <= now() AND d.alert_group IS NOT DISTINCT FROM h.alert_group
+      ORDER BY d.alert_due_at LIMIT $1 FOR UPDATE OF d SKIP LOCKED)
+    UPDATE events e SET alert_due_at = now() + $2 * interval '1 second', alert_tries = e.alert_tries + 1,
+      alert_group = coalesce(e.alert_group, m.head_id)
+    FROM members m WHERE e.partner_id = m.partner_id AND e.id = m.id
+    RETURNING e.partner_id, e.id, e.kind, e.subject_id, e.detail, e.alert_tries, e.alert_group, e.created_at`,
+};
+
+const beQuiet = {
+  name: "be_quiet",
+  text: `
+    INSERT INTO alert_quiet (kind, until) VALUES ($1, $2)
+    ON CONFLICT (kind) DO UPDATE SET until = excluded.until`,
 };
 
 // Whoever took it since counts one try more: what became of ours is no news then, unless it arrived.
 const settle = {
   name: "settle_alert",
-  text: "UPDATE events SET alert_due_at = NULL WHERE partner_id = $1 AND id = $2",
+  text: `
+    UPDATE events SET alert_due_at = NULL WHERE alert_group = $1 AND alert_due_at IS NOT NULL`,
 };
 const retry = {
   name: "retry_alert",
   text: `
-    UPDATE events SET alert_due_at = now() + $4 * interval '1 second'
-    WHERE partner_id = $1 AND id = $2 AND alert_tries = $3 AND alert_due_at IS NOT NULL`,
+    UPDATE events SET alert_due_at = now() + $3 * interval '1 second'
+    WHERE alert_group = $1 AND alert_tries = $2 AND alert_due_at IS NOT NULL`,
 };
 
 // Sorted apart: for their order alone, a plan walked through all events of the partner.
@@ -64,6 +80,7 @@ interface AlertRow {
   readonly subject_id: string | null;
   readonly detail: Readonly<Record<string, unknown>>;
   readonly alert_tries: number;
+  readonly alert_group: string;
   readonly created_at: Date;
 }
 
@@ -124,28 +141,41 @@ export class PostgresEvents implements EventStore {
   }
 
   async takeDue(rowsMax: number, leaseS: number): Promise<readonly Alert[]> {
-    const values = [this.#homes.share(rowsMax), leaseS];
-    const rows = await this.#homes.gather(
-      async ({ pool }) => (await pool.query<AlertRow>({ ...takeDue, values })).rows,
-    );
-    return rows.map((row) => ({
-      id: row.id,
-      kind: row.kind,
-      partnerId: row.partner_id === serviceId ? null : row.partner_id,
-      subjectId: row.subject_id,
-      detail: row.detail,
-      atMs: row.created_at.getTime(),
-      tries: row.alert_tries,
-    }));
+    // A group is of one home: the next one's turn comes when this one has nothing due.
+    for (const { pool } of this.#homes.all) {
+      const { rows } = await pool.query<AlertRow>({ ...takeDue, values: [rowsMax, leaseS] });
+      if (rows.length > 0) return rows.map(readAlert);
+    }
+    return [];
   }
 
-  async settle(alert: Alert): Promise<void> {
-    const partnerId = alert.partnerId ?? serviceId;
-    await this.#homes.of(partnerId).pool.query({ ...settle, values: [partnerId, alert.id] });
+  async settle({ groupId, kind, partnerId }: Alert, quietS: number): Promise<void> {
+    const { pool } = this.#homes.of(partnerId ?? serviceId);
+    if (quietS > 0) await pool.query({ ...beQuiet, values: [kind, await timeIn(pool, quietS)] });
+    await pool.query({ ...settle, values: [groupId] });
   }
 
-  async retry(alert: Alert, delayS: number): Promise<void> {
-    const partnerId = alert.partnerId ?? serviceId;
-    await this.#homes.of(partnerId).pool.query({ ...retry, values: [partnerId, alert.id, alert.tries, delayS] });
+  async retry({ groupId, partnerId, tries }: Alert, delayS: number): Promise<void> {
+    const { pool } = this.#homes.of(partnerId ?? serviceId);
+    await pool.query({ ...retry, values: [groupId, tries, delayS] });
   }
+}
+
+/** So many seconds from now, by the database's clock. As text, because a Date would cut the microseconds off. */
+async function timeIn(pool: Pool, seconds: number): Promise<string | undefined> {
+  const { rows } = await pool.query<{ at: string }>("SELECT (now() + $1 * interval '1 second')::text AS at", [seconds]);
+  return rows[0]?.at;
+}
+
+function readAlert(row: AlertRow): Alert {
+  return {
+    id: row.id,
+    kind: row.kind,
+    partnerId: row.partner_id === serviceId ? null : row.partner_id,
+    subjectId: row.subject_id,
+    detail: row.detail,
+    atMs: row.created_at.getTime(),
+    tries: row.alert_tries,
+    groupId: row.alert_group,
+  };
 }

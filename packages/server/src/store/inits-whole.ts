@@ -34,9 +34,9 @@ const beginWholeStatement = {
       SELECT *, partner_id || ' ' || tid AS terminal
       FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::bytea[], $6::text[], $7::text[], $8::bigint[],
         $9::text[], $10::text[], $11::text[], $12::uuid[], $13::boolean[], $14::integer[],
-        $15::integer[])
+        $15::integer[], $28::bytea[])
         AS i (partner_id, id, command, req_id, body_hash, callback_url, tid, amount_minor, currency, facts,
-          merchant_trans_id, lease_id, takes_batch, traces_after, invoices_after)),
+          merchant_trans_id, lease_id, takes_batch, traces_after, invoices_after, card)),
     used AS MATERIALIZED (
       SELECT coalesce(array_agg(i.terminal), '{}') AS terminals FROM i CROSS JOIN LATERAL (
         SELECT FROM transactions t
@@ -90,7 +90,11 @@ const beginWholeStatement = {
             ELSE lpad((((turn ->> 1)::integer - invoices_after + 999998) % 999999 + 1)::text, 6, '0') END AS invoice_no,
           lpad(turn ->> 2, 6, '0') AS batch_no, (turn ->> 3)::uuid AS batch_id
         OFFSET 0) AS n
-      WHERE turn IS NOT NULL)
+      WHERE turn IS NOT NULL),
+    kept AS (
+      INSERT INTO cards (partner_id, chain_id, sealed)
+      SELECT partner_id, id, card FROM i CROSS JOIN turns
+      WHERE card IS NOT NULL AND turns.by_terminal -> i.terminal IS NOT NULL)
     SELECT partner_id, tid, trace_no, invoice_no, batch_no, batch_id, now() AS at FROM taken`,
 };
 
@@ -178,6 +182,7 @@ function columns(groups: readonly TerminalGroup[], registrations: Registrations)
     registered.map(({ appName }) => appName),
     // One that is to be claimed for its partner is begun by steps.
     groups.map(({ first }) => first.openTerminals && first.sharesTerminals),
+    rows.map(({ init }) => init.sealedCard),
   ];
 }
 

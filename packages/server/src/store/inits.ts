@@ -40,6 +40,13 @@ const insertInits = {
     RETURNING id, created_at`,
 };
 
+const insertCards = {
+  name: "insert_cards",
+  text: `
+    INSERT INTO cards (partner_id, chain_id, sealed)
+    SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::bytea[])`,
+};
+
 const insertSettlements = {
   name: "insert_settlements",
   text: `
@@ -218,6 +225,7 @@ async function writeAllowed(
   const rows = await insert(client, ready);
   if (rows.length < ready.length) return false;
   await holdOriginals(client, allowed);
+  await keepCards(client, allowed);
   await beginSettlements(client, ready);
   const insertedAt = new Map(rows.map((row) => [row.id, row.created_at]));
   for (const { init, facts } of ready) {
@@ -228,7 +236,8 @@ async function writeAllowed(
 }
 
 function heldBy(init: Init, original: OriginalState): OriginalState {
-  const { command } = init;
+  const { command, amountMinor } = init;
+  if (command === "REFUND") return { ...original, refundedMinor: original.refundedMinor + (amountMinor ?? 0n) };
   if (command !== "VOID" && command !== "PREAUTH_COMPLETE" && command !== "REVERSAL") return original;
   return { ...original, successor: { command, state: "in_flight" } };
 }
@@ -283,6 +292,17 @@ async function insert(client: PoolClient, ready: readonly Ready[]): Promise<{ id
     ],
   });
   return rows;
+}
+
+async function keepCards(client: PoolClient, inits: readonly Init[]): Promise<void> {
+  const kept = inits.filter(({ sealedCard }) => sealedCard !== null);
+  if (kept.length === 0) return;
+  const values = [
+    kept.map(({ partnerId }) => partnerId),
+    kept.map(({ chainId }) => chainId),
+    kept.map(({ sealedCard }) => sealedCard),
+  ];
+  await client.query({ ...insertCards, values });
 }
 
 async function beginSettlements(client: PoolClient, written: readonly Ready[]): Promise<void> {

@@ -1,4 +1,5 @@
 import { Client } from "pg";
+import { inspectSchema, type SchemaState, type UnfitSchema } from "./migrate.ts";
 
 /** What `paybell check` asks a database. */
 export interface Inspection {
@@ -11,6 +12,7 @@ export interface Inspection {
   readonly clockAheadMs: number;
   readonly listenWorks: boolean;
   readonly canCreate: boolean;
+  readonly schema: SchemaState | UnfitSchema;
   /** Undefined in a database that no service was started on yet. */
   readonly masterKeyCheck: Buffer | undefined;
 }
@@ -33,7 +35,7 @@ export async function inspectDatabase(connectionString: string): Promise<Inspect
       SELECT current_setting('server_version') AS version, current_setting('server_version_num')::integer AS number,
         pg_is_in_recovery() AS replica, clock_timestamp() AS now,
         has_schema_privilege(current_schema(), 'CREATE') AS can_create,
-        to_regclass('master_key_check') IS NOT NULL AS known`);
+        to_regclass('sealed_values') IS NOT NULL AS known`);
     const [row] = rows;
     if (row === undefined) throw new Error("the database gave no answer");
     const settings = await client.query<{ name: string; value: string }>(
@@ -41,7 +43,7 @@ export async function inspectDatabase(connectionString: string): Promise<Inspect
        WHERE name IN ('fsync', 'synchronous_commit', 'full_page_writes') ORDER BY name`,
     );
     const kept = row.known
-      ? await client.query<{ sealed: Buffer }>("SELECT sealed FROM master_key_check")
+      ? await client.query<{ sealed: Buffer }>("SELECT sealed FROM sealed_values WHERE name = 'check'")
       : { rows: [] };
     return {
       version: row.version,
@@ -51,6 +53,7 @@ export async function inspectDatabase(connectionString: string): Promise<Inspect
       clockAheadMs: row.now.getTime() - (askedMs + Date.now()) / 2,
       listenWorks: await listens(client),
       canCreate: row.can_create,
+      schema: await inspectSchema(client),
       masterKeyCheck: kept.rows[0]?.sealed,
     };
   } finally {

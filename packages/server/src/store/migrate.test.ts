@@ -4,9 +4,9 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { Client } from "pg";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { createDatabase, type TestDatabase } from "../../../../test/support/database.ts";
+import { createDatabase, type TestDatabase, withAdmin } from "../../../../test/support/database.ts";
 import { newId } from "../ids.ts";
-import { InstancesInTheWay, migrate } from "./migrate.ts";
+import { InstancesInTheWay, migrate, prepareSchema, statementsOf } from "./migrate.ts";
 
 let database: TestDatabase;
 let client: Client;
@@ -79,8 +79,22 @@ test("a migration that fails leaves nothing behind, and a database that is newer
   await write("9001_broken.sql", "CREATE TABLE more (id integer); SELECT nothing;");
   await expect(migrate(database.url, folder)).rejects.toThrow("9001_broken.sql failed and was rolled back");
   expect(await hasTable("more")).toBe(false);
-  await client.query("INSERT INTO migrations (number, name) VALUES (9999, 'of a newer version')");
+  await client.query("INSERT INTO migrations (number, name, sha256) VALUES (9999, 'newer', '')");
   await expect(migrate(database.url, folder)).rejects.toThrow("The database has migration 9999");
+});
+
+test("a database of a build that was never released, or of another program, is told so", async () => {
+  await client.query("UPDATE migrations SET sha256 = 'of another file' WHERE number = 1");
+  await expect(migrate(database.url, folder)).rejects.toMatchObject({
+    code: "unfit_schema",
+    message: expect.stringContaining("0001_baseline.sql is another one"),
+    remedy: expect.stringContaining("Use a new database"),
+  });
+  // Builds before kept no sums.
+  await client.query("ALTER TABLE migrations DROP COLUMN sha256");
+  await expect(migrate(database.url, folder)).rejects.toThrow("never released");
+  await client.query("DROP TABLE migrations; CREATE TABLE migrations (id text); INSERT INTO migrations VALUES ('x')");
+  await expect(migrate(database.url, folder)).rejects.toThrow("another program's");
 });
 
 test("every migration has a number of its own", async () => {
@@ -88,4 +102,47 @@ test("every migration has a number of its own", async () => {
   expect(names.length).toBeGreaterThan(0);
   const numbers = names.map((name) => name.slice(0, 4));
   expect(numbers.filter((number, at) => numbers.indexOf(number) !== at)).toEqual([]);
+});
+
+test("a migration of homes comes apart into its statements, and a function's body stays whole", () => {
+  const body = "CREATE FUNCTION f() RETURNS void LANGUAGE plpgsql AS $$\nBEGIN\n  PERFORM 1;\nEND $$;";
+  expect(statementsOf(`-- Why.\nCREATE TABLE a ();\n\n${body}\nDROP TABLE a;\n`)).toEqual([
+    "-- Why.\nCREATE TABLE a ();",
+    body,
+    "DROP TABLE a;",
+  ]);
+});
+
+const ownerUrl = () => database.url;
+const serviceUrl = () => database.serviceUrl;
+
+test("a service's role reads and writes rows, and changes neither the schema nor the audit", async () => {
+  expect(await prepareSchema({ databaseUrl: serviceUrl(), ownerUrl: ownerUrl() })).toEqual([]);
+  expect(await prepareSchema({ databaseUrl: serviceUrl() })).toEqual([]);
+  await withAdmin(serviceUrl(), async (service) => {
+    await service.query("DELETE FROM partners");
+    await service.query("SELECT seq FROM audit");
+    for (const statement of [
+      "CREATE TABLE mine ()",
+      "ALTER TABLE audit DISABLE TRIGGER ALL",
+      "UPDATE audit SET actor = ''",
+      "DELETE FROM audit",
+      "TRUNCATE audit",
+      "DROP TABLE audit",
+      "DELETE FROM migrations",
+    ]) {
+      await expect(service.query(statement), statement).rejects.toMatchObject({ code: "42501" });
+    }
+    const partition = "SELECT create_history_partition('notifications', $1, gen_random_uuid(), gen_random_uuid())";
+    await expect(service.query(partition, ["audit"])).rejects.toThrow("not a partition of history");
+    await expect(service.query("SELECT drop_history_partition('audit', 'audit')")).rejects.toThrow("not a partition");
+  });
+});
+
+test("a service whose role may not bring the schema up to date says who can", async () => {
+  await client.query("DELETE FROM migrations WHERE number = (SELECT max(number) FROM migrations)");
+  await expect(prepareSchema({ databaseUrl: serviceUrl() })).rejects.toMatchObject({
+    code: "migrations_missing",
+    remedy: expect.stringContaining("paybell migrate"),
+  });
 });

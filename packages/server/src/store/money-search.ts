@@ -1,3 +1,4 @@
+import type { PartnerId } from "../ids.ts";
 import type { MoneyItem, MoneyKind, MoneySearch, MoneyStore } from "../ledger/money-desk.ts";
 import { queryAlongIndexes } from "./along-indexes.ts";
 import { serviceId } from "./events.ts";
@@ -30,7 +31,9 @@ const shown: Readonly<Record<MoneyKind, Shown>> = {
     state: "'CLOSED'",
     columns: `x.tid, x.mid, x.batch_no AS "batchNo", x.currency, x.settlement_id AS "settlementId",
       x.sale_quantity AS "saleQuantity", x.sale_total_minor::text AS "saleTotalMinor",
-      x.void_quantity AS "voidQuantity", x.void_total_minor::text AS "voidTotalMinor", x.closed_at AS "closedAt"`,
+      x.void_quantity AS "voidQuantity", x.void_total_minor::text AS "voidTotalMinor",
+      x.refund_quantity AS "refundQuantity", x.refund_total_minor::text AS "refundTotalMinor",
+      x.closed_at AS "closedAt"`,
   },
   settlements: {
     from: "settlements",
@@ -78,6 +81,25 @@ function oneOf(kind: MoneyKind): string {
     LIMIT 1`;
 }
 
+// Up along the originals to the first, then down to all that name one of them: a Sale has few of them.
+const chain = `
+  WITH RECURSIVE first AS (
+    SELECT t.id, t.original_id, 1 AS depth FROM transactions t WHERE t.partner_id = $1 AND t.id = $2
+    UNION ALL
+    SELECT t.id, t.original_id, f.depth + 1 FROM first f
+    JOIN transactions t ON t.partner_id = $1 AND t.id = f.original_id WHERE f.depth < 10),
+  linked AS (
+    (SELECT f.id, 1 AS depth FROM first f ORDER BY f.depth DESC LIMIT 1)
+    UNION ALL
+    SELECT t.id, l.depth + 1 FROM linked l
+    JOIN transactions t ON t.partner_id = $1 AND t.original_id = l.id WHERE l.depth < 10)
+  SELECT x.id, x.partner_id AS "partnerId", ${shown.transactions.columns},
+    x.facts #>> '{fields,merchantTransId}' AS "merchantTransId", x.notification_id AS "notificationId",
+    x.batch_id AS "batchId", x.successor_command AS "successorCommand", x.successor_state AS "successorState"
+  FROM (SELECT DISTINCT l.id FROM linked l LIMIT 100) AS l
+  JOIN transactions x ON x.partner_id = $1 AND x.id = l.id AND NOT x.is_tombstone
+  ORDER BY x.created_at, x.id`;
+
 /** Money as the operator sees it, in PostgreSQL. */
 export class PostgresMoney implements MoneyStore {
   readonly #homes: Homes;
@@ -99,5 +121,9 @@ export class PostgresMoney implements MoneyStore {
       async ({ pool }) => (await queryAlongIndexes<MoneyItem>(pool, oneOf(kind), [id])).rows,
     );
     return item;
+  }
+
+  async chain(partnerId: PartnerId, id: string): Promise<readonly MoneyItem[]> {
+    return (await this.#homes.of(partnerId).pool.query<MoneyItem>(chain, [partnerId, id])).rows;
   }
 }

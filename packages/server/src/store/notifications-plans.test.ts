@@ -21,6 +21,7 @@ interface Plan {
 let bench: NotificationBench;
 let partner: Partner;
 let some: NotificationId;
+let pendingOne: NotificationId;
 /** How each statement was carried out. */
 const carriedOut: { text: string; plan: Plan }[] = [];
 
@@ -72,6 +73,8 @@ beforeAll(async () => {
   partner = await registerPartner(bench.pool, { callBackUrl: "https://partner.example/ipn" });
   for (let i = 0; i < 5; i += 1) await fill((await registerPartner(bench.pool)).id);
   some = await fill(partner.id);
+  const { rows } = await bench.pool.query("SELECT id FROM pending WHERE partner_id = $1 LIMIT 1", [partner.id]);
+  pendingOne = rows[0].id;
 });
 
 beforeEach(() => {
@@ -156,6 +159,9 @@ describe.each(["when the tables looked empty", "of today"])("with statistics %s"
     ["parked ones", () => bench.notifications.search({ partnerId: partner.id, state: "parked", limit: 50 })],
     ["accepted ones", () => bench.notifications.search({ partnerId: partner.id, state: "accepted", limit: 50 })],
     ["a merchantTransId", () => bench.notifications.search({ partnerId: partner.id, q: "17", limit: 50 })],
+    ["the beginning of a merchantTransId", () => bench.notifications.search({ q: "171", limit: 50 })],
+    ["a terminal's, among the content", () => bench.notifications.search({ tid: "T1", limit: 50 })],
+    ["a pending one, and why it waits", () => bench.notifications.find(pendingOne, partner.id)],
     ["an id of any kind, of any partner", () => bench.notifications.search({ q: some, limit: 50 })],
     ["a count of parked ones", () => bench.notifications.redeliverMany({ reason: "tls" }, "original", true)],
     ["due alerts", () => new PostgresEvents(bench.homes).takeDue(5, 40)],

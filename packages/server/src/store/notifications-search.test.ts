@@ -58,6 +58,18 @@ const idsOf = async (search: Partial<Parameters<typeof bench.notifications.searc
   (await bench.notifications.search({ limit: 50, ...search })).items.map((item) => item.id);
 
 describe("a search for one notification", () => {
+  test("finds it by the beginning of its merchantTransId where nothing has just that", async () => {
+    const ids: NotificationId[] = [];
+    for (const merchantTransId of ["order-1", "order-17", "order-18", "ordeal"]) {
+      const id = await insertNotification(bench.pool, partner.id);
+      await insertTransaction(id, { origin: "command", merchantTransId });
+      ids.push(id);
+    }
+    expect(await idsOf({ q: "order-1" })).toEqual([ids[0]]);
+    expect(await idsOf({ q: "order-" })).toEqual([ids[2], ids[1], ids[0]]);
+    expect(await idsOf({ q: "order_" })).toEqual([]);
+  });
+
   test("finds it by its id, its transaction, reqId, externalId and merchantTransId, and nobody else's", async () => {
     const reqId = "5B8C5E0A-43C1-4F0A-9F60-1F3C3F0A7B11";
     const long = `order ${"7".repeat(100)}`;
@@ -80,7 +92,7 @@ describe("a search for one notification", () => {
     for (const q of [id, transactionId, reqId, "EXT/1", long]) {
       expect(await idsOf({ partnerId: other.id, q })).toEqual([]);
     }
-    expect(await idsOf({ q: "order" })).toEqual([]);
+    expect(await idsOf({ q: "rder" })).toEqual([]);
   });
 
   test("shows all that share a merchantTransId, the newest first, within the filter", async () => {

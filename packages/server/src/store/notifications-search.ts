@@ -31,9 +31,15 @@ const byUuid = [
     "t.req_id = $2::uuid::text AND t.origin = 'switch'",
   ].map(arm),
 ];
+/** The column holds 64 characters: of a longer text the rest is compared with the facts. */
 const byText = [
   arm("t.external_id = $2 AND t.origin = 'switch'"),
-  arm(`t.merchant_trans_id = left($2, 64) AND t.facts #>> '{fields,merchantTransId}' = $2`),
+  arm(`t.merchant_trans_id COLLATE "C" = left($2, 64) AND t.facts #>> '{fields,merchantTransId}' = $2`),
+];
+const byBeginning = [
+  arm(`t.merchant_trans_id COLLATE "C" >= left($2, 64)
+    AND t.merchant_trans_id COLLATE "C" < left($2, 64) || chr(1114111)
+    AND starts_with(t.facts #>> '{fields,merchantTransId}', $2)`),
 ];
 
 function arm(condition: string): string {
@@ -83,12 +89,15 @@ export async function lookUpKeys(
   partnerId: PartnerId | undefined,
   rowsMax: number,
 ): Promise<readonly NotificationKey[]> {
+  const beginning = () => askAlong(homes, partnerId, lookUp(byBeginning), [partnerId ?? null, q, rowsMax]);
   const uuid = isUuid(q) ? [q.toLowerCase()] : [];
   const asked = await Promise.all([
     ...uuid.map((id) => askAlong(homes, partnerId, lookUp(byUuid), [partnerId ?? null, id, rowsMax])),
     askAlong(homes, partnerId, lookUp(byText), [partnerId ?? null, q, rowsMax]),
   ]);
-  const keys = new Map(toKeys(asked.flat()).map((key) => [`${key.partnerId} ${key.id}`, key]));
+  const exact = asked.flat();
+  const found = exact.length > 0 ? exact : await beginning();
+  const keys = new Map(toKeys(found).map((key) => [`${key.partnerId} ${key.id}`, key]));
   return [...keys.values()].sort((a, b) => (a.id < b.id ? 1 : -1)).slice(0, rowsMax);
 }
 

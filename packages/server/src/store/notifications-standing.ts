@@ -6,6 +6,7 @@ import type {
   NotificationState,
   ParkedReason,
   RecordedAttempt,
+  WaitsFor,
 } from "../delivery/notifications-store.ts";
 import type { FailureReason } from "../delivery/store.ts";
 import type { LeaseId, NotificationId, PartnerId, TransactionId } from "../ids.ts";
@@ -16,6 +17,8 @@ import { queryAlongIndexes } from "./along-indexes.ts";
 //
 // One statement, and so one moment: read one after the other, a notification on its way from the parked to the pending
 // would be in neither, and look accepted.
+// A settlement with thousands of entries is not read: that would be megabytes for one line.
+const readBytesMax = 65_536;
 const standings = `
   SELECT k.partner_id, k.id,
     coalesce(n.transaction_id, (d.notification ->> 'transaction_id')::uuid) AS transaction_id,
@@ -28,10 +31,20 @@ const standings = `
       WHEN target.partner_state IS DISTINCT FROM 'active' OR target.is_gone THEN NULL
       ELSE greatest(p.due_at, target.probe_at) END AS next_attempt_at,
     CASE WHEN p.id IS NOT NULL THEN last.reason WHEN d.id IS NOT NULL THEN d.reason END AS last_reason,
-    CASE WHEN p.id IS NULL THEN coalesce(d.parked_at, taken.ended_at) END AS outcome_at
+    CASE WHEN p.id IS NULL THEN coalesce(d.parked_at, taken.ended_at) END AS outcome_at,
+    CASE
+      WHEN target.partner_state <> 'active' THEN 'partner_' || target.partner_state
+      WHEN target.is_gone THEN 'endpoint_gone'
+      WHEN target.probe_at IS NOT NULL THEN 'endpoint_open' END AS waits_for,
+    (SELECT a.settings ->> 'name' FROM partners a WHERE a.id = k.partner_id) AS partner_name,
+    coalesce(c.content #>> '{fields,amount}', c.content #>> '{fields,totalAmount}') AS amount,
+    c.content #>> '{fields,currency}' AS currency,
+    c.content #>> '{fields,merchantTransId}' AS merchant_trans_id
   FROM unnest($1::uuid[], $2::uuid[]) WITH ORDINALITY AS k (partner_id, id, place)
   LEFT JOIN LATERAL (
-    SELECT n.id, n.transaction_id, n.command, n.callback_url, n.created_at FROM notifications n
+    SELECT n.id, n.transaction_id, n.command, n.callback_url, n.created_at,
+      CASE WHEN pg_column_size(n.content) <= ${readBytesMax} THEN n.content END AS content
+    FROM notifications n
     WHERE n.partner_id = k.partner_id AND n.id = k.id AND n.id BETWEEN $3 AND $4 LIMIT 1) AS n ON true
   LEFT JOIN LATERAL (
     SELECT p.id, p.attempts_made, p.queue, p.due_at FROM pending p
@@ -56,14 +69,19 @@ const standings = `
     SELECT a.attempt_no, a.started_at + a.duration_ms * interval '1 millisecond' AS ended_at FROM attempts a
     WHERE a.partner_id = k.partner_id AND a.id = k.id AND a.id BETWEEN $3 AND $4
     ORDER BY a.reason IS NULL DESC, a.round DESC, a.attempt_no DESC, a.lease_id DESC LIMIT 1) AS taken ON true
+  LEFT JOIN LATERAL (
+    SELECT coalesce(n.content, CASE WHEN length(d.notification ->> 'content') <= ${readBytesMax}
+      THEN (d.notification ->> 'content')::json END) AS content) AS c ON true
   WHERE n.id IS NOT NULL OR d.notification IS NOT NULL
   ORDER BY k.place`;
 
+// Numbered on through every redelivery, as people count them; a row's own number begins anew in each round.
 const attempts = `
-  SELECT a.attempt_no, a.started_at, a.duration_ms, a.url, a.address, a.http_status, a.reason, a.detail, a.answer,
-    a.key_id, a.lease_id
-  FROM attempts a WHERE a.partner_id = $1 AND a.id = $2
-  ORDER BY a.round DESC, a.attempt_no DESC, a.lease_id DESC LIMIT $3`;
+  SELECT * FROM (
+    SELECT row_number() OVER (ORDER BY a.round, a.attempt_no, a.lease_id) AS attempt_no, count(*) OVER () AS attempts,
+      a.started_at, a.duration_ms, a.url, a.address, a.http_status, a.reason, a.detail, a.answer, a.key_id, a.lease_id
+    FROM attempts a WHERE a.partner_id = $1 AND a.id = $2) AS numbered
+  WHERE attempt_no > attempts - $3 ORDER BY attempt_no`;
 
 interface StandingRow {
   readonly partner_id: PartnerId;
@@ -77,6 +95,11 @@ interface StandingRow {
   readonly next_attempt_at: Date | null;
   readonly last_reason: ParkedReason | null;
   readonly outcome_at: Date | null;
+  readonly waits_for: WaitsFor | null;
+  readonly partner_name: string | null;
+  readonly amount: string | null;
+  readonly currency: string | null;
+  readonly merchant_trans_id: string | null;
 }
 
 interface AttemptRow {
@@ -114,6 +137,11 @@ export async function readStandings(
     nextAttemptAtMs: row.next_attempt_at?.getTime() ?? null,
     lastReason: row.last_reason,
     outcomeAtMs: row.outcome_at?.getTime() ?? null,
+    waitsFor: row.waits_for,
+    partnerName: row.partner_name ?? "",
+    amount: row.amount,
+    currency: row.currency,
+    merchantTransId: row.merchant_trans_id,
   }));
 }
 
@@ -123,7 +151,7 @@ export async function readAttempts(
   rowsMax: number,
 ): Promise<readonly RecordedAttempt[]> {
   const { rows } = await queryAlongIndexes<AttemptRow>(pool, attempts, [key.partnerId, key.id, rowsMax]);
-  return rows.reverse().map((row) => ({
+  return rows.map((row) => ({
     attemptNo: row.attempt_no,
     startedAtMs: row.started_at.getTime(),
     durationMs: row.duration_ms,

@@ -1,9 +1,10 @@
-import { randomUUID } from "node:crypto";
+import { createSecretKey, randomUUID } from "node:crypto";
 import type { Pool, PoolClient } from "pg";
 import { createDatabase } from "../../../../test/support/database.ts";
 import { Arrivals } from "../delivery/arrivals.ts";
 import { Notifications } from "../delivery/notifications.ts";
 import { sealing } from "../delivery/notifications-pull.ts";
+import { ProofSigner } from "../delivery/proof.ts";
 import { lowestId, type NotificationId, newId, type PartnerId, type TransactionId } from "../ids.ts";
 import { partnerSnapshot } from "../partners/partner.fixture.ts";
 import type { Partner, PartnerSettings } from "../partners/partner.ts";
@@ -44,6 +45,7 @@ export async function openBench(watch: (pool: Pool) => Pool = (pool) => pool): P
     store,
     arrivals,
     seal: sealing({ take: () => undefined }, clock),
+    proofs: new ProofSigner(createSecretKey(Buffer.alloc(32, 1))),
     clock,
     newReqId: randomUUID,
     onDue: (partnerId) => void told.push(partnerId),

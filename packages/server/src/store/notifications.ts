@@ -7,12 +7,15 @@ import type {
   NotificationKey,
   NotificationStanding,
   NotificationStore,
+  NotificationSubject,
   PageRow,
   Place,
   RecordedAttempt,
   RecordedEvent,
   Redelivered,
+  SubjectMatch,
   TestNotification,
+  WaitingFor,
 } from "../delivery/notifications-store.ts";
 import type { NotificationId, PartnerId } from "../ids.ts";
 import { shardOf } from "../shard.ts";
@@ -23,6 +26,8 @@ import { readContents, readFollowing, readHistory, readPage } from "./notificati
 import { insertTestNotification, redeliverAll } from "./notifications-redeliver.ts";
 import { locateKey, lookUpKeys, readKeys } from "./notifications-search.ts";
 import { readAttempts, readStandings } from "./notifications-standing.ts";
+import { readMatching, readSubjects } from "./notifications-subject.ts";
+import { readWaiting } from "./notifications-waiting.ts";
 import type { Partitions } from "./partitions.ts";
 
 /** The history of notifications in PostgreSQL. */
@@ -80,11 +85,23 @@ export class PostgresNotifications implements NotificationStore {
   }
 
   async standings(keys: readonly NotificationKey[]): Promise<readonly NotificationStanding[]> {
-    const shardOfKey = ({ partnerId }: NotificationKey) => shardOf(partnerId);
     const standings = await this.#homes.askAbout(keys, shardOfKey, ({ pool }, some) => readStandings(pool, some));
-    const places = new Map(keys.map(({ partnerId, id }, place) => [`${partnerId} ${id}`, place]));
-    const placeOf = ({ partnerId, id }: NotificationKey) => places.get(`${partnerId} ${id}`) ?? 0;
-    return [...standings].sort((a, b) => placeOf(a) - placeOf(b));
+    return inOrderOf(keys, standings);
+  }
+
+  async subjects(keys: readonly NotificationKey[]): Promise<ReadonlyMap<NotificationId, NotificationSubject>> {
+    return new Map(
+      await this.#homes.askAbout(keys, shardOfKey, async ({ pool }, some) => [...(await readSubjects(pool, some))]),
+    );
+  }
+
+  async matching(keys: readonly NotificationKey[], match: SubjectMatch): Promise<readonly NotificationKey[]> {
+    const matching = await this.#homes.askAbout(keys, shardOfKey, ({ pool }, some) => readMatching(pool, some, match));
+    return inOrderOf(keys, matching);
+  }
+
+  waiting(key: NotificationKey): Promise<WaitingFor | undefined> {
+    return readWaiting(this.#homes.of(key.partnerId).pool, key);
   }
 
   attempts(key: NotificationKey, rowsMax: number): Promise<readonly RecordedAttempt[]> {
@@ -111,4 +128,15 @@ export class PostgresNotifications implements NotificationStore {
   insertTest(test: TestNotification): Promise<void> {
     return insertTestNotification(this.#homes.of(test.partnerId).pool, test);
   }
+}
+
+function shardOfKey({ partnerId }: NotificationKey): number {
+  return shardOf(partnerId);
+}
+
+/** Homes answer one after the other: in the order in which it was asked. */
+function inOrderOf<Found extends NotificationKey>(keys: readonly NotificationKey[], found: readonly Found[]): Found[] {
+  const places = new Map(keys.map(({ partnerId, id }, place) => [`${partnerId} ${id}`, place]));
+  const placeOf = ({ partnerId, id }: NotificationKey) => places.get(`${partnerId} ${id}`) ?? 0;
+  return [...found].sort((a, b) => placeOf(a) - placeOf(b));
 }

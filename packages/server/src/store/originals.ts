@@ -19,6 +19,20 @@ const lock = {
     FOR UPDATE OF t`,
 };
 
+// In a statement of its own, once the originals are locked: the one that locks them looks at everything else as it was
+// before it waited, and would miss a Refund that another instance began meanwhile.
+const sumRefunds = {
+  name: "sum_refunds",
+  text: `
+    SELECT i.id, coalesce((
+      SELECT sum(t.amount_minor) FROM transactions t
+      WHERE t.partner_id = i.partner_id AND t.original_id = i.id AND t.command = 'REFUND' AND CASE t.state
+        WHEN 'INIT' THEN true
+        WHEN 'SUCCESS' THEN t.reversal_state IS DISTINCT FROM 'done'
+        ELSE t.reversal_state IN ('pending', 'parked') END), 0)::text AS refunded
+    FROM unnest($1::uuid[], $2::uuid[]) AS i (partner_id, id)`,
+};
+
 const hold = {
   name: "hold_originals",
   text: `
@@ -56,12 +70,23 @@ export async function lockOriginals(client: PoolClient, inits: readonly Init[]):
     ...lock,
     values: [wanted.map(({ partnerId }) => partnerId), wanted.map(({ originalId }) => originalId)],
   });
-  return new Map(rows.map((row) => [`${row.partner_id} ${row.id}`, toState(row)]));
+  const refunded = await refundedOf(client, inits);
+  return new Map(rows.map((row) => [`${row.partner_id} ${row.id}`, toState(row, refunded.get(row.id) ?? 0n)]));
 }
 
-/** From now on each command holds its original: no other may begin on it. */
+async function refundedOf(client: PoolClient, inits: readonly Init[]): Promise<ReadonlyMap<TransactionId, bigint>> {
+  const refunds = inits.filter(({ command }) => command === "REFUND");
+  if (refunds.length === 0) return new Map();
+  const { rows } = await client.query<{ id: TransactionId; refunded: string }>({
+    ...sumRefunds,
+    values: [refunds.map(({ partnerId }) => partnerId), refunds.map(({ originalId }) => originalId)],
+  });
+  return new Map(rows.map(({ id, refunded }) => [id, BigInt(refunded)]));
+}
+
+/** From now on each command holds its original: no other may begin on it. Of Refunds there may be several. */
 export async function holdOriginals(client: PoolClient, inits: readonly Init[]): Promise<void> {
-  const holding = inits.filter((init) => init.originalId !== null);
+  const holding = inits.filter((init) => init.originalId !== null && init.command !== "REFUND");
   if (holding.length === 0) return;
   await client.query({
     ...hold,
@@ -74,7 +99,7 @@ export async function holdOriginals(client: PoolClient, inits: readonly Init[]):
   });
 }
 
-function toState(row: OriginalRow): OriginalState {
+function toState(row: OriginalRow, refundedMinor: bigint): OriginalState {
   const { successor_command: command, successor_state: state, successor_reversal: reversal } = row;
   return {
     id: row.id,
@@ -85,6 +110,7 @@ function toState(row: OriginalRow): OriginalState {
     reversal: row.reversal_state,
     batch: batchOf(row),
     amountMinor: BigInt(row.amount_minor ?? 0),
+    refundedMinor,
     currency: row.currency ?? "",
     createdAtMs: row.created_at.getTime(),
   };

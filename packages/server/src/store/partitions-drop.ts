@@ -84,8 +84,7 @@ async function detachAndDrop(client: PoolClient, day: number): Promise<DropResul
     // Gone already when another instance was faster.
     const { rowCount } = await client.query("SELECT FROM pg_inherits WHERE inhrelid = to_regclass($1)", [name]);
     if (rowCount === 0) continue;
-    await client.query(`ALTER TABLE ${table} DETACH PARTITION ${name}`);
-    await client.query(`DROP TABLE ${name}`);
+    await client.query("SELECT drop_history_partition($1, $2)", [table, name]);
   }
   // With the locks held nothing can come any more; what came just before is seen here, and undoes it all.
   const { rowCount } = await client.query(stillNeeded, [from, to]);

@@ -175,7 +175,6 @@ async function daysOfTable(database: Pool | PoolClient, table: string): Promise<
   return new Set(rows.flatMap(({ name }) => dayOfPartition(name) ?? []));
 }
 
-/** CREATE, then ATTACH: unlike CREATE … PARTITION OF, this never locks out those who read and write the parent. */
 async function createDay(client: PoolClient, day: number): Promise<boolean> {
   const [from, to] = idsOfDay(day);
   let created = false;
@@ -183,8 +182,7 @@ async function createDay(client: PoolClient, day: number): Promise<boolean> {
     // Another instance may have made it while we waited for the lock.
     if ((await daysOfTable(client, table)).has(day)) continue;
     const name = partitionName(table, day);
-    await client.query(`CREATE TABLE ${name} (LIKE ${table} INCLUDING ALL)`);
-    await client.query(`ALTER TABLE ${table} ATTACH PARTITION ${name} FOR VALUES FROM ('${from}') TO ('${to}')`);
+    await client.query("SELECT create_history_partition($1, $2, $3, $4)", [table, name, from, to]);
     created = true;
   }
   return created;

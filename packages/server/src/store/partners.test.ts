@@ -7,7 +7,7 @@ import type { PaybellError } from "../errors.ts";
 import { type KeyId, newId, type PartnerId } from "../ids.ts";
 import { CachedPartners } from "../partners/directory.ts";
 import { MasterKey, MasterKeyMismatch, requireFittingMasterKey } from "../partners/master-key.ts";
-import type { KeyKind } from "../partners/partner.ts";
+import type { RotatedKind } from "../partners/partner.ts";
 import { PartnerRegistry } from "../partners/registry.ts";
 import { SealBudget, sealsReserved } from "../partners/seal-budget.ts";
 import { defaultSettings, type PartnerInput } from "../partners/settings.ts";
@@ -102,7 +102,7 @@ describe("a partner", () => {
       "webhookSecret",
     ]);
     expect(await registry.find(partner.id)).toEqual(partner);
-    const found = await directory.findByApiKey(secrets.apiKey);
+    const found = (await directory.findByApiKey(secrets.apiKey))?.partner;
     expect(found).toMatchObject({ id: partner.id, settings: partner.settings });
     expect(found?.keys.encryption.key.export().toString("base64")).toBe(secrets.encryptionKey);
     expect(found?.keys.signing.key.export().toString("base64")).toBe(secrets.signingKey);
@@ -160,6 +160,22 @@ describe("a partner", () => {
       state: "paused",
       settings: { maxInFlight: 7, maxPerSecond: 9 },
     });
+  });
+
+  test("that was paused or disabled has each pause, and the last one ends when it becomes active", async () => {
+    const { directory, registry } = service();
+    const { partner } = await registry.register(input);
+    const pauses = async () => (await directory.find(partner.id))?.pauses ?? [];
+    for (const state of ["active", "paused", "disabled"] as const) await registry.setState(partner.id, state);
+    expect(await pauses()).toEqual([]);
+    await registry.setState(partner.id, "active");
+    await registry.setState(partner.id, "paused");
+    await registry.setState(partner.id, "active");
+    const [first = [0, 0], second = [0, 0], ...more] = await pauses();
+    expect(more).toEqual([]);
+    expect(first[0]).toBeLessThan(first[1]);
+    expect(first[1]).toBeLessThanOrEqual(second[0]);
+    expect(Math.abs(second[1] - Date.now())).toBeLessThan(60_000);
   });
 
   test("that is paused, resumed or disabled is seen so at once where it was changed", async () => {
@@ -272,11 +288,12 @@ describe("a rotation", () => {
     const { registry, directory } = service();
     const { partner, secrets } = await registry.register(input);
     const { secret } = await registry.rotate(partner.id, "apiKey", 1);
-    for (const key of [secrets.apiKey, secret]) expect((await directory.findByApiKey(key))?.id).toBe(partner.id);
+    for (const key of [secrets.apiKey, secret])
+      expect((await directory.findByApiKey(key))?.partner.id).toBe(partner.id);
     await passHours(partner.id, 2);
     await directory.invalidate(partner.id);
     expect(await directory.findByApiKey(secrets.apiKey)).toBeUndefined();
-    expect((await directory.findByApiKey(secret))?.id).toBe(partner.id);
+    expect((await directory.findByApiKey(secret))?.partner.id).toBe(partner.id);
   });
 
   test("during a rotation leaves exactly one version in use at any time", async () => {
@@ -306,7 +323,7 @@ describe("a rotation", () => {
   test("of an unknown key or for too long is refused", async () => {
     const { registry } = service();
     const { partner } = await registry.register(input);
-    const refused = await refusalOf(registry.rotate(partner.id, "password" as KeyKind, 721));
+    const refused = await refusalOf(registry.rotate(partner.id, "password" as RotatedKind, 721));
     expect(refused.fields.map(({ field }) => field)).toEqual(["key", "overlapHours"]);
     expect((await refusalOf(registry.rotate(partner.id, "apiKey", Number.NaN))).code).toBe("invalid_value");
   });
@@ -424,7 +441,7 @@ describe("what the engine needs of partners", () => {
     await registry.putTerminal(partner.id, "T-held", { mid: "M1", deviceId: "4111111111111111" });
     const held = await Promise.all(Array.from({ length: pool.options.max }, () => pool.connect()));
     onTestFinished(() => held.forEach((client) => void client.release()));
-    const found = await directory.findByApiKey(secrets.apiKey);
+    const found = (await directory.findByApiKey(secrets.apiKey))?.partner;
     expect(found?.id).toBe(partner.id);
     await new SealBudget(partners, () => undefined).take(partner.id, found?.keys.encryption.id ?? "");
     expect(await new PostgresTerminals(connections.homes).isRegisteredDevice(partner.id, "4111111111111111")).toBe(
@@ -449,7 +466,7 @@ describe("what the engine needs of partners", () => {
       await pool.query("DELETE FROM partners WHERE settings = '{}'");
     });
     ofEngine.length = 0;
-    const found = await directory.findByApiKey(secrets.apiKey);
+    const found = (await directory.findByApiKey(secrets.apiKey))?.partner;
     await new SealBudget(partners, () => undefined).take(partner.id, found?.keys.encryption.id ?? "");
     expect(ofEngine.map(({ along }) => along.join(", "))).toEqual([
       "partner_keys_api_key × 1",

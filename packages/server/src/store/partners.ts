@@ -1,7 +1,10 @@
 import type { Pool, PoolClient } from "pg";
 import type { KeyId, PartnerId } from "../ids.ts";
-import type { KeyKind, PartnerSettings, PartnerState } from "../partners/partner.ts";
+import type { ApiKeyScope, KeyKind, PartnerSettings, PartnerState } from "../partners/partner.ts";
 import type {
+  ApiKeyToStore,
+  CallbackKeyToStore,
+  LoadedKey,
   LoadedPartner,
   NewKey,
   NewPartner,
@@ -10,6 +13,8 @@ import type {
   StoredKey,
   StoredPartner,
 } from "../partners/store.ts";
+import type { Database } from "./database.ts";
+import type { Homes } from "./homes.ts";
 
 // Of a partner's own changes its xmin tells, of time passing the list of the versions that stand. Counting seals
 // changes neither.
@@ -28,7 +33,11 @@ const load = {
   name: "load_partners",
   text: `
     SELECT p.id, p.state, p.settings, ${fingerprint} AS fingerprint, coalesce((
-      SELECT json_agg(json_build_object('id', k.id, 'kind', k.kind, 'material', encode(k.material, 'base64'))
+      SELECT json_agg(json_build_array(extract(epoch FROM lower(r)) * 1000, extract(epoch FROM upper(r)) * 1000)
+        ORDER BY r)
+      FROM unnest(p.pauses) AS r), '[]') AS pauses, coalesce((
+      SELECT json_agg(json_build_object('id', k.id, 'kind', k.kind, 'scopes', k.scopes,
+        'material', encode(k.material, 'base64'))
         ORDER BY k.active_from DESC, k.id DESC)
       FROM partner_keys k WHERE k.partner_id = p.id AND ${standing}), '[]') AS keys
     FROM partners p WHERE p.id = ANY ($1::uuid[])`,
@@ -46,6 +55,9 @@ const addSeals = {
   text: "UPDATE partner_keys SET seals = seals + $3 WHERE partner_id = $1 AND id = $2 RETURNING seals",
 };
 
+/** Longer than any schedule that is of use; what is older is forgotten when a partner becomes active again. */
+const pausesKeptDays = 400;
+
 const insertKeys = `
   INSERT INTO partner_keys (partner_id, id, kind, material)
   SELECT $1, * FROM unnest($2::uuid[], $3::text[], $4::bytea[])`;
@@ -53,7 +65,8 @@ const insertKeys = `
 const shown = `
   p.id, p.state, p.settings, p.created_at, p.updated_at, (
     SELECT json_agg(json_build_object('id', k.id, 'kind', k.kind, 'seals', k.seals, 'activeFrom', k.active_from,
-      'expiresAt', k.expires_at, 'createdAt', k.created_at) ORDER BY k.id)
+      'expiresAt', k.expires_at, 'createdAt', k.created_at, 'name', k.name, 'scopes', k.scopes,
+      'lastUsedAt', k.last_used_at) ORDER BY k.id)
     FROM partner_keys k WHERE k.partner_id = p.id) AS keys`;
 
 interface PartnerRow {
@@ -69,6 +82,9 @@ interface PartnerRow {
     readonly activeFrom: string;
     readonly expiresAt: string | null;
     readonly createdAt: string;
+    readonly name: string;
+    readonly scopes: readonly ApiKeyScope[] | null;
+    readonly lastUsedAt: string | null;
   }[];
 }
 
@@ -79,10 +95,12 @@ interface PartnerRow {
 export class PostgresPartners implements PartnerStore {
   readonly #engine: Pool;
   readonly #pool: Pool;
+  readonly #homes: Homes;
 
-  constructor(pools: { readonly engine: Pool; readonly pool: Pool }) {
-    this.#engine = pools.engine;
-    this.#pool = pools.pool;
+  constructor({ engine, pool, homes }: Pick<Database, "engine" | "pool" | "homes">) {
+    this.#engine = engine;
+    this.#pool = pool;
+    this.#homes = homes;
   }
 
   async insert(partner: NewPartner): Promise<StoredPartner> {
@@ -105,8 +123,14 @@ export class PostgresPartners implements PartnerStore {
       if (row === undefined) return undefined;
       const { state = row.state, settings = row.settings } = next(row);
       await client.query(
-        "UPDATE partners SET state = $2, settings = $3, registered_origin = $4, updated_at = $5 WHERE id = $1",
-        [id, state, settings, originOf(settings), await clockOf(client)],
+        `UPDATE partners SET state = $2, settings = $3, registered_origin = $4, updated_at = $6,
+           stopped_at = CASE WHEN $2 <> 'active' THEN coalesce(stopped_at, $6) END,
+           pauses = CASE WHEN $2 = 'active' AND stopped_at IS NOT NULL
+             THEN (pauses + tstzmultirange(tstzrange(stopped_at, $6)))
+               * tstzmultirange(tstzrange($6::timestamptz - $5 * interval '1 day', NULL))
+             ELSE pauses END
+         WHERE id = $1`,
+        [id, state, settings, originOf(settings), pausesKeptDays, await clockOf(client)],
       );
       return await findOne(client, id);
     });
@@ -127,16 +151,15 @@ export class PostgresPartners implements PartnerStore {
 
   async rotate(id: PartnerId, key: NewKey, overlapS: number, activeAtOnce: boolean): Promise<Rotation | undefined> {
     return await this.#changing(id, async (client) => {
-      const [known] = await findRows(client, id, "FOR UPDATE");
-      if (known === undefined) return undefined;
-      await client.query("UPDATE partners SET updated_at = $2 WHERE id = $1", [id, await clockOf(client)]);
+      if ((await touch(client, id)) === undefined) return undefined;
       const { rows } = await client.query<Rotation>(
         `SELECT now() + $1 * interval '1 second' AS "activeFrom", now() + $2 * interval '1 second' AS "expiresOld"`,
         [activeAtOnce ? 0 : overlapS, overlapS],
       );
       const [rotation] = rows;
       await client.query(
-        "UPDATE partner_keys SET expires_at = least(expires_at, $3) WHERE partner_id = $1 AND kind = $2",
+        `UPDATE partner_keys SET expires_at = least(expires_at, $3)
+         WHERE partner_id = $1 AND kind = $2 AND name = ''`,
         [id, key.kind, rotation?.expiresOld],
       );
       await client.query(
@@ -147,13 +170,94 @@ export class PostgresPartners implements PartnerStore {
     });
   }
 
+  async replaceCallbackKey(id: PartnerId, key: CallbackKeyToStore | null): Promise<StoredPartner | undefined> {
+    return await this.#changing(id, async (client) => {
+      const endedAt = await touch(client, id);
+      if (endedAt === undefined) return undefined;
+      await client.query(
+        "UPDATE partner_keys SET expires_at = least(expires_at, $2) WHERE partner_id = $1 AND kind = 'callbackKey'",
+        [id, endedAt],
+      );
+      if (key !== null) {
+        await client.query(
+          `INSERT INTO partner_keys (partner_id, id, kind, material, expires_at)
+           VALUES ($1, $2, 'callbackKey', $3, $4)`,
+          [id, key.id, key.material, key.endsAt],
+        );
+      }
+      return await findOne(client, id);
+    });
+  }
+
+  /** Client certificates that end within so many days, and that no event of the last day tells of. */
+  async endingCertificates(
+    withinDays: number,
+  ): Promise<readonly { readonly partnerId: PartnerId; readonly keyId: KeyId; readonly endsAt: Date }[]> {
+    const rows = await this.#homes.gather(async (home) => {
+      const ending = await home.pool.query<{ partner_id: PartnerId; id: KeyId; expires_at: Date }>(
+        `SELECT k.partner_id, k.id, k.expires_at FROM partner_keys k
+         WHERE k.kind = 'callbackKey' AND k.expires_at > now() AND k.expires_at < now() + $1 * interval '1 day'
+           AND NOT EXISTS (
+             SELECT FROM events e
+             WHERE e.partner_id = k.partner_id AND e.subject_id = k.id AND e.kind = 'certificate_ending'
+               AND e.created_at > now() - interval '1 day')`,
+        [withinDays],
+      );
+      // Each home knows the keys of all partners, and the events of its own alone.
+      return ending.rows.filter((row) => this.#homes.of(row.partner_id) === home);
+    });
+    return rows.map((row) => ({ partnerId: row.partner_id, keyId: row.id, endsAt: row.expires_at }));
+  }
+
+  async addApiKey(
+    partnerId: PartnerId,
+    { id, material, name, scopes, expiresInS }: ApiKeyToStore,
+    keysMax: number,
+  ): Promise<"added" | "too many" | "no such partner"> {
+    return await this.#changing(partnerId, async (client) => {
+      // Its row's lock: two at the same time are counted one after the other.
+      if ((await touch(client, partnerId)) === undefined) return "no such partner";
+      const { rows } = await client.query<{ keys: number; expiresAt: string | null }>(
+        `SELECT count(*)::integer AS keys, (now() + $2 * interval '1 second')::text AS "expiresAt"
+         FROM partner_keys k WHERE k.partner_id = $1 AND k.kind = 'apiKey' AND ${standing}`,
+        [partnerId, expiresInS],
+      );
+      const [{ keys, expiresAt } = { keys: keysMax, expiresAt: null }] = rows;
+      if (keys >= keysMax) return "too many";
+      await client.query(
+        `INSERT INTO partner_keys (partner_id, id, kind, material, name, scopes, expires_at)
+         VALUES ($1, $2, 'apiKey', $3, $4, $5, $6)`,
+        [partnerId, id, material, name, scopes, expiresAt],
+      );
+      return "added";
+    });
+  }
+
+  async endApiKey(partnerId: PartnerId, keyId: KeyId): Promise<boolean> {
+    return await this.#changing(partnerId, async (client) => {
+      const { rowCount } = await client.query(
+        `UPDATE partner_keys SET expires_at = least(expires_at, $3)
+         WHERE partner_id = $1 AND id = $2 AND kind = 'apiKey'`,
+        [partnerId, keyId, await clockOf(client)],
+      );
+      return rowCount === 1;
+    });
+  }
+
+  async apiKeyUsed(partnerId: PartnerId, keyId: KeyId): Promise<void> {
+    await this.#pool.query("UPDATE partner_keys SET last_used_at = now() WHERE partner_id = $1 AND id = $2", [
+      partnerId,
+      keyId,
+    ]);
+  }
+
   async fingerprints(ids: readonly PartnerId[]): Promise<ReadonlyMap<PartnerId, string>> {
     const { rows } = await this.#engine.query<{ id: PartnerId; fingerprint: string }>(fingerprints, [ids]);
     return new Map(rows.map((row) => [row.id, row.fingerprint]));
   }
 
   async load(ids: readonly PartnerId[]): Promise<readonly LoadedPartner[]> {
-    type Row = Omit<LoadedPartner, "keys"> & { keys: { id: KeyId; kind: KeyKind; material: string }[] };
+    type Row = Omit<LoadedPartner, "keys"> & { keys: (Omit<LoadedKey, "material"> & { material: string })[] };
     const { rows } = await this.#engine.query<Row>(load, [ids]);
     return rows.map((row) => ({
       ...row,
@@ -171,13 +275,18 @@ export class PostgresPartners implements PartnerStore {
     return rows[0] && Number(rows[0].seals);
   }
 
-  async keepMasterKeyCheck(check: Buffer): Promise<Buffer> {
-    await this.#pool.query("INSERT INTO master_key_check (sealed) VALUES ($1) ON CONFLICT DO NOTHING", [check]);
-    return (await this.masterKeyCheck()) ?? check;
+  async keepSealed(name: string, sealed: Buffer): Promise<Buffer> {
+    await this.#pool.query("INSERT INTO sealed_values (name, sealed) VALUES ($1, $2) ON CONFLICT DO NOTHING", [
+      name,
+      sealed,
+    ]);
+    return (await this.sealedValue(name)) ?? sealed;
   }
 
-  async masterKeyCheck(): Promise<Buffer | undefined> {
-    const { rows } = await this.#pool.query<{ sealed: Buffer }>("SELECT sealed FROM master_key_check");
+  async sealedValue(name: string): Promise<Buffer | undefined> {
+    const { rows } = await this.#pool.query<{ sealed: Buffer }>("SELECT sealed FROM sealed_values WHERE name = $1", [
+      name,
+    ]);
     return rows[0]?.sealed;
   }
 
@@ -213,6 +322,15 @@ async function findOne(client: PoolClient, id: PartnerId): Promise<StoredPartner
   return row;
 }
 
+/** Locks the partner and makes it changed. @returns when; undefined when there is no such partner */
+async function touch(client: PoolClient, id: PartnerId): Promise<string | undefined> {
+  const { rowCount } = await client.query("SELECT FROM partners WHERE id = $1 FOR UPDATE", [id]);
+  if (rowCount === 0) return undefined;
+  const now = await clockOf(client);
+  await client.query("UPDATE partners SET updated_at = $2 WHERE id = $1", [id, now]);
+  return now;
+}
+
 /** After the locks that were waited for. As text, because a Date would cut the microseconds off. */
 async function clockOf(client: PoolClient): Promise<string> {
   const { rows } = await client.query<{ now: string }>("SELECT clock_timestamp()::text AS now");
@@ -236,6 +354,9 @@ function readPartner(row: PartnerRow): StoredPartner {
         activeFrom: new Date(key.activeFrom),
         expiresAt: key.expiresAt === null ? null : new Date(key.expiresAt),
         createdAt: new Date(key.createdAt),
+        name: key.name,
+        scopes: key.scopes,
+        lastUsedAt: key.lastUsedAt === null ? null : new Date(key.lastUsedAt),
       }),
     ),
   };

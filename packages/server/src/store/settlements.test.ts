@@ -121,6 +121,8 @@ test("totals, uploads and list count alike what is voided, reversed, declined an
   await booked(batchId, { reversal_state: "done" });
   await booked(batchId, { state: "ERROR" });
   await booked(batchId, { command: "VOID", state: "ERROR" });
+  const refunded = await booked(batchId, { command: "REFUND" });
+  await booked(batchId, { command: "REFUND", reversal_state: "done" });
   await booked(newId());
   expect(await settlements.totals(partnerId, batchId)).toEqual({
     currency: "VND",
@@ -128,6 +130,8 @@ test("totals, uploads and list count alike what is voided, reversed, declined an
     saleTotalMinor: 400n,
     voidQuantity: 1,
     voidTotalMinor: 100n,
+    refundQuantity: 1,
+    refundTotalMinor: 100n,
   });
   const entries = await settlements.entries(partnerId, batchId, null, 100);
   expect(entries.map(({ id, voided: isVoided }) => [id, isVoided])).toEqual([
@@ -135,6 +139,7 @@ test("totals, uploads and list count alike what is voided, reversed, declined an
     [completed, false],
     [voided, true],
     [parked, false],
+    [refunded, false],
   ]);
   expect((await settlements.standing(partnerId, batchId)).map(({ reqId }) => reqId)).toEqual(
     [stands, completed, parked].map((id) => `r-${id}`),

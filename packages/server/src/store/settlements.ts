@@ -1,5 +1,5 @@
 import type { BatchTotals } from "../acquirer/acquirer.ts";
-import type { PartnerId, TransactionId } from "../ids.ts";
+import type { ChainId, PartnerId, TransactionId } from "../ids.ts";
 import type { BatchEntry, DueSettlement, MessageNumbers, SettlementStore } from "../ledger/settler.ts";
 import type { Homes } from "./homes.ts";
 import { sixDigits } from "./turns.ts";
@@ -66,16 +66,19 @@ const isQuiet = {
         SELECT FROM reversals r WHERE r.partner_id = $1 AND r.tid = $2 AND r.state = 'PENDING') AS quiet`,
 };
 
-// What counts, counted: successful Sales and PreAuth-Completes, voided ones included, and their Voids; no reversed
-// ones.
+// What counts, counted: successful Sales and PreAuth-Completes, voided ones included, their Voids, and Refunds; no
+// reversed ones.
+const sales = "('SALE', 'PREAUTH_COMPLETE')";
 const countBatch = {
   name: "count_batch",
   text: `
     SELECT max(t.currency) AS currency,
-      count(*) FILTER (WHERE t.command <> 'VOID') AS sale_quantity,
-      coalesce(sum(t.amount_minor) FILTER (WHERE t.command <> 'VOID'), 0)::text AS sale_total,
+      count(*) FILTER (WHERE t.command IN ${sales}) AS sale_quantity,
+      coalesce(sum(t.amount_minor) FILTER (WHERE t.command IN ${sales}), 0)::text AS sale_total,
       count(*) FILTER (WHERE t.command = 'VOID') AS void_quantity,
-      coalesce(sum(t.amount_minor) FILTER (WHERE t.command = 'VOID'), 0)::text AS void_total
+      coalesce(sum(t.amount_minor) FILTER (WHERE t.command = 'VOID'), 0)::text AS void_total,
+      count(*) FILTER (WHERE t.command = 'REFUND') AS refund_quantity,
+      coalesce(sum(t.amount_minor) FILTER (WHERE t.command = 'REFUND'), 0)::text AS refund_total
     FROM transactions t
     WHERE t.partner_id = $1 AND t.batch_id = $2 AND t.state = 'SUCCESS' AND t.reversal_state IS DISTINCT FROM 'done'`,
 };
@@ -83,7 +86,7 @@ const countBatch = {
 const listEntries = {
   name: "list_batch_entries",
   text: `
-    SELECT t.id, t.command, t.facts, t.amount_minor::text AS amount_text, t.currency,
+    SELECT t.id, t.chain_id, t.command, t.facts, t.amount_minor::text AS amount_text, t.currency,
       t.successor_command IS NOT DISTINCT FROM 'VOID' AND t.successor_state IS NOT DISTINCT FROM 'done' AS voided
     FROM transactions t
     WHERE t.partner_id = $1 AND t.batch_id = $2 AND t.id > $3 AND t.command <> 'VOID' AND t.state = 'SUCCESS'
@@ -96,7 +99,7 @@ const listStanding = {
   text: `
     SELECT coalesce(t.facts #>> '{fields,reqId}', '') AS "reqId", coalesce(t.facts #>> '{fields,refId}', '') AS "refNo"
     FROM transactions t
-    WHERE t.partner_id = $1 AND t.batch_id = $2 AND t.command <> 'VOID' AND t.state = 'SUCCESS'
+    WHERE t.partner_id = $1 AND t.batch_id = $2 AND t.command IN ${sales} AND t.state = 'SUCCESS'
       AND t.reversal_state IS DISTINCT FROM 'done'
       AND NOT (t.successor_command IS NOT DISTINCT FROM 'VOID' AND t.successor_state IS NOT DISTINCT FROM 'done')
     ORDER BY t.id`,
@@ -166,6 +169,8 @@ export class PostgresSettlements implements SettlementStore {
       sale_total: string;
       void_quantity: number;
       void_total: string;
+      refund_quantity: number;
+      refund_total: string;
     }>({ ...countBatch, values: [partnerId, batchId] });
     const [row] = rows;
     if (row === undefined) throw new Error("A count always has an answer.");
@@ -175,6 +180,8 @@ export class PostgresSettlements implements SettlementStore {
       saleTotalMinor: BigInt(row.sale_total),
       voidQuantity: row.void_quantity,
       voidTotalMinor: BigInt(row.void_total),
+      refundQuantity: row.refund_quantity,
+      refundTotalMinor: BigInt(row.refund_total),
     };
   }
 
@@ -186,6 +193,7 @@ export class PostgresSettlements implements SettlementStore {
   ): Promise<readonly BatchEntry[]> {
     const { rows } = await this.#homes.of(partnerId).engine.query<{
       id: TransactionId;
+      chain_id: ChainId;
       command: BatchEntry["command"];
       facts: { readonly fields: Readonly<Record<string, string>> };
       amount_text: string;
@@ -194,6 +202,7 @@ export class PostgresSettlements implements SettlementStore {
     }>({ ...listEntries, values: [partnerId, batchId, after ?? nil, rowsMax] });
     return rows.map((row) => ({
       id: row.id,
+      chainId: row.chain_id,
       command: row.command,
       fields: row.facts.fields,
       amountMinor: BigInt(row.amount_text),

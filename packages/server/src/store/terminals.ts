@@ -74,6 +74,13 @@ export class PostgresTerminals implements TerminalStore {
     return rows.length > 0;
   }
 
+  async find(partnerId: PartnerId, tid: string): Promise<Terminal | undefined> {
+    const { rows } = await this.#homes
+      .of(partnerId)
+      .pool.query<TerminalRow>(`SELECT ${shown} FROM terminals WHERE partner_id = $1 AND tid = $2`, [partnerId, tid]);
+    return rows[0] && readTerminal(rows[0]);
+  }
+
   async list(partnerId: PartnerId, after: string | undefined, limit: number): Promise<readonly Terminal[]> {
     const { rows } = await this.#homes
       .of(partnerId)

@@ -16,6 +16,7 @@ import { approvalOf, layoutOf, Mapping } from "./mapping.ts";
 import { Codec, type IsoMessage } from "./message/codec.ts";
 import { Mac } from "./message/mac.ts";
 import { cardNumberIn } from "./message/masking.ts";
+import { wantsCards } from "./profile/read.ts";
 import type { Profile } from "./profile/schema.ts";
 
 export interface Iso8583Options {
@@ -39,6 +40,7 @@ const traceNos = 999_999;
 /** An acquirer bank that is reached by ISO 8583:1987, as its profile says. */
 export class Iso8583Acquirer implements Acquirer {
   readonly approvals: ReadonlySet<string>;
+  readonly wantsCards: boolean;
   readonly #mapping: Mapping;
   readonly #link: Link;
   readonly #tokens: RegExp;
@@ -64,6 +66,7 @@ export class Iso8583Acquirer implements Acquirer {
       if (event.kind === "ignored" && event.message !== undefined) this.#tellStray(event.message);
     };
     this.approvals = this.#mapping.approvals;
+    this.wantsCards = wantsCards(profile);
     const wire = new Wire({
       codec: new Codec(layoutOf(profile)),
       framing: profile.framing,

@@ -82,21 +82,65 @@ describe("the mapping of a message to a host's", () => {
   });
 
   test("writes a batch's totals with their zeros, and another processing code after an upload", () => {
-    const totals = { currency: "VND", saleQuantity: 12, saleTotalMinor: 34n, voidQuantity: 1, voidTotalMinor: 2n };
+    const sales = { saleQuantity: 12, saleTotalMinor: 34n, voidQuantity: 1, voidTotalMinor: 2n };
+    const totals = { currency: "VND", ...sales, refundQuantity: 3, refundTotalMinor: 5n };
     const settlement = new Till().settlement(totals);
     const { fields } = mapping.request(settlement);
-    expect(fields.get(63)).toBe(`00012${"00000000003400"}00001${"00000000000200"}`);
+    expect(fields.get(63)).toBe(`00012${"00000000003400"}00001${"00000000000200"}00003${"00000000000500"}`);
     expect(fields.get(3)).toBe("920000");
     expect(mapping.request({ ...settlement, afterUpload: true }).fields.get(3)).toBe("960000");
     const tooMany = new Till().settlement({ ...totals, saleQuantity: 100_000 });
     expect(() => mapping.request(tooMany)).toThrow("saleQuantity has more than the 5 digits of its place");
   });
 
-  test("uploads a voided Sale as a Void", () => {
+  test("writes the card of what follows a Sale where the profile wants it, its expiry as YYMM", () => {
+    const { VOID } = profile.messages;
+    const fields = { ...VOID.fields, 2: "{cardToken}", 14: "{expDate}", 22: "{entryMode}" };
+    const wanting = new Mapping({ ...profile, messages: { ...profile.messages, VOID: { ...VOID, fields } } });
+    const till = new Till();
+    const voided = till.void(till.sale("tok_approve"), approval);
+    const written = (expDate: string) => {
+      const card = { cardToken: "tok_approve", swipeType: "CTL", expDate };
+      const message = wanting.request({ ...voided, ...card });
+      return [2, 14, 22].map((field) => message.fields.get(field));
+    };
+    for (const expiry of ["12/29", "12/2029", "2029-12", "2912"]) {
+      expect(written(expiry), expiry).toEqual(["tok_approve", "2912", "071"]);
+    }
+    expect(written("**/**")).toEqual(["tok_approve", undefined, "071"]);
+    expect(wanting.request(voided).fields.has(2)).toBe(false);
+  });
+
+  test("passes chip data through to fields 23, 35, 52 and 55, and tells what the issuer answers to it", () => {
+    const { SALE } = profile.messages;
+    const more = { 23: "{sequenceNumber:3}", 35: "{track2}", 52: "{pinBlock}", 55: "{emv}" };
+    const chipped = new Mapping({
+      ...profile,
+      messages: { ...profile.messages, SALE: { ...SALE, fields: { ...SALE.fields, ...more } } },
+      answer: { ...profile.answer, emv: 55 },
+    });
+    const sale = new Till().sale("tok_approve");
+    const chip = { sequenceNumber: "1", track2: "a1b2", pinBlock: "0123456789abcdef", emv: "9f2608" };
+    const { fields } = chipped.request({ ...sale, ...chip });
+    expect([23, 35, 52, 55].map((field) => fields.get(field))).toEqual(["001", "A1B2", "0123456789ABCDEF", "9F2608"]);
+    expect([23, 35, 52, 55].some((field) => chipped.request(sale).fields.has(field))).toBe(false);
+    const answered = (value: string) => ({
+      mti: "0210",
+      fields: new Map([
+        [39, "00"],
+        [55, value],
+      ]),
+    });
+    expect(chipped.answer(answered("910A0102"), chipped.request(sale))).toMatchObject({ emv: "910A0102" });
+    expect(mapping.answer(answered("910A0102"), mapping.request(sale))).not.toHaveProperty("emv");
+  });
+
+  test("uploads a voided Sale as a Void, and a Refund as a Refund", () => {
     const till = new Till();
     const sale = till.sale("tok_approve");
     expect(mapping.request(till.upload(sale, approval)).fields.get(3)).toBe("000000");
     expect(mapping.request(till.upload(sale, approval, true)).fields.get(3)).toBe("020000");
+    expect(mapping.request(till.upload(till.refund(sale, approval), approval)).fields.get(3)).toBe("200000");
   });
 
   test("knows an answer by what it repeats, padded or not, and tells messages of the same number apart", () => {

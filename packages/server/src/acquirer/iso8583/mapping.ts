@@ -9,7 +9,7 @@ import type { ZonedTime } from "./profile/zoned-time.ts";
 
 type Write = (message: Described, isRepeat: boolean) => IsoMessage;
 
-const moneyCommands = ["SALE", "PREAUTH", "PREAUTH_COMPLETE", "VOID"] as const;
+const moneyCommands = ["SALE", "PREAUTH", "PREAUTH_COMPLETE", "REFUND", "VOID"] as const;
 const processingCodeField = 3;
 const amountField = 4;
 const transmissionField = 7;
@@ -25,18 +25,18 @@ const approved = "00";
 export class Mapping {
   readonly #profile: Profile;
   readonly #transmission: ZonedTime;
-  readonly #writers: Readonly<Record<MessageName, Write>>;
-  readonly #network: Readonly<Record<keyof Profile["network"], Write | undefined>>;
+  readonly #writers: Readonly<Record<MessageName, Write | null>>;
+  readonly #network: Readonly<Record<keyof Profile["network"], Write | null>>;
   /** Field 39 of an approval, as the ledger knows it: a partial one is among them, so that it is reversed. */
   readonly approvals: ReadonlySet<string>;
 
   constructor(profile: Profile) {
     const host = hostValues(profile);
-    const write = (template: MessageTemplate) => messageWriter(template, host);
+    const write = (template: MessageTemplate | null) => template && messageWriter(template, host);
     this.#profile = profile;
     this.#transmission = host.transmission;
     this.#writers = mapped(profile.messages, write);
-    this.#network = mapped(profile.network, (template) => (template === null ? undefined : write(template)));
+    this.#network = mapped(profile.network, write);
     this.approvals = new Set([approved, partialApproval, ...profile.approvals]);
   }
 
@@ -44,7 +44,9 @@ export class Mapping {
   request(message: AcquirerMessage): IsoMessage {
     const isAfterUpload = message.command === "SETTLEMENT" && message.afterUpload;
     const name = isAfterUpload ? "SETTLEMENT_AFTER_UPLOAD" : message.command;
-    return this.#writers[name](message, message.repeat);
+    const write = this.#writers[name];
+    if (write === null) throw new IsoFormatError(`the host ${this.#profile.name} takes no ${name}`);
+    return write(message, message.repeat);
   }
 
   /** Undefined when the host takes none such. */
@@ -63,8 +65,9 @@ export class Mapping {
     const { fields } = answer;
     const read = (field: number) => fields.get(field)?.trim() ?? "";
     const commands = moneyCommands.filter((command) => {
-      const { mti, fields: templates } = this.#profile.messages[command];
-      return isAnswerTo(mti, answer.mti) && read(processingCodeField) === templates[processingCodeField];
+      const template = this.#profile.messages[command];
+      if (template === null || !isAnswerTo(template.mti, answer.mti)) return false;
+      return read(processingCodeField) === template.fields[processingCodeField];
     });
     const [tid, mid, traceNo] = [read(tidField), read(midField), read(traceNoField)];
     if (commands.length === 0 || tid === "" || traceNo === "") return undefined;
@@ -81,16 +84,18 @@ export class Mapping {
 
   /** @throws IsoFormatError when it says no outcome */
   answer(answer: IsoMessage, request: IsoMessage): AcquirerAnswer {
-    const { responseCode, approveCode, refId, tc } = this.#profile.answer;
+    const { responseCode, approveCode, refId, tc, emv: emvField } = this.#profile.answer;
     const read = (field: number | null) => (field === null ? "" : (answer.fields.get(field)?.trim() ?? ""));
     const given = read(responseCode);
     const code = this.#profile.responseCodes[given] ?? given;
+    const emv = read(emvField);
     if (!/^[0-9A-Z]{2}$/.test(code)) throw new IsoFormatError("the answer has no response code of two characters");
     return {
       responseCode: code === approved && isForAnotherAmount(answer, request) ? partialApproval : code,
       approveCode: read(approveCode),
       refId: read(refId),
       tc: read(tc),
+      ...(emv !== "" && { emv }),
     };
   }
 }

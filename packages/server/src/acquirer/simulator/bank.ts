@@ -1,12 +1,12 @@
 import type { AcquirerAnswer, AcquirerMessage, BatchTotals, ReversalMessage } from "../acquirer.ts";
 import { answered, approved, duplicateTransmission, invalidTransaction, unknownRecord } from "./answer.ts";
-import type { Batch } from "./batch.ts";
+import { Batch } from "./batch.ts";
 import type { Behaviour } from "./behaviour.ts";
 import {
   type Booking,
   type BookingFacts,
-  countsAsSale,
   describesFully,
+  entersBatch,
   type FollowUpMessage,
   isDropped,
   isOriginalOf,
@@ -117,17 +117,16 @@ export class SimulatedBank {
   }
 
   #judge(message: MoneyMessage, { declines, approves }: Behaviour, followUps: Behaviour | undefined): Booking {
-    const open = { ...factsOf(message), followUps, reversed: false, followedBy: undefined };
+    const open = { ...factsOf(message), followUps, reversed: false, followedBy: undefined, refundedMinor: 0n };
     const declined = (code: string): Booking => {
       return { ...open, answer: answered(code), approved: false, batch: undefined, original: undefined };
     };
     if (declines !== undefined) return declined(declines);
-    const isFollowUp = message.command === "VOID" || message.command === "PREAUTH_COMPLETE";
-    const original = isFollowUp ? this.#originalOf(message) : undefined;
-    const refusal = isFollowUp ? refusalOf(message, original) : undefined;
+    const original = "original" in message ? this.#originalOf(message) : undefined;
+    const refusal = "original" in message ? refusalOf(message, original) : undefined;
     if (refusal !== undefined) return declined(refusal);
-    const batch = countsAsSale(message) ? this.#terminal(message).batchFor(message.batchNo) : original?.batch;
-    if (countsAsSale(message) && batch === undefined) return declined(invalidTransaction);
+    const batch = entersBatch(message) ? this.#terminal(message).batchFor(message.batchNo) : original?.batch;
+    if (entersBatch(message) && batch === undefined) return declined(invalidTransaction);
     return { ...open, answer: this.#approval(message, approves), approved: true, batch, original };
   }
 
@@ -146,13 +145,14 @@ export class SimulatedBank {
 
   /** Books an original that another process's bank approved. A Void outside every batch is a PreAuth's. */
   #takeOver(message: FollowUpMessage): Booking {
-    const { transactionId, traceNo, approveCode, refId } = message.original;
+    const { transactionId, tid, traceNo, approveCode, refId } = message.original;
     const isPreAuth = message.command === "PREAUTH_COMPLETE" || message.batchNo === "";
-    const batch = isPreAuth ? undefined : this.#terminal(message).batchFor(message.batchNo);
+    const batch = isPreAuth ? undefined : this.#believedBatch(message);
     if (batch !== undefined) batch.seenInPart = true;
     return this.#books.enter({
       ...factsOf(message),
       transactionId,
+      tid,
       command: isPreAuth ? "PREAUTH" : "SALE",
       traceNo,
       answer: { responseCode: approved, approveCode, refId, tc: "" },
@@ -162,7 +162,16 @@ export class SimulatedBank {
       followUps: undefined,
       reversed: false,
       followedBy: undefined,
+      refundedMinor: 0n,
     });
+  }
+
+  /** What is refunded was settled by another process's bank. */
+  #believedBatch(message: FollowUpMessage): Batch | undefined {
+    if (message.command !== "REFUND") return this.#terminal(message).batchFor(message.batchNo);
+    const settled = new Batch("");
+    settled.closed = true;
+    return settled;
   }
 
   /** The answer's code: the same Reversal again gets it again, because what it left behind says so. */

@@ -2,6 +2,9 @@ import type { BatchTotals, BatchUploadMessage } from "../acquirer.ts";
 
 type Totals = { -readonly [Name in keyof Omit<BatchTotals, "currency">]: BatchTotals[Name] };
 
+/** Where a booking counts in its batch. */
+export type Side = "sale" | "void" | "refund";
+
 interface Counted {
   readonly amountMinor: bigint;
   readonly currency: string;
@@ -24,15 +27,15 @@ export class Batch {
     this.batchNo = batchNo;
   }
 
-  /** One more, or with `times` −1 one less, on the side of the sales or of the voids. */
-  count(side: "sale" | "void", { amountMinor, currency }: Counted, times: 1 | -1): void {
+  /** One more on its side, or with `times` −1 one less. */
+  count(side: Side, { amountMinor, currency }: Counted, times: 1 | -1): void {
     const totals = this.#of(currency);
     totals[`${side}Quantity`] += times;
     totals[`${side}TotalMinor`] += BigInt(times) * amountMinor;
   }
 
   isEmpty(): boolean {
-    return [...this.#totals.values()].every(({ saleQuantity }) => saleQuantity === 0);
+    return [...this.#totals.values()].every(isNothing);
   }
 
   totals(currency: string): BatchTotals {
@@ -47,7 +50,7 @@ export class Batch {
   }
 
   #holdsOther(currency: string): boolean {
-    return [...this.#totals].some(([other, { saleQuantity }]) => other !== currency && saleQuantity > 0);
+    return [...this.#totals].some(([other, totals]) => other !== currency && !isNothing(totals));
   }
 
   #of(currency: string): Totals {
@@ -59,8 +62,20 @@ export class Batch {
   }
 }
 
-const nothing: Readonly<Totals> = { saleQuantity: 0, saleTotalMinor: 0n, voidQuantity: 0, voidTotalMinor: 0n };
-const names = ["saleQuantity", "saleTotalMinor", "voidQuantity", "voidTotalMinor"] as const;
+const nothing: Readonly<Totals> = {
+  saleQuantity: 0,
+  saleTotalMinor: 0n,
+  voidQuantity: 0,
+  voidTotalMinor: 0n,
+  refundQuantity: 0,
+  refundTotalMinor: 0n,
+};
+const names = Object.keys(nothing) as readonly (keyof Totals)[];
+
+/** Voids only stand beside the sales that they void. */
+function isNothing({ saleQuantity, refundQuantity }: Totals): boolean {
+  return saleQuantity === 0 && refundQuantity === 0;
+}
 
 /** The batch that a terminal's uploads describe. A voided one counts on both sides. */
 export function uploadedBatch(batchNo: string, uploads: Iterable<BatchUploadMessage>): Batch {
@@ -68,7 +83,7 @@ export function uploadedBatch(batchNo: string, uploads: Iterable<BatchUploadMess
   const uploaded = new Map<string, boolean>();
   for (const upload of uploads) {
     uploaded.set(upload.uploaded.transactionId, upload.voided);
-    batch.count("sale", upload, 1);
+    batch.count(upload.uploaded.command === "REFUND" ? "refund" : "sale", upload, 1);
     if (upload.voided) batch.count("void", upload, 1);
   }
   batch.uploaded = uploaded;

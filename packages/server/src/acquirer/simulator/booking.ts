@@ -3,17 +3,18 @@ import type {
   AuthorisationMessage,
   OriginalReference,
   PreAuthCompleteMessage,
+  RefundMessage,
   ReversalMessage,
   VoidMessage,
 } from "../acquirer.ts";
 import { invalidAmount, invalidTransaction, unknownRecord, wrongOriginalAmount } from "./answer.ts";
-import type { Batch } from "./batch.ts";
+import type { Batch, Side } from "./batch.ts";
 import type { Behaviour } from "./behaviour.ts";
 
 /** A message that moves money. */
 export type MoneyMessage = AuthorisationMessage | FollowUpMessage;
 /** One that builds on an earlier one, and knows the card by it alone. */
-export type FollowUpMessage = PreAuthCompleteMessage | VoidMessage;
+export type FollowUpMessage = PreAuthCompleteMessage | RefundMessage | VoidMessage;
 
 /** What became of a message in the bank's books. Only what stands when its batch is settled is settled. */
 export type Standing = "declined" | "stands" | "completed" | "voided" | "reversed" | "settled";
@@ -31,6 +32,8 @@ export interface Booking extends BookingFacts {
   reversed: boolean;
   /** The Void or the PreAuth-Complete that was approved on it and is not reversed. */
   followedBy: Booking | undefined;
+  /** What its Refunds gave back. */
+  refundedMinor: bigint;
 }
 
 export interface BookingFacts {
@@ -52,9 +55,14 @@ export function standing(booking: Booking): Standing {
   return booking.batch?.closed ? "settled" : "stands";
 }
 
-/** A Sale and a PreAuth-Complete count as sales of their batch, a PreAuth and a Void do not. */
-export function countsAsSale({ command }: Pick<Booking, "command">): boolean {
-  return command === "SALE" || command === "PREAUTH_COMPLETE";
+/** A PreAuth enters no batch, and a Void that of its original. */
+export function entersBatch({ command }: Pick<Booking, "command">): boolean {
+  return command === "SALE" || command === "PREAUTH_COMPLETE" || command === "REFUND";
+}
+
+export function sideOf({ command }: Pick<Booking, "command">): Side {
+  if (command === "REFUND") return "refund";
+  return entersBatch({ command }) ? "sale" : "void";
 }
 
 /** Its batch was settled by what the terminal uploaded, and that does not tell of it. */
@@ -69,7 +77,12 @@ export function isOriginalOf(booking: Booking, message: FollowUpMessage): boolea
   const { traceNo, approveCode, refId } = message.original;
   const { answer } = booking;
   const isNamed = booking.traceNo === traceNo && answer.approveCode === approveCode && answer.refId === refId;
-  return isNamed && isOfTerminal(booking, message);
+  return isNamed && isOfTerminal(booking, terminalOf(message));
+}
+
+/** A PreAuth-Complete and a Refund come from any terminal of the merchant, a Void from its original's. */
+function terminalOf({ command, mid, tid, original }: FollowUpMessage) {
+  return { mid, tid: command === "VOID" ? tid : original.tid };
 }
 
 /** A Reversal carries the traceNo of what it undoes. */
@@ -83,13 +96,25 @@ export function describesFully({ traceNo, approveCode, refId }: OriginalReferenc
   return traceNo !== "" && approveCode !== "" && refId !== "";
 }
 
-/** Why a Void or PreAuth-Complete of this original is declined: its code; undefined when it is not. */
+/** Why a Void, PreAuth-Complete or Refund of this original is declined: its code; undefined when it is not. */
 export function refusalOf(message: FollowUpMessage, original: Booking | undefined): string | undefined {
   if (original === undefined) return unknownRecord;
-  const fits = message.command === "VOID" ? original.command !== "VOID" : original.command === "PREAUTH";
+  if (message.command === "REFUND") return refundRefusalOf(message, original);
+  const fits = message.command === "VOID" ? isVoidable(original) : original.command === "PREAUTH";
   if (!fits || standing(original) !== "stands" || original.currency !== message.currency) return invalidTransaction;
   if (message.command === "VOID") return original.amountMinor === message.amountMinor ? undefined : wrongOriginalAmount;
   return message.amountMinor > original.amountMinor ? invalidAmount : undefined;
+}
+
+function isVoidable({ command }: Booking): boolean {
+  return command !== "VOID" && command !== "REFUND";
+}
+
+function refundRefusalOf(message: RefundMessage, original: Booking): string | undefined {
+  if (sideOf(original) !== "sale" || standing(original) !== "settled" || original.currency !== message.currency) {
+    return invalidTransaction;
+  }
+  return original.refundedMinor + message.amountMinor > original.amountMinor ? invalidAmount : undefined;
 }
 
 function isOfTerminal(booking: Booking, { mid, tid }: Pick<BookingFacts, "mid" | "tid">): boolean {

@@ -48,17 +48,37 @@ class Ledger {
   isFree(sent: Sent): boolean {
     const open = sent.message.command === "PREAUTH" || sent.batchNo === this.till.batchNo;
     const followed = this.standing("VOID", sent).length + this.standing("PREAUTH_COMPLETE", sent).length > 0;
-    return sent.approved && !sent.reversed && open && !followed && sent.message.command !== "VOID";
+    return sent.approved && !sent.reversed && open && !followed && !["VOID", "REFUND"].includes(sent.message.command);
   }
 
   totals(): BatchTotals {
     const inBatch = (sent: Sent) => sent.batchNo === this.till.batchNo;
     const sales = [...this.standing("SALE"), ...this.standing("PREAUTH_COMPLETE")].filter(inBatch);
     const voids = this.standing("VOID").filter(({ original }) => original !== undefined && sales.includes(original));
-    const sum = (list: Sent[]) => list.reduce((total, { message }) => total + message.amountMinor, 0n);
-    const [saleTotalMinor, voidTotalMinor] = [sum(sales), sum(voids)];
-    return { currency: "VND", saleQuantity: sales.length, saleTotalMinor, voidQuantity: voids.length, voidTotalMinor };
+    const refunds = this.standing("REFUND").filter(inBatch);
+    return {
+      currency: "VND",
+      saleQuantity: sales.length,
+      saleTotalMinor: sum(sales),
+      voidQuantity: voids.length,
+      voidTotalMinor: sum(voids),
+      refundQuantity: refunds.length,
+      refundTotalMinor: sum(refunds),
+    };
   }
+
+  /** What of a settled Sale or PreAuth-Complete was not given back yet. */
+  refundableMinor(sent: Sent): bigint {
+    const { message, approved, reversed, batchNo } = sent;
+    const isSale = message.command === "SALE" || message.command === "PREAUTH_COMPLETE";
+    const stands = approved && !reversed && this.standing("VOID", sent).length === 0;
+    if (!isSale || !stands || batchNo === this.till.batchNo) return 0n;
+    return message.amountMinor - sum(this.standing("REFUND", sent));
+  }
+}
+
+function sum(list: readonly Sent[]): bigint {
+  return list.reduce((total, { message }) => total + message.amountMinor, 0n);
 }
 
 /** Takes one step, and holds the bank's answer against what the terminal's own count foretells. */
@@ -83,6 +103,9 @@ function follow(bank: SimulatedBank, ledger: Ledger, step: Step, target: Sent): 
   else if (kind === "reverse") reverse(bank, ledger, target);
   else if (kind === "void") {
     send(bank, ledger, till.void(message, answer), { declined, foretold: ledger.isFree(target), original: target });
+  } else if (kind === "refund") {
+    const foretold = amountMinor <= ledger.refundableMinor(target);
+    send(bank, ledger, till.refund(message, answer, amountMinor), { declined, foretold, original: target });
   } else {
     const fits = message.command === "PREAUTH" && amountMinor <= message.amountMinor;
     const foretold = fits && ledger.isFree(target);
@@ -177,7 +200,9 @@ describe("a bank's books", () => {
         const ledger = new Ledger(new Till());
         for (const step of taken) take(bank, ledger, step);
         const free = ledger.sent.filter((sent) => ledger.isFree(sent)).map(({ message }) => message.transactionId);
-        const stands = bank.all().filter(({ standing, command }) => standing === "stands" && command !== "VOID");
+        const stands = bank.all().filter(({ standing, command }) => {
+          return standing === "stands" && command !== "VOID" && command !== "REFUND";
+        });
         expect(stands.map(({ transactionId }) => transactionId).sort()).toEqual(free.sort());
       }),
       { numRuns: 300 },

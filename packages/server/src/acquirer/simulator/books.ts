@@ -1,5 +1,5 @@
 import type { ReversalMessage } from "../acquirer.ts";
-import { type Booking, countsAsSale, isDropped } from "./booking.ts";
+import { type Booking, isDropped, sideOf } from "./booking.ts";
 import { Bounded } from "./bounded.ts";
 
 /** What moved money, or came to move it: every message once, and every Reversal that came before its message. */
@@ -18,7 +18,8 @@ export class Books {
   enter(booking: Booking): Booking {
     (booking.command === "PREAUTH" ? this.#preAuths : this.#bookings).enter(booking);
     if (!booking.approved) return booking;
-    if (booking.original !== undefined) booking.original.followedBy = booking;
+    if (booking.command === "REFUND") refund(booking, booking.amountMinor);
+    else if (booking.original !== undefined) booking.original.followedBy = booking;
     booking.batch?.count(sideOf(booking), booking, 1);
     return booking;
   }
@@ -42,7 +43,8 @@ export class Books {
   undo(booking: Booking): void {
     booking.reversed = true;
     booking.batch?.count(sideOf(booking), booking, -1);
-    if (booking.original !== undefined) booking.original.followedBy = undefined;
+    if (booking.command === "REFUND") refund(booking, -booking.amountMinor);
+    else if (booking.original !== undefined) booking.original.followedBy = undefined;
     if (booking.followedBy === undefined) return;
     booking.followedBy.reversed = true;
     booking.batch?.count("void", booking.followedBy, -1);
@@ -58,6 +60,6 @@ export class Books {
   }
 }
 
-function sideOf(booking: Booking): "sale" | "void" {
-  return countsAsSale(booking) ? "sale" : "void";
+function refund({ original }: Booking, amountMinor: bigint): void {
+  if (original !== undefined) original.refundedMinor += amountMinor;
 }

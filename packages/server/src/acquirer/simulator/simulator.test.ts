@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from "vitest";
 import { type AcquirerAnswer, type AcquirerMessage, NoAnswer, NotSent } from "../acquirer.ts";
-import { again, Till } from "../till.fixture.ts";
+import { again, emptyTotals, Till } from "../till.fixture.ts";
 import { SimulatedBank } from "./bank.ts";
 import { next } from "./behaviour.ts";
 import { seededRandom } from "./codes.ts";
@@ -155,8 +155,7 @@ describe("a rule of the simulator", () => {
     const make = {
       logon: () => till.logon(),
       settlement: () => {
-        const totals = { saleQuantity: 1, saleTotalMinor: sale.amountMinor, voidQuantity: 0, voidTotalMinor: 0n };
-        return till.settlement({ currency: "VND", ...totals });
+        return till.settlement({ ...emptyTotals, saleQuantity: 1, saleTotalMinor: sale.amountMinor });
       },
       reversal: () => till.reversal(sale),
       upload: () => till.upload(sale, answer),

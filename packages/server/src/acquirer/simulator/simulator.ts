@@ -57,7 +57,7 @@ export class SimulatedAcquirer implements Acquirer {
     if (card === undefined) throw new NotSent("No such test card");
     const behaviour = this.#ruled(message) ?? testTerminal(message) ?? card.first;
     if (behaviour.answers === "not_sent") throw new NotSent("The message did not leave");
-    const receive = () => this.bank.receive(message, behaviour, card.followUps);
+    const receive = () => withChipAnswer(message, this.bank.receive(message, behaviour, card.followUps));
     if (this.#outage === "no_answer") {
       receive();
       throw new NoAnswer("The link to the acquirer broke");
@@ -103,8 +103,8 @@ export class SimulatedAcquirer implements Acquirer {
 
   /** Undefined when the message brings a token that is no test card. */
   #cardOf(message: AcquirerMessage): TestCard | undefined {
-    if ("cardToken" in message) return testCard(message.cardToken);
-    if (message.command !== "VOID" && message.command !== "PREAUTH_COMPLETE") return plainCard;
+    if (message.command === "SALE" || message.command === "PREAUTH") return testCard(message.cardToken);
+    if (message.command === "REVERSAL" || !("original" in message)) return plainCard;
     const followUps = this.bank.followUpsOf(message.original.transactionId);
     return followUps === undefined ? plainCard : { first: followUps, followUps };
   }
@@ -115,4 +115,11 @@ export class SimulatedAcquirer implements Acquirer {
     if (answers === "never" || answers === "lost" || answers === "not_sent") return Number.POSITIVE_INFINITY;
     return answers.afterMs + this.#latencyMs;
   }
+}
+
+/** As issuers answer a chip: tag 8A, the response code in ASCII. This bank knows no card's key, and sends no ARPC. */
+function withChipAnswer(message: AcquirerMessage, answer: AcquirerAnswer): AcquirerAnswer {
+  const hasChip = "emv" in message && message.emv !== undefined && message.emv !== "";
+  if (!hasChip) return answer;
+  return { ...answer, emv: `8A02${Buffer.from(answer.responseCode).toString("hex").toUpperCase()}` };
 }

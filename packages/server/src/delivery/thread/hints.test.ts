@@ -37,7 +37,7 @@ test("a delivery goes with its content to the worker that owns its partner, and 
   const [here, there] = [partner(), partner()];
   const { hints, got, announced } = processOf([here], [there]);
   const delivery = deliveryOf(there);
-  hints.offer(delivery);
+  hints.offer(delivery, 0);
   hints.due({ partnerId: here, queue: "https://a.example" });
   expect(got).toEqual([
     { ...nothing, hinted: [{ partnerId: here, queue: "https://a.example" }] },
@@ -50,9 +50,9 @@ test("a delivery goes with its content to the worker that owns its partner, and 
 test("what another process owns is announced by name alone: at once, then gathered for 5 ms", () => {
   const { hints, announced } = processOf([]);
   const [first, second] = [partner(), partner()];
-  hints.offer(deliveryOf(first, { content: "a secret", queue: "https://a.example", scheduleStartMs: 1_000 }));
+  hints.offer(deliveryOf(first, { content: "a secret", queue: "https://a.example", scheduleStartMs: 1_000 }), 0);
   expect(announced).toEqual([JSON.stringify([[first, "https://a.example", 1_000]])]);
-  for (const scheduleStartMs of [3_000, 2_000, 4_000]) hints.offer(deliveryOf(first, { scheduleStartMs }));
+  for (const scheduleStartMs of [3_000, 2_000, 4_000]) hints.offer(deliveryOf(first, { scheduleStartMs }), 0);
   hints.due({ partnerId: second });
   vi.advanceTimersByTime(4);
   expect(announced).toHaveLength(1);
@@ -67,9 +67,9 @@ test("where one hint to a queue does not know since when, the announcement does 
   const partnerId = partner();
   const { hints, announced } = processOf([]);
   hints.due({ partnerId: partner() });
-  hints.offer(deliveryOf(partnerId));
+  hints.offer(deliveryOf(partnerId), 0);
   hints.due({ partnerId, queue: "" });
-  hints.offer(deliveryOf(partnerId));
+  hints.offer(deliveryOf(partnerId), 0);
   vi.runAllTimers();
   expect(announced[1]).toBe(JSON.stringify([[partnerId, ""]]));
 });
@@ -79,7 +79,7 @@ test("what is announced is understood by another process, and reaches the owner 
   const { hints, announced } = processOf([]);
   hints.due({ partnerId: here, queue: 'https://a.example/"ü' });
   hints.due({ partnerId: here });
-  hints.offer(deliveryOf(here, { scheduleStartMs: 5_000 }));
+  hints.offer(deliveryOf(here, { scheduleStartMs: 5_000 }), 0);
   hints.due({ partnerId: elsewhere, queue: "" });
   vi.runAllTimers();
   const other = processOf([], [here]);

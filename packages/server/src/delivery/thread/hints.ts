@@ -35,15 +35,15 @@ export class Hints {
     this.#parts = parts;
   }
 
-  /** A delivery that was just made durable. */
-  offer(delivery: Delivery): void {
+  /** A delivery that was just made durable. @param begunMs by the monotonic clock, before it was written */
+  offer(delivery: Delivery, begunMs: number): void {
     const owner = this.#ownerOf(delivery.partnerId);
     const { partnerId, queue, scheduleStartMs: sinceMs } = delivery;
     if (owner === undefined) {
       this.#announce({ partnerId, queue, sinceMs });
       return;
     }
-    owner.offer(delivery);
+    owner.offer(delivery, begunMs);
     this.#parts.onOffered?.();
   }
 

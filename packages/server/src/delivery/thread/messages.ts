@@ -16,6 +16,8 @@ export interface PartnerAnswer {
 export interface ToWorker {
   /** Just made durable. */
   readonly deliveries: readonly Delivery[];
+  /** Before the first of them was written, by the monotonic clock that all threads share. */
+  readonly begunMs: number;
   readonly hints: readonly Hint[];
   readonly partners: readonly PartnerAnswer[];
   /** Of `FromWorker`, attempts that were taken in: told for many at a time. */

@@ -84,7 +84,7 @@ test("a thread that stops says what was under way, and is not started again", as
 
 test("rows are offered in one message for each turn, up to the credit; beyond it their queues are named", async () => {
   const { supervisor, partnerId, told, hint, hints, deliveries, settled } = await supervising();
-  const offer = (queue: string) => supervisor.offer(deliveryOf(partnerId, { queue }));
+  const offer = (queue: string) => supervisor.offer(deliveryOf(partnerId, { queue }), 0);
   for (let nth = 0; nth < 4_096; nth += 1) offer("within");
   offer("beyond");
   await settled();
@@ -114,9 +114,9 @@ test("hints beyond their credit are left out, and the thread looks at everything
 
 test("content beyond the credit of bytes is left to be read", async () => {
   const { supervisor, partnerId, hints, deliveries, settled } = await supervising();
-  supervisor.offer(deliveryOf(partnerId, { queue: "large", bytes: 20 * 1_024 * 1_024 }));
-  supervisor.offer(deliveryOf(partnerId, { queue: "too much", bytes: 20 * 1_024 * 1_024 }));
-  supervisor.offer(deliveryOf(partnerId, { queue: "small" }));
+  supervisor.offer(deliveryOf(partnerId, { queue: "large", bytes: 20 * 1_024 * 1_024 }), 0);
+  supervisor.offer(deliveryOf(partnerId, { queue: "too much", bytes: 20 * 1_024 * 1_024 }), 0);
+  supervisor.offer(deliveryOf(partnerId, { queue: "small" }), 0);
   await settled();
   expect(deliveries().map(({ queue }) => queue)).toEqual(["large", "small"]);
   expect(hints().map(({ queue }) => queue)).toContain("too much");
@@ -127,17 +127,17 @@ test("rows of a queue that the thread reads for itself are kept back until it ha
   hint("behind");
   await settled();
   await settled();
-  supervisor.offer(deliveryOf(partnerId, { scheduleStartMs: 2_000 }));
-  supervisor.offer(deliveryOf(partnerId, { queue: "https://a.example" }));
-  supervisor.offer(deliveryOf(partnerId, { scheduleStartMs: 1_000 }));
+  supervisor.offer(deliveryOf(partnerId, { scheduleStartMs: 2_000 }), 0);
+  supervisor.offer(deliveryOf(partnerId, { queue: "https://a.example" }), 0);
+  supervisor.offer(deliveryOf(partnerId, { scheduleStartMs: 1_000 }), 0);
   const other = deliveryOf(newId<"partner">());
-  supervisor.offer(other);
+  supervisor.offer(other, 0);
   await settled();
   expect(deliveries()).toMatchObject([{ queue: "https://a.example" }, { id: other.id }]);
   hint("caught up");
   await vi.waitFor(() => expect(hints()).toContainEqual({ partnerId, queue: "", sinceMs: 1_000 }), waitFor);
   expect(hints().filter(({ queue }) => queue === "")).toHaveLength(1);
-  supervisor.offer(deliveryOf(partnerId));
+  supervisor.offer(deliveryOf(partnerId), 0);
   await settled();
   expect(deliveries()).toHaveLength(3);
 });

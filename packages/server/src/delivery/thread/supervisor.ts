@@ -74,7 +74,7 @@ export class WorkerSupervisor {
   constructor(options: SupervisorOptions) {
     this.#options = options;
     this.#outbox = new Outbox<ToWorker>(
-      () => ({ deliveries: [], hints: [], partners: [], noted: 0, news: [] }),
+      () => ({ deliveries: [], begunMs: Infinity, hints: [], partners: [], noted: 0, news: [] }),
       (message) => this.#thread?.postMessage(message),
     );
   }
@@ -121,8 +121,8 @@ export class WorkerSupervisor {
     this.#watch();
   }
 
-  /** A delivery of a partner that it owns. */
-  offer(delivery: Delivery): void {
+  /** A delivery of a partner that it owns. @param begunMs by the monotonic clock, before it was written */
+  offer(delivery: Delivery, begunMs: number): void {
     const { partnerId, queue, bytes, scheduleStartMs: sinceMs } = delivery;
     const behind = this.#behind.get(nameOf({ partnerId, queue }));
     if (behind !== undefined) {
@@ -135,7 +135,9 @@ export class WorkerSupervisor {
     }
     this.#rowsUnderWay += 1;
     this.#bytesUnderWay += bytes;
-    this.#outbox.message.deliveries.push(delivery);
+    const { message } = this.#outbox;
+    message.deliveries.push(delivery);
+    message.begunMs = Math.min(message.begunMs, begunMs);
   }
 
   hint(hint: Hint): void {

@@ -3,6 +3,8 @@ import { connect as connectTls, type SecureContext, type TLSSocket } from "node:
 import { codeOf, describe, TransportFailure } from "./failure.ts";
 import { type AddressGuard, AddressRefused } from "./guard.ts";
 import type { Resolve } from "./resolve.ts";
+import { publicKeyPin } from "./tls.ts";
+import { tlsDetail } from "./tls-failure.ts";
 
 /** How connections to one endpoint of one partner are made. */
 export interface ConnectRules {
@@ -11,6 +13,10 @@ export interface ConnectRules {
   readonly secureContext: SecureContext;
   /** For name look-up, TCP and TLS together. */
   readonly connectTimeoutMs: number;
+  /** Of public keys: the server's must be one of them. None: any that its certificate proves. */
+  readonly pins?: readonly string[];
+  /** Told until when the server's certificate is valid. */
+  readonly onCertificate?: (endsAt: Date) => void;
 }
 
 export interface Target {
@@ -67,7 +73,7 @@ export function connect(target: Target, rules: ConnectRules, memory: SessionMemo
     if (!target.secure) return finish(tcp);
     state.stage = "tls";
     finish(
-      await openTls(tcp, target, rules.secureContext, memory, (socket) => {
+      await openTls(tcp, target, rules, memory, (socket) => {
         state.socket = socket;
       }),
     );
@@ -114,7 +120,7 @@ function openTcp(target: Target, addresses: readonly string[], made: (socket: So
 function openTls(
   tcp: Socket,
   target: Target,
-  secureContext: SecureContext,
+  { secureContext, pins = [], onCertificate }: ConnectRules,
   memory: SessionMemory,
   made: (socket: Socket) => void,
 ): Promise<TLSSocket> {
@@ -127,7 +133,8 @@ function openTls(
       secureContext,
       rejectUnauthorized: true,
       ALPNProtocols: ["http/1.1"],
-      ...(memory.session === undefined ? {} : { session: memory.session }),
+      // A resumed session shows no certificate whose key could be compared.
+      ...(memory.session === undefined || pins.length > 0 ? {} : { session: memory.session }),
     });
     made(socket);
     // The TLS socket tells what befalls both; an event that nobody hears would end the process.
@@ -141,7 +148,11 @@ function openTls(
     socket.once("secureConnect", () => {
       socket.off("error", reject);
       socket.off("close", ended);
-      resolve(socket);
+      const endsAt = socket.getPeerX509Certificate()?.validToDate;
+      if (endsAt !== undefined) onCertificate?.(endsAt);
+      const pin = pins.length > 0 ? publicKeyPin(socket) : undefined;
+      if (pins.length === 0 || (pin !== undefined && pins.includes(pin))) return resolve(socket);
+      reject(new Error(`the server's public key (${pin}) is none of callbackPins`));
     });
   });
 }
@@ -156,7 +167,7 @@ function timeoutFailure(target: Target, stage: string, timeoutMs: number): Trans
 function connectFailure(target: Target, stage: string, error: unknown): TransportFailure {
   if (error instanceof AddressRefused) return new TransportFailure("address_refused", error.message);
   if (stage === "dns") return new TransportFailure("dns", `${target.hostname} cannot be resolved: ${describe(error)}.`);
-  if (stage === "tls") return new TransportFailure("tls", `${describe(error)}.`);
+  if (stage === "tls") return new TransportFailure("tls", tlsDetail(error, target.hostname));
   if (codeOf(error) === "ETIMEDOUT") return new TransportFailure("connect_timeout", `${describe(error)}.`);
   return new TransportFailure("connect", `${describe(error)}.`);
 }

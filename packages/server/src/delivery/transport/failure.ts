@@ -64,6 +64,8 @@ export function exchangeFailure(error: unknown): TransportFailure {
   if (codeOf(error) === impossibleStatus) {
     return new TransportFailure("bad_response", "The answer is not HTTP/1.1: its status is below 100.");
   }
-  if (codeOf(error).startsWith("ERR_SSL")) return new TransportFailure("tls", `${describe(error)}.`);
+  if (codeOf(error).startsWith("ERR_SSL")) {
+    return new TransportFailure("tls", `The TLS connection broke (${codeOf(error)}).`);
+  }
   return new TransportFailure("internal", describe(error));
 }

@@ -275,9 +275,17 @@ describe("a failure says what it was:", () => {
   });
 
   test.each([
-    ["expired", async () => authority.issue("callback.test", new Date(Date.now() - 1_000)), /expired/],
-    ["another host's", async () => authority.issue("other.test"), /altnames/],
-    ["of an unknown authority", async () => (await makeAuthority("Nobody")).issue("callback.test"), /certificate/],
+    [
+      "expired",
+      async () => authority.issue("callback.test", new Date(Date.now() - 1_000)),
+      /^The certificate, or one of its chain, has expired \(CERT_HAS_EXPIRED\)\.$/,
+    ],
+    ["another host's", async () => authority.issue("other.test"), /^The certificate is not for callback\.test \(/],
+    [
+      "of an unknown authority",
+      async () => (await makeAuthority("Nobody")).issue("callback.test"),
+      /^The certificate's issuer is not known: [^"]* \([A-Z_]+\)\.$/,
+    ],
   ])("a certificate that is %s, before any byte was sent", async (_what, issue, detail) => {
     const peer = await tlsPeer(await issue(), () => undefined);
     const result = await postUnanswered(peer.port);
@@ -287,7 +295,10 @@ describe("a failure says what it was:", () => {
 
   test("plain HTTP where TLS was expected", async () => {
     const peer = await tcpPeer((socket) => socket.end(answer("400 Bad Request")));
-    expect(await postUnanswered(peer.port)).toMatchObject({ reason: "tls" });
+    expect(await postUnanswered(peer.port)).toMatchObject({
+      reason: "tls",
+      detail: expect.stringMatching(/^The port does not speak TLS \([A-Z_]+\)\.$/),
+    });
   });
 
   test("a connection closed in the TLS handshake", async () => {

@@ -1,5 +1,6 @@
-import { createSecureContext, getCACertificates, type SecureContext } from "node:tls";
+import type { SecureContext } from "node:tls";
 import type { Clock } from "../../clock.ts";
+import type { PartnerId } from "../../ids.ts";
 import { withoutCardNumbers } from "../../masked-answer.ts";
 import type { Partner } from "../../partners/partner.ts";
 import { mayAskToWait, readRetryAfterMs } from "../schedule.ts";
@@ -11,6 +12,7 @@ import { type Answer, answerBytesKept, Exchange } from "./exchange.ts";
 import { exchangeFailure, isReset, TransportFailure } from "./failure.ts";
 import { AddressGuard } from "./guard.ts";
 import type { Resolve } from "./resolve.ts";
+import { callingContext } from "./tls.ts";
 
 export interface TransportOptions {
   readonly clock: Clock;
@@ -21,12 +23,14 @@ export interface TransportOptions {
   readonly extraCas?: readonly string[];
   /** For name look-up, TCP and TLS together. */
   readonly connectTimeoutMs: number;
+  /** Told, at most once a day for each origin, that a partner's certificate ends within 14 days. */
+  readonly onCertificateEnding?: (partnerId: PartnerId, origin: string, endsAt: Date) => void;
   readonly idleConnectionsMax?: number;
   readonly endpointsMax?: number;
 }
 
 /** What of a partner decides where its connections may go. */
-export type CalledPartner = Pick<Partner, "id" | "settings">;
+export type CalledPartner = Pick<Partner, "id" | "settings"> & { readonly keys?: Pick<Partner["keys"], "client"> };
 
 export interface Post {
   readonly partner: CalledPartner;
@@ -69,6 +73,7 @@ interface CallbackTarget {
   readonly protocol: string;
   readonly origin: string;
   readonly path: string;
+  readonly port: number;
 }
 
 const idleConnectionsDefault = 2_048;
@@ -77,18 +82,9 @@ const evictAfterMs = 60_000;
 const sweepEveryMs = 10_000;
 const targetsMax = 1_000;
 
-/** TLS 1.3's, and of 1.2 those with forward secrecy and an AEAD: no CBC, no SHA-1. */
-const aeadCiphers = [
-  ...["TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256", "TLS_AES_128_GCM_SHA256"],
-  ...["ECDHE-ECDSA-AES256-GCM-SHA384", "ECDHE-ECDSA-CHACHA20-POLY1305", "ECDHE-ECDSA-AES128-GCM-SHA256"],
-  ...["ECDHE-RSA-AES256-GCM-SHA384", "ECDHE-RSA-CHACHA20-POLY1305", "ECDHE-RSA-AES128-GCM-SHA256"],
-].join(":");
-const signatures = [
-  ...["ecdsa_secp256r1_sha256", "ecdsa_secp384r1_sha384", "ecdsa_secp521r1_sha512", "ed25519", "ed448"],
-  ...["rsa_pss_rsae_sha256", "rsa_pss_rsae_sha384", "rsa_pss_rsae_sha512"],
-  ...["rsa_pss_pss_sha256", "rsa_pss_pss_sha384", "rsa_pss_pss_sha512"],
-  ...["rsa_pkcs1_sha256", "rsa_pkcs1_sha384", "rsa_pkcs1_sha512"],
-].join(":");
+/** A server's certificate that ends sooner is told of. */
+const endingMs = 14 * 86_400_000;
+const toldEveryMs = 86_400_000;
 
 /**
  * POSTs to partners' callback URLs: section 4.1.
@@ -102,17 +98,14 @@ export class Transport {
   readonly #endpoints = new Map<string, Endpoint>();
   readonly #targets = new Map<string, CallbackTarget>();
   readonly #versions = new WeakMap<CalledPartner, string>();
+  /** By partner and origin: when it was told that a certificate ends, by the wall clock. */
+  readonly #toldAtMs = new Map<string, number>();
   readonly #sweeper: NodeJS.Timeout;
   #idle = 0;
 
   constructor(options: TransportOptions) {
     this.#options = options;
-    this.#secureContext = createSecureContext({
-      minVersion: "TLSv1.2",
-      ciphers: aeadCiphers,
-      sigalgs: signatures,
-      ...(options.extraCas === undefined ? {} : { ca: [...getCACertificates("default"), ...options.extraCas] }),
-    });
+    this.#secureContext = callingContext({ extraCas: options.extraCas });
     this.#sweeper = setInterval(() => this.#sweep(), sweepEveryMs).unref();
   }
 
@@ -123,6 +116,11 @@ export class Transport {
     if (target.protocol !== "https:" && !(target.protocol === "http:" && this.#options.sandbox)) {
       return Promise.resolve(refused("tls", "The callback URL is not https://."));
     }
+    const { callbackPorts } = post.partner.settings;
+    if (callbackPorts !== null && !callbackPorts.includes(target.port)) {
+      const detail = `Port ${target.port} is not among callbackPorts (${callbackPorts.join(", ")}).`;
+      return Promise.resolve(refused("address_refused", detail));
+    }
     return this.#run(post, target);
   }
 
@@ -131,8 +129,9 @@ export class Transport {
     const known = this.#targets.get(text);
     if (known !== undefined || !URL.canParse(text)) return known;
     if (this.#targets.size >= targetsMax) this.#targets.clear();
-    const { protocol, origin, pathname, search } = new URL(text);
-    const target = { protocol, origin, path: pathname + search };
+    const parsed = new URL(text);
+    const { protocol, origin, pathname, search } = parsed;
+    const target = { protocol, origin, path: pathname + search, port: portOf(parsed) };
     this.#targets.set(text, target);
     return target;
   }
@@ -226,7 +225,7 @@ export class Transport {
     const key = `${partner.id} ${origin}`;
     const version = this.#version(partner);
     const known = this.#endpoints.get(key);
-    const endpoint = known?.version === version ? known : new Endpoint(origin, version, this.#rules(partner));
+    const endpoint = known?.version === version ? known : new Endpoint(origin, version, this.#rules(partner, origin));
     if (known !== undefined && known !== endpoint) this.#remove(key, known);
     endpoint.usedMs = this.#options.clock.monotonicMs();
     this.#endpoints.delete(key);
@@ -239,15 +238,31 @@ export class Transport {
   #version(partner: CalledPartner): string {
     const known = this.#versions.get(partner);
     if (known !== undefined) return known;
-    const version = partner.settings.callbackAddresses.join(" ");
+    const { callbackAddresses, callbackCa, callbackPins } = partner.settings;
+    const version = JSON.stringify([callbackAddresses, callbackCa, callbackPins, partner.keys?.client?.id]);
     this.#versions.set(partner, version);
     return version;
   }
 
-  #rules(partner: CalledPartner): ConnectRules {
-    const { resolve, connectTimeoutMs, sandbox } = this.#options;
-    const guard = new AddressGuard(partner.settings.callbackAddresses, { loopbackAllowed: sandbox });
-    return { guard, resolve, connectTimeoutMs, secureContext: this.#secureContext };
+  #rules(partner: CalledPartner, origin: string): ConnectRules {
+    const { resolve, connectTimeoutMs, sandbox, extraCas } = this.#options;
+    const { callbackAddresses, callbackCa: onlyCa, callbackPins: pins } = partner.settings;
+    const guard = new AddressGuard(callbackAddresses, { loopbackAllowed: sandbox });
+    const client = partner.keys?.client;
+    const secureContext =
+      onlyCa === null && client === undefined ? this.#secureContext : callingContext({ extraCas, onlyCa, client });
+    const onCertificate = (endsAt: Date) => this.#certificateSeen(partner.id, origin, endsAt);
+    return { guard, resolve, connectTimeoutMs, secureContext, pins, onCertificate };
+  }
+
+  #certificateSeen(partnerId: PartnerId, origin: string, endsAt: Date): void {
+    const nowMs = this.#options.clock.nowMs();
+    if (endsAt.getTime() - nowMs > endingMs) return;
+    const key = `${partnerId} ${origin}`;
+    if (nowMs - (this.#toldAtMs.get(key) ?? Number.NEGATIVE_INFINITY) < toldEveryMs) return;
+    if (this.#toldAtMs.size >= targetsMax) this.#toldAtMs.clear();
+    this.#toldAtMs.set(key, nowMs);
+    this.#options.onCertificateEnding?.(partnerId, origin, endsAt);
   }
 
   #removeLongestUnused(): void {
@@ -271,6 +286,11 @@ export class Transport {
       if (endpoint.busy === 0) this.#remove(key, endpoint);
     }
   }
+}
+
+function portOf({ protocol, port }: URL): number {
+  if (port !== "") return Number(port);
+  return protocol === "https:" ? 443 : 80;
 }
 
 function deadlineFailure(exchange: Exchange, deadlineMs: number): TransportFailure {

@@ -116,7 +116,7 @@ describe("POST /v1/commands", () => {
 
   test.each([
     [{ reqId }, "missing_field"],
-    [{ reqId, command: "REFUND" }, "invalid_value"],
+    [{ reqId, command: "CREDIT" }, "invalid_value"],
     [{ reqId, command: 1 }, "wrong_type"],
     [{ reqId, command: "sale" }, "invalid_value"],
   ])("%j has a wrong command", async (json, code) => {
@@ -170,7 +170,7 @@ describe("POST /v1/commands", () => {
 
   test("of a command that is not known, what no command has is named too", async () => {
     const { body } = await run({
-      command: "REFUND",
+      command: "CREDIT",
       reqId: "order-1",
       amount: 5,
       tid: "T1",

@@ -45,6 +45,10 @@ const commandErrors = [
   "batch_settled",
   "preauth_expired",
   "amount_above_authorised",
+  "refunds_off",
+  "not_refundable",
+  "not_settled",
+  "amount_above_refundable",
   "settlement_in_progress",
   "no_acquirer",
 ] as const;
@@ -106,7 +110,7 @@ async function everyBadField(request: FastifyRequest, partner: Partner, parts: H
   return first === undefined ? shape : badFields([first, ...others]);
 }
 
-/** RFC 7240: preferences are parted by commas, each may have parameters. */
+/** RFC 7240: preferences are separated by commas, each may have parameters. */
 function prefersAsync(header: string | string[] | undefined): boolean {
   if (header === undefined) return false;
   const preferences = [header].flat().join(",").split(",");

@@ -7,7 +7,7 @@ import { type DocsFiles, writeDocs } from "./docs-files.ts";
 /** Until then a browser asks nobody; after it, whether the file has changed. */
 const keptByBrowsers = "1 day";
 
-/** /openapi.json, /docs and, for now, /. Nothing of them where the operator turned them off. */
+/** /openapi.json and /docs. Nothing of them where the operator turned them off. */
 export function docsRoutes(app: FastifyInstance, { docs }: Pick<Config, "docs">): void {
   if (docs === "off") return;
   // The files lie compressed on disk and leave piece by piece: who does not read holds a piece, not a file.
@@ -26,7 +26,6 @@ export function docsRoutes(app: FastifyInstance, { docs }: Pick<Config, "docs">)
   app.addHook("onClose", async () => await (await files)?.remove());
   const schema = { hide: true };
   app.get("/openapi.json", { schema }, (_, reply) => send(reply, "openapi.json"));
-  app.get("/", { schema }, async (_, reply) => reply.redirect("/docs/"));
   app.get("/docs", { schema }, async (_, reply) => reply.redirect("/docs/"));
   app.get("/docs/", { schema }, (_, reply) => send(reply, "index.html"));
   app.get("/docs/js/scalar.js", { schema }, (_, reply) => send(reply, "scalar.js"));

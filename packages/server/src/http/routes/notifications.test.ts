@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { PaybellError } from "../../errors.ts";
-import { detailSchema, pulledSchema, redeliveredSchema, searchSchema, summarySchema } from "../schemas/notification.ts";
+import { detailSchema, pulledSchema, searchSchema, summarySchema } from "../schemas/notification.ts";
+import { redeliveredSchema } from "../schemas/redelivery.ts";
 import { apiKey, otherApiKey, TestService } from "../service.fixture.ts";
 
 let service: TestService;

@@ -4,8 +4,16 @@ import { PaybellError } from "../../errors.ts";
 import { type NotificationId, readId } from "../../ids.ts";
 import { asItsPartnerSees } from "../partner-attempts.ts";
 import type { PartnerRoutes } from "../parts.ts";
-import { detailSchema, pulledSchema, pullQuery, redeliverBody, summarySchema } from "../schemas/notification.ts";
+import {
+  detailSchema,
+  ownSearchQuery,
+  pulledSchema,
+  pullQuery,
+  searchSchema,
+  summarySchema,
+} from "../schemas/notification.ts";
 import { bodyErrors, partnerErrors, queryErrors, responses } from "../schemas/problem.ts";
+import { redeliverBody } from "../schemas/redelivery.ts";
 import { described } from "../schemas/registry.ts";
 
 const params = z.object({ id: described(z.string(), "The notification's id, as in webhook-id") });
@@ -52,6 +60,25 @@ export function notificationRoutes({ app, parts, callers }: PartnerRoutes): void
       const patience = wait === undefined ? undefined : { durationMs: wait * 1_000, ...presence(request, reply) };
       return await parts.notifications.pull(callers.partner(request), { ...page, patience });
     },
+  );
+  app.get(
+    "/v1/notifications/search",
+    {
+      schema: {
+        operationId: "searchOwnNotifications",
+        tags: ["Notifications"],
+        summary: "Search your notifications",
+        description: "For people who look for one: to fetch what was missed, use the list in commit order.",
+        querystring: ownSearchQuery,
+        response: responses(
+          { 200: { schema: searchSchema, description: "A page" } },
+          ...partnerErrors,
+          ...queryErrors,
+          "invalid_cursor",
+        ),
+      },
+    },
+    async (request) => await parts.notifications.search({ ...request.query, partnerId: callers.partner(request).id }),
   );
   app.get(
     "/v1/notifications/:id",

@@ -1,6 +1,6 @@
 import { moneyKinds } from "../../ledger/money-desk.ts";
 import type { HttpApp, HttpParts } from "../parts.ts";
-import { moneyItem, moneyPage, moneyParams, moneyQuery, reasonBody } from "../schemas/money.ts";
+import { chainSchema, moneyItem, moneyPage, moneyParams, moneyQuery, reasonBody } from "../schemas/money.ts";
 import { bodyErrors, operatorErrors, queryErrors, responses } from "../schemas/problem.ts";
 
 const tags = ["Money"];
@@ -38,6 +38,24 @@ export function operatorMoneyRoutes(app: HttpApp, { money }: HttpParts): void {
       async (request) => await money.find(kind, request.params.id),
     );
   }
+  app.get(
+    "/operator/v1/transactions/:id/chain",
+    {
+      schema: {
+        operationId: "getChain",
+        tags,
+        summary: "See a transaction with those that it changes, and those that change it",
+        params: moneyParams,
+        response: responses(
+          { 200: { schema: chainSchema, description: "In their order" } },
+          ...operatorErrors,
+          ...queryErrors,
+          "not_found",
+        ),
+      },
+    },
+    async (request) => ({ items: await money.chain(request.params.id) }),
+  );
   app.post(
     "/operator/v1/reversals/:id/retry",
     {

@@ -2,23 +2,17 @@ import { z } from "zod";
 import { PaybellError } from "../../errors.ts";
 import { type PartnerId, readId } from "../../ids.ts";
 import type { HttpApp, HttpParts } from "../parts.ts";
-import { inspectedSchema } from "../schemas/inspected.ts";
-import {
-  redeliverBody,
-  redeliveredSchema,
-  redeliveriesBody,
-  searchQuery,
-  searchSchema,
-  summarySchema,
-} from "../schemas/notification.ts";
+import { explainedSchema, inspectedSchema, proofSchema } from "../schemas/inspected.ts";
+import { searchQuery, searchSchema, summarySchema } from "../schemas/notification.ts";
 import { bodyErrors, operatorErrors, queryErrors, responses } from "../schemas/problem.ts";
+import { redeliverBody, redeliveredSchema, redeliveriesBody } from "../schemas/redelivery.ts";
 import { described } from "../schemas/registry.ts";
 import { requireId } from "./notifications.ts";
 
 const tags = ["Deliveries"];
 
 /** The operator's view of every partner's notifications. */
-export function operatorNotificationRoutes(app: HttpApp, { notifications }: HttpParts): void {
+export function operatorNotificationRoutes(app: HttpApp, { notifications, directory }: HttpParts): void {
   app.get(
     "/operator/v1/notifications",
     {
@@ -62,6 +56,38 @@ export function operatorNotificationRoutes(app: HttpApp, { notifications }: Http
       return found;
     },
   );
+  app.get(
+    "/operator/v1/notifications/:id/content",
+    {
+      schema: {
+        operationId: "readNotification",
+        tags,
+        summary: "Read a notification's IPN, and how it is signed and encrypted",
+        description: "As an attempt would be made now, by the partner's present settings. The audit records each look.",
+        params: z.object({ id: described(z.string(), "The notification's id") }),
+        response: responses(
+          { 200: { schema: explainedSchema, description: "What an attempt would be made of" } },
+          ...operatorErrors,
+          "not_found",
+        ),
+      },
+    },
+    async (request) => await notifications.explain(request.params.id, (id) => directory.find(id)),
+  );
+  app.get(
+    "/operator/v1/notifications/:id/proof",
+    {
+      schema: {
+        operationId: "proveDelivery",
+        tags,
+        summary: "Get a notification's history, signed",
+        description: "For a dispute. The audit records that it was given.",
+        params: z.object({ id: described(z.string(), "The notification's id") }),
+        response: responses({ 200: { schema: proofSchema, description: "The proof" } }, ...operatorErrors, "not_found"),
+      },
+    },
+    async (request) => await notifications.prove(request.params.id),
+  );
   app.post(
     "/operator/v1/notifications/:id/redeliver",
     {
@@ -86,6 +112,30 @@ export function operatorNotificationRoutes(app: HttpApp, { notifications }: Http
     },
   );
   app.post(
+    "/operator/v1/partners/:id/test-notification",
+    {
+      schema: {
+        operationId: "sendPartnerTestNotification",
+        tags,
+        summary: "Have a test notification sent to a partner",
+        description: "A sample Sale to the registered callback URL. No transaction stands behind it.",
+        params: z.object({ id: described(z.string(), "The partner's id") }),
+        response: responses(
+          { 202: { schema: summarySchema, description: "It is due" } },
+          ...operatorErrors,
+          "not_found",
+          "no_callback_url",
+        ),
+      },
+    },
+    async (request, reply) => {
+      const id = readId<"partner">(request.params.id);
+      const partner = id && (await directory.find(id));
+      if (partner === undefined) throw new PaybellError("not_found", "There is no such partner.");
+      return reply.code(202).send(await notifications.sendTest(partner));
+    },
+  );
+  app.post(
     "/operator/v1/redeliveries",
     {
       schema: {
@@ -104,10 +154,10 @@ export function operatorNotificationRoutes(app: HttpApp, { notifications }: Http
       },
     },
     async (request) => {
-      const { filter, to = "original", dryRun = false } = request.body;
+      const { filter, to = "original", dryRun = false, limit } = request.body;
       const { partner, ...rest } = filter;
       const selected = { ...rest, ...ofPartner(partner) };
-      return await notifications.redeliverMany(selected, to, dryRun);
+      return await notifications.redeliverMany(selected, to, dryRun, limit);
     },
   );
 }

@@ -119,6 +119,18 @@ describe("the audit", () => {
     expect(JSON.stringify([rotated, changed])).not.toContain("new-secret");
   });
 
+  test("has a terminal and an operator before and after", async () => {
+    const { id, token } = await added("operator");
+    await terminal(token);
+    await service.call("POST", `/operator/v1/operators/${id}/revoke`);
+    const [revoked, registered] = await entries();
+    expect(registered).toMatchObject({ action: "putTerminal", before: null, after: { tid: "T1" } });
+    expect(revoked).toMatchObject({ action: "revokeOperator", before: { revokedAt: null } });
+    expect(revoked).toMatchObject({ after: { name: "Ada", revokedAt: expect.any(String) } });
+    expect(await entries("?action=putTerminal")).toHaveLength(1);
+    expect(await entries("?tokenId=nobody")).toHaveLength(0);
+  });
+
   test("has nothing of what was refused", async () => {
     await service.call("POST", "/operator/v1/operators", { json: { name: "", role: "viewer" } });
     await service.call("POST", "/operator/v1/operators", { key: "wrong", json: { name: "x", role: "viewer" } });

@@ -92,10 +92,9 @@ export function operatorRoutes(app: HttpApp, { operators, audit }: HttpParts): v
       },
     },
     async ({ query }) => {
-      const { actor, subject, from, to, after, limit } = query;
+      const { from, to, after, limit, ...texts } = query;
       const records = await audit.search({
-        actor,
-        subject,
+        ...texts,
         fromMs: from === undefined ? undefined : Date.parse(from),
         toMs: to === undefined ? undefined : Date.parse(to),
         before: after === undefined ? undefined : Number(after),

@@ -18,7 +18,7 @@ export function selfRoutes({ app, parts, callers }: PartnerRoutes): void {
     async (request) => {
       const record = await parts.registry.find(callers.partner(request).id);
       if (record === undefined) throw new PaybellError("not_found");
-      return { ...record, egressAddresses: parts.config.egressAddresses };
+      return { ...record, egressAddresses: parts.config.egressAddresses, proofPublicKey: parts.proofPublicKey };
     },
   );
 }

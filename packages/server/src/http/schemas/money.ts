@@ -21,6 +21,8 @@ export const moneyPage = component(
   "The newest first",
 );
 
+export const chainSchema = z.object({ items: z.array(moneyItem) });
+
 export const moneyParams = z.object({ id: z.uuid() });
 
 export const reasonBody = component(

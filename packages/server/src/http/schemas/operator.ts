@@ -37,6 +37,9 @@ export const operatorListSchema = z.object({ items: z.array(operatorSchema) });
 export const auditQuery = z.strictObject({
   actor: described(lookedUpText(128), "An operator's name, or `partner <id>`").optional(),
   subject: described(lookedUpText(128), "What was acted on: an id").optional(),
+  action: described(lookedUpText(128), "The operationId of the request, such as rotateKey").optional(),
+  tokenId: described(lookedUpText(128), "The id of the operator's token or of the partner's API key").optional(),
+  address: described(lookedUpText(128), "Where the caller was").optional(),
   from: z.iso.datetime({ offset: true }).optional(),
   to: z.iso.datetime({ offset: true }).optional(),
   after: described(z.string().regex(/^[1-9]\d{0,14}$/), "`next` of the page before").optional(),

@@ -1,6 +1,8 @@
 import { ciphers, encodings, notifiedCommands, transactionTypes, wireNames } from "@paybell/contract";
 import { z } from "zod";
+import { callbackTlsBounds } from "../../partners/callback-tls.ts";
 import { settingsBounds } from "../../partners/settings.ts";
+import { scopesSchema } from "./api-key.ts";
 import { component, described } from "./registry.ts";
 
 const cidrs = z.array(z.string()).max(settingsBounds.addressesMax);
@@ -17,6 +19,15 @@ const required = {
 
 const optional = {
   callBackUrl: described(z.string().nullable(), "Used where a command brings none of its own (section 4.1)"),
+  callbackCa: described(z.string().nullable(), "PEM: the authorities that alone may vouch for a callback's server"),
+  callbackPins: described(
+    z.array(z.string()).max(callbackTlsBounds.pinsMax),
+    "sha256/ and base64 of the SPKI's SHA-256: the server's public key must be one of these",
+  ),
+  callbackPorts: described(
+    z.array(z.int().min(1).max(65_535)).min(1).max(callbackTlsBounds.portsMax).nullable(),
+    "Ports that a callback may have; null: any",
+  ),
   cipher: z.enum(ciphers),
   encoding: z.enum(encodings),
   signing: described(
@@ -47,6 +58,10 @@ const optional = {
   maxInFlight: z.int().min(1).max(settingsBounds.maxInFlight),
   maxPerSecond: z.int().min(1).max(settingsBounds.maxPerSecond).nullable(),
   terminals: described(z.enum(["open", "registered"]), "open: a terminal is known from its first command on"),
+  refunds: described(
+    z.enum(["off", "silent", "notified"]),
+    "off: a REFUND is refused; silent: it is run, without an IPN; notified: with one, which the specification lacks",
+  ),
   reports: described(
     z.strictObject({
       identity: described(
@@ -96,10 +111,13 @@ const time = z.iso.datetime();
 const keyVersion = component(
   z.object({
     id: z.uuid(),
-    kind: keyKind,
+    kind: z.enum([...keyKind.options, "callbackKey"]),
     activeFrom: time,
     expiresAt: time.nullable(),
     seals: described(z.int(), "Of an encryption key: how often it sealed, at most").optional(),
+    name: described(z.string(), "Of an API key beside the first one: what it is for").optional(),
+    scopes: scopesSchema.optional(),
+    lastUsedAt: described(time.nullable(), "Of an API key, to the minute; null: never").optional(),
     createdAt: time,
   }),
   "KeyVersion",
@@ -121,6 +139,10 @@ export const selfSchema = component(
   z.object({
     ...record,
     egressAddresses: described(z.array(z.string()), "Where callbacks come from: for your whitelist"),
+    proofPublicKey: described(
+      z.string(),
+      "Proofs of delivery are checked with it: Ed25519, SubjectPublicKeyInfo in base64",
+    ),
   }),
   "Self",
   "The calling partner, as registered",

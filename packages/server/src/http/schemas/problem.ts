@@ -50,6 +50,7 @@ export const partnerErrors = [
   "unauthorized",
   "address_not_allowed",
   "partner_disabled",
+  "scope_not_allowed",
   "too_many_requests",
   "unavailable",
 ] as const;

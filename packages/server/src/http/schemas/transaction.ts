@@ -6,6 +6,7 @@ const beside = {
   command: z.enum(commands),
   createdAt: described(z.iso.datetime(), "When the command arrived"),
   notification: z.object({ id: z.uuid(), state: z.enum(["pending", "accepted", "parked"]) }).nullable(),
+  emv: described(z.string(), "What the issuer answered to the chip: in the answer to the command alone").optional(),
 };
 
 function viewSchema(kind: IpnKind) {

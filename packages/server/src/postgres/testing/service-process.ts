@@ -6,6 +6,7 @@ import { createInterface } from "node:readline";
 export interface ServiceReport {
   readonly pid: number;
   readonly connectionString: string;
+  readonly superuserConnectionString: string;
   readonly socketDirectory: string;
   readonly code?: string;
   readonly message?: string;

@@ -13,8 +13,9 @@ try {
     log: (line) => process.stderr.write(`${line}\n`),
     ...(systemDirectory === undefined ? {} : { systemDirectory }),
   });
-  const { pid, connectionString, socketDirectory } = postgres;
-  process.stdout.write(`${JSON.stringify({ pid, connectionString, socketDirectory })}\n`);
+  const { pid, connectionString, superuserConnectionString, socketDirectory } = postgres;
+  const report = { pid, connectionString, superuserConnectionString, socketDirectory };
+  process.stdout.write(`${JSON.stringify(report)}\n`);
   createInterface(process.stdin).once("line", async () => {
     await postgres.stop();
     process.exit(0);

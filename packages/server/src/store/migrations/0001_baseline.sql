@@ -29,6 +29,9 @@ CREATE TABLE partners (
   settings           jsonb NOT NULL,
   -- The origin that its registered URL has now; written with the settings.
   registered_origin  text NOT NULL DEFAULT '',
+  -- Since when it is not active, and when it was not before: no notification's schedule runs meanwhile.
+  stopped_at         timestamptz,
+  pauses             tstzmultirange NOT NULL DEFAULT '{}',
   created_at         timestamptz NOT NULL DEFAULT now(),
   updated_at         timestamptz NOT NULL DEFAULT now()
 );
@@ -37,20 +40,25 @@ CREATE TABLE partners (
 CREATE TABLE partner_keys (
   partner_id   uuid NOT NULL REFERENCES partners,
   id           uuid NOT NULL,
-  kind         text NOT NULL CHECK (kind IN ('apiKey', 'encryptionKey', 'signingKey', 'webhookSecret')),
+  kind         text NOT NULL CHECK (kind IN ('apiKey', 'encryptionKey', 'signingKey', 'webhookSecret', 'callbackKey')),
   material     bytea NOT NULL,
   active_from  timestamptz NOT NULL DEFAULT now(),
   expires_at   timestamptz,
   seals        bigint NOT NULL DEFAULT 0,
   created_at   timestamptz NOT NULL DEFAULT now(),
+  -- Of an API key that was made beside the first one: what it is for, and what it allows; NULL is everything.
+  name         text NOT NULL DEFAULT '',
+  scopes       text[],
+  -- Of an API key, to the minute.
+  last_used_at timestamptz,
   PRIMARY KEY (partner_id, id)
 );
 CREATE UNIQUE INDEX partner_keys_api_key ON partner_keys (material) WHERE kind = 'apiKey';
 
--- A value sealed under the master key with which this database was first started: another master key is recognised at once.
-CREATE TABLE master_key_check (
-  only_one  boolean PRIMARY KEY DEFAULT true CHECK (only_one),
-  sealed    bytea NOT NULL
+-- Values of the service itself, sealed under its master key: by `check` another master key is recognised at once.
+CREATE TABLE sealed_values (
+  name    text PRIMARY KEY,
+  sealed  bytea NOT NULL
 );
 
 -- Whose a terminal of the acquirer is: two partners on one would settle each other's batch. Small, and without partner_id
@@ -66,3 +74,9 @@ CREATE TABLE terminal_claims (
   PRIMARY KEY (acquirer, mid, tid)
 );
 CREATE INDEX terminal_claims_partner ON terminal_claims (partner_id, tid);
+
+-- After one of a kind was told, others of that kind wait until then.
+CREATE TABLE alert_quiet (
+  kind   text PRIMARY KEY,
+  until  timestamptz NOT NULL
+);

@@ -85,7 +85,8 @@ CREATE INDEX transactions_in_flight ON transactions (partner_id, tid) WHERE stat
 -- rows before.
 CREATE INDEX transactions_batch ON transactions (partner_id, batch_id, state, id) WHERE batch_id IS NOT NULL;
 CREATE INDEX transactions_original ON transactions (partner_id, original_id) WHERE original_id IS NOT NULL;
-CREATE INDEX transactions_merchant_trans_id ON transactions (partner_id, merchant_trans_id)
+-- In the order of its bytes: a search by its beginning reads a part of the index.
+CREATE INDEX transactions_merchant_trans_id ON transactions (partner_id, merchant_trans_id COLLATE "C")
   WHERE merchant_trans_id IS NOT NULL;
 -- The ledger drops what is past retention in the order of its ids, which begin with their time. A switch may give its
 -- transactions ids of another kind: those, and nothing else, are found by this index.
@@ -111,6 +112,8 @@ CREATE TABLE batches (
   sale_total_minor  bigint NOT NULL,
   void_quantity     integer NOT NULL,
   void_total_minor  bigint NOT NULL,
+  refund_quantity   integer NOT NULL,
+  refund_total_minor  bigint NOT NULL,
   closed_at         timestamptz NOT NULL DEFAULT now(),
   PRIMARY KEY (partner_id, id)
 );
@@ -134,6 +137,17 @@ CREATE INDEX reversals_due ON reversals (due_at) WHERE state = 'PENDING';
 CREATE INDEX reversals_of_terminal ON reversals (partner_id, tid) WHERE state = 'PENDING';
 -- An answer that comes after its instance is gone names a terminal, and no partner.
 CREATE INDEX reversals_by_terminal ON reversals (tid, created_at);
+
+-- Cards that later messages of their chain may need, where the acquirer wants them again: sealed, and deleted once none can.
+CREATE TABLE cards (
+  partner_id  uuid NOT NULL,
+  chain_id    uuid NOT NULL,
+  sealed      bytea NOT NULL,
+  -- When it is looked at next, whether it is still needed.
+  look_at     timestamptz NOT NULL DEFAULT now() + interval '1 minute',
+  PRIMARY KEY (partner_id, chain_id)
+);
+CREATE INDEX cards_look_at ON cards (look_at);
 
 -- Settlements and Batch Uploads under way: where each stands, so that any instance can go on with it.
 CREATE TABLE settlements (
@@ -291,6 +305,21 @@ CREATE INDEX endpoints_shard ON endpoints (shard);
 -- Their owners look for these every 5 s, however many URLs are gone.
 CREATE INDEX endpoints_changed_by_hand ON endpoints (shard) WHERE control_no > 0;
 
+-- How deliveries went, counted by minute for a day and by hour for a week: of each partner, and of all under the nil id.
+-- A histogram has a count for each bucket of delivery/figures.ts.
+CREATE TABLE delivery_figures (
+  partner_id   uuid NOT NULL,
+  grain        text NOT NULL CHECK (grain IN ('minute', 'hour')),
+  at           timestamptz NOT NULL,
+  accepted     integer NOT NULL,
+  failed       integer NOT NULL,
+  parked       integer NOT NULL,
+  attempt_ms   integer[] NOT NULL,
+  delivery_ms  integer[] NOT NULL,
+  PRIMARY KEY (partner_id, grain, at)
+) WITH (fillfactor = 50);
+CREATE INDEX delivery_figures_old ON delivery_figures (grain, at);
+
 -- What an operator should know of, alerts among it: those are sent on until the alert URL took them.
 CREATE TABLE events (
   partner_id    uuid NOT NULL,
@@ -300,9 +329,41 @@ CREATE TABLE events (
   detail        jsonb NOT NULL,
   alert_due_at  timestamptz,
   alert_tries   integer NOT NULL DEFAULT 0,
+  -- The first of those that are told together with it, once they were tried.
+  alert_group   uuid,
   created_at    timestamptz NOT NULL DEFAULT now(),
   PRIMARY KEY (partner_id, id)
 );
 CREATE INDEX events_alerts_due ON events (alert_due_at) WHERE alert_due_at IS NOT NULL;
 -- The operator sees a notification with what was recorded about it and its transaction.
 CREATE INDEX events_subject ON events (partner_id, subject_id) WHERE subject_id IS NOT NULL;
+
+-- Days of history are made and dropped by whoever runs the service, which may lack the right to change the schema: these
+-- run as its owner, and do nothing else. CREATE, then ATTACH: unlike CREATE … PARTITION OF, this never locks out those who
+-- read and write the parent.
+CREATE FUNCTION create_history_partition(parent text, name text, lowest uuid, beyond uuid) RETURNS void
+  LANGUAGE plpgsql SECURITY DEFINER AS $$
+BEGIN
+  IF parent NOT IN ('notifications', 'attempts') OR name !~ ('^' || parent || '_[0-9]{8}$') THEN
+    RAISE EXCEPTION 'not a partition of history: %', name;
+  END IF;
+  EXECUTE format('CREATE TABLE %I (LIKE %I INCLUDING ALL)', name, parent);
+  EXECUTE format('ALTER TABLE %I ATTACH PARTITION %I FOR VALUES FROM (%L) TO (%L)', parent, name, lowest, beyond);
+END $$;
+
+CREATE FUNCTION drop_history_partition(parent text, name text) RETURNS void
+  LANGUAGE plpgsql SECURITY DEFINER AS $$
+BEGIN
+  IF parent NOT IN ('notifications', 'attempts') OR name !~ ('^' || parent || '_[0-9]{8}$') THEN
+    RAISE EXCEPTION 'not a partition of history: %', name;
+  END IF;
+  EXECUTE format('ALTER TABLE %I DETACH PARTITION %I', parent, name);
+  EXECUTE format('DROP TABLE %I', name);
+END $$;
+
+-- A function that runs as another role must look nowhere for its tables but in its own schema.
+DO $$ BEGIN
+  EXECUTE format('ALTER FUNCTION create_history_partition SET search_path = %I, pg_temp', current_schema());
+  EXECUTE format('ALTER FUNCTION drop_history_partition SET search_path = %I, pg_temp', current_schema());
+END $$;
+REVOKE ALL ON FUNCTION create_history_partition, drop_history_partition FROM PUBLIC;

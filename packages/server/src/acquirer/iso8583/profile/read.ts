@@ -15,7 +15,7 @@ export class ProfileError extends Error {
   }
 }
 
-const cardToken = "{cardToken}";
+const secretValues = ["{cardToken}", "{track2}", "{pinBlock}", "{emv}"];
 
 /** @throws ProfileError naming every problem at once */
 export function readProfile(text: string): Profile {
@@ -72,10 +72,14 @@ function messageProblems(name: string, { fields }: MessageTemplate, profile: Pro
   });
 }
 
+function isSecret(template: string): boolean {
+  return secretValues.some((value) => template.includes(value));
+}
+
 function shownProblems(profile: Profile): string[] {
   const withToken = new Set(
     messages(profile).flatMap(([, { fields }]) =>
-      Object.entries(fields).flatMap(([field, template]) => (template.includes(cardToken) ? [Number(field)] : [])),
+      Object.entries(fields).flatMap(([field, template]) => (isSecret(template) ? [Number(field)] : [])),
     ),
   );
   return profile.shownFields
@@ -83,16 +87,24 @@ function shownProblems(profile: Profile): string[] {
     .map((field) => `shownFields: field ${field} holds card data`);
 }
 
+const cardValues = ["{cardToken}", "{expDate}", "{entryMode}"];
+const firstMessages = new Set(["messages.SALE", "messages.PREAUTH"]);
+
+/** Whether a message after a transaction's first wants its card. */
+export function wantsCards(profile: Profile): boolean {
+  const later = messages(profile).filter(([name]) => !firstMessages.has(name));
+  const templates = later.flatMap(([, { fields }]) => Object.values(fields));
+  return templates.some((template) => cardValues.some((value) => template.includes(value)));
+}
+
 function messages({ messages: own, network }: Profile): [string, MessageTemplate][] {
-  const ofNetwork = Object.entries(network).flatMap(([name, message]): [string, MessageTemplate][] =>
-    message === null ? [] : [[`network.${name}`, message]],
-  );
-  return [
-    ...Object.entries(own).map(([name, message]): [string, MessageTemplate] => [`messages.${name}`, message]),
-    ...ofNetwork,
-  ];
+  const named = (group: string, of: Readonly<Record<string, MessageTemplate | null>>) =>
+    Object.entries(of).flatMap(([name, message]): [string, MessageTemplate][] =>
+      message === null ? [] : [[`${group}.${name}`, message]],
+    );
+  return [...named("messages", own), ...named("network", network)];
 }
 
 function isOriginal(name: string): boolean {
-  return ["SALE", "PREAUTH", "PREAUTH_COMPLETE", "VOID"].some((command) => name === `messages.${command}`);
+  return ["SALE", "PREAUTH", "PREAUTH_COMPLETE", "REFUND", "VOID"].some((command) => name === `messages.${command}`);
 }

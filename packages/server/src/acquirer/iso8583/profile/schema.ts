@@ -74,6 +74,8 @@ export const profileSchema = z.strictObject({
     SALE: message,
     PREAUTH: message,
     PREAUTH_COMPLETE: message,
+    /** Null where the host takes none: a Refund ends as 91 then. */
+    REFUND: message.nullable(),
     VOID: message,
     REVERSAL: message,
     SETTLEMENT: message,
@@ -96,6 +98,8 @@ export const profileSchema = z.strictObject({
     approveCode: number.nullable(),
     refId: number.nullable(),
     tc: number.nullable(),
+    /** What the issuer answers to the chip: 55, where the host returns it. */
+    emv: number.nullable().default(null),
   }),
   mac: z
     .strictObject({

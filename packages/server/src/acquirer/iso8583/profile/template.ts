@@ -4,7 +4,7 @@ import { type Described, type HostValues, type ValueName, valueIn, valueNames } 
 /** Text, or a value by its name, padded with zeros to so many digits. */
 type Part = string | { readonly name: ValueName; readonly digits: number };
 
-const placeholder = /\{([A-Za-z]+)(?::(\d{1,2}))?\}/g;
+const placeholder = /\{([A-Za-z][A-Za-z0-9]*)(?::(\d{1,2}))?\}/g;
 
 /** What of a template cannot be read. */
 export function templateProblems(template: string): string[] {

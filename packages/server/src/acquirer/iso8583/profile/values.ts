@@ -1,5 +1,5 @@
 import { currencyDecimals } from "@paybell/contract";
-import type { AcquirerMessage, OriginalReference } from "../../acquirer.ts";
+import type { AcquirerMessage, BatchTotals, OriginalReference } from "../../acquirer.ts";
 import { IsoFormatError } from "../message/error.ts";
 import type { Profile } from "./schema.ts";
 import { ZonedTime } from "./zoned-time.ts";
@@ -38,10 +38,15 @@ const values = {
   mid: (message) => ("mid" in message ? message.mid : ""),
   batchNo: (message) => ("batchNo" in message ? message.batchNo : ""),
   invoiceNo: (message) => ("invoiceNo" in message ? message.invoiceNo : ""),
-  cardToken: (message) => ("cardToken" in message ? message.cardToken : ""),
-  expDate: (message) => ("expDate" in message ? message.expDate : ""),
+  cardToken: (message) => ("cardToken" in message ? (message.cardToken ?? "") : ""),
+  /** YYMM, as field 14 has it. */
+  expDate: (message) => ("expDate" in message ? yearAndMonth(message.expDate ?? "") : ""),
+  sequenceNumber: (message) => ("sequenceNumber" in message ? (message.sequenceNumber ?? "") : ""),
+  track2: (message) => ("track2" in message ? (message.track2 ?? "").toUpperCase() : ""),
+  pinBlock: (message) => ("pinBlock" in message ? (message.pinBlock ?? "").toUpperCase() : ""),
+  emv: (message) => ("emv" in message ? (message.emv ?? "").toUpperCase() : ""),
   entryMode: (message, { profile: { entryModes } }) =>
-    "swipeType" in message ? (entryModes[message.swipeType] ?? entryModes[""] ?? "") : "",
+    "swipeType" in message ? (entryModes[message.swipeType ?? ""] ?? entryModes[""] ?? "") : "",
   /** In the host's smallest unit. */
   amount: (message, host) => ("amountMinor" in message ? amount(message.amountMinor, message.currency, host) : ""),
   /** Three digits of ISO 4217. */
@@ -49,8 +54,9 @@ const values = {
     const currency = currencyOf(message);
     return currency === "" ? "" : currencyAt(host, currency).number;
   },
-  originalMti: ofOriginal(({ command }, { profile }) => profile.messages[command].mti),
-  originalProcessingCode: ofOriginal(({ command }, { profile }) => profile.messages[command].fields["3"] ?? ""),
+  originalMti: ofOriginal(({ command }, { profile }) => profile.messages[command]?.mti ?? ""),
+  originalProcessingCode: ofOriginal(({ command }, { profile }) => profile.messages[command]?.fields["3"] ?? ""),
+  originalTid: ofOriginal(({ tid }) => tid),
   originalTraceNo: ofOriginal(({ traceNo }) => traceNo),
   originalTransmission: ofOriginal(({ atMs }, { transmission }) => transmission.dateAndTime(atMs)),
   originalLocalTime: ofOriginal(({ atMs }, { local }) => local.dateAndTime(atMs).slice(4)),
@@ -60,12 +66,14 @@ const values = {
   /** Of a Batch Upload: the Void's, where what is uploaded was voided. */
   uploadedProcessingCode: (message, { profile: { messages } }) => {
     if (message.command !== "BATCH_UPLOAD") return "";
-    return messages[message.voided ? "VOID" : message.uploaded.command].fields["3"] ?? "";
+    return messages[message.voided ? "VOID" : message.uploaded.command]?.fields["3"] ?? "";
   },
   saleQuantity: (message) => (message.command === "SETTLEMENT" ? `${message.totals.saleQuantity}` : ""),
   saleTotal: ofTotals(({ saleTotalMinor }) => saleTotalMinor),
   voidQuantity: (message) => (message.command === "SETTLEMENT" ? `${message.totals.voidQuantity}` : ""),
   voidTotal: ofTotals(({ voidTotalMinor }) => voidTotalMinor),
+  refundQuantity: (message) => (message.command === "SETTLEMENT" ? `${message.totals.refundQuantity}` : ""),
+  refundTotal: ofTotals(({ refundTotalMinor }) => refundTotalMinor),
   /** Sales that were not voided, for hosts that count them so. */
   standingQuantity: (message) =>
     message.command === "SETTLEMENT" ? `${message.totals.saleQuantity - message.totals.voidQuantity}` : "",
@@ -81,6 +89,14 @@ export function valueIn(name: ValueName, message: Described, host: HostValues): 
   return values[name](message, host);
 }
 
+/** Four digits are taken to be YYMM already; a masked date says nothing. */
+function yearAndMonth(expiry: string): string {
+  const [, month = "", year = ""] = /^(\d\d)\/(?:\d\d)?(\d\d)$/.exec(expiry) ?? [];
+  if (month !== "") return year + month;
+  const digits = expiry.replace(/^\d\d(\d\d)-/, "$1");
+  return /^\d{4}$/.test(digits) ? digits : "";
+}
+
 function ofOriginal(read: (original: OriginalReference, host: HostValues) => string): Value {
   return (message, host) => {
     if ("original" in message) return read(message.original, host);
@@ -88,9 +104,7 @@ function ofOriginal(read: (original: OriginalReference, host: HostValues) => str
   };
 }
 
-function ofTotals(
-  read: (totals: { readonly saleTotalMinor: bigint; readonly voidTotalMinor: bigint }) => bigint,
-): Value {
+function ofTotals(read: (totals: BatchTotals) => bigint): Value {
   return (message, host) =>
     message.command === "SETTLEMENT" ? amount(read(message.totals), message.totals.currency, host) : "";
 }

@@ -1,0 +1,53 @@
+import { closeService, openCalledService } from "./service-rows.ts";
+import type { Cleanup, Surroundings } from "./surroundings.ts";
+
+export interface BurstPlan {
+  readonly completions: number;
+  /** Of the load before it, which shows what is delivered where nothing piles up. */
+  readonly steadyMs: number;
+}
+
+export interface BurstResult {
+  readonly completions: number;
+  /** A second: what was delivered of a steady load, by the same callers, one batch after the other. */
+  readonly steadyPerS: number;
+  readonly acceptedPerS: number;
+  /** Delivered while the burst still came. */
+  readonly meanwhilePerS: number;
+  /** From the first call to the last record. */
+  readonly deliveredPerS: number;
+}
+
+const batch = 100;
+const callers = 8;
+
+/** So many completions in batches of 100, each with a callback URL of its own, as fast as they are taken in. */
+export async function measureBurst(around: Surroundings, cleanup: Cleanup, plan: BurstPlan): Promise<BurstResult> {
+  const service = await openCalledService(around, cleanup, "burst");
+  const { caller, process } = service;
+  const load = { what: "completions", batch, callers } as const;
+  const warmUp = await caller.ask("round", { ...load, durationMs: plan.steadyMs / 2 });
+  await process.ask("drained", { attempts: warmUp });
+
+  const steadyStartMs = performance.now();
+  const steady = await caller.ask("round", { ...load, durationMs: plan.steadyMs });
+  await process.ask("drained", { attempts: warmUp + steady });
+  const steadyMs = performance.now() - steadyStartMs;
+
+  const startMs = performance.now();
+  const count = await caller.ask("burst", { ...load, completions: plan.completions, callbackBase: around.target.url });
+  const acceptedMs = performance.now() - startMs;
+  const meanwhile = (await process.ask("standing", undefined)).attempts - warmUp - steady;
+  await process.ask("drained", { attempts: warmUp + steady + count });
+  const deliveredMs = performance.now() - startMs;
+  await caller.stop();
+  await closeService(service);
+  const perS = (rows: number, ms: number) => (rows / ms) * 1_000;
+  return {
+    completions: count,
+    steadyPerS: perS(steady, steadyMs),
+    acceptedPerS: perS(count, acceptedMs),
+    meanwhilePerS: perS(meanwhile, acceptedMs),
+    deliveredPerS: perS(count, deliveredMs),
+  };
+}

@@ -1,0 +1,73 @@
+import { type Api, operations, type Problem } from "./operations.ts";
+
+export interface CallOptions {
+  readonly signal?: AbortSignal;
+}
+
+/** An error of the API in its own words (RFC 9457), or a service that could not be reached. */
+export class ApiError extends Error {
+  override readonly name = "ApiError";
+  readonly status: number;
+  readonly code: string;
+  readonly remedy: string;
+  /** Quote it to whoever looks into the service's log. */
+  readonly instance: string;
+  /** What is wrong with each field, by its path. */
+  readonly fields: Readonly<Record<string, string>>;
+
+  constructor(status: number, problem: Partial<Problem>) {
+    super(problem.detail ?? "The service cannot be reached.");
+    this.status = status;
+    this.code = problem.code ?? "unreachable";
+    this.remedy = problem.remedy ?? "The page tries again by itself.";
+    this.instance = problem.instance ?? "";
+    this.fields = Object.fromEntries((problem.errors ?? []).map(({ field, message }) => [field, message]));
+  }
+
+  get isSignedOut(): boolean {
+    return this.status === 401;
+  }
+}
+
+let csrf = "";
+
+/** From then on it is sent along with everything that changes something. */
+export function rememberCsrf(token: string): void {
+  csrf = token;
+}
+
+type Input = Readonly<Record<string, unknown>> | undefined;
+
+async function send(name: string, args: unknown[]): Promise<unknown> {
+  const [method = "", template = "", from] = operations[name as keyof Api<never>];
+  const ids = [...template.matchAll(/\{[^}]+\}/g)].map(() => String(args.shift()));
+  const input = (from === undefined ? undefined : args.shift()) as Input;
+  const { signal } = (args.shift() ?? {}) as CallOptions;
+  let at = 0;
+  const path = template.replace(/\{[^}]+\}/g, () => encodeURIComponent(ids[at++] ?? ""));
+  const query = from === "query" ? `?${toQuery(input)}` : "";
+  const response = await fetch(`${path}${query}`, {
+    method,
+    headers: {
+      ...(method !== "GET" && { "paybell-csrf": csrf }),
+      ...(from === "body" && input !== undefined && { "content-type": "application/json" }),
+    },
+    ...(from === "body" && input !== undefined && { body: JSON.stringify(input) }),
+    ...(signal !== undefined && { signal }),
+  }).catch((error: unknown) => {
+    if (signal?.aborted) throw error;
+    throw new ApiError(0, {});
+  });
+  if (response.ok) return response.status === 204 ? null : await response.json();
+  throw new ApiError(response.status, (await response.json().catch(() => ({}))) as Partial<Problem>);
+}
+
+function toQuery(input: Input): string {
+  const given = Object.entries(input ?? {}).filter(([, value]) => value !== undefined && value !== "");
+  return new URLSearchParams(given.map(([name, value]) => [name, String(value)])).toString();
+}
+
+/** Every operation of the service's API, by its operationId. */
+export const api = Object.fromEntries(
+  Object.keys(operations).map((name) => [name, (...args: unknown[]) => send(name, args)]),
+) as unknown as Api<CallOptions>;

@@ -1,0 +1,35 @@
+import { MutationCache, QueryCache, QueryClient } from "@tanstack/react-query";
+import { ApiError } from "./call.ts";
+
+const listeners = new Set<() => void>();
+
+/** @returns what ends it */
+export function onSignedOut(listener: () => void): () => void {
+  listeners.add(listener);
+  return () => void listeners.delete(listener);
+}
+
+function heed(error: unknown): void {
+  if (error instanceof ApiError && (error.isSignedOut || error.code === "csrf")) {
+    for (const listener of listeners) listener();
+  }
+}
+
+/** What may go better by itself: nobody was reached, or the service says that it cannot now. */
+function isPassing(error: unknown): boolean {
+  return error instanceof ApiError && (error.status === 0 || error.status === 503);
+}
+
+const retryMsMax = 15_000;
+
+export const queryClient = new QueryClient({
+  queryCache: new QueryCache({ onError: heed }),
+  mutationCache: new MutationCache({ onError: heed }),
+  defaultOptions: {
+    queries: {
+      staleTime: 2_000,
+      retry: (_, error) => isPassing(error),
+      retryDelay: (attempt) => Math.min(1_000 * 2 ** attempt, retryMsMax),
+    },
+  },
+});

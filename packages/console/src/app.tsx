@@ -1,0 +1,82 @@
+import { lazy, Suspense } from "react";
+import { Route, Switch, useLocation } from "wouter";
+import { Empty } from "./display/empty.tsx";
+import { ErrorBoundary } from "./display/error-boundary.tsx";
+import { Page } from "./display/page.tsx";
+import { Loading } from "./display/rows.tsx";
+import { NotificationPage } from "./notifications/notification-page.tsx";
+import { NotificationsPage } from "./notifications/notifications-page.tsx";
+import { SearchPage } from "./notifications/search-page.tsx";
+import { OverviewPage } from "./overview/overview-page.tsx";
+import { useSession } from "./session/session.ts";
+import { Shell } from "./shell/shell.tsx";
+
+const AuditPage = lazy(async () => ({ default: (await import("./audit/audit-page.tsx")).AuditPage }));
+const MoneyPage = lazy(async () => ({ default: (await import("./money/money-page.tsx")).MoneyPage }));
+const MyPartnerPage = lazy(async () => ({ default: (await import("./partners/my-partner-page.tsx")).MyPartnerPage }));
+const NewPartnerPage = lazy(async () => ({
+  default: (await import("./partners/new-partner-page.tsx")).NewPartnerPage,
+}));
+const OperatorsPage = lazy(async () => ({ default: (await import("./operators/operators-page.tsx")).OperatorsPage }));
+const ParkedPage = lazy(async () => ({ default: (await import("./parked/parked-page.tsx")).ParkedPage }));
+const PartnerPage = lazy(async () => ({ default: (await import("./partners/partner-page.tsx")).PartnerPage }));
+const PartnersPage = lazy(async () => ({ default: (await import("./partners/partners-page.tsx")).PartnersPage }));
+const SettingsPage = lazy(async () => ({ default: (await import("./operators/settings-page.tsx")).SettingsPage }));
+const TransactionPage = lazy(async () => ({ default: (await import("./money/transaction-page.tsx")).TransactionPage }));
+const TryPage = lazy(async () => ({ default: (await import("./try/try-page.tsx")).TryPage }));
+
+/** Where each page is. Those that nobody needs at first are loaded when they are opened. */
+export function App() {
+  const isOperator = useSession().session.kind === "operator";
+  const [location] = useLocation();
+  return (
+    <Shell>
+      <ErrorBoundary key={location}>
+        <Suspense fallback={<Loading />}>{isOperator ? <OperatorPages /> : <PartnerPages />}</Suspense>
+      </ErrorBoundary>
+    </Shell>
+  );
+}
+
+function OperatorPages() {
+  return (
+    <Switch>
+      <Route path="/" component={OverviewPage} />
+      <Route path="/search" component={SearchPage} />
+      <Route path="/notifications" component={NotificationsPage} />
+      <Route path="/notifications/:id">{({ id }) => <NotificationPage key={id} id={id} />}</Route>
+      <Route path="/parked" component={ParkedPage} />
+      <Route path="/partners" component={PartnersPage} />
+      <Route path="/partners/new" component={NewPartnerPage} />
+      <Route path="/partners/:id">{({ id }) => <PartnerPage key={id} id={id} />}</Route>
+      <Route path="/money" component={MoneyPage} />
+      <Route path="/transactions/:id">{({ id }) => <TransactionPage key={id} id={id} />}</Route>
+      <Route path="/try" component={TryPage} />
+      <Route path="/audit" component={AuditPage} />
+      <Route path="/operators" component={OperatorsPage} />
+      <Route path="/settings" component={SettingsPage} />
+      <Route component={NotFound} />
+    </Switch>
+  );
+}
+
+/** The same pages with less: a partner's own rows alone. */
+function PartnerPages() {
+  return (
+    <Switch>
+      <Route path="/" component={MyPartnerPage} />
+      <Route path="/search" component={SearchPage} />
+      <Route path="/notifications" component={NotificationsPage} />
+      <Route path="/notifications/:id">{({ id }) => <NotificationPage key={id} id={id} />}</Route>
+      <Route component={NotFound} />
+    </Switch>
+  );
+}
+
+function NotFound() {
+  return (
+    <Page title="Not found">
+      <Empty title="There is no such page">Use the search box, or a page from the menu.</Empty>
+    </Page>
+  );
+}

@@ -1,0 +1,24 @@
+import { Component, type ReactNode } from "react";
+import { Failure } from "./failure.tsx";
+
+interface Props {
+  readonly children: ReactNode;
+}
+
+/** A part that fails says so in its place; what is around it goes on. */
+export class ErrorBoundary extends Component<Props, { readonly error?: unknown }> {
+  override state: { readonly error?: unknown } = {};
+
+  static getDerivedStateFromError(error: unknown) {
+    return { error };
+  }
+
+  override render(): ReactNode {
+    const { error } = this.state;
+    return error === undefined ? (
+      this.props.children
+    ) : (
+      <Failure error={error} onRetry={() => this.setState({ error: undefined })} />
+    );
+  }
+}

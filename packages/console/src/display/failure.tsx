@@ -1,0 +1,33 @@
+import { Alert, Button, Group, Stack, Text } from "@mantine/core";
+import { IconAlertTriangle } from "@tabler/icons-react";
+import { ApiError } from "../api/call.ts";
+
+/** An error in the API's own words, with what to do and the id to quote. */
+export function Failure({ error, onRetry }: { readonly error: unknown; readonly onRetry?: () => void }) {
+  const known = error instanceof ApiError ? error : undefined;
+  return (
+    <Alert
+      color="red"
+      variant="light"
+      icon={<IconAlertTriangle size={16} />}
+      title={known?.message ?? "The page failed."}
+      role="alert"
+    >
+      <Stack gap="xs">
+        <Text size="sm">{known?.remedy ?? (error instanceof Error ? error.message : String(error))}</Text>
+        {known !== undefined && known.instance !== "" && (
+          <Text size="xs" className="mono wraps">
+            {known.code} · {known.instance}
+          </Text>
+        )}
+        {onRetry !== undefined && (
+          <Group>
+            <Button size="xs" variant="default" onClick={onRetry}>
+              Try again
+            </Button>
+          </Group>
+        )}
+      </Stack>
+    </Alert>
+  );
+}

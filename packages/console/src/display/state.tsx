@@ -1,0 +1,36 @@
+import { IconAlertTriangle, IconCircleCheck, IconCircleX, IconClock, IconPlayerPause } from "@tabler/icons-react";
+
+export type Tone = "good" | "wait" | "bad" | "quiet";
+
+const shapes = {
+  good: IconCircleCheck,
+  wait: IconClock,
+  bad: IconAlertTriangle,
+  quiet: IconPlayerPause,
+};
+
+/** A state has a colour, a word and a shape. */
+export function State({ tone, word }: { readonly tone: Tone; readonly word: string }) {
+  const Shape = shapes[tone];
+  return (
+    <span className="state" data-tone={tone}>
+      <Shape size={14} aria-hidden />
+      {word}
+    </span>
+  );
+}
+
+export const notificationStates = {
+  accepted: { tone: "good", word: "Delivered" },
+  pending: { tone: "wait", word: "Pending" },
+  parked: { tone: "bad", word: "Parked" },
+} as const satisfies Record<string, { tone: Tone; word: string }>;
+
+/** The mark of one attempt in a timeline. */
+export function AttemptMark({ succeeded }: { readonly succeeded: boolean }) {
+  return succeeded ? (
+    <IconCircleCheck size={14} color="var(--good)" aria-hidden />
+  ) : (
+    <IconCircleX size={14} color="var(--bad)" aria-hidden />
+  );
+}

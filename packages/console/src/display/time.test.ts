@@ -1,0 +1,24 @@
+import { describe, expect, test } from "vitest";
+import { duration, shownTime } from "./time.tsx";
+
+describe("a duration", () => {
+  test.each([
+    [38, "38 ms"],
+    [1_500, "1.5 s"],
+    [59_000, "59 s"],
+    [156_000, "2 min 36 s"],
+    [3_600_000, "1 h"],
+    [5_400_000, "1 h 30 min"],
+    [3 * 86_400_000, "3 days"],
+  ])("of %i ms is %s", (ms, text) => {
+    expect(duration(ms)).toBe(text);
+  });
+});
+
+test("a time is relative within the hour, and has its own day beyond today", () => {
+  const now = Date.UTC(2026, 10, 22, 12);
+  expect(shownTime(now - 40_000, now)).toBe("40 s ago");
+  expect(shownTime(now + 130_000, now)).toBe("in 2 min");
+  expect(shownTime(now - 2 * 3_600_000, now)).toMatch(/^\d\d:00:00$/);
+  expect(shownTime(now - 86_400_000, now)).toMatch(/21.* \d\d:00:00$/);
+});

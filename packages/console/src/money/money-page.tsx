@@ -1,0 +1,66 @@
+import { Group, Select, Tabs } from "@mantine/core";
+import { useSearchParams } from "wouter";
+import { Page } from "../display/page.tsx";
+import { PartnerSelect } from "../partners/partner-select.tsx";
+import { Batches } from "./batches.tsx";
+import { InDoubt } from "./in-doubt.tsx";
+import { Transactions } from "./transactions.tsx";
+
+const tabs = ["doubt", "transactions", "batches"] as const;
+const states = ["INIT", "SUCCESS", "ERROR"];
+
+/** What is in doubt first; then the ledger. */
+export function MoneyPage() {
+  const [params, setParams] = useSearchParams();
+  const tab = tabs.find((one) => one === params.get("tab")) ?? "doubt";
+  const partner = params.get("partner") ?? undefined;
+  const state = params.get("state") ?? undefined;
+  const set = (name: string, value: string | null) =>
+    setParams((before) => {
+      const next = new URLSearchParams(before);
+      if (value) next.set(name, value);
+      else next.delete(name);
+      return next;
+    });
+  return (
+    <Page title="Money">
+      <Tabs
+        value={tab}
+        onChange={(value) => setParams(value === "doubt" || value === null ? {} : { tab: value })}
+        keepMounted={false}
+      >
+        <Tabs.List mb="md">
+          <Tabs.Tab value="doubt">In doubt</Tabs.Tab>
+          <Tabs.Tab value="transactions">Transactions</Tabs.Tab>
+          <Tabs.Tab value="batches">Batches</Tabs.Tab>
+        </Tabs.List>
+        {tab !== "doubt" && (
+          <Group gap="xs" mb="sm">
+            <PartnerSelect value={partner ?? null} onChange={(value) => set("partner", value)} />
+            {tab === "transactions" && (
+              <Select
+                size="xs"
+                w={140}
+                aria-label="State"
+                placeholder="Any state"
+                clearable
+                data={states}
+                value={state ?? null}
+                onChange={(value) => set("state", value)}
+              />
+            )}
+          </Group>
+        )}
+        <Tabs.Panel value="doubt">
+          <InDoubt />
+        </Tabs.Panel>
+        <Tabs.Panel value="transactions">
+          <Transactions partner={partner} state={state} />
+        </Tabs.Panel>
+        <Tabs.Panel value="batches">
+          <Batches partner={partner} />
+        </Tabs.Panel>
+      </Tabs>
+    </Page>
+  );
+}

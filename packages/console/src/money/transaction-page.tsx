@@ -1,0 +1,181 @@
+import { Group, Stack, Text, Title } from "@mantine/core";
+import { responseMeaning } from "@paybell/contract";
+import { useQuery } from "@tanstack/react-query";
+import { useEffect } from "react";
+import { Link } from "wouter";
+import { ApiError, api } from "../api/call.ts";
+import { shownAmount } from "../display/amount.ts";
+import { Empty } from "../display/empty.tsx";
+import { Failure } from "../display/failure.tsx";
+import { Identifier } from "../display/identifier.tsx";
+import { Panel } from "../display/panel.tsx";
+import { Loading } from "../display/rows.tsx";
+import { State } from "../display/state.tsx";
+import { Time } from "../display/time.tsx";
+import { PartnerName } from "../partners/partner-name.tsx";
+import { ReversalActions } from "./in-doubt.tsx";
+import type { ChainItem } from "./items.ts";
+import { transactionStates } from "./transactions.tsx";
+
+const lookEveryMs = 5_000;
+
+/** Did the money move: a transaction in its chain, what the acquirer said, and what is still open. */
+export function TransactionPage({ id }: { readonly id: string }) {
+  const chain = useQuery({
+    queryKey: ["chain", id],
+    queryFn: async () => (await api.getChain(id)).items as ChainItem[],
+    refetchInterval: lookEveryMs,
+  });
+  useEffect(() => {
+    document.title = "Transaction · Paybell";
+  }, []);
+  if (chain.isPending) return <Loading />;
+  if (chain.isError && chain.data === undefined) {
+    if (chain.error instanceof ApiError && [400, 404].includes(chain.error.status))
+      return <Empty title="There is no such transaction">It never was, or its time in the ledger is over.</Empty>;
+    return <Failure error={chain.error} onRetry={() => void chain.refetch()} />;
+  }
+  const one = chain.data.find((item) => item.id === id);
+  if (one === undefined) return <Empty title="There is no such transaction" />;
+  return (
+    <Stack gap="md">
+      <Stack gap={6}>
+        <Group gap="sm" align="baseline">
+          <Title order={1}>
+            {one.command.replace("_", "-")} {shownAmount(one.amount, one.currency)}
+          </Title>
+          <Text className="wraps">{one.merchantTransId}</Text>
+        </Group>
+        <Text fz={15} className="headline" component="div">
+          <State {...movedInWords(one, chain.data)} />
+        </Text>
+      </Stack>
+      {one.reversal === "parked" && (
+        <Group>
+          <ReversalActions id={one.id} />
+        </Group>
+      )}
+      <Panel title="Chain">
+        <ol className="chain plain">
+          {chain.data.map((item) => (
+            <li key={item.id}>
+              <Link
+                href={`/transactions/${item.id}`}
+                className="link-card"
+                aria-current={item.id === id ? "page" : undefined}
+              >
+                <strong>{item.command.replace("_", "-")}</strong>
+                <span>{shownAmount(item.amount, item.currency)}</span>
+                <State {...(transactionStates[item.state] ?? { tone: "quiet", word: item.state })} />
+                <Text size="xs" c="dimmed" component="span">
+                  <Time at={item.createdAt} />
+                </Text>
+              </Link>
+            </li>
+          ))}
+        </ol>
+      </Panel>
+      <Panel title="Transaction">
+        <dl className="fields">
+          <dt>Transaction</dt>
+          <dd>
+            <Identifier id={one.id} whole />
+          </dd>
+          {one.partnerId !== null && (
+            <>
+              <dt>Partner</dt>
+              <dd>
+                <PartnerName id={one.partnerId} />
+              </dd>
+            </>
+          )}
+          <dt>Acquirer</dt>
+          <dd>
+            {one.isoResponseCode
+              ? `${one.isoResponseCode}: ${responseMeaning(one.isoResponseCode)}`
+              : "has not answered"}
+          </dd>
+          {one.approveCode && (
+            <>
+              <dt>Approve code</dt>
+              <dd className="mono">{one.approveCode}</dd>
+            </>
+          )}
+          {one.refId && (
+            <>
+              <dt>refId</dt>
+              <dd className="mono">{one.refId}</dd>
+            </>
+          )}
+          {one.reqId && (
+            <>
+              <dt>reqId</dt>
+              <dd>
+                <Identifier id={one.reqId} whole />
+              </dd>
+            </>
+          )}
+          {one.externalId && (
+            <>
+              <dt>externalId</dt>
+              <dd className="mono">{one.externalId}</dd>
+            </>
+          )}
+          <dt>Terminal, batch</dt>
+          <dd className="mono">{[one.tid, one.batchNo].filter(Boolean).join(", ")}</dd>
+          <dt>Came by</dt>
+          <dd>{one.origin === "switch" ? "a report of the operator's switch" : "a command of the partner"}</dd>
+          <dt>Created</dt>
+          <dd>
+            <Time at={one.createdAt} exact />
+          </dd>
+          {one.completedAt !== null && (
+            <>
+              <dt>Completed</dt>
+              <dd>
+                <Time at={one.completedAt} exact />
+              </dd>
+            </>
+          )}
+          {one.reversal !== null && (
+            <>
+              <dt>Its own Reversal</dt>
+              <dd>{one.reversal}</dd>
+            </>
+          )}
+          <dt>Notification</dt>
+          <dd>
+            {one.notificationId === null ? "none" : <Link href={`/notifications/${one.notificationId}`}>Open it</Link>}
+          </dd>
+        </dl>
+      </Panel>
+    </Stack>
+  );
+}
+
+/** Whether its money moved, by its own state and by those that undo it. */
+export function movedInWords(one: ChainItem, chain: readonly ChainItem[]) {
+  const undone = chain.find(
+    (item) => item.originalId === one.id && ["VOID", "REVERSAL"].includes(item.command) && item.state === "SUCCESS",
+  );
+  if (one.reversal === "parked")
+    return { tone: "bad", word: "In doubt: its Reversal was given up, and the acquirer may hold it" } as const;
+  if (one.reversal === "pending")
+    return { tone: "wait", word: "In doubt: it is being reversed at the acquirer" } as const;
+  if (one.reversal === "done") return { tone: "quiet", word: "Reversed at the acquirer: no money moved" } as const;
+  if (one.state === "INIT") return { tone: "wait", word: "Under way: the acquirer has not answered" } as const;
+  if (one.state === "ERROR")
+    return {
+      tone: "bad",
+      word: `Declined: ${one.isoResponseCode ?? "96"} ${responseMeaning(one.isoResponseCode ?? "96")}`,
+    } as const;
+  if (undone !== undefined)
+    return {
+      tone: "quiet",
+      word: `Approved, and undone by a ${undone.command === "VOID" ? "Void" : "Reversal"} since`,
+    } as const;
+  const completed = chain.find((item) => item.originalId === one.id && item.command === "PREAUTH_COMPLETE");
+  if (completed?.state === "SUCCESS") return { tone: "good", word: "Approved, and completed since" } as const;
+  if (one.command === "PREAUTH") return { tone: "good", word: "Approved: the amount is held" } as const;
+  return { tone: "good", word: "Approved by the acquirer" } as const;
+}

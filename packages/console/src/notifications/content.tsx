@@ -1,0 +1,139 @@
+import { Button, CopyButton, Group, Tabs, Text } from "@mantine/core";
+import { type Field, ipnFields } from "@paybell/contract";
+import { IconCheck, IconCopy, IconEye } from "@tabler/icons-react";
+import { useQuery } from "@tanstack/react-query";
+import { useState } from "react";
+import { api } from "../api/call.ts";
+import type { ExplainedNotification } from "../api/operations.ts";
+import { Failure } from "../display/failure.tsx";
+import { Panel } from "../display/panel.tsx";
+import { Loading } from "../display/rows.tsx";
+import { curlOf } from "./curl.ts";
+
+/** The IPN itself, for whoever may read it. It is asked for by hand, because each look stands in the audit. */
+export function Content({ id }: { readonly id: string }) {
+  const [isOpen, setIsOpen] = useState(false);
+  const content = useQuery({
+    queryKey: ["content", id],
+    queryFn: () => api.readNotification(id),
+    enabled: isOpen,
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+  if (!isOpen) {
+    return (
+      <Panel title="IPN">
+        <Group gap="sm">
+          <Button
+            size="xs"
+            variant="default"
+            leftSection={<IconEye size={14} aria-hidden />}
+            onClick={() => setIsOpen(true)}
+          >
+            Show the IPN and its signature
+          </Button>
+          <Text c="dimmed" size="xs">
+            The audit records who looked.
+          </Text>
+        </Group>
+      </Panel>
+    );
+  }
+  return (
+    <Panel title="IPN">
+      {content.isPending && <Loading />}
+      {content.isError && <Failure error={content.error} onRetry={() => void content.refetch()} />}
+      {content.data !== undefined && <Explained content={content.data} />}
+    </Panel>
+  );
+}
+
+function Explained({ content }: { readonly content: ExplainedNotification }) {
+  const { kind, ipn, signed, headers, body, cipher, encoding, encryptionKeyId } = content;
+  const fields = new Map<string, Field>(
+    ipnFields(kind).flatMap((field) => [[field.name, field], ...(field.alias ? [[field.alias, field] as const] : [])]),
+  );
+  const given = Object.entries(ipn);
+  return (
+    <Tabs defaultValue="fields" keepMounted={false}>
+      <Tabs.List mb="sm">
+        <Tabs.Tab value="fields">Fields ({given.length})</Tabs.Tab>
+        <Tabs.Tab value="signature">Signature explained</Tabs.Tab>
+        <Tabs.Tab value="headers">Headers</Tabs.Tab>
+        <Tabs.Tab value="body">Encrypted body</Tabs.Tab>
+      </Tabs.List>
+      <Tabs.Panel value="fields">
+        <div className="table-scroll">
+          <table className="dense-table">
+            <thead>
+              <tr>
+                <th scope="col">Field</th>
+                <th scope="col">Value</th>
+                <th scope="col" className="wide">
+                  Meaning
+                </th>
+              </tr>
+            </thead>
+            <tbody>
+              {given.map(([name, value]) => (
+                <tr key={name}>
+                  <td className="mono">{name}</td>
+                  <td className="wraps">{typeof value === "string" ? value : JSON.stringify(value)}</td>
+                  <td className="wide">
+                    <Text size="xs" c="dimmed">
+                      {fields.get(name)?.meaning}
+                    </Text>
+                  </td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      </Tabs.Panel>
+      <Tabs.Panel value="signature">
+        <Text size="sm" mb="xs">
+          {signed.mode === "fields"
+            ? "HMAC-SHA-256 over the values of the agreed fields, in their order, joined with | (section 5.1):"
+            : "HMAC-SHA-256 over the whole IPN without its signature, as canonical JSON (RFC 8785):"}
+        </Text>
+        <pre className="code">{signed.text}</pre>
+        <dl className="fields" style={{ marginTop: 12 }}>
+          <dt>signature</dt>
+          <dd className="mono">{String(ipn["signature"])}</dd>
+          <dt>Signing key</dt>
+          <dd className="mono">{signed.keyId}</dd>
+          <dt>Encryption</dt>
+          <dd>
+            {cipher}, {encoding}, key <span className="mono">{encryptionKeyId}</span>
+          </dd>
+        </dl>
+      </Tabs.Panel>
+      <Tabs.Panel value="headers">
+        <pre className="code">
+          {Object.entries(headers)
+            .map(([name, value]) => `${name}: ${value}`)
+            .join("\n")}
+        </pre>
+      </Tabs.Panel>
+      <Tabs.Panel value="body">
+        <Group mb="xs">
+          <CopyButton value={curlOf(content)}>
+            {({ copied, copy }) => (
+              <Button
+                size="xs"
+                variant="default"
+                onClick={copy}
+                leftSection={copied ? <IconCheck size={14} /> : <IconCopy size={14} />}
+              >
+                {copied ? "Copied" : "Copy as curl"}
+              </Button>
+            )}
+          </CopyButton>
+          <Text c="dimmed" size="xs">
+            Sealed and signed just now: valid for five minutes.
+          </Text>
+        </Group>
+        <pre className="code">{body}</pre>
+      </Tabs.Panel>
+    </Tabs>
+  );
+}

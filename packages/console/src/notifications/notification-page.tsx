@@ -1,0 +1,229 @@
+import { Alert, Button, Group, Menu, Stack, Text, Title } from "@mantine/core";
+import { useHotkeys } from "@mantine/hooks";
+import { IconChevronDown, IconDownload, IconRefresh } from "@tabler/icons-react";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useEffect } from "react";
+import { Link } from "wouter";
+import { ApiError } from "../api/call.ts";
+import { shownAmount } from "../display/amount.ts";
+import { Empty } from "../display/empty.tsx";
+import { Failure } from "../display/failure.tsx";
+import { Identifier } from "../display/identifier.tsx";
+import { Panel } from "../display/panel.tsx";
+import { Loading } from "../display/rows.tsx";
+import { State } from "../display/state.tsx";
+import { useNow } from "../display/time.tsx";
+import { PartnerName } from "../partners/partner-name.tsx";
+import { useMay, useSession } from "../session/session.ts";
+import { Content } from "./content.tsx";
+import { useDesk } from "./desk.ts";
+import { Timeline } from "./timeline.tsx";
+import { headlineOf } from "./words.ts";
+
+const lookEveryMs = 2_000;
+
+/** One notification: did they get it, if not why, and what can be done. */
+export function NotificationPage({ id }: { readonly id: string }) {
+  const desk = useDesk();
+  const { session } = useSession();
+  const mayRead = useMay("operator");
+  const now = useNow();
+  const found = useQuery({
+    queryKey: ["notification", id],
+    queryFn: () => desk.find(id),
+    refetchInterval: (query) => (query.state.data?.state === "pending" ? lookEveryMs : false),
+  });
+  const title = found.data?.subject.merchantTransId ?? id;
+  useEffect(() => {
+    document.title = `${title} · Paybell`;
+  }, [title]);
+  if (found.isPending) return <Loading />;
+  if (found.isError && found.data === undefined) {
+    if (found.error instanceof ApiError && found.error.status === 404) {
+      return <Empty title="There is no such notification">It never was, or its time in history is over.</Empty>;
+    }
+    return <Failure error={found.error} onRetry={() => void found.refetch()} />;
+  }
+  const one = found.data;
+  const { subject } = one;
+  const headline = headlineOf(one, now);
+  const registered = one.callBackUrl ?? "The registered callback URL";
+  return (
+    <Stack gap="md">
+      <Stack gap={6}>
+        <Group gap="sm" align="baseline">
+          <Title order={1} className="wraps">
+            {one.command.replace("_", "-")} {shownAmount(subject.amount, subject.currency)}
+          </Title>
+          <Text className="wraps">{[subject.merchantTransId, subject.merchantName].filter(Boolean).join(" · ")}</Text>
+        </Group>
+        <Text fz={15} className="headline" component="div" role="status" aria-live="polite">
+          <State tone={headline.tone} word={headline.text} />
+        </Text>
+        {one.waiting?.after != null && (
+          <Text>
+            It leaves after <Identifier id={one.waiting.after} to={`/notifications/${one.waiting.after}`} />
+          </Text>
+        )}
+        {one.waiting?.target != null && (
+          <Text c="dimmed" className="wraps">
+            Endpoint {one.waiting.target}
+          </Text>
+        )}
+      </Stack>
+      <Actions id={id} isPending={one.state === "pending"} isOperator={session.kind === "operator"} />
+      <Group align="stretch" gap="md" className="two-columns">
+        <Panel title="Timeline">
+          <Timeline one={one} />
+        </Panel>
+        <Panel title="Notification">
+          <dl className="fields">
+            <dt>Notification</dt>
+            <dd>
+              <Identifier id={one.id} />
+            </dd>
+            {one.transactionId !== null && (
+              <>
+                <dt>Transaction</dt>
+                <dd>
+                  <Identifier
+                    id={one.transactionId}
+                    {...(session.kind === "operator" && { to: `/transactions/${one.transactionId}` })}
+                  />
+                </dd>
+              </>
+            )}
+            {subject.reqId && (
+              <>
+                <dt>reqId</dt>
+                <dd>
+                  <Identifier id={subject.reqId} />
+                </dd>
+              </>
+            )}
+            {subject.refId && (
+              <>
+                <dt>refId</dt>
+                <dd>
+                  <Identifier id={subject.refId} whole />
+                </dd>
+              </>
+            )}
+            {subject.approveCode && (
+              <>
+                <dt>Approve code</dt>
+                <dd className="mono">{subject.approveCode}</dd>
+              </>
+            )}
+            {subject.lastFour && (
+              <>
+                <dt>Card</dt>
+                <dd className="mono">•••• {subject.lastFour}</dd>
+              </>
+            )}
+            {subject.tid && (
+              <>
+                <dt>Terminal</dt>
+                <dd className="mono">{subject.tid}</dd>
+              </>
+            )}
+            {subject.mid && (
+              <>
+                <dt>Merchant</dt>
+                <dd className="mono">{subject.mid}</dd>
+              </>
+            )}
+            {session.kind === "operator" && (
+              <>
+                <dt>Partner</dt>
+                <dd>
+                  <PartnerName id={one.partnerId} />
+                </dd>
+              </>
+            )}
+            <dt>Goes to</dt>
+            <dd>{registered}</dd>
+          </dl>
+        </Panel>
+      </Group>
+      {mayRead && <Content id={id} />}
+    </Stack>
+  );
+}
+
+function Actions({
+  id,
+  isPending,
+  isOperator,
+}: {
+  readonly id: string;
+  readonly isPending: boolean;
+  readonly isOperator: boolean;
+}) {
+  const desk = useDesk();
+  const queries = useQueryClient();
+  const mayAct = useMay("operator") || !isOperator;
+  const redeliver = useMutation({
+    mutationFn: (to: "original" | "registered") => desk.redeliver(id, to),
+    onSuccess: () => queries.invalidateQueries({ queryKey: ["notification", id] }),
+  });
+  const canRedeliver = mayAct && !isPending;
+  useHotkeys([["r", () => canRedeliver && redeliver.mutate("original")]]);
+  return (
+    <Stack gap="xs">
+      <Group gap="xs">
+        {mayAct && (
+          <Button.Group>
+            <Button
+              size="xs"
+              variant="default"
+              leftSection={<IconRefresh size={14} aria-hidden />}
+              disabled={isPending}
+              loading={redeliver.isPending}
+              onClick={() => redeliver.mutate("original")}
+            >
+              Redeliver
+            </Button>
+            <Menu position="bottom-end">
+              <Menu.Target>
+                <Button size="xs" variant="default" px={6} disabled={isPending} aria-label="Redeliver to another URL">
+                  <IconChevronDown size={14} aria-hidden />
+                </Button>
+              </Menu.Target>
+              <Menu.Dropdown>
+                <Menu.Item onClick={() => redeliver.mutate("original")}>To its own URL</Menu.Item>
+                <Menu.Item onClick={() => redeliver.mutate("registered")}>To the URL registered now</Menu.Item>
+              </Menu.Dropdown>
+            </Menu>
+          </Button.Group>
+        )}
+        {isOperator && (
+          <Button
+            size="xs"
+            variant="default"
+            component="a"
+            href={`/operator/v1/notifications/${id}/proof`}
+            download={`proof-${id}.json`}
+            leftSection={<IconDownload size={14} aria-hidden />}
+          >
+            Proof of delivery
+          </Button>
+        )}
+        <Link href="/notifications" className="quiet-link">
+          All notifications
+        </Link>
+      </Group>
+      {isPending && mayAct && (
+        <Text c="dimmed" size="xs">
+          It is on its way already: it can be redelivered once it is delivered or parked.
+        </Text>
+      )}
+      {redeliver.isError && <Failure error={redeliver.error} />}
+      {redeliver.isSuccess && isPending && (
+        <Alert color="accent" variant="light" p="xs">
+          It is due again, with a whole schedule before it.
+        </Alert>
+      )}
+    </Stack>
+  );
+}

@@ -1,0 +1,46 @@
+import type { Search } from "./desk.ts";
+
+/** Spans of time that a list may be narrowed to. */
+export const spans = { "1h": 3_600_000, "24h": 86_400_000, "7d": 7 * 86_400_000 } as const;
+export type Span = keyof typeof spans;
+
+export const textFilters = [
+  ["q", "Id, reqId or order"],
+  ["contains", "Part of the order"],
+  ["refId", "refId"],
+  ["approveCode", "Approve code"],
+  ["lastFour", "Card's last four"],
+  ["billId", "Bill"],
+  ["tid", "Terminal (tid)"],
+  ["mid", "Merchant (mid)"],
+] as const;
+
+const commands = ["SALE", "VOID", "PREAUTH", "PREAUTH_COMPLETE", "SETTLEMENT"] as const;
+const states = ["pending", "accepted", "parked"] as const;
+
+export { commands };
+
+/** What the address asks for. A value that is none of a list is left out; the API judges the others. */
+export function searchOf(params: URLSearchParams): Search {
+  const text = (name: string) => params.get(name)?.trim() || undefined;
+  const oneOf = <Value extends string>(name: string, values: readonly Value[]) =>
+    values.find((value) => value === params.get(name));
+  const span = oneOf("span", Object.keys(spans) as Span[]);
+  const from = text("from") ?? (span && roundedAgo(spans[span]));
+  const texts = Object.fromEntries(textFilters.map(([name]) => [name, text(name)]));
+  return {
+    ...texts,
+    partner: text("partner"),
+    state: oneOf("state", states),
+    command: oneOf("command", commands),
+    from,
+    to: text("to"),
+  };
+}
+
+const minuteMs = 60_000;
+
+/** To the minute, so that the same list is asked for again and again. */
+function roundedAgo(ms: number): string {
+  return new Date(Math.floor((Date.now() - ms) / minuteMs) * minuteMs).toISOString();
+}

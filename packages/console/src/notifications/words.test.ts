@@ -1,0 +1,71 @@
+import { describe, expect, test } from "vitest";
+import type { NotificationDetail, Waiting } from "../api/operations.ts";
+import { headlineOf } from "./words.ts";
+
+const createdAt = "2026-11-22T10:00:00.000Z";
+const nowMs = Date.parse("2026-11-22T10:02:00.000Z");
+const attempt = {
+  attemptNo: 1,
+  startedAt: createdAt,
+  durationMs: 40,
+  url: "https://shop.example/ipn",
+  address: null,
+  httpStatus: 503,
+  reason: "status",
+  detail: null,
+  answer: null,
+  keyId: null,
+  instanceId: "i",
+};
+const one = {
+  state: "pending",
+  attemptsMade: 1,
+  lastReason: "status",
+  createdAt,
+  outcomeAt: null,
+  attempts: [attempt],
+  waiting: null,
+} as unknown as NotificationDetail;
+const waiting: Waiting = {
+  because: "retry",
+  until: "2026-11-22T10:03:40.000Z",
+  since: null,
+  endpointId: null,
+  target: null,
+  reason: null,
+  after: null,
+};
+const wordsOf = (more: Partial<Waiting>) => headlineOf({ ...one, waiting: { ...waiting, ...more } }, nowMs).text;
+
+describe("the headline of a notification", () => {
+  test("says at which attempt it was delivered, and after how long", () => {
+    const delivered = {
+      ...one,
+      state: "accepted" as const,
+      outcomeAt: "2026-11-22T10:02:36.000Z",
+      attempts: [attempt, attempt, attempt],
+    };
+    expect(headlineOf(delivered, nowMs)).toMatchObject({
+      tone: "good",
+      text: expect.stringMatching(/^Delivered at the third attempt, .*\(after 2 min 36 s\)$/),
+    });
+  });
+
+  test("says why it was parked", () => {
+    const parked = { ...one, state: "parked" as const, attemptsMade: 12, outcomeAt: "2026-11-25T10:00:00.000Z" };
+    expect(headlineOf(parked, nowMs).text).toBe("Parked after 3 days and 12 attempts: it answered 503");
+  });
+
+  test("says what it waits for", () => {
+    expect(wordsOf({})).toBe("Waiting: it answered 503; next try in 1 min 40 s");
+    expect(wordsOf({ because: "circuit", reason: "timeout" })).toBe(
+      "Waiting: it did not answer in time; its circuit is tripped, next try in 1 min 40 s",
+    );
+    expect(wordsOf({ because: "paused", since: createdAt, until: null })).toMatch(
+      /^Waiting: the partner is paused since /,
+    );
+    expect(wordsOf({ because: "gone", until: null })).toContain("410 Gone");
+    expect(wordsOf({ because: "order" })).toContain("an earlier notification of its chain");
+    expect(wordsOf({ because: "turn" })).toContain("Due now");
+  });
+});

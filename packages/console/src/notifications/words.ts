@@ -1,0 +1,91 @@
+import type { NotificationDetail, Waiting } from "../api/operations.ts";
+import type { Tone } from "../display/state.tsx";
+import { clockTime, duration } from "../display/time.tsx";
+
+export const reasons: Readonly<Record<string, string>> = {
+  no_callback_url: "no callback URL is registered",
+  address_refused: "its address is not among the partner's callback addresses",
+  dns: "its name cannot be resolved",
+  connect: "it cannot be connected to",
+  connect_timeout: "it did not take the connection in time",
+  tls: "its certificate or TLS is not accepted",
+  timeout: "it did not answer in time",
+  reset: "it cut the connection",
+  bad_response: "its answer is not HTTP",
+  redirect: "it redirects, and redirects are not followed",
+  status: "its answer was not 2xx",
+  too_large: "the notification is too large",
+  gone: "it answered 410 Gone",
+  rate_limited: "it answered 429 Too Many Requests",
+  key_exhausted: "its encryption key has sealed as much as it may: rotate it",
+  internal: "the service itself failed",
+  retention: "its day of history was dropped before it could be tried",
+  endpoint: "its endpoint was tripped for too long",
+};
+
+/** Why an attempt failed, as a clause. */
+export function reasonInWords(reason: string | null, httpStatus: number | null = null): string {
+  if (httpStatus !== null) return `it answered ${httpStatus}`;
+  if (reason === null) return "the reason is not known";
+  return reasons[reason] ?? reason.replaceAll("_", " ");
+}
+
+export interface Headline {
+  readonly tone: Tone;
+  readonly text: string;
+}
+
+/** The first line of a notification: whether they got it, and if not, why. */
+export function headlineOf(one: NotificationDetail, nowMs: number): Headline {
+  const last = one.attempts.at(-1);
+  if (one.state === "accepted") {
+    const at = Date.parse(one.outcomeAt ?? one.createdAt);
+    const tookMs = at - Date.parse(one.createdAt);
+    const nth = one.attempts.length > 1 ? `at the ${ordinal(one.attempts.length)} attempt` : "at the first attempt";
+    return { tone: "good", text: `Delivered ${nth}, ${clockTime(at, nowMs)} (after ${duration(tookMs)})` };
+  }
+  if (one.state === "parked") {
+    const at = Date.parse(one.outcomeAt ?? one.createdAt);
+    const after = duration(at - Date.parse(one.createdAt));
+    const why = reasonInWords(one.lastReason, last?.httpStatus ?? null);
+    return { tone: "bad", text: `Parked after ${after} and ${attempts(one.attemptsMade)}: ${why}` };
+  }
+  return { tone: "wait", text: waitingText(one, one.waiting, nowMs) };
+}
+
+function waitingText(one: NotificationDetail, waiting: Waiting | null, nowMs: number): string {
+  const last = one.attempts.at(-1);
+  const failed = last === undefined ? "" : `${reasonInWords(last.reason, last.httpStatus)}; `;
+  const next = waiting?.until == null ? "" : nextTry(Date.parse(waiting.until), nowMs);
+  switch (waiting?.because) {
+    case "paused":
+      return `Waiting: the partner is paused since ${clockTime(Date.parse(waiting.since ?? one.createdAt), nowMs)}`;
+    case "disabled":
+      return "Waiting: the partner is disabled, and nothing is delivered to it";
+    case "gone":
+      return "Waiting: its URL answered 410 Gone; deliveries go on when its circuit is closed by hand";
+    case "circuit":
+      return `Waiting: ${reasonInWords(waiting.reason, null)}; its circuit is tripped${next === "" ? "" : `, ${next}`}`;
+    case "order":
+      return `Waiting for an earlier notification of its chain, which is on its way${next === "" ? "" : `; ${next}`}`;
+    case "retry":
+      return `Waiting: ${failed}${next}`;
+    default:
+      return `Due now: it waits for a free slot or its partner's pace`;
+  }
+}
+
+function nextTry(atMs: number, nowMs: number): string {
+  return atMs - nowMs < 1_000 ? "next try now" : `next try in ${duration(atMs - nowMs)}`;
+}
+
+function attempts(count: number): string {
+  return count === 1 ? "1 attempt" : `${count} attempts`;
+}
+
+function ordinal(count: number): string {
+  const words = ["first", "second", "third", "fourth", "fifth"];
+  const last = count % 10;
+  const suffix = count % 100 > 10 && count % 100 < 14 ? "th" : (["th", "st", "nd", "rd"][last] ?? "th");
+  return words[count - 1] ?? `${count}${suffix}`;
+}

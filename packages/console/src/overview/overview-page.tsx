@@ -1,0 +1,170 @@
+import { Group, Text } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { lazy, Suspense } from "react";
+import { useSearchParams } from "wouter";
+import { api } from "../api/call.ts";
+import type { Overview } from "../api/operations.ts";
+import { Empty } from "../display/empty.tsx";
+import { ErrorBoundary } from "../display/error-boundary.tsx";
+import { Failure } from "../display/failure.tsx";
+import { Figure } from "../display/figure.tsx";
+import { Page } from "../display/page.tsx";
+import { Panel } from "../display/panel.tsx";
+import { Loading } from "../display/rows.tsx";
+import { duration, Time, useNow } from "../display/time.tsx";
+import { PartnerName } from "../partners/partner-name.tsx";
+import { Share, type Span, SpanControl, shownMs, spanOf } from "./span.tsx";
+import { useLive } from "./use-live.ts";
+
+const Chart = lazy(() => import("./chart.tsx"));
+
+/** How everything goes, live. */
+export function OverviewPage() {
+  const [params, setParams] = useSearchParams();
+  const span = spanOf(params);
+  const isLive = useLive(span);
+  const overview = useQuery({
+    queryKey: ["overview", span],
+    queryFn: () => api.getOverview({ span }),
+    refetchInterval: isLive ? false : 10_000,
+  });
+  return (
+    <Page
+      title="Overview"
+      actions={
+        <>
+          {overview.data !== undefined && (
+            <Text c="dimmed" size="xs" component="div">
+              {isLive ? (
+                "live"
+              ) : (
+                <>
+                  as of <Time at={overview.data.figures.asOf} />
+                </>
+              )}
+            </Text>
+          )}
+          <SpanControl span={span} onChange={(over) => setParams(over === "hour" ? {} : { over })} />
+        </>
+      }
+    >
+      {overview.isPending && <Loading />}
+      {overview.isError && overview.data === undefined && (
+        <Failure error={overview.error} onRetry={() => void overview.refetch()} />
+      )}
+      {overview.data !== undefined && <Shown overview={overview.data} span={span} />}
+    </Page>
+  );
+}
+
+function Shown({ overview, span }: { readonly overview: Overview; readonly span: Span }) {
+  const { figures, standing, failing } = overview;
+  const now = useNow();
+  const oldestMs = overview.oldestPendingAt === null ? null : now - Date.parse(overview.oldestPendingAt);
+  const inDoubt = standing.reversalsParked + standing.reversalsPending + standing.settlementsWaiting;
+  return (
+    <>
+      <div className="figures">
+        <Figure label="Delivered" value={figures.accepted.toLocaleString("en")} />
+        <Figure
+          label="Failed attempts"
+          value={figures.failed.toLocaleString("en")}
+          tone={figures.failed > 0 ? "wait" : undefined}
+        />
+        <Figure
+          label="Pending"
+          value={overview.pending.toLocaleString("en")}
+          note={oldestMs === null ? undefined : `oldest ${duration(Math.max(0, oldestMs))}`}
+          to="/notifications?state=pending"
+        />
+        <Figure
+          label="Parked"
+          value={standing.parked.toLocaleString("en")}
+          tone={standing.parked > 0 ? "bad" : undefined}
+          to="/parked"
+        />
+        <Figure
+          label="Tripped circuits"
+          value={String(standing.tripped)}
+          tone={standing.tripped > 0 ? "bad" : undefined}
+          to="/partners?tab=endpoints"
+        />
+        <Figure
+          label="Money in doubt"
+          value={String(inDoubt)}
+          tone={standing.reversalsParked > 0 ? "bad" : inDoubt > 0 ? "wait" : undefined}
+          to="/money"
+        />
+      </div>
+      <Panel title={span === "week" ? "Deliveries an hour" : "Deliveries a minute"} actions={<Legend />}>
+        {figures.points.length === 0 ? (
+          <Empty title="Nothing was delivered in this time">
+            Each completed command is delivered here within moments.
+          </Empty>
+        ) : (
+          <ErrorBoundary>
+            <Suspense fallback={<Loading />}>
+              <Chart points={figures.points} span={span} asOf={figures.asOf} />
+            </Suspense>
+          </ErrorBoundary>
+        )}
+      </Panel>
+      <div className="figures">
+        <Figure label="Delivery, median" value={shownMs(figures.deliveryP50Ms)} note="created → accepted" />
+        <Figure label="Delivery, 99th percentile" value={shownMs(figures.deliveryP99Ms)} note="created → accepted" />
+        <Figure label="Endpoints, median" value={shownMs(figures.attemptP50Ms)} note="one attempt" />
+        <Figure label="Endpoints, 99th percentile" value={shownMs(figures.attemptP99Ms)} note="one attempt" />
+      </div>
+      <Panel title="Partners whose deliveries fail" flush>
+        {failing.length === 0 ? (
+          <Empty title="None failed within the last hour" />
+        ) : (
+          <div className="table-scroll">
+            <table className="dense-table">
+              <thead>
+                <tr>
+                  <th scope="col">Partner</th>
+                  <th scope="col" className="number">
+                    Failed attempts
+                  </th>
+                  <th scope="col" className="number">
+                    Delivered
+                  </th>
+                  <th scope="col" className="number">
+                    Parked
+                  </th>
+                  <th scope="col">Succeeds</th>
+                </tr>
+              </thead>
+              <tbody>
+                {failing.map((one) => (
+                  <tr key={one.partnerId}>
+                    <td>
+                      <PartnerName id={one.partnerId} />
+                    </td>
+                    <td className="number">{one.failed.toLocaleString("en")}</td>
+                    <td className="number">{one.accepted.toLocaleString("en")}</td>
+                    <td className="number">{one.parked.toLocaleString("en")}</td>
+                    <td>
+                      <Share of={one} />
+                    </td>
+                  </tr>
+                ))}
+              </tbody>
+            </table>
+          </div>
+        )}
+      </Panel>
+    </>
+  );
+}
+
+function Legend() {
+  return (
+    <Group gap="md" className="legend">
+      <span data-line="accepted">Delivered</span>
+      <span data-line="failed">Failed attempts</span>
+      <span data-line="parked">Parked</span>
+    </Group>
+  );
+}

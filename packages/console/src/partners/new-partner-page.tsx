@@ -1,0 +1,63 @@
+import { Alert, Button, Checkbox, Group, Stack } from "@mantine/core";
+import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
+import { useLocation } from "wouter";
+import { api } from "../api/call.ts";
+import type { NewPartner } from "../api/operations.ts";
+import { Page } from "../display/page.tsx";
+import { Panel } from "../display/panel.tsx";
+import { Secret } from "../display/secret.tsx";
+import { SettingsForm } from "./settings-form.tsx";
+
+/** Registers a partner, and shows its keys this once. */
+export function NewPartnerPage() {
+  const queries = useQueryClient();
+  const register = useMutation({
+    mutationFn: (input: Parameters<typeof api.registerPartner>[0]) => api.registerPartner(input),
+    onSuccess: () => queries.invalidateQueries({ queryKey: ["partners"] }),
+    // The keys are nowhere but on this page.
+    gcTime: 0,
+  });
+  if (register.data !== undefined) return <Keys partner={register.data} />;
+  return (
+    <Page title="Register a partner">
+      <SettingsForm
+        submit="Register"
+        isPending={register.isPending}
+        error={register.error}
+        onSubmit={(input) => register.mutate(input)}
+      />
+    </Page>
+  );
+}
+
+function Keys({ partner }: { readonly partner: NewPartner }) {
+  const [isKept, setIsKept] = useState(false);
+  const [, navigate] = useLocation();
+  return (
+    <Page title="The partner's keys">
+      <Alert color="accent" variant="light">
+        They are shown this once: hand them over by a safe way. If one is lost, rotate it.
+      </Alert>
+      <Panel title="Registered">
+        <Stack gap="sm">
+          <Secret label="Partner id" value={partner.id} isHidden={false} />
+          <Secret label="API key" value={partner.apiKey} />
+          <Secret label="Encryption key" value={partner.encryptionKey} />
+          <Secret label="Signing key" value={partner.signingKey} />
+          <Secret label="Webhook secret" value={partner.webhookSecret} />
+          <Group>
+            <Checkbox
+              label="I have kept the keys"
+              checked={isKept}
+              onChange={(event) => setIsKept(event.currentTarget.checked)}
+            />
+            <Button size="sm" disabled={!isKept} onClick={() => navigate(`/partners/${partner.id}`)}>
+              Open the partner
+            </Button>
+          </Group>
+        </Stack>
+      </Panel>
+    </Page>
+  );
+}

@@ -1,0 +1,143 @@
+import { Alert, Button, Group, Tabs, Text } from "@mantine/core";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { Link, useLocation, useSearchParams } from "wouter";
+import { ApiError, api } from "../api/call.ts";
+import type { Partner } from "../api/operations.ts";
+import { Confirm } from "../display/confirm.tsx";
+import { Empty } from "../display/empty.tsx";
+import { Failure } from "../display/failure.tsx";
+import { Identifier } from "../display/identifier.tsx";
+import { Page } from "../display/page.tsx";
+import { Loading } from "../display/rows.tsx";
+import { State } from "../display/state.tsx";
+import { useMay } from "../session/session.ts";
+import { Endpoints } from "./endpoints.tsx";
+import { Keys } from "./keys.tsx";
+import { partnerStates } from "./partners-page.tsx";
+import { SettingsForm } from "./settings-form.tsx";
+import { Statistics } from "./statistics.tsx";
+
+const tabs = ["statistics", "settings", "keys", "endpoints"] as const;
+
+/** One partner: is it us or them, and what is agreed with them. */
+export function PartnerPage({ id }: { readonly id: string }) {
+  const [params, setParams] = useSearchParams();
+  const partner = useQuery({ queryKey: ["partner", id], queryFn: () => api.getPartner(id) });
+  if (partner.isPending) return <Loading />;
+  if (partner.isError) {
+    if (partner.error instanceof ApiError && partner.error.status === 404)
+      return <Empty title="There is no such partner" />;
+    return <Failure error={partner.error} onRetry={() => void partner.refetch()} />;
+  }
+  const { settings, state } = partner.data;
+  const tab = tabs.find((one) => one === params.get("tab")) ?? "statistics";
+  return (
+    <Page title={settings.name} actions={<Actions partner={partner.data} />}>
+      <Group gap="md">
+        <State {...partnerStates[state]} />
+        <Identifier id={id} />
+        <Text className="wraps" c="dimmed">
+          {settings.callBackUrl ?? "no callback URL"}
+        </Text>
+        <Link href={`/notifications?partner=${id}`}>Its notifications</Link>
+      </Group>
+      <Tabs
+        value={tab}
+        onChange={(value) => setParams(value === "statistics" || value === null ? {} : { tab: value })}
+        keepMounted={false}
+      >
+        <Tabs.List mb="md">
+          <Tabs.Tab value="statistics">Statistics</Tabs.Tab>
+          <Tabs.Tab value="settings">Settings</Tabs.Tab>
+          <Tabs.Tab value="keys">Keys</Tabs.Tab>
+          <Tabs.Tab value="endpoints">Endpoints</Tabs.Tab>
+        </Tabs.List>
+        <Tabs.Panel value="statistics">
+          <Statistics id={id} />
+        </Tabs.Panel>
+        <Tabs.Panel value="settings">
+          <Settings partner={partner.data} />
+        </Tabs.Panel>
+        <Tabs.Panel value="keys">
+          <Keys partner={partner.data} />
+        </Tabs.Panel>
+        <Tabs.Panel value="endpoints">
+          <Endpoints partner={id} />
+        </Tabs.Panel>
+      </Tabs>
+    </Page>
+  );
+}
+
+function Settings({ partner }: { readonly partner: Partner }) {
+  const queries = useQueryClient();
+  const mayAct = useMay("operator");
+  const change = useMutation({
+    mutationFn: (input: Parameters<typeof api.registerPartner>[0]) => api.changePartner(partner.id, input),
+    onSuccess: (changed) => {
+      queries.setQueryData(["partner", partner.id], changed);
+      return queries.invalidateQueries({ queryKey: ["partners"] });
+    },
+  });
+  return (
+    <>
+      {change.isSuccess && (
+        <Alert color="green" variant="light" mb="md" role="status">
+          Changed. It holds for what is queued, too.
+        </Alert>
+      )}
+      <SettingsForm
+        initial={partner.settings}
+        submit="Save"
+        isPending={change.isPending}
+        error={change.error}
+        onSubmit={(input) => change.mutate(input)}
+        isReadOnly={!mayAct}
+      />
+    </>
+  );
+}
+
+function Actions({ partner: { id, state, settings } }: { readonly partner: Partner }) {
+  const queries = useQueryClient();
+  const [, navigate] = useLocation();
+  const mayAct = useMay("operator");
+  const turn = useMutation({
+    mutationFn: (action: "pause" | "resume") => (action === "pause" ? api.pausePartner(id) : api.resumePartner(id)),
+    onSuccess: (changed) => {
+      queries.setQueryData(["partner", id], changed);
+      return queries.invalidateQueries({ queryKey: ["partners"] });
+    },
+  });
+  const test = useMutation({
+    mutationFn: () => api.sendPartnerTestNotification(id),
+    onSuccess: (notification) => navigate(`/notifications/${notification.id}`),
+  });
+  if (!mayAct) return null;
+  return (
+    <>
+      {(turn.error ?? test.error) != null && <Failure error={turn.error ?? test.error} />}
+      <Button
+        size="xs"
+        variant="default"
+        loading={test.isPending}
+        onClick={() => test.mutate()}
+        disabled={settings.callBackUrl === null}
+      >
+        Send a test IPN
+      </Button>
+      {state === "active" ? (
+        <Confirm
+          label="Pause deliveries"
+          title={`Pause deliveries to ${settings.name}?`}
+          text="Its commands go on; its notifications wait, and leave when it is resumed."
+          onConfirm={() => turn.mutateAsync("pause")}
+        />
+      ) : (
+        <Button size="xs" loading={turn.isPending} onClick={() => turn.mutate("resume")}>
+          Resume deliveries
+        </Button>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,116 @@
+import { useQuery } from "@tanstack/react-query";
+import { lazy, Suspense } from "react";
+import { useSearchParams } from "wouter";
+import { api } from "../api/call.ts";
+import type { Figures } from "../api/operations.ts";
+import { Empty } from "../display/empty.tsx";
+import { ErrorBoundary } from "../display/error-boundary.tsx";
+import { Failure } from "../display/failure.tsx";
+import { Panel } from "../display/panel.tsx";
+import { Loading } from "../display/rows.tsx";
+import { Share, SpanControl, shownMs, spanOf } from "../overview/span.tsx";
+import { useSession } from "../session/session.ts";
+
+const Chart = lazy(() => import("../overview/chart.tsx"));
+const lookEveryMs = 10_000;
+
+/** Is it us or them: a partner's figures beside those of everybody in the same time. */
+export function Statistics({ id }: { readonly id: string }) {
+  const [params, setParams] = useSearchParams();
+  const isOperator = useSession().session.kind === "operator";
+  const span = spanOf(params);
+  const theirs = useQuery({
+    queryKey: ["figures", id, span],
+    queryFn: () => (isOperator ? api.getPartnerFigures(id, { span }) : api.getFigures({ span })),
+    refetchInterval: lookEveryMs,
+  });
+  const everybody = useQuery({
+    queryKey: ["overview", span],
+    queryFn: () => api.getOverview({ span }),
+    enabled: isOperator,
+    refetchInterval: lookEveryMs,
+  });
+  if (theirs.isPending) return <Loading />;
+  if (theirs.isError) return <Failure error={theirs.error} onRetry={() => void theirs.refetch()} />;
+  return (
+    <Panel
+      title="Deliveries"
+      actions={
+        <SpanControl
+          span={span}
+          onChange={(over) =>
+            setParams((before) => {
+              const next = new URLSearchParams(before);
+              next.set("over", over);
+              return next;
+            })
+          }
+        />
+      }
+      flush
+    >
+      <div className="inside">
+        {theirs.data.points.length === 0 ? (
+          <Empty title="Nothing was delivered in this time" />
+        ) : (
+          <ErrorBoundary>
+            <Suspense fallback={<Loading />}>
+              <Chart points={theirs.data.points} span={span} asOf={theirs.data.asOf} />
+            </Suspense>
+          </ErrorBoundary>
+        )}
+      </div>
+      <div className="table-scroll">
+        <table className="dense-table">
+          <thead>
+            <tr>
+              <th scope="col">
+                <span className="unseen">Whose</span>
+              </th>
+              <th scope="col" className="number">
+                Delivered
+              </th>
+              <th scope="col" className="number">
+                Failed attempts
+              </th>
+              <th scope="col">Succeeds</th>
+              <th scope="col" className="number">
+                Endpoint, median
+              </th>
+              <th scope="col" className="number">
+                Endpoint, 99th percentile
+              </th>
+              <th scope="col" className="number wide">
+                Delivery, median
+              </th>
+              <th scope="col" className="number wide">
+                Delivery, 99th percentile
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            <Row name={isOperator ? "This partner" : "You"} figures={theirs.data} />
+            {everybody.data !== undefined && <Row name="All partners" figures={everybody.data.figures} />}
+          </tbody>
+        </table>
+      </div>
+    </Panel>
+  );
+}
+
+function Row({ name, figures }: { readonly name: string; readonly figures: Figures }) {
+  return (
+    <tr>
+      <th scope="row">{name}</th>
+      <td className="number">{figures.accepted.toLocaleString("en")}</td>
+      <td className="number">{figures.failed.toLocaleString("en")}</td>
+      <td>
+        <Share of={figures} />
+      </td>
+      <td className="number">{shownMs(figures.attemptP50Ms)}</td>
+      <td className="number">{shownMs(figures.attemptP99Ms)}</td>
+      <td className="number wide">{shownMs(figures.deliveryP50Ms)}</td>
+      <td className="number wide">{shownMs(figures.deliveryP99Ms)}</td>
+    </tr>
+  );
+}

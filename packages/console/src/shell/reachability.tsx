@@ -1,0 +1,24 @@
+import { Alert } from "@mantine/core";
+import { IconPlugConnectedX } from "@tabler/icons-react";
+import { useQueryClient } from "@tanstack/react-query";
+import { useSyncExternalStore } from "react";
+import { ApiError } from "../api/call.ts";
+
+/** Says that the service cannot be reached, or cannot answer now, while the page shows what it knew last. */
+export function Reachability() {
+  const cache = useQueryClient().getQueryCache();
+  const isAway = useSyncExternalStore(
+    (changed) => cache.subscribe(changed),
+    () =>
+      cache.getAll().some(({ state }) => {
+        const reason = state.fetchFailureReason;
+        return reason instanceof ApiError && (reason.status === 0 || reason.status === 503);
+      }),
+  );
+  if (!isAway) return null;
+  return (
+    <Alert color="accent" variant="light" mb="md" icon={<IconPlugConnectedX size={16} />} role="status">
+      The service does not answer. What you see is what was known last; the page tries again by itself.
+    </Alert>
+  );
+}

@@ -1,0 +1,44 @@
+import { Kbd, TextInput } from "@mantine/core";
+import { IconSearch } from "@tabler/icons-react";
+import { useState } from "react";
+import { useLocation } from "wouter";
+
+const boxId = "search";
+
+export function focusSearch(): void {
+  const box = document.getElementById(boxId);
+  if (box instanceof HTMLInputElement) {
+    box.focus();
+    box.select();
+  }
+}
+
+/** Takes whatever a partner quotes. One hit opens by itself; several are listed. */
+export function SearchBox() {
+  const [text, setText] = useState("");
+  const [, navigate] = useLocation();
+  return (
+    <search className="search">
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          const q = text.trim();
+          if (q !== "") navigate(`/search?${new URLSearchParams({ q })}`);
+        }}
+      >
+        <TextInput
+          id={boxId}
+          value={text}
+          onChange={(event) => setText(event.currentTarget.value)}
+          placeholder="Order, id, reqId, refId, approve code, card's last four"
+          aria-label="Search notifications"
+          leftSection={<IconSearch size={15} aria-hidden />}
+          rightSection={<Kbd size="xs">/</Kbd>}
+          size="sm"
+          autoComplete="off"
+          spellCheck={false}
+        />
+      </form>
+    </search>
+  );
+}

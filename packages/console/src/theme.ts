@@ -1,0 +1,32 @@
+import { createTheme, type MantineColorsTuple, Text } from "@mantine/core";
+
+const indigo: MantineColorsTuple = [
+  "#eef2ff",
+  "#dde4fb",
+  "#b8c5f3",
+  "#91a5ec",
+  "#7089e6",
+  "#5b78e2",
+  "#4a68dd",
+  "#3b57c8",
+  "#324db3",
+  "#26419e",
+];
+
+/** Dense and calm: one accent colour, small type, tabular figures. */
+export const theme = createTheme({
+  primaryColor: "accent",
+  primaryShade: 7,
+  colors: { accent: indigo },
+  fontFamily: "'Inter Variable', system-ui, sans-serif",
+  fontFamilyMonospace: "ui-monospace, 'SF Mono', 'Cascadia Mono', 'DejaVu Sans Mono', monospace",
+  fontSizes: { xs: "12px", sm: "13px", md: "14px", lg: "16px", xl: "20px" },
+  headings: {
+    fontWeight: "600",
+    sizes: { h1: { fontSize: "18px" }, h2: { fontSize: "15px" }, h3: { fontSize: "13px" } },
+  },
+  defaultRadius: "sm",
+  focusRing: "auto",
+  cursorType: "pointer",
+  components: { Text: Text.extend({ defaultProps: { size: "sm" } }) },
+});

@@ -1,0 +1,83 @@
+import { randomUUID } from "node:crypto";
+import { webhookKey } from "@paybell/contract";
+import { type Clock, systemClock } from "../clock.ts";
+import type { Config } from "../config.ts";
+import { type AlertTarget, groupOf } from "../delivery/alerting/target.ts";
+import type { ConnectRules } from "../delivery/transport/connect.ts";
+import { AddressGuard } from "../delivery/transport/guard.ts";
+import { createResolver } from "../delivery/transport/resolve.ts";
+import { callingContext } from "../delivery/transport/tls.ts";
+import { newId } from "../ids.ts";
+import { AddressList } from "../partners/addresses.ts";
+
+type AlertConfig = Pick<
+  Config,
+  "alertUrl" | "alertSecret" | "alertAddresses" | "alertSlackUrl" | "alertMailUrl" | "alertMailFrom" | "alertMailTo"
+>;
+
+const timeoutMs = 10_000;
+
+/** Whether somebody is told of alerts. */
+export function isAlerting({ alertUrl, alertSlackUrl, alertMailUrl }: AlertConfig): boolean {
+  return alertUrl !== null || alertSlackUrl !== null || alertMailUrl !== null;
+}
+
+/** Where alerts go. Loaded where they are sent: without them a process has no use for it, and 13 MB of memory more. */
+export async function openAlertTargets(
+  config: AlertConfig,
+  clock: Pick<Clock, "nowMs"> = systemClock,
+): Promise<readonly AlertTarget[]> {
+  const { alertUrl, alertSecret, alertSlackUrl, alertMailUrl, alertMailFrom, alertMailTo } = config;
+  const targets: AlertTarget[] = [];
+  if (alertUrl !== null && alertSecret !== null) {
+    const { webhookTarget } = await import("../delivery/alerting/webhook.ts");
+    targets.push(webhookTarget(alertUrl, webhookKey(alertSecret), clock, rulesOf(config)));
+  }
+  if (alertSlackUrl !== null) {
+    const { slackTarget } = await import("../delivery/alerting/slack.ts");
+    targets.push(slackTarget(alertSlackUrl, rulesOf(config)));
+  }
+  if (alertMailUrl !== null && alertMailFrom !== null) {
+    const { mailTarget } = await import("../delivery/alerting/mail.ts");
+    targets.push(mailTarget({ url: alertMailUrl, from: alertMailFrom, to: alertMailTo, timeoutMs }));
+  }
+  return targets;
+}
+
+const loopback = new AddressList(["127.0.0.0/8", "::1/128"]);
+const connectTimeoutMs = 5_000;
+
+/** A private address is called only where the setting names a block inside that range, and so is the machine itself. */
+function rulesOf({ alertAddresses }: AlertConfig): ConnectRules {
+  const loopbackAllowed = alertAddresses.some((block) => loopback.contains(block.replace(/\/.*/, "")));
+  return {
+    guard: new AddressGuard(alertAddresses, { loopbackAllowed }),
+    resolve: createResolver(),
+    secureContext: callingContext(),
+    connectTimeoutMs,
+  };
+}
+
+/** What one target said to the test. */
+export interface AlertTested {
+  readonly target: string;
+  readonly ok: boolean;
+  /** Empty where it was taken. */
+  readonly problem: string;
+}
+
+/** `paybell alerts test`: one alert to each target, which nothing records. */
+export async function testAlerts(config: AlertConfig): Promise<readonly AlertTested[]> {
+  const targets = await openAlertTargets(config);
+  const detail = { detail: "Sent by paybell alerts test: nothing is wrong." };
+  const about = { kind: "alert_test", partnerId: null, subjectId: null, detail, atMs: Date.now(), tries: 1 } as const;
+  const group = groupOf([{ ...about, id: newId<"event">(), groupId: randomUUID() }]);
+  const tested = await Promise.all(
+    targets.map(async (target) => {
+      const problem = await target.send(group, AbortSignal.timeout(timeoutMs));
+      return { target: target.name, ok: problem === undefined, problem: problem ?? "" };
+    }),
+  );
+  for (const target of targets) await target.close();
+  return tested;
+}

@@ -1,0 +1,65 @@
+import { randomBytes } from "node:crypto";
+import type { Config } from "../config.ts";
+import type { KeyService } from "../kms/key-service.ts";
+import { VaultTransit } from "../kms/vault-transit.ts";
+import { appendTo } from "../operators/audit.ts";
+import { MasterKey } from "../partners/master-key.ts";
+import { type ReSealed, resealAll } from "../partners/master-key-rotation.ts";
+import { PostgresAudit } from "../store/audit.ts";
+import { openDatabase } from "../store/database.ts";
+import { PostgresReSeal } from "../store/reseal.ts";
+import { withDatabase } from "./database-url.ts";
+
+type MasterKeyConfig = Pick<
+  Config,
+  "masterKey" | "masterKeyOthers" | "kms" | "kmsUrl" | "kmsMount" | "kmsKey" | "kmsTokenFile"
+>;
+
+/** The configured master key with the others that it opens for; what is wrapped is asked of the key service. */
+export async function openMasterKey(config: MasterKeyConfig): Promise<MasterKey> {
+  const { masterKey, masterKeyOthers } = config;
+  if (masterKey === null) throw new Error("PAYBELL_MASTER_KEY is required.");
+  const service = keyServiceOf(config);
+  const [raw, ...others] = await Promise.all(
+    [masterKey, ...masterKeyOthers].map((key) => {
+      if (typeof key !== "string") return key;
+      if (service === undefined) throw new Error("A wrapped master key needs PAYBELL_KMS.");
+      return service.unwrap(key);
+    }),
+  );
+  return new MasterKey(raw as Buffer, others);
+}
+
+/** `paybell master-key new`. @returns the text to store: wrapped where there is a key service */
+export async function newMasterKeyText(config: MasterKeyConfig): Promise<string> {
+  const raw = randomBytes(32);
+  return (await keyServiceOf(config)?.wrap(raw)) ?? raw.toString("base64");
+}
+
+/** `paybell master-key rotate`: seals anew what another key sealed. It may be broken off, and called again. */
+export async function rotateMasterKeyOf(config: Config, onBatch: (sealed: number) => void): Promise<ReSealed> {
+  const masterKey = await openMasterKey(config);
+  return withDatabase(config, async ({ databaseUrl }) => {
+    const database = openDatabase(databaseUrl, { connectionsMax: 4, onIdleError: () => undefined });
+    try {
+      const done = await resealAll(new PostgresReSeal(database.pool), masterKey, onBatch);
+      const by = { actor: "paybell master-key rotate", role: "service", tokenId: "", address: "" };
+      await appendTo(new PostgresAudit(database.pool), {
+        atMs: Date.now(),
+        ...by,
+        action: "rotateMasterKey",
+        subject: masterKey.id,
+        before: "",
+        after: JSON.stringify(done),
+      });
+      return done;
+    } finally {
+      await database.close();
+    }
+  });
+}
+
+function keyServiceOf({ kms, kmsUrl, kmsMount, kmsKey, kmsTokenFile }: MasterKeyConfig): KeyService | undefined {
+  if (kms === null || kmsUrl === null || kmsTokenFile === null) return undefined;
+  return new VaultTransit({ url: kmsUrl, mount: kmsMount, key: kmsKey, tokenFile: kmsTokenFile });
+}

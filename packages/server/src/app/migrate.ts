@@ -1,0 +1,8 @@
+import type { Config } from "../config.ts";
+import { prepareSchema } from "../store/migrate.ts";
+import { withDatabase } from "./database-url.ts";
+
+/** `paybell migrate`. @returns the names of the migrations that were applied now */
+export function migrateDatabaseOf(config: Config): Promise<readonly string[]> {
+  return withDatabase(config, prepareSchema);
+}

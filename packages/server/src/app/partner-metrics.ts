@@ -1,0 +1,54 @@
+import type { PartnerId } from "../ids.ts";
+import type { Metrics } from "../metrics.ts";
+import type { PartnerBacklog } from "../store/pending-status.ts";
+
+const others = "other";
+
+/**
+ * Counts by partner, under a bounded number of labels: each costs Prometheus a dozen series. The first partners to be
+ * counted keep a label of their own while the process lives; all beyond share `other`.
+ */
+export class PartnerMetrics {
+  readonly #metrics: Metrics;
+  readonly #partnersMax: number;
+  readonly #labelled = new Set<string>();
+
+  constructor(metrics: Metrics, partnersMax: number) {
+    this.#metrics = metrics;
+    this.#partnersMax = partnersMax;
+  }
+
+  accepted(partnerId: PartnerId, seconds: number): void {
+    const partner = this.#labelOf(partnerId);
+    if (partner === undefined) return;
+    this.#metrics.partnerAccepted.inc({ partner });
+    this.#metrics.partnerDeliverySeconds.observe({ partner }, seconds);
+  }
+
+  failed(partnerId: PartnerId, reason: string): void {
+    const partner = this.#labelOf(partnerId);
+    if (partner !== undefined) this.#metrics.partnerAttemptsFailed.inc({ partner, reason });
+  }
+
+  /** What waits now, of those alone who have a label or can get one: a sum of some of the others would mislead. */
+  show(backlogs: readonly PartnerBacklog[], nowMs: number): void {
+    const { partnerPending, partnerParked, partnerOldestPendingSeconds } = this.#metrics;
+    for (const gauge of [partnerPending, partnerParked, partnerOldestPendingSeconds]) gauge.reset();
+    for (const { partnerId, pending, parked, oldestMs } of backlogs) {
+      const partner = this.#labelOf(partnerId);
+      if (partner === undefined || partner === others) continue;
+      partnerPending.set({ partner }, pending);
+      partnerParked.set({ partner }, parked);
+      partnerOldestPendingSeconds.set({ partner }, oldestMs === undefined ? 0 : Math.max(0, nowMs - oldestMs) / 1_000);
+    }
+  }
+
+  /** Undefined where nothing is counted by partner. */
+  #labelOf(partnerId: PartnerId): string | undefined {
+    if (this.#labelled.has(partnerId)) return partnerId;
+    if (this.#partnersMax === 0) return undefined;
+    if (this.#labelled.size >= this.#partnersMax) return others;
+    this.#labelled.add(partnerId);
+    return partnerId;
+  }
+}

@@ -1,0 +1,89 @@
+import { listOf, oneOf, postgresUrl, text, url, wholeNumber } from "./kind.ts";
+import { masterKeyText, token } from "./secret-kind.ts";
+import { optional, setting } from "./setting.ts";
+
+/** Who may change what: the owner of the schema, the master key, operators, and how long their audit is kept. */
+export const accessSettings = {
+  migrationDatabaseUrl: optional({
+    name: "PAYBELL_MIGRATION_DATABASE_URL",
+    kind: postgresUrl,
+    meaning:
+      "The same database as DATABASE_URL, as the role that owns the schema. With it, the role of DATABASE_URL only " +
+      "reads and writes rows. `paybell migrate` needs it; a service that starts after that command does not.",
+    secret: true,
+  }),
+  masterKey: optional({
+    name: "PAYBELL_MASTER_KEY",
+    kind: masterKeyText,
+    meaning:
+      "Key under which the partners' keys are stored. `paybell serve` requires it; `openssl " +
+      "rand -base64 32` makes one.",
+    secret: true,
+  }),
+  masterKeyFile: optional({
+    name: "PAYBELL_MASTER_KEY_FILE",
+    kind: text,
+    meaning:
+      "File that contains the master key, instead of PAYBELL_MASTER_KEY: a process list and a crash report show the " +
+      "environment, but no file.",
+  }),
+  masterKeyOthers: setting({
+    name: "PAYBELL_MASTER_KEY_OTHERS",
+    kind: listOf(masterKeyText, "master keys"),
+    default: [],
+    meaning:
+      "While the master key is rotated: further keys, which open what they sealed and seal nothing. " +
+      "`paybell master-key rotate` seals that anew under PAYBELL_MASTER_KEY.",
+    secret: true,
+  }),
+  masterKeyOthersFile: optional({
+    name: "PAYBELL_MASTER_KEY_OTHERS_FILE",
+    kind: text,
+    meaning: "File that holds PAYBELL_MASTER_KEY_OTHERS.",
+  }),
+  kms: optional({
+    name: "PAYBELL_KMS",
+    kind: oneOf(["vault"]),
+    meaning:
+      "Key service that unwraps the master key at each start: `vault` is the transit engine of Vault or OpenBao. The " +
+      "master key is then what `paybell master-key new` prints, and useless without the service.",
+  }),
+  kmsUrl: optional({
+    name: "PAYBELL_KMS_URL",
+    kind: url("https:", "http:"),
+    meaning: "Where the key service is, such as https://vault.internal:8200.",
+  }),
+  kmsMount: setting({
+    name: "PAYBELL_KMS_MOUNT",
+    kind: text,
+    default: "transit",
+    meaning: "Where its transit engine is mounted.",
+  }),
+  kmsKey: setting({
+    name: "PAYBELL_KMS_KEY",
+    kind: text,
+    default: "paybell",
+    meaning: "The transit key's name.",
+  }),
+  kmsTokenFile: optional({
+    name: "PAYBELL_KMS_TOKEN_FILE",
+    kind: text,
+    meaning: "File with the token for it. Its policy needs `update` on `decrypt`, and on `encrypt` to make a key.",
+  }),
+  operatorTokens: setting({
+    name: "PAYBELL_OPERATOR_TOKEN",
+    kind: listOf(token, "tokens, each one that cannot be guessed, as `openssl rand -hex 32` makes one"),
+    default: [],
+    meaning:
+      "Bearer token of the operator API. Two of them during a rotation. Not set: `paybell serve` " +
+      "creates one and keeps it in PAYBELL_HOME/operator.token.",
+    secret: true,
+  }),
+  auditDays: setting({
+    name: "PAYBELL_AUDIT_DAYS",
+    kind: wholeNumber(90, 36_500),
+    default: 1_095,
+    unit: "days",
+    meaning: "How long entries of the audit are kept.",
+  }),
+};

@@ -1,0 +1,57 @@
+import { addressRange, listOf, text, url, wholeNumber } from "./kind.ts";
+import { webhookSecret } from "./secret-kind.ts";
+import { optional, setting } from "./setting.ts";
+
+/** Who is told of what needs somebody. */
+export const alertSettings = {
+  alertUrl: optional({
+    name: "PAYBELL_ALERT_URL",
+    kind: url("https:", "http:"),
+    meaning: "URL to which alerts are POSTed. Not set: alerts are events and metrics only.",
+    secret: true,
+  }),
+  alertAddresses: setting({
+    name: "PAYBELL_ALERT_ADDRESSES",
+    kind: listOf(addressRange, "IP addresses or CIDR ranges"),
+    default: ["0.0.0.0/0", "::/0"],
+    meaning:
+      "Addresses that PAYBELL_ALERT_URL and PAYBELL_ALERT_SLACK_URL may lead to. Private and loopback addresses are " +
+      "called only where a block inside their range is named.",
+  }),
+  alertSecret: optional({
+    name: "PAYBELL_ALERT_SECRET",
+    kind: webhookSecret,
+    meaning: "Secret with which alerts are signed (Standard Webhooks); required with PAYBELL_ALERT_URL.",
+    secret: true,
+  }),
+  alertSlackUrl: optional({
+    name: "PAYBELL_ALERT_SLACK_URL",
+    kind: url("https:", "http:"),
+    meaning: "Incoming webhook as Slack, Mattermost and others have them, to which alerts are POSTed as text.",
+    secret: true,
+  }),
+  alertMailUrl: optional({
+    name: "PAYBELL_ALERT_MAIL_URL",
+    kind: url("smtp:", "smtps:"),
+    meaning: "Mail server for alerts, as smtp://user:password@mail.example:587. With a password TLS is required.",
+    secret: true,
+  }),
+  alertMailFrom: optional({
+    name: "PAYBELL_ALERT_MAIL_FROM",
+    kind: text,
+    meaning: "Sender of the mails; required with PAYBELL_ALERT_MAIL_URL.",
+  }),
+  alertMailTo: setting({
+    name: "PAYBELL_ALERT_MAIL_TO",
+    kind: listOf(text, "mail addresses", 50),
+    default: [],
+    meaning: "Who gets the mails; required with PAYBELL_ALERT_MAIL_URL.",
+  }),
+  alertQuietS: setting({
+    name: "PAYBELL_ALERT_QUIET_SECONDS",
+    kind: wholeNumber(0, 86_400),
+    default: 300,
+    unit: "seconds",
+    meaning: "After an alert was sent, others of its kind wait for so long, and are sent as one, with their number.",
+  }),
+};

@@ -1,0 +1,23 @@
+import type { Kind } from "./kind.ts";
+
+/** One setting of the service, read from one environment variable. */
+export interface Setting<Value, Default = Value> {
+  readonly name: string;
+  readonly kind: Kind<Value>;
+  /** What holds when the variable is not set, or empty. */
+  readonly default: Default;
+  readonly unit?: string;
+  readonly meaning: string;
+  /** Its value is never shown, neither in an error nor in a log. */
+  readonly secret?: true;
+}
+
+/** A setting with a default. */
+export function setting<Value>(it: Setting<Value>): Setting<Value> {
+  return it;
+}
+
+/** A setting that is null where nobody sets it. */
+export function optional<Value>(it: Omit<Setting<Value>, "default">): Setting<Value, null> {
+  return { ...it, default: null };
+}

@@ -1,0 +1,96 @@
+import { once } from "node:events";
+import type { AddressInfo } from "node:net";
+import { SMTPServer, type SMTPServerOptions } from "smtp-server";
+import { expect, onTestFinished, test } from "vitest";
+import { newId } from "../../ids.ts";
+import { mailTarget } from "./mail.ts";
+import { groupOf } from "./target.ts";
+
+interface Mail {
+  readonly to: readonly string[];
+  readonly from: string;
+  readonly text: string;
+}
+
+async function mailServer(options: SMTPServerOptions = {}): Promise<{ url: string; mails: Mail[] }> {
+  const mails: Mail[] = [];
+  const server = new SMTPServer({
+    authOptional: true,
+    disabledCommands: ["STARTTLS"],
+    onData(stream, { envelope }, done) {
+      const chunks: Buffer[] = [];
+      stream.on("data", (chunk: Buffer) => chunks.push(chunk));
+      stream.on("end", () => {
+        const from = envelope.mailFrom === false ? "" : envelope.mailFrom.address;
+        mails.push({ from, to: envelope.rcptTo.map(({ address }) => address), text: Buffer.concat(chunks).toString() });
+        done();
+      });
+    },
+    ...options,
+  });
+  server.on("error", () => undefined);
+  const listening = server.listen(0, "127.0.0.1");
+  await once(listening, "listening");
+  onTestFinished(() => new Promise((resolve) => server.close(resolve)));
+  return { url: `127.0.0.1:${(listening.address() as AddressInfo).port}`, mails };
+}
+
+const group = groupOf(
+  ["tls", "dns"].map((reason, at) => ({
+    id: newId<"event">(),
+    groupId: newId(),
+    kind: "parked" as const,
+    partnerId: newId<"partner">(),
+    subjectId: newId(),
+    detail: { reason },
+    atMs: 1_800_000_000_000 + at,
+    tries: 1,
+  })),
+);
+
+function send(url: string, signal = AbortSignal.timeout(10_000)) {
+  const target = mailTarget({
+    url,
+    from: "paybell@shop.example",
+    to: ["ops@a.example", "b@b.example"],
+    timeoutMs: 5_000,
+  });
+  onTestFinished(() => target.close());
+  return target.send(group, signal);
+}
+
+test("is sent to all, with the number in its subject and a line for each", async () => {
+  const { url, mails } = await mailServer();
+  expect(await send(`smtp://${url}`)).toBeUndefined();
+  expect(mails).toMatchObject([{ from: "paybell@shop.example", to: ["ops@a.example", "b@b.example"] }]);
+  // As its reader's program puts it together again: folded headers, and lines that were broken on the way.
+  const text = (mails[0]?.text ?? "").replaceAll(/\r\n /g, " ").replaceAll("=\r\n", "");
+  expect(text).toMatch(/^Subject: \[Paybell\] Notifications were parked: their schedule is over \(2 times\)\r$/m);
+  expect(text).toContain('{"reason":"tls"}');
+  expect(text).toContain('{"reason":"dns"}');
+  expect(text).toContain(`<${group.first.id}@paybell>`);
+});
+
+test("is not taken by a server that refuses the sender, or is not there, in words", async () => {
+  const refusing = await mailServer({ onMailFrom: (_, __, done) => done(new Error("not from you")) });
+  expect(await send(`smtp://${refusing.url}`)).toContain("not from you");
+  expect(await send("smtp://127.0.0.1:9")).toContain("ECONNREFUSED");
+});
+
+test("sends no password without TLS", async () => {
+  const passwords: unknown[] = [];
+  const { url, mails } = await mailServer({
+    allowInsecureAuth: true,
+    onAuth: ({ password }, _, done) => {
+      passwords.push(password);
+      done(null, { user: "paybell" });
+    },
+  });
+  expect(await send(`smtp://paybell:secret@${url}`)).toMatch(/TLS/i);
+  expect([passwords, mails]).toEqual([[], []]);
+});
+
+test("is broken off when the service stops", async () => {
+  const { url } = await mailServer({ onData: () => undefined });
+  expect(await send(`smtp://${url}`, AbortSignal.timeout(200))).toBe("it was broken off");
+});

@@ -1,0 +1,50 @@
+import { createTransport } from "nodemailer";
+import { type AlertTarget, problemOf } from "./target.ts";
+import { linesOf, titleOf } from "./words.ts";
+
+export interface MailOptions {
+  /** smtp://user:password@host:587, or smtps://… */
+  readonly url: string;
+  readonly from: string;
+  readonly to: readonly string[];
+  /** For each step of the connection. */
+  readonly timeoutMs: number;
+}
+
+/** By SMTP: encrypted where the server offers it, and always where a password is sent. */
+export function mailTarget({ url, from, to, timeoutMs }: MailOptions): AlertTarget {
+  const server = new URL(url);
+  const transport = createTransport({
+    host: server.hostname.replace(/^\[|\]$/g, ""),
+    port: server.port === "" ? (server.protocol === "smtps:" ? 465 : 587) : Number(server.port),
+    secure: server.protocol === "smtps:",
+    requireTLS: server.protocol === "smtp:" && server.username !== "",
+    ...(server.username !== "" && {
+      auth: { user: decodeURIComponent(server.username), pass: decodeURIComponent(server.password) },
+    }),
+    connectionTimeout: timeoutMs,
+    greetingTimeout: timeoutMs,
+    socketTimeout: timeoutMs,
+  });
+  return {
+    name: "mail",
+    async send(group, signal) {
+      const message = {
+        from,
+        to: [...to],
+        subject: `[Paybell] ${titleOf(group)}`,
+        text: [...linesOf(group), "", `What to do: docs/operator/monitoring.md, ${group.first.kind}.`, ""].join("\n"),
+        // The same for each try, so that a mail that came twice can be told.
+        messageId: `<${group.first.id}@paybell>`,
+      };
+      const stopped = new Promise<string>((resolve) => {
+        signal.addEventListener("abort", () => resolve("it was broken off"), { once: true });
+      });
+      const sent = transport.sendMail(message).then(() => undefined, problemOf);
+      return await Promise.race([sent, stopped]);
+    },
+    async close() {
+      transport.close();
+    },
+  };
+}

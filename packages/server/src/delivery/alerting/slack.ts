@@ -1,0 +1,22 @@
+import type { ConnectRules } from "../transport/connect.ts";
+import { HttpTarget } from "./http.ts";
+import type { AlertTarget } from "./target.ts";
+import { linesOf, titleOf } from "./words.ts";
+
+/** An incoming webhook as Slack has them; Mattermost, Rocket.Chat and others take the same. The URL is its secret. */
+export function slackTarget(url: string, rules: ConnectRules): AlertTarget {
+  const http = new HttpTarget(url, rules);
+  return {
+    name: "slack",
+    send(group, signal) {
+      const text = `*Paybell: ${escaped(titleOf(group))}*\n${linesOf(group).map(escaped).join("\n")}`;
+      return http.post(JSON.stringify({ text }), {}, signal);
+    },
+    close: () => http.close(),
+  };
+}
+
+/** The three characters that its markup begins with. */
+function escaped(text: string): string {
+  return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
+}

@@ -1,0 +1,47 @@
+import type { KeyObject } from "node:crypto";
+import { headerNames, webhookSignature } from "@paybell/contract";
+import type { Clock } from "../../clock.ts";
+import type { Alert } from "../alerts-store.ts";
+import type { ConnectRules } from "../transport/connect.ts";
+import { HttpTarget } from "./http.ts";
+import type { AlertTarget } from "./target.ts";
+
+/** A URL of the operator's, signed as the headers of an IPN are: Standard Webhooks v1. */
+export function webhookTarget(
+  url: string,
+  key: KeyObject,
+  clock: Pick<Clock, "nowMs">,
+  rules: ConnectRules,
+): AlertTarget {
+  const http = new HttpTarget(url, rules);
+  return {
+    name: "webhook",
+    send({ first, count, lastAtMs, others }, signal) {
+      const { id, kind } = first;
+      const body = JSON.stringify({
+        id,
+        kind,
+        ...aboutOf(first),
+        count,
+        lastAt: isoTime(lastAtMs),
+        others: others.map(aboutOf),
+      });
+      const timestampS = Math.floor(clock.nowMs() / 1_000);
+      const headers = {
+        [headerNames.id]: id,
+        [headerNames.timestamp]: String(timestampS),
+        [headerNames.signature]: webhookSignature(id, timestampS, body, key),
+      };
+      return http.post(body, headers, signal);
+    },
+    close: () => http.close(),
+  };
+}
+
+function aboutOf({ partnerId, subjectId, atMs, detail }: Alert) {
+  return { partnerId, subjectId, at: isoTime(atMs), detail };
+}
+
+function isoTime(atMs: number): string {
+  return new Date(atMs).toISOString();
+}

@@ -1,0 +1,135 @@
+import type { PartnerId } from "../ids.ts";
+import type { Attempted } from "./attempting.ts";
+import type { Delivery } from "./store.ts";
+
+/** Upper bounds of the histogram's buckets in milliseconds; beyond the last there is one more. */
+const figureBoundsMs = [
+  1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100, 150, 200, 300, 500, 700, 1_000, 2_000, 5_000, 15_000, 60_000, 600_000,
+  3_600_000, 86_400_000,
+];
+
+/** Deliveries of a time, counted. The histograms have a count for each bucket. */
+export interface Counts {
+  accepted: number;
+  /** Attempts that failed, whether they are repeated or not. */
+  failed: number;
+  parked: number;
+  /** How long attempts took. */
+  readonly attemptMs: number[];
+  /** From a notification's creation, or its redelivery, to its acceptance. */
+  readonly deliveryMs: number[];
+}
+
+/** Of one partner, or of all together where that is null, in the minute that begins then. */
+export interface MinuteCounts extends Counts {
+  readonly partnerId: PartnerId | null;
+  readonly minuteMs: number;
+}
+
+export type FigureSpan = "hour" | "day" | "week";
+
+export interface FigurePoint extends Counts {
+  readonly atMs: number;
+}
+
+/** Where counts of all instances are added up. */
+export interface FigureStore {
+  add(counts: readonly MinuteCounts[]): Promise<void>;
+  /** Of one partner, or of all where it is null, since then; by minute, or by hour for a week. */
+  read(partnerId: PartnerId | null, span: FigureSpan, sinceMs: number): Promise<readonly FigurePoint[]>;
+  /** Partners of which attempts failed since then, the one with most failures first. */
+  failing(
+    sinceMs: number,
+    rowsMax: number,
+  ): Promise<
+    readonly (Pick<Counts, "accepted" | "failed" | "parked"> & {
+      readonly partnerId: PartnerId;
+    })[]
+  >;
+  /** What nobody can ask for any more. */
+  dropOld(nowMs: number): Promise<void>;
+}
+
+const minuteMs = 60_000;
+
+/**
+ * Counts attempts in memory, by partner and minute, and adds them to the store from time to time. A process that
+ * crashes loses what it has not added yet: figures are for looking at, and nothing follows from them.
+ */
+export class FigureCounter {
+  readonly #store: Pick<FigureStore, "add">;
+  #counts = new Map<string, MinuteCounts>();
+
+  constructor(store: Pick<FigureStore, "add">) {
+    this.#store = store;
+  }
+
+  count(delivery: Pick<Delivery, "partnerId" | "scheduleStartMs">, { attempt, next }: Attempted): void {
+    const endedMs = attempt.startedAtMs + attempt.durationMs;
+    for (const partnerId of [delivery.partnerId, null]) {
+      const counts = this.#of(partnerId, Math.floor(endedMs / minuteMs) * minuteMs);
+      addTo(counts.attemptMs, attempt.durationMs);
+      if (attempt.reason !== null) counts.failed += 1;
+      if (next.kind === "parked") counts.parked += 1;
+      if (next.kind !== "accepted") continue;
+      counts.accepted += 1;
+      addTo(counts.deliveryMs, endedMs - delivery.scheduleStartMs);
+    }
+  }
+
+  /** Counts that cannot be stored now are kept for the next time. */
+  async flush(): Promise<void> {
+    const counts = this.#counts;
+    if (counts.size === 0) return;
+    this.#counts = new Map();
+    try {
+      await this.#store.add([...counts.values()]);
+    } catch (error) {
+      for (const one of counts.values()) merge(this.#of(one.partnerId, one.minuteMs), one);
+      throw error;
+    }
+  }
+
+  #of(partnerId: PartnerId | null, atMs: number): MinuteCounts {
+    const key = `${partnerId} ${atMs}`;
+    const known = this.#counts.get(key);
+    if (known !== undefined) return known;
+    const counts = { partnerId, minuteMs: atMs, ...noCounts() };
+    this.#counts.set(key, counts);
+    return counts;
+  }
+}
+
+export function noCounts(): Counts {
+  const buckets = () => new Array<number>(figureBoundsMs.length + 1).fill(0);
+  return { accepted: 0, failed: 0, parked: 0, attemptMs: buckets(), deliveryMs: buckets() };
+}
+
+export function merge(into: Counts, from: Counts): void {
+  into.accepted += from.accepted;
+  into.failed += from.failed;
+  into.parked += from.parked;
+  for (const [at, count] of from.attemptMs.entries()) into.attemptMs[at] = (into.attemptMs[at] ?? 0) + count;
+  for (const [at, count] of from.deliveryMs.entries()) into.deliveryMs[at] = (into.deliveryMs[at] ?? 0) + count;
+}
+
+function addTo(buckets: number[], ms: number): void {
+  const found = figureBoundsMs.findIndex((bound) => ms <= bound);
+  const at = found === -1 ? figureBoundsMs.length : found;
+  buckets[at] = (buckets[at] ?? 0) + 1;
+}
+
+/** The time that such a share of all stayed below, between the bounds of its bucket; null where nothing was counted. */
+export function percentileMs(buckets: readonly number[], share: number): number | null {
+  const total = buckets.reduce((sum, count) => sum + count, 0);
+  if (total === 0) return null;
+  let left = total * share;
+  for (const [at, count] of buckets.entries()) {
+    if (count >= left && count > 0) {
+      const [from, to] = [figureBoundsMs[at - 1] ?? 0, figureBoundsMs[at] ?? figureBoundsMs.at(-1) ?? 0];
+      return from + (to - from) * (left / count);
+    }
+    left -= count;
+  }
+  return figureBoundsMs.at(-1) ?? null;
+}

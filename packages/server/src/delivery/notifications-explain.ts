@@ -1,0 +1,48 @@
+import { type IpnKind, sign, signedString, toWire } from "@paybell/contract";
+import type { IpnFacts } from "../ipn/facts.ts";
+import { renderIpn } from "../ipn/render.ts";
+import type { Partner } from "../partners/partner.ts";
+import type { Sealer } from "./notifications-pull.ts";
+import type { NotificationContent } from "./notifications-store.ts";
+
+/** Everything that an attempt would be made of now. It holds what the partner would read, and no key. */
+export interface ExplainedNotification {
+  readonly kind: IpnKind;
+  /** Every field under its name on the wire, `signature` included. */
+  readonly ipn: Readonly<Record<string, unknown>>;
+  /** The text that was signed (section 5.1), and the version of the key. */
+  readonly signed: { readonly mode: "fields" | "whole"; readonly text: string; readonly keyId: string };
+  readonly cipher: string;
+  readonly encoding: string;
+  /** Where it would go; null: nowhere is registered. */
+  readonly url: string | null;
+  readonly encryptionKeyId: string;
+  readonly headers: Readonly<Record<string, string>>;
+  /** As POSTed: the IPN encrypted. */
+  readonly body: string;
+}
+
+export async function explain(
+  content: NotificationContent,
+  partner: Partner,
+  seal: Sealer,
+): Promise<ExplainedNotification> {
+  const { settings, keys } = partner;
+  const url = (content.toRegistered ? null : content.callBackUrl) ?? settings.callBackUrl;
+  const facts = JSON.parse(content.content) as IpnFacts;
+  const { kind, ipn } = renderIpn(facts, settings, { callbackUrl: url ?? "" });
+  const wire = toWire(kind, ipn as unknown as Record<string, unknown>, settings.wireNames);
+  const text = signedString(kind, wire, settings.signing);
+  const { headers, body } = await seal(partner, content, url ?? "");
+  return {
+    kind,
+    ipn: { ...wire, signature: sign(text, keys.signing.key) },
+    signed: { mode: settings.signing.mode, text, keyId: keys.signing.id },
+    cipher: settings.cipher,
+    encoding: settings.encoding,
+    url,
+    encryptionKeyId: keys.encryption.id,
+    headers,
+    body: body.toString(),
+  };
+}

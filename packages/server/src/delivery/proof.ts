@@ -1,0 +1,47 @@
+import { createHash, createPrivateKey, createPublicKey, type KeyObject, sign } from "node:crypto";
+import { canonicalJson } from "@paybell/contract";
+import type { NotificationContent } from "./notifications-store.ts";
+import { isoTime, type NotificationDetail } from "./notifications-view.ts";
+
+/** A notification's history for a dispute. `signature` is over the canonical JSON (RFC 8785) of `proof`. */
+export interface ProofOfDelivery {
+  readonly proof: Omit<NotificationDetail, "waiting"> & {
+    readonly issuedAt: string;
+    /** Of the content as it was committed with the transaction, in hexadecimal. */
+    readonly contentSha256: string;
+  };
+  readonly signature: {
+    readonly algorithm: "Ed25519";
+    /** SubjectPublicKeyInfo in base64: compare it with the one that the service itself gives. */
+    readonly publicKey: string;
+    /** Base64. */
+    readonly value: string;
+  };
+}
+
+/** DER of a PKCS #8 Ed25519 key up to its 32 bytes (RFC 8410). */
+const pkcs8Lead = Buffer.from("302e020100300506032b657004220420", "hex");
+
+/** Signs proofs, with one key for every instance, which stays when the master key is rotated. */
+export class ProofSigner {
+  readonly #key: KeyObject;
+  /** SubjectPublicKeyInfo in base64. */
+  readonly publicKey: string;
+
+  /** @param seed 32 secret bytes */
+  constructor(seed: KeyObject) {
+    this.#key = createPrivateKey({ key: Buffer.concat([pkcs8Lead, seed.export()]), format: "der", type: "pkcs8" });
+    this.publicKey = createPublicKey(this.#key).export({ format: "der", type: "spki" }).toString("base64");
+  }
+
+  prove(
+    { waiting: _, ...detail }: NotificationDetail,
+    content: Pick<NotificationContent, "content">,
+    nowMs: number,
+  ): ProofOfDelivery {
+    const contentSha256 = createHash("sha256").update(content.content).digest("hex");
+    const proof = { issuedAt: isoTime(nowMs), contentSha256, ...detail };
+    const value = sign(null, Buffer.from(canonicalJson(proof)), this.#key).toString("base64");
+    return { proof, signature: { algorithm: "Ed25519", publicKey: this.publicKey, value } };
+  }
+}

@@ -1,0 +1,42 @@
+import type { NotificationId } from "../ids.ts";
+import type { Delivery } from "./store.ts";
+
+type Attempt = Pick<Delivery, "id" | "round" | "attemptsMade">;
+
+/** Attempts of one round that a number has room for. */
+const attemptsMax = 1_000_000;
+
+/**
+ * The last attempt of each delivery whose outcome was recorded lately: a read or a hint that is from before it shows a
+ * delivery that is over. It is remembered for one to two periods; as one of two maps, which costs less to forget than
+ * each entry by itself.
+ */
+export class RecentOutcomes {
+  readonly #periodMs: number;
+  #latest = new Map<NotificationId, number>();
+  #earlier: ReadonlyMap<NotificationId, number> = new Map();
+  #sinceMs = Number.NEGATIVE_INFINITY;
+
+  /** @param periodMs an outcome is remembered so long at least */
+  constructor(periodMs: number) {
+    this.#periodMs = periodMs;
+  }
+
+  add({ id, round, attemptsMade }: Attempt): void {
+    this.#latest.set(id, round * attemptsMax + attemptsMade);
+  }
+
+  /** Whether the outcome of this attempt, or of a later one, was recorded lately. */
+  knows({ id, round, attemptsMade }: Attempt): boolean {
+    const last = this.#latest.get(id) ?? this.#earlier.get(id);
+    return last !== undefined && last >= round * attemptsMax + attemptsMade;
+  }
+
+  /** Forgets what is older than a period, and than `neededSinceMs`. */
+  forget(nowMs: number, neededSinceMs: number): void {
+    if (nowMs - this.#sinceMs < this.#periodMs || neededSinceMs < this.#sinceMs) return;
+    this.#earlier = this.#latest;
+    this.#latest = new Map();
+    this.#sinceMs = nowMs;
+  }
+}

@@ -1,0 +1,134 @@
+import { createHash, createPrivateKey, X509Certificate } from "node:crypto";
+import type { TLSSocket } from "node:tls";
+import { beforeAll, expect, onTestFinished, test } from "vitest";
+import { systemClock } from "../../clock.ts";
+import { partnerSnapshot } from "../../partners/partner.fixture.ts";
+import type { Partner, PartnerSettings } from "../../partners/partner.ts";
+import { httpsPeer, makeAuthority, type Peer, weakPeer } from "./transport.fixture.ts";
+import { type PostResult, Transport, type TransportOptions } from "./transport.ts";
+
+type Issued = Awaited<ReturnType<Awaited<ReturnType<typeof makeAuthority>>["issue"]>>;
+
+let authority: Awaited<ReturnType<typeof makeAuthority>>;
+let another: typeof authority;
+let certificate: Issued;
+beforeAll(async () => {
+  authority = await makeAuthority("An authority");
+  another = await makeAuthority("Another authority");
+  certificate = await authority.issue("callback.test");
+});
+
+const dayMs = 86_400_000;
+const ok = (issued = certificate) => httpsPeer(issued, (_, response) => response.writeHead(204).end());
+
+function transportOf(options: Partial<TransportOptions> = {}): Transport {
+  const transport = new Transport({
+    clock: systemClock,
+    resolve: () => Promise.resolve(["127.0.0.1"]),
+    sandbox: true,
+    extraCas: [authority.cert],
+    connectTimeoutMs: 5_000,
+    ...options,
+  });
+  onTestFinished(() => transport.close());
+  return transport;
+}
+
+function post(peer: Peer, partner: Partner, transport = transportOf()): Promise<PostResult> {
+  const url = `https://callback.test:${peer.port}/ipn`;
+  return transport.post({ partner, url, headers: {}, body: "{}", deadlineMs: 5_000 });
+}
+
+const partnerWith = (settings: Partial<PartnerSettings>) => partnerSnapshot(settings);
+const accepted = { httpStatus: 204 };
+const pinOf = (pem: string) => {
+  const spki = new X509Certificate(pem).publicKey.export({ type: "spki", format: "der" });
+  return `sha256/${createHash("sha256").update(spki).digest("base64")}`;
+};
+
+test("a partner's own authority takes the place of every other one", async () => {
+  const peer = await ok();
+  expect(await post(peer, partnerWith({ callbackCa: authority.cert }))).toMatchObject(accepted);
+  expect(await post(peer, partnerWith({ callbackCa: another.cert }))).toMatchObject({ reason: "tls" });
+  const theirs = await ok(await another.issue("callback.test"));
+  expect(await post(theirs, partnerWith({ callbackCa: another.cert }))).toMatchObject(accepted);
+  expect(await post(theirs, partnerWith({}))).toMatchObject({ reason: "tls" });
+});
+
+test("a server whose public key is not pinned gets no byte, whoever vouches for it", async () => {
+  const peer = await ok();
+  const pinned = pinOf(certificate.cert);
+  const other = pinOf(another.cert);
+  expect(await post(peer, partnerWith({ callbackPins: [other, pinned] }))).toMatchObject(accepted);
+  const requests: string[] = [];
+  const spied = await httpsPeer(await authority.issue("callback.test"), (request, response) => {
+    requests.push(request.url ?? "");
+    response.end();
+  });
+  expect(await post(spied, partnerWith({ callbackPins: [pinned] }))).toMatchObject({
+    reason: "tls",
+    detail: expect.stringContaining("is none of callbackPins"),
+  });
+  expect(requests).toEqual([]);
+});
+
+test("a pin holds for every connection, resumed sessions too", async () => {
+  const peer = await ok();
+  const transport = transportOf();
+  const settings = { callbackPins: [pinOf(certificate.cert)] };
+  const partner = partnerWith(settings);
+  expect(await post(peer, partner, transport)).toMatchObject(accepted);
+  const withAnother = partnerSnapshot({ callbackPins: [pinOf(another.cert)] }, partner.id);
+  expect(await post(peer, withAnother, transport)).toMatchObject({ reason: "tls" });
+  expect(await post(peer, partner, transport)).toMatchObject(accepted);
+  expect(peer.connections).toBe(3);
+});
+
+test("a server that asks for a client certificate gets its partner's, and no other partner's", async () => {
+  const shown: (string | undefined)[] = [];
+  const options = { requestCert: true, rejectUnauthorized: false, ca: [another.cert] };
+  const peer = await weakPeer(certificate, options);
+  peer.server.on("secureConnection", (socket: TLSSocket) => {
+    shown.push(socket.authorized ? String(socket.getPeerCertificate().subject.CN) : undefined);
+  });
+  const issued = await another.issue("paybell.test");
+  const client = { id: "c", certificate: issued.cert, key: createPrivateKey(issued.key) };
+  const plain = partnerWith({});
+  const transport = transportOf();
+  await post(peer, { ...plain, keys: { ...plain.keys, client } }, transport);
+  await post(peer, plain, transport);
+  await post(peer, partnerWith({}), transport);
+  expect(shown).toEqual(["paybell.test", undefined, undefined]);
+});
+
+test("a port that was not agreed on is not connected to", async () => {
+  const peer = await ok();
+  expect(await post(peer, partnerWith({ callbackPorts: [443] }))).toMatchObject({
+    reason: "address_refused",
+    detail: expect.stringContaining("callbackPorts"),
+  });
+  expect(peer.connections).toBe(0);
+  expect(await post(peer, partnerWith({ callbackPorts: [443, peer.port] }))).toMatchObject(accepted);
+});
+
+test.each([
+  [13, 1],
+  [15, 0],
+])("a certificate that ends in %i days is told %i times a day, and delivered to all the same", async (days, times) => {
+  let nowMs = Date.now();
+  const told: unknown[] = [];
+  const transport = transportOf({
+    clock: { ...systemClock, nowMs: () => nowMs },
+    onCertificateEnding: (...args) => told.push(args),
+  });
+  // Issued for one day from now: what counts is how long before its end it is looked at.
+  const endsAt = new Date(Math.floor(Date.now() / 1_000) * 1_000 + dayMs / 2);
+  nowMs = endsAt.getTime() - days * dayMs;
+  const peer = await ok(await authority.issue("callback.test", endsAt));
+  const partner = partnerWith({});
+  for (const current of [partner, partnerSnapshot({ callbackPins: [] }, partner.id)]) {
+    expect(await post(peer, current, transport)).toMatchObject(accepted);
+  }
+  const origin = `https://callback.test:${peer.port}`;
+  expect(told).toEqual(Array.from({ length: times }, () => [partner.id, origin, endsAt]));
+});

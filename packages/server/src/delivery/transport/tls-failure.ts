@@ -1,0 +1,40 @@
+import { codeOf, describe } from "./failure.ts";
+
+/** By Node's codes: its own words quote OpenSSL's source lines, or give advice to whoever runs Node. */
+const words: Readonly<Record<string, string>> = {
+  CERT_HAS_EXPIRED: "The certificate, or one of its chain, has expired",
+  CERT_NOT_YET_VALID: "The certificate is not valid yet",
+  CERT_REVOKED: "The certificate was revoked",
+  CERT_UNTRUSTED: "The certificate's authority is not trusted",
+  DEPTH_ZERO_SELF_SIGNED_CERT: "The certificate is self-signed, and not trusted",
+  SELF_SIGNED_CERT_IN_CHAIN: "The certificate's authority is not trusted",
+  UNABLE_TO_GET_ISSUER_CERT: "The certificate's issuer is not known: an intermediate certificate is missing",
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY:
+    "The certificate's issuer is not known: an intermediate certificate is missing, or its authority is not trusted",
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE:
+    "The certificate's issuer is not known: an intermediate certificate is missing, or its authority is not trusted",
+  ERR_SSL_WRONG_VERSION_NUMBER: "The port does not speak TLS",
+  ERR_SSL_PACKET_LENGTH_TOO_LONG: "The port does not speak TLS",
+  ERR_SSL_HTTP_REQUEST: "The port does not speak TLS",
+  ERR_SSL_UNSUPPORTED_PROTOCOL: "The server offers no TLS 1.2 or 1.3",
+  ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION: "The server offers no TLS 1.2 or 1.3",
+  ERR_SSL_TLS_ALERT_PROTOCOL_VERSION: "The server offers no TLS 1.2 or 1.3",
+  ERR_SSL_SSLV3_ALERT_HANDSHAKE_FAILURE: "The server offers no AEAD cipher suite",
+  ERR_SSL_SSL_TLS_ALERT_HANDSHAKE_FAILURE: "The server offers no AEAD cipher suite",
+};
+
+/** Why a TLS connection was not made, in a sentence and with the code to search for. */
+export function tlsDetail(error: unknown, hostname: string): string {
+  const code = codeOf(error) === "EPROTO" ? codeInWords(error) : codeOf(error);
+  if (code === "ERR_TLS_CERT_ALTNAME_INVALID") return `The certificate is not for ${hostname} (${code}).`;
+  const known = words[code];
+  if (known !== undefined) return `${known} (${code}).`;
+  if (code.startsWith("ERR_SSL_") || code === "EPROTO") return `The TLS handshake failed (${code}).`;
+  return `${describe(error)}.`;
+}
+
+/** Of a handshake that broke while it was written to, Node gives OpenSSL's line: `…:SSL routines:<where>:<reason>:…` */
+function codeInWords(error: unknown): string {
+  const [, reason] = /SSL routines:[^:]*:([^:]+):/.exec(describe(error)) ?? [];
+  return reason === undefined ? "EPROTO" : `ERR_SSL_${reason.toUpperCase().replaceAll(/[ /]/g, "_")}`;
+}

@@ -1,0 +1,18 @@
+import { Readable } from "node:stream";
+import { setTimeout as sleep } from "node:timers/promises";
+
+/** A stream ends after so long, so that whoever reads it is judged again: a browser asks anew by itself. */
+const streamMs = 5 * 60_000;
+
+/** Server-sent events: what `read` gives, every `everyMs`, until `signal` says that it is over. */
+export function eventStream(read: () => Promise<unknown>, everyMs: number, signal: AbortSignal): Readable {
+  const ends = AbortSignal.any([signal, AbortSignal.timeout(streamMs)]);
+  async function* events(): AsyncGenerator<string> {
+    yield `retry: ${everyMs}\n\n`;
+    while (!ends.aborted) {
+      yield `data: ${JSON.stringify(await read())}\n\n`;
+      await sleep(everyMs, undefined, { signal: ends }).catch(() => undefined);
+    }
+  }
+  return Readable.from(events());
+}

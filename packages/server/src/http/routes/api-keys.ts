@@ -1,0 +1,94 @@
+import { z } from "zod";
+import { PaybellError } from "../../errors.ts";
+import { type KeyId, type PartnerId, readId } from "../../ids.ts";
+import type { HttpApp, HttpParts, PartnerRoutes } from "../parts.ts";
+import { apiKeyBody, newApiKeySchema, revokedApiKeySchema } from "../schemas/api-key.ts";
+import { bodyErrors, operatorErrors, partnerErrors, responses } from "../schemas/problem.ts";
+import { described } from "../schemas/registry.ts";
+
+const keyParams = z.object({ keyId: described(z.string(), "The key's id") });
+const partnerParams = z.object({ id: described(z.string(), "The partner's id") });
+const ofPartner = z.object({ ...partnerParams.shape, ...keyParams.shape });
+const made = { 201: { schema: newApiKeySchema, description: "The key; it is in this answer only" } };
+const revoked = { 200: { schema: revokedApiKeySchema, description: "It is refused from now on" } };
+const addErrors = [...bodyErrors, "too_many_api_keys"] as const;
+
+/** A partner's own API keys: it adds and revokes them itself. GET /v1/self lists them. */
+export function apiKeyRoutes({ app, parts, callers }: PartnerRoutes): void {
+  app.post(
+    "/v1/api-keys",
+    {
+      schema: {
+        operationId: "addOwnApiKey",
+        tags: ["Self"],
+        summary: "Make another API key, which may do what its scopes say",
+        body: apiKeyBody,
+        response: responses(made, ...partnerErrors, ...addErrors),
+      },
+    },
+    async (request, reply) => {
+      const key = await parts.apiKeys.add(callers.partner(request).id, request.body, callers.scopes(request));
+      return reply.code(201).send(key);
+    },
+  );
+  app.post(
+    "/v1/api-keys/:keyId/revoke",
+    {
+      schema: {
+        operationId: "revokeOwnApiKey",
+        tags: ["Self"],
+        summary: "Revoke one of your API keys",
+        params: keyParams,
+        response: responses(revoked, ...partnerErrors, "not_found"),
+      },
+    },
+    async (request) => revoke(parts, callers.partner(request).id, request.params.keyId),
+  );
+}
+
+/** The same for the operator, of any partner. */
+export function operatorApiKeyRoutes(app: HttpApp, parts: HttpParts): void {
+  app.post(
+    "/operator/v1/partners/:id/api-keys",
+    {
+      schema: {
+        operationId: "addApiKey",
+        tags: ["Partners"],
+        summary: "Make another API key of a partner, which may do what its scopes say",
+        params: partnerParams,
+        body: apiKeyBody,
+        response: responses(made, ...operatorErrors, ...addErrors, "not_found"),
+      },
+    },
+    async (request, reply) => {
+      const key = await parts.apiKeys.add(requirePartner(request.params.id), request.body, null);
+      return reply.code(201).send(key);
+    },
+  );
+  app.post(
+    "/operator/v1/partners/:id/api-keys/:keyId/revoke",
+    {
+      schema: {
+        operationId: "revokeApiKey",
+        tags: ["Partners"],
+        summary: "Revoke an API key of a partner",
+        params: ofPartner,
+        response: responses(revoked, ...operatorErrors, "not_found"),
+      },
+    },
+    async (request) => revoke(parts, requirePartner(request.params.id), request.params.keyId),
+  );
+}
+
+async function revoke({ apiKeys }: HttpParts, partnerId: PartnerId, text: string): Promise<{ id: KeyId }> {
+  const id = readId<"key">(text);
+  if (id === undefined) throw new PaybellError("not_found", "There is no such API key.");
+  await apiKeys.revoke(partnerId, id);
+  return { id };
+}
+
+function requirePartner(text: string): PartnerId {
+  const id = readId<"partner">(text);
+  if (id === undefined) throw new PaybellError("not_found", "There is no such partner.");
+  return id;
+}

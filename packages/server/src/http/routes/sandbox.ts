@@ -1,0 +1,92 @@
+import type { FastifyRequest } from "fastify";
+import { badFields, PaybellError } from "../../errors.ts";
+import type { Partner } from "../../partners/partner.ts";
+import { everyProblemOfCommand } from "../every-problem.ts";
+import type { HttpApp, HttpParts } from "../parts.ts";
+import { commandSchema } from "../schemas/command.ts";
+import { receiverBody, receiverSchema } from "../schemas/console.ts";
+import { bodyErrors, operatorErrors, responses } from "../schemas/problem.ts";
+import { transactionSchema } from "../schemas/transaction.ts";
+import { transactionView } from "../transaction-view.ts";
+
+const tags = ["Sandbox"];
+const found = { 200: { schema: receiverSchema, description: "The receiver" } };
+
+/** What the sandbox's page does: commands of its partner, and its receiver's switch. Elsewhere it is not found. */
+export function sandboxRoutes(app: HttpApp, parts: HttpParts): void {
+  const { directory, ledger } = parts;
+  const desk = () => {
+    if (parts.receiverDesk === undefined) throw new PaybellError("not_found", "This is not a sandbox.");
+    return parts.receiverDesk;
+  };
+  const sandboxPartner = async (): Promise<Partner> => {
+    const id = desk().partnerId();
+    const partner = id === undefined ? undefined : await directory.find(id);
+    if (partner === undefined) throw new PaybellError("not_found", "The sandbox's partner is not there yet.");
+    return partner;
+  };
+  const view = async () => {
+    const { mode, arrived } = desk().receiver;
+    return { mode, arrived, partnerId: (await sandboxPartner()).id };
+  };
+  app.get(
+    "/operator/v1/sandbox/receiver",
+    {
+      schema: {
+        operationId: "getSandboxReceiver",
+        tags,
+        summary: "See what arrived at the sandbox partner's receiver",
+        response: responses(found, ...operatorErrors, "not_found"),
+      },
+    },
+    view,
+  );
+  app.put(
+    "/operator/v1/sandbox/receiver",
+    {
+      schema: {
+        operationId: "setSandboxReceiver",
+        tags,
+        summary: "Have the sandbox partner's receiver fail, hang, refuse or reject",
+        body: receiverBody,
+        response: responses(found, ...operatorErrors, ...bodyErrors, "not_found"),
+      },
+    },
+    async (request) => {
+      desk().receiver.mode = request.body.mode;
+      return await view();
+    },
+  );
+  app.post(
+    "/operator/v1/sandbox/commands",
+    {
+      attachValidation: true,
+      schema: {
+        operationId: "runSandboxCommand",
+        tags,
+        summary: "Run a command of the sandbox's partner",
+        description: "As POST /v1/commands does for the partner itself, with its errors.",
+        body: commandSchema,
+        response: responses(
+          { 200: { schema: transactionSchema, description: "Completed, or INIT where it takes longer" } },
+          ...operatorErrors,
+          ...bodyErrors,
+          "not_found",
+        ),
+      },
+    },
+    async (request) => {
+      const partner = await sandboxPartner();
+      if (request.validationError !== undefined) throw await everyBadField(request, partner, parts);
+      const { transaction } = await ledger.run(partner, request.body, { respondAsync: false });
+      return transactionView(transaction, partner.settings);
+    },
+  );
+}
+
+async function everyBadField(request: FastifyRequest, partner: Partner, parts: HttpParts): Promise<Error> {
+  const shape = request.validationError;
+  if (!(shape instanceof PaybellError)) return shape ?? new Error("a body was refused without a reason");
+  const [first, ...others] = await everyProblemOfCommand(shape.fields, request.body, partner, parts);
+  return first === undefined ? shape : badFields([first, ...others]);
+}

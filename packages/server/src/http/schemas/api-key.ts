@@ -1,0 +1,27 @@
+import { z } from "zod";
+import { apiKeyScopes } from "../../partners/api-keys.ts";
+import { component, described } from "./registry.ts";
+
+export const scopesSchema = described(
+  z.array(z.enum(apiKeyScopes)),
+  "read: what is looked up; pull: notifications in commit order; commands: running them; manage: redeliveries, test " +
+    "notifications, endpoints and API keys",
+);
+
+export const apiKeyBody = component(
+  z.strictObject({
+    name: described(z.string(), "What it is for"),
+    scopes: scopesSchema,
+    expiresInDays: described(z.int(), "Left out: until it is revoked").optional(),
+  }),
+  "ApiKeyToMake",
+  "An API key of its own for each program",
+);
+
+export const newApiKeySchema = component(
+  z.object({ id: z.uuid(), apiKey: described(z.string(), "pb_ and base64url, in this answer only") }),
+  "NewApiKey",
+  "A new API key",
+);
+
+export const revokedApiKeySchema = z.object({ id: z.uuid() });

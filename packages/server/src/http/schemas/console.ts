@@ -1,0 +1,54 @@
+import { z } from "zod";
+import { receiverModes } from "../../sandbox-receiver-desk.ts";
+import { component, described } from "./registry.ts";
+
+export const settingListSchema = component(
+  z.object({
+    items: z.array(
+      z.object({
+        name: described(z.string(), "Its environment variable"),
+        value: described(z.string().nullable(), "As it holds; null: not set; of a secret only that it is set"),
+        default: z.string().nullable(),
+        source: described(z.enum(["environment", "default"]), "Where its value comes from"),
+        unit: z.string().nullable(),
+        meaning: z.string(),
+      }),
+    ),
+  }),
+  "Settings",
+  "The settings of the instance that answered, without secrets",
+);
+
+export const receiverSchema = component(
+  z.object({
+    mode: z.enum(receiverModes),
+    partnerId: z.uuid(),
+    arrived: described(
+      z.array(
+        z.object({
+          no: z.int(),
+          at: z.iso.datetime(),
+          notificationId: z.string(),
+          attempt: z.string(),
+          status: described(z.int().nullable(), "Null: nothing was answered"),
+          body: described(z.string(), "As it was sent, encrypted"),
+          ipn: described(z.record(z.string(), z.unknown()).nullable(), "Decrypted; null where it was not opened"),
+        }),
+      ),
+      "The newest first, at most 50",
+    ),
+  }),
+  "SandboxReceiver",
+  "The sandbox partner's receiver",
+);
+
+export const receiverBody = component(
+  z.strictObject({
+    mode: described(
+      z.enum(receiverModes),
+      "accept: 204; fail: 503; hang: no answer; refuse: the connection is cut; reject: 401, as for a wrong signature",
+    ),
+  }),
+  "SandboxReceiverMode",
+  "What the receiver does from now on",
+);

@@ -1,0 +1,68 @@
+import { readFile } from "node:fs/promises";
+import { type KeyService, KeyServiceError } from "./key-service.ts";
+
+export interface VaultTransitOptions {
+  /** Such as https://vault.internal:8200. */
+  readonly url: string;
+  /** Where the secrets engine is mounted. */
+  readonly mount: string;
+  /** The transit key's name. */
+  readonly key: string;
+  /** Read anew for each request: an agent renews it. */
+  readonly tokenFile: string;
+  readonly timeoutMs?: number;
+}
+
+const answerCharactersMax = 65_536;
+
+/** Vault's transit secrets engine, and what speaks its API (OpenBao): the key never leaves it. */
+export class VaultTransit implements KeyService {
+  readonly #options: VaultTransitOptions;
+
+  constructor(options: VaultTransitOptions) {
+    this.#options = options;
+  }
+
+  async wrap(key: Buffer): Promise<string> {
+    const { ciphertext } = await this.#ask("encrypt", { plaintext: key.toString("base64") });
+    if (typeof ciphertext !== "string")
+      throw new KeyServiceError("The key service answered encrypt without a ciphertext.");
+    return ciphertext;
+  }
+
+  async unwrap(wrapped: string): Promise<Buffer> {
+    const { plaintext } = await this.#ask("decrypt", { ciphertext: wrapped });
+    if (typeof plaintext !== "string")
+      throw new KeyServiceError("The key service answered decrypt without a plaintext.");
+    return Buffer.from(plaintext, "base64");
+  }
+
+  async #ask(action: "encrypt" | "decrypt", body: object): Promise<Readonly<Record<string, unknown>>> {
+    const { url, mount, key, tokenFile, timeoutMs = 10_000 } = this.#options;
+    const address = new URL(`/v1/${mount}/${action}/${encodeURIComponent(key)}`, url);
+    try {
+      const token = (await readFile(tokenFile, "utf8")).trim();
+      const answer = await fetch(address, {
+        method: "POST",
+        headers: { "x-vault-token": token, "content-type": "application/json" },
+        body: JSON.stringify(body),
+        redirect: "error",
+        signal: AbortSignal.timeout(timeoutMs),
+      });
+      const text = await answer.text();
+      // What it says of an error may quote what it was sent.
+      if (!answer.ok) throw new KeyServiceError(`The key service answered ${action} with status ${answer.status}.`);
+      const { data } = JSON.parse(text.slice(0, answerCharactersMax)) as { data?: Readonly<Record<string, unknown>> };
+      return data ?? {};
+    } catch (error) {
+      if (error instanceof KeyServiceError) throw error;
+      const reason = error instanceof SyntaxError ? "its answer is not JSON" : reasonOf(error);
+      throw new KeyServiceError(`The key service at ${address.origin} could not be asked: ${reason}.`);
+    }
+  }
+}
+
+function reasonOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  return error.cause instanceof Error ? error.cause.message : error.message;
+}

@@ -1,0 +1,183 @@
+import { createSecretKey } from "node:crypto";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { dumpRows } from "../../../../test/support/rows.ts";
+import type { AcquirerMessage } from "../acquirer/acquirer.ts";
+import { type ChainId, newId } from "../ids.ts";
+import { createLog } from "../log.ts";
+import type { Partner } from "../partners/partner.ts";
+import { PostgresCards } from "../store/cards.ts";
+import { CardVault } from "./card-vault.ts";
+import { bookStray, type LedgerInstance, Till, World } from "./ledger.fixture.ts";
+import type { Transaction } from "./transaction.ts";
+
+const preAuthDays = 30;
+const card = { cardToken: "tok_approve", swipeType: "C", expDate: "12/29" };
+
+let world: World;
+let instance: LedgerInstance;
+let partner: Partner;
+let till: Till;
+let cards: PostgresCards;
+let asked: AcquirerMessage[];
+let ends: () => void;
+beforeAll(async () => {
+  world = await World.open({ wantsCards: true });
+  instance = await world.start();
+  partner = await world.partner({ refunds: "notified" });
+  cards = new PostgresCards(world.connections.homes);
+});
+afterAll(() => world.close());
+beforeEach(() => {
+  till = new Till();
+  asked = [];
+  ends = instance.acquirer.behave((message) => {
+    asked.push(message);
+    return undefined;
+  });
+});
+afterEach(() => ends());
+
+function withExpiry<Request extends { readonly card: object }>(request: Request): Request {
+  return { ...request, card: { ...request.card, expiry: card.expDate } };
+}
+const sale = (token?: string) => instance.ended(partner, withExpiry(till.sale(token)));
+const askedFor = (command: AcquirerMessage["command"]) => asked.filter((message) => message.command === command);
+
+/** Whether the card of a transaction is still kept, once it was looked at. */
+async function isKept({ chainId }: Transaction): Promise<boolean> {
+  await world.query("UPDATE cards SET look_at = now()");
+  await cards.sweep(preAuthDays);
+  return (await cards.find(partner.id, [chainId])).size === 1;
+}
+
+/** Two days after its Reversal was asked for no late approval can come any more. */
+async function twoDaysAfterReversalOf({ id }: Transaction): Promise<void> {
+  await world.query("UPDATE reversals SET created_at = now() - interval '49 hours' WHERE transaction_id = $1", [id]);
+}
+
+describe("the card of a transaction", () => {
+  test("is in its Void, its PreAuth-Complete and its Reversal, whatever instance sends them", async () => {
+    await instance.ended(partner, till.void(await sale()));
+    const preAuth = await instance.ended(partner, withExpiry(till.preAuth()));
+    const complete = await instance.ended(partner, till.complete(preAuth));
+    await instance.ended(partner, till.reversal(complete));
+    const gone = await world.start();
+    const crashed = gone.crashesAt({ at: "ask", phase: "after" });
+    const lost = await gone.begun(partner, withExpiry(till.sale()));
+    await crashed;
+    await instance.takeOver(partner);
+    await world.reversed(lost.id);
+    for (const command of ["VOID", "PREAUTH_COMPLETE", "REVERSAL"] as const) {
+      expect(askedFor(command).length, command).toBeGreaterThan(0);
+      for (const message of askedFor(command)) expect(message).toMatchObject(card);
+    }
+    expect(askedFor("REVERSAL")).toHaveLength(2);
+  });
+
+  test("is in the upload of its batch", async () => {
+    await sale();
+    bookStray(world, till);
+    await instance.ended(partner, till.settlement());
+    expect(askedFor("BATCH_UPLOAD")).toEqual([expect.objectContaining(card)]);
+  });
+
+  test("is kept while its batch is open, and deleted once that is settled", async () => {
+    const first = await sale();
+    const voided = await sale();
+    await instance.ended(partner, till.void(voided));
+    expect([await isKept(first), await isKept(voided)]).toEqual([true, true]);
+    await instance.ended(partner, till.settlement());
+    expect([await isKept(first), await isKept(voided)]).toEqual([false, false]);
+    const refund = await instance.ended(partner, till.refund(first));
+    expect(refund.state).toBe("SUCCESS");
+    expect(askedFor("REFUND")[0]).not.toHaveProperty("cardToken");
+  });
+
+  test("is deleted at once when it was declined", async () => {
+    expect(await isKept(await sale("tok_decline_51"))).toBe(false);
+  });
+
+  test("is kept while its Reversal is under way or parked, and two days longer for what may come late", async () => {
+    instance.nextFares("REVERSAL", { declines: "05" });
+    const parked = await sale("tok_timeout");
+    await expect.poll(() => world.reversalOf(parked.id)).toMatchObject({ state: "PARKED" });
+    await twoDaysAfterReversalOf(parked);
+    expect(await isKept(parked)).toBe(true);
+    const reversed = await sale("tok_timeout");
+    await world.reversed(reversed.id);
+    expect(await isKept(reversed)).toBe(true);
+    await twoDaysAfterReversalOf(reversed);
+    expect(await isKept(reversed)).toBe(false);
+  });
+
+  test("of a PreAuth is kept until it was voided or its Complete settled, or it can be completed no more", async () => {
+    const [voided, completed, left] = await Promise.all(
+      [1, 2, 3].map(() => instance.ended(partner, withExpiry(till.preAuth()))),
+    );
+    if (!voided || !completed || !left) throw new Error("three were begun");
+    await instance.ended(partner, till.settlement());
+    expect([await isKept(voided), await isKept(completed), await isKept(left)]).toEqual([true, true, true]);
+    await instance.ended(partner, till.void(voided));
+    await instance.ended(partner, till.complete(completed));
+    expect([await isKept(voided), await isKept(completed)]).toEqual([false, true]);
+    await instance.ended(partner, till.settlement());
+    expect([await isKept(completed), await isKept(left)]).toEqual([false, true]);
+    await world.query("UPDATE transactions SET created_at = now() - interval '31 days' WHERE id = $1", [left.id]);
+    expect(await isKept(left)).toBe(false);
+  });
+
+  test("of what is in flight is kept", async () => {
+    const begun = await instance.begun(partner, till.sale("tok_slow_100"));
+    expect(await isKept(begun)).toBe(true);
+    await instance.endOf(begun);
+  });
+
+  test("lies sealed and in one table alone: no row of any table and no line of the log holds its token", async () => {
+    const token = "tok_approve_08";
+    const one = await sale(token);
+    await world.reversed(one.id);
+    expect(askedFor("REVERSAL")[0]).toMatchObject({ cardToken: token });
+    const rows = await dumpRows(world.database.url);
+    expect(rows).toContain(`"chain_id": "${one.chainId}"`);
+    expect(rows).not.toContain("tok_");
+    expect(rows).not.toContain(Buffer.from("tok_").toString("hex"));
+    expect(instance.logged.join("\n")).not.toContain("tok_");
+  });
+
+  test("is kept for nobody who does not want it", async () => {
+    const plain = await World.open();
+    try {
+      const other = await plain.start();
+      await other.ended(await plain.partner(), till.sale());
+      expect(await plain.query("SELECT FROM cards")).toEqual([]);
+    } finally {
+      await plain.close();
+    }
+  });
+});
+
+describe("a sealed card", () => {
+  const logged: string[] = [];
+  const log = createLog("info", { write: (line: string) => void logged.push(line) });
+  const [own, other] = [newId<"chain">() as ChainId, newId<"chain">() as ChainId];
+
+  function vaultOf(sealed: Buffer, key = 1) {
+    const cards = {
+      find: (_: unknown, ids: readonly ChainId[]) => Promise.resolve(new Map(ids.map((id) => [id, sealed]))),
+    };
+    return new CardVault({ cards, acquirer: { wantsCards: true }, key: createSecretKey(Buffer.alloc(32, key)), log });
+  }
+
+  test("opens in its own row and under its own key alone; a Reversal goes without one that does not open", async () => {
+    const sealed = vaultOf(Buffer.alloc(0)).seal(partner.id, own, card) ?? Buffer.alloc(0);
+    expect(await vaultOf(sealed).of(partner.id, own)).toEqual(card);
+    expect(logged).toEqual([]);
+    expect(await vaultOf(sealed).of(partner.id, other)).toEqual({});
+    expect(await vaultOf(sealed).of(newId<"partner">(), own)).toEqual({});
+    expect(await vaultOf(sealed, 2).of(partner.id, own)).toEqual({});
+    sealed[20] = (sealed[20] ?? 0) ^ 1;
+    expect(await vaultOf(sealed).of(partner.id, own)).toEqual({});
+    expect(logged).toHaveLength(4);
+    expect(logged.join()).not.toContain(card.cardToken);
+  });
+});

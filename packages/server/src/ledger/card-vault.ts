@@ -1,0 +1,65 @@
+import type { KeyObject } from "node:crypto";
+import type { Logger } from "pino";
+import type { Acquirer, Card } from "../acquirer/acquirer.ts";
+import type { ChainId, PartnerId } from "../ids.ts";
+import { openValue, sealValue } from "../partners/sealed-value.ts";
+
+/** Sealed cards, by the chain of their transaction. They come into being with its INIT. */
+export interface CardStore {
+  find(partnerId: PartnerId, chainIds: readonly ChainId[]): Promise<ReadonlyMap<ChainId, Buffer>>;
+}
+
+export interface CardVaultParts {
+  readonly cards: CardStore;
+  readonly acquirer: Pick<Acquirer, "wantsCards">;
+  /** Its own, for nothing else. */
+  readonly key: KeyObject;
+  readonly log: Logger;
+}
+
+/**
+ * Cards whose transactions may still need them, for acquirers that want them in Reversals, Voids and batch uploads. A
+ * card lies sealed under a key of its own, bound to its row, and is deleted once no message can need it.
+ */
+export class CardVault {
+  readonly #parts: CardVaultParts;
+
+  constructor(parts: CardVaultParts) {
+    this.#parts = parts;
+  }
+
+  /** As it is stored; null where no later message wants it. */
+  seal(partnerId: PartnerId, chainId: ChainId, { cardToken, swipeType, expDate }: Card): Buffer | null {
+    const { acquirer, key } = this.#parts;
+    if (acquirer.wantsCards !== true) return null;
+    return sealValue(key, Buffer.from(JSON.stringify([cardToken, swipeType, expDate])), placeOf(partnerId, chainId));
+  }
+
+  /** What a message after the first carries of the card: nothing, where none is kept. */
+  async of(partnerId: PartnerId, chainId: ChainId): Promise<Partial<Card>> {
+    return (await this.all(partnerId, [chainId])).get(chainId) ?? {};
+  }
+
+  /** One that does not open is logged and left out: to send a Reversal without its card is better than to send none. */
+  async all(partnerId: PartnerId, chainIds: readonly ChainId[]): Promise<ReadonlyMap<ChainId, Card>> {
+    const { acquirer, cards } = this.#parts;
+    if (acquirer.wantsCards !== true || chainIds.length === 0) return new Map();
+    const sealed = await cards.find(partnerId, chainIds);
+    return new Map([...sealed].flatMap(([chainId, value]) => this.#opened(partnerId, chainId, value)));
+  }
+
+  #opened(partnerId: PartnerId, chainId: ChainId, sealed: Buffer): [ChainId, Card][] {
+    try {
+      const plain = openValue(this.#parts.key, sealed, placeOf(partnerId, chainId)).toString();
+      const [cardToken = "", swipeType = "", expDate = ""] = JSON.parse(plain) as readonly string[];
+      return [[chainId, { cardToken, swipeType, expDate }]];
+    } catch (error) {
+      this.#parts.log.error({ err: error, chain: chainId }, "a kept card does not open: its row was changed");
+      return [];
+    }
+  }
+}
+
+function placeOf(partnerId: PartnerId, chainId: ChainId): string {
+  return `paybell card\n${partnerId}\n${chainId}`;
+}

@@ -1,0 +1,151 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import type { Partner } from "../partners/partner.ts";
+import { bookStray, field, type LedgerInstance, Till, World } from "./ledger.fixture.ts";
+import type { Transaction } from "./transaction.ts";
+
+let world: World;
+let instance: LedgerInstance;
+let partner: Partner;
+let till: Till;
+beforeAll(async () => {
+  world = await World.open();
+  instance = await world.start();
+  partner = await world.partner({ refunds: "notified" });
+});
+afterAll(() => world.close());
+beforeEach(() => {
+  till = new Till();
+});
+
+/** A Sale of 150,000 VND whose batch was settled. */
+async function settledSale(token = "tok_approve", of = partner): Promise<Transaction> {
+  const sale = await instance.ended(of, till.sale(token));
+  await instance.ended(of, till.settlement());
+  return sale;
+}
+
+describe("a Refund", () => {
+  test("gives back a settled Sale in parts, each with numbers, an approval and an IPN of its own", async () => {
+    const sale = await settledSale();
+    const request = { ...till.refund(sale, "60000"), merchantTransId: "back-1" };
+    const first = await instance.ended(partner, request);
+    expect(first).toMatchObject({ state: "SUCCESS", originalId: sale.id, chainId: sale.chainId });
+    const { fields } = first.facts;
+    expect(fields).toMatchObject({
+      amount: "60000",
+      batchNo: "000002",
+      invoiceNo: "000002",
+      merchantTransId: "back-1",
+    });
+    expect(fields["cardNumber"]).toBe(field(sale, "cardNumber"));
+    expect(fields["approveCode"]).not.toBe(field(sale, "approveCode"));
+    expect(fields["refId"]).toMatch(/^\d{12}$/);
+    expect(await world.ipnsOf(first.id)).toEqual([first.facts]);
+    expect(await instance.ended(partner, till.refund(sale, "90000"))).toMatchObject({ state: "SUCCESS" });
+    const more = instance.run(partner, till.refund(sale, "1"));
+    await expect(more).rejects.toMatchObject({ status: 409, code: "amount_above_refundable" });
+  });
+
+  test("counts for the acquirer in the batch then open, and in no total of the settlement's IPN", async () => {
+    const sale = await settledSale();
+    await instance.ended(partner, till.refund(sale, "60000"));
+    await instance.ended(partner, till.sale("tok_approve", "5"));
+    const settled = await instance.ended(partner, till.settlement());
+    expect(settled.facts.fields).toMatchObject({ status: "SUCCESS", saleQuantity: "1", saleTotalAmount: "5" });
+    expect(settled.facts).toMatchObject({ settlementList: [{ refNo: expect.stringMatching(/^\d{12}$/) }] });
+    const refunds = { refundQuantity: 1, refundTotalMinor: 60_000n };
+    expect(world.bank.settledBatch(till.mid, till.tid, "VND")).toMatchObject({ saleQuantity: 1, ...refunds });
+    const [batch] = await world.query(
+      "SELECT refund_quantity, refund_total_minor::text FROM batches WHERE settlement_id = $1",
+      [settled.id],
+    );
+    expect(batch).toEqual({ refund_quantity: 1, refund_total_minor: "60000" });
+  });
+
+  test("is uploaded with the rest of its batch where the totals differ", async () => {
+    const sale = await settledSale();
+    await instance.ended(partner, till.refund(sale, "60000"));
+    bookStray(world, till, "000002");
+    expect(await instance.ended(partner, till.settlement())).toMatchObject({ state: "SUCCESS" });
+    const refunds = { refundQuantity: 1, refundTotalMinor: 60_000n };
+    expect(world.bank.settledBatch(till.mid, till.tid, "VND")).toMatchObject({ saleQuantity: 0, ...refunds });
+  });
+
+  test("may be sent from another terminal of the merchant", async () => {
+    const sale = await settledSale();
+    const other = new Till();
+    const refund = await instance.ended(partner, { ...till.refund(sale), tid: other.tid });
+    expect(refund.facts.fields).toMatchObject({ status: "SUCCESS", tid: other.tid, invoiceNo: "000001" });
+    await instance.ended(partner, other.settlement());
+    expect(world.bank.settledBatch(till.mid, other.tid, "VND")).toMatchObject({ refundQuantity: 1 });
+  });
+
+  test("that is not answered is reversed, and binds its amount until that is done", async () => {
+    const sale = await settledSale("tok_then_timeout");
+    instance.nextFares("REVERSAL", { declines: "91" });
+    const refund = await instance.ended(partner, till.refund(sale));
+    expect(field(refund, "isoResponseCode")).toBe("68");
+    const blocked = instance.run(partner, till.refund(sale));
+    await expect(blocked).rejects.toMatchObject({ code: "amount_above_refundable" });
+    await expect.poll(() => world.reversalOf(refund.id)).toMatchObject({ code: "91" });
+    await world.hurry();
+    await world.reversed(refund.id);
+    instance.nextFares("REFUND", {});
+    expect(await instance.ended(partner, till.refund(sale))).toMatchObject({ state: "SUCCESS" });
+  });
+
+  test("that is declined binds nothing", async () => {
+    const sale = await settledSale();
+    instance.nextFares("REFUND", { declines: "05" });
+    expect(await instance.ended(partner, till.refund(sale))).toMatchObject({ state: "ERROR" });
+    expect(await instance.ended(partner, till.refund(sale))).toMatchObject({ state: "SUCCESS" });
+  });
+
+  test("is never more than its Sale, however many ask at the same time, wherever they ask", async () => {
+    const sale = await settledSale();
+    const second = await world.start();
+    const asked = Array.from({ length: 12 }, (_, nth) =>
+      (nth % 2 === 0 ? instance : second).ended(partner, till.refund(sale, "40000")),
+    );
+    const ended = await Promise.allSettled(asked);
+    expect(ended.filter(({ status }) => status === "fulfilled")).toHaveLength(3);
+    const codes = ended.flatMap((one) => (one.status === "rejected" ? [one.reason.code] : []));
+    expect(new Set(codes)).toEqual(new Set(["amount_above_refundable"]));
+  });
+
+  test("whose instance is gone ends in doubt, and is reversed", async () => {
+    const sale = await settledSale();
+    const gone = await world.start();
+    const crashed = gone.crashesAt({ at: "ask", phase: "after" });
+    const refund = await gone.begun(partner, till.refund(sale));
+    await crashed;
+    await instance.takeOver(partner);
+    expect(await instance.endOf(refund)).toMatchObject({ facts: { fields: { isoResponseCode: "96" } } });
+    await world.reversed(refund.id);
+  });
+
+  test("is refused before the settlement and of what cannot be refunded, and is itself final", async () => {
+    const open = await instance.ended(partner, till.sale());
+    await expect(instance.run(partner, till.refund(open))).rejects.toMatchObject({ code: "not_settled" });
+    const preAuth = await instance.ended(partner, till.preAuth());
+    await expect(instance.run(partner, till.refund(preAuth))).rejects.toMatchObject({ code: "not_refundable" });
+    const voided = await instance.ended(partner, till.sale());
+    await instance.ended(partner, till.void(voided));
+    await instance.ended(partner, till.settlement());
+    await expect(instance.run(partner, till.refund(voided))).rejects.toMatchObject({ code: "already_voided" });
+    const refund = await instance.ended(partner, till.refund(open));
+    await expect(instance.run(partner, till.void(refund))).rejects.toMatchObject({ code: "not_voidable" });
+    await expect(instance.run(partner, till.refund(refund))).rejects.toMatchObject({ code: "not_refundable" });
+    await expect(instance.run(partner, till.reversal(refund))).rejects.toMatchObject({ code: "not_reversible" });
+  });
+
+  test("is off by default, and without an IPN where that was not agreed on", async () => {
+    const plain = await world.partner();
+    const sale = await settledSale("tok_approve", plain);
+    await expect(instance.run(plain, till.refund(sale))).rejects.toMatchObject({ status: 409, code: "refunds_off" });
+    const silent = { ...plain, settings: { ...plain.settings, refunds: "silent" as const, callBackUrl: null } };
+    const refund = await instance.ended(silent, till.refund(sale));
+    expect(refund).toMatchObject({ state: "SUCCESS", notification: null });
+    expect(await world.ipnsOf(refund.id)).toEqual([]);
+  });
+});

@@ -1,0 +1,26 @@
+import type { Clock } from "../clock.ts";
+import { type AuditStore, appendTo } from "./audit.ts";
+
+const dayMs = 86_400_000;
+
+/**
+ * Drops entries whose time is over, and records that it did. The chain stays whole: it begins after the last dropped.
+ *
+ * @returns how many entries went
+ */
+export async function dropOldAudit(
+  store: Pick<AuditStore, "append" | "dropBefore">,
+  clock: Pick<Clock, "nowMs">,
+  auditDays: number,
+): Promise<number> {
+  const atMs = clock.nowMs();
+  const beforeMs = atMs - auditDays * dayMs;
+  let dropped = 0;
+  for (let some = await store.dropBefore(beforeMs); some > 0; some = await store.dropBefore(beforeMs)) dropped += some;
+  if (dropped > 0) {
+    const after = JSON.stringify({ entries: dropped, before: new Date(beforeMs).toISOString() });
+    const by = { actor: "paybell", role: "service", tokenId: "", address: "" };
+    await appendTo(store, { atMs, ...by, action: "dropOldAudit", subject: "", before: "", after });
+  }
+  return dropped;
+}

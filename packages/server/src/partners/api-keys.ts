@@ -1,0 +1,127 @@
+import type { Clock } from "../clock.ts";
+import { badFields, type FieldProblem, PaybellError } from "../errors.ts";
+import { type KeyId, newId, type PartnerId } from "../ids.ts";
+import type { ApiKeyScope, Partner } from "./partner.ts";
+import { apiKeyHash, newSecret } from "./secrets.ts";
+import type { ApiKeyStore } from "./store.ts";
+
+/** Whose an API key is, and what it allows. */
+export interface ApiKeyHolder {
+  readonly partner: Partner;
+  readonly keyId: KeyId;
+  /** Null: everything. */
+  readonly scopes: readonly ApiKeyScope[] | null;
+}
+
+/** What each scope lets a caller do, least first. */
+export const apiKeyScopes = ["read", "pull", "commands", "manage"] as const satisfies readonly ApiKeyScope[];
+
+export interface NewApiKey {
+  readonly name: string;
+  readonly scopes: readonly ApiKeyScope[];
+  /** Left out: it stands until it is revoked. */
+  readonly expiresInDays?: number | undefined;
+}
+
+/** The key itself is shown this once. */
+export interface MadeApiKey {
+  readonly id: KeyId;
+  readonly apiKey: string;
+}
+
+const keysMax = 20;
+const nameCharactersMax = 100;
+const expiresInDaysMax = 3_660;
+const daySeconds = 86_400;
+const usedEveryMs = 60_000;
+const rememberedMax = 20_000;
+
+/** API keys beside the one that a partner is registered with: each has a name, and allows what its scopes say. */
+export class ApiKeys {
+  readonly #store: ApiKeyStore;
+  readonly #clock: Pick<Clock, "monotonicMs">;
+  readonly #changed: (id: PartnerId) => Promise<void>;
+  readonly #usedAtMs = new Map<KeyId, number>();
+
+  /** @param changed told after each change; what it returns is awaited, its failure harms nothing */
+  constructor(
+    store: ApiKeyStore,
+    clock: Pick<Clock, "monotonicMs">,
+    changed: (id: PartnerId) => Promise<void> = async () => undefined,
+  ) {
+    this.#store = store;
+    this.#clock = clock;
+    this.#changed = changed;
+  }
+
+  /**
+   * @param within the scopes of whoever asks: a key cannot make one that allows more. Null: everything
+   * @throws PaybellError `not_found`, `scope_not_allowed`, `too_many_api_keys`, or naming each field that is wrong
+   */
+  async add(partnerId: PartnerId, input: NewApiKey, within: readonly ApiKeyScope[] | null): Promise<MadeApiKey> {
+    const [first, ...rest] = problemsOf(input);
+    if (first !== undefined) throw badFields([first, ...rest]);
+    const beyond = input.scopes.filter((scope) => within !== null && !within.includes(scope));
+    if (beyond.length > 0) throw scopeNotAllowed(beyond);
+    const id = newId<"key">();
+    const { text } = newSecret("apiKey");
+    const { name, scopes, expiresInDays } = input;
+    const added = await this.#store.addApiKey(
+      partnerId,
+      {
+        id,
+        material: apiKeyHash(text),
+        name,
+        scopes,
+        expiresInS: expiresInDays === undefined ? null : expiresInDays * daySeconds,
+      },
+      keysMax,
+    );
+    if (added === "no such partner") throw new PaybellError("not_found");
+    if (added === "too many") throw new PaybellError("too_many_api_keys", `${keysMax} API keys stand already.`);
+    await this.#tell(partnerId);
+    return { id, apiKey: text };
+  }
+
+  /** From now on it is refused, in every instance within five seconds. @throws PaybellError `not_found` */
+  async revoke(partnerId: PartnerId, keyId: KeyId): Promise<void> {
+    if (!(await this.#store.endApiKey(partnerId, keyId))) {
+      throw new PaybellError("not_found", "There is no such API key.");
+    }
+    await this.#tell(partnerId);
+  }
+
+  /** It is for people to look at, to the minute: a request does not wait for it, nor fail with it. */
+  used(partnerId: PartnerId, keyId: KeyId): void {
+    const nowMs = this.#clock.monotonicMs();
+    if (nowMs - (this.#usedAtMs.get(keyId) ?? Number.NEGATIVE_INFINITY) < usedEveryMs) return;
+    if (this.#usedAtMs.size >= rememberedMax) this.#usedAtMs.clear();
+    this.#usedAtMs.set(keyId, nowMs);
+    this.#store.apiKeyUsed(partnerId, keyId).catch(() => this.#usedAtMs.delete(keyId));
+  }
+
+  async #tell(partnerId: PartnerId): Promise<void> {
+    await this.#changed(partnerId).catch(() => undefined);
+  }
+}
+
+export function scopeNotAllowed(scopes: readonly ApiKeyScope[]): PaybellError {
+  return new PaybellError("scope_not_allowed", `This takes the scope ${scopes.join(", ")}, which this key lacks.`);
+}
+
+function problemsOf({ name, scopes, expiresInDays = 1 }: NewApiKey): FieldProblem[] {
+  const problems: FieldProblem[] = [];
+  if (name.trim() === "" || name.length > nameCharactersMax || /\p{Cc}/u.test(name)) {
+    const message = `name must have 1 to ${nameCharactersMax} characters, none of them a control character.`;
+    problems.push({ field: "name", code: "invalid_value", message });
+  }
+  if (scopes.length === 0 || new Set(scopes).size < scopes.length) {
+    const message = `scopes must name at least one of ${apiKeyScopes.join(", ")}, and none twice.`;
+    problems.push({ field: "scopes", code: "invalid_value", message });
+  }
+  if (!Number.isInteger(expiresInDays) || expiresInDays < 1 || expiresInDays > expiresInDaysMax) {
+    const message = `expiresInDays must be a whole number from 1 to ${expiresInDaysMax}.`;
+    problems.push({ field: "expiresInDays", code: "invalid_value", message });
+  }
+  return problems;
+}

@@ -1,0 +1,73 @@
+import { generate } from "selfsigned";
+import { beforeAll, expect, test } from "vitest";
+import {
+  callbackCaProblems,
+  callbackPinProblems,
+  callbackPortProblems,
+  clientCertificateProblems,
+  validUntil,
+} from "./callback-tls.ts";
+
+let leaf: { cert: string; private: string };
+let authority: string;
+let other: { private: string };
+const dayMs = 86_400_000;
+beforeAll(async () => {
+  const name = [{ name: "commonName", value: "paybell.test" }];
+  leaf = await generate(name, { keyType: "ec", extensions: [{ name: "basicConstraints", cA: false }] });
+  other = await generate(name, { keyType: "ec" });
+  const made = await generate(name, { keyType: "ec", extensions: [{ name: "basicConstraints", cA: true }] });
+  authority = made.cert;
+});
+
+test("authorities are PEM certificates that may vouch for others", () => {
+  expect(callbackCaProblems("callbackCa", null)).toEqual([]);
+  expect(callbackCaProblems("callbackCa", `${authority}\n${authority}`)).toEqual([]);
+  const damaged = authority.replace(/[A-Za-z]{20}/, "A");
+  const many = `${authority}\n`.repeat(21);
+  for (const wrong of [1, "", "x", leaf.cert, damaged, many, `${authority}${"x".repeat(70_000)}`]) {
+    expect(callbackCaProblems("callbackCa", wrong)).toMatchObject([{ field: "callbackCa" }]);
+  }
+});
+
+test("a pin is a SHA-256 in base64, and says of what kind it is", () => {
+  const pin = `sha256/${Buffer.alloc(32, 7).toString("base64")}`;
+  expect(callbackPinProblems("callbackPins", [pin, pin])).toEqual([]);
+  expect(callbackPinProblems("callbackPins", [pin, pin.slice(7), 1, `${pin}=`])).toMatchObject([
+    { field: "callbackPins[1]" },
+    { field: "callbackPins[2]" },
+    { field: "callbackPins[3]" },
+  ]);
+  expect(
+    callbackPinProblems(
+      "callbackPins",
+      Array.from({ length: 11 }, () => pin),
+    ),
+  ).toHaveLength(1);
+});
+
+test("ports are whole numbers from 1 to 65535, or null", () => {
+  for (const right of [null, [443], [443, 65_535]]) expect(callbackPortProblems("callbackPorts", right)).toEqual([]);
+  for (const wrong of [[], [0], [65_536], [1.5], ["443"], 443, Array.from({ length: 21 }, () => 443)]) {
+    expect(callbackPortProblems("callbackPorts", wrong)).toHaveLength(1);
+  }
+});
+
+test("a client certificate needs its own key, and time left; no problem repeats the key", () => {
+  const input = { certificate: leaf.cert, key: leaf.private };
+  const nowMs = Date.now();
+  expect(clientCertificateProblems(input, nowMs)).toEqual([]);
+  expect(validUntil(leaf.cert).getTime()).toBeGreaterThan(nowMs);
+  const fieldsOf = (given: Partial<typeof input>, atMs = nowMs) =>
+    clientCertificateProblems({ ...input, ...given }, atMs).map(({ field, message }) => {
+      expect(message).not.toContain("PRIVATE KEY");
+      return field;
+    });
+  expect(fieldsOf({ key: other.private })).toEqual(["key"]);
+  expect(fieldsOf({ key: "not a key", certificate: "x" })).toEqual(["certificate", "key"]);
+  expect(fieldsOf({ certificate: "-----BEGIN CERTIFICATE-----AAAA-----END CERTIFICATE-----" })).toEqual([
+    "certificate",
+  ]);
+  expect(fieldsOf({}, validUntil(leaf.cert).getTime() + dayMs)).toEqual(["certificate"]);
+  expect(fieldsOf({ key: "x".repeat(70_000) })).toEqual(["key"]);
+});

@@ -1,0 +1,95 @@
+import { createPrivateKey, type KeyObject, X509Certificate } from "node:crypto";
+import type { FieldProblem } from "../errors.ts";
+
+/** What TLS to a partner's callbacks needs beside the well-known authorities. */
+export const callbackTlsBounds = { caCharactersMax: 65_536, caCountMax: 20, pinsMax: 10, portsMax: 20 } as const;
+
+const pinShape = /^sha256\/[A-Za-z0-9+/]{43}=$/;
+const certificateShape = /-----BEGIN CERTIFICATE-----[A-Za-z0-9+/=\s]+-----END CERTIFICATE-----/g;
+const clientCharactersMax = 65_536;
+
+/** PEM certificates of authorities. */
+export function callbackCaProblems(field: string, value: unknown): FieldProblem[] {
+  if (value === null) return [];
+  const { caCharactersMax, caCountMax } = callbackTlsBounds;
+  if (typeof value !== "string") return [wrong(field, "must be PEM certificates, or null")];
+  if (value.length > caCharactersMax) {
+    return [{ field, code: "too_long", message: `${field} has over ${caCharactersMax} characters.` }];
+  }
+  const certificates = readCertificates(value);
+  if (certificates === undefined) return [wrong(field, "must be PEM certificates, or null")];
+  if (certificates.length > caCountMax) return [wrong(field, `must hold at most ${caCountMax} certificates`)];
+  return certificates.every(({ ca }) => ca) ? [] : [wrong(field, "must hold certificates of authorities alone")];
+}
+
+export function callbackPinProblems(field: string, value: unknown): FieldProblem[] {
+  const { pinsMax } = callbackTlsBounds;
+  if (!Array.isArray(value) || value.length > pinsMax)
+    return [wrong(field, `must be a list of at most ${pinsMax} pins`)];
+  return value.flatMap((pin: unknown, at) =>
+    typeof pin === "string" && pinShape.test(pin)
+      ? []
+      : [wrong(`${field}[${at}]`, "must be sha256/ and the base64 of a public key's SHA-256 (its SPKI)")],
+  );
+}
+
+export function callbackPortProblems(field: string, value: unknown): FieldProblem[] {
+  if (value === null) return [];
+  const { portsMax } = callbackTlsBounds;
+  const isPort = (port: unknown) => Number.isInteger(port) && Number(port) >= 1 && Number(port) <= 65_535;
+  return Array.isArray(value) && value.length > 0 && value.length <= portsMax && value.every(isPort)
+    ? []
+    : [wrong(field, `must be null, or a list of 1 to ${portsMax} ports`)];
+}
+
+/** The certificate that Paybell shows to a partner's server, and its key: PEM. */
+export interface ClientCertificateInput {
+  /** It comes first; what issued it may follow. */
+  readonly certificate: string;
+  readonly key: string;
+}
+
+/** What is wrong with it; no problem repeats any of it. */
+export function clientCertificateProblems(input: ClientCertificateInput, nowMs: number): FieldProblem[] {
+  const { certificate, key } = input;
+  for (const [field, text] of Object.entries({ certificate, key })) {
+    if (text.length > clientCharactersMax) {
+      return [{ field, code: "too_long", message: `${field} has over ${clientCharactersMax} characters.` }];
+    }
+  }
+  const [own] = readCertificates(certificate) ?? [];
+  const privateKey = readPrivateKey(key);
+  const problems: FieldProblem[] = [];
+  if (own === undefined) problems.push(wrong("certificate", "must be PEM certificates"));
+  else if (own.validToDate.getTime() <= nowMs) problems.push(wrong("certificate", "has expired"));
+  if (privateKey === undefined) problems.push(wrong("key", "must be an unencrypted private key in PEM"));
+  else if (own !== undefined && !own.checkPrivateKey(privateKey))
+    problems.push(wrong("key", "is not the certificate's"));
+  return problems;
+}
+
+/** Until when the first of these is valid. Call it with what has no problems. */
+export function validUntil(certificate: string): Date {
+  return new X509Certificate(certificate).validToDate;
+}
+
+function readCertificates(pem: string): readonly X509Certificate[] | undefined {
+  try {
+    const texts = pem.match(certificateShape) ?? [];
+    return texts.length === 0 ? undefined : texts.map((text) => new X509Certificate(text));
+  } catch {
+    return undefined;
+  }
+}
+
+function readPrivateKey(pem: string): KeyObject | undefined {
+  try {
+    return createPrivateKey(pem);
+  } catch {
+    return undefined;
+  }
+}
+
+function wrong(field: string, what: string): FieldProblem {
+  return { field, code: "invalid_value", message: `${field} ${what}.` };
+}

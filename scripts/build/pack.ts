@@ -1,0 +1,60 @@
+import { execFile } from "node:child_process";
+import { cpSync, existsSync, mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { emitPackages } from "./emit.ts";
+import { listPackages, type Package } from "./packages.ts";
+
+const run = promisify(execFile);
+
+export interface Packed {
+  readonly package: Package;
+  readonly tarball: string;
+}
+
+/**
+ * Builds every package and packs it as it is published, with the licence, without touching the repository's own dist/.
+ *
+ * @param staging a folder for what goes into the packages
+ * @param destination where the .tgz files go
+ * @throws Error when the packages are not all of one version, or one names another version of a sibling
+ */
+export async function packPackages(
+  root: string,
+  { staging, destination }: { readonly staging: string; readonly destination: string },
+): Promise<Packed[]> {
+  const packages = listPackages(root);
+  requireOneVersion(packages);
+  const staged = ({ folder }: Package) => join(staging, folder);
+  for (const one of packages) {
+    for (const name of ["package.json", ...one.manifest.files].filter((file) => file !== "dist")) {
+      const source = join(one.directory, name);
+      if (existsSync(source)) cpSync(source, join(staged(one), name), { recursive: true });
+    }
+    cpSync(join(root, "LICENSE"), join(staged(one), "LICENSE"));
+  }
+  await emitPackages(root, packages, staged);
+  mkdirSync(destination, { recursive: true });
+  const packed: Packed[] = [];
+  for (const one of packages) {
+    const args = ["pack", "--json", "--offline", "--ignore-scripts", "--pack-destination", destination];
+    await run("npm", args, { cwd: staged(one) });
+    const { name, version } = one.manifest;
+    const tarball = join(destination, `${name.replace("@", "").replace("/", "-")}-${version}.tgz`);
+    packed.push({ package: one, tarball });
+  }
+  return packed;
+}
+
+/** They are released together: one of another version beside them was never tried. */
+export function requireOneVersion(packages: readonly Pick<Package, "manifest">[]): void {
+  const versions = new Set(packages.map(({ manifest }) => manifest.version));
+  const own = new Set(packages.map(({ manifest }) => manifest.name));
+  for (const { manifest } of packages) {
+    for (const [name, version] of Object.entries({ ...manifest.dependencies, ...manifest.peerDependencies })) {
+      if (own.has(name)) versions.add(version);
+    }
+  }
+  if (versions.size !== 1)
+    throw new Error(`the packages name several versions of themselves: ${[...versions].join(", ")}`);
+}

@@ -1,0 +1,50 @@
+import { execFile } from "node:child_process";
+import { createHash } from "node:crypto";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import type { Package } from "./packages.ts";
+
+const run = promisify(execFile);
+const outputBytesMax = 64 * 1024 * 1024;
+
+interface Packed {
+  readonly name: string;
+  readonly version: string;
+  readonly integrity: string;
+  readonly files: readonly { readonly path: string; readonly size: number }[];
+}
+
+/**
+ * Writes what a build consists of, into `dist/` of the repository: `sbom.cdx.json` (CycloneDX, everything that is
+ * installed to run it) and `provenance.json` (commit, lock file, Node, and of each package the integrity and the files
+ * that are packed: whoever builds the same commit gets the same).
+ */
+export async function writeSupply(root: string, packages: readonly Package[]): Promise<void> {
+  const npm = async (...args: readonly string[]) =>
+    (await run("npm", args, { cwd: root, maxBuffer: outputBytesMax })).stdout;
+  const workspaces = packages.flatMap(({ manifest }) => ["--workspace", manifest.name]);
+  // By their workspaces, not by --omit dev: that leaves out what the repository's own tests need as well.
+  const sbom = await npm("sbom", "--sbom-format", "cyclonedx", ...workspaces);
+  const packed = JSON.parse(await npm("pack", "--dry-run", "--json", ...workspaces)) as readonly Packed[];
+  const commit = await run("git", ["rev-parse", "HEAD"], { cwd: root }).then(
+    ({ stdout }) => stdout.trim(),
+    () => null,
+  );
+  const lock = await readFile(join(root, "package-lock.json"));
+  const provenance = {
+    commit,
+    node: process.version,
+    lockFileSha256: createHash("sha256").update(lock).digest("hex"),
+    packages: packed.map(({ name, version, integrity, files }) => ({
+      name,
+      version,
+      integrity,
+      files: files.map(({ path, size }) => ({ path, size })),
+    })),
+  };
+  const folder = join(root, "dist");
+  await mkdir(folder, { recursive: true });
+  await writeFile(join(folder, "sbom.cdx.json"), sbom);
+  await writeFile(join(folder, "provenance.json"), `${JSON.stringify(provenance, null, 2)}\n`);
+}

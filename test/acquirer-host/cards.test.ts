@@ -1,0 +1,88 @@
+import { randomBytes } from "node:crypto";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { sale } from "../support/commands.ts";
+import { createDatabase, type TestDatabase } from "../support/database.ts";
+import { type Instance, partnerHost, spawnInstance } from "../support/instance.ts";
+import { dumpRows } from "../support/rows.ts";
+import { callHttp, type TestPartner } from "../support/service.ts";
+import { profile } from "./acquirer.fixture.ts";
+import { type AcquirerHost, prepareHost, startHost } from "./host.ts";
+
+const unavailable = prepareHost();
+
+/** A host that wants the card in each message that follows its Sale. */
+const { VOID, REVERSAL } = profile.messages;
+const card = { "14": "{expDate}", "22": "{entryMode}", "48": "{cardToken}" };
+const wanting = {
+  ...profile,
+  messages: {
+    ...profile.messages,
+    VOID: { ...VOID, fields: { ...VOID.fields, ...card } },
+    REVERSAL: { ...REVERSAL, fields: { ...REVERSAL.fields, ...card } },
+  },
+};
+
+// Left out where no JDK or Maven is, which fetch and run the host: conformance.test.ts says which is missing.
+describe.skipIf(unavailable !== undefined)("a host that wants cards again", () => {
+  let folder: string;
+  let database: TestDatabase;
+  let host: AcquirerHost;
+  let instance: Instance;
+  let partner: TestPartner;
+  let start: () => Promise<Instance>;
+
+  beforeAll(async () => {
+    const { host: address, callsLoopback } = partnerHost();
+    folder = await mkdtemp(join(tmpdir(), "paybell-cards-"));
+    const path = join(folder, "profile.json");
+    await writeFile(path, JSON.stringify(wanting));
+    [database, host] = await Promise.all([createDatabase(), startHost()]);
+    const masterKey = randomBytes(32);
+    const env = {
+      PAYBELL_ACQUIRER: "iso8583",
+      PAYBELL_ACQUIRER_PROFILE: path,
+      PAYBELL_ACQUIRER_HOSTS: `127.0.0.1:${host.port}`,
+      PAYBELL_ACQUIRER_TLS: "off",
+      PAYBELL_LOG_LEVEL: "trace",
+    };
+    start = () => spawnInstance({ databaseUrl: database.url, masterKey, callsLoopback, env });
+    instance = await start();
+    partner = await instance.register({}, { host: address });
+  }, 180_000);
+  afterAll(async () => {
+    instance.signal("SIGTERM");
+    await instance.exited;
+    await partner.server.close();
+    await host.stop();
+    await database.drop();
+    await rm(folder, { recursive: true });
+  });
+
+  const run = (json: Readonly<Record<string, unknown>>, headers: Readonly<Record<string, string>> = {}) =>
+    callHttp(instance.baseUrl, "POST", "/v1/commands", { key: partner.secrets.apiKey, json, headers });
+
+  test("gets them in a Void, and in the Reversal by an instance that never saw them; nobody else does", async () => {
+    const token = "tok_approve";
+    const voided = await run(sale({ card: { token, expiry: "12/29" } }));
+    expect(voided.body, voided.text).toMatchObject({ status: "SUCCESS" });
+    const back = await run({ command: "VOID", reqId: crypto.randomUUID(), transactionId: voided.body["id"] });
+    expect(back.body, back.text).toMatchObject({ status: "SUCCESS" });
+    await run(sale({ amount: "70000", card: { token: "tok_timeout", expiry: "2031-08" } }), {
+      prefer: "respond-async",
+    });
+    await expect.poll(() => host.order("books")).toEqual([expect.stringMatching(/SALE 7000000 00 stands/)]);
+    instance.signal("SIGKILL");
+    await instance.exited;
+    const before = instance.output();
+    instance = await start();
+    await expect
+      .poll(() => host.order("cards"), { timeout: 60_000, interval: 200 })
+      .toEqual([`card 0200 2912 051 ${token}`, "card 0400 3108 051 tok_timeout"]);
+    const rows = await dumpRows(database.url);
+    expect(rows).toMatch(/^cards /m);
+    for (const text of [rows, before, instance.output()]) expect(text).not.toMatch(/tok_|746f6b5f/);
+  }, 240_000);
+});

@@ -1,0 +1,169 @@
+import { randomUUID } from "node:crypto";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { type ConsoleBench, startConsole, violationsOf } from "./browser.ts";
+
+let bench: ConsoleBench;
+let otherKey: string;
+let receiverUrl: string;
+
+function saleOf(merchantTransId: string, more: object = {}) {
+  return {
+    command: "SALE",
+    reqId: randomUUID(),
+    amount: "150000",
+    currency: "VND",
+    tid: "T1",
+    mid: "M1",
+    merchantTransId,
+    card: { token: "tok_approve", number: "411111******1007", swipeType: "C", aid: "A0000000031010" },
+    ...more,
+  };
+}
+
+beforeAll(async () => {
+  bench = await startConsole();
+  receiverUrl = bench.credentials["receiverUrl"] ?? "";
+  await bench.call("POST", "/v1/commands", saleOf("order-17"));
+  await bench.call(
+    "POST",
+    "/v1/commands",
+    saleOf("order-18", { callBackUrl: receiverUrl.replace("/ipn", "/ipn/down") }),
+  );
+  const other = await bench.call(
+    "POST",
+    "/operator/v1/partners",
+    {
+      name: "Another partner",
+      callBackUrl: receiverUrl,
+      callbackAddresses: ["127.0.0.0/8"],
+      callingAddresses: ["127.0.0.0/8"],
+    },
+    bench.credentials["operatorToken"],
+  );
+  otherKey = String(other["apiKey"]);
+}, 120_000);
+afterAll(() => bench.close());
+
+describe("the console", () => {
+  test("opens an order that a partner quotes, and says that it was delivered", async () => {
+    const page = await bench.open("/");
+    await page.getByRole("heading", { name: "Overview" }).waitFor();
+    await page.keyboard.press("/");
+    await page.keyboard.type("order-17");
+    await page.keyboard.press("Enter");
+    await page.getByText(/Delivered at the first attempt/).waitFor();
+    expect(page.url()).toMatch(/\/console\/notifications\/[0-9a-f-]{36}$/);
+  }, 60_000);
+
+  test("says why an order was not delivered", async () => {
+    const page = await bench.open("/search?q=order-18");
+    await page.getByText(/it answered 503/).waitFor();
+    await page
+      .getByText(/next try/)
+      .first()
+      .waitFor();
+  }, 60_000);
+
+  test("shows the IPN's fields and its signature to an operator, and the audit has the look", async () => {
+    const page = await bench.open("/search?q=order-17");
+    await page.getByRole("button", { name: "Show the IPN and its signature" }).click();
+    await page.getByRole("cell", { name: "411111******1007" }).waitFor();
+    await page.getByRole("tab", { name: "Signature explained" }).click();
+    await page.getByText("HMAC-SHA-256 over the values").waitFor();
+    await page.goto(`${bench.baseUrl}/console/audit`);
+    await page.getByText("read notification").first().waitFor();
+  }, 60_000);
+
+  test("puts the API's words at the field they belong to, and keeps what was typed", async () => {
+    const page = await bench.open("/partners/new");
+    await page.getByRole("textbox", { name: "Name" }).fill("A shop");
+    await page.getByLabel("Callback URL").fill("ftp://shop.example");
+    await page.getByLabel("Callback addresses").fill("203.0.113.0/24");
+    await page.getByRole("button", { name: "Register" }).click();
+    await page.getByText("callBackUrl is not an absolute https:// URL.").waitFor();
+    expect(await page.getByRole("textbox", { name: "Name" }).inputValue()).toBe("A shop");
+    expect(await page.getByLabel("Callback URL").getAttribute("aria-invalid")).toBe("true");
+  }, 60_000);
+
+  test("asks for a sign-in where the session has ended, above what was typed", async () => {
+    const page = await bench.open("/partners/new", { token: bench.credentials["operatorToken"] ?? "" });
+    await page.getByRole("textbox", { name: "Name" }).fill("A shop");
+    await page.getByLabel("Callback addresses").fill("203.0.113.0/24");
+    await page.context().clearCookies();
+    await page.getByRole("button", { name: "Register" }).click();
+    await page.getByText("Your session has ended").waitFor();
+    await page.getByLabel("Token").fill(bench.credentials["operatorToken"] ?? "");
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await page.getByText("Your session has ended").waitFor({ state: "hidden" });
+    expect(await page.getByRole("textbox", { name: "Name" }).inputValue()).toBe("A shop");
+    expect(page.url()).toMatch(/\/partners\/new$/);
+  }, 60_000);
+
+  test("makes a Sale in the sandbox, and shows its IPN encrypted and decrypted", async () => {
+    const page = await bench.open("/try");
+    await page.getByRole("textbox", { name: "Order" }).fill("tried-1");
+    await page.getByRole("button", { name: "Sale", exact: true }).click();
+    await page.getByText('"merchantTransId": "tried-1"').waitFor();
+    await page.getByText('{"data":"').waitFor();
+  }, 60_000);
+
+  test("shows a partner its own notifications alone", async () => {
+    const own = await bench.open("/notifications", { token: bench.credentials["apiKey"] ?? "" });
+    await own.getByRole("link", { name: "order-17" }).waitFor();
+    const address = (await own.getByRole("link", { name: "order-17" }).getAttribute("href")) ?? "";
+    const other = await bench.open("/notifications", { token: otherKey });
+    await other.getByText("No notification yet").waitFor();
+    await other.goto(`${bench.baseUrl}${address}`);
+    await other.getByText("There is no such notification").waitFor();
+    await other.goto(`${bench.baseUrl}/console/partners`);
+    await other.getByText("There is no such page").waitFor();
+  }, 60_000);
+
+  test("redelivers a notification", async () => {
+    const page = await bench.open("/search?q=order-17");
+    await page.getByRole("button", { name: "Redeliver", exact: true }).click();
+    await page.getByText(/Delivered at the second attempt/).waitFor();
+  }, 60_000);
+});
+
+describe("a page", () => {
+  test.each([
+    "/",
+    "/notifications",
+    "/parked",
+    "/partners",
+    "/partners/new",
+    "/money",
+    "/money?tab=transactions",
+    "/try",
+    "/audit",
+    "/operators",
+    "/settings",
+    "/nowhere",
+  ])(
+    "%s passes axe in light and in dark",
+    async (path) => {
+      for (const scheme of ["light", "dark"] as const) {
+        const page = await bench.open(path, { scheme });
+        await page.locator("h1").first().waitFor();
+        await page.getByLabel("Loading").first().waitFor({ state: "hidden" });
+        expect(await violationsOf(page), scheme).toEqual([]);
+        await page.context().close();
+      }
+    },
+    90_000,
+  );
+
+  test("breaks no rule of its own content security policy, and fits a phone", async () => {
+    const page = await bench.open("/notifications", { width: 390 });
+    const complaints: string[] = [];
+    page.on("console", (message) => void complaints.push(message.text()));
+    await page.reload();
+    await page.getByRole("link", { name: "order-17" }).waitFor();
+    expect(complaints.filter((text) => /Content Security Policy/i.test(text))).toEqual([]);
+    const wide = await page.evaluate<boolean>(
+      "document.documentElement.scrollWidth > document.documentElement.clientWidth",
+    );
+    expect(wide).toBe(false);
+  }, 60_000);
+});

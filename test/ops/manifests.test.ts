@@ -1,0 +1,113 @@
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { parse, parseAllDocuments } from "yaml";
+import { settings } from "../../packages/server/src/config/settings.ts";
+import { ops, pythonModule, run, tool } from "./tools.ts";
+
+/** Every name of a setting that a file of ops/ writes. */
+const named = (text: string) => [...new Set(text.match(/\bPAYBELL_[A-Z_]+\b/g))];
+const known = new Set(Object.values(settings).map(({ name }) => name));
+
+test("every setting that the files name is one", () => {
+  const files = readdirSync(ops, { recursive: true, encoding: "utf8", withFileTypes: true });
+  for (const { parentPath, name } of files.filter((file) => file.isFile())) {
+    const path = join(parentPath, name);
+    const strangers = named(readFileSync(path, "utf8")).filter((name) => !known.has(name));
+    expect(strangers, path).toEqual([]);
+  }
+});
+
+describe("Kubernetes", () => {
+  const path = join(ops, "kubernetes/paybell.yaml");
+
+  test("the manifests are of the published schemas, with no field that those do not know", async ({ skip }) => {
+    const env = await pythonModule("kubernetes-validate", "1.37.0");
+    if (env === undefined) return skip("kubernetes-validate could not be fetched");
+    const validate = (file: string) => run("python3", ["-m", "kubernetes_validate", "--strict", file], { env });
+    await expect(validate(path)).resolves.toBeDefined();
+    const folder = mkdtempSync(join(tmpdir(), "paybell-kubernetes-"));
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    const wrong = join(folder, "wrong.yaml");
+    writeFileSync(wrong, readFileSync(path, "utf8").replace("readinessProbe", "readyProbe"));
+    await expect(validate(wrong)).rejects.toThrow();
+  }, 300_000);
+
+  test("a budget and a service stand for pods that there are, and pods get longer than a stop takes", () => {
+    const documents = parseAllDocuments(readFileSync(path, "utf8")).map((one) => one.toJS());
+    const deployments = documents.filter(({ kind }) => kind === "Deployment");
+    const labels = deployments.map(({ spec }) => spec.template.metadata.labels);
+    const isOf = (selector: object, pod: object) =>
+      Object.entries(selector).every(([name, value]) => (pod as Record<string, unknown>)[name] === value);
+    for (const { kind, metadata, spec } of documents) {
+      if (kind !== "Service" && kind !== "PodDisruptionBudget") continue;
+      const selector = spec.selector.matchLabels ?? spec.selector;
+      expect(
+        labels.some((pod) => isOf(selector, pod)),
+        metadata.name,
+      ).toBe(true);
+    }
+    for (const { spec } of deployments) {
+      expect(spec.template.spec.terminationGracePeriodSeconds).toBeGreaterThanOrEqual(120);
+      expect(isOf(spec.selector.matchLabels, spec.template.metadata.labels)).toBe(true);
+    }
+  });
+});
+
+describe("compose", () => {
+  const folder = join(ops, "compose");
+  const compose = parse(readFileSync(join(folder, "compose.yml"), "utf8"), { merge: true });
+
+  interface Service {
+    readonly volumes?: readonly string[];
+    readonly secrets?: readonly string[];
+    readonly env_file?: readonly string[];
+    readonly depends_on?: readonly string[] | Readonly<Record<string, object>>;
+    readonly build?: { readonly context: string; readonly dockerfile: string };
+  }
+  const services = Object.entries(compose.services as Record<string, Service>);
+  /** Made by secrets.sh. */
+  const made = new Set(["paybell.env", "secrets/master.key", "secrets/database.password", "tls"]);
+  const isThere = (path: string) => made.has(path.replace(/^\.\//, "")) || existsSync(join(folder, path));
+
+  test.each(services)("%s names only files and volumes that there are", (_, { volumes = [], env_file = [], build }) => {
+    for (const volume of volumes) {
+      const [source = ""] = volume.split(":");
+      expect(source.startsWith(".") ? isThere(source) : source in compose.volumes, volume).toBe(true);
+    }
+    for (const file of env_file) expect(isThere(file), file).toBe(true);
+    if (build !== undefined) expect(existsSync(join(folder, build.context, build.dockerfile))).toBe(true);
+  });
+
+  test.each(services)("%s names only secrets and services that there are", (_, { secrets = [], depends_on = [] }) => {
+    for (const secret of secrets) expect(compose.secrets).toHaveProperty(secret);
+    const needed = Array.isArray(depends_on) ? depends_on : Object.keys(depends_on);
+    for (const other of needed) expect(compose.services).toHaveProperty(other);
+    for (const { file } of Object.values<{ file: string }>(compose.secrets)) expect(isThere(file)).toBe(true);
+  });
+
+  test("its secrets are made once, each of them, and the settings made of them are known", async () => {
+    const copy = mkdtempSync(join(tmpdir(), "paybell-compose-"));
+    onTestFinished(() => rmSync(copy, { recursive: true }));
+    const script = join(copy, "secrets.sh");
+    writeFileSync(script, readFileSync(join(folder, "secrets.sh")), { mode: 0o755 });
+    await run(script);
+    const read = (name: string) => readFileSync(join(copy, name), "utf8");
+    const first = ["paybell.env", "secrets/master.key", "secrets/database.password", "tls/paybell.crt"].map(read);
+    await run(script);
+    expect(["paybell.env", "secrets/master.key", "secrets/database.password", "tls/paybell.crt"].map(read)).toEqual(
+      first,
+    );
+    expect(Buffer.from(read("secrets/master.key").trim(), "base64")).toHaveLength(32);
+    expect(named(read("paybell.env")).filter((name) => !known.has(name))).toEqual([]);
+    expect(dirname(script)).toBe(copy);
+  });
+});
+
+test("systemd takes the unit", async ({ skip }) => {
+  const analyze = tool("systemd-analyze");
+  if (analyze === undefined) return skip("systemd is not installed");
+  const { stdout, stderr } = await run(analyze, ["verify", join(ops, "systemd/paybell.service")]);
+  expect(`${stdout}${stderr}`).toBe("");
+});

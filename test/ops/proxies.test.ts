@@ -1,0 +1,134 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { request } from "node:https";
+import { connect } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { makeAuthority } from "../../packages/server/src/delivery/transport/transport.fixture.ts";
+import { createDatabase, type TestDatabase } from "../support/database.ts";
+import { freePort, type Instance, spawnInstance } from "../support/instance.ts";
+import { eventually, type TestPartner } from "../support/service.ts";
+import { ops, tool } from "./tools.ts";
+
+// The samples as they are, but for names, ports and files, in front of two instances.
+const folder = mkdtempSync(join(tmpdir(), "paybell-proxy-"));
+chmodSync(folder, 0o755);
+const authority = await makeAuthority("Proxies");
+const certificate = await authority.issue("paybell.example");
+let database: TestDatabase;
+let instances: Instance[] = [];
+let partner: TestPartner | undefined;
+
+beforeAll(async () => {
+  database = await createDatabase();
+  const options = { databaseUrl: database.url, masterKey: randomBytes(32) };
+  const env = { PAYBELL_TRUSTED_PROXIES: "127.0.0.1" };
+  // Who trusts this machine as a proxy takes no operator from it who names nobody: registered by one that does not.
+  const registrar = await spawnInstance(options);
+  partner = await registrar.register({
+    callBackUrl: null,
+    callbackAddresses: ["203.0.113.0/24"],
+    callingAddresses: ["127.0.0.3/32"],
+  });
+  registrar.signal("SIGTERM");
+  expect(await registrar.exited).toBe(0);
+  instances = await Promise.all([spawnInstance({ ...options, env }), spawnInstance({ ...options, env })]);
+  writeFileSync(join(folder, "paybell.crt"), certificate.cert);
+  writeFileSync(join(folder, "paybell.key"), certificate.key, { mode: 0o644 });
+}, 120_000);
+afterAll(async () => {
+  await partner?.server.close();
+  for (const instance of instances) instance.signal("SIGTERM");
+  for (const instance of instances) expect(await instance.exited).toBe(0);
+  await database.drop();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+let proxy: ChildProcess | undefined;
+afterEach(async () => {
+  const exited = proxy && once(proxy, "exit");
+  proxy?.kill("SIGTERM");
+  await exited;
+  proxy = undefined;
+});
+
+/** The host and port of each instance, in the sample's places. */
+function pointed(sample: string): string {
+  const text = readFileSync(join(ops, sample), "utf8");
+  const [one = "", other = ""] = instances.map(({ baseUrl }) => new URL(baseUrl).host);
+  return text.replace("paybell-1:7420", one).replace("paybell-2:7420", other);
+}
+
+test("nginx terminates TLS, says who calls, and goes on with one instance", async ({ skip }) => {
+  const nginx = tool("nginx");
+  if (nginx === undefined) return skip("nginx is not installed");
+  const port = await freePort();
+  const sample = pointed("nginx/paybell.conf")
+    .replace("listen 443 ssl", `listen 127.0.0.1:${port} ssl`)
+    .replaceAll("/etc/nginx/tls", folder);
+  const temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map((name) => `${name}_temp_path ${folder};`);
+  writeFileSync(
+    join(folder, "nginx.conf"),
+    `daemon off; pid ${folder}/nginx.pid; error_log stderr; events {}
+     http { access_log off; ${temporary.join(" ")}\n${sample}\n}`,
+  );
+  proxy = spawn(nginx, ["-e", "stderr", "-p", folder, "-c", join(folder, "nginx.conf")], { stdio: "ignore" });
+  await expectProxy(port);
+}, 60_000);
+
+test("Caddy terminates TLS, says who calls, and goes on with one instance", async ({ skip }) => {
+  const caddy = tool("caddy");
+  if (caddy === undefined) return skip("Caddy is not installed");
+  const port = await freePort();
+  const tls = `tls ${join(folder, "paybell.crt")} ${join(folder, "paybell.key")}`;
+  const sample = pointed("caddy/Caddyfile").replace(
+    "paybell.example {",
+    `{\n\tadmin off\n\tauto_https off\n}\nhttps://paybell.example:${port} {\n\tbind 127.0.0.1\n\t${tls}`,
+  );
+  writeFileSync(join(folder, "Caddyfile"), sample);
+  const env = { ...process.env, HOME: folder, XDG_DATA_HOME: folder, XDG_CONFIG_HOME: folder };
+  const args = ["run", "--adapter", "caddyfile", "--config", join(folder, "Caddyfile")];
+  proxy = spawn(caddy, args, { env, stdio: "ignore" });
+  await expectProxy(port);
+}, 60_000);
+
+async function expectProxy(port: number): Promise<void> {
+  await eventually("the proxy to listen", () => listens(port));
+  expect(await self(port, "127.0.0.3")).toBe(200);
+  // An address that a caller wrote there itself is not believed.
+  expect(await self(port, "127.0.0.4", { "x-forwarded-for": "127.0.0.3" })).toBe(403);
+  // Every instance serves it, and is asked in turn.
+  expect(await Promise.all([1, 2, 3, 4].map(() => self(port, "127.0.0.3")))).toEqual([200, 200, 200, 200]);
+  // What is the operators' is nowhere on it.
+  expect(await self(port, "127.0.0.3", {}, "/metrics")).toBe(404);
+}
+
+function listens(port: number): Promise<true | undefined> {
+  return new Promise((resolve) => {
+    const socket = connect(port, "127.0.0.1");
+    socket.once("connect", () => resolve(true)).once("error", () => resolve(undefined));
+    socket.once("connect", () => socket.destroy());
+  });
+}
+
+function self(port: number, from: string, headers = {}, path = "/v1/self"): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const asked = request({
+      host: "127.0.0.1",
+      port,
+      path,
+      localAddress: from,
+      servername: "paybell.example",
+      ca: authority.cert,
+      agent: false,
+      headers: { host: `paybell.example:${port}`, authorization: `Bearer ${partner?.secrets.apiKey}`, ...headers },
+    });
+    asked.once("response", (response) => {
+      response.resume().once("end", () => resolve(response.statusCode ?? 0));
+    });
+    asked.once("error", reject).end();
+  });
+}
