@@ -16,7 +16,10 @@ export interface MoneySearch {
 }
 
 /** As it is shown: ids, states, amounts and times, never a card's number or token. */
-export type MoneyItem = Readonly<Record<string, unknown>> & { readonly id: string; readonly partnerId: PartnerId | null };
+export type MoneyItem = Readonly<Record<string, unknown>> & {
+  readonly id: string;
+  readonly partnerId: PartnerId | null;
+};
 
 /** What the operator asks of the ledger. */
 export interface MoneyStore {

@@ -147,8 +147,8 @@ describe("the ledger's retention", () => {
     ]);
     const batch = `
       INSERT INTO batches (partner_id, id, tid, mid, batch_no, settlement_id, sale_quantity, sale_total_minor,
-        void_quantity, void_total_minor, closed_at)
-      VALUES ($1, $2, 'T1', 'M1', '000001', $2, 1, 1, 0, 0, now() - $3 * interval '1 day')`;
+        void_quantity, void_total_minor, refund_quantity, refund_total_minor, closed_at)
+      VALUES ($1, $2, 'T1', 'M1', '000001', $2, 1, 1, 0, 0, 0, 0, now() - $3 * interval '1 day')`;
     await query(batch, [partnerId, closed, 401]);
     const young = newId();
     await query(batch, [partnerId, young, 399]);

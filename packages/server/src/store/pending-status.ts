@@ -114,15 +114,15 @@ export class PendingStatus {
     const rows = await this.#homes.gather(
       async ({ engine }) => (await engine.query<Row>({ ...backlogByPartner, values: [partnersMax] })).rows,
     );
-    const backlogs = rows.map(({ partner_id, oldest_id, pending, parked }) => ({
+    // Ids are in the order of their time; those with nothing pending come last.
+    const waitsSince = ({ oldest_id }: Row) => oldest_id ?? "z";
+    const first = [...rows].sort((a, b) => waitsSince(a).localeCompare(waitsSince(b))).slice(0, partnersMax);
+    return first.map(({ partner_id, oldest_id, pending, parked }) => ({
       partnerId: partner_id,
       pending,
       parked,
       oldestMs: oldest_id === null ? undefined : idTimeMs(oldest_id),
     }));
-    const waitsSince = ({ oldestMs = Number.POSITIVE_INFINITY }: PartnerBacklog) => oldestMs;
-    // Sorting keeps the order of what is equal: Infinity minus Infinity is no number.
-    return backlogs.sort((a, b) => waitsSince(a) - waitsSince(b) || 0).slice(0, partnersMax);
   }
 
   /** Shards that no living worker owns. */
