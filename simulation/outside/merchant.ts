@@ -34,7 +34,7 @@ export class Merchant {
       maxPerSecond: random.pick(rates),
       ordering: "chain",
     };
-    this.#partner = { id: this.id, state: "active", settings } as unknown as Partner;
+    this.#partner = { id: this.id, state: "active", settings, pauses: [] } as unknown as Partner;
   }
 
   /** As it is committed. */

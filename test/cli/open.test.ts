@@ -263,7 +263,7 @@ describe("the signature", () => {
 
   test.each([
     ["another mode", hmac(JSON.stringify(content)), "RFC 8785"],
-    ["a key that was not decoded", hmac(signedText, keys.signingKey), "decode it first"],
+    ["a key that was not decoded", hmac(signedText, keys.signingKey), "decode the base64 first"],
     ["the encryption key", hmac(signedText, Buffer.from(keys.encryptionKey, "base64")), "swapped"],
     ["none", "", "Compare signingKey"],
   ])("finds %s", async (_, signature, remedy) => {

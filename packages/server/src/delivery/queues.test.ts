@@ -106,7 +106,7 @@ function queuesOver(more: Partial<QueuesParts> = {}) {
     if (found === undefined) throw new Error(`there is no queue "${name}"`);
     return found;
   };
-  const sweep = () => queues.sweep([shardOf(partnerId)], () => true);
+  const sweep = (leavesRecent = true) => queues.sweep([shardOf(partnerId)], () => true, leavesRecent);
   return { time, store, queues, queue, sweep };
 }
 
@@ -157,6 +157,15 @@ describe("the sweep", () => {
     await time.pass(100);
     expect(queue("").head).toBe(store.rows[0]);
   });
+});
+
+test("a sweep of shards that were just taken leaves nothing to hints, which went to their owner before", async () => {
+  const { time, store, queue, sweep } = queuesOver();
+  store.rows = [deliveryOf(partnerId)];
+  store.dueForMs = 20;
+  await sweep(false);
+  await time.pass(100);
+  expect(queue("").head).toBe(store.rows[0]);
 });
 
 describe("what is read", () => {
@@ -375,7 +384,7 @@ async function workerOver(more: Partial<DeliveryStore> = {}) {
   const begun: Delivery[] = [];
   const troubles: string[] = [];
   const settings = { maxInFlight: 2, maxPerSecond: null, callBackUrl: url, retry: [5, 60] };
-  const partner = { id: partnerId, state: "active", settings } as unknown as Partner;
+  const partner = { id: partnerId, state: "active", settings, pauses: [] } as unknown as Partner;
   const circuits = {
     load: async (): Promise<readonly LoadedCircuit[]> => [],
     loadChangedByHand: async (): Promise<readonly LoadedCircuit[]> => [],

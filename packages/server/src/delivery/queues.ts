@@ -194,15 +194,24 @@ export class Queues {
     return [...(this.#partners.get(partnerId)?.values() ?? [])];
   }
 
-  /** Looks at the head of each queue of these shards. @returns what it found */
-  async sweep(shards: readonly number[], owns: (partnerId: PartnerId) => boolean): Promise<readonly QueueHead[]> {
+  /**
+   * Looks at the head of each queue of these shards.
+   *
+   * @param leavesRecent to its hint, which is still on its way; false where no hint comes, or one asked for this look
+   * @returns what it found
+   */
+  async sweep(
+    shards: readonly number[],
+    owns: (partnerId: PartnerId) => boolean,
+    leavesRecent = false,
+  ): Promise<readonly QueueHead[]> {
     const heads = await this.#parts.store.heads(shards);
     const nowMs = this.#parts.clock.monotonicMs();
     this.#forgetEnded(nowMs);
     for (const head of heads) {
-      // Given away while the statement ran, or recorded since; or its hint is still on its way.
-      const isDue = head.dueInMs <= 0;
-      if (!owns(head.partnerId) || (isDue && (this.#isStale(head) || head.dueInMs > -hintMs))) continue;
+      // Given away while the statement ran, or recorded since.
+      const isLeft = () => this.#isStale(head) || (leavesRecent && head.dueInMs > -hintMs);
+      if (!owns(head.partnerId) || (head.dueInMs <= 0 && isLeft())) continue;
       // As many URLs may be gone as there were notifications: nothing is kept of those.
       if (this.#find(head) === undefined && this.#parts.opensAtMs(head) === undefined) continue;
       const queue = this.#open(head);

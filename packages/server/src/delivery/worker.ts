@@ -259,7 +259,7 @@ export class DeliveryWorker {
     await this.ownership.tick();
     if (clock.monotonicMs() - this.#recheckedMs >= recheckMs) await this.#recheckCircuits();
     if (clock.monotonicMs() < this.#sweepNotBeforeMs) return;
-    const heads = await this.#sweep(this.ownership.ready);
+    const heads = await this.#sweep(this.ownership.ready, true);
     if (clock.monotonicMs() - this.#parkedOverdueMs >= overdueEveryMs) void this.#parkOverdue(heads);
   }
 
@@ -277,12 +277,13 @@ export class DeliveryWorker {
     for (const { partnerId } of changed) this.#queues.reconsider(partnerId);
   }
 
-  async #sweep(shards: readonly number[]): Promise<readonly QueueKey[]> {
+  async #sweep(shards: readonly number[], leavesRecent = false): Promise<readonly QueueKey[]> {
     if (shards.length === 0) return [];
     const { clock, onTrouble } = this.#parts;
     const startedMs = clock.monotonicMs();
     try {
-      return await this.#queues.sweep(shards, (partnerId) => this.ownership.epochOf(partnerId) !== undefined);
+      const owns = (partnerId: PartnerId) => this.ownership.epochOf(partnerId) !== undefined;
+      return await this.#queues.sweep(shards, owns, leavesRecent);
     } catch (error) {
       onTrouble("what is due could not be looked for", error);
       return [];

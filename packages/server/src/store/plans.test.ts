@@ -338,7 +338,7 @@ const exempt = {
   shards: "256 rows",
   history: "one row",
   terminal_claims: "one small row for each terminal, asked for across partners, so that every node can have them all",
-  sealed_values: "one row for each secret of the service",
+  sealed_values: "a few rows",
   operators: "a few people",
   audit: "one chain of hashes over everything that people do",
   audit_start: "one row",
