@@ -65,7 +65,7 @@ test("a Void of what is settled is 409 batch_settled", async () => {
   const tid = newTid();
   const id = await done(sale({ tid }));
   await done(settlementOf(tid));
-  expectProblem(await partner.run(voidOf(id)), 409, "batch_settled", /is settled.*return the money/);
+  expectProblem(await partner.run(voidOf(id)), 409, "batch_settled", /is settled.*Send a REFUND/);
   expectProblem(await partner.run(reversalOf(id)), 409, "batch_settled", /is settled/);
 });
 

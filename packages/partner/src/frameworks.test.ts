@@ -213,7 +213,7 @@ describe("an option that there is not", () => {
   it.each(Object.entries(makers))("is refused by %s, with those that there are", (_, make) => {
     const logger = { logger: () => undefined } as object;
     expect(() => make(paybell, () => undefined, logger)).toThrow(
-      /^The handler's option logger is no option\..*\blog\b/,
+      /^The handler's option logger is not an option\..*\blog\b/,
     );
   });
 });

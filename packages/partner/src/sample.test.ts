@@ -82,7 +82,7 @@ describe("a sample", () => {
 describe("what sampleIpn does not know is refused, and named with what is allowed", () => {
   const sale = sampleIpn();
   it.each<[what: unknown, says: RegExp]>([
-    ...["sale", "void", "preauth-complete", "settlement", "REFUND", "DECLINE"].map((command): [unknown, RegExp] => [
+    ...["sale", "void", "preauth-complete", "settlement", "TIP", "DECLINE"].map((command): [unknown, RegExp] => [
       { command },
       new RegExp(`^command cannot be "${command}"\\. Give one of SALE, .*SETTLEMENT`),
     ]),

@@ -52,6 +52,7 @@ export const alertSettings = {
     kind: wholeNumber(0, 86_400),
     default: 300,
     unit: "seconds",
-    meaning: "After an alert was sent, others of its kind wait for so long, and are sent as one, with their number.",
+    meaning:
+      "After an alert was sent, others of its kind wait for so long, and are sent as one, with their number. 0: each is sent by itself.",
   }),
 };

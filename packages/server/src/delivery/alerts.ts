@@ -83,9 +83,9 @@ export class Alerts implements EventSink {
 
   /** @returns whether anything was due */
   async #sendDue(targets: readonly AlertTarget[]): Promise<boolean> {
-    const { store, timeoutMs, log } = this.#parts;
+    const { store, timeoutMs, quietS, log } = this.#parts;
     try {
-      const due = await store.takeDue(groupMax, Math.ceil(timeoutMs / 1_000) + leaseMarginS);
+      const due = await store.takeDue(quietS === 0 ? 1 : groupMax, Math.ceil(timeoutMs / 1_000) + leaseMarginS);
       if (due.length === 0) return false;
       await this.#send(groupOf(due), targets);
       return true;
