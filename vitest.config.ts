@@ -17,7 +17,9 @@ const all = [
   "faults/**/*.test.ts",
   "fuzz/**/*.test.ts",
 ];
-const never = ["**/node_modules/**", "scripts/fixtures/**"];
+// Needs three servers: `npm run citus` starts them.
+const onCitus = process.env["PAYBELL_TEST_CITUS"] === undefined ? ["test/citus/**"] : [];
+const never = ["**/node_modules/**", "scripts/fixtures/**", ...onCitus];
 
 export default defineConfig({
   // Packages find each other's sources, not dist/: the same condition that `npm start` runs with.

@@ -1,8 +1,8 @@
 import type { AttemptOptions } from "../../packages/server/src/delivery/attempting.ts";
 import { originQueue, urlQueue } from "../../packages/server/src/delivery/circuits.ts";
-import { shardOf } from "../../packages/server/src/delivery/shard-store.ts";
 import type { Delivery } from "../../packages/server/src/delivery/store.ts";
 import type { NotificationId } from "../../packages/server/src/ids.ts";
+import { shardOf } from "../../packages/server/src/shard.ts";
 import type { Plan } from "../context.ts";
 import type { Notification, Start } from "../database/notification.ts";
 import type { Tables } from "../database/tables.ts";

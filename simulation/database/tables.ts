@@ -1,7 +1,7 @@
 import type { Circuit } from "../../packages/server/src/delivery/circuit.ts";
-import { shardCount } from "../../packages/server/src/delivery/shard-store.ts";
 import type { LeaseId, NotificationId, PartnerId } from "../../packages/server/src/ids.ts";
 import type { LeaseKind } from "../../packages/server/src/leases/store.ts";
+import { shardCount } from "../../packages/server/src/shard.ts";
 import type { Merchant } from "../outside/merchant.ts";
 import type { Notification } from "./notification.ts";
 import { PendingIndex } from "./pending-index.ts";

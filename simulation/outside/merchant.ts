@@ -1,6 +1,6 @@
-import { shardCount } from "../../packages/server/src/delivery/shard-store.ts";
 import type { PartnerId } from "../../packages/server/src/ids.ts";
 import type { Partner, PartnerState } from "../../packages/server/src/partners/partner.ts";
+import { shardCount } from "../../packages/server/src/shard.ts";
 import type { Random } from "../random.ts";
 import { Endpoint } from "./endpoint.ts";
 

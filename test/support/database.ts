@@ -5,10 +5,12 @@ import { inject } from "vitest";
 
 declare module "vitest" {
   interface ProvidedContext {
-    /** The run's PostgreSQL (global-setup.ts), as a connection string to its first database. */
+    /** The run's PostgreSQL (global-setup.ts), as a URL to its first database; of Citus the coordinator. */
     databaseServerUrl: string;
     /** The same as a service logs in. */
     databaseServiceUrl: string;
+    /** The other nodes, with Citus: each has a copy of every database. */
+    databaseNodeUrls: readonly string[];
   }
 }
 
@@ -31,15 +33,20 @@ export interface TestDatabase {
  */
 export async function createDatabase(): Promise<TestDatabase> {
   const serverUrl = inject("databaseServerUrl");
+  const urls = [serverUrl, ...inject("databaseNodeUrls")];
   const name = `test_${randomBytes(8).toString("hex")}`;
-  await withAdmin(serverUrl, (client) =>
-    client.query(`CREATE DATABASE ${name} TEMPLATE ${templateDatabase} STRATEGY file_copy`),
-  );
-  const serviceUrl = databaseUrl(inject("databaseServiceUrl"), name);
+  for (const url of urls) {
+    await withAdmin(url, (client) =>
+      client.query(`CREATE DATABASE ${name} TEMPLATE ${templateDatabase} STRATEGY file_copy`),
+    );
+  }
   return {
     url: databaseUrl(serverUrl, name),
-    serviceUrl,
-    drop: () => withAdmin(serverUrl, (client) => drop(client, name)),
+    serviceUrl: databaseUrl(inject("databaseServiceUrl"), name),
+    async drop() {
+      // Nodes of Citus keep connections to each other, and are no leak of a test.
+      for (const url of urls) await withAdmin(url, (client) => drop(client, name, urls.length > 1));
+    },
   };
 }
 
@@ -58,8 +65,8 @@ export async function withAdmin<Result>(serverUrl: string, use: (client: Client)
   }
 }
 
-async function drop(client: Client, name: string): Promise<void> {
-  const open = await connectionsLeft(client, name);
+async function drop(client: Client, name: string, isCluster: boolean): Promise<void> {
+  const open = isCluster ? [] : await connectionsLeft(client, name);
   await client.query(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`);
   if (open.length > 0) throw new Error(`connections to the database were left open: ${open.join("; ")}`);
 }

@@ -2,8 +2,12 @@ import { chmod, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestProject } from "vitest/node";
+import { systemClock } from "../../packages/server/src/clock.ts";
 import { startEmbeddedPostgres } from "../../packages/server/src/postgres/embedded.ts";
-import { prepareSchema } from "../../packages/server/src/store/migrate.ts";
+import { findHomes } from "../../packages/server/src/store/citus.ts";
+import { openDatabase } from "../../packages/server/src/store/database.ts";
+import { migrate, prepareSchema } from "../../packages/server/src/store/migrate.ts";
+import { Partitions } from "../../packages/server/src/store/partitions.ts";
 import { databaseUrl, templateDatabase, withAdmin } from "./database.ts";
 import { removeLeftovers, testHomePrefix } from "./leftovers.ts";
 
@@ -27,6 +31,14 @@ const testSettings = {
  */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   await removeLeftovers();
+  const [coordinator, ...workers] = process.env["PAYBELL_TEST_CITUS"]?.split(" ") ?? [];
+  project.provide("databaseNodeUrls", workers);
+  if (coordinator !== undefined) {
+    await makeClusterTemplate(coordinator, workers);
+    project.provide("databaseServerUrl", coordinator);
+    project.provide("databaseServiceUrl", coordinator);
+    return async () => undefined;
+  }
   const folder = await mkdtemp(join(tmpdir(), testHomePrefix));
   // The home below it is made with the mode that PostgreSQL's own user needs; this folder has to let it through.
   await chmod(folder, 0o711);
@@ -45,6 +57,40 @@ export default async function setup(project: TestProject): Promise<() => Promise
     await postgres.stop();
     await rm(folder, { recursive: true, force: true });
   };
+}
+
+/** The template on every node of Citus, with its days of history: made by the coordinator, they take seconds. */
+async function makeClusterTemplate(coordinator: string, workers: readonly string[]): Promise<void> {
+  const urls = [coordinator, ...workers];
+  const template = databaseUrl(coordinator, templateDatabase);
+  for (const url of urls) {
+    await withAdmin(url, (client) => client.query(`CREATE DATABASE ${templateDatabase}`));
+    await withAdmin(databaseUrl(url, templateDatabase), (client) => client.query("CREATE EXTENSION citus"));
+  }
+  await withAdmin(template, async (client) => {
+    const { hostname, port } = new URL(coordinator);
+    await client.query("SELECT citus_set_coordinator_host($1, $2)", [hostname, Number(port)]);
+    for (const worker of workers) {
+      const { hostname: host, port: at } = new URL(worker);
+      await client.query("SELECT citus_add_node($1, $2)", [host, Number(at)]);
+    }
+  });
+  await migrate(template);
+  const database = openDatabase(template, {
+    connectionsMax: 4,
+    onIdleError: () => undefined,
+    homes: await findHomes(template),
+  });
+  await new Partitions({ homes: database.homes, clock: systemClock, historyDays: 90 }).maintain();
+  await database.close();
+  for (const url of urls) {
+    await withAdmin(url, async (client) => {
+      await client.query(`ALTER DATABASE ${templateDatabase} ALLOW_CONNECTIONS false`);
+      await client.query("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1", [
+        templateDatabase,
+      ]);
+    });
+  }
 }
 
 async function makeTemplate(serverUrl: string, serviceUrl: string): Promise<void> {

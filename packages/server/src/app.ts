@@ -34,6 +34,7 @@ import type { MasterKey } from "./partners/master-key.ts";
 import type { PartnerDirectory } from "./partners/partner.ts";
 import type { PartnerRegistry } from "./partners/registry.ts";
 import { PostgresAudit } from "./store/audit.ts";
+import { findHomes } from "./store/citus.ts";
 import { PostgresLeases } from "./store/leases.ts";
 import { Listener } from "./store/listener.ts";
 import { prepareSchema } from "./store/migrate.ts";
@@ -109,11 +110,12 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   const closing: (() => Promise<unknown> | unknown)[] = [];
   try {
     await prepareSchema(options);
-    const ground = layGround(options, closing);
+    const homes = await findHomes(options.databaseUrl);
+    const ground = layGround({ ...options, homes }, closing);
     const { database, metrics, alerts, warn } = ground;
     const partners = await wirePartners(ground, masterKey);
     const { directory, registry, isRegisteredDevice } = partners;
-    const partitions = new Partitions({ pool: database.pool, clock: systemClock, historyDays: config.historyDays });
+    const partitions = new Partitions({ homes: database.homes, clock: systemClock, historyDays: config.historyDays });
     await maintainHistory(partitions, alerts, log);
 
     const listener = new Listener({
@@ -141,13 +143,14 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     });
     const delivery = wireDelivery(ground, partners, {
       databaseUrl: options.databaseUrl,
+      homes,
       leases,
       workers: role === "api" ? 0 : config.deliveryWorkers,
       callbackCas: options.callbackCas,
       onAttempt: options.onAttempt,
     });
     const { hints, status, endpoints, sealingWorker } = delivery;
-    const notificationStore = new PostgresNotifications(database.pool, partitions);
+    const notificationStore = new PostgresNotifications(database, partitions);
     const arrivals = new Arrivals({
       store: notificationStore,
       waitingMax: Math.floor(config.connectionsMax * waitingShare),
@@ -187,7 +190,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       money,
       overview: new Overview({
         figures: delivery.figures,
-        standing: new PostgresStanding(database.pool),
+        standing: new PostgresStanding(database.homes),
         pending: standing.pending,
         nowMs: systemClock.nowMs,
       }),

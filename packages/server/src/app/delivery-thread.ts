@@ -13,6 +13,7 @@ import type { NewEvent } from "../events.ts";
 import { Lease } from "../leases/lease.ts";
 import { SealBudget } from "../partners/seal-budget.ts";
 import { PostgresCircuits } from "../store/circuits.ts";
+import type { HomeAddress } from "../store/citus.ts";
 import { openDatabase } from "../store/database.ts";
 import { PostgresDeliveries } from "../store/deliveries.ts";
 import { PostgresEvents } from "../store/events.ts";
@@ -24,6 +25,8 @@ import { PostgresShards } from "../store/shards.ts";
 /** What a delivery worker's thread is given. It has neither an environment nor the master key. */
 export interface DeliveryThreadData {
   readonly databaseUrl: string;
+  /** With Citus, where the homes are. */
+  readonly homes: readonly HomeAddress[] | undefined;
   readonly databaseConnections: number;
   /** The sandbox alone calls http:// and loopback addresses. */
   readonly sandbox: boolean;
@@ -69,8 +72,9 @@ async function run(main: NonNullable<typeof parentPort>, data: DeliveryThreadDat
     error: (fields: object, message: string) => write("error", fields as LogLine["fields"], message),
   };
   const trouble = (message: string, error: unknown) => log.warn({ err: error }, message);
-  const { databaseUrl, databaseConnections: connectionsMax, alerting, attemptTimeoutMs } = data;
+  const { databaseUrl, homes, databaseConnections: connectionsMax, alerting, attemptTimeoutMs } = data;
   const database = openDatabase(databaseUrl, {
+    homes,
     connectionsMax,
     onIdleError: (error) => trouble("a connection to the database broke", error),
   });
@@ -94,7 +98,7 @@ async function run(main: NonNullable<typeof parentPort>, data: DeliveryThreadDat
       outbox.message.leaseId = id;
     },
   });
-  const events = new PostgresEvents(database.engine);
+  const events = new PostgresEvents(database.homes);
   const record = (event: NewEvent) => {
     events.record([event], alerting).catch((error: unknown) => trouble("an event could not be recorded", error));
   };
@@ -119,12 +123,12 @@ async function run(main: NonNullable<typeof parentPort>, data: DeliveryThreadDat
   );
   const partners = new RemotePartners(systemClock, (id, isKnown) => outbox.message.asks.push([id, isKnown]));
   const worker: DeliveryWorker = new DeliveryWorker({
-    store: new PostgresDeliveries(database.engine, {
+    store: new PostgresDeliveries(database.homes, {
       alerting,
       onFlush: (rows, durationMs, waitingRows) => outbox.message.commits.push([rows, durationMs, waitingRows]),
     }),
     shards: new PostgresShards(database.engine),
-    circuits: new PostgresCircuits(database.engine),
+    circuits: new PostgresCircuits(database.homes),
     lease,
     partners,
     attempt: attempting({

@@ -9,6 +9,7 @@ import type { FromWorker } from "../delivery/thread/messages.ts";
 import { WorkerSupervisor } from "../delivery/thread/supervisor.ts";
 import type { PartnerId } from "../ids.ts";
 import { LeaseReaper } from "../leases/reaper.ts";
+import type { HomeAddress } from "../store/citus.ts";
 import { PostgresFigures } from "../store/delivery-figures.ts";
 import { PostgresEndpoints } from "../store/endpoints.ts";
 import type { PostgresLeases } from "../store/leases.ts";
@@ -24,6 +25,7 @@ export type OnAttempt = (delivery: Omit<Delivery, "content">, attempted: Attempt
 
 export interface DeliveryOptions {
   readonly databaseUrl: string;
+  readonly homes: readonly HomeAddress[] | undefined;
   readonly leases: PostgresLeases;
   /** Delivery workers of this process: none where it runs commands alone. */
   readonly workers: number;
@@ -48,6 +50,7 @@ export function wireDelivery(ground: Ground, { directory }: PartnerParts, option
   const entry = import.meta.url.endsWith(".ts") ? "./delivery-thread.ts" : "./delivery-thread.js";
   const data: DeliveryThreadData = {
     databaseUrl: options.databaseUrl,
+    homes: options.homes,
     databaseConnections: workerConnections,
     sandbox,
     callbackCas: options.callbackCas,
@@ -57,7 +60,7 @@ export function wireDelivery(ground: Ground, { directory }: PartnerParts, option
     bytesInFlightMax: config.bytesInFlightMax,
     alerting,
   };
-  const figures = new PostgresFigures(database.pool);
+  const figures = new PostgresFigures(database.homes);
   const counter = new FigureCounter(figures);
   const { onFlush } = watch("outcomes");
   const observe = (message: FromWorker) => {
@@ -97,7 +100,7 @@ export function wireDelivery(ground: Ground, { directory }: PartnerParts, option
     clock: systemClock,
     timers: systemTimers,
   });
-  const status = new PendingStatus(database.engine);
+  const status = new PendingStatus(database);
   const hints = new Hints({
     workers,
     announce: (payload) => status.announceDue(payload),

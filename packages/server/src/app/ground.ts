@@ -3,6 +3,7 @@ import type { Config } from "../config.ts";
 import { Alerts } from "../delivery/alerts.ts";
 import type { Log } from "../log.ts";
 import { createMetrics, type Metrics } from "../metrics.ts";
+import type { HomeAddress } from "../store/citus.ts";
 import { type Database, openDatabase } from "../store/database.ts";
 import { PostgresEvents } from "../store/events.ts";
 import type { GroupCommitHooks } from "../store/group-commit.ts";
@@ -33,24 +34,27 @@ export interface Ground {
 export interface GroundOptions {
   readonly config: Config;
   readonly databaseUrl: string;
+  /** With Citus, where the homes are. */
+  readonly homes: readonly HomeAddress[] | undefined;
   readonly log: Log;
   readonly sandbox: boolean;
 }
 
 /** @param closing is given what is to be closed again */
 export function layGround(
-  { config, databaseUrl, log, sandbox }: GroundOptions,
+  { config, databaseUrl, homes, log, sandbox }: GroundOptions,
   closing: (() => Promise<unknown> | unknown)[],
 ): Ground {
   const metrics = createMetrics();
   closing.push(() => metrics.close());
   const database = openDatabase(databaseUrl, {
+    homes,
     connectionsMax: config.databaseConnections,
     onIdleError: (error) => log.warn({ err: error }, "a connection to the database broke"),
   });
   closing.push(() => database.close());
   const alerting = isAlerting(config);
-  const events = new PostgresEvents(database.pool);
+  const events = new PostgresEvents(database.homes);
   const alerts = new Alerts({
     store: events,
     targets: alerting ? () => openAlertTargets(config) : undefined,

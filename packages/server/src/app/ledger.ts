@@ -48,15 +48,15 @@ export function wireLedger(
   const turn = () => backpressure.turn();
   const notifier = handOver(hints, arrivals);
   const transactions = new PostgresTransactions(database, { ...watch("inits"), turn });
-  const completions = new PostgresCompletions(database.engine, { ...watch("completions"), turn });
+  const completions = new PostgresCompletions(database.homes, { ...watch("completions"), turn });
   const completer = new Completer({ completions, notifier, directory, events: alerts, metrics });
-  const reversals = new PostgresReversals(database.engine);
+  const reversals = new PostgresReversals(database.homes);
   const { acquirerTimeoutMs, preAuthDays } = config;
-  const cardStore = new PostgresCards(database.engine);
+  const cardStore = new PostgresCards(database.homes);
   const cards = new CardVault({ cards: cardStore, acquirer, key: cardKey, log });
   const shared = { transactions, completer, acquirer, cards, log, acquirerTimeoutMs };
   const reverser = new Reverser({ ...shared, reversals, onEnded });
-  const settler = new Settler({ ...shared, settlements: new PostgresSettlements(database.engine) });
+  const settler = new Settler({ ...shared, settlements: new PostgresSettlements(database.homes) });
   const ledger = new Ledger({
     ...shared,
     reversals,
@@ -73,7 +73,7 @@ export function wireLedger(
     isRegisteredDevice,
   });
   const strays = new StrayAnswers({
-    strayAnswers: new PostgresStrayAnswers(database.engine),
+    strayAnswers: new PostgresStrayAnswers(database.homes),
     transactions,
     ledger,
     log,
@@ -89,11 +89,11 @@ export function wireLedger(
     sandbox,
     isRegisteredDevice,
   });
-  const comparer = new Comparer({ comparisons: new PostgresComparisons(database), directory, metrics, log });
-  const waiting = new PostgresWaitingReports(database.engine);
+  const comparer = new Comparer({ comparisons: new PostgresComparisons(database.homes), directory, metrics, log });
+  const waiting = new PostgresWaitingReports(database.homes);
   const waitingReports = new WaitingReports({ waiting, transactions, completions, directory, notifier, metrics, log });
   const money = new MoneyDesk({
-    store: new PostgresMoney(database.pool),
+    store: new PostgresMoney(database.homes),
     reversals,
     reverser,
     settler,

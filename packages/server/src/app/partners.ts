@@ -17,7 +17,7 @@ export async function wirePartners(ground: Ground, masterKey: MasterKey) {
   const { database, config, sandbox, alerts, closing, warn } = ground;
   const store = new PostgresPartners(database);
   await requireFittingMasterKey(masterKey, store);
-  const terminals = new PostgresTerminals(database);
+  const terminals = new PostgresTerminals(database.homes);
   // In production a terminal of the acquirer is the operator's to give.
   const terminalsOf = sandbox ? ("open" as const) : ("registered" as const);
   const defaults = { ...defaultSettings, terminals: terminalsOf, retry: config.retrySeconds };

@@ -39,13 +39,13 @@ export function keepUp(ground: Ground, kept: Kept): () => Promise<void> {
   const { ledger, directory, standing, partitions } = kept;
   const { database, config, metrics, alerts, events, log, closing, warn } = ground;
   const retention = new LedgerRetention({
-    engine: database.engine,
+    homes: database.homes,
     clock: systemClock,
     ledgerDays: config.ledgerDays,
     onDropped: (table, rows) => metrics.ledgerDropped.inc({ table }, rows),
   });
   const audit = new PostgresAudit(database.pool);
-  const figures = new PostgresFigures(database.pool);
+  const figures = new PostgresFigures(database.homes);
   const dropOld = () => {
     dropOldAudit(audit, systemClock, config.auditDays).catch(warn("old entries of the audit could not be dropped"));
     figures.dropOld(systemClock.nowMs()).catch(warn("old figures could not be dropped"));

@@ -84,7 +84,7 @@ export async function pullPage(
   partner: Partner,
   { after, limit }: PullOptions,
 ): Promise<Pulled> {
-  const history = await store.history();
+  const history = await store.history(partner.id);
   const cursor = after === undefined || after === "now" ? undefined : readCursor(after, history);
   // Ahead of everything that was ever committed here: the database was set back, by a copy of its files.
   if (cursor !== undefined && cursor.position.xid > history.horizon) {

@@ -160,8 +160,11 @@ export type Redelivered = "redelivered" | "still_pending" | "unknown";
 
 /** The history of notifications, and the ways back into it. */
 export interface NotificationStore {
-  /** The database's identity, and up to where commit order is settled: below `horizon` nothing can appear any more. */
-  history(): Promise<{ cluster: Cluster; keptFromMs: number; horizon: bigint; nowMs: number }>;
+  /**
+   * The identity of the database that has the partner's, and up to where commit order is settled: below `horizon`
+   * nothing can appear any more.
+   */
+  history(partnerId: PartnerId): Promise<{ cluster: Cluster; keptFromMs: number; horizon: bigint; nowMs: number }>;
   /** The next of a partner's in commit order after `after`, below `horizon`. */
   page(
     partnerId: PartnerId,

@@ -1,7 +1,8 @@
 import { describe, expect, test } from "vitest";
 import type { LeaseId } from "../ids.ts";
+import { shardCount } from "../shard.ts";
 import { Ownership } from "./ownership.ts";
-import { type OwnedShard, type ShardMap, shardCount } from "./shard-store.ts";
+import type { OwnedShard, ShardMap } from "./shard-store.ts";
 
 /** Workers over one table of shards; every timer runs at once. */
 function workersOver(count: number) {

@@ -1,7 +1,8 @@
 import type { Clock, Timers } from "../clock.ts";
 import type { LeaseId, PartnerId } from "../ids.ts";
 import type { LeaseHolder } from "../leases/lease.ts";
-import { type OwnedShard, type ShardMap, type ShardStore, shardCount, shardOf } from "./shard-store.ts";
+import { shardCount, shardOf } from "../shard.ts";
+import type { OwnedShard, ShardMap, ShardStore } from "./shard-store.ts";
 
 export interface OwnershipParts {
   readonly store: ShardStore;

@@ -1,13 +1,14 @@
 import { describe, expect, test } from "vitest";
 import { type LeaseId, newId } from "../ids.ts";
 import type { Partner } from "../partners/partner.ts";
+import { shardOf } from "../shard.ts";
 import type { Attempted } from "./attempting.ts";
 import { closedCircuit } from "./circuit.ts";
 import type { LoadedCircuit } from "./circuit-store.ts";
 import { originQueue, urlQueue } from "./circuits.ts";
 import { acceptedAttempt, deliveryOf, failedAttempt } from "./delivery.fixture.ts";
 import { Queues, type QueuesParts } from "./queues.ts";
-import { type OwnedShard, type ShardMap, shardOf } from "./shard-store.ts";
+import type { OwnedShard, ShardMap } from "./shard-store.ts";
 import type { Delivery, DeliveryStore, PutOff, QueueHead, QueuePage, QueueRead } from "./store.ts";
 import { DeliveryWorker } from "./worker.ts";
 

@@ -2,6 +2,7 @@ import type { Clock, Timers } from "../clock.ts";
 import type { LeaseId, NotificationId, PartnerId } from "../ids.ts";
 import type { LeaseHolder } from "../leases/lease.ts";
 import type { Partner } from "../partners/partner.ts";
+import { shardOf } from "../shard.ts";
 import type { Attempted, Attempting, PartnerSource } from "./attempting.ts";
 import type { CircuitStore } from "./circuit-store.ts";
 import { Circuits, urlQueue } from "./circuits.ts";
@@ -13,7 +14,7 @@ import { queueLimits } from "./queue-limits.ts";
 import { Queues } from "./queues.ts";
 import { overdueAfterMs } from "./schedule.ts";
 import { type Picked, Scheduler, type Slot } from "./scheduler.ts";
-import { type ShardStore, shardOf } from "./shard-store.ts";
+import type { ShardStore } from "./shard-store.ts";
 import type { Delivery, DeliveryStore, Hint, Outcome, QueueKey } from "./store.ts";
 import { callbackUrlOf } from "./target.ts";
 

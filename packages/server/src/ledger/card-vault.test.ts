@@ -24,7 +24,7 @@ beforeAll(async () => {
   world = await World.open({ wantsCards: true });
   instance = await world.start();
   partner = await world.partner({ refunds: "notified" });
-  cards = new PostgresCards(world.connections.engine);
+  cards = new PostgresCards(world.connections.homes);
 });
 afterAll(() => world.close());
 beforeEach(() => {

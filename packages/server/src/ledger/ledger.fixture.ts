@@ -167,9 +167,9 @@ export class LedgerInstance {
     const lease = { current: () => (life.lives ? leaseId : undefined) };
     const log = createLog("debug", { write: (line: string) => void this.logged.push(line) });
     const transactions = life.of(new PostgresTransactions(connections));
-    const completions = life.of(new PostgresCompletions(connections.engine));
-    const reversals = life.of(new PostgresReversals(connections.engine));
-    const settlements = life.of(new PostgresSettlements(connections.engine));
+    const completions = life.of(new PostgresCompletions(connections.homes));
+    const reversals = life.of(new PostgresReversals(connections.homes));
+    const settlements = life.of(new PostgresSettlements(connections.homes));
     const { approvals } = this.acquirer;
     const acquirer = life.of<Acquirer>({
       approvals,
@@ -193,7 +193,7 @@ export class LedgerInstance {
       metrics: this.#metrics,
     });
     const key = createSecretKey(Buffer.alloc(32, 8));
-    const cards = new CardVault({ cards: new PostgresCards(connections.engine), acquirer, key, log });
+    const cards = new CardVault({ cards: new PostgresCards(connections.homes), acquirer, key, log });
     const shared = { transactions, completer, acquirer, cards, log, acquirerTimeoutMs };
     this.reverser = new Reverser({ ...shared, reversals });
     this.settler = new Settler({ ...shared, settlements });

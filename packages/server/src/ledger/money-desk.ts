@@ -16,7 +16,10 @@ export interface MoneySearch {
 }
 
 /** As it is shown: ids, states, amounts and times, never a card's number or token. */
-export type MoneyItem = Readonly<Record<string, unknown>> & { readonly id: string; readonly partnerId: string | null };
+export type MoneyItem = Readonly<Record<string, unknown>> & {
+  readonly id: string;
+  readonly partnerId: PartnerId | null;
+};
 
 /** What the operator asks of the ledger. */
 export interface MoneyStore {
@@ -24,7 +27,7 @@ export interface MoneyStore {
   search(kind: MoneyKind, search: MoneySearch): Promise<readonly MoneyItem[]>;
   find(kind: MoneyKind, id: string): Promise<MoneyItem | undefined>;
   /** The transactions that belong together with it, in their order. */
-  chain(partnerId: string, id: string): Promise<readonly MoneyItem[]>;
+  chain(partnerId: PartnerId, id: string): Promise<readonly MoneyItem[]>;
 }
 
 export interface MoneyDeskParts {

@@ -32,7 +32,7 @@ beforeAll(async () => {
   });
   registry = new PartnerRegistry({
     partners: store,
-    terminals: new PostgresTerminals(connections),
+    terminals: new PostgresTerminals(connections.homes),
     masterKey,
     defaults: defaultSettings,
     rules: { sandbox: true },

@@ -30,7 +30,7 @@ beforeAll(async () => {
   directory = new CachedPartners({ store, masterKey, defaults, clock: systemClock, onError: () => undefined });
   registry = new PartnerRegistry({
     partners: store,
-    terminals: new PostgresTerminals(connections),
+    terminals: new PostgresTerminals(connections.homes),
     masterKey,
     defaults,
     rules: { sandbox: true },

@@ -1,6 +1,6 @@
-import type { Pool } from "pg";
 import type { ChainId, PartnerId } from "../ids.ts";
 import type { CardStore } from "../ledger/card-vault.ts";
+import type { Home, Homes } from "./homes.ts";
 
 const find = {
   name: "find_cards",
@@ -44,14 +44,14 @@ const rowsMax = 500;
 
 /** Sealed cards in PostgreSQL. */
 export class PostgresCards implements CardStore {
-  readonly #engine: Pool;
+  readonly #homes: Homes;
 
-  constructor(engine: Pool) {
-    this.#engine = engine;
+  constructor(homes: Homes) {
+    this.#homes = homes;
   }
 
   async find(partnerId: PartnerId, chainIds: readonly ChainId[]): Promise<ReadonlyMap<ChainId, Buffer>> {
-    const { rows } = await this.#engine.query<{ chain_id: ChainId; sealed: Buffer }>({
+    const { rows } = await this.#homes.of(partnerId).engine.query<{ chain_id: ChainId; sealed: Buffer }>({
       ...find,
       values: [partnerId, chainIds],
     });
@@ -64,15 +64,20 @@ export class PostgresCards implements CardStore {
    * @returns how many were deleted
    */
   async sweep(preAuthDays: number): Promise<number> {
-    let all = 0;
-    for (;;) {
-      const { rows } = await this.#engine.query<{ looked: number; deleted: number }>({
-        ...sweep,
-        values: [rowsMax, preAuthDays],
-      });
-      const [{ looked, deleted } = { looked: 0, deleted: 0 }] = rows;
-      all += deleted;
-      if (looked < rowsMax) return all;
-    }
+    const deleted = await this.#homes.gather(async (home) => [await sweepHome(home, preAuthDays)]);
+    return deleted.reduce((all, one) => all + one, 0);
+  }
+}
+
+async function sweepHome({ engine }: Home, preAuthDays: number): Promise<number> {
+  let all = 0;
+  for (;;) {
+    const { rows } = await engine.query<{ looked: number; deleted: number }>({
+      ...sweep,
+      values: [rowsMax, preAuthDays],
+    });
+    const [{ looked, deleted } = { looked: 0, deleted: 0 }] = rows;
+    all += deleted;
+    if (looked < rowsMax) return all;
   }
 }

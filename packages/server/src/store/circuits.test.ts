@@ -2,8 +2,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test
 import { createDatabase, type TestDatabase } from "../../../../test/support/database.ts";
 import { type Circuit, closedCircuit } from "../delivery/circuit.ts";
 import { type CircuitChange, circuitsPerPartnerMax } from "../delivery/circuit-store.ts";
-import { shardOf } from "../delivery/shard-store.ts";
 import { newId, type PartnerId } from "../ids.ts";
+import { shardOf } from "../shard.ts";
 import { PostgresCircuits, writeCircuits } from "./circuits.ts";
 import { type Database, openDatabase } from "./database.ts";
 import { PostgresEndpoints } from "./endpoints.ts";
@@ -21,7 +21,7 @@ let partnerId: PartnerId;
 beforeAll(async () => {
   database = await createDatabase();
   connections = openDatabase(database.url, { connectionsMax: 6, onIdleError: () => {} });
-  circuits = new PostgresCircuits(connections.engine);
+  circuits = new PostgresCircuits(connections.homes);
   endpoints = new PostgresEndpoints(connections);
 });
 beforeEach(async () => {

@@ -1,4 +1,4 @@
-import type { Pool, PoolClient } from "pg";
+import type { PoolClient } from "pg";
 import type { Circuit, CircuitState } from "../delivery/circuit.ts";
 import {
   type CircuitChange,
@@ -10,6 +10,7 @@ import type { NewEvent } from "../events.ts";
 import type { EndpointId, PartnerId } from "../ids.ts";
 import { integerArray } from "./arrays.ts";
 import { insertEvents } from "./events.ts";
+import type { Homes } from "./homes.ts";
 
 const loaded = `e.partner_id, e.queue, e.state, e.failures, e.probes, e.last_reason, e.control_no,
       (extract(epoch FROM e.probe_at - now()) * 1000)::double precision AS probe_in_ms`;
@@ -39,18 +40,18 @@ const write = {
   name: "write_circuits",
   text: `
     INSERT INTO endpoints AS e (partner_id, id, kind, target, queue, state, failures, probes, last_reason, probe_at,
-      opened_at, epoch, control_no)
+      opened_at, epoch, control_no, updated_at)
     SELECT i.partner_id, i.id, i.kind, i.target, i.queue, i.state, i.failures, i.probes, i.last_reason,
       now() + i.probe_in_ms * interval '1 millisecond', CASE WHEN i.state <> 'closed' THEN now() END, i.epoch,
-      i.control_no
+      i.control_no, now()
     FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[], $7::integer[], $8::integer[],
       $9::text[], $10::double precision[], $11::integer[], $12::integer[])
       AS i (partner_id, id, kind, target, queue, state, failures, probes, last_reason, probe_in_ms, epoch, control_no)
     ON CONFLICT (partner_id, queue) DO UPDATE SET state = excluded.state, failures = excluded.failures,
       probes = excluded.probes, last_reason = excluded.last_reason, probe_at = excluded.probe_at,
       opened_at = CASE WHEN excluded.state = 'closed' THEN NULL WHEN e.state = excluded.state THEN e.opened_at
-        ELSE now() END,
-      epoch = excluded.epoch, updated_at = now()
+        ELSE excluded.opened_at END,
+      epoch = excluded.epoch, updated_at = excluded.updated_at
     WHERE e.epoch <= excluded.epoch AND e.control_no = excluded.control_no
     RETURNING e.partner_id, e.queue, e.id`,
 };
@@ -68,19 +69,24 @@ interface CircuitRow {
 
 /** Circuit breakers, for the workers that own them. */
 export class PostgresCircuits implements CircuitStore {
-  readonly #engine: Pool;
+  readonly #homes: Homes;
 
-  constructor(engine: Pool) {
-    this.#engine = engine;
+  constructor(homes: Homes) {
+    this.#homes = homes;
   }
 
   async load(shards: readonly number[]): Promise<readonly LoadedCircuit[]> {
-    const { rows } = await this.#engine.query<CircuitRow>({ ...load, values: [shards, circuitsPerPartnerMax] });
+    const values = [shards, circuitsPerPartnerMax];
+    const rows = await this.#homes.gather(
+      async ({ engine }) => (await engine.query<CircuitRow>({ ...load, values })).rows,
+    );
     return rows.map(readCircuit);
   }
 
   async loadChangedByHand(shards: readonly number[]): Promise<readonly LoadedCircuit[]> {
-    const { rows } = await this.#engine.query<CircuitRow>({ ...loadChangedByHand, values: [shards] });
+    const rows = await this.#homes.gather(
+      async ({ engine }) => (await engine.query<CircuitRow>({ ...loadChangedByHand, values: [shards] })).rows,
+    );
     return rows.map(readCircuit);
   }
 }

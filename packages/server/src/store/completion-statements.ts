@@ -1,6 +1,7 @@
 import type { NewNotification } from "../ledger/notifier.ts";
 import type { Completion, Report } from "../ledger/store.ts";
 import { booleanArray, integerArray, jsonArray, textArray, uuidArray } from "./arrays.ts";
+import { rowsOf } from "./parameter-rows.ts";
 import { queueOf } from "./queue-of.ts";
 import { searchable } from "./searchable.ts";
 
@@ -14,6 +15,29 @@ const comparedAt =
   "CASE WHEN command = 'SETTLEMENT' AND reported_batch IS NOT NULL THEN now() + interval '10 minutes' END";
 const notifiedAt = "CASE WHEN waits THEN now() + interval '1 second' END";
 
+const reportParameters = {
+  partner_id: "$1::uuid[]",
+  transaction_id: "$2::uuid[]",
+  command: "$3::text[]",
+  state: "$4::text[]",
+  req_id: "$5::text[]",
+  external_id: "$6::text[]",
+  original_id: "$7::uuid[]",
+  original_external_id: "$8::text[]",
+  chain_id: "$9::uuid[]",
+  callback_url: "$10::text[]",
+  facts: "$11::json[]",
+  merchant_trans_id: "$12::text[]",
+  id: "$13::uuid[]",
+  reported_batch: "$14::uuid[]",
+  bytes: "$15::integer[]",
+  queue: "$16::text[]",
+  follows: "$17::boolean[]",
+  settles_batch: "$18::uuid[]",
+  waits: "$19::boolean[]",
+};
+const reported = (names: string) => rowsOf(reportParameters, names);
+
 /**
  * Reports with all that follows from them, in one statement that is its own transaction. It fails as a whole when one
  * of them was reported before: that is rare, and told apart by the longer way.
@@ -22,31 +46,31 @@ const notifiedAt = "CASE WHEN waits THEN now() + interval '1 second' END";
 export const insertWholeReports = {
   name: "insert_whole_reports",
   text: `
-    WITH i AS MATERIALIZED (
-      SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[], $7::uuid[],
-        $8::text[], $9::uuid[], $10::text[], $11::json[], $12::text[], $13::uuid[],
-        $14::uuid[], $15::integer[], $16::text[], $17::boolean[], $18::uuid[], $19::boolean[])
-        AS i (partner_id, transaction_id, command, state, req_id, external_id, original_id, original_external_id,
-          chain_id, callback_url, facts, merchant_trans_id, id, reported_batch, bytes, queue, follows,
-          settles_batch, waits)),
-    result AS (
+    WITH result AS (
       INSERT INTO transactions (partner_id, id, origin, command, state, req_id, external_id, original_id,
         original_external_id, chain_id, callback_url, facts, merchant_trans_id, notification_id, reported_batch,
         compare_at, notify_at, completed_at)
       SELECT partner_id, transaction_id, 'switch', command, state, req_id, external_id, original_id,
         original_external_id, chain_id, callback_url, facts, merchant_trans_id, id, reported_batch, ${comparedAt},
         ${notifiedAt}, now()
-      FROM i),
+      FROM ${reported(`
+        partner_id, transaction_id, command, state, req_id, external_id, original_id, original_external_id,
+        chain_id, callback_url, facts, merchant_trans_id, id, reported_batch, waits`)} AS i),
     history AS (
       INSERT INTO notifications ${historyColumns}
       SELECT partner_id, id, transaction_id, original_id, CASE WHEN original_id IS NULL THEN original_external_id END,
         chain_id, command, callback_url, facts
-      FROM i WHERE id IS NOT NULL AND NOT waits),
+      FROM ${reported(`
+        partner_id, id, transaction_id, original_id, original_external_id, chain_id, command, callback_url,
+        facts, waits`)} AS i
+      WHERE id IS NOT NULL AND NOT waits),
     delivery AS (
       INSERT INTO pending ${pendingColumns}
       SELECT partner_id, id, chain_id, now(), bytes, queue, follows,
         CASE WHEN command <> 'SETTLEMENT' THEN reported_batch END, settles_batch
-      FROM i WHERE id IS NOT NULL AND NOT waits)
+      FROM ${reported(`
+        partner_id, id, chain_id, bytes, queue, follows, command, reported_batch, settles_batch, waits`)} AS i
+      WHERE id IS NOT NULL AND NOT waits)
     SELECT now() AS at`,
 };
 
@@ -169,25 +193,40 @@ export function completionColumns(completions: readonly Completion[]): unknown[]
   ];
 }
 
+const notificationParameters = {
+  partner_id: "$1::uuid[]",
+  id: "$2::uuid[]",
+  transaction_id: "$3::uuid[]",
+  original_id: "$4::uuid[]",
+  original_external_id: "$5::text[]",
+  chain_id: "$6::uuid[]",
+  command: "$7::text[]",
+  callback_url: "$8::text[]",
+  content: "$9::json[]",
+  bytes: "$10::integer[]",
+  queue: "$11::text[]",
+  follows: "$12::boolean[]",
+  batch_id: "$13::uuid[]",
+  settles_batch: "$14::uuid[]",
+};
+const notified = (names: string) => rowsOf(notificationParameters, names);
+
 /** The notifications of what was written before, in the same transaction. */
 export const insertNotifications = {
   name: "insert_notifications",
   text: `
-    WITH i AS MATERIALIZED (
-      SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::uuid[], $5::text[], $6::uuid[], $7::text[],
-        $8::text[], $9::json[], $10::integer[], $11::text[],
-        $12::boolean[], $13::uuid[], $14::uuid[])
-        AS i (partner_id, id, transaction_id, original_id, original_external_id, chain_id, command, callback_url,
-          content, bytes, queue, follows, batch_id, settles_batch)),
-    history AS (
+    WITH history AS (
       INSERT INTO notifications ${historyColumns}
       SELECT partner_id, id, transaction_id, original_id, original_external_id, chain_id, command, callback_url,
         content
-      FROM i)
+      FROM ${notified(`
+        partner_id, id, transaction_id, original_id, original_external_id, chain_id, command, callback_url,
+        content`)} AS i)
     INSERT INTO pending ${pendingColumns}
     SELECT partner_id, id, chain_id, now(), bytes, queue, follows,
       CASE WHEN command <> 'SETTLEMENT' THEN batch_id END, settles_batch
-    FROM i`,
+    FROM ${notified(`
+        partner_id, id, chain_id, bytes, queue, follows, command, batch_id, settles_batch`)} AS i`,
 };
 
 /** @param batchIds the batch that each one's transaction is in; null: none */

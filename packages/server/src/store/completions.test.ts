@@ -25,7 +25,7 @@ beforeAll(async () => {
   database = await createDatabase();
   connections = openDatabase(database.url, { connectionsMax: 12, onIdleError: () => {} });
   await createHistory(connections.pool);
-  completions = new PostgresCompletions(connections.engine);
+  completions = new PostgresCompletions(connections.homes);
   transactions = new PostgresTransactions(connections);
   partnerId = await insertPartner(connections.pool);
   leaseId = await insertLease(connections.pool);
@@ -140,7 +140,7 @@ test("an IPN waits in the queue of its own callback URL, and counts by its bytes
 
 test("what is written in one go is bounded by bytes, not by characters", async () => {
   const flushed: number[] = [];
-  const observed = new PostgresCompletions(connections.engine, { onFlush: (rows) => void flushed.push(rows) });
+  const observed = new PostgresCompletions(connections.homes, { onFlush: (rows) => void flushed.push(rows) });
   // Of three bytes each: two of these are 800,000 characters, and more than the megabyte of one batch.
   const content = JSON.stringify({ cardHolder: "Ễ".repeat(400_000) });
   const reports = [sampleReport(partnerId), sampleReport(partnerId)].map((report) => ({

@@ -1,4 +1,4 @@
-import { DatabaseError, type Pool, type PoolClient, type QueryResult } from "pg";
+import { DatabaseError, type PoolClient, type QueryResult } from "pg";
 import type { PartnerId, TransactionId } from "../ids.ts";
 import type { NewNotification } from "../ledger/notifier.ts";
 import type { Completed, Completion, CompletionStore, Release, Report, Reported } from "../ledger/store.ts";
@@ -16,6 +16,7 @@ import {
 } from "./completion-statements.ts";
 import { writeEffects } from "./effects.ts";
 import { GroupCommit, type GroupCommitHooks } from "./group-commit.ts";
+import type { Home, Homes, PerHome } from "./homes.ts";
 import { releaseReport } from "./waiting-reports.ts";
 
 // An answer that changed nothing is late, unless it is our own that an unknown COMMIT had made durable.
@@ -72,45 +73,51 @@ interface KnownRow extends ReportedRow {
  * "paid but not notified" cannot be written. Concurrent completions share one commit.
  */
 export class PostgresCompletions implements CompletionStore {
-  readonly #engine: Pool;
-  readonly #completions: GroupCommit<Completion, Completed>;
-  readonly #reports: GroupCommit<Report, Reported>;
+  readonly #homes: Homes;
+  readonly #completions: PerHome<GroupCommit<Completion, Completed>>;
+  readonly #reports: PerHome<GroupCommit<Report, Reported>>;
 
-  constructor(engine: Pool, { turn, ...observe }: GroupCommitHooks = {}) {
-    this.#engine = engine;
-    this.#completions = new GroupCommit<Completion, Completed>({
-      name: "complete",
-      key: (completion) => `${completion.partnerId} ${completion.id}`,
-      bytes: (completion) => bytesOf(completion.notification),
-      commit: (completions) => this.#complete(completions),
-      // The acquirer has answered: this is written at once, or another instance takes the command over.
-      giveUpAfterMs: Number.POSITIVE_INFINITY,
-      ...observe,
-    });
-    this.#reports = new GroupCommit<Report, Reported>({
-      name: "report",
-      rowsMax: reportRowsMax,
-      companyMin: reportCompanyMin,
-      key: keyOf,
-      bytes: (report) => bytesOf(report.notification),
-      commit: (reports) => this.#report(reports),
-      giveUpAfterMs: 5_000,
-      ...(turn && { turn }),
-      ...observe,
-    });
+  constructor(homes: Homes, { turn, ...observe }: GroupCommitHooks = {}) {
+    this.#homes = homes;
+    this.#completions = homes.each(
+      (home) =>
+        new GroupCommit<Completion, Completed>({
+          name: "complete",
+          key: (completion) => `${completion.partnerId} ${completion.id}`,
+          bytes: (completion) => bytesOf(completion.notification),
+          commit: (completions) => this.#complete(home, completions),
+          // The acquirer has answered: this is written at once, or another instance takes the command over.
+          giveUpAfterMs: Number.POSITIVE_INFINITY,
+          ...observe,
+        }),
+    );
+    this.#reports = homes.each(
+      (home) =>
+        new GroupCommit<Report, Reported>({
+          name: "report",
+          rowsMax: reportRowsMax,
+          companyMin: reportCompanyMin,
+          key: keyOf,
+          bytes: (report) => bytesOf(report.notification),
+          commit: (reports) => this.#report(home, reports),
+          giveUpAfterMs: 5_000,
+          ...(turn && { turn }),
+          ...observe,
+        }),
+    );
   }
 
   complete(completion: Completion): Promise<Completed> {
-    return this.#completions.add(completion);
+    return this.#completions.of(completion.partnerId).add(completion);
   }
 
   report(report: Report): Promise<Reported> {
-    return this.#reports.add(report);
+    return this.#reports.of(report.partnerId).add(report);
   }
 
   async release({ partnerId, id, originalId, chainId, batchId, facts, notification }: Release): Promise<boolean> {
     let isFirst = false;
-    await this.#inTransaction(async (client) => {
+    await this.#inTransaction(this.#homes.of(partnerId), async (client) => {
       const values = [partnerId, id, originalId, chainId, JSON.stringify(facts)];
       const { rowCount } = await client.query({ ...releaseReport, values });
       isFirst = rowCount === 1;
@@ -119,12 +126,13 @@ export class PostgresCompletions implements CompletionStore {
     return isFirst;
   }
 
-  async #complete(completions: readonly Completion[]): Promise<ReadonlyMap<string, Completed>> {
-    const applied = completions.every(hasNoEffects)
-      ? await this.#completeWhole(completions)
-      : await this.#completeWithEffects(completions);
+  async #complete(home: Home, completions: readonly Completion[]): Promise<ReadonlyMap<string, Completed>> {
+    const applied =
+      home.handsRowsOn && completions.every(hasNoEffects)
+        ? await this.#completeWhole(home, completions)
+        : await this.#completeWithEffects(home, completions);
     const missed = completions.filter((completion) => !applied.has(completion.id));
-    const before = missed.length > 0 ? await this.#completedBefore(missed) : applied;
+    const before = missed.length > 0 ? await this.#completedBefore(home, missed) : applied;
     return new Map(
       completions.map((completion) => {
         const at = applied.get(completion.id) ?? before.get(completion.id);
@@ -134,8 +142,8 @@ export class PostgresCompletions implements CompletionStore {
     );
   }
 
-  async #completedBefore(completions: readonly Completion[]): Promise<ReadonlyMap<TransactionId, Date>> {
-    const { rows } = await this.#engine.query<At & { notification_id: string | null; state: string }>({
+  async #completedBefore(home: Home, completions: readonly Completion[]): Promise<ReadonlyMap<TransactionId, Date>> {
+    const { rows } = await home.engine.query<At & { notification_id: string | null; state: string }>({
       ...completedBefore,
       values: [completions.map((completion) => completion.partnerId), completions.map((completion) => completion.id)],
     });
@@ -152,14 +160,20 @@ export class PostgresCompletions implements CompletionStore {
   }
 
   /** One round trip: each statement is its own transaction. */
-  async #completeWhole(completions: readonly Completion[]): Promise<ReadonlyMap<TransactionId, Date>> {
-    const { rows } = await this.#engine.query<At>({ ...completeWhole, values: wholeCompletionColumns(completions) });
+  async #completeWhole(
+    { engine }: Home,
+    completions: readonly Completion[],
+  ): Promise<ReadonlyMap<TransactionId, Date>> {
+    const { rows } = await engine.query<At>({ ...completeWhole, values: wholeCompletionColumns(completions) });
     return new Map(rows.map((row) => [row.id, row.at]));
   }
 
-  async #completeWithEffects(completions: readonly Completion[]): Promise<ReadonlyMap<TransactionId, Date>> {
+  async #completeWithEffects(
+    home: Home,
+    completions: readonly Completion[],
+  ): Promise<ReadonlyMap<TransactionId, Date>> {
     const applied = new Map<TransactionId, Date>();
-    await this.#inTransaction(async (client) => {
+    await this.#inTransaction(home, async (client) => {
       const { rows } = await client.query<At & { readonly batch_id: string | null }>({
         ...completeTransactions,
         values: completionColumns(completions),
@@ -174,9 +188,9 @@ export class PostgresCompletions implements CompletionStore {
     return applied;
   }
 
-  async #report(reports: readonly Report[]): Promise<ReadonlyMap<string, Reported>> {
+  async #report(home: Home, reports: readonly Report[]): Promise<ReadonlyMap<string, Reported>> {
     try {
-      const { rows } = await this.#engine.query<{ at: Date }>({
+      const { rows } = await home.engine.query<{ at: Date }>({
         ...insertWholeReports,
         values: wholeReportColumns(reports),
       });
@@ -184,13 +198,13 @@ export class PostgresCompletions implements CompletionStore {
       return new Map(reports.map((report) => [keyOf(report), { outcome: "accepted", id: report.id, atMs }]));
     } catch (error) {
       if (!isUniqueViolation(error)) throw error;
-      return this.#reportWithDuplicates(reports);
+      return this.#reportWithDuplicates(home, reports);
     }
   }
 
-  async #reportWithDuplicates(reports: readonly Report[]): Promise<ReadonlyMap<string, Reported>> {
+  async #reportWithDuplicates(home: Home, reports: readonly Report[]): Promise<ReadonlyMap<string, Reported>> {
     const inserted = new Map<string, Date>();
-    await this.#inTransaction(async (client) => {
+    await this.#inTransaction(home, async (client) => {
       const { rows } = await client.query<ReportedRow>({ ...insertReports, values: onlyReportColumns(reports) });
       for (const row of rows) inserted.set(`${row.partner_id} ${row.external_id}`, row.at);
       return insertTheirNotifications(
@@ -199,7 +213,7 @@ export class PostgresCompletions implements CompletionStore {
       );
     });
     const missed = reports.filter((report) => !inserted.has(keyOf(report)));
-    const before = missed.length > 0 ? await this.#reportedBefore(missed) : new Map<string, KnownRow>();
+    const before = missed.length > 0 ? await this.#reportedBefore(home, missed) : new Map<string, KnownRow>();
     return new Map(
       reports.map((report): [string, Reported] => {
         const at = inserted.get(keyOf(report));
@@ -214,8 +228,8 @@ export class PostgresCompletions implements CompletionStore {
     );
   }
 
-  async #reportedBefore(reports: readonly Report[]): Promise<ReadonlyMap<string, KnownRow>> {
-    const { rows } = await this.#engine.query<KnownRow>({
+  async #reportedBefore({ engine }: Home, reports: readonly Report[]): Promise<ReadonlyMap<string, KnownRow>> {
+    const { rows } = await engine.query<KnownRow>({
       ...reportedBefore,
       values: [reports.map((report) => report.partnerId), reports.map((report) => report.externalId)],
     });
@@ -223,8 +237,11 @@ export class PostgresCompletions implements CompletionStore {
   }
 
   /** `write` sends what belongs together; what it returns is sent on with COMMIT behind it, without waiting. */
-  async #inTransaction(write: (client: PoolClient) => Promise<readonly Promise<unknown>[]>): Promise<void> {
-    const client = await this.#engine.connect();
+  async #inTransaction(
+    { engine }: Home,
+    write: (client: PoolClient) => Promise<readonly Promise<unknown>[]>,
+  ): Promise<void> {
+    const client = await engine.connect();
     try {
       // Sent behind BEGIN, without waiting for it.
       const [, rest] = await Promise.all([client.query("BEGIN"), write(client)]);

@@ -1,4 +1,6 @@
 import { Client, type ClientBase, type ClientConfig, Pool, type PoolConfig, types } from "pg";
+import type { HomeAddress } from "./citus.ts";
+import { type Home, Homes } from "./homes.ts";
 
 /**
  * The connections to PostgreSQL, by what they are for. The engine's statements touch a few rows by key, whatever the
@@ -10,8 +12,10 @@ import { Client, type ClientBase, type ClientConfig, Pool, type PoolConfig, type
 export interface Database {
   /** Questions of people and of administration. */
   readonly pool: Pool;
-  /** The hot statements: begin, completions, outcomes, claims, and what these need of the partners. */
+  /** The hot statements about what all partners share: leases, shards, and who the partners are. */
   readonly engine: Pool;
+  /** What grows with what partners do. On one PostgreSQL its one home has the same connections. */
+  readonly homes: Homes;
   /** One connection of its own, for LISTEN and the lease: never in a queue behind other work. */
   connectDirectly(): Promise<Client>;
   close(): Promise<void>;
@@ -51,6 +55,8 @@ export interface DatabaseOptions {
   readonly connectionsMax: number;
   /** Told of connections that broke while nobody used them; they are replaced. */
   readonly onIdleError: (error: Error) => void;
+  /** With Citus, what `findHomes` told. */
+  readonly homes?: readonly HomeAddress[] | undefined;
 }
 
 export function openDatabase(connectionString: string, options: DatabaseOptions): Database {
@@ -61,37 +67,46 @@ export function openDatabase(connectionString: string, options: DatabaseOptions)
     keepAlive: true,
     application_name: "paybell",
   };
-  // A third for people, the rest for the engine: a heavy search cannot take the engine's connections.
-  const forPeople = Math.max(2, Math.floor(options.connectionsMax / 3));
-  const pool = new Pool({
-    ...common,
-    max: forPeople,
-    onConnect: begin({ statement_timeout: "30000", ...idleInTransaction }),
-    query_timeout: 35_000,
-  });
-  const engine = new Pool({
-    ...common,
-    max: Math.max(4, options.connectionsMax - forPeople),
-    onConnect: begin({
-      statement_timeout: "10000",
-      ...idleInTransaction,
-      plan_cache_mode: "force_generic_plan",
-      ...Object.fromEntries(byKeyOnly.map((setting) => [setting, "off"])),
-    }),
-    // The server's own time-out does not help when the server has stopped answering.
-    query_timeout: 15_000,
-    pipeline: true,
-  });
-  pool.on("error", options.onIdleError);
-  engine.on("error", options.onIdleError);
-  // A connection that breaks in somebody's hands between two statements tells nobody but itself, and an error that
-  // nobody hears ends the process. Who holds it learns by the next statement.
-  for (const connections of [pool, engine]) {
+  const all: Pool[] = [];
+  const open = (config: PoolConfig, settings: Readonly<Record<string, string>>): Pool => {
+    const connections = new Pool({ ...common, ...config, onConnect: begin({ ...settings, ...idleInTransaction }) });
+    connections.on("error", options.onIdleError);
+    // A connection that breaks in somebody's hands between two statements tells nobody but itself, and an error that
+    // nobody hears ends the process. Who holds it learns by the next statement.
     connections.on("connect", (client) => client.on("error", () => undefined));
-  }
+    all.push(connections);
+    return connections;
+  };
+  const forPeople = (max: number, at: PoolConfig = {}, settings: Readonly<Record<string, string>> = {}) =>
+    open({ ...at, max, query_timeout: 35_000 }, { ...settings, statement_timeout: "30000" });
+  // The server's own time-out does not help when the server has stopped answering.
+  const forEngine = (max: number, at: PoolConfig = {}, settings: Readonly<Record<string, string>> = {}) =>
+    open({ ...at, max, query_timeout: 15_000, pipeline: true }, { ...settings, ...engineSettings });
+  const engineSettings = {
+    statement_timeout: "10000",
+    // Citus has to see the values to choose a plan.
+    plan_cache_mode: options.homes === undefined ? "force_generic_plan" : "auto",
+    ...Object.fromEntries(byKeyOnly.map((setting) => [setting, "off"])),
+  };
+  // A third for people, the rest for the engine: a heavy search cannot take the engine's connections.
+  const peopleMax = Math.max(2, Math.floor(options.connectionsMax / 3));
+  const engineMax = Math.max(4, options.connectionsMax - peopleMax);
+  const pool = forPeople(peopleMax);
+  const engine = forEngine(engineMax);
+  const homeAt = ({ connectionString, schema }: HomeAddress): Home => {
+    const settings = { search_path: `${schema}, public` };
+    return {
+      pool: forPeople(2, { connectionString }, settings),
+      engine: forEngine(4, { connectionString }, settings),
+      ddl: forPeople(1, {}, settings),
+      handsRowsOn: false,
+    };
+  };
+  const homes = options.homes?.map(homeAt) ?? [{ pool, engine, ddl: pool, handsRowsOn: true }];
   return {
     pool,
     engine,
+    homes: new Homes(homes),
     async connectDirectly() {
       const client = new Client({ ...common, query_timeout: directAnswerMs });
       client.on("error", options.onIdleError);
@@ -105,7 +120,7 @@ export function openDatabase(connectionString: string, options: DatabaseOptions)
       }
     },
     async close() {
-      await Promise.all([pool.end(), engine.end()]);
+      await Promise.all(all.map((connections) => connections.end()));
     },
   };
 }

@@ -43,11 +43,11 @@ const waitsFor = async (delivery: Delivery) => (await precedence(delivery))?.aft
 
 async function redeliver(id: Delivery["id"]): Promise<void> {
   const partitions = new Partitions({
-    pool: context.connections.pool,
+    homes: context.connections.homes,
     clock: { nowMs: () => Date.now() },
     historyDays: 90,
   });
-  const notifications = new PostgresNotifications(context.connections.pool, partitions);
+  const notifications = new PostgresNotifications(context.connections, partitions);
   await notifications.redeliver(context.partnerId, [id], "original");
 }
 

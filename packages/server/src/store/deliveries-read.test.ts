@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { shardOf } from "../delivery/shard-store.ts";
 import type { Position, QueuePage } from "../delivery/store.ts";
 import { newId, type PartnerId } from "../ids.ts";
+import { shardOf } from "../shard.ts";
 import { useDeliveries } from "./deliveries.fixture.ts";
 import { insertPartner, sampleReport } from "./rows.fixture.ts";
 

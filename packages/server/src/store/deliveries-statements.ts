@@ -55,10 +55,12 @@ export const unpark = {
 
 /** @param counted whether an attempt was made */
 const dueAgain = (counted: boolean) => `
-    UPDATE pending p SET due_at = now() + i.delay_ms * interval '1 millisecond'
-      ${counted ? ", attempts_made = i.attempts_made + 1" : ""}
-    FROM unnest($1::uuid[], $2::uuid[], $3::integer[], $4::integer[], $5::double precision[])
-      AS i (partner_id, id, round, attempts_made, delay_ms) ${itsAttempt}
+    WITH i AS MATERIALIZED (
+      SELECT partner_id, id, round, attempts_made, now() + delay_ms * interval '1 millisecond' AS due_at
+      FROM unnest($1::uuid[], $2::uuid[], $3::integer[], $4::integer[], $5::double precision[])
+        AS i (partner_id, id, round, attempts_made, delay_ms))
+    UPDATE pending p SET due_at = i.due_at ${counted ? ", attempts_made = i.attempts_made + 1" : ""}
+    FROM i ${itsAttempt}
     WHERE p.ctid = found.at
     RETURNING p.partner_id, p.id`;
 

@@ -34,8 +34,8 @@ export function useDeliveries(): DeliveriesContext {
     const connections = openDatabase(database.url, { connectionsMax: 12, onIdleError: () => {} });
     await createHistory(connections.pool);
     context.connections = connections;
-    context.completions = new PostgresCompletions(connections.engine);
-    context.deliveries = new PostgresDeliveries(connections.engine);
+    context.completions = new PostgresCompletions(connections.homes);
+    context.deliveries = new PostgresDeliveries(connections.homes);
   });
   beforeEach(async () => {
     await context.query("TRUNCATE pending, parked, attempts, events, endpoints");

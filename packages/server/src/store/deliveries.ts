@@ -1,4 +1,4 @@
-import type { Pool, PoolClient } from "pg";
+import type { PoolClient } from "pg";
 import type {
   Delivery,
   DeliveryKey,
@@ -15,6 +15,7 @@ import type {
 } from "../delivery/store.ts";
 import type { NewEvent } from "../events.ts";
 import type { NotificationId } from "../ids.ts";
+import { shardOf } from "../shard.ts";
 import { bytesArray, doubleArray, integerArray, textArray, uuidArray } from "./arrays.ts";
 import { writeCircuits } from "./circuits.ts";
 import { readPrecedence, readQueueHeads, readQueues } from "./deliveries-read.ts";
@@ -31,6 +32,7 @@ import {
 } from "./deliveries-statements.ts";
 import { insertEvents } from "./events.ts";
 import { GroupCommit, type GroupCommitHooks } from "./group-commit.ts";
+import type { Home, Homes, PerHome } from "./homes.ts";
 import { troubleOf } from "./retryable.ts";
 
 /** Nobody waits for an outcome: a moment's company makes one commit of many. */
@@ -49,42 +51,46 @@ interface ChangedRow {
 
 /** Pending deliveries in PostgreSQL. Outcomes share commits. */
 export class PostgresDeliveries implements DeliveryStore {
-  readonly #engine: Pool;
+  readonly #homes: Homes;
   readonly #alerting: boolean;
-  readonly #outcomes: GroupCommit<Outcome, Recorded>;
+  readonly #outcomes: PerHome<GroupCommit<Outcome, Recorded>>;
 
-  constructor(engine: Pool, { alerting = false, ...observe }: DeliveriesOptions = {}) {
-    this.#engine = engine;
+  constructor(homes: Homes, { alerting = false, ...observe }: DeliveriesOptions = {}) {
+    this.#homes = homes;
     this.#alerting = alerting;
-    this.#outcomes = new GroupCommit<Outcome, Recorded>({
-      name: "record",
-      key: attemptKeyOf,
-      bytes: (outcome) => 512 + (outcome.attempt.answer?.length ?? 0),
-      commit: (outcomes) => this.#commit(outcomes),
-      giveUpAfterMs: Number.POSITIVE_INFINITY,
-      // Its callers bound it: nothing more is sent while too many are unrecorded.
-      queueRowsMax: Number.POSITIVE_INFINITY,
-      queueBytesMax: Number.POSITIVE_INFINITY,
-      lingerMs: outcomeLingerMs,
-      concurrency: 1,
-      ...observe,
-    });
+    this.#outcomes = homes.each(
+      (home) =>
+        new GroupCommit<Outcome, Recorded>({
+          name: "record",
+          key: attemptKeyOf,
+          bytes: (outcome) => 512 + (outcome.attempt.answer?.length ?? 0),
+          commit: (outcomes) => this.#commit(home, outcomes),
+          giveUpAfterMs: Number.POSITIVE_INFINITY,
+          // Its callers bound it: nothing more is sent while too many are unrecorded.
+          queueRowsMax: Number.POSITIVE_INFINITY,
+          queueBytesMax: Number.POSITIVE_INFINITY,
+          lingerMs: outcomeLingerMs,
+          concurrency: 1,
+          ...observe,
+        }),
+    );
   }
 
   read(reads: readonly QueueRead[]): Promise<readonly QueuePage[]> {
-    return readQueues(this.#engine, reads);
+    return this.#homes.ask(reads, ({ engine }, some) => readQueues(engine, some));
   }
 
   heads(shards: readonly number[]): Promise<readonly QueueHead[]> {
-    return readQueueHeads(this.#engine, shards);
+    const itself = (shard: number) => shard;
+    return this.#homes.askAbout(shards, itself, ({ engine }, some) => readQueueHeads(engine, some));
   }
 
   preceding(deliveries: readonly Delivery[]): Promise<readonly (Precedence | undefined)[]> {
-    return readPrecedence(this.#engine, deliveries);
+    return this.#homes.ask(deliveries, ({ engine }, some) => readPrecedence(engine, some));
   }
 
   record(outcome: Outcome): Promise<Recorded> {
-    return this.#outcomes.add(outcome);
+    return this.#outcomes.of(outcome.partnerId).add(outcome);
   }
 
   async putOff(deliveries: readonly PutOff[]): Promise<void> {
@@ -98,7 +104,7 @@ export class PostgresDeliveries implements DeliveryStore {
   async parkOverdue({ partnerId, queue, after, scheduleMs, reason }: OverdueLook): Promise<OverdueLooked> {
     const values = [partnerId, queue, after?.dueAtUs ?? 0, after?.id ?? nilId, scheduleMs, reason, overdueRowsMax];
     const parked: { id: NotificationId; attempts_made: number }[] = [];
-    const looked = await this.#inTransaction(async (client) => {
+    const looked = await this.#inTransaction(this.#homes.of(partnerId), async (client) => {
       const { rows } = await client.query<OverdueRow>({ ...parkOverdue, values });
       const [row] = rows;
       parked.push(...(row?.parked ?? []));
@@ -114,23 +120,27 @@ export class PostgresDeliveries implements DeliveryStore {
     return { parked: parked.length, after: { dueAtUs: looked.last_us, id: looked.last_id } };
   }
 
-  async #commit(outcomes: readonly Outcome[]): Promise<ReadonlyMap<string, Recorded>> {
+  async #commit(home: Home, outcomes: readonly Outcome[]): Promise<ReadonlyMap<string, Recorded>> {
     try {
-      return await this.#write(outcomes, true);
+      return await this.#write(home, outcomes, true);
     } catch (error) {
       // The attempt's day of history may be gone. What follows from the attempt counts, not the note of it.
       if (outcomes.length > 1 || troubleOf(error) !== "data") throw error;
-      return this.#write(outcomes, false);
+      return this.#write(home, outcomes, false);
     }
   }
 
-  async #write(outcomes: readonly Outcome[], withAttempts: boolean): Promise<ReadonlyMap<string, Recorded>> {
+  async #write(
+    home: Home,
+    outcomes: readonly Outcome[],
+    withAttempts: boolean,
+  ): Promise<ReadonlyMap<string, Recorded>> {
     const accepted = outcomes.filter(({ next }) => next.kind === "accepted");
     const circuits = outcomes.flatMap((outcome) => outcome.circuits);
     if (withAttempts && accepted.length === outcomes.length && circuits.length === 0) {
-      return this.#writeAccepted(outcomes);
+      return this.#writeAccepted(home, outcomes);
     }
-    const changed = await this.#inTransaction(async (client) => {
+    const changed = await this.#inTransaction(home, async (client) => {
       const written = [
         withAttempts ? client.query({ ...insertAttempts, values: attemptColumns(outcomes) }) : undefined,
         accepted.length > 0 ? client.query({ ...deleteAccepted, values: roundColumns(accepted) }) : undefined,
@@ -154,16 +164,16 @@ export class PostgresDeliveries implements DeliveryStore {
   }
 
   /** One round trip: the statement is its own transaction. */
-  async #writeAccepted(outcomes: readonly Outcome[]): Promise<ReadonlyMap<string, Recorded>> {
-    const { rows } = await this.#engine.query<{ gone: number }>({
+  async #writeAccepted({ engine }: Home, outcomes: readonly Outcome[]): Promise<ReadonlyMap<string, Recorded>> {
+    const { rows } = await engine.query<{ gone: number }>({
       ...recordAccepted,
       values: attemptColumns(outcomes),
     });
     // Parked a moment before, or changed while the statement looked for them.
     if ((rows[0]?.gone ?? 0) < outcomes.length) {
       const values = roundColumns(outcomes);
-      await this.#engine.query({ ...deleteAccepted, values });
-      await this.#engine.query({ ...unpark, values });
+      await engine.query({ ...deleteAccepted, values });
+      await engine.query({ ...unpark, values });
     }
     return new Map(outcomes.map((outcome) => [attemptKeyOf(outcome), "applied"]));
   }
@@ -202,15 +212,17 @@ export class PostgresDeliveries implements DeliveryStore {
   ): Promise<void> {
     let left = keys;
     for (let tries = 0; tries < 2 && left.length > 0; tries += 1) {
-      const values = [...keyColumns(left), column(left)];
-      const { rows } = await this.#engine.query<ChangedRow>({ ...statement, values });
+      const rows = await this.#homes.askAbout(left, shardOfKey, async ({ engine }, some) => {
+        const values = [...keyColumns(some), column(some)];
+        return (await engine.query<ChangedRow>({ ...statement, values })).rows;
+      });
       const changed = new Set(rows.map((row) => `${row.partner_id} ${row.id}`));
       left = left.filter((key) => !changed.has(rowKeyOf(key)));
     }
   }
 
-  async #inTransaction<Result>(work: (client: PoolClient) => Promise<Result>): Promise<Result> {
-    const client = await this.#engine.connect();
+  async #inTransaction<Result>({ engine }: Home, work: (client: PoolClient) => Promise<Result>): Promise<Result> {
+    const client = await engine.connect();
     try {
       // Sent behind BEGIN, without waiting for it.
       const [, result] = await Promise.all([client.query("BEGIN"), work(client)]);
@@ -239,6 +251,10 @@ function parkedEvent({ partnerId, id, attempt, attemptsMade, next }: Outcome): N
   const { reason, detail, httpStatus } = attempt;
   const told = { reason, detail, httpStatus, attemptsMade: attemptsMade + 1 };
   return [{ id: next.eventId, kind: "parked", partnerId, subjectId: id, detail: told }];
+}
+
+function shardOfKey({ partnerId }: DeliveryKey): number {
+  return shardOf(partnerId);
 }
 
 function rowKeyOf({ partnerId, id }: DeliveryKey): string {

@@ -12,7 +12,7 @@ let figures: PostgresFigures;
 let partner: Partner;
 beforeAll(async () => {
   bench = await openBench();
-  figures = new PostgresFigures(bench.pool);
+  figures = new PostgresFigures(bench.homes);
 });
 beforeEach(async () => {
   await bench.pool.query("TRUNCATE delivery_figures, notifications, parked, partners CASCADE");
@@ -40,7 +40,7 @@ test("what two instances counted in one minute is added up, of a partner and of 
   }
   const overview = new Overview({
     figures,
-    standing: new PostgresStanding(bench.pool),
+    standing: new PostgresStanding(bench.homes),
     pending: async () => ({ count: 0, oldestMs: undefined }),
     nowMs: Date.now,
   });

@@ -1,10 +1,9 @@
-import type { Pool } from "pg";
 import type { FigurePoint, FigureSpan, FigureStore, MinuteCounts } from "../delivery/figures.ts";
 import type { PartnerId } from "../ids.ts";
+import { shardOf } from "../shard.ts";
 import { queryAlongIndexes } from "./along-indexes.ts";
-
-/** Stands for all partners together where a key needs one. */
-const everybody = "00000000-0000-0000-0000-000000000000";
+import { serviceId } from "./events.ts";
+import type { Homes } from "./homes.ts";
 
 const sum = (column: string) => `
   (SELECT array_agg(coalesce(a, 0) + coalesce(b, 0) ORDER BY no)
@@ -37,39 +36,51 @@ const failing = `
     WHERE f.partner_id = p.id AND f.grain = 'hour' AND f.at >= date_trunc('hour', to_timestamp($1 / 1000.0), 'UTC')
   ) AS f WHERE f.failed > 0 ORDER BY f.failed DESC, p.id LIMIT $2`;
 
+const dropOld = "DELETE FROM delivery_figures WHERE grain = $1 AND at < to_timestamp($2 / 1000.0)";
+
 const keptMs = { minute: 25 * 3_600_000, hour: 8 * 86_400_000 } as const;
 
 /** The figures of all instances, added up in PostgreSQL. */
 export class PostgresFigures implements FigureStore {
-  readonly #pool: Pool;
+  readonly #homes: Homes;
 
-  constructor(pool: Pool) {
-    this.#pool = pool;
+  constructor(homes: Homes) {
+    this.#homes = homes;
   }
 
   async add(counts: readonly MinuteCounts[]): Promise<void> {
-    const rows = counts.map((one) => ({ ...one, partnerId: one.partnerId ?? everybody }));
-    await this.#pool.query(add, [JSON.stringify(rows), "minute"]);
-    // Of one hour there may be several minutes among them, and a statement touches a row once.
-    for (const rowsOfMinute of byMinute(rows)) await this.#pool.query(add, [JSON.stringify(rowsOfMinute), "hour"]);
+    const all = counts.map((one) => ({ ...one, partnerId: one.partnerId ?? serviceId }));
+    await this.#homes.askAbout(
+      all,
+      ({ partnerId }) => shardOf(partnerId),
+      async ({ pool }, rows) => {
+        await pool.query(add, [JSON.stringify(rows), "minute"]);
+        // Of one hour there may be several minutes among them, and a statement touches a row once.
+        for (const rowsOfMinute of byMinute(rows)) await pool.query(add, [JSON.stringify(rowsOfMinute), "hour"]);
+        return [];
+      },
+    );
   }
 
   async read(partnerId: PartnerId | null, span: FigureSpan, sinceMs: number): Promise<readonly FigurePoint[]> {
     const grain = span === "week" ? "hour" : "minute";
-    const values = [partnerId ?? everybody, grain, sinceMs];
-    return (await queryAlongIndexes<FigurePoint>(this.#pool, read, values)).rows;
+    const keptUnder = partnerId ?? serviceId;
+    const { pool } = this.#homes.of(keptUnder);
+    return (await queryAlongIndexes<FigurePoint>(pool, read, [keptUnder, grain, sinceMs])).rows;
   }
 
   async failing(sinceMs: number, rowsMax: number): ReturnType<FigureStore["failing"]> {
-    return (await this.#pool.query(failing, [sinceMs, rowsMax])).rows;
+    type Failing = Awaited<ReturnType<FigureStore["failing"]>>[number];
+    const rows = await this.#homes.gather(
+      async ({ pool }) => (await pool.query<Failing>(failing, [sinceMs, rowsMax])).rows,
+    );
+    return [...rows].sort((a, b) => b.failed - a.failed || (a.partnerId < b.partnerId ? -1 : 1)).slice(0, rowsMax);
   }
 
   async dropOld(nowMs: number): Promise<void> {
     for (const grain of ["minute", "hour"] as const) {
-      await this.#pool.query("DELETE FROM delivery_figures WHERE grain = $1 AND at < to_timestamp($2 / 1000.0)", [
-        grain,
-        nowMs - keptMs[grain],
-      ]);
+      const values = [grain, nowMs - keptMs[grain]];
+      await this.#homes.gather(async ({ pool }) => (await pool.query(dropOld, values)).rows);
     }
   }
 }

@@ -38,9 +38,9 @@ beforeAll(async () => {
   database = await createDatabase();
   connections = openDatabase(database.url, { connectionsMax: 12, onIdleError: () => {} });
   await createHistory(connections.pool);
-  completions = new PostgresCompletions(connections.engine);
+  completions = new PostgresCompletions(connections.homes);
   transactions = new PostgresTransactions(connections);
-  reversals = new PostgresReversals(connections.engine);
+  reversals = new PostgresReversals(connections.homes);
   partnerId = await insertPartner(connections.pool);
   leaseId = await insertLease(connections.pool);
 });

@@ -1,4 +1,5 @@
 import type { PoolClient } from "pg";
+import { newId } from "../ids.ts";
 import type { BatchEnd, Completion } from "../ledger/store.ts";
 
 // The original that a command held: done by it, free again, or held on while its own Reversal is under way.
@@ -17,15 +18,14 @@ const settleOriginals = {
 const queueReversals = {
   name: "queue_reversals",
   text: `
-    WITH i AS MATERIALIZED (
-      SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::uuid[]) AS i (partner_id, transaction_id, tid,
-        requested_by)),
-    marked AS (
-      UPDATE transactions t SET reversal_state = 'pending' FROM i
+    WITH marked AS (
+      UPDATE transactions t SET reversal_state = 'pending'
+      FROM unnest($1::uuid[], $2::uuid[]) AS i (partner_id, transaction_id)
       WHERE t.partner_id = i.partner_id AND t.id = i.transaction_id)
     INSERT INTO reversals AS r (partner_id, transaction_id, tid, requested_by)
-    SELECT partner_id, transaction_id, tid, requested_by FROM i
-    ON CONFLICT (partner_id, transaction_id) DO UPDATE SET state = 'PENDING', due_at = now(),
+    SELECT partner_id, transaction_id, tid, requested_by
+    FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::uuid[]) AS i (partner_id, transaction_id, tid, requested_by)
+    ON CONFLICT (partner_id, transaction_id) DO UPDATE SET state = 'PENDING', due_at = excluded.due_at,
       tries = r.tries + 1, requested_by = coalesce(excluded.requested_by, r.requested_by)`,
 };
 
@@ -34,7 +34,7 @@ const endBatch = {
   text: `
     WITH terminal AS (
       UPDATE terminals SET batch_closing = false,
-        batch_id = CASE WHEN $4 THEN gen_random_uuid() ELSE batch_id END,
+        batch_id = CASE WHEN $4 THEN $15 ELSE batch_id END,
         batch_no = CASE WHEN $4 THEN batch_no % 999999 + 1 ELSE batch_no END,
         batch_currency = CASE WHEN $4 THEN NULL ELSE batch_currency END
       WHERE partner_id = $1 AND tid = $2 AND batch_id = $3 AND $12
@@ -106,6 +106,8 @@ function endBatchOf(client: PoolClient, { partnerId, id, facts }: Completion, ba
       becomes !== "unchanged",
       totals.refundQuantity,
       totals.refundTotalMinor,
+      // Of the batch that is open from now on.
+      newId(),
     ],
   });
 }

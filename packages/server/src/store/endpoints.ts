@@ -5,6 +5,7 @@ import type { FailureReason } from "../delivery/store.ts";
 import type { EndpointId, PartnerId } from "../ids.ts";
 import type { Database } from "./database.ts";
 import { insertEvents } from "./events.ts";
+import type { Home, Homes } from "./homes.ts";
 
 /** Tells the owner of the endpoint's shard that a person changed it. */
 const announceEndpoints = { name: "announce_endpoints", text: "SELECT pg_notify('paybell_endpoint', '')" };
@@ -44,20 +45,42 @@ interface EndpointRow {
 /** Callback endpoints that have failed, in PostgreSQL. What is not there is closed. */
 export class PostgresEndpoints implements EndpointStore {
   readonly #pool: Pool;
+  readonly #homes: Homes;
   readonly #alerting: boolean;
 
-  constructor({ pool }: Pick<Database, "pool">, options: { readonly alerting?: boolean } = {}) {
+  /** @param pool what every instance listens to */
+  constructor({ pool, homes }: Pick<Database, "pool" | "homes">, options: { readonly alerting?: boolean } = {}) {
     this.#pool = pool;
+    this.#homes = homes;
     this.#alerting = options.alerting ?? false;
   }
 
   async search({ partnerId, state, after, limit }: EndpointSearch): Promise<readonly StoredEndpoint[]> {
     const values = [partnerId ?? null, state ?? null, after ?? null, limit];
-    return (await this.#pool.query<EndpointRow>(search, values)).rows.map(readEndpoint);
+    const rows = await this.#homes.gather(async ({ pool }) => (await pool.query<EndpointRow>(search, values)).rows);
+    return [...rows]
+      .sort((a, b) => (a.id < b.id ? 1 : -1))
+      .slice(0, limit)
+      .map(readEndpoint);
   }
 
   async close(id: EndpointId, partnerId: PartnerId | undefined): Promise<StoredEndpoint | undefined> {
-    const client = await this.#pool.connect();
+    const homes = partnerId === undefined ? this.#homes.all : [this.#homes.of(partnerId)];
+    for (const home of homes) {
+      const closed = await this.#closeAt(home, id, partnerId);
+      if (closed === undefined) continue;
+      await this.#pool.query(announceEndpoints);
+      return closed;
+    }
+    return undefined;
+  }
+
+  async #closeAt(
+    { pool }: Home,
+    id: EndpointId,
+    partnerId: PartnerId | undefined,
+  ): Promise<StoredEndpoint | undefined> {
+    const client = await pool.connect();
     try {
       await client.query("BEGIN");
       const closed = await this.#closeIn(client, id, partnerId);
@@ -82,7 +105,6 @@ export class PostgresEndpoints implements EndpointStore {
     const detail = { target: standing.target, reason: standing.last_reason, failures: standing.failures, by: "hand" };
     const event = { kind: "breaker_closed", partnerId: standing.partner_id, subjectId: id, detail } as const;
     await insertEvents(client, [event], this.#alerting);
-    await client.query(announceEndpoints);
     return closed.rows.map(readEndpoint)[0];
   }
 }

@@ -85,7 +85,7 @@ function alertsWith(parts: Partial<AlertsParts> = {}): Watched {
   let tell: () => void = () => undefined;
   const recorded: EventKind[] = [];
   const alerts = new Alerts({
-    store: new PostgresEvents(pool()),
+    store: new PostgresEvents(connections.homes),
     targets: async () => [webhookTarget(url, key, systemClock, rulesOf(["127.0.0.1/32"]))],
     quietS: 0,
     clock: { nowMs: () => Date.now() },
@@ -254,7 +254,7 @@ describe("an alert", () => {
   });
 
   test("taken by an instance that died is sent by another when its lease is over", async () => {
-    const dead = new PostgresEvents(pool());
+    const dead = new PostgresEvents(connections.homes);
     const { alerts, sent } = alertsWith();
     await alerts.record(event);
     expect(await dead.takeDue(5, 40)).toHaveLength(1);
@@ -349,7 +349,7 @@ describe("an event", () => {
 
   test("that cannot be recorded is logged, and breaks nothing", async () => {
     const logged: object[] = [];
-    const store = new PostgresEvents(pool());
+    const store = new PostgresEvents(connections.homes);
     const { alerts } = alertsWith({ store, log: { warn: (fields) => void logged.push(fields) } });
     await alerts.record({ ...event, subjectId: "not an id" });
     expect(logged).toHaveLength(1);

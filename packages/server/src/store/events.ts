@@ -3,10 +3,12 @@ import { type Alert, alertKinds, type EventStore } from "../delivery/alerts-stor
 import type { RecordedEvent } from "../delivery/notifications-store.ts";
 import type { EventKind, NewEvent } from "../events.ts";
 import { type EventId, lowestId, newId, type PartnerId } from "../ids.ts";
+import { shardOf } from "../shard.ts";
 import { queryAlongIndexes } from "./along-indexes.ts";
+import type { Homes } from "./homes.ts";
 
-/** Stands for the service itself where a key needs a partner. */
-const serviceId = "00000000-0000-0000-0000-000000000000";
+/** Stands for the service itself, or for all partners together, where a key needs a partner. */
+export const serviceId = "00000000-0000-0000-0000-000000000000" as PartnerId;
 
 const insert = {
   name: "insert_events",
@@ -44,13 +46,17 @@ const takeDue = {
     RETURNING e.partner_id, e.id, e.kind, e.subject_id, e.detail, e.alert_tries, e.alert_group, e.created_at`,
 };
 
+const beQuiet = {
+  name: "be_quiet",
+  text: `
+    INSERT INTO alert_quiet (kind, until) VALUES ($1, $2)
+    ON CONFLICT (kind) DO UPDATE SET until = excluded.until`,
+};
+
 // Whoever took it since counts one try more: what became of ours is no news then, unless it arrived.
 const settle = {
   name: "settle_alert",
   text: `
-    WITH quiet AS (
-      INSERT INTO alert_quiet (kind, until) SELECT $2, now() + $3 * interval '1 second' WHERE $3 > 0
-      ON CONFLICT (kind) DO UPDATE SET until = excluded.until)
     UPDATE events SET alert_due_at = NULL WHERE alert_group = $1 AND alert_due_at IS NOT NULL`,
 };
 const retry = {
@@ -111,19 +117,23 @@ export async function readEvents(
 
 /** Events, and alerts on their way, in PostgreSQL. */
 export class PostgresEvents implements EventStore {
-  readonly #pool: Pool;
+  readonly #homes: Homes;
 
-  constructor(pool: Pool) {
-    this.#pool = pool;
+  constructor(homes: Homes) {
+    this.#homes = homes;
   }
 
   async record(events: readonly NewEvent[], alert: boolean): Promise<void> {
-    if (events.length > 0) await insertEvents(this.#pool, events, alert);
+    const shardOfEvent = ({ partnerId }: NewEvent) => shardOf(partnerId ?? serviceId);
+    await this.#homes.askAbout(events, shardOfEvent, async ({ pool }, some) => {
+      if (some.length > 0) await insertEvents(pool, some, alert);
+      return [];
+    });
   }
 
   /** Whether the service itself told of such a thing since then. */
   async wasToldSince(kind: EventKind, sinceMs: number): Promise<boolean> {
-    const { rows } = await this.#pool.query<{ told: boolean }>({
+    const { rows } = await this.#homes.of(serviceId).pool.query<{ told: boolean }>({
       ...wasTold,
       values: [serviceId, lowestId(sinceMs), kind],
     });
@@ -131,24 +141,41 @@ export class PostgresEvents implements EventStore {
   }
 
   async takeDue(rowsMax: number, leaseS: number): Promise<readonly Alert[]> {
-    const { rows } = await this.#pool.query<AlertRow>({ ...takeDue, values: [rowsMax, leaseS] });
-    return rows.map((row) => ({
-      id: row.id,
-      kind: row.kind,
-      partnerId: row.partner_id === serviceId ? null : row.partner_id,
-      subjectId: row.subject_id,
-      detail: row.detail,
-      atMs: row.created_at.getTime(),
-      tries: row.alert_tries,
-      groupId: row.alert_group,
-    }));
+    // A group is of one home: the next one's turn comes when this one has nothing due.
+    for (const { pool } of this.#homes.all) {
+      const { rows } = await pool.query<AlertRow>({ ...takeDue, values: [rowsMax, leaseS] });
+      if (rows.length > 0) return rows.map(readAlert);
+    }
+    return [];
   }
 
-  async settle({ groupId, kind }: Alert, quietS: number): Promise<void> {
-    await this.#pool.query({ ...settle, values: [groupId, kind, quietS] });
+  async settle({ groupId, kind, partnerId }: Alert, quietS: number): Promise<void> {
+    const { pool } = this.#homes.of(partnerId ?? serviceId);
+    if (quietS > 0) await pool.query({ ...beQuiet, values: [kind, await timeIn(pool, quietS)] });
+    await pool.query({ ...settle, values: [groupId] });
   }
 
-  async retry({ groupId, tries }: Alert, delayS: number): Promise<void> {
-    await this.#pool.query({ ...retry, values: [groupId, tries, delayS] });
+  async retry({ groupId, partnerId, tries }: Alert, delayS: number): Promise<void> {
+    const { pool } = this.#homes.of(partnerId ?? serviceId);
+    await pool.query({ ...retry, values: [groupId, tries, delayS] });
   }
+}
+
+/** So many seconds from now, by the database's clock. As text, because a Date would cut the microseconds off. */
+async function timeIn(pool: Pool, seconds: number): Promise<string | undefined> {
+  const { rows } = await pool.query<{ at: string }>("SELECT (now() + $1 * interval '1 second')::text AS at", [seconds]);
+  return rows[0]?.at;
+}
+
+function readAlert(row: AlertRow): Alert {
+  return {
+    id: row.id,
+    kind: row.kind,
+    partnerId: row.partner_id === serviceId ? null : row.partner_id,
+    subjectId: row.subject_id,
+    detail: row.detail,
+    atMs: row.created_at.getTime(),
+    tries: row.alert_tries,
+    groupId: row.alert_group,
+  };
 }

@@ -1,10 +1,11 @@
-import type { Pool, PoolClient } from "pg";
+import type { PoolClient } from "pg";
 import type { OriginalState } from "../commands/original.ts";
 import type { TerminalState } from "../commands/terminal.ts";
 import type { PartnerId, TransactionId } from "../ids.ts";
 import type { Begun, Init } from "../ledger/store.ts";
 import { jsonArray } from "./arrays.ts";
 import { GroupCommit, type GroupCommitHooks } from "./group-commit.ts";
+import type { Home, Homes, PerHome } from "./homes.ts";
 import { beginWhole, holdsItsTerminalAlone } from "./inits-whole.ts";
 import { holdOriginals, lockOriginals } from "./originals.ts";
 import { searchable } from "./searchable.ts";
@@ -91,13 +92,13 @@ const notBegun = { begun: undefined };
  * then originals, always in key order.
  */
 export class Inits {
-  readonly #engine: Pool;
+  readonly #homes: Homes;
   readonly #registrations = new Registrations();
-  readonly #whole: GroupCommit<Init, { readonly begun: Begun | undefined }>;
-  readonly #bySteps: GroupCommit<Init, Begun>;
+  readonly #whole: PerHome<GroupCommit<Init, { readonly begun: Begun | undefined }>>;
+  readonly #bySteps: PerHome<GroupCommit<Init, Begun>>;
 
-  constructor(engine: Pool, observe: GroupCommitHooks) {
-    this.#engine = engine;
+  constructor(homes: Homes, observe: GroupCommitHooks) {
+    this.#homes = homes;
     const options = {
       key: keyOf,
       bytes: () => 1_024,
@@ -105,24 +106,31 @@ export class Inits {
       onDoubt: (init: Init) => void this.#abandon(init),
       ...observe,
     };
-    this.#whole = new GroupCommit({
-      name: "begin",
-      ...options,
-      commit: async (inits) => {
-        const begun = await beginWhole(engine, inits, this.#registrations);
-        return new Map(inits.map((init) => [keyOf(init), { begun: begun.get(keyOf(init)) }]));
-      },
-    });
-    this.#bySteps = new GroupCommit({ name: "begin by steps", ...options, commit: (inits) => this.#commit(inits) });
+    this.#whole = homes.each(
+      ({ engine }) =>
+        new GroupCommit({
+          name: "begin",
+          ...options,
+          commit: async (inits) => {
+            const begun = await beginWhole(engine, inits, this.#registrations);
+            return new Map(inits.map((init) => [keyOf(init), { begun: begun.get(keyOf(init)) }]));
+          },
+        }),
+    );
+    this.#bySteps = homes.each(
+      (home) => new GroupCommit({ name: "begin by steps", ...options, commit: (inits) => this.#commit(home, inits) }),
+    );
   }
 
   async begin(init: Init): Promise<Begun> {
-    const { begun } = holdsItsTerminalAlone(init) ? await this.#whole.add(init) : notBegun;
-    return begun ?? (await this.#bySteps.add(init));
+    const { partnerId } = init;
+    const isWhole = this.#homes.of(partnerId).handsRowsOn && holdsItsTerminalAlone(init);
+    const { begun } = isWhole ? await this.#whole.of(partnerId).add(init) : notBegun;
+    return begun ?? (await this.#bySteps.of(partnerId).add(init));
   }
 
-  async #commit(inits: readonly Init[]): Promise<Results> {
-    const client = await this.#engine.connect();
+  async #commit(home: Home, inits: readonly Init[]): Promise<Results> {
+    const client = await home.engine.connect();
     try {
       const [, used] = await Promise.all([client.query("BEGIN"), findUsed(client, inits)]);
       const results = answersForUsed(inits, used);
@@ -131,7 +139,7 @@ export class Inits {
       await client.query(written ? "COMMIT" : "ROLLBACK");
       client.release();
       // Another instance has committed by now: the next look finds its rows.
-      return written ? results : await this.#commit(inits);
+      return written ? results : await this.#commit(home, inits);
     } catch (error) {
       // What this connection did is unknown or undone: closing it rolls back whatever was open.
       client.release(true);
@@ -143,7 +151,7 @@ export class Inits {
     const { partnerId, id, leaseId } = init;
     for (let tries = 0; tries < 600; tries += 1) {
       try {
-        await this.#engine.query({ ...deleteAbandoned, values: [partnerId, id, leaseId] });
+        await this.#homes.of(partnerId).engine.query({ ...deleteAbandoned, values: [partnerId, id, leaseId] });
         return;
       } catch {
         await new Promise((resolve) => setTimeout(resolve, 1_000).unref());

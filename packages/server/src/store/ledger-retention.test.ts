@@ -31,11 +31,11 @@ async function query<Row extends object>(text: string, values: readonly unknown[
   return (await connections.pool.query<Row>(text, [...values])).rows;
 }
 
-function retention(engine = connections.engine): LedgerRetention {
+function retention({ homes } = connections): LedgerRetention {
   const onDropped = (table: string, rows: number) => {
     dropped[table] = (dropped[table] ?? 0) + rows;
   };
-  return new LedgerRetention({ engine, clock: { nowMs: Date.now }, ledgerDays, onDropped });
+  return new LedgerRetention({ homes, clock: { nowMs: Date.now }, ledgerDays, onDropped });
 }
 
 const insert = `
@@ -228,7 +228,7 @@ describe("the ledger's retention", () => {
     await query(fill, [partnerId, `${lowestId(atMs).slice(0, 14)}7000-8000-000000000000`, new Date(atMs)]);
     const watched = openDatabase(database.url, { connectionsMax: 12, onIdleError: () => {} });
     const plans: CarriedOut[] = watchPlans(watched.engine);
-    await retention(watched.engine).run();
+    await retention(watched).run();
     await watched.close();
     expect(dropped["transactions"]).toBe(20_000);
     const touched = plans.filter(({ text }) => /transactions/.test(text));

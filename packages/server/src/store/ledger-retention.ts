@@ -1,11 +1,11 @@
 import type { Pool, PoolClient } from "pg";
 import type { Clock } from "../clock.ts";
 import { lowestId, type PartnerId, type TransactionId } from "../ids.ts";
+import type { Homes } from "./homes.ts";
 import { dayMs } from "./partition-days.ts";
 
 export interface LedgerRetentionOptions {
-  /** The engine's connections: no statement here may come to read a whole table. */
-  readonly engine: Pool;
+  readonly homes: Homes;
   readonly clock: Pick<Clock, "nowMs">;
   /** Days that transactions and batches are kept. */
   readonly ledgerDays: number;
@@ -143,10 +143,13 @@ export class LedgerRetention {
   }
 
   async #run(): Promise<void> {
-    const { engine, clock, ledgerDays } = this.#options;
+    const { homes, clock, ledgerDays } = this.#options;
     const beforeMs = clock.nowMs() - ledgerDays * dayMs;
     const before = new Date(beforeMs);
-    const { rows } = await engine.query<{ id: PartnerId }>(partnersWithOld, [lowestId(beforeMs), before]);
+    const values = [lowestId(beforeMs), before];
+    const rows = await homes.gather(
+      async ({ engine }) => (await engine.query<{ id: PartnerId }>(partnersWithOld, values)).rows,
+    );
     for (const { id } of rows) {
       await this.#walk(id, before, { ...byTime, last: lowestId(beforeMs), from: [] });
       await this.#walk(id, before, { ...untimed, last: before, from: ["epoch"] });
@@ -154,11 +157,16 @@ export class LedgerRetention {
     }
   }
 
+  /** The engine's connections: no statement here may come to read a whole table. */
+  #engine(partnerId: PartnerId): Pool {
+    return this.#options.homes.of(partnerId).engine;
+  }
+
   async #walk(partnerId: PartnerId, before: Date, { name, text, last, from }: Walk): Promise<void> {
     let after: readonly string[] = [lowestUuid, ...from];
     while (!this.#stopping) {
       const [id, ...at] = after;
-      const looked = await this.#transaction(async (client) => {
+      const looked = await this.#transaction(partnerId, async (client) => {
         const { rows } = await client.query<Looked>({ name, text, values: [partnerId, id, last, ...at] });
         if (rows.length > 0) await this.#dropChainsOf(client, partnerId, before, rows);
         return rows;
@@ -194,7 +202,7 @@ export class LedgerRetention {
   async #dropBatches(partnerId: PartnerId, before: Date): Promise<void> {
     let after = lowestUuid;
     while (!this.#stopping) {
-      const { rows } = await this.#options.engine.query<{ gone: number; looked_at: number; last: string | null }>({
+      const { rows } = await this.#engine(partnerId).query<{ gone: number; looked_at: number; last: string | null }>({
         ...dropBatches,
         values: [partnerId, after, before],
       });
@@ -206,8 +214,11 @@ export class LedgerRetention {
   }
 
   /** One instance at a time; undefined when another has it in hand. */
-  async #transaction<Result>(work: (client: PoolClient) => Promise<Result>): Promise<Result | undefined> {
-    const client = await this.#options.engine.connect();
+  async #transaction<Result>(
+    partnerId: PartnerId,
+    work: (client: PoolClient) => Promise<Result>,
+  ): Promise<Result | undefined> {
+    const client = await this.#engine(partnerId).connect();
     try {
       await client.query("BEGIN");
       const { rows } = await client.query<{ mine: boolean }>("SELECT pg_try_advisory_xact_lock($1) AS mine", [

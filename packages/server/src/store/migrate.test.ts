@@ -6,7 +6,7 @@ import { Client } from "pg";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { createDatabase, type TestDatabase, withAdmin } from "../../../../test/support/database.ts";
 import { newId } from "../ids.ts";
-import { InstancesInTheWay, migrate, prepareSchema } from "./migrate.ts";
+import { InstancesInTheWay, migrate, prepareSchema, statementsOf } from "./migrate.ts";
 
 let database: TestDatabase;
 let client: Client;
@@ -102,6 +102,15 @@ test("every migration has a number of its own", async () => {
   expect(names.length).toBeGreaterThan(0);
   const numbers = names.map((name) => name.slice(0, 4));
   expect(numbers.filter((number, at) => numbers.indexOf(number) !== at)).toEqual([]);
+});
+
+test("a migration of homes comes apart into its statements, and a function's body stays whole", () => {
+  const body = "CREATE FUNCTION f() RETURNS void LANGUAGE plpgsql AS $$\nBEGIN\n  PERFORM 1;\nEND $$;";
+  expect(statementsOf(`-- Why.\nCREATE TABLE a ();\n\n${body}\nDROP TABLE a;\n`)).toEqual([
+    "-- Why.\nCREATE TABLE a ();",
+    body,
+    "DROP TABLE a;",
+  ]);
 });
 
 const ownerUrl = () => database.url;

@@ -1,16 +1,19 @@
 import { createHash } from "node:crypto";
 import { readdir, readFile } from "node:fs/promises";
 import { Client, type ClientBase } from "pg";
+import { copyReferenceTables, enterHome, schemasOfHomes } from "./citus.ts";
 import { grantToService } from "./service-role.ts";
 
 /**
- * One numbered SQL file. `--! breaking` on its first line: version n−1 of the service cannot go on running beside it.
+ * One numbered SQL file. Its first line may say `--! breaking`: version n−1 of the service cannot go on running beside
+ * it; and `--! homes`: it is applied to each home.
  */
 interface Migration {
   readonly number: number;
   readonly name: string;
   readonly sql: string;
   readonly isBreaking: boolean;
+  readonly isOfHomes: boolean;
   /** SHA-256 of the file, in hexadecimal: a released migration never changes. */
   readonly sha256: string;
 }
@@ -182,7 +185,15 @@ async function apply(client: Client, migration: Migration): Promise<void> {
     // What waits for a lock of a table holds up all who come after it.
     await client.query("SET LOCAL lock_timeout = '5s'");
     if (migration.isBreaking) await requireNoHolders(client, migration.name);
-    await client.query(migration.sql);
+    const schemas = migration.isOfHomes ? await schemasOfHomes(client) : [];
+    if (schemas.length === 0) await client.query(migration.sql);
+    for (const schema of schemas) {
+      await enterHome(client, schema);
+      // Citus passes a statement on with all that was sent with it.
+      for (const statement of statementsOf(migration.sql)) await client.query(statement);
+    }
+    if (!migration.isOfHomes) await copyReferenceTables(client);
+    if (schemas.length > 0) await client.query("SET LOCAL search_path TO DEFAULT");
     const { number, name, sha256 } = migration;
     await client.query("INSERT INTO migrations (number, name, sha256) VALUES ($1, $2, $3)", [number, name, sha256]);
     await client.query("COMMIT");
@@ -210,9 +221,20 @@ async function readMigrations(folder: URL): Promise<readonly Migration[]> {
   return Promise.all(
     names.map(async (name) => {
       const sql = await readFile(new URL(name, folder), "utf8");
-      const sha256 = createHash("sha256").update(sql).digest("hex");
-      const number = Number.parseInt(name.slice(0, 4), 10);
-      return { number, name, sql, sha256, isBreaking: sql.startsWith("--! breaking") };
+      const [marks = ""] = /^--! .*/.exec(sql) ?? [];
+      return {
+        number: Number.parseInt(name.slice(0, 4), 10),
+        name,
+        sql,
+        sha256: createHash("sha256").update(sql).digest("hex"),
+        isBreaking: /\bbreaking\b/.test(marks),
+        isOfHomes: /\bhomes\b/.test(marks),
+      };
     }),
   );
+}
+
+/** A statement ends at a `;` at the end of a line, except within `$$`. */
+export function statementsOf(sql: string): readonly string[] {
+  return (sql.match(/(?:\$\$[\s\S]*?\$\$|[^$])+?;$/gm) ?? []).map((statement) => statement.trim());
 }

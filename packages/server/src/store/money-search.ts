@@ -1,9 +1,9 @@
-import type { Pool } from "pg";
+import type { PartnerId } from "../ids.ts";
 import type { MoneyItem, MoneyKind, MoneySearch, MoneyStore } from "../ledger/money-desk.ts";
 import { queryAlongIndexes } from "./along-indexes.ts";
+import { serviceId } from "./events.ts";
+import type { Homes } from "./homes.ts";
 
-/** Stands for the service itself where a key needs a partner. */
-const serviceId = "00000000-0000-0000-0000-000000000000";
 const highestId = "ffffffff-ffff-ffff-ffff-ffffffffffff";
 
 interface Shown {
@@ -102,22 +102,28 @@ const chain = `
 
 /** Money as the operator sees it, in PostgreSQL. */
 export class PostgresMoney implements MoneyStore {
-  readonly #pool: Pool;
+  readonly #homes: Homes;
 
-  constructor(pool: Pool) {
-    this.#pool = pool;
+  constructor(homes: Homes) {
+    this.#homes = homes;
   }
 
   async search(kind: MoneyKind, { partner, state, after, limit }: MoneySearch): Promise<readonly MoneyItem[]> {
     const values = [partner ?? null, after ?? highestId, state ?? null, limit];
-    return (await queryAlongIndexes<MoneyItem>(this.#pool, pageOf(kind), values)).rows;
+    const rows = await this.#homes.gather(
+      async ({ pool }) => (await queryAlongIndexes<MoneyItem>(pool, pageOf(kind), values)).rows,
+    );
+    return [...rows].sort((a, b) => (a.id < b.id ? 1 : -1)).slice(0, limit);
   }
 
   async find(kind: MoneyKind, id: string): Promise<MoneyItem | undefined> {
-    return (await queryAlongIndexes<MoneyItem>(this.#pool, oneOf(kind), [id])).rows[0];
+    const [item] = await this.#homes.gather(
+      async ({ pool }) => (await queryAlongIndexes<MoneyItem>(pool, oneOf(kind), [id])).rows,
+    );
+    return item;
   }
 
-  async chain(partnerId: string, id: string): Promise<readonly MoneyItem[]> {
-    return (await this.#pool.query<MoneyItem>(chain, [partnerId, id])).rows;
+  async chain(partnerId: PartnerId, id: string): Promise<readonly MoneyItem[]> {
+    return (await this.#homes.of(partnerId).pool.query<MoneyItem>(chain, [partnerId, id])).rows;
   }
 }

@@ -164,7 +164,7 @@ describe.each(["when the tables looked empty", "of today"])("with statistics %s"
     ["a pending one, and why it waits", () => bench.notifications.find(pendingOne, partner.id)],
     ["an id of any kind, of any partner", () => bench.notifications.search({ q: some, limit: 50 })],
     ["a count of parked ones", () => bench.notifications.redeliverMany({ reason: "tls" }, "original", true)],
-    ["due alerts", () => new PostgresEvents(watched(bench.pool)).takeDue(5, 40)],
+    ["due alerts", () => new PostgresEvents(bench.homes).takeDue(5, 40)],
   ])("%s reads no more than a page", async (_, ask) => {
     await ask();
     expect(carriedOut.length).toBeGreaterThan(0);

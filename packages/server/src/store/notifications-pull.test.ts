@@ -28,7 +28,7 @@ let writersOpen = 0;
 async function settled(): Promise<void> {
   const { rows } = await bench.pool.query<{ xid: string }>("SELECT pg_current_xact_id()::text AS xid");
   const mark = BigInt(rows[0]?.xid ?? 0);
-  while ((await bench.store.history()).horizon <= mark);
+  while ((await bench.store.history(partner.id)).horizon <= mark);
 }
 
 async function pull(after?: string, limit = 100): Promise<PulledPage> {
@@ -228,7 +228,7 @@ describe("a cursor that stands at the present", () => {
 
 describe("what follows a place", () => {
   async function following(after: string): Promise<string | undefined> {
-    const history = await bench.store.history();
+    const history = await bench.store.history(partner.id);
     const { position } = readCursor(after, history);
     const [found] = await bench.store.following([{ partnerId: partner.id, after: position }]);
     return found;
@@ -329,7 +329,7 @@ describe("a cursor", () => {
   });
 
   test("of another cluster or timeline is refused", async () => {
-    const { cluster, horizon, nowMs } = await bench.store.history();
+    const { cluster, horizon, nowMs } = await bench.store.history(partner.id);
     const cursor: Cursor = { position: { xid: horizon, id: "00000000-0000-0000-0000-000000000000" }, asOfMs: nowMs };
     expect(await codeOf(writeCursor(cursor, cluster))).toBe("no error");
     expect(await codeOf(writeCursor(cursor, { ...cluster, timeline: cluster.timeline + 1 }))).toBe(
@@ -350,7 +350,7 @@ describe("a cursor", () => {
         `SELECT system_identifier::text AS id, left(pg_walfile_name(pg_current_wal_lsn()), 8) AS timeline
            FROM pg_control_system()`,
       );
-      const { cluster } = await bench.store.history();
+      const { cluster } = await bench.store.history(partner.id);
       expect(cluster).toEqual({
         systemIdentifier: BigInt(rows[0].id),
         timeline: Number.parseInt(rows[0].timeline, 16),

@@ -1,7 +1,7 @@
-import type { Pool } from "pg";
 import type { KeyRange, NotificationKey } from "../delivery/notifications-store.ts";
 import { idTimeMs, isUuid, lowestId, type NotificationId, type PartnerId } from "../ids.ts";
 import { queryAlongIndexes } from "./along-indexes.ts";
+import type { Homes } from "./homes.ts";
 import { dayMs } from "./partition-days.ts";
 
 // Every key begins with its partner, so a question without one is asked once for each: a thousand steps along an index
@@ -76,42 +76,40 @@ interface KeyRow {
 }
 
 export async function locateKey(
-  pool: Pool,
+  homes: Homes,
   id: NotificationId,
   partnerId: PartnerId | undefined,
 ): Promise<NotificationKey | undefined> {
-  const { rows } = await queryAlongIndexes<KeyRow>(pool, locate, [partnerId ?? null, id]);
-  return toKeys(rows)[0];
+  return toKeys(await askAlong(homes, partnerId, locate, [partnerId ?? null, id]))[0];
 }
 
 export async function lookUpKeys(
-  pool: Pool,
+  homes: Homes,
   q: string,
   partnerId: PartnerId | undefined,
   rowsMax: number,
 ): Promise<readonly NotificationKey[]> {
-  const beginning = async () =>
-    (await queryAlongIndexes<KeyRow>(pool, lookUp(byBeginning), [partnerId ?? null, q, rowsMax])).rows;
+  const beginning = () => askAlong(homes, partnerId, lookUp(byBeginning), [partnerId ?? null, q, rowsMax]);
   const uuid = isUuid(q) ? [q.toLowerCase()] : [];
   const asked = await Promise.all([
-    ...uuid.map((id) => queryAlongIndexes<KeyRow>(pool, lookUp(byUuid), [partnerId ?? null, id, rowsMax])),
-    queryAlongIndexes<KeyRow>(pool, lookUp(byText), [partnerId ?? null, q, rowsMax]),
+    ...uuid.map((id) => askAlong(homes, partnerId, lookUp(byUuid), [partnerId ?? null, id, rowsMax])),
+    askAlong(homes, partnerId, lookUp(byText), [partnerId ?? null, q, rowsMax]),
   ]);
-  const exact = asked.flatMap(({ rows }) => rows);
+  const exact = asked.flat();
   const found = exact.length > 0 ? exact : await beginning();
   const keys = new Map(toKeys(found).map((key) => [`${key.partnerId} ${key.id}`, key]));
   return [...keys.values()].sort((a, b) => (a.id < b.id ? 1 : -1)).slice(0, rowsMax);
 }
 
 /** Keys in the order of their ids, which is that of time. */
-export async function readKeys(pool: Pool, range: KeyRange, rowsMax: number): Promise<readonly NotificationKey[]> {
+export async function readKeys(homes: Homes, range: KeyRange, rowsMax: number): Promise<readonly NotificationKey[]> {
   const keys: NotificationKey[] = [];
   for (const [fromId, belowId] of windowsOf(range)) {
     const left = rowsMax - keys.length;
     const values = [range.partnerId ?? null, fromId, belowId, left];
     if (range.among === "parked") values.push(range.reason ?? null);
-    const { rows } = await queryAlongIndexes<KeyRow>(pool, keysOf(range), values);
-    keys.push(...toKeys(rows));
+    const rows = await askAlong(homes, range.partnerId, keysOf(range), values);
+    keys.push(...inOrder(toKeys(rows), range.order).slice(0, left));
     if (keys.length >= rowsMax) break;
   }
   return keys;
@@ -147,6 +145,22 @@ function later(a: string, b: string): string {
 
 function earlier(a: string, b: string): string {
   return a < b ? a : b;
+}
+
+/** Asks the home of a partner; without one, every home. */
+async function askAlong(
+  homes: Homes,
+  partnerId: PartnerId | undefined,
+  text: string,
+  values: readonly unknown[],
+): Promise<readonly KeyRow[]> {
+  const asked = partnerId === undefined ? homes.all : [homes.of(partnerId)];
+  const answers = await Promise.all(asked.map(({ pool }) => queryAlongIndexes<KeyRow>(pool, text, values)));
+  return answers.flatMap(({ rows }) => rows);
+}
+
+function inOrder(keys: readonly NotificationKey[], order: KeyRange["order"]): NotificationKey[] {
+  return [...keys].sort((a, b) => (a.id < b.id === (order === "oldest") ? -1 : 1));
 }
 
 function toKeys(rows: readonly KeyRow[]): NotificationKey[] {

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { type NotificationId, newId } from "../ids.ts";
+import { idTimeMs, lowestId, type NotificationId, newId } from "../ids.ts";
 import type { Partner } from "../partners/partner.ts";
 import { insertNotification, type NotificationBench, openBench, registerPartner } from "./notifications.fixture.ts";
 
@@ -44,7 +44,7 @@ describe("a search by content", () => {
 
   test("tells from where it goes on when it has looked at enough", async () => {
     const oldest = await withFields({ tid: "T1" });
-    const first = newId<"notification">();
+    const first = lowestId(idTimeMs(oldest) + 1);
     await bench.pool.query(
       `INSERT INTO notifications (partner_id, id, chain_id, command, content)
        SELECT $1, (left($2, 14) || '7' || lpad(to_hex(i / 4096), 3, '0') || '-8' || lpad(to_hex(i % 4096), 3, '0')

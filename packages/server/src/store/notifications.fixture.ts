@@ -9,6 +9,7 @@ import { lowestId, type NotificationId, newId, type PartnerId, type TransactionI
 import { partnerSnapshot } from "../partners/partner.fixture.ts";
 import type { Partner, PartnerSettings } from "../partners/partner.ts";
 import { openDatabase } from "./database.ts";
+import { Homes } from "./homes.ts";
 import { PostgresNotifications } from "./notifications.ts";
 import { Partitions } from "./partitions.ts";
 import { sampleFacts } from "./rows.fixture.ts";
@@ -17,6 +18,8 @@ import { sampleFacts } from "./rows.fixture.ts";
 export interface NotificationBench {
   readonly pool: Pool;
   readonly engine: Pool;
+  /** The connections that the store uses. */
+  readonly homes: Homes;
   readonly store: PostgresNotifications;
   readonly arrivals: Arrivals;
   readonly notifications: Notifications;
@@ -32,9 +35,10 @@ export async function openBench(watch: (pool: Pool) => Pool = (pool) => pool): P
   const connections = openDatabase(database.url, { connectionsMax: 16, onIdleError: () => {} });
   const { pool, engine } = connections;
   const clock = { nowMs: () => Date.now() };
-  const partitions = new Partitions({ pool, clock, historyDays: 90 });
+  const partitions = new Partitions({ homes: connections.homes, clock, historyDays: 90 });
   await partitions.maintain();
-  const store = new PostgresNotifications(watch(pool), partitions);
+  const homes = new Homes(connections.homes.all.map((home) => ({ ...home, pool: watch(home.pool) })));
+  const store = new PostgresNotifications({ pool: watch(pool), homes }, partitions);
   const told: PartnerId[] = [];
   const arrivals = new Arrivals({ store, waitingMax: 100 });
   const notifications = new Notifications({
@@ -50,7 +54,7 @@ export async function openBench(watch: (pool: Pool) => Pool = (pool) => pool): P
     await connections.close();
     await database.drop();
   };
-  return { pool, engine, store, arrivals, notifications, partitions, told, close };
+  return { pool, engine, homes, store, arrivals, notifications, partitions, told, close };
 }
 
 export async function registerPartner(pool: Pool, settings: Partial<PartnerSettings> = {}): Promise<Partner> {

@@ -18,7 +18,10 @@ import type {
   WaitingFor,
 } from "../delivery/notifications-store.ts";
 import type { NotificationId, PartnerId } from "../ids.ts";
+import { shardOf } from "../shard.ts";
+import type { Database } from "./database.ts";
 import { readEvents } from "./events.ts";
+import type { Homes } from "./homes.ts";
 import { readContents, readFollowing, readHistory, readPage } from "./notifications-page.ts";
 import { insertTestNotification, redeliverAll } from "./notifications-redeliver.ts";
 import { locateKey, lookUpKeys, readKeys } from "./notifications-search.ts";
@@ -30,15 +33,18 @@ import type { Partitions } from "./partitions.ts";
 /** The history of notifications in PostgreSQL. */
 export class PostgresNotifications implements NotificationStore {
   readonly #pool: Pool;
+  readonly #homes: Homes;
   readonly #partitions: Pick<Partitions, "ensureDays">;
 
-  constructor(pool: Pool, partitions: Pick<Partitions, "ensureDays">) {
+  /** @param pool asked who the partners are */
+  constructor({ pool, homes }: Pick<Database, "pool" | "homes">, partitions: Pick<Partitions, "ensureDays">) {
     this.#pool = pool;
+    this.#homes = homes;
     this.#partitions = partitions;
   }
 
-  history(): ReturnType<NotificationStore["history"]> {
-    return readHistory(this.#pool);
+  history(partnerId: PartnerId): ReturnType<NotificationStore["history"]> {
+    return readHistory(this.#homes.of(partnerId).pool);
   }
 
   page(
@@ -47,18 +53,18 @@ export class PostgresNotifications implements NotificationStore {
     horizon: bigint,
     rowsMax: number,
   ): Promise<readonly PageRow[]> {
-    return readPage(this.#pool, partnerId, after ?? { xid: 0n, id: firstId }, horizon, rowsMax);
+    return readPage(this.#homes.of(partnerId).pool, partnerId, after ?? { xid: 0n, id: firstId }, horizon, rowsMax);
   }
 
   following(places: readonly Place[]): Promise<readonly Following[]> {
-    return readFollowing(this.#pool, places);
+    return this.#homes.ask(places, ({ pool }, some) => readFollowing(pool, some));
   }
 
   contents(
     partnerId: PartnerId,
     ids: readonly NotificationId[],
   ): Promise<ReadonlyMap<NotificationId, NotificationContent>> {
-    return readContents(this.#pool, partnerId, ids);
+    return readContents(this.#homes.of(partnerId).pool, partnerId, ids);
   }
 
   async partnerIds(): Promise<readonly PartnerId[]> {
@@ -67,39 +73,48 @@ export class PostgresNotifications implements NotificationStore {
   }
 
   locate(id: NotificationId, partnerId?: PartnerId): Promise<NotificationKey | undefined> {
-    return locateKey(this.#pool, id, partnerId);
+    return locateKey(this.#homes, id, partnerId);
   }
 
   lookUp(q: string, partnerId: PartnerId | undefined, rowsMax: number): Promise<readonly NotificationKey[]> {
-    return lookUpKeys(this.#pool, q, partnerId, rowsMax);
+    return lookUpKeys(this.#homes, q, partnerId, rowsMax);
   }
 
   keys(range: KeyRange, rowsMax: number): Promise<readonly NotificationKey[]> {
-    return readKeys(this.#pool, range, rowsMax);
+    return readKeys(this.#homes, range, rowsMax);
   }
 
-  standings(keys: readonly NotificationKey[]): Promise<readonly NotificationStanding[]> {
-    return readStandings(this.#pool, keys);
+  async standings(keys: readonly NotificationKey[]): Promise<readonly NotificationStanding[]> {
+    const standings = await this.#homes.askAbout(keys, shardOfKey, ({ pool }, some) => readStandings(pool, some));
+    return inOrderOf(keys, standings);
   }
 
-  subjects(keys: readonly NotificationKey[]): Promise<ReadonlyMap<NotificationId, NotificationSubject>> {
-    return readSubjects(this.#pool, keys);
+  async subjects(keys: readonly NotificationKey[]): Promise<ReadonlyMap<NotificationId, NotificationSubject>> {
+    return new Map(
+      await this.#homes.askAbout(keys, shardOfKey, async ({ pool }, some) => [...(await readSubjects(pool, some))]),
+    );
   }
 
-  matching(keys: readonly NotificationKey[], match: SubjectMatch): Promise<readonly NotificationKey[]> {
-    return readMatching(this.#pool, keys, match);
+  async matching(keys: readonly NotificationKey[], match: SubjectMatch): Promise<readonly NotificationKey[]> {
+    const matching = await this.#homes.askAbout(keys, shardOfKey, ({ pool }, some) => readMatching(pool, some, match));
+    return inOrderOf(keys, matching);
   }
 
   waiting(key: NotificationKey): Promise<WaitingFor | undefined> {
-    return readWaiting(this.#pool, key);
+    return readWaiting(this.#homes.of(key.partnerId).pool, key);
   }
 
   attempts(key: NotificationKey, rowsMax: number): Promise<readonly RecordedAttempt[]> {
-    return readAttempts(this.#pool, key, rowsMax);
+    return readAttempts(this.#homes.of(key.partnerId).pool, key, rowsMax);
   }
 
   events({ partnerId, id, transactionId }: NotificationStanding, rowsMax: number): Promise<readonly RecordedEvent[]> {
-    return readEvents(this.#pool, partnerId, transactionId === null ? [id] : [id, transactionId], rowsMax);
+    return readEvents(
+      this.#homes.of(partnerId).pool,
+      partnerId,
+      transactionId === null ? [id] : [id, transactionId],
+      rowsMax,
+    );
   }
 
   redeliver(
@@ -107,10 +122,21 @@ export class PostgresNotifications implements NotificationStore {
     ids: readonly NotificationId[],
     to: "original" | "registered",
   ): Promise<ReadonlyMap<NotificationId, Redelivered>> {
-    return redeliverAll(this.#pool, this.#partitions, partnerId, ids, to);
+    return redeliverAll(this.#homes.of(partnerId).pool, this.#partitions, partnerId, ids, to);
   }
 
   insertTest(test: TestNotification): Promise<void> {
-    return insertTestNotification(this.#pool, test);
+    return insertTestNotification(this.#homes.of(test.partnerId).pool, test);
   }
+}
+
+function shardOfKey({ partnerId }: NotificationKey): number {
+  return shardOf(partnerId);
+}
+
+/** Homes answer one after the other: in the order in which it was asked. */
+function inOrderOf<Found extends NotificationKey>(keys: readonly NotificationKey[], found: readonly Found[]): Found[] {
+  const places = new Map(keys.map(({ partnerId, id }, place) => [`${partnerId} ${id}`, place]));
+  const placeOf = ({ partnerId, id }: NotificationKey) => places.get(`${partnerId} ${id}`) ?? 0;
+  return [...found].sort((a, b) => placeOf(a) - placeOf(b));
 }

@@ -12,7 +12,8 @@ let partnerId: PartnerId;
 let nowMs = Date.UTC(2026, 10, 21, 23, 59);
 const clock = { nowMs: () => nowMs };
 const pool = () => connections.pool;
-const partitions = (historyDays = 90) => new Partitions({ pool: pool(), clock, historyDays, dropLockTimeoutMs: 50 });
+const partitions = (historyDays = 90) =>
+  new Partitions({ homes: connections.homes, clock, historyDays, dropLockTimeoutMs: 50 });
 
 beforeAll(async () => {
   database = await createDatabase();

@@ -1,10 +1,11 @@
 import type { Pool, PoolClient } from "pg";
 import type { Clock } from "../clock.ts";
+import type { Home, Homes } from "./homes.ts";
 import { dayMs, dayOf, dayOfPartition, historyTables, idsOfDay, partitionName } from "./partition-days.ts";
-import { type DropResult, dropDay, longestScheduleS, pruneEndpoints, pruneEvents } from "./partitions-drop.ts";
+import { dropDay, longestScheduleS, pruneEndpoints, pruneEvents } from "./partitions-drop.ts";
 
 export interface PartitionsOptions {
-  readonly pool: Pool;
+  readonly homes: Homes;
   readonly clock: Pick<Clock, "nowMs">;
   /** Whole days that history is kept. */
   readonly historyDays: number;
@@ -69,11 +70,14 @@ export class Partitions {
 
   /** Days after today for which history has a place already; -1 when today itself has none. Below 3 is a warning. */
   async partitionsAhead(): Promise<number> {
-    const standing = await this.#standing();
     const todayMs = dayOf(this.#options.clock.nowMs());
-    let days = 0;
-    while (standing.has(todayMs + days * dayMs)) days += 1;
-    return days - 1;
+    const ahead = this.#options.homes.all.map(async (home) => {
+      const standing = await daysOfAll(home);
+      let days = 0;
+      while (standing.has(todayMs + days * dayMs)) days += 1;
+      return days - 1;
+    });
+    return Math.min(...(await Promise.all(ahead)));
   }
 
   /** Makes the days of these moments, if they are not there: for a notification that outlived its day. */
@@ -83,75 +87,83 @@ export class Partitions {
   }
 
   async #create(daysMs: readonly number[]): Promise<{ created: number; troubles: unknown[] }> {
-    const standing = await this.#standing();
-    const missing = [...new Set(daysMs)].filter((day) => !standing.has(day));
     const troubles: unknown[] = [];
     let created = 0;
-    for (const day of missing) {
-      try {
-        if (await this.#inTransaction(this.#options.createLockTimeoutMs, (client) => createDay(client, day)))
-          created += 1;
-      } catch (error) {
-        troubles.push(error);
+    for (const home of this.#options.homes.all) {
+      const standing = await daysOfAll(home);
+      for (const day of new Set(daysMs)) {
+        if (standing.has(day)) continue;
+        try {
+          const create = (client: PoolClient) => createDay(client, day);
+          if (await inTransaction(home, this.#options.createLockTimeoutMs, create)) created += 1;
+        } catch (error) {
+          troubles.push(error);
+        }
       }
     }
     return { created, troubles };
   }
 
   async #dropExpired(todayMs: number): Promise<Pick<Maintained, "dropped" | "waiting">> {
-    const { pool, historyDays } = this.#options;
-    const scheduleS = await longestScheduleS(pool);
+    const { homes, historyDays, dropLockTimeoutMs } = this.#options;
+    const [first] = homes.all;
+    // Every home knows all partners.
+    const scheduleS = first === undefined ? 0 : await longestScheduleS(first.pool);
     const neededDays = Math.ceil(scheduleS / 86_400) + marginDays;
     if (historyDays < neededDays) throw new RetentionTooShort(historyDays, scheduleS, neededDays);
     const keptFromMs = todayMs - historyDays * dayMs;
-    const expired = [...(await this.#daysOfAny())].filter((day) => day < keptFromMs).sort((a, b) => a - b);
     const waiting: { day: string; why: string }[] = [];
-    for (const day of expired) {
-      const result = await this.#drop(day, scheduleS);
-      if (result !== "dropped") waiting.push({ day: new Date(day).toISOString().slice(0, 10), why: result });
+    let dropped = 0;
+    for (const home of homes.all) {
+      const { pool } = home;
+      const expired = [...(await daysOfAny(home))].filter((day) => day < keptFromMs).sort((a, b) => a - b);
+      for (const day of expired) {
+        const result = await dropDay({
+          pool,
+          day,
+          scheduleS,
+          finally: (work) => inTransaction(home, dropLockTimeoutMs, work),
+        });
+        if (result === "dropped") dropped += 1;
+        else waiting.push({ day: new Date(day).toISOString().slice(0, 10), why: result });
+      }
+      await pruneEvents(pool, keptFromMs);
+      await pruneEndpoints(pool, new Date(keptFromMs));
     }
-    await pruneEvents(pool, keptFromMs);
-    await pruneEndpoints(pool, new Date(keptFromMs));
-    return { dropped: expired.length - waiting.length, waiting };
+    return { dropped, waiting };
   }
+}
 
-  #drop(day: number, scheduleS: number): Promise<DropResult> {
-    const { pool, dropLockTimeoutMs } = this.#options;
-    return dropDay({
-      pool,
-      day,
-      scheduleS,
-      finally: (work) => this.#inTransaction(dropLockTimeoutMs, work),
-    });
+/** One instance at a time: PostgreSQL would refuse the second of two that make or drop the same day. */
+async function inTransaction<Result>(
+  { ddl }: Home,
+  lockTimeoutMs: number,
+  work: (client: PoolClient) => Promise<Result>,
+): Promise<Result> {
+  const client = await ddl.connect();
+  try {
+    await client.query("BEGIN");
+    await client.query("SELECT pg_advisory_xact_lock($1)", [partitionLock]);
+    await client.query("SELECT set_config('lock_timeout', $1, true)", [String(lockTimeoutMs)]);
+    const result = await work(client);
+    await client.query("COMMIT");
+    client.release();
+    return result;
+  } catch (error) {
+    client.release(true);
+    throw error;
   }
+}
 
-  /** One instance at a time: PostgreSQL would refuse the second of two that make or drop the same day. */
-  async #inTransaction<Result>(lockTimeoutMs: number, work: (client: PoolClient) => Promise<Result>): Promise<Result> {
-    const client = await this.#options.pool.connect();
-    try {
-      await client.query("BEGIN");
-      await client.query("SELECT pg_advisory_xact_lock($1)", [partitionLock]);
-      await client.query("SELECT set_config('lock_timeout', $1, true)", [String(lockTimeoutMs)]);
-      const result = await work(client);
-      await client.query("COMMIT");
-      client.release();
-      return result;
-    } catch (error) {
-      client.release(true);
-      throw error;
-    }
-  }
+/** Days that every table of history has. */
+async function daysOfAll({ ddl }: Home): Promise<Set<number>> {
+  const [first, ...others] = await Promise.all(historyTables.map((table) => daysOfTable(ddl, table)));
+  return new Set([...(first ?? [])].filter((day) => others.every((days) => days.has(day))));
+}
 
-  /** Days that every table of history has. */
-  async #standing(): Promise<Set<number>> {
-    const [first, ...others] = await Promise.all(historyTables.map((table) => daysOfTable(this.#options.pool, table)));
-    return new Set([...(first ?? [])].filter((day) => others.every((days) => days.has(day))));
-  }
-
-  async #daysOfAny(): Promise<Set<number>> {
-    const days = await Promise.all(historyTables.map((table) => daysOfTable(this.#options.pool, table)));
-    return new Set(days.flatMap((some) => [...some]));
-  }
+async function daysOfAny({ ddl }: Home): Promise<Set<number>> {
+  const days = await Promise.all(historyTables.map((table) => daysOfTable(ddl, table)));
+  return new Set(days.flatMap((some) => [...some]));
 }
 
 async function daysOfTable(database: Pool | PoolClient, table: string): Promise<Set<number>> {

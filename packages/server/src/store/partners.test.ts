@@ -54,7 +54,7 @@ function service() {
   onTestFinished(() => directory.stop());
   const registry = new PartnerRegistry({
     partners,
-    terminals: new PostgresTerminals(connections),
+    terminals: new PostgresTerminals(connections.homes),
     masterKey,
     defaults: defaultSettings,
     cardNumberProblem,
@@ -444,7 +444,9 @@ describe("what the engine needs of partners", () => {
     const found = (await directory.findByApiKey(secrets.apiKey))?.partner;
     expect(found?.id).toBe(partner.id);
     await new SealBudget(partners, () => undefined).take(partner.id, found?.keys.encryption.id ?? "");
-    expect(await new PostgresTerminals(connections).isRegisteredDevice(partner.id, "4111111111111111")).toBe(true);
+    expect(await new PostgresTerminals(connections.homes).isRegisteredDevice(partner.id, "4111111111111111")).toBe(
+      true,
+    );
   }, 2_000);
 
   test("is found along the keys, however many partners there are", async () => {

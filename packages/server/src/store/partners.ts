@@ -13,6 +13,8 @@ import type {
   StoredKey,
   StoredPartner,
 } from "../partners/store.ts";
+import type { Database } from "./database.ts";
+import type { Homes } from "./homes.ts";
 
 // Of a partner's own changes its xmin tells, of time passing the list of the versions that stand. Counting seals
 // changes neither.
@@ -93,14 +95,16 @@ interface PartnerRow {
 export class PostgresPartners implements PartnerStore {
   readonly #engine: Pool;
   readonly #pool: Pool;
+  readonly #homes: Homes;
 
-  constructor(pools: { readonly engine: Pool; readonly pool: Pool }) {
-    this.#engine = pools.engine;
-    this.#pool = pools.pool;
+  constructor({ engine, pool, homes }: Pick<Database, "engine" | "pool" | "homes">) {
+    this.#engine = engine;
+    this.#pool = pool;
+    this.#homes = homes;
   }
 
   async insert(partner: NewPartner): Promise<StoredPartner> {
-    return await this.#transaction(async (client) => {
+    return await this.#changing(partner.id, async (client) => {
       await client.query(
         "INSERT INTO partners (id, state, settings, registered_origin) VALUES ($1, 'active', $2, $3)",
         [partner.id, partner.settings, originOf(partner.settings)],
@@ -114,19 +118,19 @@ export class PostgresPartners implements PartnerStore {
     id: PartnerId,
     next: (standing: StoredPartner) => { readonly state?: PartnerState; readonly settings?: PartnerSettings },
   ): Promise<StoredPartner | undefined> {
-    return await this.#transaction(async (client) => {
+    return await this.#changing(id, async (client) => {
       const [row] = await findRows(client, id, "FOR UPDATE");
       if (row === undefined) return undefined;
       const { state = row.state, settings = row.settings } = next(row);
       await client.query(
-        `UPDATE partners SET state = $2, settings = $3, registered_origin = $4, updated_at = clock_timestamp(),
-           stopped_at = CASE WHEN $2 <> 'active' THEN coalesce(stopped_at, clock_timestamp()) END,
+        `UPDATE partners SET state = $2, settings = $3, registered_origin = $4, updated_at = $6,
+           stopped_at = CASE WHEN $2 <> 'active' THEN coalesce(stopped_at, $6) END,
            pauses = CASE WHEN $2 = 'active' AND stopped_at IS NOT NULL
-             THEN (pauses + tstzmultirange(tstzrange(stopped_at, clock_timestamp())))
-               * tstzmultirange(tstzrange(now() - $5 * interval '1 day', NULL))
+             THEN (pauses + tstzmultirange(tstzrange(stopped_at, $6)))
+               * tstzmultirange(tstzrange($6::timestamptz - $5 * interval '1 day', NULL))
              ELSE pauses END
          WHERE id = $1`,
-        [id, state, settings, originOf(settings), pausesKeptDays],
+        [id, state, settings, originOf(settings), pausesKeptDays, await clockOf(client)],
       );
       return await findOne(client, id);
     });
@@ -146,32 +150,33 @@ export class PostgresPartners implements PartnerStore {
   }
 
   async rotate(id: PartnerId, key: NewKey, overlapS: number, activeAtOnce: boolean): Promise<Rotation | undefined> {
-    return await this.#transaction(async (client) => {
-      const touched = await client.query("UPDATE partners SET updated_at = clock_timestamp() WHERE id = $1", [id]);
-      if (touched.rowCount === 0) return undefined;
+    return await this.#changing(id, async (client) => {
+      if ((await touch(client, id)) === undefined) return undefined;
+      const { rows } = await client.query<Rotation>(
+        `SELECT now() + $1 * interval '1 second' AS "activeFrom", now() + $2 * interval '1 second' AS "expiresOld"`,
+        [activeAtOnce ? 0 : overlapS, overlapS],
+      );
+      const [rotation] = rows;
       await client.query(
-        `UPDATE partner_keys SET expires_at = least(expires_at, now() + $3 * interval '1 second')
+        `UPDATE partner_keys SET expires_at = least(expires_at, $3)
          WHERE partner_id = $1 AND kind = $2 AND name = ''`,
-        [id, key.kind, overlapS],
+        [id, key.kind, rotation?.expiresOld],
       );
-      const { rows } = await client.query<{ active_from: Date; expires_old: Date }>(
-        `INSERT INTO partner_keys (partner_id, id, kind, material, active_from)
-         VALUES ($1, $2, $3, $4, now() + $5 * interval '1 second')
-         RETURNING active_from, now() + $6 * interval '1 second' AS expires_old`,
-        [id, key.id, key.kind, key.material, activeAtOnce ? 0 : overlapS, overlapS],
+      await client.query(
+        "INSERT INTO partner_keys (partner_id, id, kind, material, active_from) VALUES ($1, $2, $3, $4, $5)",
+        [id, key.id, key.kind, key.material, rotation?.activeFrom],
       );
-      const [row] = rows;
-      return row && { activeFrom: row.active_from, expiresOld: row.expires_old };
+      return rotation;
     });
   }
 
   async replaceCallbackKey(id: PartnerId, key: CallbackKeyToStore | null): Promise<StoredPartner | undefined> {
-    return await this.#transaction(async (client) => {
-      const touched = await client.query("UPDATE partners SET updated_at = clock_timestamp() WHERE id = $1", [id]);
-      if (touched.rowCount === 0) return undefined;
+    return await this.#changing(id, async (client) => {
+      const endedAt = await touch(client, id);
+      if (endedAt === undefined) return undefined;
       await client.query(
-        `UPDATE partner_keys SET expires_at = least(expires_at, now()) WHERE partner_id = $1 AND kind = 'callbackKey'`,
-        [id],
+        "UPDATE partner_keys SET expires_at = least(expires_at, $2) WHERE partner_id = $1 AND kind = 'callbackKey'",
+        [id, endedAt],
       );
       if (key !== null) {
         await client.query(
@@ -188,15 +193,19 @@ export class PostgresPartners implements PartnerStore {
   async endingCertificates(
     withinDays: number,
   ): Promise<readonly { readonly partnerId: PartnerId; readonly keyId: KeyId; readonly endsAt: Date }[]> {
-    const { rows } = await this.#pool.query<{ partner_id: PartnerId; id: KeyId; expires_at: Date }>(
-      `SELECT k.partner_id, k.id, k.expires_at FROM partner_keys k
-       WHERE k.kind = 'callbackKey' AND k.expires_at > now() AND k.expires_at < now() + $1 * interval '1 day'
-         AND NOT EXISTS (
-           SELECT FROM events e
-           WHERE e.partner_id = k.partner_id AND e.subject_id = k.id AND e.kind = 'certificate_ending'
-             AND e.created_at > now() - interval '1 day')`,
-      [withinDays],
-    );
+    const rows = await this.#homes.gather(async (home) => {
+      const ending = await home.pool.query<{ partner_id: PartnerId; id: KeyId; expires_at: Date }>(
+        `SELECT k.partner_id, k.id, k.expires_at FROM partner_keys k
+         WHERE k.kind = 'callbackKey' AND k.expires_at > now() AND k.expires_at < now() + $1 * interval '1 day'
+           AND NOT EXISTS (
+             SELECT FROM events e
+             WHERE e.partner_id = k.partner_id AND e.subject_id = k.id AND e.kind = 'certificate_ending'
+               AND e.created_at > now() - interval '1 day')`,
+        [withinDays],
+      );
+      // Each home knows the keys of all partners, and the events of its own alone.
+      return ending.rows.filter((row) => this.#homes.of(row.partner_id) === home);
+    });
     return rows.map((row) => ({ partnerId: row.partner_id, keyId: row.id, endsAt: row.expires_at }));
   }
 
@@ -205,30 +214,34 @@ export class PostgresPartners implements PartnerStore {
     { id, material, name, scopes, expiresInS }: ApiKeyToStore,
     keysMax: number,
   ): Promise<"added" | "too many" | "no such partner"> {
-    return await this.#transaction(async (client) => {
+    return await this.#changing(partnerId, async (client) => {
       // Its row's lock: two at the same time are counted one after the other.
-      const touched = await client.query("UPDATE partners SET updated_at = clock_timestamp() WHERE id = $1", [
-        partnerId,
-      ]);
-      if (touched.rowCount === 0) return "no such partner";
-      const { rowCount } = await client.query(
-        `INSERT INTO partner_keys (partner_id, id, kind, material, name, scopes, expires_at)
-         SELECT $1, $2, 'apiKey', $3, $4, $5, now() + $6 * interval '1 second'
-         WHERE (SELECT count(*) FROM partner_keys k
-                WHERE k.partner_id = $1 AND k.kind = 'apiKey' AND ${standing}) < $7`,
-        [partnerId, id, material, name, scopes, expiresInS, keysMax],
+      if ((await touch(client, partnerId)) === undefined) return "no such partner";
+      const { rows } = await client.query<{ keys: number; expiresAt: string | null }>(
+        `SELECT count(*)::integer AS keys, (now() + $2 * interval '1 second')::text AS "expiresAt"
+         FROM partner_keys k WHERE k.partner_id = $1 AND k.kind = 'apiKey' AND ${standing}`,
+        [partnerId, expiresInS],
       );
-      return rowCount === 1 ? "added" : "too many";
+      const [{ keys, expiresAt } = { keys: keysMax, expiresAt: null }] = rows;
+      if (keys >= keysMax) return "too many";
+      await client.query(
+        `INSERT INTO partner_keys (partner_id, id, kind, material, name, scopes, expires_at)
+         VALUES ($1, $2, 'apiKey', $3, $4, $5, $6)`,
+        [partnerId, id, material, name, scopes, expiresAt],
+      );
+      return "added";
     });
   }
 
   async endApiKey(partnerId: PartnerId, keyId: KeyId): Promise<boolean> {
-    const { rowCount } = await this.#pool.query(
-      `UPDATE partner_keys SET expires_at = least(expires_at, now())
-       WHERE partner_id = $1 AND id = $2 AND kind = 'apiKey'`,
-      [partnerId, keyId],
-    );
-    return rowCount === 1;
+    return await this.#changing(partnerId, async (client) => {
+      const { rowCount } = await client.query(
+        `UPDATE partner_keys SET expires_at = least(expires_at, $3)
+         WHERE partner_id = $1 AND id = $2 AND kind = 'apiKey'`,
+        [partnerId, keyId, await clockOf(client)],
+      );
+      return rowCount === 1;
+    });
   }
 
   async apiKeyUsed(partnerId: PartnerId, keyId: KeyId): Promise<void> {
@@ -277,11 +290,13 @@ export class PostgresPartners implements PartnerStore {
     return rows[0]?.sealed;
   }
 
-  async #transaction<Result>(work: (client: PoolClient) => Promise<Result>): Promise<Result> {
+  /** Every instance keeps partners in memory for some seconds: that it is told shortens them. */
+  async #changing<Result>(id: PartnerId, work: (client: PoolClient) => Promise<Result>): Promise<Result> {
     const client = await this.#pool.connect();
     try {
       await client.query("BEGIN");
       const result = await work(client);
+      await client.query("SELECT pg_notify('paybell_partner', $1)", [id]);
       await client.query("COMMIT");
       client.release();
       return result;
@@ -305,6 +320,23 @@ async function findOne(client: PoolClient, id: PartnerId): Promise<StoredPartner
   const [row] = await findRows(client, id, "");
   if (row === undefined) throw new Error(`The partner ${id} went away inside of the transaction that holds it.`);
   return row;
+}
+
+/** Locks the partner and makes it changed. @returns when; undefined when there is no such partner */
+async function touch(client: PoolClient, id: PartnerId): Promise<string | undefined> {
+  const { rowCount } = await client.query("SELECT FROM partners WHERE id = $1 FOR UPDATE", [id]);
+  if (rowCount === 0) return undefined;
+  const now = await clockOf(client);
+  await client.query("UPDATE partners SET updated_at = $2 WHERE id = $1", [id, now]);
+  return now;
+}
+
+/** After the locks that were waited for. As text, because a Date would cut the microseconds off. */
+async function clockOf(client: PoolClient): Promise<string> {
+  const { rows } = await client.query<{ now: string }>("SELECT clock_timestamp()::text AS now");
+  const [row] = rows;
+  if (row === undefined) throw new Error("The database did not tell the time.");
+  return row.now;
 }
 
 function readPartner(row: PartnerRow): StoredPartner {

@@ -1,5 +1,12 @@
 import type { Pool } from "pg";
 import { idTimeMs, type PartnerId } from "../ids.ts";
+import type { Database } from "./database.ts";
+import type { Homes } from "./homes.ts";
+
+// On Citus a table of a home is called by the number of its shard too.
+const estimateOf = (table: "pending" | "parked") => `(
+        SELECT sum(n_live_tup)::bigint FROM pg_stat_user_tables
+        WHERE schemaname = current_schema() AND relname ~ '^${table}(_[0-9]+)?$')`;
 
 // One step along the index for each partner that has any: its oldest, whose id tells its time. The numbers are exact
 // while they are small and estimates beyond: no statement grows with the backlog.
@@ -14,9 +21,9 @@ const pendingStatus = {
         ORDER BY p.partner_id, p.id LIMIT 1) AS next)
     SELECT (SELECT min(id::text) FROM oldest) AS oldest_id,
       (SELECT count(*) FROM (SELECT FROM pending LIMIT 10001) AS few) AS few,
-      (SELECT n_live_tup FROM pg_stat_user_tables WHERE relname = 'pending') AS estimate,
+      ${estimateOf("pending")} AS estimate,
       (SELECT count(*) FROM (SELECT FROM parked LIMIT 10001) AS few) AS parked_few,
-      (SELECT n_live_tup FROM pg_stat_user_tables WHERE relname = 'parked') AS parked_estimate`,
+      ${estimateOf("parked")} AS parked_estimate`,
 };
 
 /** What waits to be delivered, for all instances. */
@@ -71,14 +78,17 @@ export interface PartnerBacklog {
 /** Pending deliveries as the main thread sees them: it counts them, and tells other processes that something is due. */
 export class PendingStatus {
   readonly #engine: Pool;
+  readonly #homes: Homes;
 
-  constructor(engine: Pool) {
+  /** @param engine what every instance listens to, and where shards are */
+  constructor({ engine, homes }: Pick<Database, "engine" | "homes">) {
     this.#engine = engine;
+    this.#homes = homes;
   }
 
-  /** Resolves when the database answers the engine. */
+  /** Resolves when the database answers the engine, at every home. */
   async ping(): Promise<void> {
-    await this.#engine.query("SELECT");
+    await Promise.all([this.#engine.query("SELECT"), ...this.#homes.all.map(({ engine }) => engine.query("SELECT"))]);
   }
 
   async count(): Promise<PendingCount> {
@@ -89,21 +99,25 @@ export class PendingStatus {
       parked_few: number;
       parked_estimate: number;
     };
-    const { rows } = await this.#engine.query<Row>(pendingStatus);
-    const [row] = rows;
-    if (row === undefined) throw new Error("The count of what is pending has one row.");
+    const rows = await this.#homes.gather(async ({ engine }) => (await engine.query<Row>(pendingStatus)).rows);
+    const [oldest] = rows.flatMap(({ oldest_id }) => (oldest_id === null ? [] : [oldest_id])).sort();
     return {
-      count: counted(row.few, row.estimate),
-      oldestMs: row.oldest_id === null ? undefined : idTimeMs(row.oldest_id),
-      parked: counted(row.parked_few, row.parked_estimate),
+      count: sum(rows.map((row) => counted(row.few, row.estimate))),
+      oldestMs: oldest === undefined ? undefined : idTimeMs(oldest),
+      parked: sum(rows.map((row) => counted(row.parked_few, row.parked_estimate))),
     };
   }
 
   /** Of the partners that have something pending or parked, so many, the one that waits longest first. */
   async byPartner(partnersMax: number): Promise<readonly PartnerBacklog[]> {
     type Row = { partner_id: PartnerId; oldest_id: string | null; pending: number; parked: number };
-    const { rows } = await this.#engine.query<Row>({ ...backlogByPartner, values: [partnersMax] });
-    return rows.map(({ partner_id, oldest_id, pending, parked }) => ({
+    const rows = await this.#homes.gather(
+      async ({ engine }) => (await engine.query<Row>({ ...backlogByPartner, values: [partnersMax] })).rows,
+    );
+    // Ids are in the order of their time; those with nothing pending come last.
+    const waitsSince = ({ oldest_id }: Row) => oldest_id ?? "z";
+    const first = [...rows].sort((a, b) => waitsSince(a).localeCompare(waitsSince(b))).slice(0, partnersMax);
+    return first.map(({ partner_id, oldest_id, pending, parked }) => ({
       partnerId: partner_id,
       pending,
       parked,
@@ -124,6 +138,10 @@ export class PendingStatus {
   async announceDue(payload: string): Promise<void> {
     await this.#engine.query({ name: "announce_due", text: "SELECT pg_notify('paybell_due', $1)", values: [payload] });
   }
+}
+
+function sum(counts: readonly number[]): number {
+  return counts.reduce((all, count) => all + count, 0);
 }
 
 /** @param few exact, up to one more than is counted */

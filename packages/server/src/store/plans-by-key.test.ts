@@ -71,8 +71,8 @@ function along(words: string, tables: RegExp): readonly string[] {
   return [...new Set(names.filter((name) => tables.test(name)))];
 }
 
-async function lookUpReqIds({ pool, engine }: Database): Promise<void> {
-  const transactions = new PostgresTransactions({ pool, engine });
+async function lookUpReqIds(connections: Database): Promise<void> {
+  const transactions = new PostgresTransactions(connections);
   const tid = `T${newId().slice(-7)}`;
   await transactions.begin(sampleInit(partnerId, leaseId, { tid }));
   await transactions.begin(sampleInit(partnerId, leaseId, { tid, currency: "USD" }));
@@ -80,16 +80,16 @@ async function lookUpReqIds({ pool, engine }: Database): Promise<void> {
   expect(along("t.body_hash, t.facts, t.created_at, t.is_tombstone", /^transactions/)).toEqual(["transactions_req_id"]);
 }
 
-async function lookUpExternalIds({ engine }: Database): Promise<void> {
-  const completions = new PostgresCompletions(engine);
+async function lookUpExternalIds({ homes }: Database): Promise<void> {
+  const completions = new PostgresCompletions(homes);
   const report = sampleReport(partnerId);
   await completions.report(report);
   await completions.report({ ...report, id: newId() });
   expect(along("SELECT i.partner_id, i.external_id", /^transactions/)).toEqual(["transactions_external_id"]);
 }
 
-async function lookUpNotifications({ engine }: Database): Promise<void> {
-  const deliveries = new PostgresDeliveries(engine);
+async function lookUpNotifications({ homes }: Database): Promise<void> {
+  const deliveries = new PostgresDeliveries(homes);
   const [page] = await deliveries.read([{ partnerId, queue: "", after: undefined, rowsMax: 5, bytesMax: 1e9 }]);
   const [found] = page?.due ?? [];
   expect(page?.due).toHaveLength(1);

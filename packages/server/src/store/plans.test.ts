@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { createDatabase, type TestDatabase } from "../../../../test/support/database.ts";
 import { outcomeOf } from "../delivery/delivery.fixture.ts";
-import { shardOf } from "../delivery/shard-store.ts";
 import type { Delivery, Outcome, QueueRead } from "../delivery/store.ts";
 import { type LeaseId, newId, type PartnerId } from "../ids.ts";
+import { shardOf } from "../shard.ts";
 import { PostgresCircuits } from "./circuits.ts";
 import { PostgresCompletions } from "./completions.ts";
 import { type Database, openDatabase } from "./database.ts";
@@ -58,10 +58,10 @@ beforeAll(async () => {
   await pool.query("ANALYZE");
   partnerId = await insertPartner(pool);
   leaseId = await insertLease(pool);
-  completions = new PostgresCompletions(connections.engine);
-  deliveries = new PostgresDeliveries(connections.engine);
-  comparisons = new PostgresComparisons(connections);
-  circuits = new PostgresCircuits(connections.engine);
+  completions = new PostgresCompletions(connections.homes);
+  deliveries = new PostgresDeliveries(connections.homes);
+  comparisons = new PostgresComparisons(connections.homes);
+  circuits = new PostgresCircuits(connections.homes);
   shards = new PostgresShards(connections.engine);
   transactions = new PostgresTransactions(connections);
 });
@@ -239,7 +239,7 @@ const works: readonly (readonly [string, readonly string[], () => Promise<unknow
   ["a delivery that failed", ["attempts_made = i.attempts_made + 1", "INSERT INTO attempts"], () => record(retried)],
   ["a delivery that is parked", ["INSERT INTO parked"], () => record(parked)],
   ["outcomes of every kind", ["DELETE FROM pending p USING unnest", "DELETE FROM parked p"], recordMixed],
-  ["what is put off", ["i.delay_ms * interval"], putOff],
+  ["what is put off", ["delay_ms * interval"], putOff],
   ["what is set aside", ["SET queue = i.queue"], setAside],
   ["the circuits of a shard", ["FROM endpoints e"], () => circuits.load([shardOf(partnerId)])],
   ["circuits changed by hand", ["e.control_no > 0\n    ORDER"], () => circuits.loadChangedByHand([shardOf(partnerId)])],
@@ -297,11 +297,15 @@ describe.each(sizes)("with %i pending and statistics taken when there were none"
   });
 
   test("a page of the pull API touches no more rows than it has", async () => {
-    const partitions = new Partitions({ pool: connections.pool, clock: { nowMs: () => Date.now() }, historyDays: 90 });
-    const store = new PostgresNotifications(connections.pool, partitions);
+    const partitions = new Partitions({
+      homes: connections.homes,
+      clock: { nowMs: () => Date.now() },
+      historyDays: 90,
+    });
+    const store = new PostgresNotifications(connections, partitions);
     await several(() => completions.report(sampleReport(partnerId)));
     people.length = 0;
-    const { horizon } = await store.history();
+    const { horizon } = await store.history(partnerId);
     const page = await store.page(partnerId, undefined, horizon, together);
     expect(
       await store.contents(

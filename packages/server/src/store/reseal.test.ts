@@ -39,7 +39,7 @@ function directoryWith(masterKey: MasterKey): CachedPartners {
 const registryWith = (masterKey: MasterKey) =>
   new PartnerRegistry({
     partners: store,
-    terminals: new PostgresTerminals(connections),
+    terminals: new PostgresTerminals(connections.homes),
     masterKey,
     defaults: defaultSettings,
     rules: { sandbox: true },

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Pool } from "pg";
 import type { PartnerId, TransactionId } from "../ids.ts";
 import type { DueReversal, EndedReversal, ReversalEnd, ReversalStore } from "../ledger/reverser.ts";
+import type { Homes } from "./homes.ts";
 import { troubleOf } from "./retryable.ts";
 
 // Taken until its answer must have come: whoever took it and is gone by then has it repeated by another.
@@ -57,7 +57,7 @@ const queue = {
       RETURNING partner_id, id, tid)
     INSERT INTO reversals AS r (partner_id, transaction_id, tid, requested_by)
     SELECT partner_id, id, tid, $3 FROM original
-    ON CONFLICT (partner_id, transaction_id) DO UPDATE SET state = 'PENDING', due_at = now(),
+    ON CONFLICT (partner_id, transaction_id) DO UPDATE SET state = 'PENDING', due_at = excluded.due_at,
       tries = r.tries + 1, requested_by = coalesce(excluded.requested_by, r.requested_by)`,
 };
 
@@ -106,19 +106,21 @@ async function despiteConflicts<Result>(run: () => Promise<Result>): Promise<Res
 
 /** Reversals on their way, in PostgreSQL. */
 export class PostgresReversals implements ReversalStore {
-  readonly #engine: Pool;
+  readonly #homes: Homes;
 
-  constructor(engine: Pool) {
-    this.#engine = engine;
+  constructor(homes: Homes) {
+    this.#homes = homes;
   }
 
   async takeDue(rowsMax: number, heldForMs: number): Promise<readonly DueReversal[]> {
-    const { rows } = await this.#engine.query<{
-      partner_id: PartnerId;
-      transaction_id: TransactionId;
-      tries: number;
-      created_at: Date;
-    }>({ ...takeDue, values: [rowsMax, heldForMs] });
+    interface Row {
+      readonly partner_id: PartnerId;
+      readonly transaction_id: TransactionId;
+      readonly tries: number;
+      readonly created_at: Date;
+    }
+    const values = [this.#homes.share(rowsMax), heldForMs];
+    const rows = await this.#homes.gather(async ({ engine }) => (await engine.query<Row>({ ...takeDue, values })).rows);
     return rows.map((row) => ({
       partnerId: row.partner_id,
       transactionId: row.transaction_id,
@@ -132,7 +134,9 @@ export class PostgresReversals implements ReversalStore {
     delayMs: number,
     responseCode: string,
   ): Promise<void> {
-    await this.#engine.query({ ...postpone, values: [partnerId, transactionId, delayMs, tries, responseCode] });
+    await this.#homes
+      .of(partnerId)
+      .engine.query({ ...postpone, values: [partnerId, transactionId, delayMs, tries, responseCode] });
   }
 
   async end(
@@ -141,27 +145,31 @@ export class PostgresReversals implements ReversalStore {
   ): Promise<EndedReversal | undefined> {
     const values = [partnerId, transactionId, state, responseCode, tries];
     const { rows } = await despiteConflicts(() =>
-      this.#engine.query<{ requested_by: TransactionId | null }>({ ...end, values }),
+      this.#homes.of(partnerId).engine.query<{ requested_by: TransactionId | null }>({ ...end, values }),
     );
     return rows[0] && { requestedBy: rows[0].requested_by };
   }
 
   async queue(partnerId: PartnerId, transactionId: TransactionId, requestedBy: TransactionId): Promise<void> {
     const values = [partnerId, transactionId, requestedBy];
-    await despiteConflicts(() => this.#engine.query({ ...queue, values }));
+    await despiteConflicts(() => this.#homes.of(partnerId).engine.query({ ...queue, values }));
   }
 
   async retry(partnerId: PartnerId, transactionId: TransactionId): Promise<boolean> {
     const values = [partnerId, transactionId];
-    return (await despiteConflicts(() => this.#engine.query({ ...retry, values }))).rowCount === 1;
+    return (await despiteConflicts(() => this.#homes.of(partnerId).engine.query({ ...retry, values }))).rowCount === 1;
   }
 
   async resolve(partnerId: PartnerId, transactionId: TransactionId): Promise<boolean> {
     const values = [partnerId, transactionId, "DONE", "00"];
-    return (await despiteConflicts(() => this.#engine.query({ ...resolve, values }))).rowCount === 1;
+    return (
+      (await despiteConflicts(() => this.#homes.of(partnerId).engine.query({ ...resolve, values }))).rowCount === 1
+    );
   }
 
   async repeat(partnerId: PartnerId, transactionId: TransactionId): Promise<void> {
-    await despiteConflicts(() => this.#engine.query({ ...repeat, values: [partnerId, transactionId] }));
+    await despiteConflicts(() =>
+      this.#homes.of(partnerId).engine.query({ ...repeat, values: [partnerId, transactionId] }),
+    );
   }
 }

@@ -1,11 +1,14 @@
 import type { ClientBase } from "pg";
+import { schemasOfHomes } from "./citus.ts";
 
-/** What the service's role lacks: GRANTs, made from the catalogue. Partitions are reached by their parents. */
+/** The role lacks these: GRANTs, made from the catalogue. Partitions are reached by their parents. */
 const missingGrants = `
-  SELECT format('GRANT SELECT, INSERT, UPDATE, DELETE ON %I TO %I', relname, $1::text) AS statement
-  FROM pg_class
-  WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition
-    AND relname NOT IN ('audit', 'audit_start', 'migrations') AND NOT has_table_privilege($1, oid, 'DELETE')
+  WITH schemas AS (
+    SELECT oid, nspname FROM pg_namespace WHERE nspname = ANY (current_schema() || $2::text[]))
+  SELECT format('GRANT SELECT, INSERT, UPDATE, DELETE ON %s TO %I', c.oid::regclass, $1::text) AS statement
+  FROM pg_class c JOIN schemas s ON s.oid = c.relnamespace
+  WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition
+    AND c.relname NOT IN ('audit', 'audit_start', 'migrations') AND NOT has_table_privilege($1, c.oid, 'DELETE')
   UNION ALL
   SELECT format('GRANT SELECT, INSERT ON audit TO %I', $1::text)
   WHERE NOT has_table_privilege($1, 'audit', 'INSERT')
@@ -13,12 +16,12 @@ const missingGrants = `
   SELECT format('GRANT SELECT ON audit_start, migrations TO %I', $1::text)
   WHERE NOT has_table_privilege($1, 'audit_start', 'SELECT')
   UNION ALL
-  SELECT format('GRANT EXECUTE ON FUNCTION %s TO %I', oid::regprocedure, $1::text)
-  FROM pg_proc
-  WHERE pronamespace = current_schema()::regnamespace AND prosecdef AND NOT has_function_privilege($1, oid, 'EXECUTE')
+  SELECT format('GRANT EXECUTE ON FUNCTION %s TO %I', f.oid::regprocedure, $1::text)
+  FROM pg_proc f JOIN schemas s ON s.oid = f.pronamespace
+  WHERE f.prosecdef AND NOT has_function_privilege($1, f.oid, 'EXECUTE')
   UNION ALL
-  SELECT format('GRANT USAGE ON SCHEMA %I TO %I', current_schema(), $1::text)
-  WHERE NOT has_schema_privilege($1, current_schema(), 'USAGE')`;
+  SELECT format('GRANT USAGE ON SCHEMA %I TO %I', s.nspname, $1::text)
+  FROM schemas s WHERE NOT has_schema_privilege($1, s.oid, 'USAGE')`;
 
 /**
  * Lets the service's role read and write rows. It changes no table, adds to the audit and changes nothing there, and
@@ -27,6 +30,6 @@ const missingGrants = `
  * @param owner a connection of the role that owns the schema
  */
 export async function grantToService(owner: ClientBase, role: string): Promise<void> {
-  const { rows } = await owner.query<{ statement: string }>(missingGrants, [role]);
+  const { rows } = await owner.query<{ statement: string }>(missingGrants, [role, await schemasOfHomes(owner)]);
   for (const { statement } of rows) await owner.query(statement);
 }

@@ -27,8 +27,8 @@ beforeAll(async () => {
   await createHistory(connections.pool);
   // As they are when a service was just begun: every table looks empty, and nobody looks again.
   await connections.pool.query("ALTER TABLE transactions SET (autovacuum_enabled = off)");
-  completions = new PostgresCompletions(connections.engine);
-  comparisons = new PostgresComparisons(connections);
+  completions = new PostgresCompletions(connections.homes);
+  comparisons = new PostgresComparisons(connections.homes);
 });
 
 beforeEach(async () => {

@@ -1,11 +1,12 @@
 import type { SettlementEntry } from "@paybell/contract";
-import type { Pool, PoolClient } from "pg";
+import type { PoolClient } from "pg";
 import type { HeldTransaction } from "../commands/settlement-difference.ts";
 import type { NewEvent } from "../events.ts";
 import type { PartnerId, TransactionId } from "../ids.ts";
 import type { ComparedInto, ComparedSettlement, ComparisonStore, DueComparison } from "../ledger/comparer.ts";
 import { alongIndexes } from "./along-indexes.ts";
 import { insertEvents } from "./events.ts";
+import type { Homes } from "./homes.ts";
 
 const takeDue = {
   name: "take_due_comparisons",
@@ -83,20 +84,16 @@ interface SettlementRow {
 
 /** Settlements that a switch reported, and what the ledger holds of their batches, in PostgreSQL. */
 export class PostgresComparisons implements ComparisonStore {
-  readonly #engine: Pool;
-  readonly #pool: Pool;
+  readonly #homes: Homes;
 
-  /** @param pools of both, because a batch is read for longer than the engine's statements may last */
-  constructor(pools: { readonly engine: Pool; readonly pool: Pool }) {
-    this.#engine = pools.engine;
-    this.#pool = pools.pool;
+  constructor(homes: Homes) {
+    this.#homes = homes;
   }
 
   async takeDue(rowsMax: number, heldForMs: number): Promise<readonly DueComparison[]> {
-    const { rows } = await this.#engine.query<{ partner_id: PartnerId; id: TransactionId }>({
-      ...takeDue,
-      values: [rowsMax, heldForMs],
-    });
+    type Row = { readonly partner_id: PartnerId; readonly id: TransactionId };
+    const values = [this.#homes.share(rowsMax), heldForMs];
+    const rows = await this.#homes.gather(async ({ engine }) => (await engine.query<Row>({ ...takeDue, values })).rows);
     return rows.map(({ partner_id: partnerId, id }) => ({ partnerId, id }));
   }
 
@@ -105,7 +102,8 @@ export class PostgresComparisons implements ComparisonStore {
     into: ComparedInto,
     rowsMax: number,
   ): Promise<ComparedSettlement | undefined> {
-    const client = await this.#pool.connect();
+    // Not the engine's connection: a batch is read for longer than its statements may last.
+    const client = await this.#homes.of(partnerId).pool.connect();
     try {
       // One view of the ledger for all of it.
       await client.query(`BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; ${alongIndexes}`);
@@ -122,7 +120,7 @@ export class PostgresComparisons implements ComparisonStore {
   }
 
   async end({ partnerId, id }: DueComparison, event: NewEvent | undefined): Promise<boolean> {
-    const client = await this.#engine.connect();
+    const client = await this.#homes.of(partnerId).engine.connect();
     try {
       await client.query("BEGIN");
       const { rowCount } = await client.query({ ...end, values: [partnerId, id] });

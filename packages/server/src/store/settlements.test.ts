@@ -23,7 +23,7 @@ beforeAll(async () => {
   connections = openDatabase(database.url, { connectionsMax: 12, onIdleError: () => {} });
   engine = watchPlans(connections.engine);
   await createHistory(connections.pool);
-  settlements = new PostgresSettlements(connections.engine);
+  settlements = new PostgresSettlements(connections.homes);
   transactions = new PostgresTransactions(connections);
   partnerId = await insertPartner(connections.pool);
   leaseId = await insertLease(connections.pool);

@@ -1,7 +1,7 @@
-import type { Pool } from "pg";
 import type { BatchTotals } from "../acquirer/acquirer.ts";
 import type { ChainId, PartnerId, TransactionId } from "../ids.ts";
 import type { BatchEntry, DueSettlement, MessageNumbers, SettlementStore } from "../ledger/settler.ts";
+import type { Homes } from "./homes.ts";
 import { sixDigits } from "./turns.ts";
 
 const takeDue = {
@@ -39,7 +39,8 @@ const advance = {
 const number = {
   name: "number_settlement",
   text: `
-    WITH taken AS (
+    WITH c AS MATERIALIZED (SELECT now() AS now),
+    taken AS (
       UPDATE terminals r SET trace_no = (r.trace_no + $3 - 1) % 999999 + 1
       FROM settlements s
       WHERE s.partner_id = $1 AND s.id = $2 AND s.trace_no IS NULL AND r.partner_id = s.partner_id AND r.tid = s.tid
@@ -47,7 +48,8 @@ const number = {
     UPDATE settlements s SET
       trace_no = coalesce((SELECT t.trace_no FROM taken t), s.trace_no),
       trace_count = CASE WHEN EXISTS (SELECT FROM taken) THEN $3 ELSE s.trace_count END,
-      numbered_at = CASE WHEN EXISTS (SELECT FROM taken) THEN now() ELSE s.numbered_at END
+      numbered_at = CASE WHEN EXISTS (SELECT FROM taken) THEN c.now ELSE s.numbered_at END
+    FROM c
     WHERE s.partner_id = $1 AND s.id = $2
     RETURNING s.trace_no AS last, s.trace_count AS count, s.numbered_at AS at,
       NOT EXISTS (SELECT FROM taken) AS repeat`,
@@ -107,36 +109,45 @@ const nil = "00000000-0000-0000-0000-000000000000";
 
 /** Settlements and Batch Uploads under way, and the batches that they count, in PostgreSQL. */
 export class PostgresSettlements implements SettlementStore {
-  readonly #engine: Pool;
+  readonly #homes: Homes;
 
-  constructor(engine: Pool) {
-    this.#engine = engine;
+  constructor(homes: Homes) {
+    this.#homes = homes;
   }
 
   async takeDue(rowsMax: number, heldForMs: number): Promise<readonly DueSettlement[]> {
-    const { rows } = await this.#engine.query<SettlementRow>({ ...takeDue, values: [rowsMax, heldForMs] });
+    const values = [this.#homes.share(rowsMax), heldForMs];
+    const rows = await this.#homes.gather(
+      async ({ engine }) => (await engine.query<SettlementRow>({ ...takeDue, values })).rows,
+    );
     return rows.map(readSettlement);
   }
 
   async find(partnerId: PartnerId, id: TransactionId): Promise<DueSettlement | undefined> {
-    const { rows } = await this.#engine.query<SettlementRow>({ ...findDue, values: [partnerId, id] });
+    const { rows } = await this.#homes
+      .of(partnerId)
+      .engine.query<SettlementRow>({ ...findDue, values: [partnerId, id] });
     return rows.map(readSettlement)[0];
   }
 
   async postpone({ partnerId, id }: DueSettlement, delayMs: number): Promise<void> {
-    await this.#engine.query({ ...postpone, values: [partnerId, id, delayMs] });
+    await this.#homes.of(partnerId).engine.query({ ...postpone, values: [partnerId, id, delayMs] });
   }
 
   async advance(to: DueSettlement, heldForMs: number): Promise<void> {
     const { partnerId, id, step, isUploaded, uploadedUpTo } = to;
-    await this.#engine.query({ ...advance, values: [partnerId, id, step, isUploaded, uploadedUpTo, heldForMs] });
+    await this.#homes
+      .of(partnerId)
+      .engine.query({ ...advance, values: [partnerId, id, step, isUploaded, uploadedUpTo, heldForMs] });
   }
 
   async number({ partnerId, id }: DueSettlement, count: number): Promise<MessageNumbers> {
-    const { rows } = await this.#engine.query<{ last: number; count: number; at: Date; repeat: boolean }>({
-      ...number,
-      values: [partnerId, id, count],
-    });
+    const { rows } = await this.#homes
+      .of(partnerId)
+      .engine.query<{ last: number; count: number; at: Date; repeat: boolean }>({
+        ...number,
+        values: [partnerId, id, count],
+      });
     const [row] = rows;
     if (row === undefined) throw new Error(`The settlement ${id} has ended.`);
     const first = row.last - row.count + 1;
@@ -145,12 +156,14 @@ export class PostgresSettlements implements SettlementStore {
   }
 
   async isQuiet(partnerId: PartnerId, tid: string): Promise<boolean> {
-    const { rows } = await this.#engine.query<{ quiet: boolean }>({ ...isQuiet, values: [partnerId, tid] });
+    const { rows } = await this.#homes
+      .of(partnerId)
+      .engine.query<{ quiet: boolean }>({ ...isQuiet, values: [partnerId, tid] });
     return rows[0]?.quiet ?? false;
   }
 
   async totals(partnerId: PartnerId, batchId: string): Promise<BatchTotals> {
-    const { rows } = await this.#engine.query<{
+    const { rows } = await this.#homes.of(partnerId).engine.query<{
       currency: string | null;
       sale_quantity: number;
       sale_total: string;
@@ -178,7 +191,7 @@ export class PostgresSettlements implements SettlementStore {
     after: TransactionId | null,
     rowsMax: number,
   ): Promise<readonly BatchEntry[]> {
-    const { rows } = await this.#engine.query<{
+    const { rows } = await this.#homes.of(partnerId).engine.query<{
       id: TransactionId;
       chain_id: ChainId;
       command: BatchEntry["command"];
@@ -199,7 +212,7 @@ export class PostgresSettlements implements SettlementStore {
   }
 
   async standing(partnerId: PartnerId, batchId: string): Promise<readonly { reqId: string; refNo: string }[]> {
-    const { rows } = await this.#engine.query<{ reqId: string; refNo: string }>({
+    const { rows } = await this.#homes.of(partnerId).engine.query<{ reqId: string; refNo: string }>({
       ...listStanding,
       values: [partnerId, batchId],
     });

@@ -1,8 +1,9 @@
 import fc from "fast-check";
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { createDatabase, type TestDatabase } from "../../../../test/support/database.ts";
-import { type OwnedShard, shardCount, shardOf } from "../delivery/shard-store.ts";
+import type { OwnedShard } from "../delivery/shard-store.ts";
 import { type LeaseId, newId } from "../ids.ts";
+import { shardCount, shardOf } from "../shard.ts";
 import { type Database, openDatabase } from "./database.ts";
 import { PostgresLeases } from "./leases.ts";
 import { insertPartner } from "./rows.fixture.ts";

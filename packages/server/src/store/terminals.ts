@@ -1,7 +1,8 @@
-import type { Pool, PoolClient } from "pg";
+import type { PoolClient } from "pg";
 import type { PartnerId } from "../ids.ts";
 import type { PutTerminal, TerminalStore } from "../partners/store.ts";
 import type { Terminal } from "../partners/terminal.ts";
+import type { Homes } from "./homes.ts";
 import { registerTerminalClaim } from "./terminal-claims.ts";
 
 const shown = "tid, mid, merchant_id, merchant_name, merchant_address, device_id, app_name";
@@ -48,16 +49,14 @@ interface TerminalRow {
 
 /** Terminals in PostgreSQL, as far as they are registered; their numbers are given with each command. */
 export class PostgresTerminals implements TerminalStore {
-  readonly #engine: Pool;
-  readonly #pool: Pool;
+  readonly #homes: Homes;
 
-  constructor(pools: { readonly engine: Pool; readonly pool: Pool }) {
-    this.#engine = pools.engine;
-    this.#pool = pools.pool;
+  constructor(homes: Homes) {
+    this.#homes = homes;
   }
 
   async put(partnerId: PartnerId, terminal: Terminal, preAuthDays: number): Promise<PutTerminal> {
-    const client = await this.#pool.connect();
+    const client = await this.#homes.of(partnerId).pool.connect();
     try {
       await client.query("BEGIN");
       const put = await putUnderLock(client, partnerId, terminal, preAuthDays);
@@ -71,23 +70,24 @@ export class PostgresTerminals implements TerminalStore {
   }
 
   async isRegisteredDevice(partnerId: PartnerId, deviceId: string): Promise<boolean> {
-    const { rows } = await this.#engine.query(registeredDevice, [partnerId, deviceId]);
+    const { rows } = await this.#homes.of(partnerId).engine.query(registeredDevice, [partnerId, deviceId]);
     return rows.length > 0;
   }
 
   async find(partnerId: PartnerId, tid: string): Promise<Terminal | undefined> {
-    const { rows } = await this.#pool.query<TerminalRow>(
-      `SELECT ${shown} FROM terminals WHERE partner_id = $1 AND tid = $2`,
-      [partnerId, tid],
-    );
+    const { rows } = await this.#homes
+      .of(partnerId)
+      .pool.query<TerminalRow>(`SELECT ${shown} FROM terminals WHERE partner_id = $1 AND tid = $2`, [partnerId, tid]);
     return rows[0] && readTerminal(rows[0]);
   }
 
   async list(partnerId: PartnerId, after: string | undefined, limit: number): Promise<readonly Terminal[]> {
-    const { rows } = await this.#pool.query<TerminalRow>(
-      `SELECT ${shown} FROM terminals WHERE partner_id = $1 AND tid > $2 ORDER BY tid LIMIT $3`,
-      [partnerId, after ?? "", limit],
-    );
+    const { rows } = await this.#homes
+      .of(partnerId)
+      .pool.query<TerminalRow>(
+        `SELECT ${shown} FROM terminals WHERE partner_id = $1 AND tid > $2 ORDER BY tid LIMIT $3`,
+        [partnerId, after ?? "", limit],
+      );
     return rows.map(readTerminal);
   }
 }

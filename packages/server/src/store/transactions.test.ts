@@ -142,7 +142,7 @@ test("what another took over between the look and the taking is left to it", asy
     }
     return result;
   };
-  const slow = new PostgresTransactions({ pool, engine: { query } as unknown as Pool });
+  const slow = new PostgresTransactions({ homes: connections.homes, engine: { query } as unknown as Pool });
   expect(await slow.takeOver(leaseId, 100)).toEqual([]);
   expect(await transactions.find(partnerId, lost.id)).toMatchObject({ runBy: other });
 });

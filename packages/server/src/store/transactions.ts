@@ -3,7 +3,9 @@ import type { Pool } from "pg";
 import { type ChainId, type LeaseId, type NotificationId, newId, type PartnerId, type TransactionId } from "../ids.ts";
 import type { Begun, Init, ReportedOriginal, TransactionStore } from "../ledger/store.ts";
 import type { BatchState, NotificationState, Transaction } from "../ledger/transaction.ts";
+import type { Database } from "./database.ts";
 import type { GroupCommitHooks } from "./group-commit.ts";
+import type { Homes } from "./homes.ts";
 import { Inits } from "./inits.ts";
 
 // Each by its name: a later version adds columns while this one runs, and PostgreSQL refuses a prepared statement whose
@@ -16,12 +18,16 @@ const columns = `
 const carriesItself = "('SETTLEMENT', 'BATCH_UPLOAD')";
 
 // A command is in doubt once the lease that it names is gone. Its id never comes back, so what was seen gone stays so.
+const findLeasesOfInits = {
+  name: "find_leases_of_inits",
+  text: `
+    SELECT DISTINCT f.lease_id FROM transactions f WHERE f.state = 'INIT' AND f.command NOT IN ${carriesItself}`,
+};
 const findGoneLeases = {
   name: "find_gone_leases",
   text: `
-    SELECT DISTINCT f.lease_id FROM transactions f
-    WHERE f.state = 'INIT' AND f.command NOT IN ${carriesItself} AND NOT EXISTS (
-      SELECT FROM leases l WHERE l.id = f.lease_id)`,
+    SELECT f.lease_id FROM unnest($1::uuid[]) AS f (lease_id)
+    WHERE NOT EXISTS (SELECT FROM leases l WHERE l.id = f.lease_id)`,
 };
 
 // In one statement with the look for leases, another's take-over could be taken over at once: after a row lock the row
@@ -133,13 +139,14 @@ interface TransactionRow {
 /** The ledger's transactions in PostgreSQL. INITs are group-committed. */
 export class PostgresTransactions implements TransactionStore {
   readonly #engine: Pool;
-  readonly #pool: Pool;
+  readonly #homes: Homes;
   readonly #inits: Inits;
 
-  constructor(pools: { readonly engine: Pool; readonly pool: Pool }, observe: GroupCommitHooks = {}) {
-    this.#engine = pools.engine;
-    this.#pool = pools.pool;
-    this.#inits = new Inits(pools.engine, observe);
+  /** @param engine asked whose leases are gone */
+  constructor({ engine, homes }: Pick<Database, "engine" | "homes">, observe: GroupCommitHooks = {}) {
+    this.#engine = engine;
+    this.#homes = homes;
+    this.#inits = new Inits(homes, observe);
   }
 
   begin(init: Init): Promise<Begun> {
@@ -147,12 +154,14 @@ export class PostgresTransactions implements TransactionStore {
   }
 
   async find(partnerId: PartnerId, id: TransactionId): Promise<Transaction | undefined> {
-    const { rows } = await this.#pool.query<TransactionRow>({ ...findById, values: [partnerId, id] });
+    const { rows } = await this.#homes
+      .of(partnerId)
+      .pool.query<TransactionRow>({ ...findById, values: [partnerId, id] });
     return rows[0] && toTransaction(rows[0]);
   }
 
   async findByReqId(partnerId: PartnerId, reqId: string): Promise<Transaction | undefined> {
-    const { rows } = await this.#pool.query<TransactionRow>({
+    const { rows } = await this.#homes.of(partnerId).pool.query<TransactionRow>({
       ...findByReqId,
       values: [partnerId, reqId.toLowerCase()],
     });
@@ -160,15 +169,18 @@ export class PostgresTransactions implements TransactionStore {
   }
 
   async chain(transaction: Transaction): Promise<readonly Transaction[]> {
-    const { rows } = await this.#pool.query<TransactionRow>({
+    const { partnerId, id } = transaction;
+    const { rows } = await this.#homes.of(partnerId).pool.query<TransactionRow>({
       ...findChain,
-      values: [transaction.partnerId, transaction.id],
+      values: [partnerId, id],
     });
     return rows.map(toTransaction);
   }
 
   async reverseBeforeArrival(partnerId: PartnerId, reqId: string): Promise<TransactionId | undefined> {
-    const { rowCount } = await this.#engine.query({ ...insertTombstone, values: [partnerId, newId(), reqId] });
+    const { rowCount } = await this.#homes
+      .of(partnerId)
+      .engine.query({ ...insertTombstone, values: [partnerId, newId(), reqId] });
     return rowCount === 1 ? undefined : (await this.findByReqId(partnerId, reqId))?.id;
   }
 
@@ -176,7 +188,7 @@ export class PostgresTransactions implements TransactionStore {
     partnerId: PartnerId,
     externalIds: readonly string[],
   ): Promise<ReadonlyMap<string, ReportedOriginal>> {
-    const { rows } = await this.#engine.query<{
+    const { rows } = await this.#homes.of(partnerId).engine.query<{
       id: TransactionId;
       external_id: string;
       chain_id: ChainId;
@@ -192,12 +204,19 @@ export class PostgresTransactions implements TransactionStore {
   }
 
   async takeOver(leaseId: LeaseId, rowsMax: number): Promise<readonly Transaction[]> {
-    const gone = await this.#engine.query<{ lease_id: LeaseId }>(findGoneLeases);
-    if (gone.rows.length === 0) return [];
-    const { rows } = await this.#engine.query<TransactionRow>({
-      ...takeOver,
-      values: [leaseId, gone.rows.map((row) => row.lease_id), rowsMax],
+    const named = await this.#homes.gather(
+      async ({ engine }) => (await engine.query<{ lease_id: LeaseId }>(findLeasesOfInits)).rows,
+    );
+    if (named.length === 0) return [];
+    const gone = await this.#engine.query<{ lease_id: LeaseId }>({
+      ...findGoneLeases,
+      values: [named.map((row) => row.lease_id)],
     });
+    if (gone.rows.length === 0) return [];
+    const values = [leaseId, gone.rows.map((row) => row.lease_id), this.#homes.share(rowsMax)];
+    const rows = await this.#homes.gather(
+      async ({ engine }) => (await engine.query<TransactionRow>({ ...takeOver, values })).rows,
+    );
     return rows.map(toTransaction);
   }
 }

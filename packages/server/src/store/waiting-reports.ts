@@ -1,18 +1,19 @@
-import type { Pool } from "pg";
 import type { WaitingReport, WaitingStore } from "../ledger/waiting-reports.ts";
+import type { Homes } from "./homes.ts";
 
 const takeDue = {
   name: "take_due_reports",
   text: `
     WITH due AS MATERIALIZED (
-      SELECT t.partner_id, t.id FROM transactions t
+      SELECT t.partner_id, t.id, (extract(epoch FROM now() - t.created_at) * 1000)::float8 AS age_ms
+      FROM transactions t
       WHERE t.notify_at <= now() ORDER BY t.notify_at LIMIT $1 FOR UPDATE SKIP LOCKED)
     UPDATE transactions t SET notify_at = now() + $2 * interval '1 millisecond'
     FROM due WHERE t.partner_id = due.partner_id AND t.id = due.id
     RETURNING t.partner_id AS "partnerId", t.id, t.external_id AS "identity",
       t.original_external_id AS "originalExternalId", t.callback_url AS "callBackUrl", t.facts,
       t.notification_id AS "notificationId", t.reported_batch AS "batchId",
-      (extract(epoch FROM now() - t.created_at) * 1000)::float8 AS "ageMs"`,
+      due.age_ms AS "ageMs"`,
 };
 
 const postpone = {
@@ -32,17 +33,18 @@ export const releaseReport = {
 
 /** Reports that wait for their originals, in PostgreSQL. */
 export class PostgresWaitingReports implements WaitingStore {
-  readonly #engine: Pool;
+  readonly #homes: Homes;
 
-  constructor(engine: Pool) {
-    this.#engine = engine;
+  constructor(homes: Homes) {
+    this.#homes = homes;
   }
 
-  async takeDue(rowsMax: number, heldForMs: number): Promise<readonly WaitingReport[]> {
-    return (await this.#engine.query<WaitingReport>({ ...takeDue, values: [rowsMax, heldForMs] })).rows;
+  takeDue(rowsMax: number, heldForMs: number): Promise<readonly WaitingReport[]> {
+    const values = [this.#homes.share(rowsMax), heldForMs];
+    return this.#homes.gather(async ({ engine }) => (await engine.query<WaitingReport>({ ...takeDue, values })).rows);
   }
 
   async postpone({ partnerId, id }: WaitingReport, delayMs: number): Promise<void> {
-    await this.#engine.query({ ...postpone, values: [partnerId, id, delayMs] });
+    await this.#homes.of(partnerId).engine.query({ ...postpone, values: [partnerId, id, delayMs] });
   }
 }
