@@ -301,7 +301,7 @@ describe("an outage", () => {
     };
     answer = (response) => response.writeHead(500).end();
     const targets = async () => [good, webhookTarget(url, key, systemClock, rulesOf(["127.0.0.1/32"]))];
-    const { alerts, sent } = alertsWith({ targets });
+    const { alerts, sent } = alertsWith({ targets, quietS: 1 });
     await alerts.record(opened(1));
     await alerts.record(opened(2));
     alerts.start();
@@ -316,7 +316,8 @@ describe("an outage", () => {
   });
 
   test("reads in a chat as a title with its number, and a line for each, nothing of it markup", async () => {
-    const { alerts, sent } = alertsWith({ targets: async () => [slackTarget(url, rulesOf(["127.0.0.1/32"]))] });
+    const targets = async () => [slackTarget(url, rulesOf(["127.0.0.1/32"]))];
+    const { alerts, sent } = alertsWith({ targets, quietS: 1 });
     await alerts.record({ ...event, kind: "report_refused", detail: { item: "<!channel>" } });
     await alerts.record({ ...event, kind: "report_refused", detail: { item: "b" } });
     alerts.start();
