@@ -1,9 +1,15 @@
 import { describe, expect, test } from "vitest";
 import type { NotificationId } from "../ids.ts";
-import { judgeOrder, Order, orderWaitMaxMs } from "./order.ts";
+import { judgeOrder, leftMs, Order, orderWaitMaxMs } from "./order.ts";
 import type { Delivery, Precedence } from "./store.ts";
 
 const id = (text: string) => text as NotificationId;
+
+test("what is left of a delay is counted from when its statement was sent", () => {
+  const at = (ms: number) => ({ monotonicMs: () => ms });
+  expect(leftMs(500, 1_000, at(1_020))).toBe(480);
+  expect(leftMs(500, 1_000, at(9_000))).toBe(0);
+});
 
 describe("a delivery that follows others", () => {
   test.each<[string, Precedence, boolean, object]>([
@@ -24,12 +30,13 @@ describe("a delivery that follows others", () => {
 });
 
 /** An order over deliveries in hand, with timers that run when told. */
-function orderOver(inHand: Delivery[], answers: () => readonly Precedence[], putOff: () => Promise<void>) {
+function orderOver(inHand: Delivery[], answers: () => readonly Precedence[], putOff: () => Promise<void>, nowMs = 0) {
   const timers: (() => void)[] = [];
   const left: string[] = [];
   const putOffs: string[] = [];
   const order = new Order({
     store: { preceding: async () => answers(), putOff },
+    clock: { monotonicMs: () => nowMs },
     timers: {
       after: (_, work) => {
         timers.push(work);

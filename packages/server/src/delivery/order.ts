@@ -1,4 +1,4 @@
-import type { Timers } from "../clock.ts";
+import type { Clock, Timers } from "../clock.ts";
 import type { NotificationId } from "../ids.ts";
 import type { Delivery, DeliveryKey, DeliveryStore, Precedence, PutOff } from "./store.ts";
 
@@ -16,6 +16,15 @@ const delayMinMs = 500;
 const delayMaxMs = 30_000;
 
 /**
+ * What is left of a delay that a statement wrote, in milliseconds; the statement was sent at `sentMs`. The database
+ * counts the delay from when it ran the statement. Counted from the answer, which may come much later, the delivery
+ * would be due long before it is looked for.
+ */
+export function leftMs(delayMs: number, sentMs: number, clock: Pick<Clock, "monotonicMs">): number {
+  return Math.max(0, sentMs + delayMs - clock.monotonicMs());
+}
+
+/**
  * Whether a delivery may leave. A blocked one waits in memory only for what is in memory too; it is put off in the
  * database by a tenth of its age otherwise, so that blocked rows never fill a queue.
  */
@@ -29,6 +38,7 @@ export function judgeOrder({ after, ageMs }: Precedence, isInHand: (id: Notifica
 
 export interface OrderParts {
   readonly store: Pick<DeliveryStore, "preceding" | "putOff">;
+  readonly clock: Pick<Clock, "monotonicMs">;
   readonly timers: Timers;
   readonly isInHand: (id: NotificationId) => boolean;
   /** Whether this very delivery is in hand, and not another round or reading of it. */
@@ -87,14 +97,15 @@ export class Order {
   }
 
   async #askAll(): Promise<void> {
-    const { store, timers, holds, onPutOff, onTrouble } = this.#parts;
+    const { store, clock, timers, holds, onPutOff, onTrouble } = this.#parts;
     while (this.#toAsk.length > 0) {
       let unsettled = this.#toAsk.splice(0, askMax).filter(holds);
       try {
         const blocked = unsettled.length > 0 ? this.#settle(unsettled, await store.preceding(unsettled)) : [];
         unsettled = blocked.map(({ delivery }) => delivery);
+        const sentMs = clock.monotonicMs();
         if (blocked.length > 0) await store.putOff(blocked.map(({ putOff }) => putOff));
-        for (const { delivery, putOff } of blocked) onPutOff(delivery, putOff.delayMs);
+        for (const { delivery, putOff } of blocked) onPutOff(delivery, leftMs(putOff.delayMs, sentMs, clock));
       } catch (error) {
         onTrouble(error);
         this.#toAsk.push(...unsettled);

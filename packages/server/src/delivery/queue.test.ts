@@ -96,6 +96,27 @@ describe("a queue", () => {
     expect(queue.offer(deliveryOf(3))).toBe(false);
   });
 
+  test("reads from the head when what is in hand was read with a later due time, which the cursor passed", () => {
+    const queue = newQueue();
+    const [putOff, later] = [deliveryOf(1, { follows: true }), deliveryOf(9)];
+    queue.offer(putOff);
+    // Its put-off is committed, and due; the answer is still on its way.
+    queue.wake();
+    queue.readBegins({ after: undefined, rowsMax: 4 }, 0);
+    const page = [
+      { dueAtUs: 5_000, id: putOff.id, delivery: putOff },
+      { dueAtUs: 9_000, id: later.id, delivery: later },
+    ];
+    queue.readEnds({ due: page, hasMore: false, nextInMs: undefined }, 0, never);
+    expect(queue.hasMore).toBe(false);
+    queue.release(putOff, 1, 0);
+    const readOn = queue.wants(2);
+    expect(readOn?.after?.id).toBe(later.id);
+    if (readOn !== undefined) queue.readBegins(readOn, 2);
+    queue.readEnds(pageOf([]), 2, never);
+    expect(queue.wants(3)).toMatchObject({ after: undefined });
+  });
+
   test("rests after a read from the head that brought nothing, and not after one that did", () => {
     const queue = newQueue();
     queue.wake();

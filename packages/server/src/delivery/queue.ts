@@ -15,8 +15,10 @@ export interface WantedRead {
 /** A delivery in memory. `held`: its order is asked for. `taken`: it is sent, or its outcome is recorded. */
 interface InHand {
   readonly delivery: Delivery;
+  /** When it was due as it was read or offered, in milliseconds since 1970 by the database's clock. */
+  readonly dueMs: number;
   state: "held" | "ready" | "taken";
-  /** A read showed a later round or attempt: its outcome was committed before its answer came. */
+  /** A read showed it later, by round, attempt or due time: that was committed before its answer came. */
   isOutdated: boolean;
 }
 
@@ -118,7 +120,7 @@ export class Queue {
     // What is read from the head finds room beside what comes meanwhile.
     const rowsMax = this.#again ? this.rowsMax / 2 : this.rowsMax;
     if (!this.#hasMore && this.#inHand.size < rowsMax) {
-      this.#add(delivery, !delivery.follows && delivery.settlesBatch === null);
+      this.#add(delivery, delivery.scheduleStartMs);
       return true;
     }
     this.wake(delivery.scheduleStartMs);
@@ -174,14 +176,17 @@ export class Queue {
     let cursor = this.#readFromHead && page.due.length > 0 ? undefined : this.#cursor;
     for (const { dueAtUs, id, delivery } of page.due) {
       const inHand = this.#inHand.get(id);
-      if (inHand !== undefined && delivery !== undefined) inHand.isOutdated ||= isLater(delivery, inHand.delivery);
+      const dueMs = Math.floor(dueAtUs / 1_000);
+      if (inHand !== undefined && delivery !== undefined) {
+        inHand.isOutdated ||= dueMs > inHand.dueMs || isLater(delivery, inHand.delivery);
+      }
       const isNew = delivery !== undefined && inHand === undefined && !isStale(delivery);
       // Others took the room while it was read: the rest is read again.
       isCut = isNew && this.#inHand.size >= this.rowsMax;
       if (isCut) break;
       cursor = { dueAtUs, id };
       if (!isNew) continue;
-      this.#add(delivery, !delivery.follows && delivery.settlesBatch === null);
+      this.#add(delivery, dueMs);
       added.push(delivery);
     }
     this.#cursor = cursor;
@@ -262,9 +267,10 @@ export class Queue {
     return [...this.#inHand.values()].flatMap(({ delivery, state }) => (state === "ready" ? [] : [delivery]));
   }
 
-  #add(delivery: Delivery, isReady: boolean): void {
+  #add(delivery: Delivery, dueMs: number): void {
+    const isReady = !delivery.follows && delivery.settlesBatch === null;
     this.#bytes += delivery.bytes;
-    this.#inHand.set(delivery.id, { delivery, state: isReady ? "ready" : "held", isOutdated: false });
+    this.#inHand.set(delivery.id, { delivery, dueMs, state: isReady ? "ready" : "held", isOutdated: false });
     if (isReady) this.#ready.push(delivery);
   }
 

@@ -6,7 +6,7 @@ import { shardOf } from "../shard.ts";
 import type { Attempted, Attempting, PartnerSource } from "./attempting.ts";
 import type { CircuitStore } from "./circuit-store.ts";
 import { Circuits, urlQueue } from "./circuits.ts";
-import { keyOf, Order } from "./order.ts";
+import { keyOf, leftMs, Order } from "./order.ts";
 import { Overdue, type Shut } from "./overdue.ts";
 import { Ownership } from "./ownership.ts";
 import { type Queue, restMs } from "./queue.ts";
@@ -120,6 +120,7 @@ export class DeliveryWorker {
     });
     this.#order = new Order({
       store: parts.store,
+      clock,
       timers,
       isInHand: (id) => this.#queues.has(id),
       holds: (delivery) => this.#queues.holds(delivery),
@@ -410,10 +411,13 @@ export class DeliveryWorker {
   }
 
   async #record(delivery: Delivery, outcome: Outcome): Promise<void> {
+    const { clock } = this.#parts;
+    const sentMs = clock.monotonicMs();
     try {
       const recorded = await this.#parts.store.record(outcome);
       this.#unrecorded -= 1;
-      const againInMs = outcome.next.kind === "retry" && recorded === "applied" ? outcome.next.delayMs : undefined;
+      const isDueAgain = outcome.next.kind === "retry" && recorded === "applied";
+      const againInMs = isDueAgain ? leftMs(outcome.next.delayMs, sentMs, clock) : undefined;
       this.#queues.ended(delivery, recorded, againInMs);
     } catch (error) {
       this.#unrecorded -= 1;
@@ -434,10 +438,12 @@ export class DeliveryWorker {
     await this.#release(delivery, setAside, "a delivery could not be set aside");
   }
 
-  async #release(delivery: Delivery, written: Promise<void>, trouble: string, againInMs?: number): Promise<void> {
+  async #release(delivery: Delivery, written: Promise<void>, trouble: string, delayMs?: number): Promise<void> {
+    const { clock } = this.#parts;
+    const sentMs = clock.monotonicMs();
     try {
       await written;
-      this.#queues.release(delivery, againInMs);
+      this.#queues.release(delivery, delayMs === undefined ? undefined : leftMs(delayMs, sentMs, clock));
     } catch (error) {
       this.#parts.onTrouble(trouble, error);
       this.#queues.releaseUnchanged(delivery);
