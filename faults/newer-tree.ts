@@ -6,7 +6,7 @@ import { ownTree } from "./instance.ts";
 
 const run = promisify(execFile);
 
-const migrations = "packages/server/src/store/migrations";
+const migrations = "packages/server/src/store/schema/migrations";
 /** After every real one. */
 const firstNumber = 9_001;
 /** What every command or delivery reads and writes. */

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { Client } from "pg";
 import { expect, inject, test } from "vitest";
-import { migrate } from "../../packages/server/src/store/migrate.ts";
+import { migrate } from "../../packages/server/src/store/schema/migrate.ts";
 import { databaseUrl, withAdmin } from "../support/database.ts";
 import { repository } from "./tools.ts";
 

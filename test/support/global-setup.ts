@@ -4,10 +4,10 @@ import { join } from "node:path";
 import type { TestProject } from "vitest/node";
 import { systemClock } from "../../packages/server/src/clock.ts";
 import { startEmbeddedPostgres } from "../../packages/server/src/postgres/embedded.ts";
-import { findHomes } from "../../packages/server/src/store/citus.ts";
-import { openDatabase } from "../../packages/server/src/store/database.ts";
-import { migrate, prepareSchema } from "../../packages/server/src/store/migrate.ts";
-import { Partitions } from "../../packages/server/src/store/partitions.ts";
+import { findHomes } from "../../packages/server/src/store/database/citus.ts";
+import { openDatabase } from "../../packages/server/src/store/database/database.ts";
+import { migrate, prepareSchema } from "../../packages/server/src/store/schema/migrate.ts";
+import { Partitions } from "../../packages/server/src/store/schema/partitions.ts";
 import { databaseUrl, templateDatabase, withAdmin } from "./database.ts";
 import { removeLeftovers, testHomePrefix } from "./leftovers.ts";
 

@@ -33,16 +33,16 @@ import { Operators } from "./operators/operators.ts";
 import type { MasterKey } from "./partners/master-key.ts";
 import type { PartnerDirectory } from "./partners/partner.ts";
 import type { PartnerRegistry } from "./partners/registry.ts";
-import { PostgresAudit } from "./store/audit.ts";
-import { findHomes } from "./store/citus.ts";
+import { findHomes } from "./store/database/citus.ts";
+import { Listener } from "./store/database/listener.ts";
+import { troubleOf } from "./store/database/retryable.ts";
 import { PostgresLeases } from "./store/leases.ts";
-import { Listener } from "./store/listener.ts";
-import { prepareSchema } from "./store/migrate.ts";
-import { PostgresNotifications } from "./store/notifications.ts";
-import { PostgresOperators } from "./store/operators.ts";
+import { PostgresNotifications } from "./store/notifications/notifications.ts";
+import { PostgresAudit } from "./store/operators/audit.ts";
+import { PostgresOperators } from "./store/operators/operators.ts";
 import { PostgresStanding } from "./store/overview.ts";
-import { Partitions } from "./store/partitions.ts";
-import { troubleOf } from "./store/retryable.ts";
+import { prepareSchema } from "./store/schema/migrate.ts";
+import { Partitions } from "./store/schema/partitions.ts";
 
 /** `api`: commands and reports alone. `delivery`: notifications alone. */
 export type Role = "all" | "api" | "delivery";

@@ -3,8 +3,8 @@ import { setTimeout as pause } from "node:timers/promises";
 import type { Config } from "../config.ts";
 import { type Verified, verifyAudit } from "../operators/audit.ts";
 import { type ExportFormat, exportedAfter } from "../operators/audit-export.ts";
-import { PostgresAudit } from "../store/audit.ts";
-import { openDatabase } from "../store/database.ts";
+import { openDatabase } from "../store/database/database.ts";
+import { PostgresAudit } from "../store/operators/audit.ts";
 import { withDatabase } from "./database-url.ts";
 
 const lookEveryMs = 1_000;

@@ -1,5 +1,5 @@
 import type { EventKind, EventSink } from "../events.ts";
-import type { PendingCount } from "../store/pending-status.ts";
+import type { PendingCount } from "../store/deliveries/pending-status.ts";
 
 export interface BacklogWatch {
   count(): Promise<PendingCount>;

@@ -1,7 +1,7 @@
 import { Iso8583Acquirer } from "../acquirer/iso8583/iso8583.ts";
 import { type Config, ConfigError } from "../config.ts";
-import { type Inspection, inspectDatabase } from "../store/inspection.ts";
-import { type SchemaUrls, UnfitSchema } from "../store/migrate.ts";
+import { type Inspection, inspectDatabase } from "../store/schema/inspection.ts";
+import { type SchemaUrls, UnfitSchema } from "../store/schema/migrate.ts";
 import { iso8583Options } from "./acquirer.ts";
 import { isAlerting } from "./alert-targets.ts";
 import { readCallbackCas } from "./callback-cas.ts";

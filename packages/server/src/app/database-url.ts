@@ -1,7 +1,7 @@
 import { resolve } from "node:path";
 import type { Config } from "../config.ts";
 import { type EmbeddedPostgres, startEmbeddedPostgres } from "../postgres/embedded.ts";
-import type { SchemaUrls } from "../store/migrate.ts";
+import type { SchemaUrls } from "../store/schema/migrate.ts";
 
 export function embeddedUrls(postgres: EmbeddedPostgres): SchemaUrls {
   return { databaseUrl: postgres.connectionString, ownerUrl: postgres.ownerConnectionString };

@@ -12,15 +12,15 @@ import { DeliveryWorker } from "../delivery/worker.ts";
 import type { NewEvent } from "../events.ts";
 import { Lease } from "../leases/lease.ts";
 import { SealBudget } from "../partners/seal-budget.ts";
-import { PostgresCircuits } from "../store/circuits.ts";
-import type { HomeAddress } from "../store/citus.ts";
-import { openDatabase } from "../store/database.ts";
-import { PostgresDeliveries } from "../store/deliveries.ts";
+import type { HomeAddress } from "../store/database/citus.ts";
+import { openDatabase } from "../store/database/database.ts";
+import { Listener } from "../store/database/listener.ts";
+import { PostgresCircuits } from "../store/deliveries/circuits.ts";
+import { PostgresDeliveries } from "../store/deliveries/deliveries.ts";
+import { PostgresShards } from "../store/deliveries/shards.ts";
 import { PostgresEvents } from "../store/events.ts";
 import { PostgresLeases } from "../store/leases.ts";
-import { Listener } from "../store/listener.ts";
-import { PostgresPartners } from "../store/partners.ts";
-import { PostgresShards } from "../store/shards.ts";
+import { PostgresPartners } from "../store/partners/partners.ts";
 
 /** What a delivery worker's thread is given. It has neither an environment nor the master key. */
 export interface DeliveryThreadData {

@@ -3,10 +3,10 @@ import type { Config } from "../config.ts";
 import { Alerts } from "../delivery/alerts.ts";
 import type { Log } from "../log.ts";
 import { createMetrics, type Metrics } from "../metrics.ts";
-import type { HomeAddress } from "../store/citus.ts";
-import { type Database, openDatabase } from "../store/database.ts";
+import type { HomeAddress } from "../store/database/citus.ts";
+import { type Database, openDatabase } from "../store/database/database.ts";
+import type { GroupCommitHooks } from "../store/database/group-commit.ts";
 import { PostgresEvents } from "../store/events.ts";
-import type { GroupCommitHooks } from "../store/group-commit.ts";
 import { isAlerting, openAlertTargets } from "./alert-targets.ts";
 import { PartnerMetrics } from "./partner-metrics.ts";
 

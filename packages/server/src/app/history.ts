@@ -1,6 +1,6 @@
 import type { EventSink } from "../events.ts";
 import type { Log } from "../log.ts";
-import type { Partitions } from "../store/partitions.ts";
+import type { Partitions } from "../store/schema/partitions.ts";
 
 const daysAheadMin = 3;
 

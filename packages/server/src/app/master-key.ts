@@ -5,9 +5,9 @@ import { VaultTransit } from "../kms/vault-transit.ts";
 import { appendTo } from "../operators/audit.ts";
 import { MasterKey } from "../partners/master-key.ts";
 import { type ReSealed, resealAll } from "../partners/master-key-rotation.ts";
-import { PostgresAudit } from "../store/audit.ts";
-import { openDatabase } from "../store/database.ts";
-import { PostgresReSeal } from "../store/reseal.ts";
+import { openDatabase } from "../store/database/database.ts";
+import { PostgresAudit } from "../store/operators/audit.ts";
+import { PostgresReSeal } from "../store/partners/reseal.ts";
 import { withDatabase } from "./database-url.ts";
 
 type MasterKeyConfig = Pick<

@@ -1,5 +1,5 @@
 import type { Config } from "../config.ts";
-import { prepareSchema } from "../store/migrate.ts";
+import { prepareSchema } from "../store/schema/migrate.ts";
 import { withDatabase } from "./database-url.ts";
 
 /** `paybell migrate`. @returns the names of the migrations that were applied now */

@@ -1,6 +1,6 @@
 import type { PartnerId } from "../ids.ts";
 import type { Metrics } from "../metrics.ts";
-import type { PartnerBacklog } from "../store/pending-status.ts";
+import type { PartnerBacklog } from "../store/deliveries/pending-status.ts";
 
 const others = "other";
 

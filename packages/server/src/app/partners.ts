@@ -6,8 +6,8 @@ import { keptKey, type MasterKey, requireFittingMasterKey } from "../partners/ma
 import { PartnerRegistry } from "../partners/registry.ts";
 import { SealBudget } from "../partners/seal-budget.ts";
 import { defaultSettings } from "../partners/settings.ts";
-import { PostgresPartners } from "../store/partners.ts";
-import { PostgresTerminals } from "../store/terminals.ts";
+import { PostgresPartners } from "../store/partners/partners.ts";
+import { PostgresTerminals } from "../store/terminals/terminals.ts";
 import type { Ground } from "./ground.ts";
 
 export type PartnerParts = Awaited<ReturnType<typeof wirePartners>>;

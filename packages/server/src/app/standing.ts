@@ -1,5 +1,5 @@
-import type { Partitions } from "../store/partitions.ts";
-import type { PartnerBacklog, PendingCount, PendingStatus } from "../store/pending-status.ts";
+import type { PartnerBacklog, PendingCount, PendingStatus } from "../store/deliveries/pending-status.ts";
+import type { Partitions } from "../store/schema/partitions.ts";
 
 const keptMs = 1_000;
 /** Beside a transaction that stays open, whoever counts passes by all that is gone: for a tenth of the time at most. */

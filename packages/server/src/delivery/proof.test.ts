@@ -7,7 +7,7 @@ import {
   type NotificationBench,
   openBench,
   registerPartner,
-} from "../store/notifications.fixture.ts";
+} from "../store/notifications/notifications.fixture.ts";
 import { ProofSigner } from "./proof.ts";
 
 let bench: NotificationBench;

@@ -5,7 +5,7 @@ import type { AcquirerMessage } from "../acquirer/acquirer.ts";
 import { type ChainId, newId } from "../ids.ts";
 import { createLog } from "../log.ts";
 import type { Partner } from "../partners/partner.ts";
-import { PostgresCards } from "../store/cards.ts";
+import { PostgresCards } from "../store/transactions/cards.ts";
 import { CardVault } from "./card-vault.ts";
 import { bookStray, type LedgerInstance, Till, World } from "./ledger.fixture.ts";
 import type { Transaction } from "./transaction.ts";

@@ -1,7 +1,7 @@
 import { readFile, rename, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
-import { migrate } from "../store/migrate.ts";
+import { migrate } from "../store/schema/migrate.ts";
 import { type EmbeddedPostgres, startEmbeddedPostgres } from "./embedded.ts";
 import { queryOnce, temporaryFolder, withoutSync } from "./testing/homes.ts";
 

@@ -13,7 +13,7 @@ import { Alerts, type AlertsParts } from "../delivery/alerts.ts";
 import { AddressGuard } from "../delivery/transport/guard.ts";
 import type { EventKind, NewEvent } from "../events.ts";
 import { newId } from "../ids.ts";
-import { type Database, openDatabase } from "./database.ts";
+import { type Database, openDatabase } from "./database/database.ts";
 import { PostgresEvents } from "./events.ts";
 
 interface Received {

@@ -4,8 +4,8 @@ import type { RecordedEvent } from "../delivery/notifications-store.ts";
 import type { EventKind, NewEvent } from "../events.ts";
 import { type EventId, lowestId, newId, type PartnerId } from "../ids.ts";
 import { shardOf } from "../shard.ts";
-import { queryAlongIndexes } from "./along-indexes.ts";
-import type { Homes } from "./homes.ts";
+import { queryAlongIndexes } from "./database/along-indexes.ts";
+import type { Homes } from "./database/homes.ts";
 
 /** Stands for the service itself, or for all partners together, where a key needs a partner. */
 export const serviceId = "00000000-0000-0000-0000-000000000000" as PartnerId;

@@ -8,9 +8,9 @@ import { createDatabase } from "../../../../test/support/database.ts";
 import { systemClock, systemTimers } from "../clock.ts";
 import { newId } from "../ids.ts";
 import { Lease } from "../leases/lease.ts";
-import { openDatabase } from "./database.ts";
+import { openDatabase } from "./database/database.ts";
+import { Listener } from "./database/listener.ts";
 import { PostgresLeases } from "./leases.ts";
-import { Listener } from "./listener.ts";
 
 async function openLeases() {
   const { url, drop } = await createDatabase();

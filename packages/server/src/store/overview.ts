@@ -1,5 +1,5 @@
 import type { StandingCounts, StandingStore } from "../delivery/overview.ts";
-import type { Homes } from "./homes.ts";
+import type { Homes } from "./database/homes.ts";
 
 /** Counted to the end up to here: no question grows with what stands. */
 const countedMax = 10_000;

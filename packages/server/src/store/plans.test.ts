@@ -4,12 +4,11 @@ import { outcomeOf } from "../delivery/delivery.fixture.ts";
 import type { Delivery, Outcome, QueueRead } from "../delivery/store.ts";
 import { type LeaseId, newId, type PartnerId } from "../ids.ts";
 import { shardOf } from "../shard.ts";
-import { PostgresCircuits } from "./circuits.ts";
-import { PostgresCompletions } from "./completions.ts";
-import { type Database, openDatabase } from "./database.ts";
-import { PostgresDeliveries } from "./deliveries.ts";
-import { PostgresNotifications } from "./notifications.ts";
-import { Partitions } from "./partitions.ts";
+import { type Database, openDatabase } from "./database/database.ts";
+import { PostgresCircuits } from "./deliveries/circuits.ts";
+import { PostgresDeliveries } from "./deliveries/deliveries.ts";
+import { PostgresShards } from "./deliveries/shards.ts";
+import { PostgresNotifications } from "./notifications/notifications.ts";
 import { type CarriedOut, watchPlans } from "./plans.fixture.ts";
 import {
   createHistory,
@@ -19,9 +18,10 @@ import {
   sampleNotification,
   sampleReport,
 } from "./rows.fixture.ts";
-import { PostgresComparisons } from "./settlement-comparisons.ts";
-import { PostgresShards } from "./shards.ts";
-import { PostgresTransactions } from "./transactions.ts";
+import { Partitions } from "./schema/partitions.ts";
+import { PostgresComparisons } from "./settlements/comparisons.ts";
+import { PostgresCompletions } from "./transactions/completions.ts";
+import { PostgresTransactions } from "./transactions/transactions.ts";
 
 /** Pending rows, with a notification and a transaction each. TEST_ROWS=1000000 for the largest. */
 const sizes = [0, 1_000, Number(process.env["TEST_ROWS"] ?? 100_000)];

@@ -1,0 +1,93 @@
+import { createServer } from "node:net";
+import { expect, test } from "vitest";
+import { createDatabase } from "../../../../../test/support/database.ts";
+import { openDatabase } from "./database.ts";
+import { troubleOf } from "./retryable.ts";
+
+const options = { connectionsMax: 6, onIdleError: () => undefined };
+
+test("the engine reads no whole table, people may ask for longer, and nobody stands in a transaction", async () => {
+  const database = await createDatabase();
+  const { pool, engine, connectDirectly, close } = openDatabase(database.url, options);
+  const shown = `SELECT string_agg(name || '=' || setting, ' ' ORDER BY name) AS all
+    FROM pg_settings WHERE name = ANY ($1)`;
+  const names = [
+    "enable_bitmapscan",
+    "enable_hashjoin",
+    "enable_material",
+    "enable_mergejoin",
+    "enable_seqscan",
+    "idle_in_transaction_session_timeout",
+    "statement_timeout",
+  ];
+  const ofEngine = await engine.query(shown, [names]);
+  expect(ofEngine.rows[0].all).toBe(
+    "enable_bitmapscan=off enable_hashjoin=off enable_material=off enable_mergejoin=off enable_seqscan=off " +
+      "idle_in_transaction_session_timeout=30000 statement_timeout=10000",
+  );
+  const ofPeople = await pool.query(shown, [
+    ["enable_seqscan", "idle_in_transaction_session_timeout", "statement_timeout"],
+  ]);
+  expect(ofPeople.rows[0].all).toBe(
+    "enable_seqscan=on idle_in_transaction_session_timeout=30000 statement_timeout=30000",
+  );
+  const direct = await connectDirectly();
+  expect((await direct.query("SHOW statement_timeout")).rows).toEqual([{ statement_timeout: "5s" }]);
+  await direct.end();
+  await close();
+  await database.drop();
+});
+
+test("a process that stood still in a transaction finds its locks gone, and does all of it again", async () => {
+  const database = await createDatabase();
+  const { engine, close } = openDatabase(database.url, options);
+  const client = await engine.connect();
+  await client.query("SET idle_in_transaction_session_timeout = 50");
+  await client.query("BEGIN");
+  // The whole thread stands, so that it has not heard of its end when it goes on.
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 500);
+  const broken = await client.query("COMMIT").catch((error: unknown) => error);
+  expect(troubleOf(broken)).toBe("connection");
+  client.release(true);
+  // Over TCP the statement leaves before the end of the connection is read, and has PostgreSQL's reason for an answer.
+  const told = await engine
+    .query("DO $$ BEGIN RAISE 'stood still' USING ERRCODE = 'idle_in_transaction_session_timeout'; END $$")
+    .catch((error: unknown) => error);
+  expect(troubleOf(told)).toBe("connection");
+  await close();
+  await database.drop();
+});
+
+/** What a connection says before anything else, as `name` and `value` in turn. */
+async function startupOf(connect: (url: string) => Promise<unknown>): Promise<string[]> {
+  const { promise, resolve } = Promise.withResolvers<Buffer>();
+  const server = createServer((socket) => {
+    socket.on("error", () => undefined);
+    socket.once("data", (said) => {
+      resolve(Buffer.from(said));
+      socket.destroy();
+    });
+  });
+  await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
+  const address = server.address();
+  if (address === null || typeof address === "string") throw new Error("no port");
+  await expect(connect(`postgres://someone@127.0.0.1:${address.port}/paybell`)).rejects.toThrow();
+  await new Promise((closed) => server.close(closed));
+  return (await promise).subarray(8).toString().split("\0").filter(Boolean);
+}
+
+test.each(["pool", "engine", "direct"] as const)(
+  "the %s connection begins with nothing that PgBouncer refuses",
+  async (which) => {
+    const said = await startupOf(async (url) => {
+      const { pool, engine, connectDirectly, close } = openDatabase(url, options);
+      const connects = { pool: () => pool.connect(), engine: () => engine.connect(), direct: connectDirectly };
+      await connects[which]().finally(close);
+    });
+    const names = said.filter((_, index) => index % 2 === 0);
+    expect(names).toContain("user");
+    // These, and no others: https://www.pgbouncer.org/config.html#ignore_startup_parameters
+    const tracked = ["client_encoding", "datestyle", "timezone", "standard_conforming_strings", "application_name"];
+    expect(names.filter((name) => ![...tracked, "user", "database"].includes(name.toLowerCase()))).toEqual([]);
+  },
+);

@@ -1,0 +1,242 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { PaybellError } from "../../errors.ts";
+import { troubleOf } from "./retryable.ts";
+
+/** Those who watch a group commit, and may hold it up. */
+export interface GroupCommitHooks {
+  /** Asked before each batch, which begins when the promise has resolved. Undefined: it begins at once. */
+  readonly turn?: () => Promise<void> | undefined;
+  readonly onFlush?: (rows: number, durationMs: number, waitingRows: number) => void;
+  /** Told of each row that was refused: too much waited, or the database was away for too long. */
+  readonly onRefused?: () => void;
+}
+
+export interface GroupCommitOptions<Item, Result> extends GroupCommitHooks {
+  /** For metrics and messages. */
+  readonly name: string;
+  /** Two items of one key never share a batch: the second waits for the next. */
+  key(item: Item): string;
+  bytes(item: Item): number;
+  /**
+   * Makes a whole batch durable in one transaction, items in key order, and answers for each key. Called again with the
+   * same items after an unknown COMMIT, so it must be idempotent. An item without an answer is a bug.
+   */
+  commit(items: readonly Item[]): Promise<ReadonlyMap<string, Result>>;
+  /**
+   * How long an item is tried while the database is away; then it is refused as `unavailable`. Infinity: never given
+   * up.
+   */
+  readonly giveUpAfterMs: number;
+  /** Told of an item given up although its COMMIT may have happened. */
+  readonly onDoubt?: (item: Item) => void;
+  readonly rowsMax?: number;
+  readonly bytesMax?: number;
+  readonly queueRowsMax?: number;
+  readonly queueBytesMax?: number;
+  /** Batches on their way at once. */
+  readonly concurrency?: number;
+  /**
+   * Beside another on its way, a batch waits for so many rows; or for the end of that one, or for 20 ms. Each batch
+   * costs something, however few are in it.
+   */
+  readonly companyMin?: number;
+  /** How long the first of a batch waits for company when none is on its way. For what nobody waits for. */
+  readonly lingerMs?: number;
+}
+
+/** What is on its way may wait for a lock. */
+const companyWaitMs = 20;
+
+interface Waiting<Item, Result> {
+  readonly item: Item;
+  readonly key: string;
+  readonly bytes: number;
+  readonly sinceMs: number;
+  readonly resolve: (result: Result) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/**
+ * Lets concurrent writes share one transaction, and so one flush of the disk. What comes while a batch is on its way
+ * waits for the next one: under load batches grow by themselves, without load nobody waits.
+ *
+ * A row that cannot be stored is found by halving the batch, and fails alone.
+ */
+export class GroupCommit<Item, Result> {
+  readonly #options: Required<Omit<GroupCommitOptions<Item, Result>, "onDoubt" | keyof GroupCommitHooks>> &
+    Pick<GroupCommitOptions<Item, Result>, "onDoubt" | keyof GroupCommitHooks>;
+  #queue: Waiting<Item, Result>[] = [];
+  #queueBytes = 0;
+  #running = 0;
+  #scheduled = false;
+  #company: NodeJS.Timeout | undefined;
+  readonly #keysRunning = new Set<string>();
+  #idle: (() => void)[] = [];
+
+  constructor(options: GroupCommitOptions<Item, Result>) {
+    this.#options = {
+      rowsMax: 500,
+      bytesMax: 1024 * 1024,
+      queueRowsMax: 20_000,
+      queueBytesMax: 64 * 1024 * 1024,
+      concurrency: 2,
+      companyMin: 1,
+      lingerMs: 0,
+      ...options,
+    };
+  }
+
+  /** Rows and bytes that wait for a batch. */
+  get waiting(): { readonly rows: number; readonly bytes: number } {
+    return { rows: this.#queue.length, bytes: this.#queueBytes };
+  }
+
+  /** Resolves once the item is durable. Rejects at once with `unavailable` when the queue is full. */
+  add(item: Item): Promise<Result> {
+    const bytes = this.#options.bytes(item);
+    if (this.#queue.length >= this.#options.queueRowsMax || this.#queueBytes + bytes > this.#options.queueBytesMax) {
+      this.#options.onRefused?.();
+      return Promise.reject(new PaybellError("unavailable", "Too much waits to be written.", { retryAfterS: 1 }));
+    }
+    return new Promise<Result>((resolve, reject) => {
+      this.#queue.push({ item, key: this.#options.key(item), bytes, sinceMs: performance.now(), resolve, reject });
+      this.#queueBytes += bytes;
+      this.#schedule();
+    });
+  }
+
+  /** Resolves when nothing waits and nothing is on its way. */
+  async drained(): Promise<void> {
+    if (this.#queue.length === 0 && this.#running === 0) return;
+    await new Promise<void>((resolve) => this.#idle.push(resolve));
+  }
+
+  #schedule(): void {
+    if (this.#scheduled || this.#running >= this.#options.concurrency) return;
+    if (this.#running > 0 && this.#queue.length < this.#options.companyMin) {
+      this.#company ??= setTimeout(() => void this.#flush(), companyWaitMs);
+      return;
+    }
+    this.#scheduled = true;
+    const flush = () => {
+      this.#scheduled = false;
+      void this.#flush();
+    };
+    const { lingerMs, rowsMax } = this.#options;
+    if (lingerMs > 0 && this.#queue.length < rowsMax) setTimeout(flush, lingerMs);
+    // After the present turn of the event loop, so that all requests it read share one batch.
+    else setImmediate(flush);
+  }
+
+  async #flush(): Promise<void> {
+    clearTimeout(this.#company);
+    this.#company = undefined;
+    if (this.#running >= this.#options.concurrency) return;
+    this.#running += 1;
+    const turn = this.#options.turn?.();
+    if (turn !== undefined) await turn;
+    const batch = this.#takeBatch();
+    if (batch.length === 0) return this.#ended();
+    if (this.#queue.length > 0) this.#schedule();
+    const startedMs = performance.now();
+    await this.#settle(batch);
+    this.#options.onFlush?.(batch.length, performance.now() - startedMs, this.#queue.length);
+    for (const waiting of batch) this.#keysRunning.delete(waiting.key);
+    this.#ended();
+  }
+
+  #ended(): void {
+    this.#running -= 1;
+    if (this.#queue.length > 0) this.#schedule();
+    else if (this.#running === 0) for (const resolve of this.#idle.splice(0)) resolve();
+  }
+
+  #takeBatch(): Waiting<Item, Result>[] {
+    const batch: Waiting<Item, Result>[] = [];
+    const left: Waiting<Item, Result>[] = [];
+    let bytes = 0;
+    let taken = 0;
+    for (const waiting of this.#queue) {
+      // The first is always taken, however large: it would wait for ever otherwise.
+      if (batch.length > 0 && (batch.length >= this.#options.rowsMax || bytes + waiting.bytes > this.#options.bytesMax))
+        break;
+      taken += 1;
+      if (this.#keysRunning.has(waiting.key)) {
+        left.push(waiting);
+        continue;
+      }
+      this.#keysRunning.add(waiting.key);
+      batch.push(waiting);
+      bytes += waiting.bytes;
+    }
+    this.#queue = left.concat(this.#queue.slice(taken));
+    this.#queueBytes -= bytes;
+    // Rows are locked in key order by every writer, so that two batches never wait for each other.
+    return batch.sort((a, b) => (a.key < b.key ? -1 : 1));
+  }
+
+  /** Answers every item of the batch; never rejects. */
+  async #settle(waiting: readonly Waiting<Item, Result>[]): Promise<void> {
+    let batch = waiting;
+    for (let tries = 1; batch.length > 0; tries += 1) {
+      try {
+        const results = await this.#options.commit(batch.map((waiting) => waiting.item));
+        for (const one of batch) this.#answer(one, results);
+        return;
+      } catch (error) {
+        const trouble = troubleOf(error);
+        if (trouble === "data" && batch.length > 1) return this.#halve(batch);
+        if (trouble === "data" || trouble === "bug" || (trouble === "conflict" && tries >= 10)) {
+          return reject(batch, error);
+        }
+        if (trouble === "connection") {
+          batch = this.#giveUpOverdue(batch, error);
+          this.#refuseOverdue(error);
+        }
+        await sleep(trouble === "conflict" ? tries * 5 : Math.min(tries * 50, 500));
+      }
+    }
+  }
+
+  async #halve(batch: readonly Waiting<Item, Result>[]): Promise<void> {
+    const middle = batch.length >> 1;
+    await this.#settle(batch.slice(0, middle));
+    await this.#settle(batch.slice(middle));
+  }
+
+  #answer(waiting: Waiting<Item, Result>, results: ReadonlyMap<string, Result>): void {
+    const result = results.get(waiting.key);
+    if (result === undefined) waiting.reject(new Error(`${this.#options.name} gave no answer for ${waiting.key}.`));
+    else waiting.resolve(result);
+  }
+
+  /** What has waited as long in the queue was never sent: it leaves no doubt, and need not wait for a hanging batch. */
+  #refuseOverdue(cause: unknown): void {
+    const nowMs = performance.now();
+    this.#queue = this.#queue.filter((waiting) => {
+      if (nowMs - waiting.sinceMs < this.#options.giveUpAfterMs) return true;
+      this.#queueBytes -= waiting.bytes;
+      this.#refuse(waiting, cause);
+      return false;
+    });
+  }
+
+  #giveUpOverdue(batch: readonly Waiting<Item, Result>[], cause: unknown): readonly Waiting<Item, Result>[] {
+    const nowMs = performance.now();
+    return batch.filter((waiting) => {
+      if (nowMs - waiting.sinceMs < this.#options.giveUpAfterMs) return true;
+      this.#options.onDoubt?.(waiting.item);
+      this.#refuse(waiting, cause);
+      return false;
+    });
+  }
+
+  #refuse(waiting: Waiting<Item, Result>, cause: unknown): void {
+    this.#options.onRefused?.();
+    waiting.reject(new PaybellError("unavailable", "The database cannot be reached.", { retryAfterS: 5, cause }));
+  }
+}
+
+function reject<Item, Result>(batch: readonly Waiting<Item, Result>[], error: unknown): void {
+  for (const waiting of batch) waiting.reject(error);
+}

@@ -1,0 +1,149 @@
+import type { PoolClient } from "pg";
+import type { Circuit, CircuitState } from "../../delivery/circuit.ts";
+import {
+  type CircuitChange,
+  type CircuitStore,
+  circuitsPerPartnerMax,
+  type LoadedCircuit,
+} from "../../delivery/circuit-store.ts";
+import type { NewEvent } from "../../events.ts";
+import type { EndpointId, PartnerId } from "../../ids.ts";
+import { integerArray } from "../database/arrays.ts";
+import type { Homes } from "../database/homes.ts";
+import { insertEvents } from "../events.ts";
+
+const loaded = `e.partner_id, e.queue, e.state, e.failures, e.probes, e.last_reason, e.control_no,
+      (extract(epoch FROM e.probe_at - now()) * 1000)::double precision AS probe_in_ms`;
+
+const load = {
+  name: "load_circuits",
+  text: `
+    SELECT ${loaded}
+    FROM (
+      SELECT e.*, row_number() OVER (PARTITION BY e.partner_id ORDER BY e.updated_at DESC) AS nth FROM endpoints e
+      WHERE e.shard = ANY ($1::smallint[])
+        AND (e.state <> 'closed' OR e.failures > 0 OR e.control_no > 0)) AS e
+    WHERE e.nth <= $2
+    ORDER BY e.nth DESC`,
+};
+
+const loadChangedByHand = {
+  name: "load_circuits_changed_by_hand",
+  text: `
+    SELECT ${loaded} FROM endpoints e
+    WHERE e.shard = ANY ($1::smallint[]) AND e.control_no > 0
+    ORDER BY e.updated_at`,
+};
+
+// Rows are made and locked in key order. What stays unchanged belongs to a later owner, or was changed by a person.
+const write = {
+  name: "write_circuits",
+  text: `
+    INSERT INTO endpoints AS e (partner_id, id, kind, target, queue, state, failures, probes, last_reason, probe_at,
+      opened_at, epoch, control_no, updated_at)
+    SELECT i.partner_id, i.id, i.kind, i.target, i.queue, i.state, i.failures, i.probes, i.last_reason,
+      now() + i.probe_in_ms * interval '1 millisecond', CASE WHEN i.state <> 'closed' THEN now() END, i.epoch,
+      i.control_no, now()
+    FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[], $7::integer[], $8::integer[],
+      $9::text[], $10::double precision[], $11::integer[], $12::integer[])
+      AS i (partner_id, id, kind, target, queue, state, failures, probes, last_reason, probe_in_ms, epoch, control_no)
+    ON CONFLICT (partner_id, queue) DO UPDATE SET state = excluded.state, failures = excluded.failures,
+      probes = excluded.probes, last_reason = excluded.last_reason, probe_at = excluded.probe_at,
+      opened_at = CASE WHEN excluded.state = 'closed' THEN NULL WHEN e.state = excluded.state THEN e.opened_at
+        ELSE excluded.opened_at END,
+      epoch = excluded.epoch, updated_at = excluded.updated_at
+    WHERE e.epoch <= excluded.epoch AND e.control_no = excluded.control_no
+    RETURNING e.partner_id, e.queue, e.id`,
+};
+
+interface CircuitRow {
+  readonly partner_id: PartnerId;
+  readonly queue: string;
+  readonly state: CircuitState;
+  readonly failures: number;
+  readonly probes: number;
+  readonly last_reason: Circuit["lastReason"];
+  readonly probe_in_ms: number | null;
+  readonly control_no: number;
+}
+
+/** Circuit breakers, for the workers that own them. */
+export class PostgresCircuits implements CircuitStore {
+  readonly #homes: Homes;
+
+  constructor(homes: Homes) {
+    this.#homes = homes;
+  }
+
+  async load(shards: readonly number[]): Promise<readonly LoadedCircuit[]> {
+    const values = [shards, circuitsPerPartnerMax];
+    const rows = await this.#homes.gather(
+      async ({ engine }) => (await engine.query<CircuitRow>({ ...load, values })).rows,
+    );
+    return rows.map(readCircuit);
+  }
+
+  async loadChangedByHand(shards: readonly number[]): Promise<readonly LoadedCircuit[]> {
+    const rows = await this.#homes.gather(
+      async ({ engine }) => (await engine.query<CircuitRow>({ ...loadChangedByHand, values: [shards] })).rows,
+    );
+    return rows.map(readCircuit);
+  }
+}
+
+function readCircuit(row: CircuitRow): LoadedCircuit {
+  return {
+    partnerId: row.partner_id,
+    queue: row.queue,
+    circuit: {
+      state: row.state,
+      failures: row.failures,
+      probes: row.probes,
+      probeInMs: row.probe_in_ms,
+      lastReason: row.last_reason,
+    },
+    controlNo: row.control_no,
+  };
+}
+
+/** Writes what outcomes changed of their circuits, within their transaction, with the events of what was changed. */
+export async function writeCircuits(
+  client: PoolClient,
+  changes: readonly CircuitChange[],
+  alert: boolean,
+): Promise<void> {
+  // The outcomes of a commit are in the order of their keys, not in that of what happened.
+  const inOrder = [...changes].sort((a, b) => a.changeNo - b.changeNo);
+  const last = new Map(inOrder.map((change) => [keyOf(change), change]));
+  const written = [...last].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, change]) => change);
+  const { rows } = await client.query<{ partner_id: PartnerId; queue: string; id: EndpointId }>({
+    ...write,
+    values: [
+      written.map(({ partnerId }) => partnerId),
+      written.map(({ endpointId }) => endpointId),
+      written.map(({ kind }) => kind),
+      written.map(({ target }) => target),
+      written.map(({ queue }) => queue),
+      written.map(({ circuit }) => circuit.state),
+      integerArray(written.map(({ circuit }) => circuit.failures)),
+      integerArray(written.map(({ circuit }) => circuit.probes)),
+      written.map(({ circuit }) => circuit.lastReason),
+      written.map(({ circuit }) => circuit.probeInMs),
+      integerArray(written.map(({ epoch }) => epoch)),
+      integerArray(written.map(({ controlNo }) => controlNo)),
+    ],
+  });
+  const ids = new Map(rows.map((row) => [`${row.partner_id} ${row.queue}`, row.id]));
+  const events = inOrder.flatMap((change) => eventOf(change, ids.get(keyOf(change))));
+  if (events.length > 0) await insertEvents(client, events, alert);
+}
+
+function eventOf({ partnerId, event, target, circuit }: CircuitChange, endpointId: EndpointId | undefined): NewEvent[] {
+  if (event === null || endpointId === undefined) return [];
+  const detail = { target, reason: circuit.lastReason, failures: circuit.failures };
+  return [{ id: event.id, kind: event.kind, partnerId, subjectId: endpointId, detail }];
+}
+
+function keyOf({ partnerId, queue }: Pick<CircuitChange, "partnerId" | "queue">): string {
+  return `${partnerId} ${queue}`;
+}

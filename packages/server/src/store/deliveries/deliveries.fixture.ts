@@ -1,0 +1,73 @@
+import { afterAll, beforeAll, beforeEach } from "vitest";
+import { createDatabase, type TestDatabase } from "../../../../../test/support/database.ts";
+import type { Delivery, QueuePage, QueueRead } from "../../delivery/store.ts";
+import type { PartnerId } from "../../ids.ts";
+import type { Report } from "../../ledger/store.ts";
+import { type Database, openDatabase } from "../database/database.ts";
+import { createHistory, insertPartner, sampleNotification, sampleReport } from "../rows.fixture.ts";
+import { PostgresCompletions } from "../transactions/completions.ts";
+import { PostgresDeliveries } from "./deliveries.ts";
+
+export interface DeliveriesContext {
+  readonly connections: Database;
+  readonly completions: PostgresCompletions;
+  readonly deliveries: PostgresDeliveries;
+  /** Of the test that runs now. */
+  readonly partnerId: PartnerId;
+  /** One row for each report, due now, in the order of their coming. */
+  report(count: number, change?: Partial<Report> & { readonly callBackUrl?: string | null }): Promise<void>;
+  read(read?: Partial<QueueRead>): Promise<QueuePage>;
+  /** The delivery that is due first. */
+  first(read?: Partial<QueueRead>): Promise<Delivery>;
+  /** Rows of `pending`, in the order of their ids. */
+  pending(): Promise<readonly Record<string, unknown>[]>;
+  query(text: string, values?: unknown[]): Promise<readonly Record<string, unknown>[]>;
+}
+
+/** A database for the tests of one file, with a partner of its own for each test. */
+export function useDeliveries(): DeliveriesContext {
+  let database: TestDatabase;
+  const context = {} as { -readonly [Key in keyof DeliveriesContext]: DeliveriesContext[Key] };
+
+  beforeAll(async () => {
+    database = await createDatabase();
+    const connections = openDatabase(database.url, { connectionsMax: 12, onIdleError: () => {} });
+    await createHistory(connections.pool);
+    context.connections = connections;
+    context.completions = new PostgresCompletions(connections.homes);
+    context.deliveries = new PostgresDeliveries(connections.homes);
+  });
+  beforeEach(async () => {
+    await context.query("TRUNCATE pending, parked, attempts, events, endpoints");
+    context.partnerId = await insertPartner(context.connections.pool);
+  });
+  afterAll(async () => {
+    await context.connections.close();
+    await database.drop();
+  });
+
+  context.query = async (text, values = []) => (await context.connections.pool.query(text, values)).rows;
+  context.report = async (count, change = {}) => {
+    for (let nth = 0; nth < count; nth += 1) {
+      const { id, ...rest } = sampleReport(change.partnerId ?? context.partnerId);
+      const callBackUrl = change.callBackUrl ?? null;
+      const notification = { ...sampleNotification(rest.partnerId, id), callBackUrl };
+      await context.completions.report({ ...rest, id, notification, ...change });
+    }
+  };
+  context.read = async (read = {}) => {
+    const { partnerId } = context;
+    const all = { partnerId, queue: "", after: undefined, rowsMax: 100, bytesMax: 1e9, ...read };
+    const [page] = await context.deliveries.read([all]);
+    if (page === undefined) throw new Error("no page came");
+    return page;
+  };
+  context.first = async (read) => {
+    const { due } = await context.read(read);
+    if (due[0]?.delivery === undefined) throw new Error("nothing was due");
+    return due[0].delivery;
+  };
+  context.pending = () =>
+    context.query("SELECT id, queue, round, attempts_made, due_at > now() AS later FROM pending ORDER BY id");
+  return context;
+}

@@ -1,0 +1,294 @@
+import type { PoolClient } from "pg";
+import type {
+  Delivery,
+  DeliveryKey,
+  DeliveryStore,
+  Outcome,
+  OverdueLook,
+  OverdueLooked,
+  Precedence,
+  PutOff,
+  QueueHead,
+  QueuePage,
+  QueueRead,
+  Recorded,
+} from "../../delivery/store.ts";
+import type { NewEvent } from "../../events.ts";
+import type { NotificationId } from "../../ids.ts";
+import { shardOf } from "../../shard.ts";
+import { bytesArray, doubleArray, integerArray, textArray, uuidArray } from "../database/arrays.ts";
+import { GroupCommit, type GroupCommitHooks } from "../database/group-commit.ts";
+import type { Home, Homes, PerHome } from "../database/homes.ts";
+import { troubleOf } from "../database/retryable.ts";
+import { insertEvents } from "../events.ts";
+import { writeCircuits } from "./circuits.ts";
+import { readPrecedence, readQueueHeads, readQueues } from "./read.ts";
+import {
+  deleteAccepted,
+  insertAttempts,
+  park,
+  parkOverdue,
+  putOff,
+  recordAccepted,
+  retryLater,
+  setAside,
+  unpark,
+} from "./statements.ts";
+
+/** Nobody waits for an outcome: a moment's company makes one commit of many. */
+const outcomeLingerMs = 3;
+const overdueRowsMax = 500;
+
+export interface DeliveriesOptions extends GroupCommitHooks {
+  /** Whether somebody is told of what is parked. */
+  readonly alerting?: boolean;
+}
+
+interface ChangedRow {
+  readonly partner_id: string;
+  readonly id: string;
+}
+
+/** Pending deliveries in PostgreSQL. Outcomes share commits. */
+export class PostgresDeliveries implements DeliveryStore {
+  readonly #homes: Homes;
+  readonly #alerting: boolean;
+  readonly #outcomes: PerHome<GroupCommit<Outcome, Recorded>>;
+
+  constructor(homes: Homes, { alerting = false, ...observe }: DeliveriesOptions = {}) {
+    this.#homes = homes;
+    this.#alerting = alerting;
+    this.#outcomes = homes.each(
+      (home) =>
+        new GroupCommit<Outcome, Recorded>({
+          name: "record",
+          key: attemptKeyOf,
+          bytes: (outcome) => 512 + (outcome.attempt.answer?.length ?? 0),
+          commit: (outcomes) => this.#commit(home, outcomes),
+          giveUpAfterMs: Number.POSITIVE_INFINITY,
+          // Its callers bound it: nothing more is sent while too many are unrecorded.
+          queueRowsMax: Number.POSITIVE_INFINITY,
+          queueBytesMax: Number.POSITIVE_INFINITY,
+          lingerMs: outcomeLingerMs,
+          concurrency: 1,
+          ...observe,
+        }),
+    );
+  }
+
+  read(reads: readonly QueueRead[]): Promise<readonly QueuePage[]> {
+    return this.#homes.ask(reads, ({ engine }, some) => readQueues(engine, some));
+  }
+
+  heads(shards: readonly number[]): Promise<readonly QueueHead[]> {
+    const itself = (shard: number) => shard;
+    return this.#homes.askAbout(shards, itself, ({ engine }, some) => readQueueHeads(engine, some));
+  }
+
+  preceding(deliveries: readonly Delivery[]): Promise<readonly (Precedence | undefined)[]> {
+    return this.#homes.ask(deliveries, ({ engine }, some) => readPrecedence(engine, some));
+  }
+
+  record(outcome: Outcome): Promise<Recorded> {
+    return this.#outcomes.of(outcome.partnerId).add(outcome);
+  }
+
+  async putOff(deliveries: readonly PutOff[]): Promise<void> {
+    await this.#change(putOff, deliveries, (some) => doubleArray(some.map(({ delayMs }) => delayMs)));
+  }
+
+  async setAside(deliveries: readonly (DeliveryKey & { readonly queue: string })[]): Promise<void> {
+    await this.#change(setAside, deliveries, (some) => textArray(some.map(({ queue }) => queue)));
+  }
+
+  async parkOverdue({ partnerId, queue, after, scheduleMs, reason }: OverdueLook): Promise<OverdueLooked> {
+    const values = [partnerId, queue, after?.dueAtUs ?? 0, after?.id ?? nilId, scheduleMs, reason, overdueRowsMax];
+    const parked: { id: NotificationId; attempts_made: number }[] = [];
+    const looked = await this.#inTransaction(this.#homes.of(partnerId), async (client) => {
+      const { rows } = await client.query<OverdueRow>({ ...parkOverdue, values });
+      const [row] = rows;
+      parked.push(...(row?.parked ?? []));
+      const detail = "Its schedule was over while its endpoint took nothing.";
+      const events = parked.map(({ id, attempts_made: attemptsMade }): NewEvent => {
+        return { kind: "parked", partnerId, subjectId: id, detail: { reason, detail, httpStatus: null, attemptsMade } };
+      });
+      if (events.length > 0) await insertEvents(client, events, this.#alerting);
+      return row;
+    });
+    const isEnd = looked === undefined || looked.looked < overdueRowsMax;
+    if (isEnd || looked.last_us === null || looked.last_id === null) return { parked: parked.length, after: undefined };
+    return { parked: parked.length, after: { dueAtUs: looked.last_us, id: looked.last_id } };
+  }
+
+  async #commit(home: Home, outcomes: readonly Outcome[]): Promise<ReadonlyMap<string, Recorded>> {
+    try {
+      return await this.#write(home, outcomes, true);
+    } catch (error) {
+      // The attempt's day of history may be gone. What follows from the attempt counts, not the note of it.
+      if (outcomes.length > 1 || troubleOf(error) !== "data") throw error;
+      return this.#write(home, outcomes, false);
+    }
+  }
+
+  async #write(
+    home: Home,
+    outcomes: readonly Outcome[],
+    withAttempts: boolean,
+  ): Promise<ReadonlyMap<string, Recorded>> {
+    const accepted = outcomes.filter(({ next }) => next.kind === "accepted");
+    const circuits = outcomes.flatMap((outcome) => outcome.circuits);
+    if (withAttempts && accepted.length === outcomes.length && circuits.length === 0) {
+      return this.#writeAccepted(home, outcomes);
+    }
+    const changed = await this.#inTransaction(home, async (client) => {
+      const written = [
+        withAttempts ? client.query({ ...insertAttempts, values: attemptColumns(outcomes) }) : undefined,
+        accepted.length > 0 ? client.query({ ...deleteAccepted, values: roundColumns(accepted) }) : undefined,
+        accepted.length > 0 ? client.query({ ...unpark, values: roundColumns(accepted) }) : undefined,
+      ];
+      const failing = this.#writeFailed(client, outcomes);
+      // The statement that was refused says why; those behind it, only that the transaction is over.
+      failing.catch(() => undefined);
+      await Promise.all(written);
+      const failed = await failing;
+      // Last, so that endpoints are locked while nothing else is waited for.
+      if (circuits.length > 0) await writeCircuits(client, circuits, this.#alerting);
+      return failed;
+    });
+    return new Map(
+      outcomes.map((outcome) => [
+        attemptKeyOf(outcome),
+        outcome.next.kind === "accepted" || changed.has(rowKeyOf(outcome)) ? "applied" : "missed",
+      ]),
+    );
+  }
+
+  /** One round trip: the statement is its own transaction. */
+  async #writeAccepted({ engine }: Home, outcomes: readonly Outcome[]): Promise<ReadonlyMap<string, Recorded>> {
+    const { rows } = await engine.query<{ gone: number }>({
+      ...recordAccepted,
+      values: attemptColumns(outcomes),
+    });
+    // Parked a moment before, or changed while the statement looked for them.
+    if ((rows[0]?.gone ?? 0) < outcomes.length) {
+      const values = roundColumns(outcomes);
+      await engine.query({ ...deleteAccepted, values });
+      await engine.query({ ...unpark, values });
+    }
+    return new Map(outcomes.map((outcome) => [attemptKeyOf(outcome), "applied"]));
+  }
+
+  /** @returns the rows that were changed; the event of a parked one is written with it alone */
+  async #writeFailed(client: PoolClient, outcomes: readonly Outcome[]): Promise<ReadonlySet<string>> {
+    const changed = new Set<string>();
+    // Once more for what changed while the statement looked for it.
+    for (let tries = 0; tries < 2; tries += 1) {
+      const left = outcomes.filter((outcome) => !changed.has(rowKeyOf(outcome)));
+      const retried = left.flatMap((outcome) =>
+        outcome.next.kind === "retry" ? [{ ...outcome, delayMs: outcome.next.delayMs }] : [],
+      );
+      const parked = left.filter(({ next }) => next.kind === "parked");
+      if (retried.length + parked.length === 0) break;
+      const delays = doubleArray(retried.map(({ delayMs }) => delayMs));
+      const reasons = textArray(parked.map(({ attempt }) => attempt.reason ?? "internal"));
+      const written = await Promise.all([
+        retried.length > 0
+          ? client.query<ChangedRow>({ ...retryLater, values: [...keyColumns(retried), delays] })
+          : undefined,
+        parked.length > 0 ? client.query<ChangedRow>({ ...park, values: [...keyColumns(parked), reasons] }) : undefined,
+      ]);
+      for (const row of written.flatMap((result) => result?.rows ?? [])) changed.add(`${row.partner_id} ${row.id}`);
+    }
+    const events = outcomes.flatMap((outcome) => (changed.has(rowKeyOf(outcome)) ? parkedEvent(outcome) : []));
+    if (events.length > 0) await insertEvents(client, events, this.#alerting);
+    return changed;
+  }
+
+  /** Rows that changed while the statement looked for them are asked for once more. */
+  async #change<Key extends DeliveryKey>(
+    statement: { readonly name: string; readonly text: string },
+    keys: readonly Key[],
+    column: (keys: readonly Key[]) => unknown,
+  ): Promise<void> {
+    let left = keys;
+    for (let tries = 0; tries < 2 && left.length > 0; tries += 1) {
+      const rows = await this.#homes.askAbout(left, shardOfKey, async ({ engine }, some) => {
+        const values = [...keyColumns(some), column(some)];
+        return (await engine.query<ChangedRow>({ ...statement, values })).rows;
+      });
+      const changed = new Set(rows.map((row) => `${row.partner_id} ${row.id}`));
+      left = left.filter((key) => !changed.has(rowKeyOf(key)));
+    }
+  }
+
+  async #inTransaction<Result>({ engine }: Home, work: (client: PoolClient) => Promise<Result>): Promise<Result> {
+    const client = await engine.connect();
+    try {
+      // Sent behind BEGIN, without waiting for it.
+      const [, result] = await Promise.all([client.query("BEGIN"), work(client)]);
+      const committed = await client.query("COMMIT");
+      if (committed.command !== "COMMIT") throw new Error("The transaction was rolled back.");
+      client.release();
+      return result;
+    } catch (error) {
+      client.release(true);
+      throw error;
+    }
+  }
+}
+
+interface OverdueRow {
+  readonly parked: readonly { readonly id: NotificationId; readonly attempts_made: number }[];
+  readonly looked: number;
+  readonly last_us: number | null;
+  readonly last_id: NotificationId | null;
+}
+
+const nilId = "00000000-0000-0000-0000-000000000000";
+
+function parkedEvent({ partnerId, id, attempt, attemptsMade, next }: Outcome): NewEvent[] {
+  if (next.kind !== "parked") return [];
+  const { reason, detail, httpStatus } = attempt;
+  const told = { reason, detail, httpStatus, attemptsMade: attemptsMade + 1 };
+  return [{ id: next.eventId, kind: "parked", partnerId, subjectId: id, detail: told }];
+}
+
+function shardOfKey({ partnerId }: DeliveryKey): number {
+  return shardOf(partnerId);
+}
+
+function rowKeyOf({ partnerId, id }: DeliveryKey): string {
+  return `${partnerId} ${id}`;
+}
+
+function attemptKeyOf({ partnerId, id, round, attemptsMade, leaseId }: Outcome): string {
+  return `${partnerId} ${id} ${round} ${attemptsMade} ${leaseId}`;
+}
+
+function roundColumns(keys: readonly DeliveryKey[]): unknown[] {
+  return [
+    uuidArray(keys.map(({ partnerId }) => partnerId)),
+    uuidArray(keys.map(({ id }) => id)),
+    integerArray(keys.map(({ round }) => round)),
+  ];
+}
+
+function keyColumns(keys: readonly DeliveryKey[]): unknown[] {
+  return [...roundColumns(keys), integerArray(keys.map(({ attemptsMade }) => attemptsMade))];
+}
+
+function attemptColumns(outcomes: readonly Outcome[]): unknown[] {
+  return [
+    ...keyColumns(outcomes),
+    uuidArray(outcomes.map(({ leaseId }) => leaseId)),
+    doubleArray(outcomes.map(({ attempt }) => attempt.startedAtMs)),
+    integerArray(outcomes.map(({ attempt }) => Math.round(attempt.durationMs))),
+    textArray(outcomes.map(({ attempt }) => attempt.url)),
+    textArray(outcomes.map(({ attempt }) => attempt.address)),
+    integerArray(outcomes.map(({ attempt }) => attempt.httpStatus)),
+    textArray(outcomes.map(({ attempt }) => attempt.reason)),
+    textArray(outcomes.map(({ attempt }) => attempt.detail)),
+    bytesArray(outcomes.map(({ attempt }) => attempt.answer)),
+    textArray(outcomes.map(({ attempt }) => attempt.keyId)),
+  ];
+}

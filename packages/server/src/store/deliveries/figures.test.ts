@@ -1,0 +1,95 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { FigureCounter } from "../../delivery/figures.ts";
+import { Overview } from "../../delivery/overview.ts";
+import { newId } from "../../ids.ts";
+import type { Partner } from "../../partners/partner.ts";
+import {
+  insertNotification,
+  type NotificationBench,
+  openBench,
+  registerPartner,
+} from "../notifications/notifications.fixture.ts";
+import { PostgresStanding } from "../overview.ts";
+import { PostgresFigures } from "./figures.ts";
+
+let bench: NotificationBench;
+let figures: PostgresFigures;
+let partner: Partner;
+beforeAll(async () => {
+  bench = await openBench();
+  figures = new PostgresFigures(bench.homes);
+});
+beforeEach(async () => {
+  await bench.pool.query("TRUNCATE delivery_figures, notifications, parked, partners CASCADE");
+  partner = await registerPartner(bench.pool);
+});
+afterAll(() => bench.close());
+
+type Attempted = Parameters<FigureCounter["count"]>[1];
+
+/** An attempt that took 40 ms, of a notification that was created a second before its end. */
+function count(counter: FigureCounter, kind: "accepted" | "retry" | "parked", atMs = Date.now()): void {
+  const attempt = { startedAtMs: atMs - 40, durationMs: 40, reason: kind === "accepted" ? null : "status" };
+  const delivery = { partnerId: partner.id, scheduleStartMs: atMs - 1_000 };
+  counter.count(delivery, { attempt, next: { kind } } as unknown as Attempted);
+}
+
+test("what two instances counted in one minute is added up, of a partner and of all", async () => {
+  const counters = [new FigureCounter(figures), new FigureCounter(figures)];
+  for (const counter of counters) {
+    count(counter, "accepted");
+    count(counter, "retry");
+    count(counter, "parked");
+    await counter.flush();
+    await counter.flush();
+  }
+  const overview = new Overview({
+    figures,
+    standing: new PostgresStanding(bench.homes),
+    pending: async () => ({ count: 0, oldestMs: undefined }),
+    nowMs: Date.now,
+  });
+  await insertNotification(bench.pool, partner.id, { state: "parked" });
+  const counted = { accepted: 2, failed: 4, parked: 2 };
+  for (const span of ["hour", "day", "week"] as const) {
+    expect(await overview.of(partner.id, span)).toMatchObject(counted);
+    const all = await overview.all(span);
+    expect(all.figures).toMatchObject(counted);
+    expect(all.failing).toEqual([{ partnerId: partner.id, ...counted }]);
+    expect(all.standing).toMatchObject({ parked: 1, tripped: 0 });
+  }
+  const { attemptP50Ms, deliveryP99Ms } = await overview.of(partner.id, "hour");
+  expect(attemptP50Ms).toBeGreaterThan(30);
+  expect(attemptP50Ms).toBeLessThanOrEqual(50);
+  expect(deliveryP99Ms).toBeGreaterThan(700);
+  expect(deliveryP99Ms).toBeLessThanOrEqual(1_000);
+  expect(await overview.of(newId<"partner">(), "hour")).toMatchObject({ accepted: 0, points: [], attemptP50Ms: null });
+});
+
+test("what could not be added is kept for the next time", async () => {
+  let isAway = true;
+  const store = {
+    add: (rows: Parameters<PostgresFigures["add"]>[0]) =>
+      isAway ? Promise.reject(new Error("away")) : figures.add(rows),
+  };
+  const counter = new FigureCounter(store);
+  count(counter, "accepted");
+  await expect(counter.flush()).rejects.toThrow("away");
+  isAway = false;
+  count(counter, "accepted");
+  await counter.flush();
+  const [point] = await figures.read(partner.id, "week", Date.now() - 2 * 3_600_000);
+  expect(point?.accepted).toBe(2);
+});
+
+test("what nobody can ask for any more is dropped", async () => {
+  const counter = new FigureCounter(figures);
+  const twoDaysAgoMs = Date.now() - 2 * 86_400_000;
+  count(counter, "accepted", twoDaysAgoMs);
+  await counter.flush();
+  await figures.dropOld(Date.now());
+  expect(await figures.read(partner.id, "day", 0)).toEqual([]);
+  expect(await figures.read(partner.id, "week", 0)).toHaveLength(1);
+  await figures.dropOld(Date.now() + 9 * 86_400_000);
+  expect(await figures.read(partner.id, "week", 0)).toEqual([]);
+});

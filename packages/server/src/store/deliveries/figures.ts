@@ -1,0 +1,90 @@
+import type { FigurePoint, FigureSpan, FigureStore, MinuteCounts } from "../../delivery/figures.ts";
+import type { PartnerId } from "../../ids.ts";
+import { shardOf } from "../../shard.ts";
+import { queryAlongIndexes } from "../database/along-indexes.ts";
+import type { Homes } from "../database/homes.ts";
+import { serviceId } from "../events.ts";
+
+const sum = (column: string) => `
+  (SELECT array_agg(coalesce(a, 0) + coalesce(b, 0) ORDER BY no)
+   FROM unnest(f.${column}, excluded.${column}) WITH ORDINALITY AS u (a, b, no))`;
+
+// In the order of their keys, so that two instances that add to the same rows wait for each other and not in a circle.
+const add = `
+  INSERT INTO delivery_figures AS f (partner_id, grain, at, accepted, failed, parked, attempt_ms, delivery_ms)
+  SELECT i."partnerId", g.grain, date_trunc(g.grain, to_timestamp(i."minuteMs" / 1000.0), 'UTC'),
+    i.accepted, i.failed, i.parked, i."attemptMs", i."deliveryMs"
+  FROM json_to_recordset($1) AS i ("partnerId" uuid, "minuteMs" float8, accepted integer, failed integer,
+    parked integer, "attemptMs" integer[], "deliveryMs" integer[])
+  CROSS JOIN (VALUES ($2)) AS g (grain)
+  ORDER BY 1, 3
+  ON CONFLICT (partner_id, grain, at) DO UPDATE SET accepted = f.accepted + excluded.accepted,
+    failed = f.failed + excluded.failed, parked = f.parked + excluded.parked,
+    attempt_ms = ${sum("attempt_ms")}, delivery_ms = ${sum("delivery_ms")}`;
+
+const read = `
+  SELECT extract(epoch FROM f.at)::float8 * 1000 AS "atMs", f.accepted, f.failed, f.parked,
+    f.attempt_ms AS "attemptMs", f.delivery_ms AS "deliveryMs"
+  FROM delivery_figures f
+  WHERE f.partner_id = $1 AND f.grain = $2 AND f.at >= to_timestamp($3 / 1000.0) ORDER BY f.at`;
+
+// By hour, of which each partner has two: the index is read along by the partners.
+const failing = `
+  SELECT p.id AS "partnerId", f.accepted::integer, f.failed::integer, f.parked::integer
+  FROM partners p CROSS JOIN LATERAL (
+    SELECT sum(f.accepted) AS accepted, sum(f.failed) AS failed, sum(f.parked) AS parked FROM delivery_figures f
+    WHERE f.partner_id = p.id AND f.grain = 'hour' AND f.at >= date_trunc('hour', to_timestamp($1 / 1000.0), 'UTC')
+  ) AS f WHERE f.failed > 0 ORDER BY f.failed DESC, p.id LIMIT $2`;
+
+const dropOld = "DELETE FROM delivery_figures WHERE grain = $1 AND at < to_timestamp($2 / 1000.0)";
+
+const keptMs = { minute: 25 * 3_600_000, hour: 8 * 86_400_000 } as const;
+
+/** The figures of all instances, added up in PostgreSQL. */
+export class PostgresFigures implements FigureStore {
+  readonly #homes: Homes;
+
+  constructor(homes: Homes) {
+    this.#homes = homes;
+  }
+
+  async add(counts: readonly MinuteCounts[]): Promise<void> {
+    const all = counts.map((one) => ({ ...one, partnerId: one.partnerId ?? serviceId }));
+    await this.#homes.askAbout(
+      all,
+      ({ partnerId }) => shardOf(partnerId),
+      async ({ pool }, rows) => {
+        await pool.query(add, [JSON.stringify(rows), "minute"]);
+        // Of one hour there may be several minutes among them, and a statement touches a row once.
+        for (const rowsOfMinute of byMinute(rows)) await pool.query(add, [JSON.stringify(rowsOfMinute), "hour"]);
+        return [];
+      },
+    );
+  }
+
+  async read(partnerId: PartnerId | null, span: FigureSpan, sinceMs: number): Promise<readonly FigurePoint[]> {
+    const grain = span === "week" ? "hour" : "minute";
+    const keptUnder = partnerId ?? serviceId;
+    const { pool } = this.#homes.of(keptUnder);
+    return (await queryAlongIndexes<FigurePoint>(pool, read, [keptUnder, grain, sinceMs])).rows;
+  }
+
+  async failing(sinceMs: number, rowsMax: number): ReturnType<FigureStore["failing"]> {
+    type Failing = Awaited<ReturnType<FigureStore["failing"]>>[number];
+    const rows = await this.#homes.gather(
+      async ({ pool }) => (await pool.query<Failing>(failing, [sinceMs, rowsMax])).rows,
+    );
+    return [...rows].sort((a, b) => b.failed - a.failed || (a.partnerId < b.partnerId ? -1 : 1)).slice(0, rowsMax);
+  }
+
+  async dropOld(nowMs: number): Promise<void> {
+    for (const grain of ["minute", "hour"] as const) {
+      const values = [grain, nowMs - keptMs[grain]];
+      await this.#homes.gather(async ({ pool }) => (await pool.query(dropOld, values)).rows);
+    }
+  }
+}
+
+function byMinute<Row extends { readonly minuteMs: number }>(rows: readonly Row[]): readonly (readonly Row[])[] {
+  return [...Map.groupBy(rows, ({ minuteMs }) => minuteMs).values()];
+}

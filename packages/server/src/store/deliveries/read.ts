@@ -1,0 +1,190 @@
+import type { NotifiedCommand } from "@paybell/contract";
+import type { Pool } from "pg";
+import type { Delivery, Position, Precedence, QueueHead, QueuePage, QueueRead } from "../../delivery/store.ts";
+import type { ChainId, NotificationId, TransactionId } from "../../ids.ts";
+import { booleanArray, doubleArray, integerArray, textArray, uuidArray } from "../database/arrays.ts";
+
+// Neither locks nor changes anything. One row more than asked for tells whether there is more, or when the next is due;
+// content comes only for what is due and within the bounds.
+//
+// Measured beside an open transaction with 90,000 rows gone: 0.3 ms from a cursor, 80 ms from the head.
+const readDue = {
+  name: "read_due",
+  text: `
+    SELECT q.no::integer AS no, p.id, p.due_at_us, p.due_in_ms, p.nth::integer AS nth, p.upto::integer AS upto, p.round,
+      p.attempts_made, p.schedule_start_ms, p.chain_id, p.follows, p.settles_batch, p.to_registered, p.bytes,
+      n.transaction_id, n.command, n.callback_url, n.content::text, coalesce(n.original_id, (
+        SELECT o.id FROM transactions o
+        WHERE (o.partner_id = q.partner_id) IS TRUE AND o.external_id = n.original_external_id
+          AND o.origin = 'switch')) AS original_id,
+      CASE WHEN p.round = 0 OR n.command IS NULL THEN 0 ELSE (
+        SELECT count(*) FROM attempts a WHERE a.partner_id = q.partner_id AND a.id = p.id AND a.round < p.round
+      ) END::integer AS attempts_before
+    FROM unnest($1::uuid[], $2::text[], $3::double precision[], $4::uuid[], $5::integer[], $6::integer[])
+      WITH ORDINALITY AS q (partner_id, queue, after_us, after_id, rows_max, bytes_max, no)
+    CROSS JOIN LATERAL (
+      SELECT r.*, (extract(epoch FROM r.due_at) * 1000000)::bigint AS due_at_us,
+        (extract(epoch FROM r.due_at - now()) * 1000)::double precision AS due_in_ms,
+        (extract(epoch FROM r.schedule_start) * 1000)::double precision AS schedule_start_ms,
+        row_number() OVER by_due AS nth, sum(r.bytes) OVER by_due AS upto,
+        count(*) FILTER (WHERE r.due_at > now()) OVER by_due AS later
+      FROM (
+        SELECT p.* FROM pending p
+        WHERE p.shard = get_byte(uuid_send(q.partner_id), 15)::smallint AND p.partner_id = q.partner_id
+          AND p.queue = q.queue
+          AND (p.due_at, p.id) > (timestamptz 'epoch' + q.after_us * interval '1 microsecond', q.after_id)
+        ORDER BY p.due_at, p.id LIMIT q.rows_max + 1) AS r
+      WINDOW by_due AS (ORDER BY r.due_at, r.id)) AS p
+    LEFT JOIN LATERAL (
+      SELECT n.transaction_id, n.original_id, n.original_external_id, n.command, n.callback_url, n.content
+      FROM notifications n
+      WHERE n.partner_id = q.partner_id AND n.id = p.id
+        AND p.due_at <= now() AND p.nth <= q.rows_max AND (p.nth = 1 OR p.upto - p.bytes < q.bytes_max)
+      LIMIT 1) AS n ON true
+    WHERE p.later <= 1
+    ORDER BY q.no, p.nth`,
+};
+
+// One step along the index for each shard, then for each queue.
+const readHeads = {
+  name: "read_heads",
+  text: `
+    WITH RECURSIVE head AS (
+      SELECT first.* FROM unnest($1::integer[]) AS s (shard) CROSS JOIN LATERAL (
+        SELECT p.shard, p.partner_id, p.queue, p.due_at, p.id, p.round, p.attempts_made FROM pending p
+        WHERE p.shard = s.shard::smallint
+        ORDER BY p.partner_id, p.queue, p.due_at, p.id LIMIT 1) AS first
+      UNION ALL
+      SELECT next.* FROM head h CROSS JOIN LATERAL (
+        SELECT p.shard, p.partner_id, p.queue, p.due_at, p.id, p.round, p.attempts_made FROM pending p
+        WHERE p.shard = h.shard AND (p.partner_id, p.queue) > (h.partner_id, h.queue)
+        ORDER BY p.partner_id, p.queue, p.due_at, p.id LIMIT 1) AS next)
+    SELECT h.partner_id AS "partnerId", h.queue, h.id, h.round, h.attempts_made AS "attemptsMade",
+      (extract(epoch FROM h.due_at - now()) * 1000)::double precision AS "dueInMs"
+    FROM head h`,
+};
+
+// Earlier is what began earlier. A redelivered earlier one holds up nobody: its schedule began later.
+const readPreceding = {
+  name: "read_preceding",
+  text: `
+    SELECT i.no::integer AS no, (extract(epoch FROM now() - p.schedule_start) * 1000)::double precision AS age_ms,
+      coalesce(
+        CASE WHEN i.follows THEN (
+          SELECT e.id FROM pending e
+          WHERE e.chain_id = i.chain_id AND e.partner_id = i.partner_id AND e.schedule_start < p.schedule_start
+          ORDER BY e.schedule_start LIMIT 1) END,
+        CASE WHEN i.settles_batch IS NOT NULL THEN (
+          SELECT e.id FROM pending e
+          WHERE e.batch_id = i.settles_batch AND e.partner_id = i.partner_id AND e.schedule_start < p.schedule_start
+          ORDER BY e.schedule_start LIMIT 1) END) AS after
+    FROM unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::boolean[], $5::uuid[])
+      WITH ORDINALITY AS i (partner_id, id, chain_id, follows, settles_batch, no)
+    CROSS JOIN LATERAL (
+      SELECT p.schedule_start FROM pending p WHERE p.partner_id = i.partner_id AND p.id = i.id OFFSET 0) AS p`,
+};
+
+interface DueRow {
+  readonly no: number;
+  readonly id: NotificationId;
+  readonly due_at_us: number;
+  readonly due_in_ms: number;
+  readonly nth: number;
+  readonly upto: number;
+  readonly round: number;
+  readonly attempts_made: number;
+  readonly attempts_before: number;
+  readonly schedule_start_ms: number;
+  readonly chain_id: ChainId;
+  readonly follows: boolean;
+  readonly settles_batch: string | null;
+  readonly to_registered: boolean;
+  readonly bytes: number;
+  readonly transaction_id: TransactionId | null;
+  readonly original_id: TransactionId | null;
+  /** Null: its content was not asked for, or its day of history is gone. */
+  readonly command: NotifiedCommand | null;
+  readonly callback_url: string | null;
+  readonly content: string | null;
+}
+
+const nilId = "00000000-0000-0000-0000-000000000000";
+
+export async function readQueues(engine: Pool, reads: readonly QueueRead[]): Promise<readonly QueuePage[]> {
+  if (reads.length === 0) return [];
+  const { rows } = await engine.query<DueRow>({
+    ...readDue,
+    values: [
+      uuidArray(reads.map(({ partnerId }) => partnerId)),
+      textArray(reads.map(({ queue }) => queue)),
+      doubleArray(reads.map(({ after }) => after?.dueAtUs ?? 0)),
+      uuidArray(reads.map(({ after }) => after?.id ?? nilId)),
+      integerArray(reads.map(({ rowsMax }) => rowsMax)),
+      integerArray(reads.map(({ bytesMax }) => bytesMax)),
+    ],
+  });
+  const byRead = new Map<number, DueRow[]>();
+  for (const row of rows) {
+    const page = byRead.get(row.no);
+    if (page === undefined) byRead.set(row.no, [row]);
+    else page.push(row);
+  }
+  return reads.map((read, at) => toPage(read, byRead.get(at + 1) ?? []));
+}
+
+function toPage(read: QueueRead, rows: readonly DueRow[]): QueuePage {
+  const due: (Position & { delivery: Delivery | undefined })[] = [];
+  for (const row of rows) {
+    if (row.due_in_ms > 0) return { due, hasMore: false, nextInMs: row.due_in_ms };
+    const isBeyond = row.nth > read.rowsMax || (row.nth > 1 && row.upto - row.bytes >= read.bytesMax);
+    if (isBeyond) return { due, hasMore: true, nextInMs: undefined };
+    due.push({ dueAtUs: row.due_at_us, id: row.id, delivery: toDelivery(read, row) });
+  }
+  return { due, hasMore: false, nextInMs: undefined };
+}
+
+function toDelivery({ partnerId, queue }: QueueRead, row: DueRow): Delivery | undefined {
+  // Its day of history was dropped: it is being parked.
+  if (row.command === null || row.content === null) return undefined;
+  return {
+    partnerId,
+    id: row.id,
+    queue,
+    round: row.round,
+    attemptsMade: row.attempts_made,
+    attemptsBefore: row.attempts_before,
+    scheduleStartMs: row.schedule_start_ms,
+    chainId: row.chain_id,
+    follows: row.follows,
+    settlesBatch: row.settles_batch,
+    toRegistered: row.to_registered,
+    transactionId: row.transaction_id,
+    originalId: row.original_id,
+    command: row.command,
+    callBackUrl: row.callback_url,
+    content: row.content,
+    bytes: row.bytes,
+  };
+}
+
+export async function readQueueHeads(engine: Pool, shards: readonly number[]): Promise<readonly QueueHead[]> {
+  return (await engine.query<QueueHead>({ ...readHeads, values: [integerArray(shards)] })).rows;
+}
+
+export async function readPrecedence(
+  engine: Pool,
+  deliveries: readonly Delivery[],
+): Promise<readonly (Precedence | undefined)[]> {
+  const { rows } = await engine.query<{ no: number; age_ms: number; after: NotificationId | null }>({
+    ...readPreceding,
+    values: [
+      uuidArray(deliveries.map(({ partnerId }) => partnerId)),
+      uuidArray(deliveries.map(({ id }) => id)),
+      uuidArray(deliveries.map(({ chainId }) => chainId)),
+      booleanArray(deliveries.map(({ follows }) => follows)),
+      uuidArray(deliveries.map(({ settlesBatch }) => settlesBatch)),
+    ],
+  });
+  const answers = new Map(rows.map(({ no, age_ms, after }) => [no, { after: after ?? undefined, ageMs: age_ms }]));
+  return deliveries.map((_, at) => answers.get(at + 1));
+}

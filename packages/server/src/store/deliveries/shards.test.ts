@@ -1,0 +1,189 @@
+import fc from "fast-check";
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
+import { createDatabase, type TestDatabase } from "../../../../../test/support/database.ts";
+import type { OwnedShard } from "../../delivery/shard-store.ts";
+import { type LeaseId, newId } from "../../ids.ts";
+import { shardCount, shardOf } from "../../shard.ts";
+import { type Database, openDatabase } from "../database/database.ts";
+import { PostgresLeases } from "../leases.ts";
+import { insertPartner } from "../rows.fixture.ts";
+import { PostgresShards } from "./shards.ts";
+
+let database: TestDatabase;
+let connections: Database;
+let shards: PostgresShards;
+
+beforeAll(async () => {
+  database = await createDatabase();
+  connections = openDatabase(database.url, { connectionsMax: 14, onIdleError: () => {} });
+  shards = new PostgresShards(connections.engine);
+});
+beforeEach(async () => {
+  await connections.pool.query("UPDATE shards SET lease_id = NULL, epoch = 0");
+  await connections.pool.query("DELETE FROM leases");
+});
+afterAll(async () => {
+  await connections.close();
+  await database.drop();
+});
+
+async function worker(kind: "delivery" | "api" = "delivery"): Promise<LeaseId> {
+  const id = newId<"lease">();
+  await connections.pool.query("INSERT INTO leases (id, kind, host, version) VALUES ($1, $2, 'test', '0')", [id, kind]);
+  return id;
+}
+
+const die = (id: LeaseId) => connections.pool.query("DELETE FROM leases WHERE id = $1", [id]);
+/** A take for a lease that is dying may end in a deadlock, too: the next look settles it. */
+function refused(error: Error): undefined {
+  expect(error.message).toMatch(/foreign key|deadlock detected/);
+}
+const numbers = (owned: readonly OwnedShard[]) => owned.map(({ shard }) => shard).sort((a, b) => a - b);
+
+async function ownerOf(shard: number): Promise<{ lease_id: string | null; epoch: number } | undefined> {
+  return (await connections.pool.query("SELECT lease_id, epoch FROM shards WHERE shard = $1", [shard])).rows[0];
+}
+
+test("every partner falls into one of the shards, and the database agrees about which", async () => {
+  const { rows } = await connections.pool.query<{ shard: number }>("SELECT shard FROM shards ORDER BY shard");
+  expect(rows.map(({ shard }) => shard)).toEqual(Array.from({ length: shardCount }, (_, at) => at));
+  const partnerId = await insertPartner(connections.pool);
+  const said = await connections.pool.query("SELECT get_byte(uuid_send($1::uuid), 15) AS shard", [partnerId]);
+  expect(said.rows).toEqual([{ shard: shardOf(partnerId) }]);
+});
+
+describe("a take", () => {
+  test("brings free shards, as many as asked for, each under a new epoch", async () => {
+    const id = await worker();
+    const taken = await shards.take(id, 3);
+    expect(taken.map(({ epoch }) => epoch)).toEqual([1, 1, 1]);
+    const rest = await shards.take(id, 1_000);
+    expect(numbers([...taken, ...rest])).toEqual(Array.from({ length: shardCount }, (_, at) => at));
+    expect(await shards.take(id, 1)).toEqual([]);
+  });
+
+  test("takes nothing of a living owner", async () => {
+    const [owner, other] = [await worker(), await worker()];
+    await shards.take(owner, shardCount);
+    expect(await shards.take(other, shardCount)).toEqual([]);
+    expect((await shards.map(owner)).mine).toHaveLength(shardCount);
+  });
+
+  test("rejects for a lease that is gone, and leaves the shards free", async () => {
+    const id = await worker();
+    await die(id);
+    await expect(shards.take(id, 5)).rejects.toThrow(/foreign key/);
+    expect((await shards.map(id)).free).toBe(shardCount);
+  });
+
+  test("that waits for another's look takes only what that one left", async () => {
+    const [first, second] = [await worker(), await worker()];
+    await shards.take(await worker(), shardCount - 1);
+    const { rows } = await connections.pool.query<{ shard: number }>("SELECT shard FROM shards WHERE lease_id IS NULL");
+    const holder = await connections.pool.connect();
+    try {
+      await holder.query("BEGIN");
+      await holder.query("UPDATE shards SET lease_id = $1, epoch = epoch + 1 WHERE lease_id IS NULL", [first]);
+      expect(await shards.take(second, 1)).toEqual([]);
+      await holder.query("COMMIT");
+    } finally {
+      holder.release();
+    }
+    expect(await shards.take(second, 1)).toEqual([]);
+    expect(await ownerOf(rows[0]?.shard ?? -1)).toEqual({ lease_id: first, epoch: 1 });
+  });
+
+  test("of however many workers at once never gives one shard to two, while leases die and others give", async () => {
+    const step = fc.record({
+      by: fc.nat(5),
+      count: fc.integer({ min: 1, max: 120 }),
+      next: fc.constantFrom("keep", "give", "die"),
+    });
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { minLength: 4, maxLength: 12 }), async (steps) => {
+        await connections.pool.query("DELETE FROM leases");
+        const { rows: before } = await connections.pool.query<OwnedShard>("SELECT shard, epoch FROM shards");
+        const workers = await Promise.all(Array.from({ length: 6 }, () => worker()));
+        const all: OwnedShard[] = [];
+        await Promise.all(
+          steps.map(async ({ by, count, next }) => {
+            const id = workers[by] as LeaseId;
+            const taken = await shards.take(id, count).catch(refused);
+            all.push(...(taken ?? []));
+            if (next === "give") await shards.give(id, taken ?? []).catch(refused);
+            if (next === "die") await die(id).catch(refused);
+          }),
+        );
+        // An epoch is one ownership: had two owners taken the same one, it would be there twice.
+        const names = all.map(({ shard, epoch }) => `${shard} ${epoch}`);
+        expect(new Set(names).size).toBe(names.length);
+        for (const { shard, epoch } of before) {
+          const epochs = all.filter((one) => one.shard === shard).map((one) => one.epoch - epoch);
+          expect(epochs.sort((a, b) => a - b)).toEqual(epochs.map((_, at) => at + 1));
+        }
+        const maps = await Promise.all(workers.map((id) => shards.map(id)));
+        const owned = maps.flatMap(({ mine }) => numbers(mine));
+        expect(new Set(owned).size).toBe(owned.length);
+        expect(owned.length + (maps[0]?.free ?? 0)).toBe(shardCount);
+      }),
+      { numRuns: 12, endOnFailure: true },
+    );
+  });
+});
+
+describe("what is given", () => {
+  test("is free again, and all who listen are told", async () => {
+    const id = await worker();
+    const [given, kept] = (await shards.take(id, 2)) as [OwnedShard, OwnedShard];
+    const listening = await connections.connectDirectly();
+    onTestFinished(() => listening.end());
+    const told: string[] = [];
+    listening.on("notification", ({ channel }) => told.push(channel));
+    await listening.query("LISTEN paybell_shards");
+    await shards.give(id, [given]);
+    await vi.waitFor(() => expect(told).toEqual(["paybell_shards"]));
+    expect((await shards.map(id)).mine).toEqual([kept]);
+    expect(await ownerOf(given.shard)).toEqual({ lease_id: null, epoch: given.epoch });
+  });
+
+  test("is one's own, under the epoch that one knows", async () => {
+    const [id, other] = [await worker(), await worker()];
+    const [shard] = (await shards.take(id, 1)) as [OwnedShard];
+    await shards.give(other, [shard]);
+    await shards.give(id, [{ ...shard, epoch: shard.epoch - 1 }]);
+    expect(await ownerOf(shard.shard)).toEqual({ lease_id: id, epoch: shard.epoch });
+  });
+});
+
+test("a lease that is removed leaves its shards free, their epochs as they were", async () => {
+  const [id, other] = [await worker(), await worker()];
+  const taken = await shards.take(id, 2);
+  const connection = await connections.connectDirectly();
+  onTestFinished(() => connection.end());
+  await new PostgresLeases(() => Promise.resolve(connection)).remove(id);
+  for (const { shard, epoch } of taken) expect(await ownerOf(shard)).toEqual({ lease_id: null, epoch });
+  const again = await shards.take(other, shardCount);
+  const epochs = new Map(again.map(({ shard, epoch }) => [shard, epoch]));
+  for (const { shard, epoch } of taken) expect(epochs.get(shard)).toBe(epoch + 1);
+});
+
+test("the map has the living delivery workers with what each owns, and nobody else", async () => {
+  const [id, other] = [await worker(), await worker()];
+  await worker("api");
+  await connections.pool.query("UPDATE leases SET started_at = now() - interval '20 seconds' WHERE id = $1", [other]);
+  const mine = await shards.take(id, 2);
+  await shards.take(other, 5);
+  const map = await shards.map(id);
+  expect(map.free).toBe(shardCount - 7);
+  expect(numbers(map.mine)).toEqual(numbers(mine));
+  expect(map.mine).toEqual(expect.arrayContaining([...mine]));
+  const ages = new Map(map.workers.map(({ leaseId, ageMs }) => [leaseId, ageMs]));
+  expect(new Map(map.workers.map(({ leaseId, owned }) => [leaseId, owned]))).toEqual(
+    new Map([
+      [id, 2],
+      [other, 5],
+    ]),
+  );
+  expect(ages.get(other)).toBeGreaterThanOrEqual(20_000);
+  expect(ages.get(id)).toBeLessThan(20_000);
+});

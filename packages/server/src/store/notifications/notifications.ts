@@ -1,0 +1,142 @@
+import type { Pool } from "pg";
+import { firstId, type Position } from "../../delivery/cursor.ts";
+import type {
+  Following,
+  KeyRange,
+  NotificationContent,
+  NotificationKey,
+  NotificationStanding,
+  NotificationStore,
+  NotificationSubject,
+  PageRow,
+  Place,
+  RecordedAttempt,
+  RecordedEvent,
+  Redelivered,
+  SubjectMatch,
+  TestNotification,
+  WaitingFor,
+} from "../../delivery/notifications-store.ts";
+import type { NotificationId, PartnerId } from "../../ids.ts";
+import { shardOf } from "../../shard.ts";
+import type { Database } from "../database/database.ts";
+import type { Homes } from "../database/homes.ts";
+import { readEvents } from "../events.ts";
+import type { Partitions } from "../schema/partitions.ts";
+import { readContents, readFollowing, readHistory, readPage } from "./page.ts";
+import { insertTestNotification, redeliverAll } from "./redeliver.ts";
+import { locateKey, lookUpKeys, readKeys } from "./search.ts";
+import { readAttempts, readStandings } from "./status.ts";
+import { readMatching, readSubjects } from "./subject.ts";
+import { readWaiting } from "./waiting.ts";
+
+/** The history of notifications in PostgreSQL. */
+export class PostgresNotifications implements NotificationStore {
+  readonly #pool: Pool;
+  readonly #homes: Homes;
+  readonly #partitions: Pick<Partitions, "ensureDays">;
+
+  /** @param pool asked who the partners are */
+  constructor({ pool, homes }: Pick<Database, "pool" | "homes">, partitions: Pick<Partitions, "ensureDays">) {
+    this.#pool = pool;
+    this.#homes = homes;
+    this.#partitions = partitions;
+  }
+
+  history(partnerId: PartnerId): ReturnType<NotificationStore["history"]> {
+    return readHistory(this.#homes.of(partnerId).pool);
+  }
+
+  page(
+    partnerId: PartnerId,
+    after: Position | undefined,
+    horizon: bigint,
+    rowsMax: number,
+  ): Promise<readonly PageRow[]> {
+    return readPage(this.#homes.of(partnerId).pool, partnerId, after ?? { xid: 0n, id: firstId }, horizon, rowsMax);
+  }
+
+  following(places: readonly Place[]): Promise<readonly Following[]> {
+    return this.#homes.ask(places, ({ pool }, some) => readFollowing(pool, some));
+  }
+
+  contents(
+    partnerId: PartnerId,
+    ids: readonly NotificationId[],
+  ): Promise<ReadonlyMap<NotificationId, NotificationContent>> {
+    return readContents(this.#homes.of(partnerId).pool, partnerId, ids);
+  }
+
+  async partnerIds(): Promise<readonly PartnerId[]> {
+    const { rows } = await this.#pool.query<{ id: PartnerId }>("SELECT id FROM partners ORDER BY id");
+    return rows.map((row) => row.id);
+  }
+
+  locate(id: NotificationId, partnerId?: PartnerId): Promise<NotificationKey | undefined> {
+    return locateKey(this.#homes, id, partnerId);
+  }
+
+  lookUp(q: string, partnerId: PartnerId | undefined, rowsMax: number): Promise<readonly NotificationKey[]> {
+    return lookUpKeys(this.#homes, q, partnerId, rowsMax);
+  }
+
+  keys(range: KeyRange, rowsMax: number): Promise<readonly NotificationKey[]> {
+    return readKeys(this.#homes, range, rowsMax);
+  }
+
+  async standings(keys: readonly NotificationKey[]): Promise<readonly NotificationStanding[]> {
+    const standings = await this.#homes.askAbout(keys, shardOfKey, ({ pool }, some) => readStandings(pool, some));
+    return inOrderOf(keys, standings);
+  }
+
+  async subjects(keys: readonly NotificationKey[]): Promise<ReadonlyMap<NotificationId, NotificationSubject>> {
+    return new Map(
+      await this.#homes.askAbout(keys, shardOfKey, async ({ pool }, some) => [...(await readSubjects(pool, some))]),
+    );
+  }
+
+  async matching(keys: readonly NotificationKey[], match: SubjectMatch): Promise<readonly NotificationKey[]> {
+    const matching = await this.#homes.askAbout(keys, shardOfKey, ({ pool }, some) => readMatching(pool, some, match));
+    return inOrderOf(keys, matching);
+  }
+
+  waiting(key: NotificationKey): Promise<WaitingFor | undefined> {
+    return readWaiting(this.#homes.of(key.partnerId).pool, key);
+  }
+
+  attempts(key: NotificationKey, rowsMax: number): Promise<readonly RecordedAttempt[]> {
+    return readAttempts(this.#homes.of(key.partnerId).pool, key, rowsMax);
+  }
+
+  events({ partnerId, id, transactionId }: NotificationStanding, rowsMax: number): Promise<readonly RecordedEvent[]> {
+    return readEvents(
+      this.#homes.of(partnerId).pool,
+      partnerId,
+      transactionId === null ? [id] : [id, transactionId],
+      rowsMax,
+    );
+  }
+
+  redeliver(
+    partnerId: PartnerId,
+    ids: readonly NotificationId[],
+    to: "original" | "registered",
+  ): Promise<ReadonlyMap<NotificationId, Redelivered>> {
+    return redeliverAll(this.#homes.of(partnerId).pool, this.#partitions, partnerId, ids, to);
+  }
+
+  insertTest(test: TestNotification): Promise<void> {
+    return insertTestNotification(this.#homes.of(test.partnerId).pool, test);
+  }
+}
+
+function shardOfKey({ partnerId }: NotificationKey): number {
+  return shardOf(partnerId);
+}
+
+/** Homes answer one after the other: in the order in which it was asked. */
+function inOrderOf<Found extends NotificationKey>(keys: readonly NotificationKey[], found: readonly Found[]): Found[] {
+  const places = new Map(keys.map(({ partnerId, id }, place) => [`${partnerId} ${id}`, place]));
+  const placeOf = ({ partnerId, id }: NotificationKey) => places.get(`${partnerId} ${id}`) ?? 0;
+  return [...found].sort((a, b) => placeOf(a) - placeOf(b));
+}

@@ -1,0 +1,158 @@
+import type { NotifiedCommand } from "@paybell/contract";
+import type { Pool } from "pg";
+import type { Position } from "../../delivery/cursor.ts";
+import type {
+  Following,
+  NotificationContent,
+  NotificationState,
+  NotificationStore,
+  PageRow,
+  Place,
+} from "../../delivery/notifications-store.ts";
+import { lowestId, type NotificationId, type PartnerId, type TransactionId } from "../../ids.ts";
+import { queryAlongIndexes } from "../database/along-indexes.ts";
+
+// Statements of people have no name: each is planned with its values, so that it reads the days it needs and no others.
+
+// The control file's timeline lags behind a promotion until the next checkpoint; that of the log's position does not.
+const history = `
+  SELECT (SELECT system_identifier FROM pg_control_system())::text AS system_identifier,
+    left(pg_walfile_name(pg_current_wal_lsn()), 8) AS timeline,
+    pg_snapshot_xmin(pg_current_snapshot())::text AS horizon,
+    (SELECT kept_from FROM history) AS kept_from,
+    now() AS now`;
+
+const page = `
+  SELECT n.id, n.xid::text AS xid, pg_column_size(n.content) AS stored_bytes
+  FROM notifications n
+  WHERE n.partner_id = $1 AND (n.xid, n.id) > ($2::xid8, $3::uuid) AND n.xid < $4::xid8
+    AND n.xid > '0'
+  ORDER BY n.xid, n.id LIMIT $5`;
+
+// The first one after each place tells: where it is not settled, nothing behind it is shown either.
+const following = `
+  SELECT w.place::integer AS place, n.xid < pg_snapshot_xmin(pg_current_snapshot()) AS settled
+  FROM unnest($1::uuid[], $2::xid8[], $3::uuid[]) WITH ORDINALITY AS w (partner_id, xid, id, place)
+  CROSS JOIN LATERAL (
+    SELECT n.xid FROM notifications n
+    WHERE n.partner_id = w.partner_id AND (n.xid, n.id) > (w.xid, w.id) AND n.xid > '0' AND n.id >= $4::uuid
+    ORDER BY n.xid, n.id LIMIT 1) AS n`;
+
+/** An id is made when its notification is to be written; only an outage keeps it longer. */
+const writtenWithinMs = 86_400_000;
+
+const contents = `
+  SELECT n.id, n.transaction_id, n.command, n.callback_url, n.created_at, n.content::text AS content,
+    coalesce(n.original_id, (
+      SELECT o.id FROM transactions o
+      WHERE (o.partner_id = n.partner_id) IS TRUE AND o.external_id = n.original_external_id
+        AND o.origin = 'switch')) AS original_id,
+    CASE WHEN p.id IS NOT NULL THEN 'pending' WHEN d.id IS NOT NULL THEN 'parked' ELSE 'accepted' END AS state,
+    coalesce(p.attempts_made, d.attempts_made, a.attempt_no, 0) AS attempts_made,
+    coalesce(p.to_registered, false) AS to_registered
+  FROM notifications n
+  LEFT JOIN LATERAL (
+    SELECT p.id, p.attempts_made, p.to_registered FROM pending p
+    WHERE p.partner_id = $1 AND p.id = n.id LIMIT 1) AS p ON true
+  LEFT JOIN LATERAL (
+    SELECT d.id, d.attempts_made FROM parked d WHERE d.partner_id = $1 AND d.id = n.id LIMIT 1) AS d ON true
+  LEFT JOIN LATERAL (
+    SELECT a.attempt_no FROM attempts a
+    WHERE a.partner_id = $1 AND a.id = n.id AND a.id BETWEEN $3 AND $4
+    ORDER BY a.round DESC, a.attempt_no DESC, a.lease_id DESC LIMIT 1) AS a ON true
+  WHERE n.partner_id = $1 AND n.id = ANY ($2::uuid[]) AND n.id BETWEEN $3 AND $4`;
+
+interface HistoryRow {
+  readonly system_identifier: string;
+  readonly timeline: string;
+  readonly horizon: string;
+  readonly kept_from: Date;
+  readonly now: Date;
+}
+
+interface ContentRow {
+  readonly id: NotificationId;
+  readonly transaction_id: TransactionId | null;
+  readonly original_id: TransactionId | null;
+  readonly command: NotifiedCommand;
+  readonly callback_url: string | null;
+  readonly created_at: Date;
+  readonly content: string;
+  readonly state: NotificationState;
+  readonly attempts_made: number;
+  readonly to_registered: boolean;
+}
+
+export async function readHistory(pool: Pool): ReturnType<NotificationStore["history"]> {
+  const { rows } = await pool.query<HistoryRow>(history);
+  const [row] = rows;
+  if (row === undefined) throw new Error("The database did not tell its identity.");
+  return {
+    // The server writes the identifier as a signed number.
+    cluster: {
+      systemIdentifier: BigInt.asUintN(64, BigInt(row.system_identifier)),
+      timeline: Number.parseInt(row.timeline, 16),
+    },
+    keptFromMs: row.kept_from.getTime(),
+    horizon: BigInt(row.horizon),
+    nowMs: row.now.getTime(),
+  };
+}
+
+export async function readPage(
+  pool: Pool,
+  partnerId: PartnerId,
+  after: Position,
+  horizon: bigint,
+  rowsMax: number,
+): Promise<readonly PageRow[]> {
+  const { rows } = await queryAlongIndexes<{ id: NotificationId; xid: string; stored_bytes: number }>(pool, page, [
+    partnerId,
+    String(after.xid),
+    after.id,
+    String(horizon),
+    rowsMax,
+  ]);
+  return rows.map((row) => ({ id: row.id, xid: BigInt(row.xid), storedBytes: row.stored_bytes }));
+}
+
+/** Looks at the days of history alone in which what is written now has its ids: two of them, not a hundred. */
+export async function readFollowing(pool: Pool, places: readonly Place[]): Promise<readonly Following[]> {
+  const { rows } = await queryAlongIndexes<{ place: number; settled: boolean }>(pool, following, [
+    places.map(({ partnerId }) => partnerId),
+    places.map(({ after }) => String(after.xid)),
+    places.map(({ after }) => after.id),
+    lowestId(Date.now() - writtenWithinMs),
+  ]);
+  const settled = new Map(rows.map((row) => [row.place, row.settled]));
+  return places.map((_, index) => {
+    const isSettled = settled.get(index + 1);
+    return isSettled === undefined ? "nothing" : isSettled ? "settled" : "unsettled";
+  });
+}
+
+export async function readContents(
+  pool: Pool,
+  partnerId: PartnerId,
+  ids: readonly NotificationId[],
+): Promise<ReadonlyMap<NotificationId, NotificationContent>> {
+  const sorted = [...ids].sort();
+  const { rows } = await queryAlongIndexes<ContentRow>(pool, contents, [partnerId, sorted, sorted[0], sorted.at(-1)]);
+  return new Map(
+    rows.map((row) => [
+      row.id,
+      {
+        id: row.id,
+        transactionId: row.transaction_id,
+        originalId: row.original_id,
+        command: row.command,
+        callBackUrl: row.callback_url,
+        createdAtMs: row.created_at.getTime(),
+        state: row.state,
+        attemptsMade: row.attempts_made,
+        toRegistered: row.to_registered,
+        content: row.content,
+      },
+    ]),
+  );
+}

@@ -1,0 +1,280 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { type NotificationId, newId } from "../../ids.ts";
+import type { Partner } from "../../partners/partner.ts";
+import { sampleFacts } from "../rows.fixture.ts";
+import { dayMs, dayOf } from "../schema/partition-days.ts";
+import {
+  idAt,
+  insertAttempt,
+  insertNotification,
+  type NotificationBench,
+  openBench,
+  registerPartner,
+} from "./notifications.fixture.ts";
+
+let bench: NotificationBench;
+let partner: Partner;
+
+beforeAll(async () => {
+  bench = await openBench();
+});
+
+beforeEach(async () => {
+  await bench.pool.query("TRUNCATE notifications, attempts, pending, parked, transactions, partners CASCADE");
+  partner = await registerPartner(bench.pool, { callBackUrl: "https://partner.example/ipn" });
+  bench.told.length = 0;
+});
+
+afterAll(() => bench.close());
+
+const redeliver = (id: string, to: "original" | "registered" = "original", of = partner) =>
+  bench.notifications.redeliver(of.id, id, to);
+const codeOf = (call: Promise<unknown>) =>
+  call.then(
+    () => "no error",
+    (error: { code?: unknown }) => error.code,
+  );
+
+async function contentOf(id: string): Promise<string | undefined> {
+  const text = "SELECT content::text FROM notifications WHERE id = $1";
+  return (await bench.pool.query<{ content: string }>(text, [id])).rows[0]?.content;
+}
+
+async function places(id: NotificationId): Promise<{ pending: number; parked: number }> {
+  const { rows } = await bench.pool.query<{ pending: number; parked: number }>(
+    `SELECT (SELECT count(*)::int FROM pending WHERE id = $1) AS pending,
+       (SELECT count(*)::int FROM parked WHERE id = $1) AS parked`,
+    [id],
+  );
+  return rows[0] ?? { pending: -1, parked: -1 };
+}
+
+/** What is pending, as its shard's owner reads it. */
+async function pendingNow(): Promise<Record<string, unknown>[]> {
+  const { rows } = await bench.pool.query(
+    `SELECT id, queue, round, attempts_made, to_registered, due_at <= now() AS is_due, schedule_start, bytes
+     FROM pending ORDER BY id`,
+  );
+  return rows;
+}
+
+describe("a redelivery", () => {
+  test("needs no partner's name where the id is known", async () => {
+    const other = await registerPartner(bench.pool);
+    const id = await insertNotification(bench.pool, other.id, { state: "parked" });
+    expect(await bench.notifications.redeliver(undefined, id, "original")).toMatchObject({
+      id,
+      partnerId: other.id,
+      state: "pending",
+    });
+    expect(bench.told).toEqual([other.id]);
+    expect(await codeOf(bench.notifications.redeliver(undefined, id, "original"))).toBe("notification_pending");
+    for (const unknown of [newId(), "x"]) {
+      expect(await codeOf(bench.notifications.redeliver(undefined, unknown, "original"))).toBe("not_found");
+    }
+    expect(await codeOf(redeliver(id))).toBe("not_found");
+  });
+
+  test.each(["accepted", "parked"] as const)(
+    "makes an %s notification due at once, with a whole schedule",
+    async (state) => {
+      const id = await insertNotification(bench.pool, partner.id, { state, round: 2 });
+      for (const attemptNo of [1, 2, 3]) {
+        await insertAttempt(bench.pool, partner.id, id, { round: 2, attemptNo, reason: "timeout" });
+      }
+      const before = Date.now();
+      expect(await redeliver(id)).toMatchObject({ id, state: "pending", attemptsMade: 0, lastReason: "timeout" });
+      expect(await places(id)).toEqual({ pending: 1, parked: 0 });
+      expect(bench.told).toEqual([partner.id]);
+      const [row] = await pendingNow();
+      expect(row).toMatchObject({ id, round: 3, attempts_made: 0, to_registered: false, queue: "", is_due: true });
+      expect(Number(row?.["schedule_start"])).toBeGreaterThan(before - 1_000);
+    },
+  );
+
+  test("goes to the registered URL when that is asked for", async () => {
+    const id = await insertNotification(bench.pool, partner.id, { callBackUrl: "https://partner.example/old" });
+    await redeliver(id, "registered");
+    expect(await pendingNow()).toMatchObject([{ id, to_registered: true, queue: "" }]);
+  });
+
+  test.each(["https://Own.example:443/ipn", "https://bún.example?chả", "https://0x7f.1/ipn", "http://own.example:80"])(
+    "to %s waits in the queue of that URL, as it did before",
+    async (callBackUrl) => {
+      const id = await insertNotification(bench.pool, partner.id, { callBackUrl });
+      await redeliver(id);
+      expect(await pendingNow()).toMatchObject([{ id, to_registered: false, queue: new URL(callBackUrl).origin }]);
+    },
+  );
+
+  test("of a parked one goes on counting its rounds when its attempts are no longer there", async () => {
+    const id = await insertNotification(bench.pool, partner.id, { state: "parked", round: 5_000 });
+    await redeliver(id);
+    expect(await pendingNow()).toMatchObject([{ id, round: 5_001 }]);
+  });
+
+  test("is refused while the notification is on its way, unknown, or another partner's", async () => {
+    const pending = await insertNotification(bench.pool, partner.id, { state: "pending" });
+    const accepted = await insertNotification(bench.pool, partner.id);
+    const other = await registerPartner(bench.pool);
+    expect(await codeOf(redeliver(pending))).toBe("notification_pending");
+    expect(await codeOf(redeliver(newId()))).toBe("not_found");
+    expect(await codeOf(redeliver("7"))).toBe("not_found");
+    expect(await codeOf(redeliver(accepted, "original", other))).toBe("not_found");
+    expect(bench.told).toEqual([]);
+  });
+
+  test("asked for many times at once is made once", async () => {
+    const id = await insertNotification(bench.pool, partner.id, { state: "parked" });
+    const codes = await Promise.all(Array.from({ length: 5 }, () => codeOf(redeliver(id))));
+    expect(codes.toSorted()).toEqual(["no error", ...Array.from({ length: 4 }, () => "notification_pending")]);
+    expect(await places(id)).toEqual({ pending: 1, parked: 0 });
+  });
+
+  test("waits for an outcome that is being written, and never leaves a notification in two places", async () => {
+    const id = await insertNotification(bench.pool, partner.id, { state: "pending" });
+    const client = await bench.pool.connect();
+    await client.query("BEGIN");
+    await client.query("DELETE FROM pending WHERE id = $1", [id]);
+    await client.query(
+      `INSERT INTO parked (partner_id, id, chain_id, round, attempts_made, bytes, reason)
+       VALUES ($1, $2, $2, 3, 2, 100, 'timeout')`,
+      [partner.id, id],
+    );
+    const redelivered = redeliver(id);
+    await someoneWaitsForALock();
+    await client.query("COMMIT");
+    client.release();
+    expect(await redelivered).toMatchObject({ state: "pending" });
+    expect(await places(id)).toEqual({ pending: 1, parked: 0 });
+  });
+
+  async function someoneWaitsForALock(): Promise<void> {
+    const waiting = `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`;
+    while ((await bench.pool.query(waiting)).rowCount === 0);
+  }
+
+  test("of one that outlived its day of history brings the day back, and the content byte for byte", async () => {
+    const day = dayOf(Date.now()) - 120 * dayMs;
+    await bench.partitions.ensureDays([day]);
+    const content = JSON.stringify(sampleFacts({ cardHolder: "Ngô  Bảo" })).replace('{"kind"', '{ "kind"');
+    const id = await insertNotification(bench.pool, partner.id, { id: idAt(day + 1), state: "parked", content });
+    const { rows } = await bench.pool.query("SELECT xid::text, created_at FROM notifications WHERE id = $1", [id]);
+    await bench.partitions.maintain();
+    expect((await bench.pool.query("SELECT FROM notifications WHERE id = $1", [id])).rowCount).toBe(0);
+
+    expect(await redeliver(id)).toMatchObject({ id, state: "pending" });
+    const back = await bench.pool.query("SELECT xid::text, created_at FROM notifications WHERE id = $1", [id]);
+    expect(back.rows).toEqual(rows);
+    expect(await bench.partitions.maintain()).toMatchObject({
+      dropped: 0,
+      waiting: [{ why: "a delivery is under way" }],
+    });
+    expect(await contentOf(id)).toBe(content);
+    await bench.pool.query("DELETE FROM pending WHERE id = $1", [id]);
+    await insertAttempt(bench.pool, partner.id, id, { round: 1, attemptNo: 1 });
+    expect(await bench.notifications.find(id)).toMatchObject({ state: "accepted", attempts: [{ attemptNo: 1 }] });
+    expect(await bench.partitions.maintain()).toMatchObject({ dropped: 1, waiting: [] });
+    expect(await bench.notifications.find(id)).toBeUndefined();
+  });
+});
+
+describe("a redelivery of many", () => {
+  async function insertParkedMany(count: number, reason: string): Promise<void> {
+    await bench.pool.query(
+      `WITH made AS (
+         INSERT INTO notifications (partner_id, id, chain_id, command, content)
+         SELECT $1, (left($2, 18) || '-8' || lpad(to_hex(i), 3, '0') || right($2, 13))::uuid, $1, 'SALE', '{}'
+         FROM generate_series(1, $3::int) AS i RETURNING partner_id, id)
+       INSERT INTO parked (partner_id, id, chain_id, round, attempts_made, bytes, reason)
+       SELECT partner_id, id, partner_id, 1, 1, 2, $4 FROM made`,
+      [partner.id, newId(), count, reason],
+    );
+  }
+
+  test("takes all that are parked, in batches, and only counts them in a dry run", async () => {
+    await insertParkedMany(1_203, "timeout");
+    const accepted = await insertNotification(bench.pool, partner.id);
+    const dry = await bench.notifications.redeliverMany({}, "original", true);
+    expect(dry).toMatchObject({ matched: 1_203, redelivered: 0 });
+    expect(dry.ids).toHaveLength(100);
+    expect(dry.ids).toEqual(dry.ids.toSorted());
+    expect(await bench.notifications.redeliverMany({}, "registered", false)).toEqual({ ...dry, redelivered: 1_203 });
+    const { rows } = await bench.pool.query("SELECT count(*)::int AS n, bool_and(to_registered) AS r FROM pending");
+    expect(rows).toEqual([{ n: 1_203, r: true }]);
+    expect(await places(accepted)).toEqual({ pending: 0, parked: 0 });
+    expect(await bench.notifications.redeliverMany({}, "original", false)).toMatchObject({ matched: 0 });
+  });
+
+  test("takes what the filter names: partner, reason, time", async () => {
+    const other = await registerPartner(bench.pool);
+    await insertParkedMany(3, "tls");
+    const byOther = await insertNotification(bench.pool, other.id, { state: "parked" });
+    const matched = async (filter: object) =>
+      (await bench.notifications.redeliverMany(filter, "original", true)).matched;
+    expect(await matched({})).toBe(4);
+    expect(await matched({ reason: "tls" })).toBe(3);
+    expect(await matched({ partnerId: other.id })).toBe(1);
+    expect(await matched({ partnerId: other.id, reason: "tls" })).toBe(0);
+    expect(await matched({ from: new Date(Date.now() + 60_000).toISOString() })).toBe(0);
+    expect(await matched({ to: new Date(Date.now() + 60_000).toISOString() })).toBe(4);
+    await bench.notifications.redeliverMany({ partnerId: other.id }, "original", false);
+    expect(await places(byOther)).toEqual({ pending: 1, parked: 0 });
+    expect(bench.told).toEqual([other.id]);
+  });
+
+  test("takes accepted ones since a time, and leaves those on their way alone", async () => {
+    const accepted = await insertNotification(bench.pool, partner.id);
+    const pending = await insertNotification(bench.pool, partner.id, { state: "pending", round: 3 });
+    const parked = await insertNotification(bench.pool, partner.id, { state: "parked" });
+    const from = new Date(Date.now() - 60_000).toISOString();
+    const result = await bench.notifications.redeliverMany({ state: "accepted", from }, "original", false);
+    expect(result).toEqual({ matched: 1, redelivered: 1, ids: [accepted] });
+    expect(await places(accepted)).toEqual({ pending: 1, parked: 0 });
+    expect(await places(parked)).toEqual({ pending: 0, parked: 1 });
+    const { rows } = await bench.pool.query("SELECT round FROM pending WHERE id = $1", [pending]);
+    expect(rows).toEqual([{ round: 3 }]);
+  });
+
+  test("names every part of a filter that cannot be", async () => {
+    const refused = bench.notifications.redeliverMany({ state: "accepted", reason: "tls" }, "original", true);
+    await expect(refused).rejects.toMatchObject({
+      code: "invalid_request",
+      fields: [
+        { field: "filter.from", code: "missing_field" },
+        { field: "filter.reason", code: "invalid_value" },
+      ],
+    });
+    expect(await codeOf(bench.notifications.redeliverMany({ state: "pending" }, "original", true))).toBe(
+      "invalid_value",
+    );
+  });
+});
+
+describe("a test notification", () => {
+  test("is due like any other, and says everywhere that it is a test", async () => {
+    const summary = await bench.notifications.sendTest(partner);
+    expect(summary).toMatchObject({
+      transactionId: null,
+      command: "SALE",
+      kind: "card",
+      state: "pending",
+      attemptsMade: 0,
+    });
+    expect(bench.told).toEqual([partner.id]);
+    const content = await contentOf(summary.id);
+    const bytes = Buffer.byteLength(content ?? "");
+    expect(await pendingNow()).toMatchObject([{ id: summary.id, round: 0, queue: "", is_due: true, bytes }]);
+    const { fields } = JSON.parse(content ?? "{}");
+    expect(fields).toMatchObject({ status: "SUCCESS", isoResponseCode: "00", amount: "1", currency: "VND" });
+    expect(fields.merchantTransId).toBe(`TEST-${fields.id}`);
+    expect(fields.reqId).toMatch(/^[0-9a-f-]{14}4[0-9a-f-]{21}$/);
+    expect(JSON.parse(fields.extraData)).toMatchObject({ test: true });
+  });
+
+  test("needs a registered callback URL", async () => {
+    const unreachable = await registerPartner(bench.pool);
+    expect(await codeOf(bench.notifications.sendTest(unreachable))).toBe("no_callback_url");
+    expect((await bench.pool.query("SELECT FROM notifications")).rowCount).toBe(0);
+  });
+});

@@ -1,0 +1,132 @@
+import { DatabaseError, type Pool, type PoolClient } from "pg";
+import type { Redelivered, TestNotification } from "../../delivery/notifications-store.ts";
+import { type ChainId, idTimeMs, type NotificationId, type PartnerId } from "../../ids.ts";
+import { queueOf } from "../deliveries/queue-of.ts";
+import type { Partitions } from "../schema/partitions.ts";
+
+const outlived = `
+  SELECT d.id FROM parked d WHERE d.partner_id = $1 AND d.id = ANY ($2::uuid[]) AND d.notification IS NOT NULL`;
+
+// An outcome that is being written is waited for: read before it, its notification would come to stand both among the
+// parked and the pending.
+const awaitOutcomes = `
+  SELECT p.id FROM pending p WHERE p.partner_id = $1 AND p.id = ANY ($2::uuid[]) ORDER BY p.id FOR UPDATE`;
+
+// Outcomes of earlier rounds may still be on their way to be recorded: each names its round, and changes no later one.
+const takeOut = `
+  WITH freed AS (
+    DELETE FROM parked WHERE partner_id = $1 AND id = ANY ($2::uuid[])
+    RETURNING partner_id, id, chain_id, round, bytes, notification),
+  restored AS (
+    INSERT INTO notifications (partner_id, id, transaction_id, original_id, original_external_id, chain_id, command,
+      callback_url, content, xid, created_at)
+    SELECT f.partner_id, f.id, (f.notification ->> 'transaction_id')::uuid, (f.notification ->> 'original_id')::uuid,
+      f.notification ->> 'original_external_id', f.chain_id, f.notification ->> 'command',
+      f.notification ->> 'callback_url', (f.notification ->> 'content')::json, (f.notification ->> 'xid')::xid8,
+      (f.notification ->> 'created_at')::timestamptz
+    FROM freed f WHERE f.notification IS NOT NULL
+    ON CONFLICT DO NOTHING),
+  kept AS (
+    SELECT n.id, n.chain_id, 0 AS round, octet_length(n.content::text) AS bytes, n.callback_url
+    FROM notifications n
+    WHERE n.partner_id = $1 AND n.id = ANY ($2::uuid[]) AND n.id BETWEEN $3 AND $4
+      AND NOT EXISTS (SELECT FROM freed f WHERE f.id = n.id)
+    UNION ALL
+    SELECT f.id, f.chain_id, f.round, f.bytes, coalesce(f.notification ->> 'callback_url', (
+      SELECT n.callback_url FROM notifications n WHERE n.partner_id = $1 AND n.id = f.id AND n.id BETWEEN $3 AND $4))
+    FROM freed f)
+  SELECT k.id, k.chain_id, k.bytes, k.callback_url, greatest(k.round, (
+    SELECT max(a.round) FROM attempts a WHERE a.partner_id = $1 AND a.id = k.id AND a.id BETWEEN $3 AND $4)) AS round
+  FROM kept k ORDER BY k.id`;
+
+const makeDue = `
+  INSERT INTO pending (partner_id, id, chain_id, due_at, round, bytes, queue, to_registered)
+  SELECT $1, i.id, i.chain_id, now(), i.round + 1, i.bytes, i.queue, $2
+  FROM unnest($3::uuid[], $4::uuid[], $5::integer[], $6::integer[], $7::text[]) AS i (id, chain_id, round, bytes, queue)
+  ON CONFLICT DO NOTHING
+  RETURNING id`;
+
+interface TakenOut {
+  readonly id: NotificationId;
+  readonly chain_id: ChainId;
+  readonly round: number;
+  readonly bytes: number;
+  readonly callback_url: string | null;
+}
+
+const stillPending = "SELECT p.id FROM pending p WHERE p.partner_id = $1 AND p.id = ANY ($2::uuid[])";
+
+const insertTest = `
+  WITH history AS (
+    INSERT INTO notifications (partner_id, id, chain_id, command, content) VALUES ($1, $2, $3, $4, $5))
+  INSERT INTO pending (partner_id, id, chain_id, due_at, bytes) VALUES ($1, $2, $3, now(), $6)`;
+
+/** `no partition of relation found for row`: the day was dropped between looking and writing. */
+const noPartition = "23514";
+
+export async function redeliverAll(
+  pool: Pool,
+  partitions: Pick<Partitions, "ensureDays">,
+  partnerId: PartnerId,
+  ids: readonly NotificationId[],
+  to: "original" | "registered",
+): Promise<ReadonlyMap<NotificationId, Redelivered>> {
+  for (let tries = 1; ; tries += 1) {
+    const { rows } = await pool.query<{ id: NotificationId }>(outlived, [partnerId, ids]);
+    if (rows.length > 0) await partitions.ensureDays(rows.map((row) => idTimeMs(row.id)));
+    try {
+      return await inTransaction(pool, (client) => redeliverIn(client, partnerId, ids, to));
+    } catch (error) {
+      if (tries === 3 || !(error instanceof DatabaseError) || error.code !== noPartition) throw error;
+    }
+  }
+}
+
+async function redeliverIn(
+  client: PoolClient,
+  partnerId: PartnerId,
+  ids: readonly NotificationId[],
+  to: "original" | "registered",
+): Promise<ReadonlyMap<NotificationId, Redelivered>> {
+  const idsOf = async (text: string, values: unknown[]) =>
+    (await client.query<{ id: NotificationId }>(text, values)).rows.map((row) => row.id);
+  const sorted = [...ids].sort();
+  const pending = new Set(await idsOf(awaitOutcomes, [partnerId, sorted]));
+  const free = sorted.filter((id) => !pending.has(id));
+  const bounds = [sorted[0] ?? null, sorted.at(-1) ?? null];
+  const { rows } = await client.query<TakenOut>(takeOut, [partnerId, free, ...bounds]);
+  const toRegistered = to === "registered";
+  const due = new Set(
+    await idsOf(makeDue, [
+      partnerId,
+      toRegistered,
+      rows.map((row) => row.id),
+      rows.map((row) => row.chain_id),
+      rows.map((row) => row.round),
+      rows.map((row) => row.bytes),
+      rows.map((row) => (toRegistered ? "" : queueOf(row.callback_url))),
+    ]),
+  );
+  // Made due by somebody else in the meantime.
+  for (const id of await idsOf(stillPending, [partnerId, free.filter((id) => !due.has(id))])) pending.add(id);
+  return new Map(ids.map((id) => [id, due.has(id) ? "redelivered" : pending.has(id) ? "still_pending" : "unknown"]));
+}
+
+export async function insertTestNotification(pool: Pool, test: TestNotification): Promise<void> {
+  const { partnerId, id, chainId, command, content } = test;
+  await pool.query(insertTest, [partnerId, id, chainId, command, content, Buffer.byteLength(content)]);
+}
+
+async function inTransaction<Result>(pool: Pool, work: (client: PoolClient) => Promise<Result>): Promise<Result> {
+  const client = await pool.connect();
+  try {
+    await client.query("BEGIN");
+    const result = await work(client);
+    await client.query("COMMIT");
+    client.release();
+    return result;
+  } catch (error) {
+    client.release(true);
+    throw error;
+  }
+}

@@ -1,0 +1,119 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { idTimeMs, lowestId, type NotificationId, newId } from "../../ids.ts";
+import type { Partner } from "../../partners/partner.ts";
+import { insertNotification, type NotificationBench, openBench, registerPartner } from "./notifications.fixture.ts";
+
+let bench: NotificationBench;
+let partner: Partner;
+beforeAll(async () => {
+  bench = await openBench();
+});
+beforeEach(async () => {
+  await bench.pool.query(
+    "TRUNCATE notifications, attempts, pending, parked, transactions, endpoints, partners CASCADE",
+  );
+  partner = await registerPartner(bench.pool, { callBackUrl: "https://partner.example/ipn" });
+  await bench.pool.query("UPDATE partners SET registered_origin = 'https://partner.example:443'");
+});
+afterAll(() => bench.close());
+
+function withFields(fields: Readonly<Record<string, string>>): Promise<NotificationId> {
+  const content = JSON.stringify({ kind: "card", command: "SALE", fields });
+  return insertNotification(bench.pool, partner.id, { content });
+}
+
+const idsOf = async (search: Partial<Parameters<typeof bench.notifications.search>[0]>) =>
+  (await bench.notifications.search({ limit: 50, ...search })).items.map((item) => item.id);
+
+describe("a search by content", () => {
+  test.each([
+    ["tid", { tid: "T1" }, { tid: "T1" }],
+    ["mid", { mid: "M1" }, { mid: "M1" }],
+    ["refId", { refId: "847200567102" }, { refId: "847200567102" }],
+    ["approveCode", { approveCode: "A1B2C3" }, { approveCode: "A1B2C3" }],
+    ["billId", { billId: "B-7" }, { billId: "B-7" }],
+    ["a card's last four digits", { cardNumber: "411111******1007" }, { lastFour: "1007" }],
+    ["a part of merchantTransId, in either case", { merchantTransId: "shop-Order-17-a" }, { contains: "order-17" }],
+  ])("finds by %s what has it, and nothing else", async (_, fields, search) => {
+    await withFields({ tid: "T2", mid: "M2", cardNumber: "411111******2222", merchantTransId: "another" });
+    const id = await withFields(fields);
+    await insertNotification(bench.pool, partner.id, { content: '{"kind":"card","fields":{}}' });
+    expect(await idsOf(search)).toEqual([id]);
+    expect(await idsOf({ ...search, command: "VOID" })).toEqual([]);
+  });
+
+  test("tells from where it goes on when it has looked at enough", async () => {
+    const oldest = await withFields({ tid: "T1" });
+    const first = lowestId(idTimeMs(oldest) + 1);
+    await bench.pool.query(
+      `INSERT INTO notifications (partner_id, id, chain_id, command, content)
+       SELECT $1, (left($2, 14) || '7' || lpad(to_hex(i / 4096), 3, '0') || '-8' || lpad(to_hex(i % 4096), 3, '0')
+         || right($2, 13))::uuid, $1, 'SALE', '{"kind":"card","fields":{}}'
+       FROM generate_series(1, 10100) AS i`,
+      [partner.id, first],
+    );
+    const search = { partnerId: partner.id, tid: "T1", limit: 50 };
+    let page = await bench.notifications.search(search);
+    expect(page.items).toEqual([]);
+    while (page.items.length === 0) {
+      expect(page.next).not.toBeNull();
+      page = await bench.notifications.search({ ...search, after: page.next ?? "" });
+    }
+    expect(page.items.map(({ id }) => id)).toEqual([oldest]);
+  });
+});
+
+describe("what a pending notification waits for", () => {
+  const insertPending = (more = "") =>
+    insertNotification(bench.pool, partner.id, { state: "pending" }).then(async (id) => {
+      if (more !== "") await bench.pool.query(`UPDATE pending SET ${more} WHERE id = $1`, [id]);
+      return id;
+    });
+  const waitingOf = async (id: NotificationId) => (await bench.notifications.find(id))?.waiting;
+
+  test("is its turn while it is due", async () => {
+    expect(await waitingOf(await insertPending())).toMatchObject({ because: "turn" });
+  });
+
+  test("is the schedule after a failed attempt", async () => {
+    const id = await insertPending("attempts_made = 1, due_at = now() + interval '1 minute'");
+    expect(await waitingOf(id)).toMatchObject({ because: "retry", until: expect.stringMatching(/Z$/) });
+  });
+
+  test("is a person while its partner is paused", async () => {
+    const id = await insertPending();
+    await bench.pool.query("UPDATE partners SET state = 'paused'");
+    expect(await waitingOf(id)).toMatchObject({ because: "paused", until: null });
+  });
+
+  test("is the earlier one of its chain", async () => {
+    const first = await insertPending("schedule_start = now() - interval '1 minute'");
+    const second = await insertPending(`follows = true, chain_id = '${first}'`);
+    expect(await waitingOf(second)).toMatchObject({ because: "order", after: first });
+    expect(await waitingOf(first)).toMatchObject({ because: "turn" });
+  });
+
+  test.each([
+    ["open", "https://partner.example:443", "circuit"],
+    ["gone", "https://partner.example:443 4f4d5f2a", "turn"],
+  ])("with an endpoint that is %s at %s is %s", async (state, queue, because) => {
+    const id = await insertPending();
+    await bench.pool.query(
+      `INSERT INTO endpoints (partner_id, id, target, queue, kind, state, last_reason, probe_at)
+       VALUES ($1, $2, 'https://partner.example', $3, 'origin', $4, 'timeout', now() + interval '30 s')`,
+      [partner.id, newId(), queue, state],
+    );
+    expect(await waitingOf(id)).toMatchObject({ because });
+  });
+
+  test("is a person while its registered URL answered 410", async () => {
+    const id = await insertPending();
+    await bench.pool.query(
+      `INSERT INTO endpoints (partner_id, id, target, queue, kind, state)
+       VALUES ($1, $2, 'https://partner.example/ipn', 'https://partner.example:443 '
+         || encode(sha256(convert_to('https://partner.example/ipn', 'UTF8')), 'hex'), 'url', 'gone')`,
+      [partner.id, newId()],
+    );
+    expect(await waitingOf(id)).toMatchObject({ because: "gone", until: null });
+  });
+});

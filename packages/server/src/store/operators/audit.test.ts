@@ -1,0 +1,94 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { createDatabase, type TestDatabase, withAdmin } from "../../../../../test/support/database.ts";
+import { type AuditEntry, appendTo, firstHash, verifyAudit } from "../../operators/audit.ts";
+import { exportedAfter } from "../../operators/audit-export.ts";
+import { dropOldAudit } from "../../operators/audit-retention.ts";
+import { type Database, openDatabase } from "../database/database.ts";
+import { PostgresAudit } from "./audit.ts";
+
+let database: TestDatabase;
+let connections: Database;
+let audit: PostgresAudit;
+beforeAll(async () => {
+  database = await createDatabase();
+  connections = openDatabase(database.url, { connectionsMax: 8, onIdleError: () => {} });
+  audit = new PostgresAudit(connections.pool);
+});
+afterAll(async () => {
+  await connections.close();
+  await database.drop();
+});
+
+const entry: AuditEntry = {
+  atMs: Date.UTC(2026, 0, 31),
+  actor: "Ada",
+  role: "admin",
+  tokenId: "t",
+  address: "127.0.0.1",
+  action: "changePartner",
+  subject: "p",
+  before: '{"name":"a"}',
+  after: '{"name":"b"}',
+};
+
+test("entries that come at the same time form one chain", async () => {
+  expect(await verifyAudit(audit)).toEqual({ entries: 0, from: 1, hash: firstHash });
+  await Promise.all(Array.from({ length: 20 }, (_, at) => appendTo(audit, { ...entry, subject: `p${at}` })));
+  expect(await verifyAudit(audit)).toMatchObject({ entries: 20 });
+});
+
+test("the table itself refuses changes", async () => {
+  for (const statement of ["UPDATE audit SET actor = 'x'", "DELETE FROM audit", "TRUNCATE audit"]) {
+    await expect(connections.pool.query(statement), statement).rejects.toThrow("append-only");
+  }
+});
+
+test("are found by actor, subject and time, the newest first", async () => {
+  await appendTo(audit, { ...entry, actor: "Grace", subject: "other", atMs: entry.atMs + 1_000 });
+  expect((await audit.search({ limit: 5 })).map(({ seq }) => seq)).toEqual([21, 20, 19, 18, 17]);
+  expect(await audit.search({ actor: "Grace", limit: 5 })).toMatchObject([{ subject: "other" }]);
+  expect(await audit.search({ subject: "p3", limit: 5 })).toHaveLength(1);
+  expect(await audit.search({ fromMs: entry.atMs + 1, limit: 50 })).toHaveLength(1);
+  expect(await audit.search({ toMs: entry.atMs + 1, limit: 50 })).toHaveLength(20);
+  expect((await audit.search({ before: 3, limit: 5 })).map(({ seq }) => seq)).toEqual([2, 1]);
+  await appendTo(audit, { ...entry, action: "rotateKey", tokenId: "another", address: "198.51.100.7" });
+  for (const search of [{ action: "rotateKey" }, { tokenId: "another" }, { address: "198.51.100.7" }]) {
+    expect(await audit.search({ ...search, limit: 50 }), JSON.stringify(search)).toMatchObject([{ seq: 22 }]);
+  }
+});
+
+test("every entry is exported in its order, a line each", async () => {
+  const lines: string[] = [];
+  for await (const page of exportedAfter(audit, 20, "json-lines")) lines.push(...page.lines.trimEnd().split("\n"));
+  expect(lines.map((line) => JSON.parse(line))).toMatchObject([{ seq: 21, actor: "Grace" }, { seq: 22 }]);
+});
+
+test("entries whose time is over are dropped, and the chain goes on from the last of them", async () => {
+  const dayMs = 86_400_000;
+  const laterMs = entry.atMs + 1_000 * dayMs;
+  const before = await verifyAudit(audit);
+  expect(await dropOldAudit(audit, { nowMs: () => laterMs }, 1_000)).toBe(0);
+  await withAdmin(database.serviceUrl, async (service) => {
+    await expect(service.query("SELECT drop_audit_before($1, 10)", [Date.now()])).rejects.toThrow("for 90 days");
+    await expect(service.query("UPDATE audit_start SET seq = 100")).rejects.toMatchObject({ code: "42501" });
+  });
+  expect(await dropOldAudit(audit, { nowMs: () => laterMs + 500 }, 1_000)).toBe(20);
+  const [latest] = await audit.search({ limit: 1 });
+  expect(latest).toMatchObject({ seq: 23, actor: "paybell", action: "dropOldAudit" });
+  expect(JSON.parse(latest?.after ?? "")).toMatchObject({ entries: 20 });
+  expect(await verifyAudit(audit)).toEqual({ entries: 3, from: 21, hash: latest?.hash });
+  expect(before).toMatchObject({ entries: 22, from: 1 });
+  await expect(connections.pool.query("DELETE FROM audit WHERE seq = 21")).rejects.toThrow("append-only");
+});
+
+test.each([
+  ["changed", "UPDATE audit SET after = '{}' WHERE seq = 22", 22],
+  ["taken out", "DELETE FROM audit WHERE seq = 21", 21],
+])("an entry that was %s behind the table's back is found", async (_, statement, brokenAt) => {
+  await withAdmin(database.url, async (client) => {
+    await client.query("ALTER TABLE audit DISABLE TRIGGER USER");
+    await client.query(statement);
+    await client.query("ALTER TABLE audit ENABLE TRIGGER USER");
+  });
+  expect(await verifyAudit(audit)).toMatchObject({ brokenAt });
+});

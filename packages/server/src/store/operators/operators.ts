@@ -1,0 +1,66 @@
+import type { Pool } from "pg";
+import type { OperatorId, OperatorRecord, OperatorStore, Role } from "../../operators/operator.ts";
+
+const shown = "id, name, role, created_at, expires_at, last_used_at, revoked_at";
+
+interface Row {
+  readonly id: OperatorId;
+  readonly name: string;
+  readonly role: Role;
+  readonly created_at: Date;
+  readonly expires_at: Date;
+  readonly last_used_at: Date | null;
+  readonly revoked_at: Date | null;
+}
+
+/** Operators in PostgreSQL. */
+export class PostgresOperators implements OperatorStore {
+  readonly #pool: Pool;
+
+  constructor(pool: Pool) {
+    this.#pool = pool;
+  }
+
+  async add({ id, name, role, expiresAt }: Parameters<OperatorStore["add"]>[0], tokenHash: Buffer) {
+    return this.#one(
+      `INSERT INTO operators (id, name, role, token_hash, expires_at) VALUES ($1, $2, $3, $4, $5) RETURNING ${shown}`,
+      [id, name, role, tokenHash, expiresAt],
+    ) as Promise<OperatorRecord>;
+  }
+
+  async list(): Promise<readonly OperatorRecord[]> {
+    const { rows } = await this.#pool.query<Row>(`SELECT ${shown} FROM operators ORDER BY id LIMIT 10000`);
+    return rows.map(recordOf);
+  }
+
+  findByToken(tokenHash: Buffer): Promise<OperatorRecord | undefined> {
+    return this.#one(`SELECT ${shown} FROM operators WHERE token_hash = $1`, [tokenHash]);
+  }
+
+  revoke(id: OperatorId): Promise<OperatorRecord | undefined> {
+    return this.#one(`UPDATE operators SET revoked_at = coalesce(revoked_at, now()) WHERE id = $1 RETURNING ${shown}`, [
+      id,
+    ]);
+  }
+
+  async used(id: OperatorId): Promise<void> {
+    await this.#pool.query("UPDATE operators SET last_used_at = now() WHERE id = $1", [id]);
+  }
+
+  async #one(text: string, values: readonly unknown[]): Promise<OperatorRecord | undefined> {
+    const { rows } = await this.#pool.query<Row>(text, [...values]);
+    return rows[0] && recordOf(rows[0]);
+  }
+}
+
+function recordOf(row: Row): OperatorRecord {
+  return {
+    id: row.id,
+    name: row.name,
+    role: row.role,
+    createdAt: row.created_at,
+    expiresAt: row.expires_at,
+    lastUsedAt: row.last_used_at,
+    revokedAt: row.revoked_at,
+  };
+}

@@ -1,0 +1,132 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { createDatabase, type TestDatabase } from "../../../../../test/support/database.ts";
+import { systemClock } from "../../clock.ts";
+import { newId, type PartnerId } from "../../ids.ts";
+import { ApiKeys } from "../../partners/api-keys.ts";
+import { CachedPartners } from "../../partners/directory.ts";
+import { MasterKey } from "../../partners/master-key.ts";
+import { PartnerRegistry } from "../../partners/registry.ts";
+import { defaultSettings } from "../../partners/settings.ts";
+import { type Database, openDatabase } from "../database/database.ts";
+import { PostgresTerminals } from "../terminals/terminals.ts";
+import { PostgresPartners } from "./partners.ts";
+
+const masterKey = MasterKey.generate();
+let database: TestDatabase;
+let connections: Database;
+let registry: PartnerRegistry;
+let keys: ApiKeys;
+let directory: CachedPartners;
+let id: PartnerId;
+let first: string;
+beforeAll(async () => {
+  database = await createDatabase();
+  connections = openDatabase(database.serviceUrl, { connectionsMax: 8, onIdleError: () => {} });
+  const store = new PostgresPartners(connections);
+  directory = new CachedPartners({
+    store,
+    masterKey,
+    defaults: defaultSettings,
+    clock: systemClock,
+    onError: () => undefined,
+  });
+  registry = new PartnerRegistry({
+    partners: store,
+    terminals: new PostgresTerminals(connections.homes),
+    masterKey,
+    defaults: defaultSettings,
+    rules: { sandbox: true },
+    preAuthDays: 30,
+    cardNumberProblem: () => undefined,
+    changed: (changed) => directory.invalidate(changed),
+  });
+  keys = new ApiKeys(store, systemClock, (changed) => directory.invalidate(changed));
+  const { partner, secrets } = await registry.register({
+    name: "A",
+    callbackAddresses: ["192.0.2.0/24"],
+    callingAddresses: [],
+  });
+  ({ id } = partner);
+  first = secrets.apiKey;
+});
+afterAll(async () => {
+  await connections.close();
+  await database.drop();
+});
+
+const keyOf = async (keyId: string) => (await registry.find(id))?.keys.find((key) => key.id === keyId);
+
+test("several stand at once, each with its own scopes; the first one allows everything", async () => {
+  const till = await keys.add(id, { name: "till", scopes: ["commands", "read"] }, null);
+  expect(await directory.findByApiKey(till.apiKey)).toMatchObject({ keyId: till.id, scopes: ["commands", "read"] });
+  expect(await directory.findByApiKey(first)).toMatchObject({ partner: { id }, scopes: null });
+  expect(await keyOf(till.id)).toMatchObject({ name: "till", scopes: ["commands", "read"], lastUsedAt: null });
+  const { rows } = await connections.pool.query("SELECT material FROM partner_keys WHERE id = $1", [till.id]);
+  expect(rows[0].material.toString()).not.toContain(till.apiKey);
+});
+
+test("one that is revoked is refused at once, and the others stand", async () => {
+  const [lost, kept] = [
+    await keys.add(id, { name: "lost", scopes: ["pull"] }, null),
+    await keys.add(id, { name: "kept", scopes: ["pull"] }, null),
+  ];
+  await keys.revoke(id, lost.id);
+  expect(await directory.findByApiKey(lost.apiKey)).toBeUndefined();
+  expect(await directory.findByApiKey(kept.apiKey)).toBeDefined();
+  await expect(keys.revoke(id, newId())).rejects.toMatchObject({ code: "not_found" });
+  await expect(keys.revoke(newId(), kept.id)).rejects.toMatchObject({ code: "not_found" });
+});
+
+test("another kind of key is not revoked by its id", async () => {
+  const signing = (await registry.find(id))?.keys.find(({ kind }) => kind === "signingKey");
+  await expect(keys.revoke(id, signing?.id ?? newId())).rejects.toMatchObject({ code: "not_found" });
+});
+
+test("replacing the first key leaves those with a name alone", async () => {
+  const named = await keys.add(id, { name: "reports", scopes: ["read"] }, null);
+  const { secret } = await registry.rotate(id, "apiKey", 0);
+  expect(await directory.findByApiKey(first)).toBeUndefined();
+  expect(await directory.findByApiKey(secret)).toMatchObject({ scopes: null });
+  expect(await directory.findByApiKey(named.apiKey)).toMatchObject({ scopes: ["read"] });
+});
+
+test("when each was last used is kept to the minute, without a write for every call", async () => {
+  const { id: keyId } = await keys.add(id, { name: "used", scopes: ["read"] }, null);
+  let writes = 0;
+  const counting = new ApiKeys(
+    {
+      addApiKey: () => Promise.reject(new Error("not asked for")),
+      endApiKey: () => Promise.reject(new Error("not asked for")),
+      apiKeyUsed: async (partnerId, usedId) => {
+        writes += 1;
+        await new PostgresPartners(connections).apiKeyUsed(partnerId, usedId);
+      },
+    },
+    { monotonicMs: () => nowMs },
+  );
+  let nowMs = 0;
+  for (nowMs of [0, 30_000, 59_999, 60_000]) counting.used(id, keyId);
+  await expect.poll(async () => (await keyOf(keyId))?.lastUsedAt).toEqual(expect.any(String));
+  expect(writes).toBe(2);
+});
+
+test("what is wrong with a new one is said, and more than twenty do not stand", async () => {
+  const wrong = keys.add(id, { name: " ", scopes: [], expiresInDays: 0 }, null);
+  await expect(wrong).rejects.toMatchObject({
+    fields: [{ field: "name" }, { field: "scopes" }, { field: "expiresInDays" }],
+  });
+  await expect(keys.add(id, { name: "more", scopes: ["read", "manage"] }, ["read"])).rejects.toMatchObject({
+    code: "scope_not_allowed",
+  });
+  await expect(keys.add(newId(), { name: "nobody's", scopes: ["read"] }, null)).rejects.toMatchObject({
+    code: "not_found",
+  });
+  const many = await Promise.allSettled(
+    Array.from({ length: 25 }, (_, at) => keys.add(id, { name: `k${at}`, scopes: ["read"] }, null)),
+  );
+  const standing = (await registry.find(id))?.keys.filter(
+    ({ kind, expiresAt }) => kind === "apiKey" && (expiresAt === null || Date.parse(expiresAt) > Date.now()),
+  );
+  expect(standing).toHaveLength(20);
+  expect(many.filter(({ status }) => status === "rejected").length).toBeGreaterThan(4);
+});

@@ -1,0 +1,94 @@
+import { generate } from "selfsigned";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { createDatabase, type TestDatabase } from "../../../../../test/support/database.ts";
+import { watchCertificates } from "../../app/certificate-watch.ts";
+import { systemClock } from "../../clock.ts";
+import type { NewEvent } from "../../events.ts";
+import { newId, type PartnerId } from "../../ids.ts";
+import { CachedPartners } from "../../partners/directory.ts";
+import { MasterKey } from "../../partners/master-key.ts";
+import { PartnerRegistry } from "../../partners/registry.ts";
+import { defaultSettings } from "../../partners/settings.ts";
+import { type Database, openDatabase } from "../database/database.ts";
+import { insertEvents } from "../events.ts";
+import { PostgresTerminals } from "../terminals/terminals.ts";
+import { PostgresPartners } from "./partners.ts";
+
+const masterKey = MasterKey.generate();
+const dayMs = 86_400_000;
+let database: TestDatabase;
+let connections: Database;
+let store: PostgresPartners;
+let registry: PartnerRegistry;
+let directory: CachedPartners;
+let id: PartnerId;
+beforeAll(async () => {
+  database = await createDatabase();
+  connections = openDatabase(database.serviceUrl, { connectionsMax: 8, onIdleError: () => {} });
+  store = new PostgresPartners(connections);
+  const defaults = defaultSettings;
+  directory = new CachedPartners({ store, masterKey, defaults, clock: systemClock, onError: () => undefined });
+  registry = new PartnerRegistry({
+    partners: store,
+    terminals: new PostgresTerminals(connections.homes),
+    masterKey,
+    defaults,
+    rules: { sandbox: true },
+    preAuthDays: 30,
+    cardNumberProblem: () => undefined,
+    changed: (changed) => directory.invalidate(changed),
+  });
+  const input = { name: "A", callbackAddresses: ["192.0.2.0/24"], callingAddresses: [] };
+  ({ id } = (await registry.register(input)).partner);
+});
+afterAll(async () => {
+  await connections.close();
+  await database.drop();
+});
+
+async function issued(days: number) {
+  const notAfterDate = new Date(Math.floor(Date.now() / 1_000) * 1_000 + days * dayMs);
+  const made = await generate([{ name: "commonName", value: "paybell.test" }], { keyType: "ec", notAfterDate });
+  return { certificate: made.cert, key: made.private, endsAt: notAfterDate };
+}
+
+test("a client certificate is stored encrypted, used until it ends, and its key is shown nowhere", async () => {
+  const { endsAt, ...input } = await issued(30);
+  const record = await registry.putCallbackCertificate(id, input);
+  const version = record.keys.find(({ kind }) => kind === "callbackKey");
+  expect(version).toMatchObject({ expiresAt: endsAt.toISOString() });
+  expect(JSON.stringify(record)).not.toContain("PRIVATE KEY");
+  const { client } = (await directory.find(id))?.keys ?? {};
+  expect(client).toMatchObject({ id: version?.id, certificate: input.certificate });
+  expect(client?.key.export({ type: "pkcs8", format: "pem" }).toString().trim()).toBe(input.key.trim());
+  const { rows } = await connections.pool.query("SELECT material FROM partner_keys WHERE id = $1", [version?.id]);
+  expect(rows[0].material.includes("PRIVATE")).toBe(false);
+});
+
+test("another replaces it at once, and none is left when it is removed", async () => {
+  const { certificate, key } = await issued(40);
+  await registry.putCallbackCertificate(id, { certificate, key });
+  expect((await directory.find(id))?.keys.client).toMatchObject({ certificate });
+  await registry.removeCallbackCertificate(id);
+  expect((await directory.find(id))?.keys.client).toBeUndefined();
+  await expect(registry.putCallbackCertificate(newId(), { certificate, key })).rejects.toMatchObject({
+    code: "not_found",
+  });
+  await expect(registry.putCallbackCertificate(id, { certificate, key: "x" })).rejects.toMatchObject({
+    fields: [{ field: "key" }],
+  });
+});
+
+test("one that ends within 14 days is told of once a day", async () => {
+  const told: NewEvent[] = [];
+  const look = () => watchCertificates(store, { record: (event) => void told.push(event) });
+  for (const days of [15, 13]) {
+    const { certificate, key } = await issued(days);
+    await registry.putCallbackCertificate(id, { certificate, key });
+    await look();
+  }
+  expect(told).toMatchObject([{ kind: "certificate_ending", partnerId: id, detail: { certificate: "ours" } }]);
+  await insertEvents(connections.pool as never, told, false);
+  await look();
+  expect(told).toHaveLength(1);
+});

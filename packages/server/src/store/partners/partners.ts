@@ -1,0 +1,372 @@
+import type { Pool, PoolClient } from "pg";
+import type { KeyId, PartnerId } from "../../ids.ts";
+import type { ApiKeyScope, KeyKind, PartnerSettings, PartnerState } from "../../partners/partner.ts";
+import type {
+  ApiKeyToStore,
+  CallbackKeyToStore,
+  LoadedKey,
+  LoadedPartner,
+  NewKey,
+  NewPartner,
+  PartnerStore,
+  Rotation,
+  StoredKey,
+  StoredPartner,
+} from "../../partners/store.ts";
+import type { Database } from "../database/database.ts";
+import type { Homes } from "../database/homes.ts";
+
+// Of a partner's own changes its xmin tells, of time passing the list of the versions that stand. Counting seals
+// changes neither.
+const standing = "k.active_from <= now() AND (k.expires_at IS NULL OR k.expires_at > now())";
+const fingerprint = `
+  p.xmin::text || coalesce((
+    SELECT string_agg(k.id::text, ',' ORDER BY k.id)
+    FROM partner_keys k WHERE k.partner_id = p.id AND ${standing}), '')`;
+
+const fingerprints = {
+  name: "partner_fingerprints",
+  text: `SELECT p.id, ${fingerprint} AS fingerprint FROM partners p WHERE p.id = ANY ($1::uuid[])`,
+};
+
+const load = {
+  name: "load_partners",
+  text: `
+    SELECT p.id, p.state, p.settings, ${fingerprint} AS fingerprint, coalesce((
+      SELECT json_agg(json_build_array(extract(epoch FROM lower(r)) * 1000, extract(epoch FROM upper(r)) * 1000)
+        ORDER BY r)
+      FROM unnest(p.pauses) AS r), '[]') AS pauses, coalesce((
+      SELECT json_agg(json_build_object('id', k.id, 'kind', k.kind, 'scopes', k.scopes,
+        'material', encode(k.material, 'base64'))
+        ORDER BY k.active_from DESC, k.id DESC)
+      FROM partner_keys k WHERE k.partner_id = p.id AND ${standing}), '[]') AS keys
+    FROM partners p WHERE p.id = ANY ($1::uuid[])`,
+};
+
+const partnersByApiKey = {
+  name: "partners_by_api_key",
+  text: `
+    SELECT encode(material, 'hex') AS hash, partner_id FROM partner_keys
+    WHERE kind = 'apiKey' AND material = ANY ($1::bytea[])`,
+};
+
+const addSeals = {
+  name: "add_seals",
+  text: "UPDATE partner_keys SET seals = seals + $3 WHERE partner_id = $1 AND id = $2 RETURNING seals",
+};
+
+/** Longer than any schedule that is of use; what is older is forgotten when a partner becomes active again. */
+const pausesKeptDays = 400;
+
+const insertKeys = `
+  INSERT INTO partner_keys (partner_id, id, kind, material)
+  SELECT $1, * FROM unnest($2::uuid[], $3::text[], $4::bytea[])`;
+
+const shown = `
+  p.id, p.state, p.settings, p.created_at, p.updated_at, (
+    SELECT json_agg(json_build_object('id', k.id, 'kind', k.kind, 'seals', k.seals, 'activeFrom', k.active_from,
+      'expiresAt', k.expires_at, 'createdAt', k.created_at, 'name', k.name, 'scopes', k.scopes,
+      'lastUsedAt', k.last_used_at) ORDER BY k.id)
+    FROM partner_keys k WHERE k.partner_id = p.id) AS keys`;
+
+interface PartnerRow {
+  readonly id: PartnerId;
+  readonly state: PartnerState;
+  readonly settings: PartnerSettings;
+  readonly created_at: Date;
+  readonly updated_at: Date;
+  readonly keys: readonly {
+    readonly id: KeyId;
+    readonly kind: KeyKind;
+    readonly seals: number;
+    readonly activeFrom: string;
+    readonly expiresAt: string | null;
+    readonly createdAt: string;
+    readonly name: string;
+    readonly scopes: readonly ApiKeyScope[] | null;
+    readonly lastUsedAt: string | null;
+  }[];
+}
+
+/**
+ * Partners and their key versions in PostgreSQL. What every report and every POST needs of them goes along the engine's
+ * connections: measured, five searches that took 30 s held all connections for people, and nothing was sent for 25 s.
+ */
+export class PostgresPartners implements PartnerStore {
+  readonly #engine: Pool;
+  readonly #pool: Pool;
+  readonly #homes: Homes;
+
+  constructor({ engine, pool, homes }: Pick<Database, "engine" | "pool" | "homes">) {
+    this.#engine = engine;
+    this.#pool = pool;
+    this.#homes = homes;
+  }
+
+  async insert(partner: NewPartner): Promise<StoredPartner> {
+    return await this.#changing(partner.id, async (client) => {
+      await client.query(
+        "INSERT INTO partners (id, state, settings, registered_origin) VALUES ($1, 'active', $2, $3)",
+        [partner.id, partner.settings, originOf(partner.settings)],
+      );
+      await client.query(insertKeys, [partner.id, ...keyColumns(partner.keys)]);
+      return await findOne(client, partner.id);
+    });
+  }
+
+  async change(
+    id: PartnerId,
+    next: (standing: StoredPartner) => { readonly state?: PartnerState; readonly settings?: PartnerSettings },
+  ): Promise<StoredPartner | undefined> {
+    return await this.#changing(id, async (client) => {
+      const [row] = await findRows(client, id, "FOR UPDATE");
+      if (row === undefined) return undefined;
+      const { state = row.state, settings = row.settings } = next(row);
+      await client.query(
+        `UPDATE partners SET state = $2, settings = $3, registered_origin = $4, updated_at = $6,
+           stopped_at = CASE WHEN $2 <> 'active' THEN coalesce(stopped_at, $6) END,
+           pauses = CASE WHEN $2 = 'active' AND stopped_at IS NOT NULL
+             THEN (pauses + tstzmultirange(tstzrange(stopped_at, $6)))
+               * tstzmultirange(tstzrange($6::timestamptz - $5 * interval '1 day', NULL))
+             ELSE pauses END
+         WHERE id = $1`,
+        [id, state, settings, originOf(settings), pausesKeptDays, await clockOf(client)],
+      );
+      return await findOne(client, id);
+    });
+  }
+
+  async find(id: PartnerId): Promise<StoredPartner | undefined> {
+    const [row] = await findRows(this.#pool, id, "");
+    return row;
+  }
+
+  async list(after: PartnerId | undefined, limit: number): Promise<readonly StoredPartner[]> {
+    const { rows } = await this.#pool.query<PartnerRow>(
+      `SELECT ${shown} FROM partners p WHERE $1::uuid IS NULL OR p.id > $1 ORDER BY p.id LIMIT $2`,
+      [after ?? null, limit],
+    );
+    return rows.map(readPartner);
+  }
+
+  async rotate(id: PartnerId, key: NewKey, overlapS: number, activeAtOnce: boolean): Promise<Rotation | undefined> {
+    return await this.#changing(id, async (client) => {
+      if ((await touch(client, id)) === undefined) return undefined;
+      const { rows } = await client.query<Rotation>(
+        `SELECT now() + $1 * interval '1 second' AS "activeFrom", now() + $2 * interval '1 second' AS "expiresOld"`,
+        [activeAtOnce ? 0 : overlapS, overlapS],
+      );
+      const [rotation] = rows;
+      await client.query(
+        `UPDATE partner_keys SET expires_at = least(expires_at, $3)
+         WHERE partner_id = $1 AND kind = $2 AND name = ''`,
+        [id, key.kind, rotation?.expiresOld],
+      );
+      await client.query(
+        "INSERT INTO partner_keys (partner_id, id, kind, material, active_from) VALUES ($1, $2, $3, $4, $5)",
+        [id, key.id, key.kind, key.material, rotation?.activeFrom],
+      );
+      return rotation;
+    });
+  }
+
+  async replaceCallbackKey(id: PartnerId, key: CallbackKeyToStore | null): Promise<StoredPartner | undefined> {
+    return await this.#changing(id, async (client) => {
+      const endedAt = await touch(client, id);
+      if (endedAt === undefined) return undefined;
+      await client.query(
+        "UPDATE partner_keys SET expires_at = least(expires_at, $2) WHERE partner_id = $1 AND kind = 'callbackKey'",
+        [id, endedAt],
+      );
+      if (key !== null) {
+        await client.query(
+          `INSERT INTO partner_keys (partner_id, id, kind, material, expires_at)
+           VALUES ($1, $2, 'callbackKey', $3, $4)`,
+          [id, key.id, key.material, key.endsAt],
+        );
+      }
+      return await findOne(client, id);
+    });
+  }
+
+  /** Client certificates that end within so many days, and that no event of the last day tells of. */
+  async endingCertificates(
+    withinDays: number,
+  ): Promise<readonly { readonly partnerId: PartnerId; readonly keyId: KeyId; readonly endsAt: Date }[]> {
+    const rows = await this.#homes.gather(async (home) => {
+      const ending = await home.pool.query<{ partner_id: PartnerId; id: KeyId; expires_at: Date }>(
+        `SELECT k.partner_id, k.id, k.expires_at FROM partner_keys k
+         WHERE k.kind = 'callbackKey' AND k.expires_at > now() AND k.expires_at < now() + $1 * interval '1 day'
+           AND NOT EXISTS (
+             SELECT FROM events e
+             WHERE e.partner_id = k.partner_id AND e.subject_id = k.id AND e.kind = 'certificate_ending'
+               AND e.created_at > now() - interval '1 day')`,
+        [withinDays],
+      );
+      // Each home knows the keys of all partners, and the events of its own alone.
+      return ending.rows.filter((row) => this.#homes.of(row.partner_id) === home);
+    });
+    return rows.map((row) => ({ partnerId: row.partner_id, keyId: row.id, endsAt: row.expires_at }));
+  }
+
+  async addApiKey(
+    partnerId: PartnerId,
+    { id, material, name, scopes, expiresInS }: ApiKeyToStore,
+    keysMax: number,
+  ): Promise<"added" | "too many" | "no such partner"> {
+    return await this.#changing(partnerId, async (client) => {
+      // Its row's lock: two at the same time are counted one after the other.
+      if ((await touch(client, partnerId)) === undefined) return "no such partner";
+      const { rows } = await client.query<{ keys: number; expiresAt: string | null }>(
+        `SELECT count(*)::integer AS keys, (now() + $2 * interval '1 second')::text AS "expiresAt"
+         FROM partner_keys k WHERE k.partner_id = $1 AND k.kind = 'apiKey' AND ${standing}`,
+        [partnerId, expiresInS],
+      );
+      const [{ keys, expiresAt } = { keys: keysMax, expiresAt: null }] = rows;
+      if (keys >= keysMax) return "too many";
+      await client.query(
+        `INSERT INTO partner_keys (partner_id, id, kind, material, name, scopes, expires_at)
+         VALUES ($1, $2, 'apiKey', $3, $4, $5, $6)`,
+        [partnerId, id, material, name, scopes, expiresAt],
+      );
+      return "added";
+    });
+  }
+
+  async endApiKey(partnerId: PartnerId, keyId: KeyId): Promise<boolean> {
+    return await this.#changing(partnerId, async (client) => {
+      const { rowCount } = await client.query(
+        `UPDATE partner_keys SET expires_at = least(expires_at, $3)
+         WHERE partner_id = $1 AND id = $2 AND kind = 'apiKey'`,
+        [partnerId, keyId, await clockOf(client)],
+      );
+      return rowCount === 1;
+    });
+  }
+
+  async apiKeyUsed(partnerId: PartnerId, keyId: KeyId): Promise<void> {
+    await this.#pool.query("UPDATE partner_keys SET last_used_at = now() WHERE partner_id = $1 AND id = $2", [
+      partnerId,
+      keyId,
+    ]);
+  }
+
+  async fingerprints(ids: readonly PartnerId[]): Promise<ReadonlyMap<PartnerId, string>> {
+    const { rows } = await this.#engine.query<{ id: PartnerId; fingerprint: string }>(fingerprints, [ids]);
+    return new Map(rows.map((row) => [row.id, row.fingerprint]));
+  }
+
+  async load(ids: readonly PartnerId[]): Promise<readonly LoadedPartner[]> {
+    type Row = Omit<LoadedPartner, "keys"> & { keys: (Omit<LoadedKey, "material"> & { material: string })[] };
+    const { rows } = await this.#engine.query<Row>(load, [ids]);
+    return rows.map((row) => ({
+      ...row,
+      keys: row.keys.map((key) => ({ ...key, material: Buffer.from(key.material, "base64") })),
+    }));
+  }
+
+  async partnersByApiKey(hashes: readonly Buffer[]): Promise<ReadonlyMap<string, PartnerId>> {
+    const { rows } = await this.#engine.query<{ hash: string; partner_id: PartnerId }>(partnersByApiKey, [hashes]);
+    return new Map(rows.map((row) => [row.hash, row.partner_id]));
+  }
+
+  async addSeals(partnerId: PartnerId, keyId: string, count: number): Promise<number | undefined> {
+    const { rows } = await this.#engine.query<{ seals: string | number }>(addSeals, [partnerId, keyId, count]);
+    return rows[0] && Number(rows[0].seals);
+  }
+
+  async keepSealed(name: string, sealed: Buffer): Promise<Buffer> {
+    await this.#pool.query("INSERT INTO sealed_values (name, sealed) VALUES ($1, $2) ON CONFLICT DO NOTHING", [
+      name,
+      sealed,
+    ]);
+    return (await this.sealedValue(name)) ?? sealed;
+  }
+
+  async sealedValue(name: string): Promise<Buffer | undefined> {
+    const { rows } = await this.#pool.query<{ sealed: Buffer }>("SELECT sealed FROM sealed_values WHERE name = $1", [
+      name,
+    ]);
+    return rows[0]?.sealed;
+  }
+
+  /** Every instance keeps partners in memory for some seconds: that it is told shortens them. */
+  async #changing<Result>(id: PartnerId, work: (client: PoolClient) => Promise<Result>): Promise<Result> {
+    const client = await this.#pool.connect();
+    try {
+      await client.query("BEGIN");
+      const result = await work(client);
+      await client.query("SELECT pg_notify('paybell_partner', $1)", [id]);
+      await client.query("COMMIT");
+      client.release();
+      return result;
+    } catch (error) {
+      // A connection whose ROLLBACK fails as well is not used again.
+      await client.query("ROLLBACK").then(
+        () => client.release(),
+        (rollbackError: Error) => client.release(rollbackError),
+      );
+      throw error;
+    }
+  }
+}
+
+async function findRows(client: Pool | PoolClient, id: PartnerId, lock: "" | "FOR UPDATE"): Promise<StoredPartner[]> {
+  const { rows } = await client.query<PartnerRow>(`SELECT ${shown} FROM partners p WHERE p.id = $1 ${lock}`, [id]);
+  return rows.map(readPartner);
+}
+
+async function findOne(client: PoolClient, id: PartnerId): Promise<StoredPartner> {
+  const [row] = await findRows(client, id, "");
+  if (row === undefined) throw new Error(`The partner ${id} went away inside of the transaction that holds it.`);
+  return row;
+}
+
+/** Locks the partner and makes it changed. @returns when; undefined when there is no such partner */
+async function touch(client: PoolClient, id: PartnerId): Promise<string | undefined> {
+  const { rowCount } = await client.query("SELECT FROM partners WHERE id = $1 FOR UPDATE", [id]);
+  if (rowCount === 0) return undefined;
+  const now = await clockOf(client);
+  await client.query("UPDATE partners SET updated_at = $2 WHERE id = $1", [id, now]);
+  return now;
+}
+
+/** After the locks that were waited for. As text, because a Date would cut the microseconds off. */
+async function clockOf(client: PoolClient): Promise<string> {
+  const { rows } = await client.query<{ now: string }>("SELECT clock_timestamp()::text AS now");
+  const [row] = rows;
+  if (row === undefined) throw new Error("The database did not tell the time.");
+  return row.now;
+}
+
+function readPartner(row: PartnerRow): StoredPartner {
+  return {
+    id: row.id,
+    state: row.state,
+    settings: row.settings,
+    createdAt: row.created_at,
+    updatedAt: row.updated_at,
+    keys: (row.keys ?? []).map(
+      (key): StoredKey => ({
+        id: key.id,
+        kind: key.kind,
+        seals: key.seals,
+        activeFrom: new Date(key.activeFrom),
+        expiresAt: key.expiresAt === null ? null : new Date(key.expiresAt),
+        createdAt: new Date(key.createdAt),
+        name: key.name,
+        scopes: key.scopes,
+        lastUsedAt: key.lastUsedAt === null ? null : new Date(key.lastUsedAt),
+      }),
+    ),
+  };
+}
+
+function keyColumns(keys: readonly NewKey[]): [KeyId[], KeyKind[], Buffer[]] {
+  return [keys.map((key) => key.id), keys.map((key) => key.kind), keys.map((key) => key.material)];
+}
+
+/** Where its registered URL leads: the queue of what has no URL of its own goes there. */
+function originOf({ callBackUrl }: PartnerSettings): string {
+  return callBackUrl ? new URL(callBackUrl).origin : "";
+}

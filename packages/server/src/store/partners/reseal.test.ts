@@ -1,0 +1,117 @@
+import { randomBytes } from "node:crypto";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { createDatabase, type TestDatabase } from "../../../../../test/support/database.ts";
+import { systemClock } from "../../clock.ts";
+import type { PartnerId } from "../../ids.ts";
+import { CachedPartners } from "../../partners/directory.ts";
+import { keptKey, MasterKey, requireFittingMasterKey } from "../../partners/master-key.ts";
+import { resealAll } from "../../partners/master-key-rotation.ts";
+import { PartnerRegistry } from "../../partners/registry.ts";
+import { defaultSettings } from "../../partners/settings.ts";
+import { type Database, openDatabase } from "../database/database.ts";
+import { PostgresTerminals } from "../terminals/terminals.ts";
+import { PostgresPartners } from "./partners.ts";
+import { PostgresReSeal } from "./reseal.ts";
+
+const [oldRaw, newRaw] = [randomBytes(32), randomBytes(32)];
+const before = new MasterKey(oldRaw);
+/** As services run while the key is rotated: first one seals, then the other, and both open. */
+const [during, then] = [new MasterKey(oldRaw, [newRaw]), new MasterKey(newRaw, [oldRaw])];
+const after = new MasterKey(newRaw);
+const partnersCount = 80;
+
+let database: TestDatabase;
+let connections: Database;
+let store: PostgresPartners;
+let reseal: PostgresReSeal;
+const ids: PartnerId[] = [];
+
+function directoryWith(masterKey: MasterKey): CachedPartners {
+  return new CachedPartners({
+    store,
+    masterKey,
+    defaults: defaultSettings,
+    clock: systemClock,
+    onError: () => undefined,
+  });
+}
+
+const registryWith = (masterKey: MasterKey) =>
+  new PartnerRegistry({
+    partners: store,
+    terminals: new PostgresTerminals(connections.homes),
+    masterKey,
+    defaults: defaultSettings,
+    rules: { sandbox: true },
+    preAuthDays: 30,
+    cardNumberProblem: () => undefined,
+    changed: () => Promise.resolve(),
+  });
+
+const keyOf = async (masterKey: MasterKey, id: PartnerId) =>
+  (await directoryWith(masterKey).find(id))?.keys.encryption.key.export().toString("hex");
+
+async function register(masterKey: MasterKey): Promise<PartnerId> {
+  const input = { name: "A", callbackAddresses: ["192.0.2.0/24"], callingAddresses: [] };
+  return (await registryWith(masterKey).register(input)).partner.id;
+}
+
+beforeAll(async () => {
+  database = await createDatabase();
+  connections = openDatabase(database.serviceUrl, { connectionsMax: 8, onIdleError: () => {} });
+  store = new PostgresPartners(connections);
+  reseal = new PostgresReSeal(connections.pool);
+  await requireFittingMasterKey(before, store);
+  while (ids.length < partnersCount) ids.push(await register(before));
+});
+afterAll(async () => {
+  await connections.close();
+  await database.drop();
+});
+
+test("a service with both keys opens what either sealed, at every step of a rotation", async () => {
+  const [first = ids[0]] = ids;
+  const known = await keyOf(before, first as PartnerId);
+  const bodyKey = (await keptKey(before, store, "request bodies")).export();
+  const swapped = await register(then);
+  ids.push(swapped);
+  for (const service of [during, then]) {
+    await requireFittingMasterKey(service, store);
+    expect(await keyOf(service, first as PartnerId)).toBe(known);
+    expect(await keyOf(service, swapped)).toEqual(expect.any(String));
+  }
+  await expect(keyOf(before, swapped)).rejects.toThrow("another master key");
+
+  const failing: ConstructorParameters<typeof Proxy>[0] = reseal;
+  let batches = 0;
+  const interrupted = new Proxy(failing as PostgresReSeal, {
+    get(target, name: keyof PostgresReSeal) {
+      if (name === "reseal" && ++batches === 2) return () => Promise.reject(new Error("the machine is gone"));
+      return (target[name] as () => unknown).bind(target);
+    },
+  });
+  await expect(resealAll(interrupted, then)).rejects.toThrow("the machine is gone");
+  for (const service of [during, then]) {
+    for (const id of [first as PartnerId, ids.at(-1) as PartnerId]) expect(await keyOf(service, id)).toBeDefined();
+  }
+
+  const told: number[] = [];
+  const done = await resealAll(reseal, then, (sealed) => told.push(sealed));
+  // Three keys each; the first batch of 100 was done before, and the newest partner's never had to be.
+  expect(done).toEqual({ sealed: partnersCount * 3 - 100, notOpened: 0 });
+  expect(told.at(-1)).toBe(done.sealed);
+  expect(await resealAll(reseal, then)).toEqual({ sealed: 0, notOpened: 0 });
+
+  await requireFittingMasterKey(after, store);
+  expect(await keyOf(after, first as PartnerId)).toBe(known);
+  expect((await keptKey(after, store, "request bodies")).export()).toEqual(bodyKey);
+  await expect(requireFittingMasterKey(before, store)).rejects.toThrow("does not fit");
+});
+
+test("what no given key opens is left as it is, and counted", async () => {
+  const lost = await register(new MasterKey(randomBytes(32)));
+  const row = "SELECT material FROM partner_keys WHERE partner_id = $1 ORDER BY id";
+  const { rows } = await connections.pool.query(row, [lost]);
+  expect(await resealAll(reseal, then)).toEqual({ sealed: 0, notOpened: 3 });
+  expect((await connections.pool.query(row, [lost])).rows).toEqual(rows);
+});

@@ -1,0 +1,61 @@
+import type { Pool } from "pg";
+import type { PartnerId } from "../../ids.ts";
+import type { ReSealStore, SealedKey } from "../../partners/master-key-rotation.ts";
+import type { KeyKind } from "../../partners/partner.ts";
+
+/** The id of the master key stands behind the first byte of what it sealed. */
+const sealedBy = "encode(substring(material FROM 2 FOR 4), 'hex')";
+
+interface Row {
+  readonly partner_id: PartnerId;
+  readonly id: string;
+  readonly kind: KeyKind;
+  readonly material: Buffer;
+}
+
+/** What a rotation of the master key reads and writes in PostgreSQL. */
+export class PostgresReSeal implements ReSealStore {
+  readonly #pool: Pool;
+
+  constructor(pool: Pool) {
+    this.#pool = pool;
+  }
+
+  async sealedByOthers(
+    masterKeyId: string,
+    after: SealedKey | undefined,
+    limit: number,
+  ): Promise<readonly SealedKey[]> {
+    const { rows } = await this.#pool.query<Row>(
+      `SELECT partner_id, id, kind, material FROM partner_keys
+       WHERE kind <> 'apiKey' AND ${sealedBy} <> $1 AND ($2::uuid IS NULL OR (partner_id, id) > ($2, $3::uuid))
+       ORDER BY partner_id, id LIMIT $4`,
+      [masterKeyId, after?.partnerId ?? null, after?.keyId ?? null, limit],
+    );
+    return rows.map(({ partner_id: partnerId, id: keyId, kind, material }) => ({ partnerId, keyId, kind, material }));
+  }
+
+  async reseal(keys: readonly { readonly from: SealedKey; readonly material: Buffer }[]): Promise<void> {
+    if (keys.length === 0) return;
+    await this.#pool.query(
+      `UPDATE partner_keys k SET material = n.material
+       FROM unnest($1::uuid[], $2::uuid[], $3::bytea[], $4::bytea[]) AS n (partner_id, id, before, material)
+       WHERE k.partner_id = n.partner_id AND k.id = n.id AND k.material = n.before`,
+      [
+        keys.map(({ from }) => from.partnerId),
+        keys.map(({ from }) => from.keyId),
+        keys.map(({ from }) => from.material),
+        keys.map(({ material }) => material),
+      ],
+    );
+  }
+
+  async namedValues(): Promise<readonly { readonly name: string; readonly sealed: Buffer }[]> {
+    const { rows } = await this.#pool.query("SELECT name, sealed FROM sealed_values ORDER BY name");
+    return rows;
+  }
+
+  async resealNamed(name: string, from: Buffer, to: Buffer): Promise<void> {
+    await this.#pool.query("UPDATE sealed_values SET sealed = $3 WHERE name = $1 AND sealed = $2", [name, from, to]);
+  }
+}

@@ -1,0 +1,135 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { createDatabase, type TestDatabase } from "../../../../../test/support/database.ts";
+import type { LeaseId, PartnerId, TransactionId } from "../../ids.ts";
+import { type Database, openDatabase } from "../database/database.ts";
+import { createHistory, insertLease, insertPartner, sampleFacts, sampleInit } from "../rows.fixture.ts";
+import { PostgresCompletions } from "../transactions/completions.ts";
+import { PostgresTransactions } from "../transactions/transactions.ts";
+import { PostgresReversals } from "./reversals.ts";
+
+const heldForMs = 60_000;
+
+let database: TestDatabase;
+let connections: Database;
+let reversals: PostgresReversals;
+let transactions: PostgresTransactions;
+let completions: PostgresCompletions;
+let partnerId: PartnerId;
+let leaseId: LeaseId;
+
+beforeAll(async () => {
+  database = await createDatabase();
+  connections = openDatabase(database.url, { connectionsMax: 12, onIdleError: () => {} });
+  await createHistory(connections.pool);
+  reversals = new PostgresReversals(connections.homes);
+  transactions = new PostgresTransactions(connections);
+  completions = new PostgresCompletions(connections.homes);
+  partnerId = await insertPartner(connections.pool);
+  leaseId = await insertLease(connections.pool);
+});
+
+afterAll(async () => {
+  await connections.close();
+  await database.drop();
+});
+
+/** A Sale that was not answered in time; its Reversal is queued with its result. */
+async function timedOut(requestedBy: TransactionId | null = null): Promise<TransactionId> {
+  const init = sampleInit(partnerId, leaseId);
+  await transactions.begin(init);
+  await completions.complete({
+    partnerId,
+    id: init.id,
+    leaseId,
+    state: "ERROR",
+    facts: sampleFacts({ status: "ERROR" }),
+    notification: null,
+    original: null,
+    reversal: { tid: init.tid, requestedBy },
+    batch: null,
+  });
+  return init.id;
+}
+
+async function taken(id: TransactionId) {
+  const due = await reversals.takeDue(100, heldForMs);
+  return due.find(({ transactionId }) => transactionId === id);
+}
+
+async function stateOf(id: TransactionId): Promise<string | null | undefined> {
+  return (await transactions.find(partnerId, id))?.reversal;
+}
+
+test("a Reversal is taken by one, and by another once it was held long enough", async () => {
+  const id = await timedOut();
+  const both = await Promise.all([reversals.takeDue(100, heldForMs), reversals.takeDue(100, heldForMs)]);
+  expect(both.flat()).toMatchObject([{ partnerId, transactionId: id, tries: 1 }]);
+  expect(await taken(id)).toBeUndefined();
+  const [due] = both.flat();
+  if (due === undefined) throw new Error("it was taken");
+  await reversals.postpone(due, 0, "");
+  expect(await taken(id)).toMatchObject({ tries: 2 });
+});
+
+test("its end is told to the transaction, and with whom a partner's REVERSAL waits for it", async () => {
+  const waiting = await timedOut();
+  const id = await timedOut(waiting);
+  const due = await taken(id);
+  if (due === undefined) throw new Error("it was due");
+  expect(await reversals.end(due, { state: "PARKED", responseCode: "12" })).toEqual({ requestedBy: waiting });
+  expect(await stateOf(id)).toBe("parked");
+  expect(await reversals.end(due, { state: "DONE", responseCode: "00" })).toBeUndefined();
+  expect(await stateOf(id)).toBe("parked");
+});
+
+test("an answer to an earlier try neither ends nor delays what was asked for again since", async () => {
+  const id = await timedOut();
+  const first = await taken(id);
+  if (first === undefined) throw new Error("it was due");
+  await reversals.repeat(partnerId, id);
+  expect(await reversals.end(first, { state: "DONE", responseCode: "25" })).toBeUndefined();
+  await reversals.postpone(first, heldForMs, "");
+  const again = await taken(id);
+  expect(again).toMatchObject({ tries: 3 });
+  if (again === undefined) throw new Error("it was due again");
+  expect(await reversals.end(again, { state: "DONE", responseCode: "00" })).toEqual({ requestedBy: null });
+  expect(await stateOf(id)).toBe("done");
+});
+
+test("one that had ended is pending again when a late approval asks for it", async () => {
+  const id = await timedOut();
+  const due = await taken(id);
+  if (due === undefined) throw new Error("it was due");
+  await reversals.end(due, { state: "DONE", responseCode: "25" });
+  await reversals.repeat(partnerId, id);
+  expect(await stateOf(id)).toBe("pending");
+  expect(await taken(id)).toMatchObject({ transactionId: id });
+});
+
+test("what never had one is not reversed by a late approval alone", async () => {
+  const init = sampleInit(partnerId, leaseId);
+  await transactions.begin(init);
+  await reversals.repeat(partnerId, init.id);
+  expect(await taken(init.id)).toBeUndefined();
+});
+
+test("an end that loses a deadlock is tried again, and none of it is lost", async () => {
+  const id = await timedOut();
+  const due = await taken(id);
+  if (due === undefined) throw new Error("it was due");
+  const other = await connections.pool.connect();
+  await other.query("BEGIN");
+  await other.query("SELECT FROM transactions WHERE partner_id = $1 AND id = $2 FOR UPDATE", [partnerId, id]);
+  const ended = reversals.end(due, { state: "DONE", responseCode: "00" });
+  const waits = () =>
+    connections.pool
+      .query("SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'")
+      .then(({ rows }) => rows.length);
+  await expect.poll(waits, { timeout: 5_000, interval: 5 }).toBe(1);
+  // It waits for us with the Reversal locked, and now we wait for it: whoever waited longest is told of the deadlock.
+  await other.query("SELECT FROM reversals WHERE partner_id = $1 AND transaction_id = $2 FOR UPDATE", [partnerId, id]);
+  await other.query("COMMIT");
+  other.release();
+  expect(await ended).toEqual({ requestedBy: null });
+  expect(await stateOf(id)).toBe("done");
+});

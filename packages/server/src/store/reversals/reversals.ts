@@ -1,0 +1,175 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { PartnerId, TransactionId } from "../../ids.ts";
+import type { DueReversal, EndedReversal, ReversalEnd, ReversalStore } from "../../ledger/reverser.ts";
+import type { Homes } from "../database/homes.ts";
+import { troubleOf } from "../database/retryable.ts";
+
+// Taken until its answer must have come: whoever took it and is gone by then has it repeated by another.
+const takeDue = {
+  name: "take_due_reversals",
+  text: `
+    WITH due AS MATERIALIZED (
+      SELECT r.partner_id, r.transaction_id FROM reversals r
+      WHERE r.state = 'PENDING' AND r.due_at <= now() ORDER BY r.due_at LIMIT $1 FOR UPDATE SKIP LOCKED)
+    UPDATE reversals r SET due_at = now() + $2 * interval '1 millisecond', tries = r.tries + 1
+    FROM due WHERE r.partner_id = due.partner_id AND r.transaction_id = due.transaction_id
+    RETURNING r.partner_id, r.transaction_id, r.tries, r.created_at`,
+};
+
+// Whoever was asked to repeat it meanwhile has counted a try: then its time is not this one's to set.
+const postpone = {
+  name: "postpone_reversal",
+  text: `
+    UPDATE reversals SET due_at = now() + $3 * interval '1 millisecond', response_code = nullif($5, '')
+    WHERE partner_id = $1 AND transaction_id = $2 AND state = 'PENDING' AND tries = $4`,
+};
+
+// Undone: what it held is free, and a partner's REVERSAL that waited for it has ended its original. The answer to a try
+// that is not the last one asked for says nothing of what a late approval booked since.
+const endWhere = (standing: string) => `
+    WITH ended AS (
+      UPDATE reversals SET state = $3::text, response_code = $4
+      WHERE partner_id = $1 AND transaction_id = $2 AND ${standing}
+      RETURNING partner_id, transaction_id, requested_by),
+    own AS (
+      UPDATE transactions t SET reversal_state = lower($3::text),
+        successor_state = CASE WHEN t.successor_command IS DISTINCT FROM 'REVERSAL' THEN t.successor_state
+          WHEN $3::text = 'DONE' THEN 'done' ELSE 'in_doubt' END
+      FROM ended e WHERE t.partner_id = e.partner_id AND t.id = e.transaction_id),
+    freed AS (
+      UPDATE transactions o SET successor_id = NULL, successor_command = NULL, successor_state = NULL
+      FROM ended e
+      WHERE $3::text = 'DONE' AND o.partner_id = e.partner_id AND o.successor_id = e.transaction_id
+        AND o.successor_state = 'in_doubt' AND o.id = (
+          SELECT t.original_id FROM transactions t WHERE t.partner_id = e.partner_id AND t.id = e.transaction_id))
+    SELECT requested_by FROM ended`;
+
+const end = { name: "end_reversal", text: endWhere("state = 'PENDING' AND tries = $5") };
+const resolve = { name: "resolve_reversal", text: endWhere("state = 'PARKED'") };
+
+// Asked for by a partner: the transaction had succeeded, and is held by the REVERSAL already.
+const queue = {
+  name: "queue_reversal",
+  text: `
+    WITH original AS (
+      UPDATE transactions SET reversal_state = 'pending'
+      WHERE partner_id = $1 AND id = $2 AND state <> 'INIT'
+      RETURNING partner_id, id, tid)
+    INSERT INTO reversals AS r (partner_id, transaction_id, tid, requested_by)
+    SELECT partner_id, id, tid, $3 FROM original
+    ON CONFLICT (partner_id, transaction_id) DO UPDATE SET state = 'PENDING', due_at = excluded.due_at,
+      tries = r.tries + 1, requested_by = coalesce(excluded.requested_by, r.requested_by)`,
+};
+
+// A late approval: what was undone, or never seen, may stand now.
+const repeat = {
+  name: "repeat_reversal",
+  text: `
+    WITH again AS (
+      UPDATE reversals SET state = 'PENDING', due_at = now(), tries = tries + 1
+      WHERE partner_id = $1 AND transaction_id = $2
+      RETURNING partner_id, transaction_id)
+    UPDATE transactions t SET reversal_state = 'pending'
+    FROM again a WHERE t.partner_id = a.partner_id AND t.id = a.transaction_id`,
+};
+
+const retry = {
+  name: "retry_reversal",
+  text: `
+    WITH again AS (
+      UPDATE reversals SET state = 'PENDING', due_at = now(), tries = tries + 1
+      WHERE partner_id = $1 AND transaction_id = $2 AND state = 'PARKED'
+      RETURNING partner_id, transaction_id),
+    own AS (
+      UPDATE transactions t SET reversal_state = 'pending'
+      FROM again a WHERE t.partner_id = a.partner_id AND t.id = a.transaction_id)
+    SELECT FROM again`,
+};
+
+const conflictTriesMax = 10;
+const conflictWaitMs = 5;
+
+/**
+ * Runs a statement again that lost a deadlock. These lock a Reversal before its transaction and the original of that:
+ * who comes from the other side may need them the other way round. Each is safe to repeat, as its failure undid it.
+ */
+async function despiteConflicts<Result>(run: () => Promise<Result>): Promise<Result> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await run();
+    } catch (error) {
+      if (troubleOf(error) !== "conflict" || tries >= conflictTriesMax) throw error;
+      await sleep(tries * conflictWaitMs);
+    }
+  }
+}
+
+/** Reversals on their way, in PostgreSQL. */
+export class PostgresReversals implements ReversalStore {
+  readonly #homes: Homes;
+
+  constructor(homes: Homes) {
+    this.#homes = homes;
+  }
+
+  async takeDue(rowsMax: number, heldForMs: number): Promise<readonly DueReversal[]> {
+    interface Row {
+      readonly partner_id: PartnerId;
+      readonly transaction_id: TransactionId;
+      readonly tries: number;
+      readonly created_at: Date;
+    }
+    const values = [this.#homes.share(rowsMax), heldForMs];
+    const rows = await this.#homes.gather(async ({ engine }) => (await engine.query<Row>({ ...takeDue, values })).rows);
+    return rows.map((row) => ({
+      partnerId: row.partner_id,
+      transactionId: row.transaction_id,
+      tries: row.tries,
+      queuedAtMs: row.created_at.getTime(),
+    }));
+  }
+
+  async postpone(
+    { partnerId, transactionId, tries }: DueReversal,
+    delayMs: number,
+    responseCode: string,
+  ): Promise<void> {
+    await this.#homes
+      .of(partnerId)
+      .engine.query({ ...postpone, values: [partnerId, transactionId, delayMs, tries, responseCode] });
+  }
+
+  async end(
+    { partnerId, transactionId, tries }: DueReversal,
+    { state, responseCode }: ReversalEnd,
+  ): Promise<EndedReversal | undefined> {
+    const values = [partnerId, transactionId, state, responseCode, tries];
+    const { rows } = await despiteConflicts(() =>
+      this.#homes.of(partnerId).engine.query<{ requested_by: TransactionId | null }>({ ...end, values }),
+    );
+    return rows[0] && { requestedBy: rows[0].requested_by };
+  }
+
+  async queue(partnerId: PartnerId, transactionId: TransactionId, requestedBy: TransactionId): Promise<void> {
+    const values = [partnerId, transactionId, requestedBy];
+    await despiteConflicts(() => this.#homes.of(partnerId).engine.query({ ...queue, values }));
+  }
+
+  async retry(partnerId: PartnerId, transactionId: TransactionId): Promise<boolean> {
+    const values = [partnerId, transactionId];
+    return (await despiteConflicts(() => this.#homes.of(partnerId).engine.query({ ...retry, values }))).rowCount === 1;
+  }
+
+  async resolve(partnerId: PartnerId, transactionId: TransactionId): Promise<boolean> {
+    const values = [partnerId, transactionId, "DONE", "00"];
+    return (
+      (await despiteConflicts(() => this.#homes.of(partnerId).engine.query({ ...resolve, values }))).rowCount === 1
+    );
+  }
+
+  async repeat(partnerId: PartnerId, transactionId: TransactionId): Promise<void> {
+    await despiteConflicts(() =>
+      this.#homes.of(partnerId).engine.query({ ...repeat, values: [partnerId, transactionId] }),
+    );
+  }
+}

@@ -1,0 +1,148 @@
+import { cp, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { Client } from "pg";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { createDatabase, type TestDatabase, withAdmin } from "../../../../../test/support/database.ts";
+import { newId } from "../../ids.ts";
+import { InstancesInTheWay, migrate, prepareSchema, statementsOf } from "./migrate.ts";
+
+let database: TestDatabase;
+let client: Client;
+let path: string;
+let folder: URL;
+
+beforeEach(async () => {
+  database = await createDatabase();
+  client = new Client({ connectionString: database.url });
+  await client.connect();
+  path = await mkdtemp(join(tmpdir(), "paybell-migrations-"));
+  await cp(join(import.meta.dirname, "migrations"), path, { recursive: true });
+  folder = pathToFileURL(`${path}/`);
+});
+afterEach(async () => {
+  await client.end();
+  await database.drop();
+  await rm(path, { recursive: true, force: true });
+});
+
+const write = (name: string, sql: string) => writeFile(join(path, name), sql);
+const hasTable = async (name: string) =>
+  (await client.query("SELECT FROM pg_tables WHERE tablename = $1", [name])).rowCount === 1;
+
+async function holder(host: string, beatAgoS: number): Promise<string> {
+  const id = newId<"lease">();
+  await client.query(
+    `INSERT INTO leases (id, kind, beaten_at, host, version)
+     VALUES ($1, 'api', now() - $3 * interval '1 second', $2, '0')`,
+    [id, host, beatAgoS],
+  );
+  return id;
+}
+
+test("a migration is applied beside older instances, and once", async () => {
+  await holder("shop-1", 1);
+  await write("9001_more.sql", "CREATE TABLE more (id integer);");
+  expect(await migrate(database.url, folder)).toEqual(["9001_more.sql"]);
+  expect(await migrate(database.url, folder)).toEqual([]);
+});
+
+test("a breaking one waits for the last older instance: refused by name, with nothing of it done", async () => {
+  const [one, other] = [await holder("shop-1", 1), await holder("shop-2", 7)];
+  await holder("long-dead", 9);
+  await write("9001_more.sql", "CREATE TABLE more (id integer);");
+  await write("9002_other.sql", "--! breaking: what it drops is read by the version before.\nDROP TABLE more;");
+  const refused = await migrate(database.url, folder).catch((error: unknown) => error);
+  expect(refused).toBeInstanceOf(InstancesInTheWay);
+  expect(String(refused)).toMatch(/9002_other.sql is breaking, .* shop-1, shop-2\.$/);
+  expect(await hasTable("more")).toBe(true);
+
+  await client.query("DELETE FROM leases WHERE id IN ($1, $2)", [one, other]);
+  expect(await migrate(database.url, folder)).toEqual(["9002_other.sql"]);
+  expect(await hasTable("more")).toBe(false);
+});
+
+test("none waits long for a lock: everybody would wait behind it", async () => {
+  await write("9001_waits.sql", "CREATE TABLE seen AS SELECT current_setting('lock_timeout') AS lock_timeout;");
+  await migrate(database.url, folder);
+  expect((await client.query("SELECT lock_timeout FROM seen")).rows).toEqual([{ lock_timeout: "5s" }]);
+});
+
+test("on an empty database nobody is in the way", async () => {
+  await client.query("DROP SCHEMA public CASCADE; CREATE SCHEMA public");
+  await write("0000_first.sql", "--! breaking: the first.\nCREATE TABLE first (id integer);");
+  expect((await migrate(database.url, folder))[0]).toBe("0000_first.sql");
+});
+
+test("a migration that fails leaves nothing behind, and a database that is newer is left alone", async () => {
+  await write("9001_broken.sql", "CREATE TABLE more (id integer); SELECT nothing;");
+  await expect(migrate(database.url, folder)).rejects.toThrow("9001_broken.sql failed and was rolled back");
+  expect(await hasTable("more")).toBe(false);
+  await client.query("INSERT INTO migrations (number, name, sha256) VALUES (9999, 'newer', '')");
+  await expect(migrate(database.url, folder)).rejects.toThrow("The database has migration 9999");
+});
+
+test("a database of a build that was never released, or of another program, is told so", async () => {
+  await client.query("UPDATE migrations SET sha256 = 'of another file' WHERE number = 1");
+  await expect(migrate(database.url, folder)).rejects.toMatchObject({
+    code: "unfit_schema",
+    message: expect.stringContaining("0001_baseline.sql is another one"),
+    remedy: expect.stringContaining("Use a new database"),
+  });
+  // Builds before kept no sums.
+  await client.query("ALTER TABLE migrations DROP COLUMN sha256");
+  await expect(migrate(database.url, folder)).rejects.toThrow("never released");
+  await client.query("DROP TABLE migrations; CREATE TABLE migrations (id text); INSERT INTO migrations VALUES ('x')");
+  await expect(migrate(database.url, folder)).rejects.toThrow("another program's");
+});
+
+test("every migration has a number of its own", async () => {
+  const names = (await readdir(folder)).filter((name) => name.endsWith(".sql"));
+  expect(names.length).toBeGreaterThan(0);
+  const numbers = names.map((name) => name.slice(0, 4));
+  expect(numbers.filter((number, at) => numbers.indexOf(number) !== at)).toEqual([]);
+});
+
+test("a migration of homes comes apart into its statements, and a function's body stays whole", () => {
+  const body = "CREATE FUNCTION f() RETURNS void LANGUAGE plpgsql AS $$\nBEGIN\n  PERFORM 1;\nEND $$;";
+  expect(statementsOf(`-- Why.\nCREATE TABLE a ();\n\n${body}\nDROP TABLE a;\n`)).toEqual([
+    "-- Why.\nCREATE TABLE a ();",
+    body,
+    "DROP TABLE a;",
+  ]);
+});
+
+const ownerUrl = () => database.url;
+const serviceUrl = () => database.serviceUrl;
+
+test("a service's role reads and writes rows, and changes neither the schema nor the audit", async () => {
+  expect(await prepareSchema({ databaseUrl: serviceUrl(), ownerUrl: ownerUrl() })).toEqual([]);
+  expect(await prepareSchema({ databaseUrl: serviceUrl() })).toEqual([]);
+  await withAdmin(serviceUrl(), async (service) => {
+    await service.query("DELETE FROM partners");
+    await service.query("SELECT seq FROM audit");
+    for (const statement of [
+      "CREATE TABLE mine ()",
+      "ALTER TABLE audit DISABLE TRIGGER ALL",
+      "UPDATE audit SET actor = ''",
+      "DELETE FROM audit",
+      "TRUNCATE audit",
+      "DROP TABLE audit",
+      "DELETE FROM migrations",
+    ]) {
+      await expect(service.query(statement), statement).rejects.toMatchObject({ code: "42501" });
+    }
+    const partition = "SELECT create_history_partition('notifications', $1, gen_random_uuid(), gen_random_uuid())";
+    await expect(service.query(partition, ["audit"])).rejects.toThrow("not a partition of history");
+    await expect(service.query("SELECT drop_history_partition('audit', 'audit')")).rejects.toThrow("not a partition");
+  });
+});
+
+test("a service whose role may not bring the schema up to date says who can", async () => {
+  await client.query("DELETE FROM migrations WHERE number = (SELECT max(number) FROM migrations)");
+  await expect(prepareSchema({ databaseUrl: serviceUrl() })).rejects.toMatchObject({
+    code: "migrations_missing",
+    remedy: expect.stringContaining("paybell migrate"),
+  });
+});

@@ -1,0 +1,240 @@
+import { createHash } from "node:crypto";
+import { readdir, readFile } from "node:fs/promises";
+import { Client, type ClientBase } from "pg";
+import { copyReferenceTables, enterHome, schemasOfHomes } from "../database/citus.ts";
+import { grantToService } from "../database/service-role.ts";
+
+/**
+ * One numbered SQL file. Its first line may say `--! breaking`: version n−1 of the service cannot go on running beside
+ * it; and `--! homes`: it is applied to each home.
+ */
+interface Migration {
+  readonly number: number;
+  readonly name: string;
+  readonly sql: string;
+  readonly isBreaking: boolean;
+  readonly isOfHomes: boolean;
+  /** SHA-256 of the file, in hexadecimal: a released migration never changes. */
+  readonly sha256: string;
+}
+
+export interface SchemaState {
+  /** Migrations that the database has: 0 before the first start. */
+  readonly applied: number;
+  /** Those of this version that it has not. */
+  readonly missing: number;
+}
+
+/** The database's schema is not one that this version can work on or bring up to date. */
+export class UnfitSchema extends Error {
+  override readonly name = "UnfitSchema";
+  readonly code = "unfit_schema";
+  readonly remedy: string;
+
+  constructor(message: string, remedy: string) {
+    super(message);
+    this.remedy = remedy;
+  }
+}
+
+/** The next migration ends what older instances rely on, and some of them run. */
+export class InstancesInTheWay extends Error {
+  override readonly name = "InstancesInTheWay";
+  readonly code = "instances_in_the_way";
+  readonly remedy = "Stop every instance of the older version, then start this one: within 8 s their leases are over.";
+
+  constructor(migration: string, hosts: readonly string[]) {
+    super(`Migration ${migration} is breaking, and instances of an older version run on ${hosts.join(", ")}.`);
+  }
+}
+
+/** The schema is older than this version, and this role may not change it. */
+class MigrationsMissing extends Error {
+  override readonly name = "MigrationsMissing";
+  readonly code = "migrations_missing";
+  readonly remedy =
+    "Run `paybell migrate` with PAYBELL_MIGRATION_DATABASE_URL, the database as the role that owns the schema.";
+
+  constructor(migrations: readonly string[]) {
+    super(`The database lacks ${migrations.join(", ")}, and the role of DATABASE_URL may not change the schema.`);
+  }
+}
+
+export interface SchemaUrls {
+  /** As the role that runs the service. */
+  readonly databaseUrl: string;
+  /** As the role that owns the schema; without it, that is the same role. */
+  readonly ownerUrl?: string | null;
+}
+
+const migrationsFolder = new URL("migrations/", import.meta.url);
+// Any number will do, as long as every version of the service uses the same one.
+const migrationLock = 7_420_001;
+
+/**
+ * Brings the schema up to this version, by its owner, and gives the service's role its rights on it.
+ *
+ * @throws MigrationsMissing without the owner's URL, when the service's role may not change the schema
+ */
+export async function prepareSchema({ databaseUrl, ownerUrl = null }: SchemaUrls): Promise<readonly string[]> {
+  return ownerUrl === null ? migrate(databaseUrl) : migrate(ownerUrl, migrationsFolder, await roleOf(databaseUrl));
+}
+
+/**
+ * Brings the schema up to this version: each missing migration in a transaction of its own, one instance at a time.
+ *
+ * @param folder of the migrations, another one for a test
+ * @param serviceRole which is given what it needs to run the service
+ * @throws UnfitSchema where the database is of a newer version than this service, or was not made by a release of it
+ * @throws InstancesInTheWay before a breaking migration, while anybody holds a lease, or did a moment ago
+ * @returns the names of the migrations that were applied now
+ */
+export async function migrate(
+  connectionString: string,
+  folder: URL = migrationsFolder,
+  serviceRole?: string,
+): Promise<readonly string[]> {
+  const migrations = await readMigrations(folder);
+  return withClient(connectionString, async (client) => {
+    await client.query("SELECT pg_advisory_lock($1)", [migrationLock]);
+    const applied = await readApplied(client);
+    const unfit = unfitness(migrations, applied);
+    if (unfit !== undefined) throw unfit;
+    const numbers = new Set(applied.map(({ number }) => number));
+    const missing = migrations.filter((migration) => !numbers.has(migration.number));
+    const names = missing.map((migration) => migration.name);
+    if (missing.length > 0) {
+      if (!(await canCreate(client))) throw new MigrationsMissing(names);
+      await client.query(
+        `CREATE TABLE IF NOT EXISTS migrations (
+           number integer PRIMARY KEY, name text NOT NULL, sha256 text NOT NULL,
+           applied_at timestamptz NOT NULL DEFAULT now())`,
+      );
+    }
+    for (const migration of missing) await apply(client, migration);
+    if (serviceRole !== undefined) await grantToService(client, serviceRole);
+    return names;
+  });
+}
+
+async function canCreate(client: ClientBase): Promise<boolean> {
+  const { rows } = await client.query<{ may: boolean }>(
+    "SELECT has_schema_privilege(current_schema(), 'CREATE') AS may",
+  );
+  return rows[0]?.may === true;
+}
+
+async function roleOf(databaseUrl: string): Promise<string> {
+  return withClient(databaseUrl, async (client) => {
+    const { rows } = await client.query<{ role: string }>("SELECT current_user AS role");
+    return rows[0]?.role ?? "";
+  });
+}
+
+async function withClient<Result>(connectionString: string, use: (client: Client) => Promise<Result>): Promise<Result> {
+  const client = new Client({ connectionString, application_name: "paybell migrate" });
+  await client.connect();
+  try {
+    return await use(client);
+  } finally {
+    await client.end();
+  }
+}
+
+/** Looks at the schema and changes nothing. */
+export async function inspectSchema(client: Client): Promise<SchemaState | UnfitSchema> {
+  const migrations = await readMigrations(migrationsFolder);
+  const applied = await readApplied(client);
+  return unfitness(migrations, applied) ?? { applied: applied.length, missing: migrations.length - applied.length };
+}
+
+type Applied = Readonly<{ number: number; name: string; sha256: string | undefined }>;
+
+/** None in a database that was never migrated. As JSON, because a table of another program has other columns. */
+async function readApplied(client: Client): Promise<readonly Applied[]> {
+  const { rows: tables } = await client.query("SELECT WHERE to_regclass('migrations') IS NOT NULL");
+  if (tables.length === 0) return [];
+  const { rows } = await client.query<{ row: Applied }>("SELECT to_jsonb(m) AS row FROM migrations m");
+  return rows.map(({ row }) => row);
+}
+
+function unfitness(migrations: readonly Migration[], applied: readonly Applied[]): UnfitSchema | undefined {
+  if (applied.some(({ number, name }) => typeof number !== "number" || typeof name !== "string")) {
+    const remedy = "Give Paybell a database of its own, and name that one by DATABASE_URL.";
+    return new UnfitSchema("The database has a table of migrations that is another program's.", remedy);
+  }
+  const newest = migrations.at(-1)?.number ?? 0;
+  const unknown = applied.filter(({ number }) => number > newest).map(({ number }) => number);
+  if (unknown.length > 0) {
+    const found = `The database has migration ${unknown.join(", ")}`;
+    const message = `${found}, and this version of Paybell knows none after ${newest}.`;
+    return new UnfitSchema(message, "Run the newer version that applied it.");
+  }
+  const ours = new Map(migrations.map(({ number, sha256 }) => [number, sha256]));
+  const other = applied.find(({ number, sha256 }) => ours.get(number) !== sha256);
+  if (other === undefined) return undefined;
+  return new UnfitSchema(
+    `The database was made by a build of Paybell that was never released: its migration ${other.name} is another one.`,
+    "There is no upgrade from it. Use a new database; of a sandbox, delete the folder .paybell.",
+  );
+}
+
+async function apply(client: Client, migration: Migration): Promise<void> {
+  await client.query("BEGIN");
+  try {
+    // What waits for a lock of a table holds up all who come after it.
+    await client.query("SET LOCAL lock_timeout = '5s'");
+    if (migration.isBreaking) await requireNoHolders(client, migration.name);
+    const schemas = migration.isOfHomes ? await schemasOfHomes(client) : [];
+    if (schemas.length === 0) await client.query(migration.sql);
+    for (const schema of schemas) {
+      await enterHome(client, schema);
+      // Citus passes a statement on with all that was sent with it.
+      for (const statement of statementsOf(migration.sql)) await client.query(statement);
+    }
+    if (!migration.isOfHomes) await copyReferenceTables(client);
+    if (schemas.length > 0) await client.query("SET LOCAL search_path TO DEFAULT");
+    const { number, name, sha256 } = migration;
+    await client.query("INSERT INTO migrations (number, name, sha256) VALUES ($1, $2, $3)", [number, name, sha256]);
+    await client.query("COMMIT");
+  } catch (error) {
+    await client.query("ROLLBACK");
+    if (error instanceof InstancesInTheWay) throw error;
+    throw new Error(`Migration ${migration.name} failed and was rolled back.`, { cause: error });
+  }
+}
+
+/** An instance takes a lease only after it has migrated: whoever holds one now is of a version before this. */
+async function requireNoHolders(client: Client, migration: string): Promise<void> {
+  const { rows: tables } = await client.query("SELECT FROM pg_tables WHERE tablename = 'leases'");
+  if (tables.length === 0) return;
+  // Nobody takes a lease, and none is kept up, until this transaction has ended.
+  await client.query("LOCK TABLE leases IN SHARE MODE");
+  const { rows } = await client.query<{ host: string }>(
+    "SELECT host FROM leases WHERE beaten_at > now() - interval '8 seconds' ORDER BY id",
+  );
+  if (rows.length > 0) throw new InstancesInTheWay(migration, [...new Set(rows.map(({ host }) => host))]);
+}
+
+async function readMigrations(folder: URL): Promise<readonly Migration[]> {
+  const names = (await readdir(folder)).filter((name) => /^\d{4}_\w+\.sql$/.test(name)).sort();
+  return Promise.all(
+    names.map(async (name) => {
+      const sql = await readFile(new URL(name, folder), "utf8");
+      const [marks = ""] = /^--! .*/.exec(sql) ?? [];
+      return {
+        number: Number.parseInt(name.slice(0, 4), 10),
+        name,
+        sql,
+        sha256: createHash("sha256").update(sql).digest("hex"),
+        isBreaking: /\bbreaking\b/.test(marks),
+        isOfHomes: /\bhomes\b/.test(marks),
+      };
+    }),
+  );
+}
+
+/** A statement ends at a `;` at the end of a line, except within `$$`. */
+export function statementsOf(sql: string): readonly string[] {
+  return (sql.match(/(?:\$\$[\s\S]*?\$\$|[^$])+?;$/gm) ?? []).map((statement) => statement.trim());
+}

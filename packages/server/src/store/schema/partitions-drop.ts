@@ -1,0 +1,137 @@
+import { setTimeout as pause } from "node:timers/promises";
+import type { Pool, PoolClient } from "pg";
+import { lowestId } from "../../ids.ts";
+import { troubleOf } from "../database/retryable.ts";
+import { dayMs, historyTables, idsOfDay, partitionName } from "./partition-days.ts";
+
+export type DropResult = "dropped" | "a delivery is under way" | "history was busy";
+
+export interface DayToDrop {
+  readonly pool: Pool;
+  readonly day: number;
+  /** How long a schedule lasts at most: a redelivery that was asked for runs to its end first. */
+  readonly scheduleS: number;
+  /** Runs the last step in one short transaction, under a lock timeout and alone among the instances. */
+  finally<Result>(work: (client: PoolClient) => Promise<Result>): Promise<Result>;
+}
+
+const batchRows = 500;
+const lockTries = 5;
+
+const underWay = `
+  SELECT FROM pending
+  WHERE id >= $1 AND id < $2 AND schedule_start > now() - $3 * interval '1 second' LIMIT 1`;
+
+// The content as text: jsonb would sort its keys.
+const content = `
+  (SELECT to_jsonb(n) || jsonb_build_object('content', n.content::text) FROM notifications n
+   WHERE n.partner_id = m.partner_id AND n.id = m.id)`;
+
+const parkPending = `
+  WITH m AS (
+    DELETE FROM pending p WHERE (p.partner_id, p.id) IN (
+      SELECT d.partner_id, d.id FROM pending d WHERE d.id >= $1 AND d.id < $2
+      ORDER BY d.partner_id, d.id LIMIT $3 FOR UPDATE SKIP LOCKED)
+    RETURNING p.partner_id, p.id, p.chain_id, p.round, p.attempts_made, p.bytes)
+  INSERT INTO parked (partner_id, id, chain_id, round, attempts_made, bytes, reason, notification)
+  SELECT m.partner_id, m.id, m.chain_id, m.round, m.attempts_made, m.bytes,
+    coalesce((SELECT a.reason FROM attempts a WHERE a.partner_id = m.partner_id AND a.id = m.id
+              ORDER BY a.round DESC, a.attempt_no DESC, a.lease_id DESC LIMIT 1), 'retention'), ${content}
+  FROM m`;
+
+const takeContent = `
+  UPDATE parked m SET notification = ${content}
+  WHERE (m.partner_id, m.id) IN (
+    SELECT d.partner_id, d.id FROM parked d WHERE d.id >= $1 AND d.id < $2 AND d.notification IS NULL
+    ORDER BY d.partner_id, d.id LIMIT $3)
+    AND EXISTS (SELECT FROM notifications n WHERE n.partner_id = m.partner_id AND n.id = m.id)`;
+
+const stillNeeded = `
+  SELECT 1 FROM pending WHERE id >= $1 AND id < $2
+  UNION ALL
+  SELECT 1 FROM parked m WHERE m.id >= $1 AND m.id < $2 AND m.notification IS NULL
+  LIMIT 1`;
+
+/**
+ * Drops one day of history. What is pending or parked moves to `parked` with its content first, in small
+ * transactions; the last one only looks whether anything came since, because everything that touches history waits
+ * for it.
+ */
+export async function dropDay(drop: DayToDrop): Promise<DropResult> {
+  const ids = idsOfDay(drop.day);
+  const busy = await drop.pool.query(underWay, [...ids, drop.scheduleS]);
+  if (busy.rowCount !== 0) return "a delivery is under way";
+  for (const statement of [parkPending, takeContent]) {
+    let moved: number | null = batchRows;
+    while (moved === batchRows) moved = (await drop.pool.query(statement, [...ids, batchRows])).rowCount;
+  }
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await drop.finally((client) => detachAndDrop(client, drop.day));
+    } catch (error) {
+      if (error instanceof StillNeeded) return "a delivery is under way";
+      if (troubleOf(error) !== "conflict") throw error;
+      if (tries === lockTries) return "history was busy";
+      await pause(tries * 50);
+    }
+  }
+}
+
+async function detachAndDrop(client: PoolClient, day: number): Promise<DropResult> {
+  const [from, to] = idsOfDay(day);
+  for (const table of historyTables) {
+    const name = partitionName(table, day);
+    // Gone already when another instance was faster.
+    const { rowCount } = await client.query("SELECT FROM pg_inherits WHERE inhrelid = to_regclass($1)", [name]);
+    if (rowCount === 0) continue;
+    await client.query("SELECT drop_history_partition($1, $2)", [table, name]);
+  }
+  // With the locks held nothing can come any more; what came just before is seen here, and undoes it all.
+  const { rowCount } = await client.query(stillNeeded, [from, to]);
+  if (rowCount !== 0) throw new StillNeeded();
+  await client.query("UPDATE history SET kept_from = greatest(kept_from, $1)", [new Date(day + dayMs)]);
+  return "dropped";
+}
+
+class StillNeeded extends Error {}
+
+/** Of all partners, how long the longest retry schedule lasts. */
+export async function longestScheduleS(pool: Pool): Promise<number> {
+  const { rows } = await pool.query<{ seconds: number | null }>(
+    `SELECT max(sums.s)::float8 AS seconds FROM partners p CROSS JOIN LATERAL (
+       SELECT sum(step::numeric) AS s FROM jsonb_array_elements_text(p.settings -> 'retry') AS step) AS sums`,
+  );
+  return rows[0]?.seconds ?? 0;
+}
+
+/**
+ * A callback endpoint of which nothing was heard for so long is as one that never failed: its row goes. A tripped one
+ * is probed while anything is pending for it. One that is gone stays until a person closes it.
+ */
+export async function pruneEndpoints(pool: Pool, before: Date): Promise<void> {
+  const rowsMax = 5_000;
+  let deleted: number | null = rowsMax;
+  while (deleted === rowsMax) {
+    const { rowCount }: { rowCount: number | null } = await pool.query(
+      `DELETE FROM endpoints WHERE (partner_id, id) IN (
+         SELECT partner_id, id FROM endpoints WHERE state <> 'gone' AND updated_at < $1
+         LIMIT $2 FOR UPDATE SKIP LOCKED)`,
+      [before, rowsMax],
+    );
+    deleted = rowCount;
+  }
+}
+
+/** Events are kept as long as history is; an alert that is still to be sent stays. */
+export async function pruneEvents(pool: Pool, beforeMs: number): Promise<void> {
+  const rowsMax = 5_000;
+  let deleted: number | null = rowsMax;
+  while (deleted === rowsMax) {
+    const { rowCount }: { rowCount: number | null } = await pool.query(
+      `DELETE FROM events WHERE (partner_id, id) IN (
+         SELECT partner_id, id FROM events WHERE id < $1 AND alert_due_at IS NULL LIMIT $2)`,
+      [lowestId(beforeMs), rowsMax],
+    );
+    deleted = rowCount;
+  }
+}

@@ -1,0 +1,189 @@
+import type { Pool, PoolClient } from "pg";
+import type { Clock } from "../../clock.ts";
+import type { Home, Homes } from "../database/homes.ts";
+import { dayMs, dayOf, dayOfPartition, historyTables, idsOfDay, partitionName } from "./partition-days.ts";
+import { dropDay, longestScheduleS, pruneEndpoints, pruneEvents } from "./partitions-drop.ts";
+
+export interface PartitionsOptions {
+  readonly homes: Homes;
+  readonly clock: Pick<Clock, "nowMs">;
+  /** Whole days that history is kept. */
+  readonly historyDays: number;
+  /** How long the creation of a day may wait for another statement's lock. */
+  readonly createLockTimeoutMs?: number;
+  /** The same for dropping one. Short, because every statement on history waits behind it meanwhile. */
+  readonly dropLockTimeoutMs?: number;
+}
+
+/** What was done, and what has to wait for the next time. */
+export interface Maintained {
+  readonly created: number;
+  readonly dropped: number;
+  /** Days past retention that could not be dropped yet, and why. */
+  readonly waiting: readonly { readonly day: string; readonly why: string }[];
+  /** Days that could not be made: tried again the next time. */
+  readonly troubles: readonly unknown[];
+  readonly daysAhead: number;
+}
+
+/** History would be dropped while it may still be needed to deliver. */
+export class RetentionTooShort extends Error {
+  override readonly name = "RetentionTooShort";
+  readonly code = "retention_too_short";
+  readonly remedy: string;
+
+  constructor(historyDays: number, scheduleS: number, neededDays: number) {
+    const scheduleDays = Math.ceil(scheduleS / 86_400);
+    super(`History is kept for ${historyDays} days, but a partner's retry schedule lasts ${scheduleDays} days.`);
+    this.remedy = `Set PAYBELL_HISTORY_DAYS to at least ${neededDays}: the longest schedule and ${marginDays} days.`;
+  }
+}
+
+const daysAheadWanted = 14;
+const marginDays = 7;
+// Any number will do, as long as every version of the service uses the same one.
+const partitionLock = 7_420_002;
+
+/** Keeps the days of history: makes them ahead of time, and drops them when their time is over. */
+export class Partitions {
+  readonly #options: Required<PartitionsOptions>;
+
+  constructor(options: PartitionsOptions) {
+    this.#options = { createLockTimeoutMs: 5_000, dropLockTimeoutMs: 500, ...options };
+  }
+
+  /**
+   * To be called at the start and every hour; several instances may do it at once.
+   *
+   * @throws RetentionTooShort before anything is dropped; whatever the database says when there is no partition for
+   * today.
+   */
+  async maintain(): Promise<Maintained> {
+    const todayMs = dayOf(this.#options.clock.nowMs());
+    const wanted = Array.from({ length: daysAheadWanted + 2 }, (_, index) => todayMs + (index - 1) * dayMs);
+    const { created, troubles } = await this.#create(wanted);
+    const daysAhead = await this.partitionsAhead();
+    if (daysAhead < 0) throw troubles[0] ?? new Error("There is no partition for today.");
+    const { dropped, waiting } = await this.#dropExpired(todayMs);
+    return { created, dropped, waiting, troubles, daysAhead };
+  }
+
+  /** Days after today for which history has a place already; -1 when today itself has none. Below 3 is a warning. */
+  async partitionsAhead(): Promise<number> {
+    const todayMs = dayOf(this.#options.clock.nowMs());
+    const ahead = this.#options.homes.all.map(async (home) => {
+      const standing = await daysOfAll(home);
+      let days = 0;
+      while (standing.has(todayMs + days * dayMs)) days += 1;
+      return days - 1;
+    });
+    return Math.min(...(await Promise.all(ahead)));
+  }
+
+  /** Makes the days of these moments, if they are not there: for a notification that outlived its day. */
+  async ensureDays(momentsMs: readonly number[]): Promise<void> {
+    const { troubles } = await this.#create(momentsMs.map(dayOf));
+    if (troubles.length > 0) throw troubles[0];
+  }
+
+  async #create(daysMs: readonly number[]): Promise<{ created: number; troubles: unknown[] }> {
+    const troubles: unknown[] = [];
+    let created = 0;
+    for (const home of this.#options.homes.all) {
+      const standing = await daysOfAll(home);
+      for (const day of new Set(daysMs)) {
+        if (standing.has(day)) continue;
+        try {
+          const create = (client: PoolClient) => createDay(client, day);
+          if (await inTransaction(home, this.#options.createLockTimeoutMs, create)) created += 1;
+        } catch (error) {
+          troubles.push(error);
+        }
+      }
+    }
+    return { created, troubles };
+  }
+
+  async #dropExpired(todayMs: number): Promise<Pick<Maintained, "dropped" | "waiting">> {
+    const { homes, historyDays, dropLockTimeoutMs } = this.#options;
+    const [first] = homes.all;
+    // Every home knows all partners.
+    const scheduleS = first === undefined ? 0 : await longestScheduleS(first.pool);
+    const neededDays = Math.ceil(scheduleS / 86_400) + marginDays;
+    if (historyDays < neededDays) throw new RetentionTooShort(historyDays, scheduleS, neededDays);
+    const keptFromMs = todayMs - historyDays * dayMs;
+    const waiting: { day: string; why: string }[] = [];
+    let dropped = 0;
+    for (const home of homes.all) {
+      const { pool } = home;
+      const expired = [...(await daysOfAny(home))].filter((day) => day < keptFromMs).sort((a, b) => a - b);
+      for (const day of expired) {
+        const result = await dropDay({
+          pool,
+          day,
+          scheduleS,
+          finally: (work) => inTransaction(home, dropLockTimeoutMs, work),
+        });
+        if (result === "dropped") dropped += 1;
+        else waiting.push({ day: new Date(day).toISOString().slice(0, 10), why: result });
+      }
+      await pruneEvents(pool, keptFromMs);
+      await pruneEndpoints(pool, new Date(keptFromMs));
+    }
+    return { dropped, waiting };
+  }
+}
+
+/** One instance at a time: PostgreSQL would refuse the second of two that make or drop the same day. */
+async function inTransaction<Result>(
+  { ddl }: Home,
+  lockTimeoutMs: number,
+  work: (client: PoolClient) => Promise<Result>,
+): Promise<Result> {
+  const client = await ddl.connect();
+  try {
+    await client.query("BEGIN");
+    await client.query("SELECT pg_advisory_xact_lock($1)", [partitionLock]);
+    await client.query("SELECT set_config('lock_timeout', $1, true)", [String(lockTimeoutMs)]);
+    const result = await work(client);
+    await client.query("COMMIT");
+    client.release();
+    return result;
+  } catch (error) {
+    client.release(true);
+    throw error;
+  }
+}
+
+/** Days that every table of history has. */
+async function daysOfAll({ ddl }: Home): Promise<Set<number>> {
+  const [first, ...others] = await Promise.all(historyTables.map((table) => daysOfTable(ddl, table)));
+  return new Set([...(first ?? [])].filter((day) => others.every((days) => days.has(day))));
+}
+
+async function daysOfAny({ ddl }: Home): Promise<Set<number>> {
+  const days = await Promise.all(historyTables.map((table) => daysOfTable(ddl, table)));
+  return new Set(days.flatMap((some) => [...some]));
+}
+
+async function daysOfTable(database: Pool | PoolClient, table: string): Promise<Set<number>> {
+  const { rows } = await database.query<{ name: string }>(
+    `SELECT c.relname AS name FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
+     WHERE i.inhparent = $1::regclass AND NOT i.inhdetachpending`,
+    [table],
+  );
+  return new Set(rows.flatMap(({ name }) => dayOfPartition(name) ?? []));
+}
+
+async function createDay(client: PoolClient, day: number): Promise<boolean> {
+  const [from, to] = idsOfDay(day);
+  let created = false;
+  for (const table of historyTables) {
+    // Another instance may have made it while we waited for the lock.
+    if ((await daysOfTable(client, table)).has(day)) continue;
+    const name = partitionName(table, day);
+    await client.query("SELECT create_history_partition($1, $2, $3, $4)", [table, name, from, to]);
+    created = true;
+  }
+  return created;
+}

@@ -1,0 +1,178 @@
+import type { SettlementEntry } from "@paybell/contract";
+import type { PoolClient } from "pg";
+import type { HeldTransaction } from "../../commands/settlement-difference.ts";
+import type { NewEvent } from "../../events.ts";
+import type { PartnerId, TransactionId } from "../../ids.ts";
+import type { ComparedInto, ComparedSettlement, ComparisonStore, DueComparison } from "../../ledger/comparer.ts";
+import { alongIndexes } from "../database/along-indexes.ts";
+import type { Homes } from "../database/homes.ts";
+import { insertEvents } from "../events.ts";
+
+const takeDue = {
+  name: "take_due_comparisons",
+  text: `
+    WITH due AS MATERIALIZED (
+      SELECT t.partner_id, t.id FROM transactions t
+      WHERE t.compare_at <= now() ORDER BY t.compare_at LIMIT $1 FOR UPDATE SKIP LOCKED)
+    UPDATE transactions t SET compare_at = now() + $2 * interval '1 millisecond'
+    FROM due WHERE t.partner_id = due.partner_id AND t.id = due.id
+    RETURNING t.partner_id, t.id`,
+};
+
+// Whoever ends it first has the say: nobody tells the same settlement twice.
+const end = {
+  name: "end_comparison",
+  text: `
+    UPDATE transactions SET compare_at = NULL
+    WHERE partner_id = $1 AND id = $2 AND compare_at IS NOT NULL`,
+};
+
+// Numbers come again: its round lies between the settlements of the same batch before it and after it. Times stay text:
+// a Date would cut the microseconds off.
+const settlement = `
+  SELECT s.external_id, s.facts -> 'fields' AS fields, s.reported_batch, s.created_at::text AS reported_at,
+    coalesce((
+      SELECT b.created_at FROM transactions b
+      WHERE b.partner_id = s.partner_id AND b.reported_batch = s.reported_batch AND b.created_at < s.created_at
+        AND b.command = 'SETTLEMENT' AND b.state = 'SUCCESS'
+      ORDER BY b.created_at DESC LIMIT 1), '-infinity')::text AS since,
+    coalesce((
+      SELECT a.created_at FROM transactions a
+      WHERE a.partner_id = s.partner_id AND a.reported_batch = s.reported_batch AND a.created_at > s.created_at
+        AND a.command = 'SETTLEMENT' AND a.state = 'SUCCESS'
+      ORDER BY a.created_at LIMIT 1), 'infinity')::text AS until
+  FROM transactions s WHERE s.partner_id = $1 AND s.id = $2`;
+
+const columns = `t.id, t.external_id AS "externalId", t.original_id AS "originalId",
+    t.original_external_id AS "originalExternalId", t.command, t.req_id AS "reqId",
+    coalesce(t.facts #>> '{fields,refId}', '') AS "refId", coalesce(t.facts #>> '{fields,amount}', '') AS amount`;
+const counting = `t.state = 'SUCCESS' AND t.command IN ('SALE', 'PREAUTH_COMPLETE', 'VOID', 'REVERSAL')`;
+const reportedRows = `
+  SELECT ${columns}, t.created_at > $5 AS "isLate", coalesce(t.facts #>> '{fields,transDateTime}', '') AS "time"
+  FROM transactions t
+  WHERE t.partner_id = $1 AND t.reported_batch = $2 AND t.created_at > $3 AND t.created_at < $4 AND ${counting}
+  ORDER BY t.created_at DESC`;
+
+// Commands of our own on that terminal, where its open batch has that number.
+const ownRows = `
+  SELECT ${columns} FROM terminals r JOIN transactions t ON t.partner_id = r.partner_id AND t.batch_id = r.batch_id
+  WHERE r.partner_id = $1 AND r.tid = $2 AND r.mid = $3 AND lpad(r.batch_no::text, 6, '0') = $4 AND ${counting}
+    AND t.reversal_state IS DISTINCT FROM 'done'`;
+
+const listed = `
+  SELECT coalesce(e ->> 'reqId', '') AS "reqId", coalesce(e ->> 'refNo', '') AS "refNo"
+  FROM transactions s CROSS JOIN LATERAL json_array_elements(s.facts -> 'settlementList') AS e
+  WHERE s.partner_id = $1 AND s.id = $2`;
+
+const rowsAtOnce = 500;
+
+interface ReportedTransaction extends HeldTransaction {
+  /** It was reported after the settlement. */
+  readonly isLate: boolean;
+  /** As the switch gave it; empty where it gave none. */
+  readonly time: string;
+}
+
+interface SettlementRow {
+  readonly external_id: string;
+  readonly fields: Readonly<Record<string, string>>;
+  readonly reported_batch: string;
+  readonly reported_at: string;
+  readonly since: string;
+  readonly until: string;
+}
+
+/** Settlements that a switch reported, and what the ledger holds of their batches, in PostgreSQL. */
+export class PostgresComparisons implements ComparisonStore {
+  readonly #homes: Homes;
+
+  constructor(homes: Homes) {
+    this.#homes = homes;
+  }
+
+  async takeDue(rowsMax: number, heldForMs: number): Promise<readonly DueComparison[]> {
+    type Row = { readonly partner_id: PartnerId; readonly id: TransactionId };
+    const values = [this.#homes.share(rowsMax), heldForMs];
+    const rows = await this.#homes.gather(async ({ engine }) => (await engine.query<Row>({ ...takeDue, values })).rows);
+    return rows.map(({ partner_id: partnerId, id }) => ({ partnerId, id }));
+  }
+
+  async read(
+    { partnerId, id }: DueComparison,
+    into: ComparedInto,
+    rowsMax: number,
+  ): Promise<ComparedSettlement | undefined> {
+    // Not the engine's connection: a batch is read for longer than its statements may last.
+    const client = await this.#homes.of(partnerId).pool.connect();
+    try {
+      // One view of the ledger for all of it.
+      await client.query(`BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; ${alongIndexes}`);
+      const { rows } = await client.query<SettlementRow>(settlement, [partnerId, id]);
+      const [row] = rows;
+      const compared = row && (await readBatch(client, { partnerId, id }, row, into, rowsMax));
+      await client.query("COMMIT");
+      client.release();
+      return compared;
+    } catch (error) {
+      client.release(true);
+      throw error;
+    }
+  }
+
+  async end({ partnerId, id }: DueComparison, event: NewEvent | undefined): Promise<boolean> {
+    const client = await this.#homes.of(partnerId).engine.connect();
+    try {
+      await client.query("BEGIN");
+      const { rowCount } = await client.query({ ...end, values: [partnerId, id] });
+      if (rowCount === 1 && event !== undefined) await insertEvents(client, [event], false);
+      await client.query("COMMIT");
+      client.release();
+      return rowCount === 1;
+    } catch (error) {
+      client.release(true);
+      throw error;
+    }
+  }
+}
+
+async function readBatch(
+  client: PoolClient,
+  { partnerId, id }: DueComparison,
+  row: SettlementRow,
+  into: ComparedInto,
+  rowsMax: number,
+): Promise<ComparedSettlement> {
+  const { fields, reported_batch: batch, since, until, reported_at: reportedAt } = row;
+  const { tid = "", mid = "", batchNo = "", transaction_time: time = "" } = fields;
+  const hold = (transaction: HeldTransaction) => into.hold(transaction);
+  const list = (entry: SettlementEntry) => into.list(entry);
+  // What came after the settlement is of its batch, too, unless the switch itself says that it happened after it.
+  const holdReported = ({ isLate, time: at, ...transaction }: ReportedTransaction) => {
+    if (!isLate || time === "" || at === "" || !into.isAfter(at, time)) into.hold(transaction);
+  };
+  const values = [partnerId, batch, since, until, reportedAt];
+  const reported = await each(client, reportedRows, values, rowsMax, holdReported);
+  const own = await each(client, ownRows, [partnerId, tid, mid, batchNo], rowsMax, hold);
+  await each(client, listed, [partnerId, id], rowsMax, list);
+  return { externalId: row.external_id, fields, isCut: reported === rowsMax || own === rowsMax };
+}
+
+/** Row by row, read in small steps: a batch may have 50,000. @returns how many there were, up to `rowsMax` */
+async function each<Row extends object>(
+  client: PoolClient,
+  text: string,
+  values: readonly unknown[],
+  rowsMax: number,
+  take: (row: Row) => void,
+): Promise<number> {
+  await client.query(`DECLARE batch NO SCROLL CURSOR FOR ${text} LIMIT ${rowsMax}`, [...values]);
+  let count = 0;
+  let rows: Row[];
+  do {
+    ({ rows } = await client.query<Row>(`FETCH ${rowsAtOnce} FROM batch`));
+    for (const row of rows) take(row);
+    count += rows.length;
+  } while (rows.length === rowsAtOnce);
+  await client.query("CLOSE batch");
+  return count;
+}

@@ -1,0 +1,169 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { createDatabase, type TestDatabase } from "../../../../../test/support/database.ts";
+import { type LeaseId, newId, type PartnerId, type TransactionId } from "../../ids.ts";
+import { type Database, openDatabase } from "../database/database.ts";
+import { type CarriedOut, watchPlans } from "../plans.fixture.ts";
+import { createHistory, insertLease, insertPartner, sampleInit } from "../rows.fixture.ts";
+import { PostgresTransactions } from "../transactions/transactions.ts";
+import { PostgresSettlements } from "./settlements.ts";
+
+const settles = { traceNo: true, invoiceNo: false, batch: false, settlement: "SETTLEMENT" } as const;
+const heldForMs = 3_600_000;
+
+let database: TestDatabase;
+let connections: Database;
+let engine: CarriedOut[];
+let settlements: PostgresSettlements;
+let transactions: PostgresTransactions;
+let partnerId: PartnerId;
+let leaseId: LeaseId;
+
+beforeAll(async () => {
+  database = await createDatabase();
+  connections = openDatabase(database.url, { connectionsMax: 12, onIdleError: () => {} });
+  engine = watchPlans(connections.engine);
+  await createHistory(connections.pool);
+  settlements = new PostgresSettlements(connections.homes);
+  transactions = new PostgresTransactions(connections);
+  partnerId = await insertPartner(connections.pool);
+  leaseId = await insertLease(connections.pool);
+});
+
+afterAll(async () => {
+  await connections.close();
+  await database.drop();
+});
+
+const newTid = () => `T${newId().slice(-7)}`;
+
+async function settling(tid = newTid()): Promise<TransactionId> {
+  const init = sampleInit(partnerId, leaseId, { tid, command: "SETTLEMENT", takes: settles });
+  await transactions.begin(init);
+  return init.id;
+}
+
+/** A transaction of a batch, as it ended. */
+async function booked(batchId: string, change: Readonly<Record<string, unknown>> = {}): Promise<string> {
+  const id = newId();
+  const facts = JSON.stringify({ kind: "card", fields: { reqId: `r-${id}`, refId: `f-${id}` } });
+  const row = { command: "SALE", state: "SUCCESS", reversal_state: null, successor_command: null, ...change };
+  await connections.pool.query(
+    `INSERT INTO transactions (partner_id, id, origin, command, state, req_id, chain_id, facts, tid, batch_id,
+       amount_minor, currency, reversal_state, successor_id, successor_command, successor_state)
+     VALUES ($1, $2::uuid, 'command', $3, $4, $2::text, $2::uuid, $5, 'T-BOOKED', $6, 100, 'VND', $7,
+       CASE WHEN $8::text IS NOT NULL THEN gen_random_uuid() END, $8::text,
+       CASE WHEN $8::text IS NOT NULL THEN 'done' END)`,
+    [partnerId, id, row.command, row.state, facts, batchId, row.reversal_state, row.successor_command],
+  );
+  return id;
+}
+
+test("one settlement is taken by one instance, and by another once it was held long enough", async () => {
+  const id = await settling();
+  const both = await Promise.all([settlements.takeDue(20, heldForMs), settlements.takeDue(20, heldForMs)]);
+  expect(both.flat()).toMatchObject([{ id, kind: "SETTLEMENT", step: "waiting", isUploaded: false, tries: 1 }]);
+  expect(await settlements.takeDue(20, heldForMs)).toEqual([]);
+  const [due] = both.flat();
+  if (due === undefined) throw new Error("It was due.");
+  await settlements.postpone(due, 0);
+  expect(await settlements.takeDue(20, heldForMs)).toMatchObject([{ id, tries: 2 }]);
+});
+
+test("numbers of its messages stay with the step, and the next one has its own", async () => {
+  const tid = newTid();
+  await settling(tid);
+  const [due] = (await settlements.takeDue(20, heldForMs)).filter((one) => one.tid === tid);
+  if (due === undefined) throw new Error("It was due.");
+  await connections.pool.query("UPDATE terminals SET trace_no = 999998 WHERE tid = $1", [tid]);
+  const first = await settlements.number(due, 3);
+  expect(first).toMatchObject({ traceNos: ["999999", "000001", "000002"], repeat: false });
+  expect(await settlements.number(due, 5)).toEqual({ ...first, repeat: true });
+  await settlements.advance({ ...due, step: "sending", isUploaded: true }, heldForMs);
+  expect(await settlements.number(due, 1)).toMatchObject({ traceNos: ["000003"], repeat: false });
+});
+
+test("a step that was noted is where the next one goes on, with its tries from the beginning", async () => {
+  const id = await settling();
+  const [due] = await settlements.takeDue(20, heldForMs);
+  if (due === undefined) throw new Error("It was due.");
+  const uploadedUpTo = newId<"transaction">();
+  await settlements.advance({ ...due, step: "uploading", isUploaded: true, uploadedUpTo }, heldForMs);
+  expect(await settlements.takeDue(20, heldForMs)).toEqual([]);
+  await settlements.postpone(due, 0);
+  expect(await settlements.takeDue(20, heldForMs)).toMatchObject([
+    { id, step: "uploading", isUploaded: true, uploadedUpTo, tries: 2 },
+  ]);
+});
+
+test("a terminal is quiet beside its settlement and a Logon, and no money command or Reversal of another", async () => {
+  const [tid, other] = [newTid(), newTid()];
+  await settling(tid);
+  await transactions.begin(sampleInit(partnerId, leaseId, { tid, command: "LOGON" }));
+  await transactions.begin(sampleInit(partnerId, leaseId, { tid: other }));
+  const queue = "INSERT INTO reversals (partner_id, transaction_id, tid) VALUES ($1, $2, $3)";
+  await connections.pool.query(queue, [partnerId, newId(), other]);
+  expect(await settlements.isQuiet(partnerId, tid)).toBe(true);
+  const reversed = newId();
+  await connections.pool.query(queue, [partnerId, reversed, tid]);
+  expect(await settlements.isQuiet(partnerId, tid)).toBe(false);
+  await connections.pool.query("UPDATE reversals SET state = 'PARKED' WHERE transaction_id = $1", [reversed]);
+  expect(await settlements.isQuiet(partnerId, tid)).toBe(true);
+  expect(await settlements.isQuiet(partnerId, other)).toBe(false);
+});
+
+test("totals, uploads and list count alike what is voided, reversed, declined and parked", async () => {
+  const batchId = newId();
+  const stands = await booked(batchId);
+  const completed = await booked(batchId, { command: "PREAUTH_COMPLETE" });
+  const voided = await booked(batchId, { successor_command: "VOID" });
+  await booked(batchId, { command: "VOID" });
+  const parked = await booked(batchId, { reversal_state: "parked" });
+  await booked(batchId, { reversal_state: "done" });
+  await booked(batchId, { state: "ERROR" });
+  await booked(batchId, { command: "VOID", state: "ERROR" });
+  const refunded = await booked(batchId, { command: "REFUND" });
+  await booked(batchId, { command: "REFUND", reversal_state: "done" });
+  await booked(newId());
+  expect(await settlements.totals(partnerId, batchId)).toEqual({
+    currency: "VND",
+    saleQuantity: 4,
+    saleTotalMinor: 400n,
+    voidQuantity: 1,
+    voidTotalMinor: 100n,
+    refundQuantity: 1,
+    refundTotalMinor: 100n,
+  });
+  const entries = await settlements.entries(partnerId, batchId, null, 100);
+  expect(entries.map(({ id, voided: isVoided }) => [id, isVoided])).toEqual([
+    [stands, false],
+    [completed, false],
+    [voided, true],
+    [parked, false],
+    [refunded, false],
+  ]);
+  expect((await settlements.standing(partnerId, batchId)).map(({ reqId }) => reqId)).toEqual(
+    [stands, completed, parked].map((id) => `r-${id}`),
+  );
+});
+
+test("a page of uploads goes on behind the last one, and reads no row that was declined", async () => {
+  const batchId = newId();
+  await connections.pool.query(
+    `INSERT INTO transactions (partner_id, id, origin, command, state, req_id, chain_id, facts, batch_id, amount_minor,
+       currency)
+     SELECT $1, ids.id, 'command', 'SALE', CASE WHEN nth % 100 = 0 THEN 'SUCCESS' ELSE 'ERROR' END, ids.id, ids.id,
+       '{"fields":{}}', $2, 1, 'VND'
+     FROM (SELECT nth, gen_random_uuid() AS id FROM generate_series(1, 20000) AS nth) AS ids`,
+    [partnerId, batchId],
+  );
+  const seen: TransactionId[] = [];
+  engine.length = 0;
+  for (;;) {
+    const page = await settlements.entries(partnerId, batchId, seen.at(-1) ?? null, 60);
+    if (page.length === 0) break;
+    seen.push(...page.map(({ id }) => id));
+  }
+  expect(seen).toHaveLength(200);
+  expect(seen).toEqual([...new Set(seen)].sort());
+  expect(engine.map(({ rowsTouched }) => rowsTouched)).toEqual([60, 60, 60, 20, 0]);
+});

@@ -1,0 +1,247 @@
+import type { BatchTotals } from "../../acquirer/acquirer.ts";
+import type { ChainId, PartnerId, TransactionId } from "../../ids.ts";
+import type { BatchEntry, DueSettlement, MessageNumbers, SettlementStore } from "../../ledger/settler.ts";
+import type { Homes } from "../database/homes.ts";
+import { sixDigits } from "../terminals/sequences.ts";
+
+const takeDue = {
+  name: "take_due_settlements",
+  text: `
+    WITH due AS MATERIALIZED (
+      SELECT s.partner_id, s.id FROM settlements s
+      WHERE s.due_at <= now() ORDER BY s.due_at LIMIT $1 FOR UPDATE SKIP LOCKED)
+    UPDATE settlements s SET due_at = now() + $2 * interval '1 millisecond', tries = s.tries + 1
+    FROM due WHERE s.partner_id = due.partner_id AND s.id = due.id
+    RETURNING s.partner_id, s.id, s.kind, s.tid, s.batch_id, s.step, s.is_uploaded, s.uploaded_up_to, s.tries`,
+};
+
+const findDue = {
+  name: "find_settlement",
+  text: `
+    SELECT s.partner_id, s.id, s.kind, s.tid, s.batch_id, s.step, s.is_uploaded, s.uploaded_up_to, s.tries
+    FROM settlements s WHERE s.partner_id = $1 AND s.id = $2`,
+};
+
+const postpone = {
+  name: "postpone_settlement",
+  text: "UPDATE settlements SET due_at = now() + $3 * interval '1 millisecond' WHERE partner_id = $1 AND id = $2",
+};
+
+const advance = {
+  name: "advance_settlement",
+  text: `
+    UPDATE settlements SET step = $3, is_uploaded = $4, uploaded_up_to = $5, tries = 1, trace_no = NULL,
+      trace_count = NULL, numbered_at = NULL, due_at = now() + $6 * interval '1 millisecond'
+    WHERE partner_id = $1 AND id = $2`,
+};
+
+// The last of so many numbers of its terminal; none are taken where some were before. Whoever holds it is alone.
+const number = {
+  name: "number_settlement",
+  text: `
+    WITH c AS MATERIALIZED (SELECT now() AS now),
+    taken AS (
+      UPDATE terminals r SET trace_no = (r.trace_no + $3 - 1) % 999999 + 1
+      FROM settlements s
+      WHERE s.partner_id = $1 AND s.id = $2 AND s.trace_no IS NULL AND r.partner_id = s.partner_id AND r.tid = s.tid
+      RETURNING r.trace_no)
+    UPDATE settlements s SET
+      trace_no = coalesce((SELECT t.trace_no FROM taken t), s.trace_no),
+      trace_count = CASE WHEN EXISTS (SELECT FROM taken) THEN $3 ELSE s.trace_count END,
+      numbered_at = CASE WHEN EXISTS (SELECT FROM taken) THEN c.now ELSE s.numbered_at END
+    FROM c
+    WHERE s.partner_id = $1 AND s.id = $2
+    RETURNING s.trace_no AS last, s.trace_count AS count, s.numbered_at AS at,
+      NOT EXISTS (SELECT FROM taken) AS repeat`,
+};
+
+// A command in flight may still enter the batch, a Reversal under way may still leave it.
+const isQuiet = {
+  name: "is_terminal_quiet",
+  text: `
+    SELECT NOT EXISTS (
+        SELECT FROM transactions t WHERE t.partner_id = $1 AND t.tid = $2 AND t.state = 'INIT'
+          AND t.command NOT IN ('SETTLEMENT', 'BATCH_UPLOAD', 'LOGON'))
+      AND NOT EXISTS (
+        SELECT FROM reversals r WHERE r.partner_id = $1 AND r.tid = $2 AND r.state = 'PENDING') AS quiet`,
+};
+
+// What counts, counted: successful Sales and PreAuth-Completes, voided ones included, their Voids, and Refunds; no
+// reversed ones.
+const sales = "('SALE', 'PREAUTH_COMPLETE')";
+const countBatch = {
+  name: "count_batch",
+  text: `
+    SELECT max(t.currency) AS currency,
+      count(*) FILTER (WHERE t.command IN ${sales}) AS sale_quantity,
+      coalesce(sum(t.amount_minor) FILTER (WHERE t.command IN ${sales}), 0)::text AS sale_total,
+      count(*) FILTER (WHERE t.command = 'VOID') AS void_quantity,
+      coalesce(sum(t.amount_minor) FILTER (WHERE t.command = 'VOID'), 0)::text AS void_total,
+      count(*) FILTER (WHERE t.command = 'REFUND') AS refund_quantity,
+      coalesce(sum(t.amount_minor) FILTER (WHERE t.command = 'REFUND'), 0)::text AS refund_total
+    FROM transactions t
+    WHERE t.partner_id = $1 AND t.batch_id = $2 AND t.state = 'SUCCESS' AND t.reversal_state IS DISTINCT FROM 'done'`,
+};
+
+const listEntries = {
+  name: "list_batch_entries",
+  text: `
+    SELECT t.id, t.chain_id, t.command, t.facts, t.amount_minor::text AS amount_text, t.currency,
+      t.successor_command IS NOT DISTINCT FROM 'VOID' AND t.successor_state IS NOT DISTINCT FROM 'done' AS voided
+    FROM transactions t
+    WHERE t.partner_id = $1 AND t.batch_id = $2 AND t.id > $3 AND t.command <> 'VOID' AND t.state = 'SUCCESS'
+      AND t.reversal_state IS DISTINCT FROM 'done'
+    ORDER BY t.id LIMIT $4`,
+};
+
+const listStanding = {
+  name: "list_batch_standing",
+  text: `
+    SELECT coalesce(t.facts #>> '{fields,reqId}', '') AS "reqId", coalesce(t.facts #>> '{fields,refId}', '') AS "refNo"
+    FROM transactions t
+    WHERE t.partner_id = $1 AND t.batch_id = $2 AND t.command IN ${sales} AND t.state = 'SUCCESS'
+      AND t.reversal_state IS DISTINCT FROM 'done'
+      AND NOT (t.successor_command IS NOT DISTINCT FROM 'VOID' AND t.successor_state IS NOT DISTINCT FROM 'done')
+    ORDER BY t.id`,
+};
+
+const nil = "00000000-0000-0000-0000-000000000000";
+
+/** Settlements and Batch Uploads under way, and the batches that they count, in PostgreSQL. */
+export class PostgresSettlements implements SettlementStore {
+  readonly #homes: Homes;
+
+  constructor(homes: Homes) {
+    this.#homes = homes;
+  }
+
+  async takeDue(rowsMax: number, heldForMs: number): Promise<readonly DueSettlement[]> {
+    const values = [this.#homes.share(rowsMax), heldForMs];
+    const rows = await this.#homes.gather(
+      async ({ engine }) => (await engine.query<SettlementRow>({ ...takeDue, values })).rows,
+    );
+    return rows.map(readSettlement);
+  }
+
+  async find(partnerId: PartnerId, id: TransactionId): Promise<DueSettlement | undefined> {
+    const { rows } = await this.#homes
+      .of(partnerId)
+      .engine.query<SettlementRow>({ ...findDue, values: [partnerId, id] });
+    return rows.map(readSettlement)[0];
+  }
+
+  async postpone({ partnerId, id }: DueSettlement, delayMs: number): Promise<void> {
+    await this.#homes.of(partnerId).engine.query({ ...postpone, values: [partnerId, id, delayMs] });
+  }
+
+  async advance(to: DueSettlement, heldForMs: number): Promise<void> {
+    const { partnerId, id, step, isUploaded, uploadedUpTo } = to;
+    await this.#homes
+      .of(partnerId)
+      .engine.query({ ...advance, values: [partnerId, id, step, isUploaded, uploadedUpTo, heldForMs] });
+  }
+
+  async number({ partnerId, id }: DueSettlement, count: number): Promise<MessageNumbers> {
+    const { rows } = await this.#homes
+      .of(partnerId)
+      .engine.query<{ last: number; count: number; at: Date; repeat: boolean }>({
+        ...number,
+        values: [partnerId, id, count],
+      });
+    const [row] = rows;
+    if (row === undefined) throw new Error(`The settlement ${id} has ended.`);
+    const first = row.last - row.count + 1;
+    const traceNos = Array.from({ length: row.count }, (_, nth) => sixDigits(first + nth));
+    return { traceNos, atMs: row.at.getTime(), repeat: row.repeat };
+  }
+
+  async isQuiet(partnerId: PartnerId, tid: string): Promise<boolean> {
+    const { rows } = await this.#homes
+      .of(partnerId)
+      .engine.query<{ quiet: boolean }>({ ...isQuiet, values: [partnerId, tid] });
+    return rows[0]?.quiet ?? false;
+  }
+
+  async totals(partnerId: PartnerId, batchId: string): Promise<BatchTotals> {
+    const { rows } = await this.#homes.of(partnerId).engine.query<{
+      currency: string | null;
+      sale_quantity: number;
+      sale_total: string;
+      void_quantity: number;
+      void_total: string;
+      refund_quantity: number;
+      refund_total: string;
+    }>({ ...countBatch, values: [partnerId, batchId] });
+    const [row] = rows;
+    if (row === undefined) throw new Error("A count always has an answer.");
+    return {
+      currency: row.currency ?? "",
+      saleQuantity: row.sale_quantity,
+      saleTotalMinor: BigInt(row.sale_total),
+      voidQuantity: row.void_quantity,
+      voidTotalMinor: BigInt(row.void_total),
+      refundQuantity: row.refund_quantity,
+      refundTotalMinor: BigInt(row.refund_total),
+    };
+  }
+
+  async entries(
+    partnerId: PartnerId,
+    batchId: string,
+    after: TransactionId | null,
+    rowsMax: number,
+  ): Promise<readonly BatchEntry[]> {
+    const { rows } = await this.#homes.of(partnerId).engine.query<{
+      id: TransactionId;
+      chain_id: ChainId;
+      command: BatchEntry["command"];
+      facts: { readonly fields: Readonly<Record<string, string>> };
+      amount_text: string;
+      currency: string;
+      voided: boolean;
+    }>({ ...listEntries, values: [partnerId, batchId, after ?? nil, rowsMax] });
+    return rows.map((row) => ({
+      id: row.id,
+      chainId: row.chain_id,
+      command: row.command,
+      fields: row.facts.fields,
+      amountMinor: BigInt(row.amount_text),
+      currency: row.currency,
+      voided: row.voided,
+    }));
+  }
+
+  async standing(partnerId: PartnerId, batchId: string): Promise<readonly { reqId: string; refNo: string }[]> {
+    const { rows } = await this.#homes.of(partnerId).engine.query<{ reqId: string; refNo: string }>({
+      ...listStanding,
+      values: [partnerId, batchId],
+    });
+    return rows;
+  }
+}
+
+interface SettlementRow {
+  readonly partner_id: PartnerId;
+  readonly id: TransactionId;
+  readonly kind: DueSettlement["kind"];
+  readonly tid: string;
+  readonly batch_id: string;
+  readonly step: DueSettlement["step"];
+  readonly is_uploaded: boolean;
+  readonly uploaded_up_to: TransactionId | null;
+  readonly tries: number;
+}
+
+function readSettlement(row: SettlementRow): DueSettlement {
+  return {
+    partnerId: row.partner_id,
+    id: row.id,
+    kind: row.kind,
+    tid: row.tid,
+    batchId: row.batch_id,
+    step: row.step,
+    isUploaded: row.is_uploaded,
+    uploadedUpTo: row.uploaded_up_to,
+    tries: row.tries,
+  };
+}

@@ -1,0 +1,125 @@
+import type { PoolClient } from "pg";
+import type { PartnerId } from "../../ids.ts";
+import type { PutTerminal, TerminalStore } from "../../partners/store.ts";
+import type { Terminal } from "../../partners/terminal.ts";
+import type { Homes } from "../database/homes.ts";
+import { registerTerminalClaim } from "./claims.ts";
+
+const shown = "tid, mid, merchant_id, merchant_name, merchant_address, device_id, app_name";
+
+const upsert = `
+  INSERT INTO terminals (partner_id, ${shown}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+  ON CONFLICT (partner_id, tid) DO UPDATE SET mid = excluded.mid, merchant_id = excluded.merchant_id,
+    merchant_name = excluded.merchant_name, merchant_address = excluded.merchant_address,
+    device_id = excluded.device_id, app_name = excluded.app_name
+  RETURNING ${shown}`;
+
+// Busy: something in its batch stands or is in flight, or a PreAuth can still be completed. Nothing begins on it while
+// its row is locked.
+const standingTerminal = `
+  SELECT r.mid, r.batch_closing
+      OR EXISTS (SELECT FROM transactions t
+        WHERE t.partner_id = r.partner_id AND t.batch_id = r.batch_id AND t.state = 'SUCCESS'
+          AND t.reversal_state IS DISTINCT FROM 'done')
+      OR EXISTS (SELECT FROM transactions t
+        WHERE t.partner_id = r.partner_id AND t.tid = r.tid AND t.state = 'INIT')
+      OR EXISTS (SELECT FROM reversals v
+        WHERE v.partner_id = r.partner_id AND v.tid = r.tid AND v.state = 'PENDING')
+      OR EXISTS (SELECT FROM transactions t
+        WHERE t.partner_id = r.partner_id AND t.tid = r.tid AND t.command = 'PREAUTH' AND t.state = 'SUCCESS'
+          AND t.successor_id IS NULL AND t.reversal_state IS DISTINCT FROM 'done'
+          AND t.created_at > now() - $3 * interval '1 day') AS is_busy
+  FROM terminals r WHERE r.partner_id = $1 AND r.tid = $2
+  FOR UPDATE OF r`;
+
+const registeredDevice = {
+  name: "registered_device",
+  text: "SELECT FROM terminals WHERE partner_id = $1 AND device_id = $2 LIMIT 1",
+};
+
+interface TerminalRow {
+  readonly tid: string;
+  readonly mid: string;
+  readonly merchant_id: string;
+  readonly merchant_name: string;
+  readonly merchant_address: string;
+  readonly device_id: string;
+  readonly app_name: string;
+}
+
+/** Terminals in PostgreSQL, as far as they are registered; their numbers are given with each command. */
+export class PostgresTerminals implements TerminalStore {
+  readonly #homes: Homes;
+
+  constructor(homes: Homes) {
+    this.#homes = homes;
+  }
+
+  async put(partnerId: PartnerId, terminal: Terminal, preAuthDays: number): Promise<PutTerminal> {
+    const client = await this.#homes.of(partnerId).pool.connect();
+    try {
+      await client.query("BEGIN");
+      const put = await putUnderLock(client, partnerId, terminal, preAuthDays);
+      await client.query(put.outcome === "put" ? "COMMIT" : "ROLLBACK");
+      client.release();
+      return put;
+    } catch (error) {
+      client.release(true);
+      throw error;
+    }
+  }
+
+  async isRegisteredDevice(partnerId: PartnerId, deviceId: string): Promise<boolean> {
+    const { rows } = await this.#homes.of(partnerId).engine.query(registeredDevice, [partnerId, deviceId]);
+    return rows.length > 0;
+  }
+
+  async find(partnerId: PartnerId, tid: string): Promise<Terminal | undefined> {
+    const { rows } = await this.#homes
+      .of(partnerId)
+      .pool.query<TerminalRow>(`SELECT ${shown} FROM terminals WHERE partner_id = $1 AND tid = $2`, [partnerId, tid]);
+    return rows[0] && readTerminal(rows[0]);
+  }
+
+  async list(partnerId: PartnerId, after: string | undefined, limit: number): Promise<readonly Terminal[]> {
+    const { rows } = await this.#homes
+      .of(partnerId)
+      .pool.query<TerminalRow>(
+        `SELECT ${shown} FROM terminals WHERE partner_id = $1 AND tid > $2 ORDER BY tid LIMIT $3`,
+        [partnerId, after ?? "", limit],
+      );
+    return rows.map(readTerminal);
+  }
+}
+
+function readTerminal(row: TerminalRow): Terminal {
+  return {
+    tid: row.tid,
+    mid: row.mid,
+    merchantId: row.merchant_id,
+    merchantName: row.merchant_name,
+    merchantAddress: row.merchant_address,
+    deviceId: row.device_id,
+    appName: row.app_name,
+  };
+}
+
+async function putUnderLock(
+  client: PoolClient,
+  partnerId: PartnerId,
+  terminal: Terminal,
+  preAuthDays: number,
+): Promise<PutTerminal> {
+  const { tid, mid, merchantId, merchantName, merchantAddress, deviceId, appName } = terminal;
+  const { rows: standing } = await client.query<{ mid: string; is_busy: boolean }>(standingTerminal, [
+    partnerId,
+    tid,
+    preAuthDays,
+  ]);
+  const [known] = standing;
+  if (known !== undefined && known.mid !== mid && known.is_busy) return { outcome: "busy" };
+  if (!(await registerTerminalClaim(client, { partnerId, mid, tid }))) return { outcome: "taken" };
+  const values = [partnerId, tid, mid, merchantId, merchantName, merchantAddress, deviceId, appName];
+  const { rows } = await client.query<TerminalRow>(upsert, values);
+  return { outcome: "put", terminal: rows.map(readTerminal)[0] ?? terminal };
+}

@@ -1,0 +1,83 @@
+import type { ChainId, PartnerId } from "../../ids.ts";
+import type { CardStore } from "../../ledger/card-vault.ts";
+import type { Home, Homes } from "../database/homes.ts";
+
+const find = {
+  name: "find_cards",
+  text: "SELECT c.chain_id, c.sealed FROM cards c WHERE c.partner_id = $1 AND c.chain_id = ANY ($2::uuid[])",
+};
+
+// From the first transaction of a chain down to what follows it. A card is needed while one of them is in flight, has a
+// Reversal that is not done, or was asked for in the last two days (a late approval repeats it), is in a batch that is
+// not settled, or is a PreAuth that can still be completed.
+const sweep = {
+  name: "sweep_cards",
+  text: `
+    WITH due AS MATERIALIZED (
+      SELECT c.partner_id, c.chain_id FROM cards c
+      WHERE c.look_at <= now() ORDER BY c.look_at LIMIT $1 FOR UPDATE SKIP LOCKED),
+    judged AS MATERIALIZED (
+      SELECT d.partner_id, d.chain_id, EXISTS (
+        WITH RECURSIVE chain AS (
+          SELECT t.* FROM transactions t WHERE t.partner_id = d.partner_id AND t.id = d.chain_id
+          UNION ALL
+          SELECT t.* FROM chain c JOIN transactions t ON t.partner_id = d.partner_id AND t.original_id = c.id)
+        SELECT FROM chain t
+        LEFT JOIN terminals r ON r.partner_id = t.partner_id AND r.tid = t.tid
+        LEFT JOIN reversals v ON v.partner_id = t.partner_id AND v.transaction_id = t.id
+        WHERE t.state = 'INIT' OR v.state <> 'DONE' OR v.created_at > now() - interval '2 days'
+          OR (t.state = 'SUCCESS' AND t.reversal_state IS DISTINCT FROM 'done' AND (
+            t.batch_id = r.batch_id
+            OR (t.command = 'PREAUTH' AND t.successor_state IS DISTINCT FROM 'done'
+              AND t.created_at > now() - $2 * interval '1 day')))) AS needed
+      FROM due d),
+    kept AS (
+      UPDATE cards c SET look_at = now() + interval '5 minutes' FROM judged j
+      WHERE j.needed AND c.partner_id = j.partner_id AND c.chain_id = j.chain_id),
+    gone AS (
+      DELETE FROM cards c USING judged j
+      WHERE NOT j.needed AND c.partner_id = j.partner_id AND c.chain_id = j.chain_id)
+    SELECT count(*)::integer AS looked, count(*) FILTER (WHERE NOT needed)::integer AS deleted FROM judged`,
+};
+
+const rowsMax = 500;
+
+/** Sealed cards in PostgreSQL. */
+export class PostgresCards implements CardStore {
+  readonly #homes: Homes;
+
+  constructor(homes: Homes) {
+    this.#homes = homes;
+  }
+
+  async find(partnerId: PartnerId, chainIds: readonly ChainId[]): Promise<ReadonlyMap<ChainId, Buffer>> {
+    const { rows } = await this.#homes.of(partnerId).engine.query<{ chain_id: ChainId; sealed: Buffer }>({
+      ...find,
+      values: [partnerId, chainIds],
+    });
+    return new Map(rows.map(({ chain_id, sealed }) => [chain_id, sealed]));
+  }
+
+  /**
+   * Deletes the cards that no message can need any more, among those that were not looked at for five minutes.
+   *
+   * @returns how many were deleted
+   */
+  async sweep(preAuthDays: number): Promise<number> {
+    const deleted = await this.#homes.gather(async (home) => [await sweepHome(home, preAuthDays)]);
+    return deleted.reduce((all, one) => all + one, 0);
+  }
+}
+
+async function sweepHome({ engine }: Home, preAuthDays: number): Promise<number> {
+  let all = 0;
+  for (;;) {
+    const { rows } = await engine.query<{ looked: number; deleted: number }>({
+      ...sweep,
+      values: [rowsMax, preAuthDays],
+    });
+    const [{ looked, deleted } = { looked: 0, deleted: 0 }] = rows;
+    all += deleted;
+    if (looked < rowsMax) return all;
+  }
+}

@@ -1,0 +1,265 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { createDatabase, type TestDatabase } from "../../../../../test/support/database.ts";
+import { type LeaseId, newId, type PartnerId } from "../../ids.ts";
+import { type Database, openDatabase } from "../database/database.ts";
+import {
+  createHistory,
+  insertLease,
+  insertPartner,
+  sampleFacts,
+  sampleInit,
+  sampleNotification,
+  sampleReport,
+} from "../rows.fixture.ts";
+import { PostgresCompletions } from "./completions.ts";
+import { PostgresTransactions } from "./transactions.ts";
+
+let database: TestDatabase;
+let connections: Database;
+let completions: PostgresCompletions;
+let transactions: PostgresTransactions;
+let partnerId: PartnerId;
+let leaseId: LeaseId;
+
+beforeAll(async () => {
+  database = await createDatabase();
+  connections = openDatabase(database.url, { connectionsMax: 12, onIdleError: () => {} });
+  await createHistory(connections.pool);
+  completions = new PostgresCompletions(connections.homes);
+  transactions = new PostgresTransactions(connections);
+  partnerId = await insertPartner(connections.pool);
+  leaseId = await insertLease(connections.pool);
+});
+
+afterAll(async () => {
+  await connections.close();
+  await database.drop();
+});
+
+const nothingElse = { original: null, reversal: null, batch: null };
+
+async function count(table: string, transactionIds: readonly string[]): Promise<number> {
+  const { rows } = await connections.pool.query<{ count: number }>(
+    table === "pending"
+      ? "SELECT count(*) FROM pending p JOIN notifications n USING (partner_id, id) WHERE n.transaction_id = ANY ($1)"
+      : `SELECT count(*) FROM ${table} WHERE ${table === "notifications" ? "transaction_id" : "id"} = ANY ($1)`,
+    [transactionIds],
+  );
+  return rows[0]?.count ?? -1;
+}
+
+async function begun() {
+  const init = sampleInit(partnerId, leaseId, { tid: `T${newId().slice(-7)}` });
+  const answer = await transactions.begin(init);
+  if (answer.outcome !== "begun") throw new Error(answer.outcome);
+  return init;
+}
+
+test("a completion makes the result, the IPN and the pending delivery durable together", async () => {
+  const init = await begun();
+  const notification = sampleNotification(partnerId, init.id);
+  const completed = await completions.complete({
+    partnerId,
+    id: init.id,
+    leaseId,
+    state: "SUCCESS",
+    facts: notification.facts,
+    notification,
+    ...nothingElse,
+  });
+  const atMs = completed.outcome === "completed" ? completed.atMs : 0;
+  expect(await transactions.find(partnerId, init.id)).toMatchObject({
+    state: "SUCCESS",
+    notification: { id: notification.id, state: "pending" },
+    facts: notification.facts,
+  });
+  const { rows } = await connections.pool.query("SELECT * FROM pending WHERE id = $1", [notification.id]);
+  expect(rows).toEqual([
+    {
+      shard: Number.parseInt(partnerId.slice(-2), 16),
+      partner_id: partnerId,
+      id: notification.id,
+      queue: "",
+      due_at: new Date(atMs),
+      round: 0,
+      attempts_made: 0,
+      schedule_start: new Date(atMs),
+      chain_id: notification.chainId,
+      follows: false,
+      batch_id: expect.any(String),
+      settles_batch: null,
+      bytes: notification.content.length,
+      to_registered: false,
+    },
+  ]);
+});
+
+test("a completion under another lease is late and writes nothing", async () => {
+  const init = await begun();
+  const notification = sampleNotification(partnerId, init.id);
+  const late = await completions.complete({
+    partnerId,
+    id: init.id,
+    leaseId: newId<"lease">(),
+    state: "SUCCESS",
+    facts: notification.facts,
+    notification,
+    ...nothingElse,
+  });
+  expect(late).toEqual({ outcome: "late" });
+  expect(await count("notifications", [init.id])).toBe(0);
+  expect(await transactions.find(partnerId, init.id)).toMatchObject({ state: "INIT", notification: null });
+});
+
+test("a completion repeated after an unknown COMMIT is completed, not late, and notifies once", async () => {
+  const init = await begun();
+  const notification = sampleNotification(partnerId, init.id);
+  const completion = {
+    partnerId,
+    id: init.id,
+    leaseId,
+    state: "SUCCESS",
+    facts: notification.facts,
+    notification,
+    ...nothingElse,
+  } as const;
+  const first = await completions.complete(completion);
+  expect(await completions.complete(completion)).toEqual(first);
+  expect(await count("pending", [init.id])).toBe(1);
+});
+
+test("an IPN waits in the queue of its own callback URL, and counts by its bytes", async () => {
+  const sample = sampleReport(partnerId);
+  const content = JSON.stringify({ ...sample.facts, cardHolder: "NGUYỄN" });
+  const callBackUrl = "https://Shop.example:443/ipn?x=1";
+  const notification = sample.notification && { ...sample.notification, content, callBackUrl };
+  await completions.report({ ...sample, notification });
+  const { rows } = await connections.pool.query("SELECT queue, bytes FROM pending WHERE id = $1", [notification?.id]);
+  expect(rows).toEqual([{ queue: "https://shop.example", bytes: content.length + 2 }]);
+});
+
+test("what is written in one go is bounded by bytes, not by characters", async () => {
+  const flushed: number[] = [];
+  const observed = new PostgresCompletions(connections.homes, { onFlush: (rows) => void flushed.push(rows) });
+  // Of three bytes each: two of these are 800,000 characters, and more than the megabyte of one batch.
+  const content = JSON.stringify({ cardHolder: "Ễ".repeat(400_000) });
+  const reports = [sampleReport(partnerId), sampleReport(partnerId)].map((report) => ({
+    ...report,
+    notification: report.notification && { ...report.notification, content },
+  }));
+  await Promise.all(reports.map((report) => observed.report(report)));
+  expect(flushed).toEqual([1, 1]);
+});
+
+test("a report is accepted once; the same externalId again is a duplicate with the first id", async () => {
+  const report = sampleReport(partnerId);
+  expect(await completions.report(report)).toMatchObject({ outcome: "accepted", id: report.id });
+  const again = sampleReport(partnerId, { externalId: report.externalId });
+  expect(await completions.report(again)).toMatchObject({ outcome: "known", id: report.id });
+  expect(await count("notifications", [report.id, again.id])).toBe(1);
+});
+
+test("what is known of a report is told when its externalId comes again", async () => {
+  const report = sampleReport(partnerId, { originalExternalId: "X-0" });
+  await completions.report(report);
+  const again = await completions.report(sampleReport(partnerId, { externalId: report.externalId }));
+  const { command, originalExternalId, callBackUrl, facts } = report;
+  expect(again).toEqual({
+    outcome: "known",
+    id: report.id,
+    before: { command, originalExternalId, callBackUrl, facts },
+  });
+});
+
+test("one externalId reported many times at once is accepted exactly once", async () => {
+  const reports = Array.from({ length: 40 }, () => sampleReport(partnerId, { externalId: "X-race" }));
+  const answers = await Promise.all(reports.map((report) => completions.report(report)));
+  expect(answers.filter((answer) => answer.outcome === "accepted")).toHaveLength(1);
+  expect(answers.filter((answer) => answer.outcome === "known")).toHaveLength(39);
+  expect(
+    await count(
+      "pending",
+      reports.map((report) => report.id),
+    ),
+  ).toBe(1);
+});
+
+test("a report that brings its own id is a duplicate all the same when it comes again", async () => {
+  const report = sampleReport(partnerId);
+  const again = sampleReport(partnerId, { id: report.id, externalId: report.externalId });
+  expect(await completions.report(report)).toMatchObject({ outcome: "accepted", id: report.id });
+  expect(await completions.report(again)).toMatchObject({ outcome: "known", id: report.id });
+  expect(await count("notifications", [report.id])).toBe(1);
+});
+
+test("an id that another transaction has is refused without a trace", async () => {
+  const first = sampleReport(partnerId);
+  await completions.report(first);
+  const second = sampleReport(partnerId, { id: first.id, externalId: "X-other" });
+  expect(await completions.report(second)).toEqual({ outcome: "id_taken" });
+});
+
+test("two reports of one call that bring the same id are one transaction, and one IPN", async () => {
+  const first = sampleReport(partnerId);
+  const second = sampleReport(partnerId, { id: first.id, externalId: "X-second" });
+  const answers = await Promise.all([completions.report(first), completions.report(second)]);
+  expect(answers.map(({ outcome }) => outcome).sort()).toEqual(["accepted", "id_taken"]);
+  expect(await count("pending", [first.id])).toBe(1);
+});
+
+test("a poisoned row of each kind fails alone in a full batch", async () => {
+  const good = Array.from({ length: 496 }, () => sampleReport(partnerId));
+  const nul = sampleReport(partnerId, { reqId: "\u0000" });
+  const noSuchState = sampleReport(partnerId, { state: "INVALID" as "ERROR" });
+  const brokenJson = sampleReport(partnerId);
+  const broken = {
+    ...brokenJson,
+    notification: brokenJson.notification && { ...brokenJson.notification, content: "{" },
+  };
+  // No day of history takes an id of the year 1970.
+  const old = sampleReport(partnerId);
+  const lost = { ...old, notification: old.notification && { ...old.notification, id: newId<"notification">(1) } };
+  // Ids of one process rise, so the id is written out.
+  const homeless = {
+    ...lost,
+    notification: lost.notification && {
+      ...lost.notification,
+      id: "00000000-0001-7000-8000-000000000000" as typeof lost.notification.id,
+    },
+  };
+  const poisoned = [nul, noSuchState, broken, homeless];
+  const answers = await Promise.allSettled(
+    [...good.slice(0, 250), ...poisoned, ...good.slice(250)].map((report) => completions.report(report)),
+  );
+  expect(answers.filter((answer) => answer.status === "rejected")).toHaveLength(4);
+  expect(
+    await count(
+      "pending",
+      good.map((report) => report.id),
+    ),
+  ).toBe(good.length);
+  expect(
+    await count(
+      "transactions",
+      poisoned.map((report) => report.id),
+    ),
+  ).toBe(0);
+});
+
+test("a system command is recorded without a notification", async () => {
+  const report = sampleReport(partnerId, {
+    command: "LOGON",
+    notification: null,
+    facts: { kind: "system", fields: {} },
+  });
+  expect(await completions.report(report)).toMatchObject({ outcome: "accepted" });
+  expect(await transactions.find(partnerId, report.id)).toMatchObject({ command: "LOGON", notification: null });
+});
+
+test("text that only JSON must escape comes back as it was", async () => {
+  const facts = sampleFacts({ extraData: '{"a":"\\"\\\\","b":[1,2]}', cardHolder: 'NGUYỄN VĂN Á, {} \\ "x" 😀' });
+  const notification = { ...sampleNotification(partnerId, newId()), facts, content: JSON.stringify(facts) };
+  const report = sampleReport(partnerId, { facts, notification });
+  await completions.report({ ...report, notification: { ...notification, transactionId: report.id } });
+  expect((await transactions.find(partnerId, report.id))?.facts).toEqual(facts);
+});

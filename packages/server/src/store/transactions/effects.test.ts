@@ -1,0 +1,180 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { createDatabase, type TestDatabase } from "../../../../../test/support/database.ts";
+import { type LeaseId, newId, type PartnerId } from "../../ids.ts";
+import type { Completed, Completion, Init } from "../../ledger/store.ts";
+import { type Database, openDatabase } from "../database/database.ts";
+import { PostgresReversals } from "../reversals/reversals.ts";
+import {
+  createHistory,
+  insertLease,
+  insertPartner,
+  sampleFacts,
+  sampleInit,
+  sampleNotification,
+} from "../rows.fixture.ts";
+import { PostgresCompletions } from "./completions.ts";
+import { PostgresTransactions } from "./transactions.ts";
+
+const settles = { traceNo: true, invoiceNo: false, batch: false, settlement: "SETTLEMENT" } as const;
+const totals = {
+  currency: "VND",
+  saleQuantity: 1,
+  saleTotalMinor: 5n,
+  voidQuantity: 0,
+  voidTotalMinor: 0n,
+  refundQuantity: 2,
+  refundTotalMinor: 3n,
+};
+
+let database: TestDatabase;
+let connections: Database;
+let completions: PostgresCompletions;
+let transactions: PostgresTransactions;
+let reversals: PostgresReversals;
+let partnerId: PartnerId;
+let leaseId: LeaseId;
+
+beforeAll(async () => {
+  database = await createDatabase();
+  connections = openDatabase(database.url, { connectionsMax: 12, onIdleError: () => {} });
+  await createHistory(connections.pool);
+  completions = new PostgresCompletions(connections.homes);
+  transactions = new PostgresTransactions(connections);
+  reversals = new PostgresReversals(connections.homes);
+  partnerId = await insertPartner(connections.pool);
+  leaseId = await insertLease(connections.pool);
+});
+
+afterAll(async () => {
+  await connections.close();
+  await database.drop();
+});
+
+const newTid = () => `T${newId().slice(-7)}`;
+
+async function begun(change: Partial<Init>): Promise<Init> {
+  const init = sampleInit(partnerId, leaseId, change);
+  const { outcome } = await transactions.begin(init);
+  if (outcome !== "begun") throw new Error(outcome);
+  return init;
+}
+
+function complete(init: Init, effects: Partial<Completion>): Promise<Completed> {
+  const nothing = { notification: null, original: null, reversal: null, batch: null };
+  const facts = sampleFacts({ batchNo: "000001" });
+  return completions.complete({ partnerId, id: init.id, leaseId, state: "SUCCESS", facts, ...nothing, ...effects });
+}
+
+async function one(text: string, ...values: unknown[]): Promise<Record<string, unknown> | undefined> {
+  return (await connections.pool.query(text, values)).rows[0];
+}
+
+const terminalOf = (tid: string) =>
+  one("SELECT batch_no, batch_id, batch_closing, batch_currency FROM terminals WHERE tid = $1", tid);
+const holderOf = ({ id }: Init) =>
+  one("SELECT successor_id AS id, successor_state AS state FROM transactions WHERE id = $1", id);
+const batchOf = async (tid: string) => String((await terminalOf(tid))?.["batch_id"]);
+
+test("what comes late has no effect: neither on the original, nor on a Reversal, nor on the batch", async () => {
+  const tid = newTid();
+  const sale = await begun({ tid });
+  const voiding = await begun({ tid, command: "VOID", originalId: sale.id });
+  const settlement = await begun({ tid, command: "SETTLEMENT", takes: settles });
+  const batchId = await batchOf(tid);
+  await connections.pool.query("UPDATE transactions SET lease_id = gen_random_uuid() WHERE tid = $1", [tid]);
+  const late = await Promise.all([
+    complete(voiding, { original: { id: sale.id, becomes: "free" }, reversal: { tid, requestedBy: null } }),
+    complete(settlement, { batch: { tid, batchId, becomes: "closed", totals } }),
+  ]);
+  expect(late).toEqual([{ outcome: "late" }, { outcome: "late" }]);
+  expect(await holderOf(sale)).toEqual({ id: voiding.id, state: "in_flight" });
+  expect(await one("SELECT FROM reversals WHERE transaction_id = $1", voiding.id)).toBeUndefined();
+  expect(await terminalOf(tid)).toMatchObject({ batch_id: batchId, batch_closing: true });
+});
+
+test("only who holds an original frees it or ends it", async () => {
+  const tid = newTid();
+  const sale = await begun({ tid });
+  const first = await begun({ tid, command: "VOID", originalId: sale.id });
+  await complete(first, { state: "ERROR", original: { id: sale.id, becomes: "free" } });
+  expect(await holderOf(sale)).toEqual({ id: null, state: null });
+  const second = await begun({ tid, command: "VOID", originalId: sale.id });
+  const stranger = await begun({ tid });
+  await complete(stranger, { original: { id: sale.id, becomes: "free" } });
+  expect(await holderOf(sale)).toEqual({ id: second.id, state: "in_flight" });
+  await complete(second, { original: { id: sale.id, becomes: "done" } });
+  expect(await holderOf(sale)).toEqual({ id: second.id, state: "done" });
+});
+
+test("a Reversal that is queued again is one, due at once, and keeps the REVERSAL that waits for it", async () => {
+  const tid = newTid();
+  const waiting = await begun({ tid });
+  const sale = await begun({ tid });
+  await complete(sale, { state: "ERROR", reversal: { tid, requestedBy: waiting.id } });
+  const [due] = await reversals.takeDue(1, 3_600_000);
+  const queuedAtMs = due?.queuedAtMs;
+  await connections.pool.query("UPDATE transactions SET state = 'INIT', lease_id = $2 WHERE id = $1", [
+    sale.id,
+    leaseId,
+  ]);
+  await complete(sale, { state: "ERROR", reversal: { tid, requestedBy: null } });
+  const again = await reversals.takeDue(10, 3_600_000);
+  expect(again).toEqual([{ partnerId, transactionId: sale.id, tries: 3, queuedAtMs }]);
+  expect(await reversals.end(again[0] ?? fail(), { state: "DONE", responseCode: "00" })).toEqual({
+    requestedBy: waiting.id,
+  });
+});
+
+test("a batch is closed once: its number, its row and the settlement's go on together", async () => {
+  const tid = newTid();
+  await connections.pool.query(
+    `INSERT INTO terminals (partner_id, tid, mid, batch_no, batch_currency)
+     VALUES ($1, $2, 'M00000000000001', 999999, 'VND')`,
+    [partnerId, tid],
+  );
+  const batchId = await batchOf(tid);
+  const settlement = await begun({ tid, command: "SETTLEMENT", takes: settles });
+  const notification = sampleNotification(partnerId, settlement.id);
+  const end = { tid, batchId, becomes: "closed" as const, totals };
+  const ended = { notification: { ...notification, settlesBatch: batchId }, batch: end };
+  expect(await Promise.all([complete(settlement, ended), complete(settlement, ended)])).toMatchObject([
+    { outcome: "completed" },
+    { outcome: "completed" },
+  ]);
+  expect(await terminalOf(tid)).toMatchObject({ batch_no: 1, batch_closing: false, batch_currency: null });
+  expect(await batchOf(tid)).not.toBe(batchId);
+  expect(await one("SELECT FROM settlements WHERE id = $1", settlement.id)).toBeUndefined();
+  expect(
+    await one("SELECT batch_no, sale_total_minor::text AS sum, count(*) OVER () FROM batches WHERE tid = $1", tid),
+  ).toEqual({ batch_no: "000001", sum: "5", count: 1 });
+  const next = await begun({ tid, command: "SETTLEMENT", takes: settles });
+  await complete(next, { batch: end });
+  expect(await terminalOf(tid), "the end of a batch that is closed already").toMatchObject({
+    batch_no: 1,
+    batch_closing: true,
+  });
+});
+
+test("an upload leaves the batch as it is, and one that is refused opens it under its number", async () => {
+  const tid = newTid();
+  await begun({ tid });
+  const batchId = await batchOf(tid);
+  const uploads = { ...settles, settlement: "BATCH_UPLOAD" as const };
+  const settlement = await begun({ tid, command: "SETTLEMENT", takes: settles });
+  const upload = await begun({ tid, command: "BATCH_UPLOAD", takes: uploads });
+  await complete(upload, { batch: { tid, batchId, becomes: "unchanged", totals } });
+  expect(await terminalOf(tid)).toMatchObject({ batch_id: batchId, batch_closing: true });
+  await complete(settlement, { state: "ERROR", batch: { tid, batchId, becomes: "open", totals } });
+  expect(await terminalOf(tid)).toEqual({
+    batch_no: 1,
+    batch_id: batchId,
+    batch_closing: false,
+    batch_currency: "VND",
+  });
+  expect(await one("SELECT FROM settlements WHERE tid = $1", tid)).toBeUndefined();
+  expect(await one("SELECT FROM batches WHERE tid = $1", tid)).toBeUndefined();
+});
+
+function fail(): never {
+  throw new Error("It was due.");
+}

@@ -1,0 +1,113 @@
+import type { PoolClient } from "pg";
+import { newId } from "../../ids.ts";
+import type { BatchEnd, Completion } from "../../ledger/store.ts";
+
+// The original that a command held: done by it, free again, or held on while its own Reversal is under way.
+const settleOriginals = {
+  name: "settle_originals",
+  text: `
+    UPDATE transactions t SET
+      successor_id = CASE WHEN i.becomes = 'free' THEN NULL ELSE t.successor_id END,
+      successor_command = CASE WHEN i.becomes = 'free' THEN NULL ELSE t.successor_command END,
+      successor_state = CASE WHEN i.becomes = 'free' THEN NULL ELSE i.becomes END
+    FROM unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::text[]) AS i (partner_id, id, successor_id, becomes)
+    WHERE t.partner_id = i.partner_id AND t.id = i.id AND t.successor_id = i.successor_id`,
+};
+
+// One Reversal for each transaction: asked for again, it is repeated.
+const queueReversals = {
+  name: "queue_reversals",
+  text: `
+    WITH marked AS (
+      UPDATE transactions t SET reversal_state = 'pending'
+      FROM unnest($1::uuid[], $2::uuid[]) AS i (partner_id, transaction_id)
+      WHERE t.partner_id = i.partner_id AND t.id = i.transaction_id)
+    INSERT INTO reversals AS r (partner_id, transaction_id, tid, requested_by)
+    SELECT partner_id, transaction_id, tid, requested_by
+    FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::uuid[]) AS i (partner_id, transaction_id, tid, requested_by)
+    ON CONFLICT (partner_id, transaction_id) DO UPDATE SET state = 'PENDING', due_at = excluded.due_at,
+      tries = r.tries + 1, requested_by = coalesce(excluded.requested_by, r.requested_by)`,
+};
+
+const endBatch = {
+  name: "end_batch",
+  text: `
+    WITH terminal AS (
+      UPDATE terminals SET batch_closing = false,
+        batch_id = CASE WHEN $4 THEN $15 ELSE batch_id END,
+        batch_no = CASE WHEN $4 THEN batch_no % 999999 + 1 ELSE batch_no END,
+        batch_currency = CASE WHEN $4 THEN NULL ELSE batch_currency END
+      WHERE partner_id = $1 AND tid = $2 AND batch_id = $3 AND $12
+      RETURNING partner_id, tid, mid, batch_no),
+    done AS (DELETE FROM settlements WHERE partner_id = $1 AND id = $5)
+    INSERT INTO batches (partner_id, id, tid, mid, batch_no, currency, settlement_id, sale_quantity, sale_total_minor,
+      void_quantity, void_total_minor, refund_quantity, refund_total_minor)
+    SELECT partner_id, $3, tid, mid, $6, $7, $5, $8, $9, $10, $11, $13, $14 FROM terminal WHERE $4
+    ON CONFLICT DO NOTHING`,
+};
+
+/** What completed commands change beside their own row and their notification. */
+export function writeEffects(client: PoolClient, completions: readonly Completion[]): Promise<unknown>[] {
+  const effects: Promise<unknown>[] = [];
+  const held = completions.flatMap(({ partnerId, id, original }) =>
+    original === null ? [] : [{ partnerId, successorId: id, ...original }],
+  );
+  if (held.length > 0) {
+    effects.push(
+      client.query({
+        ...settleOriginals,
+        values: [
+          held.map(({ partnerId }) => partnerId),
+          held.map(({ id }) => id),
+          held.map(({ successorId }) => successorId),
+          held.map(({ becomes }) => becomes),
+        ],
+      }),
+    );
+  }
+  const reversed = completions.flatMap(({ partnerId, id, reversal }) =>
+    reversal === null ? [] : [{ partnerId, id, ...reversal }],
+  );
+  if (reversed.length > 0) {
+    effects.push(
+      client.query({
+        ...queueReversals,
+        values: [
+          reversed.map(({ partnerId }) => partnerId),
+          reversed.map(({ id }) => id),
+          reversed.map(({ tid }) => tid),
+          reversed.map(({ requestedBy }) => requestedBy),
+        ],
+      }),
+    );
+  }
+  for (const completion of completions) {
+    if (completion.batch !== null) effects.push(endBatchOf(client, completion, completion.batch));
+  }
+  return effects;
+}
+
+function endBatchOf(client: PoolClient, { partnerId, id, facts }: Completion, batch: BatchEnd): Promise<unknown> {
+  const { tid, batchId, becomes, totals } = batch;
+  return client.query({
+    ...endBatch,
+    values: [
+      partnerId,
+      tid,
+      batchId,
+      becomes === "closed",
+      id,
+      facts.fields["batchNo"] ?? "",
+      totals.currency,
+      totals.saleQuantity,
+      totals.saleTotalMinor,
+      totals.voidQuantity,
+      totals.voidTotalMinor,
+      becomes !== "unchanged",
+      totals.refundQuantity,
+      totals.refundTotalMinor,
+      // Of the batch that is open from now on.
+      newId(),
+    ],
+  });
+}

@@ -1,0 +1,85 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { createDatabase, type TestDatabase } from "../../../../../test/support/database.ts";
+import { type LeaseId, newId, type PartnerId } from "../../ids.ts";
+import { type Database, openDatabase } from "../database/database.ts";
+import { createHistory, insertLease, insertPartner, sampleInit } from "../rows.fixture.ts";
+import { PostgresTransactions } from "./transactions.ts";
+
+let database: TestDatabase;
+let connections: Database;
+let partnerId: PartnerId;
+let leaseId: LeaseId;
+/** Two instances, which share no batch. */
+let first: PostgresTransactions;
+let second: PostgresTransactions;
+
+beforeAll(async () => {
+  database = await createDatabase();
+  connections = openDatabase(database.url, { connectionsMax: 12, onIdleError: () => {} });
+  await createHistory(connections.pool);
+  first = new PostgresTransactions(connections);
+  second = new PostgresTransactions(connections);
+  partnerId = await insertPartner(connections.pool);
+  leaseId = await insertLease(connections.pool);
+});
+
+afterAll(async () => {
+  await connections.close();
+  await database.drop();
+});
+
+const settles = { traceNo: true, invoiceNo: false, batch: false, settlement: "SETTLEMENT" } as const;
+const newTid = () => `T${newId().slice(-7)}`;
+
+async function terminal(tid: string) {
+  const { rows } = await connections.pool.query("SELECT trace_no, batch_closing FROM terminals WHERE tid = $1", [tid]);
+  return rows[0];
+}
+
+test("a settlement that loses the race for its reqId leaves neither a closing batch nor a number behind", async () => {
+  for (let round = 0; round < 10; round += 1) {
+    const [sold, settled, reqId] = [newTid(), newTid(), newId()];
+    for (const tid of [sold, settled]) await first.begin(sampleInit(partnerId, leaseId, { tid }));
+    const [sale, settlement] = await Promise.all([
+      first.begin(sampleInit(partnerId, leaseId, { tid: sold, reqId })),
+      second.begin(sampleInit(partnerId, leaseId, { tid: settled, reqId, command: "SETTLEMENT", takes: settles })),
+    ]);
+    expect([sale.outcome, settlement.outcome].sort()).toEqual(["begun", "repeated"]);
+    const closing = settlement.outcome === "begun";
+    expect(await terminal(settled)).toEqual({ trace_no: closing ? 2 : 1, batch_closing: closing });
+    expect(await terminal(sold)).toEqual({ trace_no: closing ? 1 : 2, batch_closing: false });
+  }
+});
+
+test("a terminal that another instance makes and closes meanwhile is judged again before its number", async () => {
+  const tid = newTid();
+  const judged: (string | undefined)[] = [];
+  const refusal = { code: "settlement_in_progress" as const, message: "It is being settled." };
+  const other = await connections.pool.connect();
+  await other.query("BEGIN");
+  await other.query(
+    `INSERT INTO terminals (partner_id, tid, mid, trace_no, batch_closing) VALUES ($1, $2, 'M00000000000001', 1, true)`,
+    [partnerId, tid],
+  );
+  const begun = second.begin(
+    sampleInit(partnerId, leaseId, {
+      tid,
+      command: "SETTLEMENT",
+      takes: settles,
+      refusal: (known) => {
+        judged.push(known?.batch);
+        return known?.batch === "closing" ? refusal : undefined;
+      },
+    }),
+  );
+  const waits = () =>
+    connections.pool
+      .query("SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'")
+      .then(({ rows }) => rows.length);
+  await expect.poll(waits, { timeout: 5_000, interval: 5 }).toBe(1);
+  await other.query("COMMIT");
+  other.release();
+  expect(await begun).toEqual({ outcome: "refused", refusal });
+  expect(judged).toEqual([undefined, "closing"]);
+  expect(await terminal(tid)).toEqual({ trace_no: 1, batch_closing: true });
+});

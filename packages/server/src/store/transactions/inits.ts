@@ -1,0 +1,346 @@
+import type { PoolClient } from "pg";
+import type { OriginalState } from "../../commands/original.ts";
+import type { TerminalState } from "../../commands/terminal.ts";
+import type { PartnerId, TransactionId } from "../../ids.ts";
+import type { Begun, Init } from "../../ledger/store.ts";
+import { jsonArray } from "../database/arrays.ts";
+import { GroupCommit, type GroupCommitHooks } from "../database/group-commit.ts";
+import type { Home, Homes, PerHome } from "../database/homes.ts";
+import { searchable } from "../notifications/searchable.ts";
+import { claimTerminals } from "../terminals/claims.ts";
+import { Registrations } from "../terminals/registrations.ts";
+import { allotTurns, keyOf, lockTerminals, type TurnTaken, terminalOf, turnFor } from "../terminals/sequences.ts";
+import { holdOriginals, lockOriginals } from "./originals.ts";
+import { beginWhole, holdsItsTerminalAlone } from "./single-statement.ts";
+
+// One look-up for each, in this order alone. Measured: a plan made while the table was empty, and kept by its
+// connection, read all 100,000 transactions of a partner for 20 reqIds.
+const usedReqIds = {
+  name: "used_req_ids",
+  text: `
+    SELECT t.* FROM unnest($1::uuid[], $2::text[]) AS i (partner_id, req_id)
+    CROSS JOIN LATERAL (
+      SELECT t.partner_id, t.req_id, t.id, t.body_hash, t.facts, t.created_at, t.is_tombstone FROM transactions t
+      WHERE (t.partner_id = i.partner_id) IS TRUE AND t.req_id = i.req_id AND t.origin = 'command' LIMIT 1) AS t`,
+};
+
+const insertInits = {
+  name: "insert_inits",
+  text: `
+    INSERT INTO transactions (partner_id, id, origin, command, state, req_id, body_hash, original_id, chain_id,
+      callback_url, tid, batch_no, batch_id, amount_minor, currency, facts, merchant_trans_id, lease_id)
+    SELECT partner_id, id, 'command', command, 'INIT', req_id, body_hash, original_id, chain_id, callback_url, tid,
+      batch_no, batch_id, amount_minor, currency, facts, merchant_trans_id, lease_id
+    FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::bytea[], $6::uuid[], $7::uuid[], $8::text[],
+      $9::text[], $10::text[], $11::uuid[], $12::bigint[], $13::text[], $14::json[],
+      $15::text[], $16::uuid[])
+      AS i (partner_id, id, command, req_id, body_hash, original_id, chain_id, callback_url, tid, batch_no, batch_id,
+        amount_minor, currency, facts, merchant_trans_id, lease_id)
+    ON CONFLICT DO NOTHING
+    RETURNING id, created_at`,
+};
+
+const insertCards = {
+  name: "insert_cards",
+  text: `
+    INSERT INTO cards (partner_id, chain_id, sealed)
+    SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::bytea[])`,
+};
+
+const insertSettlements = {
+  name: "insert_settlements",
+  text: `
+    INSERT INTO settlements (partner_id, id, kind, tid, batch_id)
+    SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::uuid[])`,
+};
+
+// The caller was told that nothing was accepted, and the acquirer was never asked. What it held is free again.
+const deleteAbandoned = {
+  name: "delete_abandoned",
+  text: `
+    WITH gone AS (
+      DELETE FROM transactions
+      WHERE partner_id = $1 AND id = $2 AND state = 'INIT' AND lease_id = $3
+      RETURNING partner_id, id, original_id, tid),
+    settlement AS (
+      DELETE FROM settlements s USING gone g WHERE s.partner_id = g.partner_id AND s.id = g.id
+      RETURNING s.partner_id, s.tid, s.kind),
+    terminal AS (
+      UPDATE terminals t SET batch_closing = false FROM settlement s
+      WHERE s.kind = 'SETTLEMENT' AND t.partner_id = s.partner_id AND t.tid = s.tid)
+    UPDATE transactions o SET successor_id = NULL, successor_command = NULL, successor_state = NULL
+    FROM gone g WHERE o.partner_id = g.partner_id AND o.id = g.original_id AND o.successor_id = g.id`,
+};
+
+interface UsedRow {
+  readonly partner_id: PartnerId;
+  readonly req_id: string;
+  readonly id: TransactionId;
+  readonly body_hash: Buffer | null;
+  readonly facts: ReturnType<Init["facts"]>;
+  readonly created_at: Date;
+  readonly is_tombstone: boolean;
+}
+
+type Results = Map<string, Begun>;
+
+const notBegun = { begun: undefined };
+
+/**
+ * Makes INITs durable, concurrent ones in one commit. What holds its terminal alone begins in one statement, if all is
+ * as expected; what holds an original, what closes a batch, and what is odd begins by steps: terminals locked first,
+ * then originals, always in key order.
+ */
+export class Inits {
+  readonly #homes: Homes;
+  readonly #registrations = new Registrations();
+  readonly #whole: PerHome<GroupCommit<Init, { readonly begun: Begun | undefined }>>;
+  readonly #bySteps: PerHome<GroupCommit<Init, Begun>>;
+
+  constructor(homes: Homes, observe: GroupCommitHooks) {
+    this.#homes = homes;
+    const options = {
+      key: keyOf,
+      bytes: () => 1_024,
+      giveUpAfterMs: 5_000,
+      onDoubt: (init: Init) => void this.#abandon(init),
+      ...observe,
+    };
+    this.#whole = homes.each(
+      ({ engine }) =>
+        new GroupCommit({
+          name: "begin",
+          ...options,
+          commit: async (inits) => {
+            const begun = await beginWhole(engine, inits, this.#registrations);
+            return new Map(inits.map((init) => [keyOf(init), { begun: begun.get(keyOf(init)) }]));
+          },
+        }),
+    );
+    this.#bySteps = homes.each(
+      (home) => new GroupCommit({ name: "begin by steps", ...options, commit: (inits) => this.#commit(home, inits) }),
+    );
+  }
+
+  async begin(init: Init): Promise<Begun> {
+    const { partnerId } = init;
+    const isWhole = this.#homes.of(partnerId).handsRowsOn && holdsItsTerminalAlone(init);
+    const { begun } = isWhole ? await this.#whole.of(partnerId).add(init) : notBegun;
+    return begun ?? (await this.#bySteps.of(partnerId).add(init));
+  }
+
+  async #commit(home: Home, inits: readonly Init[]): Promise<Results> {
+    const client = await home.engine.connect();
+    try {
+      const [, used] = await Promise.all([client.query("BEGIN"), findUsed(client, inits)]);
+      const results = answersForUsed(inits, used);
+      const fresh = inits.filter((init) => !results.has(keyOf(init)));
+      const written = fresh.length === 0 || (await beginFresh(client, fresh, results, this.#registrations));
+      await client.query(written ? "COMMIT" : "ROLLBACK");
+      client.release();
+      // Another instance has committed by now: the next look finds its rows.
+      return written ? results : await this.#commit(home, inits);
+    } catch (error) {
+      // What this connection did is unknown or undone: closing it rolls back whatever was open.
+      client.release(true);
+      throw error;
+    }
+  }
+
+  async #abandon(init: Init): Promise<void> {
+    const { partnerId, id, leaseId } = init;
+    for (let tries = 0; tries < 600; tries += 1) {
+      try {
+        await this.#homes.of(partnerId).engine.query({ ...deleteAbandoned, values: [partnerId, id, leaseId] });
+        return;
+      } catch {
+        await new Promise((resolve) => setTimeout(resolve, 1_000).unref());
+      }
+    }
+  }
+}
+
+/**
+ * Judges each under lock, takes the terminals' numbers for those that may go on, and writes them. False when one of
+ * them lost a race against another instance: then nothing of this may stand, neither a number nor a batch that is
+ * closing.
+ */
+async function beginFresh(
+  client: PoolClient,
+  inits: readonly Init[],
+  results: Results,
+  registrations: Registrations,
+): Promise<boolean> {
+  const terminals = new Map(await lockTerminals(client, inits));
+  const known = new Set(terminals.keys());
+  const taken = await claimTerminals(
+    client,
+    inits.filter((init) => opensTerminal(init, known)),
+  );
+  const originals = await lockOriginals(client, inits);
+  const allowed: Init[] = [];
+  const refused: Init[] = [];
+  for (const init of inits) {
+    const terminal = terminals.get(terminalOf(init));
+    const original = init.originalId === null ? undefined : originals.get(`${init.partnerId} ${init.originalId}`);
+    const refusal = init.refusal(terminal, original);
+    if (refusal !== undefined) {
+      refused.push(init);
+      results.set(keyOf(init), { outcome: "refused", refusal });
+    } else if (terminal === undefined && !init.openTerminals && init.tid !== "") {
+      results.set(keyOf(init), { outcome: "terminal_unknown" });
+    } else if (taken.has(terminalOf(init)) && !known.has(terminalOf(init))) {
+      results.set(keyOf(init), { outcome: "terminal_taken" });
+    } else {
+      allowed.push(init);
+      // Those behind it in this batch are judged by what stands once it is written.
+      if (original !== undefined) originals.set(`${init.partnerId} ${original.id}`, heldBy(init, original));
+      if (init.tid !== "") terminals.set(terminalOf(init), changedBy(init, terminal));
+    }
+  }
+  // What refuses it may be its own first request, which another instance began while this one waited for the locks.
+  if (refused.length > 0) {
+    for (const [key, begun] of answersForUsed(refused, await findUsed(client, refused))) results.set(key, begun);
+  }
+  return allowed.length === 0 || writeAllowed(client, allowed, known, results, registrations);
+}
+
+function opensTerminal(init: Init, known: ReadonlySet<string>): boolean {
+  return init.openTerminals && init.tid !== "" && !known.has(terminalOf(init));
+}
+
+async function writeAllowed(
+  client: PoolClient,
+  allowed: readonly Init[],
+  known: ReadonlySet<string>,
+  results: Results,
+  registrations: Registrations,
+): Promise<boolean> {
+  const turns = await allotTurns(client, allowed, known, registrations);
+  const ready = allowed.flatMap((init) => {
+    const taken = init.takes.traceNo ? turns.get(init) : noTurn;
+    return taken === undefined ? [] : [{ init, taken, facts: init.facts(turnFor(init, taken)) }];
+  });
+  if (ready.length < allowed.length) return false;
+  const rows = await insert(client, ready);
+  if (rows.length < ready.length) return false;
+  await holdOriginals(client, allowed);
+  await keepCards(client, allowed);
+  await beginSettlements(client, ready);
+  const insertedAt = new Map(rows.map((row) => [row.id, row.created_at]));
+  for (const { init, facts } of ready) {
+    const createdAtMs = insertedAt.get(init.id)?.getTime() ?? 0;
+    results.set(keyOf(init), { outcome: "begun", facts, createdAtMs });
+  }
+  return true;
+}
+
+function heldBy(init: Init, original: OriginalState): OriginalState {
+  const { command, amountMinor } = init;
+  if (command === "REFUND") return { ...original, refundedMinor: original.refundedMinor + (amountMinor ?? 0n) };
+  if (command !== "VOID" && command !== "PREAUTH_COMPLETE" && command !== "REVERSAL") return original;
+  return { ...original, successor: { command, state: "in_flight" } };
+}
+
+function changedBy({ mid, takes, currency }: Init, before: TerminalState | undefined): TerminalState {
+  return {
+    mid: before?.mid ?? mid,
+    batch: takes.settlement === "SETTLEMENT" ? "closing" : (before?.batch ?? "open"),
+    batchCurrency: before?.batchCurrency ?? (takes.batch ? currency : null),
+  };
+}
+
+/** Of a command that takes no number of its own. */
+const noTurn: TurnTaken = {
+  traceNo: "",
+  invoiceNo: "",
+  batchNo: "",
+  batchId: "",
+  merchantId: "",
+  merchantName: "",
+  merchantAddress: "",
+  deviceId: "",
+  appName: "",
+};
+
+interface Ready {
+  readonly init: Init;
+  readonly taken: TurnTaken;
+  readonly facts: ReturnType<Init["facts"]>;
+}
+
+async function insert(client: PoolClient, ready: readonly Ready[]): Promise<{ id: TransactionId; created_at: Date }[]> {
+  const { rows } = await client.query<{ id: TransactionId; created_at: Date }>({
+    ...insertInits,
+    values: [
+      ready.map(({ init }) => init.partnerId),
+      ready.map(({ init }) => init.id),
+      ready.map(({ init }) => init.command),
+      ready.map(({ init }) => init.reqId),
+      ready.map(({ init }) => init.bodyHash),
+      ready.map(({ init }) => init.originalId),
+      ready.map(({ init }) => init.chainId),
+      ready.map(({ init }) => init.callBackUrl),
+      ready.map(({ init }) => init.tid),
+      ready.map(({ init, taken }) => (init.takes.batch ? taken.batchNo : null)),
+      ready.map(({ init, taken }) => (init.takes.batch ? taken.batchId : null)),
+      ready.map(({ init }) => init.amountMinor),
+      ready.map(({ init }) => init.currency),
+      jsonArray(ready.map(({ facts }) => JSON.stringify(facts))),
+      ready.map(({ facts }) => searchable(facts.fields["merchantTransId"])),
+      ready.map(({ init }) => init.leaseId),
+    ],
+  });
+  return rows;
+}
+
+async function keepCards(client: PoolClient, inits: readonly Init[]): Promise<void> {
+  const kept = inits.filter(({ sealedCard }) => sealedCard !== null);
+  if (kept.length === 0) return;
+  const values = [
+    kept.map(({ partnerId }) => partnerId),
+    kept.map(({ chainId }) => chainId),
+    kept.map(({ sealedCard }) => sealedCard),
+  ];
+  await client.query({ ...insertCards, values });
+}
+
+async function beginSettlements(client: PoolClient, written: readonly Ready[]): Promise<void> {
+  const settlements = written.filter(({ init }) => init.takes.settlement !== null);
+  if (settlements.length === 0) return;
+  await client.query({
+    ...insertSettlements,
+    values: [
+      settlements.map(({ init }) => init.partnerId),
+      settlements.map(({ init }) => init.id),
+      settlements.map(({ init }) => init.takes.settlement),
+      settlements.map(({ init }) => init.tid),
+      settlements.map(({ taken }) => taken.batchId),
+    ],
+  });
+}
+
+async function findUsed(client: PoolClient, inits: readonly Init[]): Promise<readonly UsedRow[]> {
+  const { rows } = await client.query<UsedRow>({
+    ...usedReqIds,
+    values: [inits.map((init) => init.partnerId), inits.map((init) => init.reqId)],
+  });
+  return rows;
+}
+
+function answersForUsed(inits: readonly Init[], used: readonly UsedRow[]): Results {
+  const known = new Map(used.map((row) => [`${row.partner_id} ${row.req_id}`, row]));
+  return new Map(
+    inits.flatMap((init): [string, Begun][] => {
+      const row = known.get(keyOf(init));
+      return row === undefined ? [] : [[keyOf(init), answerForUsed(init, row)]];
+    }),
+  );
+}
+
+function answerForUsed(init: Init, row: UsedRow): Begun {
+  if (row.is_tombstone) return { outcome: "reversed_before_arrival" };
+  // Our own row: its COMMIT had happened after all.
+  if (row.id === init.id) return { outcome: "begun", facts: row.facts, createdAtMs: row.created_at.getTime() };
+  return { outcome: "repeated", sameBody: row.body_hash?.equals(init.bodyHash) ?? false, id: row.id };
+}

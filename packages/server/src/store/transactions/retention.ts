@@ -1,0 +1,236 @@
+import type { Pool, PoolClient } from "pg";
+import type { Clock } from "../../clock.ts";
+import { lowestId, type PartnerId, type TransactionId } from "../../ids.ts";
+import type { Homes } from "../database/homes.ts";
+import { dayMs } from "../schema/partition-days.ts";
+
+export interface LedgerRetentionOptions {
+  readonly homes: Homes;
+  readonly clock: Pick<Clock, "nowMs">;
+  /** Days that transactions and batches are kept. */
+  readonly ledgerDays: number;
+  /** Told after each batch of rows that went. */
+  readonly onDropped: (table: "transactions" | "reversals" | "batches", rows: number) => void;
+}
+
+const batchRows = 500;
+// Any number will do, as long as every version of the service uses the same one.
+const retentionLock = 7_420_003;
+const lowestUuid = "00000000-0000-0000-0000-000000000000";
+
+interface Looked {
+  readonly id: TransactionId;
+  readonly at: string | null;
+}
+
+interface Walk {
+  readonly name: string;
+  readonly text: string;
+  readonly last: string | Date;
+  /** What goes before the first, beside its id. */
+  readonly from: readonly string[];
+}
+
+const partnersWithOld = `
+  SELECT p.id FROM partners p
+  WHERE EXISTS (SELECT FROM transactions t WHERE t.partner_id = p.id AND t.id < $1)
+    OR EXISTS (SELECT FROM transactions t WHERE t.partner_id = p.id AND t.created_at < $2
+      AND get_byte(uuid_send(t.id), 6) >> 4 <> 7)
+    OR EXISTS (SELECT FROM batches b WHERE b.partner_id = p.id AND b.closed_at < $2)
+  ORDER BY p.id`;
+
+const byTime = {
+  name: "ledger_old_by_id",
+  text: `
+    SELECT id, NULL AS at FROM transactions WHERE partner_id = $1 AND id > $2 AND id < $3 ORDER BY id
+    LIMIT ${batchRows}`,
+};
+
+// Of a switch's own ids, the time says nothing. Theirs goes back and forth as text: a Date would cut the microseconds
+// off, and read for ever what one commit wrote.
+const untimed = {
+  name: "ledger_old_untimed",
+  text: `
+    SELECT id, created_at::text AS at FROM transactions
+    WHERE partner_id = $1 AND (created_at, id) > ($4::timestamptz, $2) AND created_at < $3
+      AND get_byte(uuid_send(id), 6) >> 4 <> 7
+    ORDER BY created_at, id LIMIT ${batchRows}`,
+};
+
+// All that refer to each other: a chain goes as a whole or not at all. One of each chain finds the others. A switch may
+// report two that name each other: UNION goes round no circle.
+const families = {
+  name: "ledger_families",
+  text: `
+    WITH RECURSIVE one AS (
+      SELECT DISTINCT ON (chain_id) id, original_id FROM transactions
+      WHERE partner_id = $1 AND id = ANY($2::uuid[]) ORDER BY chain_id, id),
+    family AS (
+      SELECT id AS of, id, original_id FROM one
+      UNION
+      SELECT f.of, n.id, n.original_id FROM family f CROSS JOIN LATERAL (
+        SELECT o.id, o.original_id FROM transactions o WHERE o.partner_id = $1 AND o.id = f.original_id
+        UNION ALL
+        SELECT c.id, c.original_id FROM transactions c WHERE c.partner_id = $1 AND c.original_id = f.id) n)
+    SELECT of, id FROM family`,
+};
+
+// Whoever begins a command on one of them locks it first: what is locked stays, and what was changed meanwhile is
+// judged as it stands now.
+const lockOver = {
+  name: "ledger_lock_over",
+  text: `
+    SELECT t.id FROM transactions t
+    WHERE t.partner_id = $1 AND t.id = ANY($2::uuid[]) AND t.created_at < $3
+      AND t.state <> 'INIT' AND coalesce(t.completed_at, t.created_at) < $3
+      AND coalesce(t.reversal_state, 'done') = 'done' AND coalesce(t.successor_state, 'done') = 'done'
+      AND NOT EXISTS (SELECT FROM pending p WHERE p.partner_id = $1 AND p.id = t.notification_id)
+      AND NOT EXISTS (SELECT FROM parked p WHERE p.partner_id = $1 AND p.id = t.notification_id)
+      AND NOT EXISTS (SELECT FROM terminals r WHERE r.partner_id = $1 AND r.tid = t.tid AND r.batch_id = t.batch_id)
+    ORDER BY t.id
+    FOR UPDATE OF t SKIP LOCKED`,
+};
+
+const dropTransactions = {
+  name: "ledger_drop_transactions",
+  text: "DELETE FROM transactions WHERE partner_id = $1 AND id = ANY($2::uuid[])",
+};
+
+const dropReversals = {
+  name: "ledger_drop_reversals",
+  text: "DELETE FROM reversals WHERE partner_id = $1 AND transaction_id = ANY($2::uuid[])",
+};
+
+// Once no transaction of it is left.
+const dropBatches = {
+  name: "ledger_drop_batches",
+  text: `
+    WITH looked_at AS (
+      SELECT b.id, b.closed_at FROM batches b WHERE b.partner_id = $1 AND b.id > $2 ORDER BY b.id LIMIT ${batchRows}),
+    gone AS (
+      DELETE FROM batches b USING looked_at l
+      WHERE b.partner_id = $1 AND b.id = l.id AND l.closed_at < $3
+        AND NOT EXISTS (SELECT FROM transactions t WHERE t.partner_id = $1 AND t.batch_id = b.id)
+      RETURNING b.id)
+    SELECT (SELECT count(*) FROM gone)::integer AS gone, (SELECT count(*) FROM looked_at)::integer AS looked_at,
+      (SELECT id FROM looked_at ORDER BY id DESC LIMIT 1) AS last`,
+};
+
+/**
+ * Drops what the ledger holds past its retention, in small transactions: a transaction with its whole chain and their
+ * Reversals, and a batch once it is empty. What is in flight, in doubt, pending, parked or in an open batch stays, and
+ * its chain with it.
+ */
+export class LedgerRetention {
+  readonly #options: LedgerRetentionOptions;
+  #stopping = false;
+  #running: Promise<void> = Promise.resolve();
+
+  constructor(options: LedgerRetentionOptions) {
+    this.#options = options;
+  }
+
+  /** To be called every hour; one instance at a time does it. Resolves when nothing that may go is left. */
+  run(): Promise<void> {
+    this.#running = this.#running.catch(() => undefined).then(() => this.#run());
+    return this.#running;
+  }
+
+  /** Resolves after the transaction that is under way. */
+  async stop(): Promise<void> {
+    this.#stopping = true;
+    await this.#running.catch(() => undefined);
+  }
+
+  async #run(): Promise<void> {
+    const { homes, clock, ledgerDays } = this.#options;
+    const beforeMs = clock.nowMs() - ledgerDays * dayMs;
+    const before = new Date(beforeMs);
+    const values = [lowestId(beforeMs), before];
+    const rows = await homes.gather(
+      async ({ engine }) => (await engine.query<{ id: PartnerId }>(partnersWithOld, values)).rows,
+    );
+    for (const { id } of rows) {
+      await this.#walk(id, before, { ...byTime, last: lowestId(beforeMs), from: [] });
+      await this.#walk(id, before, { ...untimed, last: before, from: ["epoch"] });
+      await this.#dropBatches(id, before);
+    }
+  }
+
+  /** The engine's connections: no statement here may come to read a whole table. */
+  #engine(partnerId: PartnerId): Pool {
+    return this.#options.homes.of(partnerId).engine;
+  }
+
+  async #walk(partnerId: PartnerId, before: Date, { name, text, last, from }: Walk): Promise<void> {
+    let after: readonly string[] = [lowestUuid, ...from];
+    while (!this.#stopping) {
+      const [id, ...at] = after;
+      const looked = await this.#transaction(partnerId, async (client) => {
+        const { rows } = await client.query<Looked>({ name, text, values: [partnerId, id, last, ...at] });
+        if (rows.length > 0) await this.#dropChainsOf(client, partnerId, before, rows);
+        return rows;
+      });
+      const lastSeen = looked?.at(-1);
+      if (lastSeen === undefined || looked?.length !== batchRows) return;
+      after = lastSeen.at === null ? [lastSeen.id] : [lastSeen.id, lastSeen.at];
+    }
+  }
+
+  async #dropChainsOf(
+    client: PoolClient,
+    partnerId: PartnerId,
+    before: Date,
+    looked: readonly Looked[],
+  ): Promise<void> {
+    const { rows } = await client.query<{ of: TransactionId; id: TransactionId }>({
+      ...families,
+      values: [partnerId, looked.map(({ id }) => id)],
+    });
+    const all = [...new Set(rows.map(({ id }) => id))].sort();
+    const over = await client.query<{ id: TransactionId }>({ ...lockOver, values: [partnerId, all, before] });
+    const isOver = new Set(over.rows.map(({ id }) => id));
+    const staying = new Set(rows.filter(({ id }) => !isOver.has(id)).map(({ of }) => of));
+    const going = [...new Set(rows.filter(({ of }) => !staying.has(of)).map(({ id }) => id))].sort();
+    if (going.length === 0) return;
+    const reversals = await client.query({ ...dropReversals, values: [partnerId, going] });
+    const transactions = await client.query({ ...dropTransactions, values: [partnerId, going] });
+    this.#options.onDropped("reversals", reversals.rowCount ?? 0);
+    this.#options.onDropped("transactions", transactions.rowCount ?? 0);
+  }
+
+  async #dropBatches(partnerId: PartnerId, before: Date): Promise<void> {
+    let after = lowestUuid;
+    while (!this.#stopping) {
+      const { rows } = await this.#engine(partnerId).query<{ gone: number; looked_at: number; last: string | null }>({
+        ...dropBatches,
+        values: [partnerId, after, before],
+      });
+      const [{ gone, looked_at: looked, last } = { gone: 0, looked_at: 0, last: null }] = rows;
+      this.#options.onDropped("batches", gone);
+      if (last === null || looked < batchRows) return;
+      after = last;
+    }
+  }
+
+  /** One instance at a time; undefined when another has it in hand. */
+  async #transaction<Result>(
+    partnerId: PartnerId,
+    work: (client: PoolClient) => Promise<Result>,
+  ): Promise<Result | undefined> {
+    const client = await this.#engine(partnerId).connect();
+    try {
+      await client.query("BEGIN");
+      const { rows } = await client.query<{ mine: boolean }>("SELECT pg_try_advisory_xact_lock($1) AS mine", [
+        retentionLock,
+      ]);
+      const result = rows[0]?.mine === true ? await work(client) : undefined;
+      await client.query("COMMIT");
+      client.release();
+      return result;
+    } catch (error) {
+      client.release(true);
+      throw error;
+    }
+  }
+}

@@ -1,0 +1,255 @@
+import type { Command } from "@paybell/contract";
+import type { Pool } from "pg";
+import {
+  type ChainId,
+  type LeaseId,
+  type NotificationId,
+  newId,
+  type PartnerId,
+  type TransactionId,
+} from "../../ids.ts";
+import type { Begun, Init, ReportedOriginal, TransactionStore } from "../../ledger/store.ts";
+import type { BatchState, NotificationState, Transaction } from "../../ledger/transaction.ts";
+import type { Database } from "../database/database.ts";
+import type { GroupCommitHooks } from "../database/group-commit.ts";
+import type { Homes } from "../database/homes.ts";
+import { Inits } from "./inits.ts";
+
+// Each by its name: a later version adds columns while this one runs, and PostgreSQL refuses a prepared statement whose
+// result has changed, at every call until its connection ends.
+const columns = `
+  t.partner_id, t.id, t.origin, t.command, t.state, t.req_id, t.external_id, t.original_id, t.original_external_id,
+  t.chain_id, t.callback_url, t.amount_minor::text AS amount_text, t.currency, t.reversal_state, t.lease_id,
+  t.facts, t.notification_id, t.created_at, t.completed_at`;
+
+const carriesItself = "('SETTLEMENT', 'BATCH_UPLOAD')";
+
+// A command is in doubt once the lease that it names is gone. Its id never comes back, so what was seen gone stays so.
+const findLeasesOfInits = {
+  name: "find_leases_of_inits",
+  text: `
+    SELECT DISTINCT f.lease_id FROM transactions f WHERE f.state = 'INIT' AND f.command NOT IN ${carriesItself}`,
+};
+const findGoneLeases = {
+  name: "find_gone_leases",
+  text: `
+    SELECT f.lease_id FROM unnest($1::uuid[]) AS f (lease_id)
+    WHERE NOT EXISTS (SELECT FROM leases l WHERE l.id = f.lease_id)`,
+};
+
+// In one statement with the look for leases, another's take-over could be taken over at once: after a row lock the row
+// is judged anew, but by the statement's older sight of the leases, which lacks one that began since.
+const takeOver = {
+  name: "take_over",
+  text: `
+    UPDATE transactions t SET lease_id = $1
+    WHERE (t.partner_id, t.id) IN (
+      SELECT f.partner_id, f.id FROM transactions f
+      WHERE f.state = 'INIT' AND f.command NOT IN ${carriesItself} AND f.lease_id = ANY ($2::uuid[])
+      LIMIT $3
+      FOR UPDATE SKIP LOCKED)
+    RETURNING ${columns}, NULL AS notification_state, NULL AS batch_state`,
+};
+
+// A settlement stands in no batch: that is what it settles. One that was refused left its batch open for the next.
+const selectTransaction = `
+  SELECT ${columns}, CASE
+    WHEN t.command = 'SETTLEMENT' AND t.origin = 'command' THEN CASE
+      WHEN lpad(r.batch_no::text, 6, '0') IS DISTINCT FROM t.facts #>> '{fields,batchNo}' THEN 'closed'
+      WHEN r.batch_closing THEN 'closing'
+      ELSE 'open' END
+    WHEN t.batch_id IS NULL THEN NULL
+    WHEN r.batch_id IS DISTINCT FROM t.batch_id THEN 'closed'
+    WHEN r.batch_closing THEN 'closing'
+    ELSE 'open' END AS batch_state, CASE
+    WHEN t.notification_id IS NULL THEN NULL
+    WHEN t.notify_at IS NOT NULL THEN 'pending'
+    WHEN EXISTS (SELECT FROM pending p WHERE p.partner_id = t.partner_id AND p.id = t.notification_id) THEN 'pending'
+    WHEN EXISTS (SELECT FROM parked p WHERE p.partner_id = t.partner_id AND p.id = t.notification_id) THEN 'parked'
+    ELSE 'accepted' END AS notification_state
+  FROM transactions t LEFT JOIN terminals r ON r.partner_id = t.partner_id AND r.tid = t.tid`;
+
+const findById = {
+  name: "find_transaction",
+  text: `${selectTransaction} WHERE t.partner_id = $1 AND t.id = $2 AND NOT t.is_tombstone`,
+};
+
+// A command's reqId is unique; a switch may report the same one, and more than once: the command comes first, then
+// the newest.
+const findByReqId = {
+  name: "find_transaction_by_req_id",
+  text: `
+    (${selectTransaction}
+     WHERE (t.partner_id = $1) IS TRUE AND t.req_id = $2 AND t.origin = 'command' AND NOT t.is_tombstone)
+    UNION ALL
+    (${selectTransaction} WHERE t.partner_id = $1 AND t.req_id = $2 AND t.origin = 'switch' ORDER BY t.id DESC LIMIT 1)
+    LIMIT 1`,
+};
+
+// From any of a chain up to its first, and down again to all that refer to it.
+const findChain = {
+  name: "find_chain",
+  text: `
+    WITH RECURSIVE up AS (
+      SELECT t.id, t.original_id FROM transactions t WHERE t.partner_id = $1 AND t.id = $2
+      UNION ALL
+      SELECT t.id, t.original_id FROM up JOIN transactions t ON t.partner_id = $1 AND t.id = up.original_id),
+    down AS (
+      SELECT id FROM up WHERE original_id IS NULL
+      UNION ALL
+      SELECT t.id FROM down JOIN transactions t ON t.partner_id = $1 AND t.original_id = down.id)
+    ${selectTransaction} JOIN down ON down.id = t.id WHERE t.partner_id = $1 ORDER BY t.id LIMIT 100`,
+};
+
+// The unique reqId decides who was first: this memory, or the command itself.
+const insertTombstone = {
+  name: "insert_tombstone",
+  text: `
+    INSERT INTO transactions (partner_id, id, origin, command, state, req_id, chain_id, facts, is_tombstone,
+      completed_at)
+    VALUES ($1, $2, 'command', 'REVERSAL', 'ERROR', $3, $2, '{"kind":"system","fields":{}}', true, now())
+    ON CONFLICT DO NOTHING
+    RETURNING id`,
+};
+
+const findReported = {
+  name: "find_reported",
+  text: `
+    SELECT t.id, t.external_id, t.chain_id, t.command, t.reported_batch FROM unnest($2::text[]) AS i (external_id)
+    JOIN transactions t ON (t.partner_id = $1) IS TRUE AND t.external_id = i.external_id AND t.origin = 'switch'`,
+};
+
+interface TransactionRow {
+  readonly partner_id: PartnerId;
+  readonly id: TransactionId;
+  readonly origin: "command" | "switch";
+  readonly command: Command;
+  readonly state: "INIT" | "SUCCESS" | "ERROR";
+  readonly req_id: string | null;
+  readonly external_id: string | null;
+  readonly original_id: TransactionId | null;
+  readonly original_external_id: string | null;
+  readonly chain_id: ChainId;
+  readonly callback_url: string | null;
+  readonly amount_text: string | null;
+  readonly currency: string | null;
+  readonly batch_state: BatchState | null;
+  readonly reversal_state: Transaction["reversal"];
+  readonly lease_id: LeaseId | null;
+  readonly facts: Transaction["facts"];
+  readonly notification_id: NotificationId | null;
+  readonly notification_state: NotificationState | null;
+  readonly created_at: Date;
+  readonly completed_at: Date | null;
+}
+
+/** The ledger's transactions in PostgreSQL. INITs are group-committed. */
+export class PostgresTransactions implements TransactionStore {
+  readonly #engine: Pool;
+  readonly #homes: Homes;
+  readonly #inits: Inits;
+
+  /** @param engine asked whose leases are gone */
+  constructor({ engine, homes }: Pick<Database, "engine" | "homes">, observe: GroupCommitHooks = {}) {
+    this.#engine = engine;
+    this.#homes = homes;
+    this.#inits = new Inits(homes, observe);
+  }
+
+  begin(init: Init): Promise<Begun> {
+    return this.#inits.begin(init);
+  }
+
+  async find(partnerId: PartnerId, id: TransactionId): Promise<Transaction | undefined> {
+    const { rows } = await this.#homes
+      .of(partnerId)
+      .pool.query<TransactionRow>({ ...findById, values: [partnerId, id] });
+    return rows[0] && toTransaction(rows[0]);
+  }
+
+  async findByReqId(partnerId: PartnerId, reqId: string): Promise<Transaction | undefined> {
+    const { rows } = await this.#homes.of(partnerId).pool.query<TransactionRow>({
+      ...findByReqId,
+      values: [partnerId, reqId.toLowerCase()],
+    });
+    return rows[0] && toTransaction(rows[0]);
+  }
+
+  async chain(transaction: Transaction): Promise<readonly Transaction[]> {
+    const { partnerId, id } = transaction;
+    const { rows } = await this.#homes.of(partnerId).pool.query<TransactionRow>({
+      ...findChain,
+      values: [partnerId, id],
+    });
+    return rows.map(toTransaction);
+  }
+
+  async reverseBeforeArrival(partnerId: PartnerId, reqId: string): Promise<TransactionId | undefined> {
+    const { rowCount } = await this.#homes
+      .of(partnerId)
+      .engine.query({ ...insertTombstone, values: [partnerId, newId(), reqId] });
+    return rowCount === 1 ? undefined : (await this.findByReqId(partnerId, reqId))?.id;
+  }
+
+  async findReported(
+    partnerId: PartnerId,
+    externalIds: readonly string[],
+  ): Promise<ReadonlyMap<string, ReportedOriginal>> {
+    const { rows } = await this.#homes.of(partnerId).engine.query<{
+      id: TransactionId;
+      external_id: string;
+      chain_id: ChainId;
+      command: Command;
+      reported_batch: string | null;
+    }>({ ...findReported, values: [partnerId, externalIds] });
+    return new Map(
+      rows.map(({ id, external_id, chain_id, command, reported_batch }) => [
+        external_id,
+        { id, chainId: chain_id, command, batchId: reported_batch },
+      ]),
+    );
+  }
+
+  async takeOver(leaseId: LeaseId, rowsMax: number): Promise<readonly Transaction[]> {
+    const named = await this.#homes.gather(
+      async ({ engine }) => (await engine.query<{ lease_id: LeaseId }>(findLeasesOfInits)).rows,
+    );
+    if (named.length === 0) return [];
+    const gone = await this.#engine.query<{ lease_id: LeaseId }>({
+      ...findGoneLeases,
+      values: [named.map((row) => row.lease_id)],
+    });
+    if (gone.rows.length === 0) return [];
+    const values = [leaseId, gone.rows.map((row) => row.lease_id), this.#homes.share(rowsMax)];
+    const rows = await this.#homes.gather(
+      async ({ engine }) => (await engine.query<TransactionRow>({ ...takeOver, values })).rows,
+    );
+    return rows.map(toTransaction);
+  }
+}
+
+function toTransaction(row: TransactionRow): Transaction {
+  return {
+    partnerId: row.partner_id,
+    id: row.id,
+    origin: row.origin,
+    command: row.command,
+    state: row.state,
+    reqId: row.req_id,
+    externalId: row.external_id,
+    originalId: row.original_id,
+    originalExternalId: row.original_external_id,
+    chainId: row.chain_id,
+    callBackUrl: row.callback_url,
+    amountMinor: row.amount_text === null ? null : BigInt(row.amount_text),
+    currency: row.currency,
+    batch: row.batch_state,
+    reversal: row.reversal_state,
+    runBy: row.lease_id,
+    facts: row.facts,
+    notification:
+      row.notification_id && row.notification_state ? { id: row.notification_id, state: row.notification_state } : null,
+    createdAtMs: row.created_at.getTime(),
+    completedAtMs: row.completed_at?.getTime() ?? null,
+  };
+}

@@ -1,0 +1,50 @@
+import type { WaitingReport, WaitingStore } from "../../ledger/waiting-reports.ts";
+import type { Homes } from "../database/homes.ts";
+
+const takeDue = {
+  name: "take_due_reports",
+  text: `
+    WITH due AS MATERIALIZED (
+      SELECT t.partner_id, t.id, (extract(epoch FROM now() - t.created_at) * 1000)::float8 AS age_ms
+      FROM transactions t
+      WHERE t.notify_at <= now() ORDER BY t.notify_at LIMIT $1 FOR UPDATE SKIP LOCKED)
+    UPDATE transactions t SET notify_at = now() + $2 * interval '1 millisecond'
+    FROM due WHERE t.partner_id = due.partner_id AND t.id = due.id
+    RETURNING t.partner_id AS "partnerId", t.id, t.external_id AS "identity",
+      t.original_external_id AS "originalExternalId", t.callback_url AS "callBackUrl", t.facts,
+      t.notification_id AS "notificationId", t.reported_batch AS "batchId",
+      due.age_ms AS "ageMs"`,
+};
+
+const postpone = {
+  name: "postpone_report",
+  text: `
+    UPDATE transactions SET notify_at = now() + $3 * interval '1 millisecond'
+    WHERE partner_id = $1 AND id = $2 AND notify_at IS NOT NULL`,
+};
+
+/** A report whose notification had to wait: its original is known now, or was waited for long enough. */
+export const releaseReport = {
+  name: "release_report",
+  text: `
+    UPDATE transactions SET notify_at = NULL, original_id = $3, chain_id = $4, facts = $5
+    WHERE partner_id = $1 AND id = $2 AND notify_at IS NOT NULL`,
+};
+
+/** Reports that wait for their originals, in PostgreSQL. */
+export class PostgresWaitingReports implements WaitingStore {
+  readonly #homes: Homes;
+
+  constructor(homes: Homes) {
+    this.#homes = homes;
+  }
+
+  takeDue(rowsMax: number, heldForMs: number): Promise<readonly WaitingReport[]> {
+    const values = [this.#homes.share(rowsMax), heldForMs];
+    return this.#homes.gather(async ({ engine }) => (await engine.query<WaitingReport>({ ...takeDue, values })).rows);
+  }
+
+  async postpone({ partnerId, id }: WaitingReport, delayMs: number): Promise<void> {
+    await this.#homes.of(partnerId).engine.query({ ...postpone, values: [partnerId, id, delayMs] });
+  }
+}
