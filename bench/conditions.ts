@@ -8,6 +8,7 @@ import { measureRecovery, type RecoveryResult } from "./recovery.ts";
 import { measureRestart, type RestartResult } from "./restart.ts";
 import { measureScale, type ScaleStep } from "./scale.ts";
 import { Cleanup, type Surroundings } from "./surroundings.ts";
+import { measureTakeover, type TakeoverResult } from "./takeover.ts";
 
 /** How the service stands what happens to it; undefined what was not measured. */
 export interface ConditionResults {
@@ -18,6 +19,7 @@ export interface ConditionResults {
   readonly openTransaction: OpenTransactionResult | undefined;
   readonly recovery: RecoveryResult | undefined;
   readonly restart: readonly RestartResult[] | undefined;
+  readonly takeover: TakeoverResult | undefined;
   readonly scale: readonly ScaleStep[] | undefined;
 }
 
@@ -54,6 +56,7 @@ export async function measureConditions(
     ),
     recovery: await measure("recovery", (own) => measureRecovery(around, own, options.recovery, note)),
     restart: await measure("restart", (own) => measureRestart(around, own, options.restart, note)),
+    takeover: await measure("takeover", (own) => measureTakeover(around, own, options.takeover)),
     scale: await measure("scale", (own) => measureScale(around, own, options.scale, note)),
   };
 }

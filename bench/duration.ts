@@ -11,6 +11,8 @@ const rowsDrainedPerMs = 3;
 const troubleEndsMs = 20_000;
 /** A probe that waits, twice as long as they were down at most, and the drain. */
 const recoveryEndsMs = 30_000;
+/** A lease that expires, and what its owner left. */
+const takeoverEndsMs = 10_000;
 
 /** How long it will take, more or less, in milliseconds: a bench that is waited for says so first. */
 export function expectedMs(options: Options): number {
@@ -22,7 +24,7 @@ export function inWords(ms: number): string {
 }
 
 function expectedOfMs(part: PartName, options: Options): number {
-  const { rounds, roundMs, isolation, backlog, openTransaction, recovery, restart, scale } = options;
+  const { rounds, roundMs, isolation, backlog, openTransaction, recovery, restart, takeover, scale } = options;
   if (rowNames.some((name) => name === part)) {
     const calibration = isPeer(part) && options.calibrateMs > 0 ? 3 * (options.calibrateMs + 1_200) : 0;
     return 1_000 + calibration + (rounds + 1) * (roundMs * 1.1 + 100);
@@ -54,6 +56,8 @@ function expectedOfMs(part: PartName, options: Options): number {
       return startMs + recovery.downMs * 2 + recoveryEndsMs;
     case "restart":
       return 2 * startMs + 2 * (restart.beforeMs + restart.afterMs + startMs);
+    case "takeover":
+      return 2 * startMs + takeover.beforeMs + takeoverEndsMs;
     case "scale":
       return scale.rounds * scale.instances.length * (startMs + 2.2 * scale.roundMs + stopMs);
     case "library":

@@ -6,6 +6,7 @@ import type { OpenTransactionPlan } from "./open-transaction.ts";
 import type { RecoveryPlan } from "./recovery.ts";
 import type { RestartPlan } from "./restart.ts";
 import type { ScalePlan } from "./scale.ts";
+import type { TakeoverPlan } from "./takeover.ts";
 
 export const rowNames = [
   "raw",
@@ -31,6 +32,7 @@ const partNames = [
   "open-transaction",
   "recovery",
   "restart",
+  "takeover",
   "scale",
   "library",
   "start",
@@ -57,6 +59,7 @@ export interface Options {
   readonly openTransaction: OpenTransactionPlan;
   readonly recovery: RecoveryPlan;
   readonly restart: RestartPlan;
+  readonly takeover: TakeoverPlan;
   readonly scale: ScalePlan;
 }
 
@@ -81,6 +84,7 @@ const modes = {
     openTransaction: { pending: 1_000_000, holdMs: 600_000, windowMs: 30_000 },
     recovery: { downMs: 60_000, maxPerSecond: 100, completionsPerS: 400 },
     restart: { completionsPerS: 800, beforeMs: 10_000, afterMs: 15_000 },
+    takeover: { beforeMs: 5_000 },
     scale: { instances: [1, 2, 4], rounds: 5, roundMs: 3_000 },
   },
   quick: {
@@ -96,6 +100,7 @@ const modes = {
     openTransaction: { pending: 200_000, holdMs: 30_000, windowMs: 5_000 },
     recovery: { downMs: 12_000, maxPerSecond: 100, completionsPerS: 400 },
     restart: { completionsPerS: 800, beforeMs: 3_000, afterMs: 8_000 },
+    takeover: { beforeMs: 3_000 },
     scale: { instances: [1, 2, 4], rounds: 1, roundMs: 1_500 },
   },
   smoke: {
@@ -111,6 +116,7 @@ const modes = {
     openTransaction: { pending: 2_000, holdMs: 300, windowMs: 300 },
     recovery: { downMs: 300, maxPerSecond: 100, completionsPerS: 100 },
     restart: { completionsPerS: 50, beforeMs: 500, afterMs: 500 },
+    takeover: { beforeMs: 500 },
     scale: { instances: [1, 2], rounds: 1, roundMs: 150 },
   },
 } as const;

@@ -7,10 +7,11 @@ import type { RecoveryResult } from "./recovery.ts";
 import { line, megabytes, memoryText, seconds, spreadText } from "./report-lines.ts";
 import type { RestartResult } from "./restart.ts";
 import type { ScaleStep } from "./scale.ts";
+import type { TakeoverResult } from "./takeover.ts";
 
 /** Lines of what was measured of the service under conditions. */
 export function conditionLines(result: ConditionResults): string[] {
-  const { memory, burst, isolation, backlog, openTransaction, recovery, restart, scale } = result;
+  const { memory, burst, isolation, backlog, openTransaction, recovery, restart, takeover, scale } = result;
   return [
     ...(memory ? [line(`memory at ${memory.perS.toFixed(0)} a second`, memoryText(memory.most), "≤ 350 MB")] : []),
     ...(burst ? burstLines(burst) : []),
@@ -19,6 +20,7 @@ export function conditionLines(result: ConditionResults): string[] {
     ...(openTransaction ? openTransactionLines(openTransaction) : []),
     ...(recovery ? recoveryLines(recovery) : []),
     ...(restart ?? []).map(restartLine),
+    ...(takeover ? [takeoverLine(takeover)] : []),
     ...(scale ?? []).map(scaleLine),
   ];
 }
@@ -125,6 +127,14 @@ function restartLine({ manner, awayMs, beforePerS, fullSpeedAfterMs, ...counts }
     `away ${seconds(awayMs)}, nine tenths of ${beforePerS.toFixed(0)} a second ${seconds(fullSpeedAfterMs)} after it ` +
       `was back; of ${accepted} accepted ${lost} lost, ${duplicates} twice; ${refused} calls repeated`,
     "≤ 5 s, 0 lost",
+  );
+}
+
+function takeoverLine({ orphaned, firstMs, lastMs }: TakeoverResult): string {
+  return line(
+    "one of two instances killed",
+    `first delivery to one of its ${orphaned} partners ${seconds(firstMs)} after it, to the last ${seconds(lastMs)}`,
+    "≤ 9 s",
   );
 }
 
