@@ -2,9 +2,8 @@ import { execFile } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
-import { bundle } from "./bundle.ts";
+import { bundleCode, bundleTypes } from "./bundle.ts";
 import { entryPaths, type Package, smallPackages } from "./packages.ts";
-import { rollTypes } from "./types/roll.ts";
 
 const run = promisify(execFile);
 
@@ -60,8 +59,11 @@ async function compile(root: string, one: Package, outDir: string, paths: Record
 /** What the entries need of code and types, written short, in place of the compiler's files. */
 async function shorten(one: Package, dist: string): Promise<void> {
   const entries = entryPaths(one.manifest).map((path) => join(dirname(dist), path));
-  const code = await bundle(dist, entries);
-  const types = rollTypes(entries.map((path) => path.replace(/\.js$/, ".d.ts")));
+  const code = await bundleCode(dist, entries);
+  const types = await bundleTypes(
+    dist,
+    entries.map((path) => path.replace(/\.js$/, ".d.ts")),
+  );
   for (const name of readdirSync(dist)) rmSync(join(dist, name), { recursive: true });
   for (const [path, text] of [...code, ...types]) {
     mkdirSync(dirname(path), { recursive: true });

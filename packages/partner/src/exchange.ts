@@ -1,5 +1,5 @@
 import type { RequestHeaders } from "./headers.ts";
-import { Misused } from "./misused.ts";
+import { checkNames, Misused } from "./misused.ts";
 import { PaybellError } from "./paybell-error.ts";
 import type { ReceivedIpn, Receiver } from "./receiver.ts";
 import { IpnRefused } from "./refused.ts";
@@ -125,6 +125,5 @@ export function checkHandler(
   if (receiver instanceof Promise) throw new Misused("missing_await", "The handler's first argument");
   if (typeof (receiver as Partial<Receiver> | undefined)?.open !== "function") throw new Misused("no_receiver");
   if (typeof onIpn !== "function") throw new Misused("no_function", "The handler");
-  const unknown = Object.keys(options).find((name) => !known.includes(name));
-  if (unknown) throw new Misused("unknown_option", `The handler's option ${unknown}`, { remedy: `See ${known}.` });
+  checkNames("The handler's option ", options, known);
 }

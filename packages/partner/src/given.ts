@@ -20,13 +20,6 @@ export function checkAwaited(name: string, value: unknown): void {
   if (value instanceof Promise) throw new Misused("missing_await", name);
 }
 
-/** @throws Misused naming the one that is unknown, and those there are */
-export function checkNames(where: string, given: object, known: readonly string[]): void {
-  const unknown = Object.keys(given).find((name) => !known.includes(name));
-  if (unknown === undefined) return;
-  throw new Misused("unknown_option", where + unknown, { remedy: `There are ${known.join(", ")}.` });
-}
-
 /** A short word is named; what may be a key or a card number is not. */
 function called(value: unknown): string {
   if (value === null || value === undefined) return String(value);

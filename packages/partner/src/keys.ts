@@ -1,7 +1,7 @@
 import { Buffer } from "node:buffer";
 import type { KeyObject } from "node:crypto";
 import { hmacKey, type SealingKey, sealingKey, webhookKey } from "@paybell/contract/receiving";
-import { Misused } from "./misused.ts";
+import { Misused, type MisusedReason } from "./misused.ts";
 
 /** One version of a key during a rotation. */
 export interface KeyVersion {
@@ -29,10 +29,12 @@ const prefix = "whsec_";
 
 export function webhookKeys(keys: Keys): readonly KeyObject[] {
   return versions("webhookSecret", keys).map(({ text, where }) => {
-    if (text === "") throw new Misused("empty_key", where);
-    if (text.trim() !== text) throw new Misused("white_space_in_key", where);
-    if (!text.startsWith(prefix)) throw new Misused("no_whsec_prefix", where);
-    if (text.startsWith(prefix, prefix.length)) throw new Misused("two_whsec_prefixes", where);
+    refuse(where, [
+      [text === "", "empty_key"],
+      [text.trim() !== text, "white_space_in_key"],
+      [!text.startsWith(prefix), "no_whsec_prefix"],
+      [text.startsWith(prefix, prefix.length), "two_whsec_prefixes"],
+    ]);
     bytes(where, text.slice(prefix.length));
     return webhookKey(text);
   });
@@ -60,18 +62,27 @@ interface Version {
 
 function versions(option: Option, keys: unknown): readonly Version[] {
   if (typeof keys === "string") return [{ id: "", text: keys, where: option }];
-  if (keys === undefined || keys === null) throw new Misused("missing_key", option);
-  if (keys instanceof Promise) throw new Misused("missing_await", option);
-  if (!Array.isArray(keys)) throw new Misused("key_not_text", option);
-  if (keys.length === 0) throw new Misused("no_key_version", option);
-  return keys.map((version: unknown, at) => {
+  const list = keys as readonly unknown[];
+  refuse(option, [
+    [keys === undefined || keys === null, "missing_key"],
+    [keys instanceof Promise, "missing_await"],
+    [!Array.isArray(keys), "key_not_text"],
+    [list?.length === 0, "no_key_version"],
+  ]);
+  return list.map((version, at) => {
     const { id = "", key } = Object(version) as { id?: unknown; key?: unknown };
     const where = `${option}[${at}].key`;
     if (typeof id !== "string") throw new Misused("key_not_text", `${option}[${at}].id`);
-    if (key instanceof Promise) throw new Misused("missing_await", where);
+    refuse(where, [[key instanceof Promise, "missing_await"]]);
     if (typeof key !== "string") throw new Misused("key_not_text", where);
     return { id, text: key, where };
   });
+}
+
+/** @throws Misused of the first of these mistakes that was made */
+function refuse(where: string, mistakes: readonly (readonly [made: boolean, reason: MisusedReason])[]): void {
+  const found = mistakes.find(([made]) => made);
+  if (found !== undefined) throw new Misused(found[1], where);
 }
 
 const keyBytes = 32;
@@ -84,15 +95,16 @@ const hexOfKey = /^[0-9a-fA-F]{64}$/;
 function bytes(where: string, text: string): Buffer {
   const raw = Buffer.from(text, "base64");
   if (raw.length === keyBytes && raw.toString("base64") === text) return raw;
-  if (text === "") throw new Misused("empty_key", where);
-  if (text.startsWith(prefix)) throw new Misused("webhook_secret_as_key", where);
-  if (text.startsWith("pb_")) throw new Misused("api_key_as_key", where);
-  if (text.trim() !== text) throw new Misused("white_space_in_key", where);
-  if (hexOfKey.test(text)) throw new Misused("hexadecimal_key", where);
-  if (raw.length === keyBytes) throw new Misused("base64url_key", where);
   const inner = raw.toString("latin1");
-  if (hexOfKey.test(inner) || Buffer.from(inner, "base64").toString("base64") === inner)
-    throw new Misused("key_encoded_twice", where);
-  if (!/^[A-Za-z0-9+/]+={0,2}$/.test(text)) throw new Misused("key_not_base64", where);
+  refuse(where, [
+    [text === "", "empty_key"],
+    [text.startsWith(prefix), "webhook_secret_as_key"],
+    [text.startsWith("pb_"), "api_key_as_key"],
+    [text.trim() !== text, "white_space_in_key"],
+    [hexOfKey.test(text), "hexadecimal_key"],
+    [raw.length === keyBytes, "base64url_key"],
+    [hexOfKey.test(inner) || Buffer.from(inner, "base64").toString("base64") === inner, "key_encoded_twice"],
+    [!/^[A-Za-z0-9+/]+={0,2}$/.test(text), "key_not_base64"],
+  ]);
   throw new Misused("key_length", where, { meaning: `has ${raw.length} bytes instead of ${keyBytes}` });
 }

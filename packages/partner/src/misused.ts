@@ -83,7 +83,7 @@ export class Misused extends PaybellError {
   readonly reason: MisusedReason;
   readonly remedy: string;
 
-  // where: what the mistake is in, in front of its meaning. meaning, remedy: where they are known more exactly.
+  /** @internal `where`: what the mistake is in. `meaning`, `remedy`: where they are known more exactly. */
   constructor(reason: MisusedReason, where = "", { meaning = "", remedy = "" } = {}) {
     const [usualMeaning, usualRemedy] = misuses[reason];
     const what = remedy || usualRemedy;
@@ -95,4 +95,11 @@ export class Misused extends PaybellError {
   override get name(): string {
     return "Misused";
   }
+}
+
+/** @throws Misused naming the option that is unknown, and those that exist */
+export function checkNames(where: string, given: object, known: readonly string[]): void {
+  const unknown = Object.keys(given).find((name) => !known.includes(name));
+  if (unknown === undefined) return;
+  throw new Misused("unknown_option", where + unknown, { remedy: `There are ${known.join(", ")}.` });
 }

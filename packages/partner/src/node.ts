@@ -6,12 +6,7 @@ import type { Receiver } from "./receiver.ts";
 
 export type { HandlerOptions, OnIpn } from "./exchange.ts";
 
-/**
- * A request listener for node:http and node:https; it answers whatever path it is given.
- *
- * 204 accepted · 400 not authentic · 405 not POST · 413 longer than any IPN · 500 your function threw, or something had
- * read the body before.
- */
+/** A request listener for node:http and node:https. It answers whatever path it is given, as `fetchHandler` does. */
 export function nodeHandler(
   receiver: Receiver,
   onIpn: OnIpn,

@@ -9,7 +9,7 @@ import {
   signingProblems,
 } from "@paybell/contract/receiving";
 import type { Keys } from "./keys.ts";
-import { Misused } from "./misused.ts";
+import { checkNames, Misused } from "./misused.ts";
 import { type AddressList, addressList } from "./source-addresses.ts";
 
 /**
@@ -57,27 +57,24 @@ interface Settings extends Required<Omit<ReceiverOptions, Named>> {
   readonly trustedProxies: AddressList;
 }
 
-const optionNames: Readonly<Record<keyof ReceiverOptions, true>> = {
-  encryptionKey: true,
-  signingKey: true,
-  webhookSecret: true,
-  cipher: true,
-  encoding: true,
-  signing: true,
-  freshnessSeconds: true,
-  allowMissingHeaders: true,
-  sourceAddresses: true,
-  trustedProxies: true,
-  clock: true,
-};
+const optionNames = [
+  "encryptionKey",
+  "signingKey",
+  "webhookSecret",
+  "cipher",
+  "encoding",
+  "signing",
+  "freshnessSeconds",
+  "allowMissingHeaders",
+  "sourceAddresses",
+  "trustedProxies",
+  "clock",
+] as const satisfies readonly (keyof ReceiverOptions)[];
 
 /** @throws Misused naming the option, the mistake and the remedy. */
 export function readSettings(options: ReceiverOptions): Settings {
   if (Object(options) !== options) throw new Misused("no_options", "receiver()");
-  for (const name of Object.keys(options)) {
-    if (!Object.hasOwn(optionNames, name))
-      throw new Misused("unknown_option", name, { remedy: `There are ${Object.keys(optionNames).join(", ")}.` });
-  }
+  checkNames("", options, optionNames);
   const { sourceAddresses, trustedProxies = [] } = options;
   const settings: Settings = {
     cipher: options.cipher ?? defaultSealing.cipher,
@@ -107,16 +104,22 @@ function problemOf({
   trustedProxies,
   clock,
 }: Settings): string | undefined {
-  if (!ciphers.includes(cipher)) return `cipher must be one of ${ciphers.join(", ")}`;
-  if (!encodings.includes(encoding)) return `encoding must be one of ${encodings.join(", ")}`;
   const [signingProblem] = signingProblems(signing);
-  if (signingProblem !== undefined) return signingProblem;
-  if (!Number.isInteger(freshnessSeconds) || freshnessSeconds < 1 || freshnessSeconds > 86_400)
-    return "freshnessSeconds must be a whole number from 1 to 86,400";
-  if (typeof allowMissingHeaders !== "boolean") return "allowMissingHeaders must be true or false";
-  if (typeof clock.nowMs !== "function") return "clock must be { nowMs() }";
-  if (sourceAddresses?.length === 0) return "sourceAddresses is empty, so that everything would be refused";
-  if (sourceAddresses === undefined && trustedProxies.length > 0)
-    return "trustedProxies says nothing without sourceAddresses";
-  return undefined;
+  const rules: readonly [kept: boolean, problem: string | undefined][] = [
+    [ciphers.includes(cipher), `cipher must be one of ${ciphers.join(", ")}`],
+    [encodings.includes(encoding), `encoding must be one of ${encodings.join(", ")}`],
+    [signingProblem === undefined, signingProblem],
+    [
+      Number.isInteger(freshnessSeconds) && freshnessSeconds >= 1 && freshnessSeconds <= 86_400,
+      "freshnessSeconds must be a whole number from 1 to 86,400",
+    ],
+    [typeof allowMissingHeaders === "boolean", "allowMissingHeaders must be true or false"],
+    [typeof clock.nowMs === "function", "clock must be { nowMs() }"],
+    [sourceAddresses?.length !== 0, "sourceAddresses is empty, so that everything would be refused"],
+    [
+      sourceAddresses !== undefined || trustedProxies.length === 0,
+      "trustedProxies says nothing without sourceAddresses",
+    ],
+  ];
+  return rules.find(([kept]) => !kept)?.[1];
 }

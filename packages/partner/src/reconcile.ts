@@ -1,6 +1,6 @@
 import type { CardIpn, SettlementEntry, SettlementIpn } from "@paybell/contract";
-import { checkGiven, checkNames, type Rule } from "./given.ts";
-import { Misused } from "./misused.ts";
+import { checkGiven, type Rule } from "./given.ts";
+import { checkNames, Misused } from "./misused.ts";
 
 /** What reconciling needs of a transaction: its card IPN has it, and your own record of one may. */
 export interface Reconcilable

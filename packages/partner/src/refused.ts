@@ -20,6 +20,8 @@ export type RefusedReason =
   | "wrong_encoding"
   | "wrong_signing";
 
+const notAnIpn = "Nothing: this is not an IPN.";
+const neverSent = "Tell the operator: Paybell never sends that.";
 const registered = "with GET /v1/self";
 
 /** Every reason: what it means, and what to do about it. */
@@ -32,7 +34,7 @@ export const refusals: Readonly<Record<RefusedReason, readonly [meaning: string,
     "The source address is unknown, so sourceAddresses cannot be checked.",
     "Set remoteAddress of the handler, or pass the address to open() as its third argument.",
   ],
-  too_large: ["The body is longer than any IPN; it was not read.", "Nothing: this is not an IPN."],
+  too_large: ["The body is longer than any IPN; it was not read.", notAnIpn],
   missing_headers: [
     "webhook-id, webhook-timestamp or webhook-signature is missing.",
     "Let your proxy pass them, and give open() the request's headers. If it cannot, see allowMissingHeaders.",
@@ -64,7 +66,7 @@ export const refusals: Readonly<Record<RefusedReason, readonly [meaning: string,
   wrong_cipher: ["The IPN is encrypted with another cipher than the configured one.", `Compare cipher ${registered}.`],
   wrong_encoding: ["data is in another encoding than the configured one.", `Compare encoding ${registered}.`],
   wrong_signing: ["The IPN is signed in another way than the configured one.", `Compare signing ${registered}.`],
-  envelope: ['The body is not a JSON object with the one field "data".', "Nothing: this is not an IPN."],
+  envelope: ['The body is not a JSON object with the one field "data".', notAnIpn],
   encoding: ["data is not in the configured encoding.", `Compare cipher and encoding ${registered}.`],
   jwe_header: ["data is not a JWE with alg dir and enc A256GCM.", `Compare cipher ${registered}.`],
   unknown_key: [
@@ -78,12 +80,9 @@ export const refusals: Readonly<Record<RefusedReason, readonly [meaning: string,
   ],
   not_text: ["The decrypted content is not UTF-8 text.", `Compare cipher ${registered}.`],
   not_json: ["The decrypted content is not a JSON object.", `Compare cipher ${registered}.`],
-  duplicate_key: ["The IPN has a duplicate JSON key.", "Tell the operator: Paybell never sends that."],
-  two_names: ["The IPN has a field under both of its names.", "Tell the operator: Paybell never sends that."],
-  wrong_type: [
-    "A value of the IPN is not a string, or settlementList is not a list of objects.",
-    "Tell the operator: Paybell never sends that.",
-  ],
+  duplicate_key: ["The IPN has a duplicate JSON key.", neverSent],
+  two_names: ["The IPN has a field under both of its names.", neverSent],
+  wrong_type: ["A value of the IPN is not a string, or settlementList is not a list of objects.", neverSent],
   signature: [
     "The IPN was decrypted, but its signature does not match the signed string.",
     `Compare signingKey with the one you were given, and signing (mode and field lists) ${registered}.`,
@@ -93,7 +92,7 @@ export const refusals: Readonly<Record<RefusedReason, readonly [meaning: string,
 /**
  * The IPN is not authentic, or not fresh. Every cause looks the same from outside (message, code, stack, JSON): an
  * answer that tells one from another helps whoever forges. `reason`, `remedy` and `hint` are getters on the prototype,
- * for your own log only; none holds a key or anything of the opened content.
+ * for your own log only, never for an answer; none holds a key or anything of the opened content.
  */
 export class IpnRefused extends PaybellError {
   readonly code = "not_authentic";
@@ -106,29 +105,23 @@ export class IpnRefused extends PaybellError {
     this.#reason = reason;
     this.#finding = finding;
     // The stack would name the line that refused, which is the reason again.
-    Object.defineProperty(this, "stack", {
-      value: `IpnRefused: ${this.message}`,
-      enumerable: false,
-      writable: true,
-      configurable: true,
-    });
+    this.stack = `IpnRefused: ${this.message}`;
   }
 
   override get name(): string {
     return "IpnRefused";
   }
 
-  /** For your own log. Never answer with it. */
   get reason(): RefusedReason {
     return this.#reason;
   }
 
-  /** What to do, in whole sentences. For your own log; never answer with it. */
+  /** What to do. */
   get remedy(): string {
     return refusals[this.#reason][1];
   }
 
-  /** What was found, and what to do, in whole sentences. For your own log; never answer with it. */
+  /** What was found, and what to do. */
   get hint(): string {
     return `${this.#finding || refusals[this.#reason][0]} ${this.remedy}`;
   }

@@ -1,5 +1,6 @@
 import { ipnFields, notifiedCommands, wireNames } from "@paybell/contract";
-import { checkGiven, checkNames, type Rule } from "./given.ts";
+import { checkGiven, type Rule } from "./given.ts";
+import { checkNames } from "./misused.ts";
 import type { SampleIpn, Spoilt } from "./sample.ts";
 
 const spoilts: Readonly<Record<Spoilt, true>> = {

@@ -25,7 +25,11 @@ function isDoc(match: RegExpExecArray | undefined): boolean {
 
 function shortCode(code: string, { afterDoc, beforeDoc }: { afterDoc: boolean; beforeDoc: boolean }): string {
   if (/\/[/*]/.test(code)) throw new Error(`a comment that documents nothing stands within a type: ${code}`);
-  const short = code.replace(/\s+/g, " ").replace(/ ?([{}()[\]<>=:;,|&?]) ?/g, "$1");
+  const short = code
+    .replace(/\s+/g, " ")
+    .replace(/ ?([{}()[\]<>=:;,|&?]) ?/g, "$1")
+    .replace(/\bexport declare /g, "export ")
+    .replace(/\bfrom $/, "from");
   return short.slice(afterDoc && short.startsWith(" ") ? 1 : 0, beforeDoc && short.endsWith(" ") ? -1 : undefined);
 }
 
