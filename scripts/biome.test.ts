@@ -1,37 +1,62 @@
 import { spawnSync } from "node:child_process";
-import { cpSync, mkdtempSync, rmSync } from "node:fs";
+import { cpSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 
 const repository = join(import.meta.dirname, "..");
 
+interface Diagnostic {
+  readonly category: string;
+  readonly severity: string;
+  readonly location: { readonly path: string; readonly start: { readonly line: number } };
+}
+
 /** Lints the fixture by this repository's rules, in a folder of its own: the repository's rules leave fixtures out. */
-function lintFixture(): { status: number | null; rules: Set<string> } {
+function lintFixture(): { status: number | null; rules: Set<string>; longFiles: string[]; imports: string[] } {
   const folder = mkdtempSync(join(tmpdir(), "paybell-biome-"));
   onTestFinished(() => rmSync(folder, { recursive: true }));
-  cpSync(join(import.meta.dirname, "fixtures/biome/src"), join(folder, "src"), { recursive: true });
+  cpSync(join(import.meta.dirname, "fixtures/biome"), folder, { recursive: true });
+  writeFileSync(join(folder, "src/long.ts"), "void 0;\n\n".repeat(501));
+  writeFileSync(join(folder, "src/just.ts"), "void 0;\n\n".repeat(500));
+  writeFileSync(join(folder, "src/just.test.ts"), "void 0;\n".repeat(501));
   cpSync(join(repository, "biome.json"), join(folder, "biome.json"));
   const biome = join(repository, "node_modules/.bin/biome");
   const args = ["lint", "--vcs-enabled=false", "--reporter=json", "--max-diagnostics=none", "."];
   const { status, stdout } = spawnSync(biome, args, { cwd: folder, encoding: "utf8" });
-  const { diagnostics } = JSON.parse(stdout) as { diagnostics: { category: string; severity: string }[] };
+  const { diagnostics } = JSON.parse(stdout) as { diagnostics: Diagnostic[] };
   const errors = diagnostics.filter(({ severity }) => severity === "error");
-  return { status, rules: new Set(errors.map(({ category }) => category)) };
+  const imports = errors.filter(({ category }) => category === "lint/style/noRestrictedImports");
+  return {
+    status,
+    rules: new Set(errors.map(({ category }) => category)),
+    longFiles: errors.flatMap(({ category, location }) => (category.endsWith("LinesPerFile") ? [location.path] : [])),
+    imports: imports.map(({ location }) => `${location.path}:${location.start.line}`).sort(),
+  };
 }
 
 test("refuses what the fixture does wrong, also where that shows only across files and by types", () => {
-  const { status, rules } = lintFixture();
+  const { status, rules, longFiles, imports } = lintFixture();
 
   expect(status).toBe(1);
   expect([...rules].sort()).toEqual([
     "lint/nursery/noFloatingPromises",
     "lint/nursery/noMisusedPromises",
     "lint/nursery/useExhaustiveSwitchCases",
+    "lint/style/noExcessiveLinesPerFile",
     "lint/style/noNonNullAssertion",
+    "lint/style/noRestrictedImports",
     "lint/style/useThrowOnlyError",
     "lint/suspicious/noConsole",
     "lint/suspicious/noExplicitAny",
+    "lint/suspicious/noFocusedTests",
     "lint/suspicious/noImportCycles",
+  ]);
+  expect(longFiles).toEqual(["src/long.ts"]);
+  expect(imports).toEqual([
+    "packages/contract/src/index.ts:2",
+    "packages/contract/src/index.ts:3",
+    "packages/server/src/ledger/run.ts:1",
+    "packages/server/src/ledger/run.ts:2",
   ]);
 });

@@ -1,9 +1,8 @@
-import { isBuiltin } from "node:module";
 import { posix } from "node:path";
 import type { Finding } from "../sources/finding.ts";
 import type { Source } from "../sources/program.ts";
 import { writtenConstants } from "./constants.ts";
-import { type Allowance, LAYOUT, placeOf, WITH_SQL, WITHOUT_THIRD_PARTY } from "./layout.ts";
+import { type Allowance, LAYOUT, placeOf } from "./layout.ts";
 import type { ImportStatement } from "./statements.ts";
 
 export type Objection = Pick<Finding, "rule" | "forbidden" | "remedy">;
@@ -26,7 +25,7 @@ export function judge(
   if (specifier.startsWith(".")) return judgeRelative(path, place, statement, specifier, sources);
   const own = /^@paybell\/([^/]+)/.exec(specifier)?.[1] ?? (/^paybell(\/|$)/.test(specifier) ? "cli" : undefined);
   if (own !== undefined) return judgePlaces(place, own, statement, () => new Set());
-  return judgeThirdParty(place, specifier);
+  return undefined;
 }
 
 function judgeRelative(
@@ -94,21 +93,4 @@ function remedyFor(allowed: Allowance | undefined): string {
     return "Use `import type`; only constants whose value is written out may be imported as values";
   }
   return "Own the interface you need and have app.ts hand over the implementation, or move the code inward";
-}
-
-function judgeThirdParty(place: string, specifier: string): Objection | undefined {
-  if (isBuiltin(specifier)) return undefined;
-  if (WITHOUT_THIRD_PARTY.has(place)) {
-    return {
-      rule: `${place} has no dependency but node: modules${place === "partner" ? " and the contract" : ""}`,
-      forbidden: `"${specifier}" is another package`,
-      remedy: "Write the small part that is needed, and test it against that package",
-    };
-  }
-  if (!/^pg(?:[-/]|$)/.test(specifier) || WITH_SQL.has(place)) return undefined;
-  return {
-    rule: "the database is reached from packages/server/src/store (and postgres/) alone",
-    forbidden: `"${specifier}" is the database's client`,
-    remedy: "Own an interface and let store/ implement it",
-  };
 }

@@ -64,14 +64,6 @@ export const LAYOUT: Readonly<Record<string, Readonly<Record<string, Allowance>>
   "server/index.ts": "everything",
 };
 
-/** Places that stand on `node:` modules and their own project alone. */
-export const WITHOUT_THIRD_PARTY: ReadonlySet<string> = new Set([
-  "contract",
-  "partner",
-  "partner/stores",
-  "partner/errors",
-]);
-
 /** The only places that speak SQL: the service's own, and what a partner keeps in a database of theirs. */
 export const WITH_SQL: ReadonlySet<string> = new Set(["server/store", "server/postgres", "partner/stores"]);
 

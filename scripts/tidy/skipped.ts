@@ -9,7 +9,7 @@ const LEAVES_OUT = new Set(["skip", "skipIf", "runIf", "todo", "fails"]);
 export const SKIP_RULES: readonly Rule[] = [
   {
     rule: "no test is left out without a reason",
-    remedy: "Say why in a comment on the line or the one above it, or in skip()'s argument; remove `.only`",
+    remedy: "Say why in a comment on the line or the one above it, or in skip()'s argument",
     check: ({ sources }) => sources.filter(({ path }) => isTest(path)).flatMap(leftOut),
   },
 ];
@@ -27,9 +27,7 @@ function leftOut(source: Source): Place[] {
 
 function objection(node: Node, hasReason: () => boolean): string | undefined {
   if (isPropertyAccessExpression(node) && RUNNERS.has(rootName(node))) {
-    if (node.name.text === "only") return "`.only` leaves out every other test";
-    if (LEAVES_OUT.has(node.name.text) && !hasReason()) return `\`.${node.name.text}\` has no reason`;
-    return undefined;
+    return LEAVES_OUT.has(node.name.text) && !hasReason() ? `\`.${node.name.text}\` has no reason` : undefined;
   }
   if (!isCallExpression(node) || node.arguments.length > 0 || hasReason()) return undefined;
   const { expression } = node;

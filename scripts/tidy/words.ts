@@ -1,9 +1,7 @@
 import {
   isBinaryExpression,
-  isIdentifier,
   isNumericLiteral,
   isPrefixUnaryExpression,
-  isPropertyAccessExpression,
   type Node,
   SyntaxKind,
 } from "typescript/unstable/ast";
@@ -30,11 +28,6 @@ export const WORD_RULES: readonly Rule[] = [
       [...sources, ...texts].flatMap((text) => linesMatching(text, MARK, () => "this line puts something off")),
   },
   {
-    rule: "nothing writes to the console",
-    remedy: "Write to the logger or the stream that was handed over",
-    check: ({ sources }) => places(sources, isConsole, "the console is used"),
-  },
-  {
     rule: "no `||` default on a number: it replaces 0 too",
     remedy: "Use `??`",
     check: ({ sources }) => places(sources, isNumericOrDefault, "a number stands behind `||`"),
@@ -47,10 +40,6 @@ function places(sources: readonly Source[], breaks: (node: Node) => boolean, for
       .filter(breaks)
       .map((node) => ({ file: source.path, line: lineOf(source, node), forbidden })),
   );
-}
-
-function isConsole(node: Node): boolean {
-  return isPropertyAccessExpression(node) && isIdentifier(node.expression) && node.expression.text === "console";
 }
 
 function isNumericOrDefault(node: Node): boolean {
