@@ -17,7 +17,7 @@ export function bundleCode(dist: string, entries: readonly string[]): Promise<Ma
 
 /** The same of the types: `entries` are the .d.ts files that TypeScript emitted. What nobody can import is left out. */
 export async function bundleTypes(dist: string, entries: readonly string[]): Promise<Map<string, string>> {
-  // TypeScript has emitted the declarations, so the plugin's generator has nothing to do: "oxc" needs nothing installed.
+  // TypeScript has emitted the declarations: the plugin's generator has nothing to do, and "oxc" installs nothing.
   const plugins = dts({ dtsInput: true, emitDtsOnly: true, tsconfig: false, generator: "oxc" });
   const names = { entryFileNames: "[name].ts", chunkFileNames: "shared/[name].ts", minifyInternalExports: false };
   const types = await bundle(dist, entries, names, plugins);
