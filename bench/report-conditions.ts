@@ -13,7 +13,7 @@ import type { TakeoverResult } from "./takeover.ts";
 export function conditionLines(result: ConditionResults): string[] {
   const { memory, burst, isolation, backlog, openTransaction, recovery, restart, takeover, scale } = result;
   return [
-    ...(memory ? [line(`memory at ${memory.perS.toFixed(0)} a second`, memoryText(memory.most), "≤ 350 MB")] : []),
+    ...(memory ? [line(`memory at ${memory.perS.toFixed(0)} a second`, memoryText(memory.most), "≤ 250 MB")] : []),
     ...(burst ? burstLines(burst) : []),
     ...(isolation ? isolationLines(isolation) : []),
     ...(backlog ? backlogLines(backlog) : []),

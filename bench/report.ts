@@ -88,7 +88,7 @@ function otherLines(result: BenchResult): string[] {
           ),
         ]
       : []),
-    ...(serviceMemory ? [line("the service after its rows held", memoryText(serviceMemory), "≤ 350 MB")] : []),
+    ...(serviceMemory ? [line("the service after its rows held", memoryText(serviceMemory), "≤ 250 MB")] : []),
     ...conditionLines(result),
     ...(start
       ? [
