@@ -1,8 +1,8 @@
 import { BacklogRows } from "./backlog-rows.ts";
-import { closeService, openService, type ServiceProcess } from "./service-rows.ts";
+import type { BenchEnvironment, Cleanup } from "./environment.ts";
+import { type BenchService, closeService, openService } from "./service-rows.ts";
 import { type StatementCost, Statements } from "./statements.ts";
 import { type Spread, spread } from "./statistics.ts";
-import type { Cleanup, Surroundings } from "./surroundings.ts";
 
 export interface BacklogPlan {
   /** Pending in the one database; the other has what one round drains. */
@@ -41,13 +41,13 @@ const grownBy = 1.5;
 
 interface Drained {
   readonly name: string;
-  readonly service: ServiceProcess;
+  readonly service: BenchService;
   readonly rows: BacklogRows;
 }
 
 /** Two databases, one with hardly anything pending and one with a great deal, drained in turns. */
 export async function measureBacklog(
-  around: Surroundings,
+  around: BenchEnvironment,
   cleanup: Cleanup,
   plan: BacklogPlan,
   note: (line: string) => void,
@@ -97,7 +97,7 @@ export async function measureBacklog(
 /** A service that sends to nobody yet, and one row of each of its partners to copy. */
 export async function openDrained(
   name: string,
-  around: Surroundings,
+  around: BenchEnvironment,
   cleanup: Cleanup,
   statements: Statements,
 ): Promise<Drained> {

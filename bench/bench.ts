@@ -3,26 +3,26 @@ import { join } from "node:path";
 import { type ConditionResults, measureConditions } from "./conditions.ts";
 import { fdatasyncP50Ms } from "./disk.ts";
 import { expectedMs, inWords } from "./duration.ts";
+import { type BenchEnvironment, Cleanup, startEnvironment } from "./environment.ts";
 import { type LatencyResult, measureLatency } from "./latency.ts";
 import { type LibraryResult, measureLibrary } from "./library.ts";
 import type { MemorySample } from "./memory-watch.ts";
-import type { Options, PartName } from "./options.ts";
+import type { BenchOptions, PartName } from "./options.ts";
 import { selfTimes } from "./profile.ts";
 import { redisMissing } from "./redis.ts";
 import { type RowResult, runRounds } from "./rounds.ts";
 import { contenders, openContender, type Row } from "./rows.ts";
 import { measureSaleLatency, type SaleLatencyResult } from "./sale-latency.ts";
 import {
+  type BenchService,
   type CalledService,
   calledRow,
   engineRow,
   openCalledService,
   openService,
-  type ServiceProcess,
 } from "./service-rows.ts";
 import { measureStart, type StartResult } from "./start-time.ts";
 import { everyStatement, profileStatements, statementSettings } from "./statements.ts";
-import { Cleanup, type Surroundings, startSurroundings } from "./surroundings.ts";
 
 export interface BenchResult extends ConditionResults {
   readonly node: string;
@@ -43,11 +43,11 @@ export interface BenchResult extends ConditionResults {
 export type Note = (line: string) => void;
 
 /** Measures everything that the options name. What it started is stopped by `cleanup`, whatever happens. */
-export async function runBench(options: Options, cleanup: Cleanup, note: Note): Promise<BenchResult> {
+export async function runBench(options: BenchOptions, cleanup: Cleanup, note: Note): Promise<BenchResult> {
   const wants = (part: PartName) => options.parts.has(part);
   note(`this takes some ${inWords(expectedMs(options))}`);
   note("starting the receiver and PostgreSQL");
-  const around = await startSurroundings(cleanup, {
+  const around = await startEnvironment(cleanup, {
     redis: wants("bullmq"),
     postgresSettings: options.profile ? everyStatement : statementSettings,
   });
@@ -92,11 +92,11 @@ export async function runBench(options: Options, cleanup: Cleanup, note: Note): 
   };
 }
 
-async function openRows(options: Options, around: Surroundings, cleanup: Cleanup, note: Note) {
+async function openRows(options: BenchOptions, around: BenchEnvironment, cleanup: Cleanup, note: Note) {
   const rows: Row[] = [];
   const left: { readonly name: PartName; readonly why: string }[] = [];
   let service: CalledService | undefined;
-  let engine: ServiceProcess | undefined;
+  let engine: BenchService | undefined;
   const called = async () => {
     service ??= await openCalledService(around, cleanup);
     return service;
@@ -125,12 +125,12 @@ async function openRows(options: Options, around: Surroundings, cleanup: Cleanup
   return { rows, service, engine, left };
 }
 
-function profileFolder({ folder }: Surroundings): string {
+function profileFolder({ folder }: BenchEnvironment): string {
   return join(folder, "profile");
 }
 
 /** Ends the engine: Node writes its profile then. */
-async function profileEngine({ process }: ServiceProcess, around: Surroundings, note: Note): Promise<void> {
+async function profileEngine({ process }: BenchService, around: BenchEnvironment, note: Note): Promise<void> {
   note(await profileStatements(around.postgres.superuserConnectionString, ["engine", "service"]));
   await process.ask("stop", undefined);
   await process.stop();
@@ -143,9 +143,9 @@ async function profileEngine({ process }: ServiceProcess, around: Surroundings, 
 
 async function latencyOf(
   service: CalledService,
-  around: Surroundings,
+  around: BenchEnvironment,
   measured: readonly RowResult[],
-  options: Options,
+  options: BenchOptions,
   note: Note,
 ): Promise<LatencyResult> {
   const row = measured.find(({ name }) => name === "service") ?? (await rowAlone("service", service, around, options));
@@ -160,10 +160,10 @@ async function latencyOf(
 
 async function saleLatencyOf(
   service: CalledService,
-  around: Surroundings,
+  around: BenchEnvironment,
   cleanup: Cleanup,
   measured: readonly RowResult[],
-  options: Options,
+  options: BenchOptions,
   note: Note,
 ): Promise<SaleLatencyResult> {
   const row =
@@ -177,8 +177,8 @@ async function saleLatencyOf(
 async function rowAlone(
   name: "service" | "commands",
   service: CalledService,
-  around: Surroundings,
-  options: Options,
+  around: BenchEnvironment,
+  options: BenchOptions,
 ): Promise<RowResult> {
   const rounds = { rounds: options.rounds, roundMs: options.roundMs, onRound: () => undefined };
   const [row] = await runRounds([calledRow(name, service)], around, rounds);

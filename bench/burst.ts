@@ -1,5 +1,5 @@
+import type { BenchEnvironment, Cleanup } from "./environment.ts";
 import { closeService, openCalledService } from "./service-rows.ts";
-import type { Cleanup, Surroundings } from "./surroundings.ts";
 
 export interface BurstPlan {
   readonly completions: number;
@@ -22,7 +22,7 @@ const batch = 100;
 const callers = 8;
 
 /** So many completions in batches of 100, each with a callback URL of its own, as fast as they are taken in. */
-export async function measureBurst(around: Surroundings, cleanup: Cleanup, plan: BurstPlan): Promise<BurstResult> {
+export async function measureBurst(around: BenchEnvironment, cleanup: Cleanup, plan: BurstPlan): Promise<BurstResult> {
   const service = await openCalledService(around, cleanup, "burst");
   const { caller, process } = service;
   const load = { what: "completions", batch, callers } as const;

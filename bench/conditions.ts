@@ -1,13 +1,13 @@
 import { type BacklogResult, measureBacklog } from "./backlog.ts";
 import { type BurstResult, measureBurst } from "./burst.ts";
+import { type BenchEnvironment, Cleanup } from "./environment.ts";
 import { type IsolationResult, measureIsolation } from "./isolation.ts";
 import { type MemoryResult, measureMemory } from "./memory.ts";
 import { measureOpenTransaction, type OpenTransactionResult } from "./open-transaction.ts";
-import type { Options, PartName } from "./options.ts";
+import type { BenchOptions, PartName } from "./options.ts";
 import { measureRecovery, type RecoveryResult } from "./recovery.ts";
 import { measureRestart, type RestartResult } from "./restart.ts";
 import { measureScale, type ScaleStep } from "./scale.ts";
-import { Cleanup, type Surroundings } from "./surroundings.ts";
 import { measureTakeover, type TakeoverResult } from "./takeover.ts";
 
 /** How the service stands what happens to it; undefined what was not measured. */
@@ -29,8 +29,8 @@ export interface ConditionResults {
  * @param servicePerS what the row "service" came to, if it was measured: isolation runs at half of it
  */
 export async function measureConditions(
-  options: Options,
-  around: Surroundings,
+  options: BenchOptions,
+  around: BenchEnvironment,
   cleanup: Cleanup,
   servicePerS: number | undefined,
   note: (line: string) => void,

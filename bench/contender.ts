@@ -8,11 +8,11 @@ export interface ContenderStart {
   /** Redis' unix socket; "" for those that need none. */
   readonly redisSocket: string;
   /** One of its settings. */
-  readonly setting: Setting;
+  readonly setting: ContenderSetting;
 }
 
 /** How a contender is driven, each at the best of several. */
-export type Setting = Readonly<Record<string, number>>;
+export type ContenderSetting = Readonly<Record<string, number>>;
 
 export interface RoundOutcome {
   /** Notifications accepted by the receiver and, for all but raw, recorded as done. */
@@ -44,7 +44,7 @@ export async function driveRound(
   process: NodeJS.Process,
   durationMs: number,
   batch: number,
-  queue: { readonly handOver: (count: number) => Promise<void>; readonly progress: Progress },
+  queue: { readonly handOver: (count: number) => Promise<void>; readonly progress: RoundProgress },
 ): Promise<RoundOutcome> {
   const startedMs = performance.now();
   const cpuStart = process.cpuUsage();
@@ -68,7 +68,7 @@ export async function driveRound(
 }
 
 /** Counts what is done, and wakes who waits for more. */
-export class Progress {
+export class RoundProgress {
   done = 0;
   #waiting: (() => void)[] = [];
 

@@ -1,4 +1,4 @@
-import { type Options, type PartName, rowNames } from "./options.ts";
+import { type BenchOptions, type PartName, rowNames } from "./options.ts";
 
 /** Services, databases and peers start and stop: seen on two cores. */
 const startMs = 3_000;
@@ -15,7 +15,7 @@ const recoveryEndsMs = 30_000;
 const takeoverEndsMs = 10_000;
 
 /** How long it will take, more or less, in milliseconds: a bench that is waited for says so first. */
-export function expectedMs(options: Options): number {
+export function expectedMs(options: BenchOptions): number {
   return [...options.parts].reduce((sum, part) => sum + expectedOfMs(part, options), 2 * startMs);
 }
 
@@ -23,7 +23,7 @@ export function inWords(ms: number): string {
   return ms < 120_000 ? `${Math.round(ms / 5_000) * 5} seconds` : `${Math.round(ms / 60_000)} minutes`;
 }
 
-function expectedOfMs(part: PartName, options: Options): number {
+function expectedOfMs(part: PartName, options: BenchOptions): number {
   const { rounds, roundMs, isolation, backlog, openTransaction, recovery, restart, takeover, scale } = options;
   if (rowNames.some((name) => name === part)) {
     const calibration = isPeer(part) && options.calibrateMs > 0 ? 3 * (options.calibrateMs + 1_200) : 0;

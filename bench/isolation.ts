@@ -1,11 +1,11 @@
 import { BacklogRows } from "./backlog-rows.ts";
 import { producers } from "./contender.ts";
+import type { BenchEnvironment, Cleanup } from "./environment.ts";
 import { type LatencyPlan, type LatencyResult, measureLatency } from "./latency.ts";
 import { startProcess } from "./processes/channel.ts";
-import type { Manner, partnerSitesMethods } from "./processes/partner-sites.ts";
+import type { partnerSitesMethods, SiteBehaviour } from "./processes/partner-sites.ts";
 import { type CalledService, closeService, openCalledService, partners } from "./service-rows.ts";
 import { median } from "./statistics.ts";
-import type { Cleanup, Surroundings } from "./surroundings.ts";
 
 export interface IsolationPlan extends Omit<LatencyPlan, "ratePerS"> {
   /** Of the one partner that answers late, or never. */
@@ -18,8 +18,8 @@ export interface IsolationResult {
   readonly ratePerS: number;
   readonly pending: number;
   /** The other partners' p99, medians over all windows: while that partner answers at once, late, and never. */
-  readonly p99Ms: Readonly<Record<Manner, number>>;
-  readonly p99OfWindowsMs: Readonly<Record<Manner, readonly number[]>>;
+  readonly p99Ms: Readonly<Record<SiteBehaviour, number>>;
+  readonly p99OfWindowsMs: Readonly<Record<SiteBehaviour, readonly number[]>>;
   /** Of the p99 beside one that answers at once. */
   readonly ratio: Readonly<Record<"late" | "never", number>>;
   /** The most that the p99 may be: 1.5 times what it is without, or 10 ms more. */
@@ -37,7 +37,7 @@ const closedLoopMs = 1_500;
  * notifications keep coming. Without it stands before and after, so that a machine that gets slower is seen.
  */
 export async function measureIsolation(
-  around: Surroundings,
+  around: BenchEnvironment,
   cleanup: Cleanup,
   plan: IsolationPlan,
   note: (line: string) => void,
@@ -66,8 +66,8 @@ export async function measureIsolation(
   await service.process.ask("sending", { to: [one], on: true });
 
   const ratePerS = Math.round((plan.servicePerS ?? (await mostPerS(service))) / 2);
-  const windows: Record<Manner, number[]> = { "at-once": [], late: [], never: [] };
-  const run = async (manner: Manner) => {
+  const windows: Record<SiteBehaviour, number[]> = { "at-once": [], late: [], never: [] };
+  const run = async (manner: SiteBehaviour) => {
     note(`isolation: one partner answers ${manner.replace("-", " ")}`);
     const result = await measureBeside(service, around, one, { ...plan, ratePerS });
     windows[manner].push(...result.p99OfWindowsMs);
@@ -99,7 +99,7 @@ export async function measureIsolation(
 
 async function measureBeside(
   service: CalledService,
-  around: Surroundings,
+  around: BenchEnvironment,
   partnerId: string,
   plan: LatencyPlan,
 ): Promise<LatencyResult> {

@@ -1,6 +1,6 @@
+import type { BenchEnvironment } from "./environment.ts";
 import type { CalledService } from "./service-rows.ts";
 import { median, percentile } from "./statistics.ts";
-import type { Surroundings } from "./surroundings.ts";
 
 export interface LatencyResult {
   readonly ratePerS: number;
@@ -28,7 +28,7 @@ const askAgainMs = 20;
 /** Open loop at a fixed rate: a call that finds the service busy waits, and its wait counts. */
 export async function measureLatency(
   { caller }: Pick<CalledService, "caller">,
-  { receiver, target }: Surroundings,
+  { receiver, target }: BenchEnvironment,
   plan: LatencyPlan,
 ): Promise<LatencyResult> {
   const durationMs = Math.min(warmUpMs, plan.windowMs) + plan.windows * plan.windowMs;

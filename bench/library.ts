@@ -1,7 +1,7 @@
+import type { Cleanup } from "./environment.ts";
 import { startProcess } from "./processes/channel.ts";
 import type { libraryMethods } from "./processes/library.ts";
 import { median, type Spread, spread } from "./statistics.ts";
-import type { Cleanup } from "./surroundings.ts";
 
 export interface LibraryResult {
   readonly libraryPerS: number;

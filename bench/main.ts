@@ -1,9 +1,9 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { runBench } from "./bench.ts";
+import { Cleanup } from "./environment.ts";
 import { readOptions, usage } from "./options.ts";
 import { summary, tableLines } from "./report.ts";
-import { Cleanup } from "./surroundings.ts";
 
 const results = join(import.meta.dirname, "results");
 

@@ -1,7 +1,7 @@
 import { producers } from "./contender.ts";
+import type { BenchEnvironment, Cleanup } from "./environment.ts";
 import type { MemorySample } from "./memory-watch.ts";
 import { closeService, openCalledService } from "./service-rows.ts";
-import type { Cleanup, Surroundings } from "./surroundings.ts";
 
 export interface MemoryResult {
   readonly seconds: number;
@@ -12,7 +12,7 @@ export interface MemoryResult {
 
 /** What a new service holds at the load of the row "service": as many callers, one completion a request. */
 export async function measureMemory(
-  around: Surroundings,
+  around: BenchEnvironment,
   cleanup: Cleanup,
   plan: { readonly durationMs: number },
 ): Promise<MemoryResult> {

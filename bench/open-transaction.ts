@@ -1,8 +1,8 @@
 import { Client } from "pg";
 import { openDrained } from "./backlog.ts";
+import type { BenchEnvironment, Cleanup } from "./environment.ts";
 import { closeService } from "./service-rows.ts";
 import { type StatementCost, Statements } from "./statements.ts";
-import type { Cleanup, Surroundings } from "./surroundings.ts";
 
 export interface OpenTransactionPlan {
   readonly pending: number;
@@ -41,7 +41,7 @@ const fewestLeft = 0.3;
  * may be cleared away, neither from `pending` nor from its indexes.
  */
 export async function measureOpenTransaction(
-  around: Surroundings,
+  around: BenchEnvironment,
   cleanup: Cleanup,
   plan: OpenTransactionPlan,
   note: (line: string) => void,

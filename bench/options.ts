@@ -39,7 +39,7 @@ const partNames = [
 ] as const;
 export type PartName = (typeof partNames)[number];
 
-export interface Options {
+export interface BenchOptions {
   readonly parts: ReadonlySet<PartName>;
   /** The last line of the output is one JSON object. */
   readonly quick: boolean;
@@ -124,7 +124,7 @@ const modes = {
 const quickParts: readonly PartName[] = ["raw", "engine", "service", "bullmq", "latency"];
 
 /** @throws TypeError naming what cannot be read */
-export function readOptions(argv: readonly string[]): Options {
+export function readOptions(argv: readonly string[]): BenchOptions {
   const { values } = parseArgs({
     args: [...argv],
     options: {

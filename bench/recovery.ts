@@ -1,8 +1,8 @@
 import { BacklogRows } from "./backlog-rows.ts";
+import type { BenchEnvironment, Cleanup } from "./environment.ts";
 import { startProcess } from "./processes/channel.ts";
 import type { partnerSitesMethods } from "./processes/partner-sites.ts";
 import { closeService, openService, partners } from "./service-rows.ts";
-import type { Cleanup, Surroundings } from "./surroundings.ts";
 
 export interface RecoveryPlan {
   /** How long nobody listens, while completions come. */
@@ -43,7 +43,7 @@ const waveMs = 100;
 
 /** All receivers go down, completions keep coming, and then all come back in the same moment. */
 export async function measureRecovery(
-  around: Surroundings,
+  around: BenchEnvironment,
   cleanup: Cleanup,
   plan: RecoveryPlan,
   note: (line: string) => void,

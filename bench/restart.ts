@@ -2,11 +2,11 @@ import { randomUUID } from "node:crypto";
 import { join } from "node:path";
 import { Pool } from "undici";
 import { type EmbeddedPostgres, startEmbeddedPostgres } from "../packages/server/src/postgres/embedded.ts";
+import type { BenchEnvironment, Cleanup } from "./environment.ts";
 import { startProcess } from "./processes/channel.ts";
 import type { partnerSitesMethods } from "./processes/partner-sites.ts";
 import { saleCompletion } from "./sale.ts";
-import { closeService, openService, partners, type ServiceProcess } from "./service-rows.ts";
-import type { Cleanup, Surroundings } from "./surroundings.ts";
+import { type BenchService, closeService, openService, partners } from "./service-rows.ts";
 
 export interface RestartPlan {
   /** By HTTP, whatever becomes of them. */
@@ -44,7 +44,7 @@ const steadyWithinMs = 60_000;
 
 /** PostgreSQL is restarted while a switch reports at a steady rate, once in each manner. */
 export async function measureRestart(
-  around: Surroundings,
+  around: BenchEnvironment,
   cleanup: Cleanup,
   plan: RestartPlan,
   note: (line: string) => void,
@@ -105,14 +105,14 @@ export async function measureRestart(
 
 /** A switch: it reports in the rhythm that was asked for, and repeats what was not accepted. */
 class SteadyLoad {
-  readonly #service: ServiceProcess;
+  readonly #service: BenchService;
   readonly #pool: Pool;
   readonly #running: Promise<void>;
   #going = true;
   #accepted = 0;
   #refused = 0;
 
-  constructor(service: ServiceProcess, completionsPerS: number) {
+  constructor(service: BenchService, completionsPerS: number) {
     this.#service = service;
     this.#pool = new Pool(service.at.url, { connections: 128, keepAliveTimeout: 60_000 });
     this.#running = this.#run(completionsPerS);
@@ -171,7 +171,7 @@ class DeliveryRate {
   readonly #running: Promise<void>;
   #going = true;
 
-  constructor(service: ServiceProcess) {
+  constructor(service: BenchService) {
     this.#running = (async () => {
       while (this.#going) {
         const { attempts } = await service.process.ask("standing", undefined);

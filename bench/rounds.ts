@@ -1,11 +1,11 @@
+import type { BenchEnvironment } from "./environment.ts";
 import type { RowName } from "./options.ts";
 import { treeCpuMs } from "./processor.ts";
 import type { Row } from "./rows.ts";
 import { median, type Spread, spread } from "./statistics.ts";
-import type { Surroundings } from "./surroundings.ts";
 
 /** One round of one row. Microseconds of processor time are for each notification. */
-export interface Sample {
+export interface RoundSample {
   readonly perS: number;
   readonly ownUs: number;
   readonly postgresUs: number | undefined;
@@ -22,16 +22,16 @@ export interface RowResult {
   readonly ownUs: number;
   readonly postgresUs: number | undefined;
   readonly receiverUs: number;
-  readonly samples: readonly Sample[];
+  readonly samples: readonly RoundSample[];
 }
 
 /** Every row once, in turn, as often as asked, after one round that is dropped: what slows the machine slows all. */
 export async function runRounds(
   rows: readonly Row[],
-  around: Surroundings,
+  around: BenchEnvironment,
   plan: { readonly rounds: number; readonly roundMs: number; readonly onRound: (done: number) => void },
 ): Promise<readonly RowResult[]> {
-  const samples = new Map<Row, Sample[]>(rows.map((row) => [row, []]));
+  const samples = new Map<Row, RoundSample[]>(rows.map((row) => [row, []]));
   for (let round = 0; round <= plan.rounds; round += 1) {
     for (const row of rows) {
       const sample = await runOnce(row, around, plan.roundMs);
@@ -44,7 +44,7 @@ export async function runRounds(
   return rows.map((row) => resultOf(row, samples.get(row) ?? [], rawSamples));
 }
 
-async function runOnce(row: Row, { receiver, postgres }: Surroundings, roundMs: number): Promise<Sample> {
+async function runOnce(row: Row, { receiver, postgres }: BenchEnvironment, roundMs: number): Promise<RoundSample> {
   const received = await receiver.ask("received", undefined);
   const postgresBefore = await treeCpuMs(postgres.pid);
   const { count, elapsedMs, cpuMs } = await row.round(roundMs);
@@ -62,7 +62,11 @@ async function runOnce(row: Row, { receiver, postgres }: Surroundings, roundMs: 
   };
 }
 
-function resultOf({ name, label, setting }: Row, samples: readonly Sample[], raw: readonly Sample[]): RowResult {
+function resultOf(
+  { name, label, setting }: Row,
+  samples: readonly RoundSample[],
+  raw: readonly RoundSample[],
+): RowResult {
   const ratios = samples.flatMap((sample, round) => {
     const beside = raw[round];
     return beside === undefined ? [] : [sample.perS / beside.perS];

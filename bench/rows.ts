@@ -1,9 +1,9 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { ContenderMethods, RoundOutcome, Setting } from "./contender.ts";
+import type { ContenderMethods, ContenderSetting, RoundOutcome } from "./contender.ts";
+import type { BenchEnvironment, Cleanup } from "./environment.ts";
 import type { RowName } from "./options.ts";
 import { type Process, startProcess } from "./processes/channel.ts";
-import type { Cleanup, Surroundings } from "./surroundings.ts";
 
 /** One line of the table, opened: it can run rounds. */
 export interface Row {
@@ -19,7 +19,7 @@ export interface Contender {
   readonly name: RowName;
   readonly label: string;
   readonly file: URL;
-  readonly settings: readonly Setting[];
+  readonly settings: readonly ContenderSetting[];
   readonly needsDatabase: boolean;
   readonly needsRedis: boolean;
 }
@@ -78,12 +78,12 @@ const warmUpMs = 300;
 /** Tries each setting, keeps the best, and leaves it open. */
 export async function openContender(
   contender: Contender,
-  around: Surroundings,
+  around: BenchEnvironment,
   cleanup: Cleanup,
   calibrateMs: number,
 ): Promise<Row> {
   const { name, label, settings } = contender;
-  const rates = new Map<Setting, number>();
+  const rates = new Map<ContenderSetting, number>();
   for (const setting of calibrateMs > 0 ? settings : []) {
     const tried = await openOne(contender, around, setting, rates.size);
     try {
@@ -112,8 +112,8 @@ async function installedVersion(name: string): Promise<string> {
 
 async function openOne(
   contender: Contender,
-  around: Surroundings,
-  setting: Setting,
+  around: BenchEnvironment,
+  setting: ContenderSetting,
   index: number,
 ): Promise<Process<ContenderMethods>> {
   const databaseUrl = contender.needsDatabase ? await around.newDatabase(`${contender.name}-${index}`) : "";
@@ -132,7 +132,7 @@ async function openOne(
   }
 }
 
-function describe(setting: Setting): string {
+function describe(setting: ContenderSetting): string {
   return Object.entries(setting)
     .map(([name, value]) => `${name} ${value}`)
     .join(", ");

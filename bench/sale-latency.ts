@@ -1,8 +1,8 @@
+import type { Cleanup } from "./environment.ts";
 import { startProcess } from "./processes/channel.ts";
 import type { saleCallerMethods } from "./processes/sale-caller.ts";
 import type { CalledService } from "./service-rows.ts";
 import { median, percentile } from "./statistics.ts";
-import type { Cleanup } from "./surroundings.ts";
 
 /** From the scheduled moment of a POST /v1/commands, a Sale with an immediate acquirer, to its whole answer. */
 export interface SaleLatencyResult {

@@ -1,8 +1,8 @@
 import { producers } from "./contender.ts";
+import type { BenchEnvironment, Cleanup } from "./environment.ts";
 import { treeCpuMs } from "./processor.ts";
-import { closeService, openService, type ServiceProcess } from "./service-rows.ts";
+import { type BenchService, closeService, openService } from "./service-rows.ts";
 import { median, type Spread, spread } from "./statistics.ts";
-import type { Cleanup, Surroundings } from "./surroundings.ts";
 
 export interface ScalePlan {
   readonly instances: readonly number[];
@@ -36,7 +36,7 @@ const pollMs = 5;
  * its own, warmed up: instances that stood by idle would take part.
  */
 export async function measureScale(
-  around: Surroundings,
+  around: BenchEnvironment,
   cleanup: Cleanup,
   plan: ScalePlan,
   note: (line: string) => void,
@@ -63,7 +63,7 @@ export async function measureScale(
 async function measureOnce(
   name: string,
   instances: number,
-  around: Surroundings,
+  around: BenchEnvironment,
   cleanup: Cleanup,
   roundMs: number,
 ): Promise<Sample> {
@@ -91,7 +91,7 @@ async function measureOnce(
 }
 
 /** What one instance leaves due may be sent by another: it ends when all together have sent all. */
-async function deliver(services: readonly ServiceProcess[], durationMs: number) {
+async function deliver(services: readonly BenchService[], durationMs: number) {
   const before = await accepted(services);
   const startedMs = performance.now();
   const callers = Math.ceil(producers / services.length);
@@ -102,12 +102,12 @@ async function deliver(services: readonly ServiceProcess[], durationMs: number) 
   return { count, elapsedMs: performance.now() - startedMs };
 }
 
-async function accepted(services: readonly ServiceProcess[]): Promise<number> {
+async function accepted(services: readonly BenchService[]): Promise<number> {
   const standings = await Promise.all(services.map(({ process }) => process.ask("standing", undefined)));
   return standings.reduce((sum, { attempts }) => sum + attempts, 0);
 }
 
-async function standing(services: readonly ServiceProcess[], { receiver, postgres }: Surroundings) {
+async function standing(services: readonly BenchService[], { receiver, postgres }: BenchEnvironment) {
   const standings = await Promise.all(services.map(({ process }) => process.ask("standing", undefined)));
   return {
     ownMs: standings.reduce((sum, { cpuMs }) => sum + cpuMs, 0),

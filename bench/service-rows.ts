@@ -1,10 +1,10 @@
 import { producers, type RoundOutcome } from "./contender.ts";
+import type { BenchEnvironment, Cleanup } from "./environment.ts";
 import type { RowName } from "./options.ts";
 import type { CallerRound, callerMethods } from "./processes/caller.ts";
 import { type Process, startProcess } from "./processes/channel.ts";
 import type { ServiceAt, ServiceStart, serviceMethods } from "./processes/service.ts";
 import type { Row } from "./rows.ts";
-import type { Cleanup, Surroundings } from "./surroundings.ts";
 
 /** With their default settings, 32 POSTs in flight each: together as many as an instance has slots. */
 export const partners = 16;
@@ -13,7 +13,7 @@ const batchCallers = 8;
 const batchSize = 100;
 
 /** Paybell in a process of its own. */
-export interface ServiceProcess {
+export interface BenchService {
   readonly process: Process<ReturnType<typeof serviceMethods>>;
   readonly at: ServiceAt;
   readonly databaseUrl: string;
@@ -21,14 +21,14 @@ export interface ServiceProcess {
 
 /** On a database of its own, unless it joins others. Without anything said, its partners all have the one receiver. */
 export async function openService(
-  around: Surroundings,
+  around: BenchEnvironment,
   cleanup: Cleanup,
   name: string,
   plan: Partial<ServiceStart> & { readonly execArgv?: readonly string[] } = {},
-): Promise<ServiceProcess> {
+): Promise<BenchService> {
   const { execArgv = [], ...given } = plan;
   const databaseUrl = given.databaseUrl ?? (await around.newDatabase(name));
-  const process: ServiceProcess["process"] = startProcess(new URL("./processes/service.ts", import.meta.url), [
+  const process: BenchService["process"] = startProcess(new URL("./processes/service.ts", import.meta.url), [
     // As `npm run paybell` starts it.
     "--max-old-space-size=1024",
     "--max-semi-space-size=8",
@@ -43,12 +43,12 @@ export async function openService(
 }
 
 /** When others are measured: what stands idle would take from them. */
-export async function closeService({ process }: ServiceProcess): Promise<void> {
+export async function closeService({ process }: BenchService): Promise<void> {
   await process.ask("stop", undefined);
   await process.stop();
 }
 
-export function engineRow({ process }: ServiceProcess): Row {
+export function engineRow({ process }: BenchService): Row {
   return {
     name: "engine",
     label: "engine: completions in process",
@@ -58,12 +58,12 @@ export function engineRow({ process }: ServiceProcess): Row {
 }
 
 /** A service and whoever calls it over HTTP. */
-export interface CalledService extends ServiceProcess {
+export interface CalledService extends BenchService {
   readonly caller: Process<ReturnType<typeof callerMethods>>;
 }
 
 export async function openCalledService(
-  around: Surroundings,
+  around: BenchEnvironment,
   cleanup: Cleanup,
   name = "service",
   plan: Partial<ServiceStart> = {},

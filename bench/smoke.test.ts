@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
 import { runBench } from "./bench.ts";
+import { Cleanup } from "./environment.ts";
 import { readOptions } from "./options.ts";
 import { summary, tableLines } from "./report.ts";
 import { percentile, spread } from "./statistics.ts";
-import { Cleanup } from "./surroundings.ts";
 
 test("the bench measures raw, the engine, the service and both latencies, and leaves nothing running", async () => {
   const cleanup = new Cleanup();

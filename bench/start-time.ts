@@ -3,8 +3,8 @@ import { once } from "node:events";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
+import type { Cleanup } from "./environment.ts";
 import { treeCpuMs } from "./processor.ts";
-import type { Cleanup } from "./surroundings.ts";
 
 export interface StartResult {
   /** From `npm start` to its ready line, with an empty home: the database is made first. */

@@ -1,6 +1,6 @@
 import { Client } from "pg";
+import type { BenchEnvironment, Cleanup } from "./environment.ts";
 import { openService, partners } from "./service-rows.ts";
-import type { Cleanup, Surroundings } from "./surroundings.ts";
 
 export interface TakeoverPlan {
   /** How long both instances have work before one is killed. */
@@ -21,7 +21,7 @@ const lookEveryMs = 20;
 
 /** One of two instances is killed, and each partner has a new completion at that moment. */
 export async function measureTakeover(
-  around: Surroundings,
+  around: BenchEnvironment,
   cleanup: Cleanup,
   plan: TakeoverPlan,
 ): Promise<TakeoverResult> {

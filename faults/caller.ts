@@ -1,7 +1,7 @@
 import { Agent, request } from "undici";
-import type { Instance } from "./instance.ts";
+import type { ServiceInstance } from "./instance.ts";
 
-export interface Answer {
+export interface CallerResponse {
   readonly status: number;
   readonly body: Readonly<Record<string, unknown>>;
 }
@@ -15,24 +15,24 @@ const pauseMs = 100;
 /** As a load balancer's health check does, where there are others. */
 const avoidedForMs = 2_000;
 
-const noAnswer: Answer = { status: 0, body: {} };
+const noAnswer: CallerResponse = { status: 0, body: {} };
 
 /** Calls whichever instance answers, as a client behind a load balancer does. */
 export class Caller {
-  readonly #instances: readonly Instance[];
+  readonly #instances: readonly ServiceInstance[];
   readonly #agent = new Agent({ connections: 64, connect: { timeout: 2_000 } });
-  readonly #avoidedUntilMs = new Map<Instance, number>();
+  readonly #avoidedUntilMs = new Map<ServiceInstance, number>();
   #turn = 0;
   /** How many calls were answered so, by status. */
   readonly answers = new Map<string, number>();
   readonly #troubles = new Map<string, number>();
 
-  constructor(instances: readonly Instance[]) {
+  constructor(instances: readonly ServiceInstance[]) {
     this.#instances = instances;
   }
 
   /** One call of one instance. @returns status 0 where there was no answer: nobody knows what became of it */
-  async call(method: "GET" | "POST", path: string, key: string, json?: unknown): Promise<Answer> {
+  async call(method: "GET" | "POST", path: string, key: string, json?: unknown): Promise<CallerResponse> {
     const answer = await this.#call(method, path, key, json);
     const name = answer.status === 0 ? "none" : String(answer.status);
     this.answers.set(name, (this.answers.get(name) ?? 0) + 1);
@@ -56,7 +56,7 @@ export class Caller {
     await this.#agent.destroy();
   }
 
-  async #call(method: "GET" | "POST", path: string, key: string, json: unknown): Promise<Answer> {
+  async #call(method: "GET" | "POST", path: string, key: string, json: unknown): Promise<CallerResponse> {
     const instance = this.#choose();
     if (instance === undefined) return noAnswer;
     const withinMs = path === reportPath ? reportAnsweredWithinMs : answeredWithinMs;
@@ -69,7 +69,7 @@ export class Caller {
         headers: { authorization: `Bearer ${key}`, ...(json !== undefined && { "content-type": "application/json" }) },
         ...(json !== undefined && { body: JSON.stringify(json) }),
       });
-      return { status: statusCode, body: JSON.parse(await body.text()) as Answer["body"] };
+      return { status: statusCode, body: JSON.parse(await body.text()) as CallerResponse["body"] };
     } catch {
       this.#avoidedUntilMs.set(instance, performance.now() + avoidedForMs);
       return noAnswer;
@@ -77,13 +77,13 @@ export class Caller {
   }
 
   /** 503 is what a client is told to wait for; any other error of the service is none of a client's. */
-  #noteTrouble(method: string, path: string, { status, body }: Answer): void {
+  #noteTrouble(method: string, path: string, { status, body }: CallerResponse): void {
     const route = path.replace(/[0-9a-f]{8}-[-0-9a-f]{27}/, ":id").replace(/\?.*/, "");
     const name = `${status} ${String(body["code"])} to ${method} ${route}`;
     this.#troubles.set(name, (this.#troubles.get(name) ?? 0) + 1);
   }
 
-  #choose(): Instance | undefined {
+  #choose(): ServiceInstance | undefined {
     const running = this.#instances.filter(({ isRunning }) => isRunning);
     const healthy = running.filter((instance) => (this.#avoidedUntilMs.get(instance) ?? 0) < performance.now());
     const choice = healthy.length > 0 ? healthy : running;

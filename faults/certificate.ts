@@ -2,7 +2,7 @@ import { networkInterfaces } from "node:os";
 import { generate } from "selfsigned";
 
 /** In PEM. */
-export interface Certificate {
+export interface PartnerCertificate {
   readonly key: string;
   readonly cert: string;
   /** What a client must trust. */
@@ -13,7 +13,7 @@ export interface Certificate {
 export const partnerDomain = "partners.test";
 
 /** Of an HTTPS server that partners' names and this address lead to. It vouches for no other. */
-export async function partnerCertificate(address: string): Promise<Certificate> {
+export async function partnerCertificate(address: string): Promise<PartnerCertificate> {
   const made = await generate([{ name: "commonName", value: "Partners of the fault suite" }], {
     keyType: "ec",
     algorithm: "sha256",

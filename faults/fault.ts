@@ -1,17 +1,17 @@
-import type { Random } from "./random.ts";
-import type { Stage } from "./stage.ts";
+import type { Deployment } from "./deployment.ts";
+import type { SeededRandom } from "./random.ts";
 
 /** What a fault needs of its stage. */
 export type Needs = "one instance" | "several instances" | "a standby" | "a small disk" | "nothing";
 
 /** What may come once more because of it: what these instances had in flight, and had not written down. */
-export interface Injury {
+export interface FaultEffect {
   readonly instances: number;
 }
 
-export interface Context {
-  readonly stage: Stage;
-  readonly random: Random;
+export interface FaultContext {
+  readonly stage: Deployment;
+  readonly random: SeededRandom;
   /** The fault is over: from now on partners are waited for. Once, before `happen` resolves. */
   over(): void;
   /** Lets it last. A short run takes the least. */
@@ -19,10 +19,10 @@ export interface Context {
 }
 
 /** Something that happens to a stage while commands come, and ends. */
-export interface Fault {
+export interface InjectedFault {
   readonly name: string;
   readonly needs: Needs;
   /** Belongs to the short form. */
   readonly isQuick: boolean;
-  happen(context: Context): Promise<Injury>;
+  happen(context: FaultContext): Promise<FaultEffect>;
 }

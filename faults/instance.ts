@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 /** The repository that an instance is started from: this one, or a copy of it. */
 export const ownTree = fileURLToPath(new URL("..", import.meta.url)).replace(/\/$/, "");
 
-export interface InstanceOptions {
+export interface ServiceInstanceOptions {
   readonly tree: string;
   /** What is run, by its path in the tree, and its first arguments. */
   readonly program: readonly string[];
@@ -28,14 +28,14 @@ const linesMax = 400;
 const errorLevel = /"level":("error"|50)/;
 
 /** One process `paybell serve`, which may be killed, stopped and started again on the same port. */
-export class Instance {
-  readonly #options: InstanceOptions;
+export class ServiceInstance {
+  readonly #options: ServiceInstanceOptions;
   readonly #lines: string[] = [];
   #lastError = "";
   #child: ChildProcess | undefined;
   #tree: string;
 
-  constructor(options: InstanceOptions) {
+  constructor(options: ServiceInstanceOptions) {
     this.#options = options;
     this.#tree = options.tree;
   }

@@ -1,14 +1,14 @@
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { Link } from "./link.ts";
+import { FaultyLink } from "./link.ts";
 import { seeded } from "./random.ts";
 
 /** What is drawn for each piece in turn: it passes, stalls or breaks the connection. */
 const [passes, stalls, breaks] = [0.9, 0.02, 0.001];
 let drawn: number[];
 let target: Server;
-let link: Link;
+let link: FaultyLink;
 let caller: Socket;
 
 /** The target answers each piece with the same in capitals. */
@@ -20,7 +20,7 @@ beforeEach(async () => {
   target.listen(0, "127.0.0.1");
   await once(target, "listening");
   const random = { ...seeded(1), next: () => drawn.shift() ?? breaks };
-  link = new Link({ host: "127.0.0.1", port: (target.address() as AddressInfo).port }, random);
+  link = new FaultyLink({ host: "127.0.0.1", port: (target.address() as AddressInfo).port }, random);
   await link.listen("127.0.0.1");
   caller = await opened();
 });

@@ -1,9 +1,9 @@
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type NetConnectOpts, type Server, type Socket } from "node:net";
-import type { Random } from "./random.ts";
+import type { SeededRandom } from "./random.ts";
 
 /** What the network does to connections. */
-export type Trouble =
+export type LinkFault =
   /** Every connection is reset, and none is taken. */
   | "cut"
   /** Connections are refused, as where nobody listens. */
@@ -81,17 +81,17 @@ interface Pair {
 }
 
 /** A stretch of network of our own between two parties: it passes everything on until it is told otherwise. */
-export class Link {
-  readonly #random: Random;
+export class FaultyLink {
+  readonly #random: SeededRandom;
   readonly #server: Server;
   readonly #pairs = new Set<Pair>();
   #target: NetConnectOpts;
-  #trouble: Trouble | undefined;
+  #trouble: LinkFault | undefined;
   #damaged = 0;
   #port = 0;
   #host = "";
 
-  constructor(target: NetConnectOpts, random: Random) {
+  constructor(target: NetConnectOpts, random: SeededRandom) {
     this.#target = target;
     this.#random = random;
     this.#server = createServer({ allowHalfOpen: true }, (caller) => this.#take(caller));
@@ -119,7 +119,7 @@ export class Link {
     this.cutAll();
   }
 
-  async begin(trouble: Trouble): Promise<void> {
+  async begin(trouble: LinkFault): Promise<void> {
     this.#trouble = trouble;
     if (trouble === "cut" || trouble === "refuse") this.cutAll();
     else this.#damaged += this.#pairs.size;

@@ -1,5 +1,5 @@
-import type { Books } from "./books.ts";
 import type { Caller } from "./caller.ts";
+import type { ExpectedTotals } from "./expected-totals.ts";
 import type { Journal } from "./journal.ts";
 import type { Pace } from "./pace.ts";
 
@@ -7,7 +7,7 @@ import type { Pace } from "./pace.ts";
 export interface LoadParts {
   readonly caller: Caller;
   readonly journal: Journal;
-  readonly books: Books;
+  readonly books: ExpectedTotals;
   readonly pace: Pace;
   readonly operatorToken: string;
   /** Refusals, by what was asked and why. */

@@ -1,23 +1,23 @@
 import type { LoadParts } from "./load-parts.ts";
-import type { Partner } from "./partner.ts";
-import type { Random } from "./random.ts";
+import type { RegisteredPartner } from "./partner.ts";
+import type { SeededRandom } from "./random.ts";
 import { Switch } from "./switch.ts";
-import { Till } from "./till.ts";
+import { PartnerTill } from "./till.ts";
 
 const tillsOfPartner = 2;
 const endsWithinMs = 60_000;
 
 /** Switches that report in batches, and tills that ask for one command after the other, of every partner. */
-export class Load {
+export class FaultLoad {
   readonly refusals = new Map<string, number>();
   readonly #working: Promise<unknown>;
   #ending = false;
   #over = false;
 
   constructor(
-    partners: readonly Partner[],
+    partners: readonly RegisteredPartner[],
     parts: Pick<LoadParts, "caller" | "journal" | "books" | "pace" | "operatorToken"> & { readonly batchSize: number },
-    random: Random,
+    random: SeededRandom,
   ) {
     const shared: LoadParts = {
       ...parts,
@@ -29,7 +29,7 @@ export class Load {
       partners.flatMap((partner) => [
         new Switch(partner, shared, parts.batchSize, random.fork(`switch ${partner.index}`)).work(),
         ...Array.from({ length: tillsOfPartner }, (_, till) =>
-          new Till(partner, till, shared, random.fork(`till ${partner.index} ${till}`)).work(),
+          new PartnerTill(partner, till, shared, random.fork(`till ${partner.index} ${till}`)).work(),
         ),
       ]),
     );

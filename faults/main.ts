@@ -1,4 +1,4 @@
-import { Cleanup } from "../bench/surroundings.ts";
+import { Cleanup } from "../bench/environment.ts";
 import { readOptions, usage } from "./options.ts";
 import { runFaults, summaryOf } from "./run.ts";
 

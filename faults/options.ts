@@ -2,7 +2,7 @@ import { randomInt } from "node:crypto";
 import { parseArgs } from "node:util";
 import { catalogue } from "./catalogue/catalogue.ts";
 
-export interface Options {
+export interface FaultOptions {
   readonly seed: number;
   /** One of each fault of the short form, as short as they can be. */
   readonly quick: boolean;
@@ -34,7 +34,7 @@ const modes = {
 };
 
 /** @throws TypeError naming what cannot be read */
-export function readOptions(argv: readonly string[]): Options {
+export function readOptions(argv: readonly string[]): FaultOptions {
   const { values } = parseArgs({
     args: [...argv],
     options: {

@@ -2,7 +2,7 @@ import { type Receiver, receiver } from "@paybell/partner";
 import type { Caller } from "./caller.ts";
 
 /** A partner as the service knows it. */
-export interface Partner {
+export interface RegisteredPartner {
   /** Its place among the partners of the stage. */
   readonly index: number;
   readonly id: string;
@@ -20,7 +20,7 @@ export async function registerPartner(
   caller: Caller,
   operatorToken: string,
   { index, callBackUrl, address }: { readonly index: number; readonly callBackUrl: string; readonly address: string },
-): Promise<Partner> {
+): Promise<RegisteredPartner> {
   const { status, body } = await caller.call("POST", "/operator/v1/partners", operatorToken, {
     name: `Shop ${index}`,
     callBackUrl,

@@ -1,13 +1,13 @@
 import { catalogue } from "./catalogue/catalogue.ts";
-import type { Fault, Needs } from "./fault.ts";
-import type { Options } from "./options.ts";
-import type { Random } from "./random.ts";
-import type { StagePlan } from "./stage.ts";
+import type { DeploymentPlan } from "./deployment.ts";
+import type { InjectedFault, Needs } from "./fault.ts";
+import type { FaultOptions } from "./options.ts";
+import type { SeededRandom } from "./random.ts";
 
 /** A stage, and what happens on it, in order. */
-export interface Act {
-  readonly stage: StagePlan;
-  readonly faults: readonly Fault[];
+export interface FaultSeries {
+  readonly stage: DeploymentPlan;
+  readonly faults: readonly InjectedFault[];
 }
 
 interface Kind {
@@ -28,13 +28,13 @@ const partners = 8;
 const quickInstancesMax = 2;
 
 /** Which faults happen on which stage. Every one that was asked for comes about as often as every other one. */
-export function planOf(options: Options, random: Random): readonly Act[] {
+export function planOf(options: FaultOptions, random: SeededRandom): readonly FaultSeries[] {
   const wanted = catalogue.filter(({ name, isQuick }) => options.only?.includes(name) ?? (isQuick || !options.quick));
   const usable = kinds.filter((kind) => faultsOf(kind, wanted, options).length > 0);
   const decks = usable.map((kind) => new Deck(faultsOf(kind, wanted, options), random));
   const total = decks.reduce((sum, { size }) => sum + size, 0);
   const share = Math.ceil((options.faults ?? total) / usable.length);
-  const acts: Act[] = [];
+  const acts: FaultSeries[] = [];
   let left = options.faults ?? total;
   for (let turn = 0; left > 0; turn += 1) {
     const at = turn % usable.length;
@@ -47,7 +47,7 @@ export function planOf(options: Options, random: Random): readonly Act[] {
   return acts;
 }
 
-function stageOf({ instances, hasStandby }: Kind, { quick, serveArguments }: Options): StagePlan {
+function stageOf({ instances, hasStandby }: Kind, { quick, serveArguments }: FaultOptions): DeploymentPlan {
   const count = quick ? Math.min(instances, quickInstancesMax) : instances;
   return { instances: count, hasStandby, partners, serveArguments };
 }
@@ -57,18 +57,18 @@ function homeOf(needs: Needs, kind: number): boolean {
   return needs === "nothing" ? kind === 0 : (kinds[kind]?.meets.has(needs) ?? false);
 }
 
-function faultsOf(kind: Kind, wanted: readonly Fault[], { quick }: Options): readonly Fault[] {
+function faultsOf(kind: Kind, wanted: readonly InjectedFault[], { quick }: FaultOptions): readonly InjectedFault[] {
   const index = kinds.indexOf(kind);
   return wanted.filter(({ needs }) => (quick ? homeOf(needs, index) : kind.meets.has(needs)));
 }
 
 /** Draws without putting back, and shuffles when all have been drawn. */
 class Deck {
-  readonly #all: readonly Fault[];
-  readonly #random: Random;
-  #left: Fault[] = [];
+  readonly #all: readonly InjectedFault[];
+  readonly #random: SeededRandom;
+  #left: InjectedFault[] = [];
 
-  constructor(all: readonly Fault[], random: Random) {
+  constructor(all: readonly InjectedFault[], random: SeededRandom) {
     this.#all = all;
     this.#random = random;
   }
@@ -77,7 +77,7 @@ class Deck {
     return this.#all.length;
   }
 
-  draw(count: number): Fault[] {
+  draw(count: number): InjectedFault[] {
     return Array.from({ length: count }, () => {
       if (this.#left.length === 0) this.#left = this.#random.shuffled(this.#all);
       const drawn = this.#left.pop();

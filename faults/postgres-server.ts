@@ -4,9 +4,9 @@ import { Client } from "pg";
 import { type Account, postgresAccount } from "../packages/server/src/postgres/account.ts";
 import { type Binaries, installedBinaries, usableBinaries } from "../packages/server/src/postgres/binaries.ts";
 import { ensureCluster } from "../packages/server/src/postgres/cluster.ts";
+import type { DataLocation } from "../packages/server/src/postgres/data-location.ts";
 import { connectionString } from "../packages/server/src/postgres/database.ts";
 import { launchPostmaster } from "../packages/server/src/postgres/launch.ts";
-import type { Place } from "../packages/server/src/postgres/place.ts";
 import type { Postmaster } from "../packages/server/src/postgres/postmaster.ts";
 import { defaultSettings } from "../packages/server/src/postgres/settings.ts";
 
@@ -88,7 +88,7 @@ export class PostgresServer {
   /** Resolves when it answers. @param more settings of this server alone */
   async start(more: Readonly<Record<string, string>> = {}): Promise<void> {
     const postmaster = await launchPostmaster({
-      place: this.#place,
+      location: this.#place,
       binaries: this.#program.binaries,
       passwords,
       settings: { ...settings, ...more },
@@ -139,7 +139,7 @@ export class PostgresServer {
     }
   }
 
-  get #place(): Place {
+  get #place(): DataLocation {
     const { dataDirectory, account } = this;
     return { home: this.#folder, base: this.#folder, dataDirectory, account };
   }

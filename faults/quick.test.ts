@@ -2,12 +2,12 @@ import { chmod, mkdtemp } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
-import { Cleanup } from "../bench/surroundings.ts";
-import { playAct } from "./act.ts";
-import type { Fault } from "./fault.ts";
+import { Cleanup } from "../bench/environment.ts";
+import type { InjectedFault } from "./fault.ts";
 import { readOptions } from "./options.ts";
 import { seeded } from "./random.ts";
 import { runFaults, summaryOf } from "./run.ts";
+import { runSeries } from "./series.ts";
 
 const cleanup = new Cleanup();
 const progress: string[] = [];
@@ -32,7 +32,7 @@ test("each fault of the short form happens once, and every promise is kept", { t
 });
 
 /** What no service can survive: somebody deletes what is not delivered yet. */
-const sabotage: Fault = {
+const sabotage: InjectedFault = {
   name: "sabotage",
   needs: "nothing",
   isQuick: false,
@@ -58,7 +58,7 @@ test("what somebody deletes before it was delivered is told to be lost", { timeo
     perSecond: 100,
     isQuick: true,
   };
-  const verdict = await playAct(plan, seeded(1), cleanup, note);
+  const verdict = await runSeries(plan, seeded(1), cleanup, note);
   expect(verdict.lost).toBeGreaterThan(0);
   expect(verdict.broken[0]).toMatch(/^lost: f-\d+ was taken and never delivered \(sabotage\)$/);
 });

@@ -1,5 +1,5 @@
 /** Numbers that the seed alone decides, so that a run can be repeated with the same faults at the same places. */
-export interface Random {
+export interface SeededRandom {
   /** From 0 to less than 1. */
   next(): number;
   /** A whole number from `from` to `to`, both included. */
@@ -9,11 +9,11 @@ export interface Random {
   /** The same items in another order. */
   shuffled<Item>(items: readonly Item[]): Item[];
   /** One of its own, so that what one part draws does not change what another part draws. */
-  fork(name: string): Random;
+  fork(name: string): SeededRandom;
 }
 
 /** Mulberry32: 32 bits of state are plenty for choosing faults, and no keys are made of it. */
-export function seeded(seed: number): Random {
+export function seeded(seed: number): SeededRandom {
   let state = seed >>> 0;
   const next = (): number => {
     state = (state + 0x6d2b79f5) >>> 0;

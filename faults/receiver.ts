@@ -3,10 +3,10 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { createServer, type Server } from "node:https";
 import type { AddressInfo } from "node:net";
 import { IpnRefused, type ReceivedIpn, type Receiver } from "@paybell/partner";
-import type { Certificate } from "./certificate.ts";
+import type { PartnerCertificate } from "./certificate.ts";
 
 /** How a partner's server fares. Only `well`, `late` and `forgetful` accept what they are sent. */
-export type Mood =
+export type ReceiverMode =
   | "well"
   /** 503 */
   | "busy"
@@ -26,13 +26,13 @@ const troublesMax = 20;
 export class PartnersServer {
   readonly #server: Server;
   readonly #openers: Receiver[] = [];
-  readonly #moods: Mood[] = [];
+  readonly #moods: ReceiverMode[] = [];
   readonly #accepted: (partner: number, received: ReceivedIpn) => void;
   #forgotten = 0;
   /** What was sent and could not be verified. */
   readonly unauthentic: string[] = [];
 
-  constructor({ key, cert }: Certificate, accepted: (partner: number, received: ReceivedIpn) => void) {
+  constructor({ key, cert }: PartnerCertificate, accepted: (partner: number, received: ReceivedIpn) => void) {
     this.#accepted = accepted;
     this.#server = createServer({ key, cert, keepAliveTimeout: 60_000 }, (request, response) => {
       // A sender that goes away in the middle is what some faults are about.
@@ -58,7 +58,7 @@ export class PartnersServer {
     this.#openers[partner] = opener;
   }
 
-  behave(partner: number, mood: Mood): void {
+  behave(partner: number, mood: ReceiverMode): void {
     this.#moods[partner] = mood;
   }
 

@@ -1,8 +1,8 @@
 import { merchantTransIdOf } from "./command-id.ts";
-import type { Context, Fault } from "./fault.ts";
-import type { Random } from "./random.ts";
+import { type Deployment, slots, unrecordedPerSlot } from "./deployment.ts";
+import type { FaultContext, InjectedFault } from "./fault.ts";
+import type { SeededRandom } from "./random.ts";
 import { Recovery } from "./recovery.ts";
-import { type Stage, slots, unrecordedPerSlot } from "./stage.ts";
 
 /** One fault, and what followed from it. */
 export interface Round {
@@ -29,7 +29,7 @@ const askEveryMs = 250;
 const settleMs = 2_000;
 
 export interface RoundPlan {
-  readonly fault: Fault;
+  readonly fault: InjectedFault;
   /** How many commands there are in all before the next fault. */
   readonly until: number;
   /** Faults last as short as they can. */
@@ -37,17 +37,17 @@ export interface RoundPlan {
 }
 
 /** Lets one fault happen in the middle of the load, and waits until everything works again and is delivered. */
-export async function playRound(
-  stage: Stage,
+export async function runRound(
+  stage: Deployment,
   { fault, until, isQuick }: RoundPlan,
   from: number,
-  random: Random,
+  random: SeededRandom,
 ): Promise<Round> {
   const { journal } = stage;
   await after(random.within(200, isQuick ? 500 : 1_500));
   const answersLostBefore = stage.answersLost;
   let overAtMs = performance.now();
-  const context: Context = {
+  const context: FaultContext = {
     stage,
     random,
     over() {
@@ -72,7 +72,7 @@ export async function playRound(
  * Until nothing is owed of what came before `to`; or until the service itself says that one of them is not pending:
  * that one never comes.
  */
-export async function drained(stage: Stage, boundMs: number, to: number): Promise<void> {
+export async function drained(stage: Deployment, boundMs: number, to: number): Promise<void> {
   const { journal } = stage;
   const deadlineMs = performance.now() + boundMs;
   let suspect: number | undefined;
@@ -86,7 +86,7 @@ export async function drained(stage: Stage, boundMs: number, to: number): Promis
 }
 
 /** Whether the operator is told that its notification waits; where nobody answers, it may. */
-async function isStillPending({ caller, operatorToken }: Stage, no: number): Promise<boolean> {
+async function isStillPending({ caller, operatorToken }: Deployment, no: number): Promise<boolean> {
   const path = `/operator/v1/notifications?q=${merchantTransIdOf(no)}`;
   const { status, body } = await caller.call("GET", path, operatorToken);
   const items = status === 200 ? (body["items"] as readonly { state: string }[]) : [];
@@ -95,7 +95,7 @@ async function isStillPending({ caller, operatorToken }: Stage, no: number): Pro
 }
 
 /** What the operator is told of all. */
-export async function isNothingPending({ caller, operatorToken }: Stage): Promise<boolean> {
+export async function isNothingPending({ caller, operatorToken }: Deployment): Promise<boolean> {
   const path = "/operator/v1/notifications?state=pending&limit=1";
   const { status, body } = await caller.call("GET", path, operatorToken);
   return status === 200 && (body["items"] as readonly unknown[]).length === 0;

@@ -1,15 +1,19 @@
 import { chmod, mkdtemp } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Cleanup } from "../bench/surroundings.ts";
-import { playAct } from "./act.ts";
-import type { Options } from "./options.ts";
-import { type Act, planOf } from "./plan.ts";
+import type { Cleanup } from "../bench/environment.ts";
+import type { FaultOptions } from "./options.ts";
+import { type FaultSeries, planOf } from "./plan.ts";
 import { seeded } from "./random.ts";
-import { together, type Verdict } from "./verdict.ts";
+import { runSeries } from "./series.ts";
+import { type RunVerdict, together } from "./verdict.ts";
 
 /** Everything that was asked for, act by act. @param write takes a line of progress */
-export async function runFaults(options: Options, cleanup: Cleanup, write: (line: string) => void): Promise<Verdict> {
+export async function runFaults(
+  options: FaultOptions,
+  cleanup: Cleanup,
+  write: (line: string) => void,
+): Promise<RunVerdict> {
   const startedMs = performance.now();
   const note = (line: string) =>
     write(`${((performance.now() - startedMs) / 1_000).toFixed(0).padStart(5)} s  ${line}`);
@@ -21,8 +25,8 @@ export async function runFaults(options: Options, cleanup: Cleanup, write: (line
   cleanup.addFolder(folder);
   // As root, PostgreSQL runs as another user, who passes through here.
   await chmod(folder, 0o711);
-  const verdicts: Verdict[] = [];
-  const play = async (act: Act, at: number) => {
+  const verdicts: RunVerdict[] = [];
+  const play = async (act: FaultSeries, at: number) => {
     const told = (line: string) => note(`stage ${at + 1}: ${line}`);
     told(
       `${act.stage.instances} instances${act.stage.hasStandby ? " and a standby" : ""}, ${act.faults.length} faults`,
@@ -34,7 +38,7 @@ export async function runFaults(options: Options, cleanup: Cleanup, write: (line
       perSecond: options.perSecond / options.stages,
       isQuick: options.quick,
     };
-    const verdict = await playAct(plan, random.fork(`stage ${at}`), cleanup, told);
+    const verdict = await runSeries(plan, random.fork(`stage ${at}`), cleanup, told);
     verdicts.push(verdict);
     for (const line of verdict.broken) told(`BROKEN ${line}`);
     told(`so far ${JSON.stringify(summaryOf(options.seed, together(verdicts)))}`);
@@ -48,7 +52,7 @@ export async function runFaults(options: Options, cleanup: Cleanup, write: (line
 }
 
 /** The line that programs read. */
-export function summaryOf(seed: number, verdict: Verdict) {
+export function summaryOf(seed: number, verdict: RunVerdict) {
   return {
     seed,
     faults: verdict.faults,

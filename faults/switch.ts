@@ -1,7 +1,7 @@
 import { amountOf, externalIdOf, merchantTransIdOf, reqIdOf } from "./command-id.ts";
 import { countRefusal, type LoadParts } from "./load-parts.ts";
-import type { Partner } from "./partner.ts";
-import type { Random } from "./random.ts";
+import type { RegisteredPartner } from "./partner.ts";
+import type { SeededRandom } from "./random.ts";
 
 interface Item {
   readonly no: number;
@@ -36,15 +36,15 @@ const waitMs = 20;
 
 /** A partner's switch: it processes cards itself and reports in batches, each again until it is answered. */
 export class Switch {
-  readonly #partner: Partner;
+  readonly #partner: RegisteredPartner;
   readonly #parts: LoadParts;
   readonly #batchSize: number;
-  readonly #random: Random;
+  readonly #random: SeededRandom;
   readonly #tid: string;
   #day: Day;
   #days = 1;
 
-  constructor(partner: Partner, parts: LoadParts, batchSize: number, random: Random) {
+  constructor(partner: RegisteredPartner, parts: LoadParts, batchSize: number, random: SeededRandom) {
     this.#partner = partner;
     this.#parts = parts;
     this.#batchSize = batchSize;
@@ -191,7 +191,7 @@ function newDay(day: number): Day {
   return { batchNo, sales: [], voids: [], open: [], preAuths: [], before: [] };
 }
 
-function takeOne(from: Original[], random: Random): Original {
+function takeOne(from: Original[], random: SeededRandom): Original {
   const [taken] = from.splice(random.within(0, from.length - 1), 1);
   if (taken === undefined) throw new Error("There is none to take.");
   return taken;

@@ -1,8 +1,8 @@
-import type { Answer } from "./caller.ts";
+import type { CallerResponse } from "./caller.ts";
 import { amountOf, merchantTransIdOf, reqIdOf } from "./command-id.ts";
 import { countRefusal, type LoadParts } from "./load-parts.ts";
-import type { Partner } from "./partner.ts";
-import type { Random } from "./random.ts";
+import type { RegisteredPartner } from "./partner.ts";
+import type { SeededRandom } from "./random.ts";
 
 interface Original {
   readonly no: number;
@@ -28,17 +28,17 @@ const rareToken = "tok_timeout";
 const rareShare = 0.02;
 
 /** One of a partner's terminals: it asks for a command, waits for what became of it, and asks for the next one. */
-export class Till {
-  readonly #partner: Partner;
+export class PartnerTill {
+  readonly #partner: RegisteredPartner;
   readonly #parts: LoadParts;
-  readonly #random: Random;
+  readonly #random: SeededRandom;
   readonly #tid: string;
   #sales: Original[] = [];
   #preAuths: Original[] = [];
   /** Of the open batch. */
   #inBatch: number[] = [];
 
-  constructor(partner: Partner, till: number, parts: LoadParts, random: Random) {
+  constructor(partner: RegisteredPartner, till: number, parts: LoadParts, random: SeededRandom) {
     this.#partner = partner;
     this.#parts = parts;
     this.#random = random;
@@ -148,7 +148,7 @@ export class Till {
     }
   }
 
-  #refused(no: number, command: string, { status, body }: Answer): void {
+  #refused(no: number, command: string, { status, body }: CallerResponse): void {
     countRefusal(this.#parts, command, `${status} ${String(body["code"])}`);
     this.#parts.journal.refuse(no);
     this.#inBatch = this.#inBatch.filter((one) => one !== no);

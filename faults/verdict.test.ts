@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { Books } from "./books.ts";
+import { ExpectedTotals } from "./expected-totals.ts";
 import { Journal } from "./journal.ts";
 import { cardIpn } from "./received.fixture.ts";
 import type { Round } from "./round.ts";
@@ -19,38 +19,38 @@ function delivered(times: number): Journal {
 }
 
 test("a run that kept every promise is told without a word", () => {
-  const verdict = judge(delivered(1), new Books(), [round], nothingSeen);
+  const verdict = judge(delivered(1), new ExpectedTotals(), [round], nothingSeen);
   expect(verdict).toMatchObject({ faults: 1, commands: 2, lost: 0, ghosts: 0, slowestRecoveryMs: 900, broken: [] });
 });
 
 test("what is lost is told with the fault that it was near", () => {
-  const { lost, broken } = judge(delivered(0), new Books(), [round], nothingSeen);
+  const { lost, broken } = judge(delivered(0), new ExpectedTotals(), [round], nothingSeen);
   expect(lost).toBe(2);
   expect(broken[0]).toBe("lost: f-0 was taken and never delivered (kill-service)");
 });
 
 test("more duplicates than were in flight at the fault are too many", () => {
-  const { duplicates, broken } = judge(delivered(2), new Books(), [round], nothingSeen);
+  const { duplicates, broken } = judge(delivered(2), new ExpectedTotals(), [round], nothingSeen);
   expect(duplicates).toBe(2);
   expect(broken).toEqual(["duplicates: 2 after kill-service, and 1 at most were in flight"]);
-  expect(judge(delivered(2), new Books(), [{ ...round, duplicatesMax: 2 }], nothingSeen).broken).toEqual([]);
+  expect(judge(delivered(2), new ExpectedTotals(), [{ ...round, duplicatesMax: 2 }], nothingSeen).broken).toEqual([]);
 });
 
 test("a recovery that took too long, or never ended, is told", () => {
-  const slow = judge(delivered(1), new Books(), [{ ...round, recoveryMs: 31_000 }], nothingSeen);
+  const slow = judge(delivered(1), new ExpectedTotals(), [{ ...round, recoveryMs: 31_000 }], nothingSeen);
   expect(slow.broken).toEqual(["recovery: after kill-service it took 31.0 s"]);
-  const never = judge(delivered(1), new Books(), [{ ...round, recoveryMs: undefined }], nothingSeen);
+  const never = judge(delivered(1), new ExpectedTotals(), [{ ...round, recoveryMs: undefined }], nothingSeen);
   expect(never.broken).toEqual(["recovery: after kill-service it did not end"]);
 });
 
 test("what was not authentic, had no answer or died is told", () => {
   const seen = { unauthentic: ["partner 1: signature"], unanswered: true, deaths: ["after kill-postgres"] };
-  expect(judge(delivered(1), new Books(), [round], seen).broken).toHaveLength(3);
+  expect(judge(delivered(1), new ExpectedTotals(), [round], seen).broken).toHaveLength(3);
 });
 
 test("stages are added up, their slowest recovery is that of all", () => {
-  const one = judge(delivered(1), new Books(), [round], nothingSeen);
-  const other = judge(delivered(0), new Books(), [{ ...round, recoveryMs: 2_000 }], nothingSeen);
+  const one = judge(delivered(1), new ExpectedTotals(), [round], nothingSeen);
+  const other = judge(delivered(0), new ExpectedTotals(), [{ ...round, recoveryMs: 2_000 }], nothingSeen);
   expect(together([one, other])).toMatchObject({ faults: 2, commands: 4, lost: 2, slowestRecoveryMs: 2_000 });
   expect(together([one, other]).broken).toHaveLength(2);
 });

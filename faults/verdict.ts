@@ -1,5 +1,5 @@
-import type { Books } from "./books.ts";
 import { merchantTransIdOf } from "./command-id.ts";
+import type { ExpectedTotals } from "./expected-totals.ts";
 import type { Journal } from "./journal.ts";
 import type { Round } from "./round.ts";
 
@@ -7,7 +7,7 @@ import type { Round } from "./round.ts";
 const recoveryMaxMs = 30_000;
 
 /** What a stage, or all of them, came to. */
-export interface Verdict {
+export interface RunVerdict {
   readonly faults: number;
   /** Accepted ones. */
   readonly commands: number;
@@ -33,7 +33,7 @@ export interface Seen {
 }
 
 /** Holds what was acknowledged against what was delivered: every promise, each by its own sentence. */
-export function judge(journal: Journal, books: Books, rounds: readonly Round[], seen: Seen): Verdict {
+export function judge(journal: Journal, books: ExpectedTotals, rounds: readonly Round[], seen: Seen): RunVerdict {
   const lost = journal.lost(Number.POSITIVE_INFINITY);
   const neverAccepted = journal.neverAccepted(Number.POSITIVE_INFINITY);
   const differences = books.differences();
@@ -73,8 +73,8 @@ export function judge(journal: Journal, books: Books, rounds: readonly Round[], 
   };
 }
 
-export function together(verdicts: readonly Verdict[]): Verdict {
-  const sum = (of: (verdict: Verdict) => number) => verdicts.reduce((total, verdict) => total + of(verdict), 0);
+export function together(verdicts: readonly RunVerdict[]): RunVerdict {
+  const sum = (of: (verdict: RunVerdict) => number) => verdicts.reduce((total, verdict) => total + of(verdict), 0);
   return {
     faults: sum(({ faults }) => faults),
     commands: sum(({ commands }) => commands),

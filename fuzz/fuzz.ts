@@ -1,6 +1,6 @@
 import { Coverage } from "./coverage.ts";
 import { mutated, seeded } from "./mutate.ts";
-import type { Target } from "./targets.ts";
+import type { FuzzTarget } from "./targets.ts";
 
 export interface FuzzOptions {
   readonly seed: number;
@@ -23,7 +23,7 @@ const together = 64;
 const cpuMsMax = 250;
 
 /** Tries inputs near those that reached new code, until one is not borne or its time is over. */
-export async function fuzz(target: Target, { seed, casesMax, durationMs }: FuzzOptions): Promise<FuzzResult> {
+export async function fuzz(target: FuzzTarget, { seed, casesMax, durationMs }: FuzzOptions): Promise<FuzzResult> {
   const random = seeded(seed);
   const corpus = [...target.seeds];
   const coverage = new Coverage();
@@ -53,7 +53,7 @@ export async function fuzz(target: Target, { seed, casesMax, durationMs }: FuzzO
 }
 
 /** Those of a batch that reach code which those before them do not. */
-async function reaching(target: Target, inputs: readonly Buffer[]): Promise<Buffer[]> {
+async function reaching(target: FuzzTarget, inputs: readonly Buffer[]): Promise<Buffer[]> {
   const alone = new Coverage();
   await alone.start();
   try {
@@ -70,7 +70,7 @@ async function reaching(target: Target, inputs: readonly Buffer[]): Promise<Buff
   }
 }
 
-function tried(target: Target, input: Buffer): unknown {
+function tried(target: FuzzTarget, input: Buffer): unknown {
   const before = process.cpuUsage();
   try {
     target.run(input);

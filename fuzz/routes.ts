@@ -1,4 +1,4 @@
-import { TestService } from "../packages/server/src/http/service.fixture.ts";
+import { HttpTestService } from "../packages/server/src/http/service.fixture.ts";
 import { type OpenApiDocument, type Operation, openApiDocument } from "../scripts/generate/openapi.ts";
 import type { FuzzOptions, FuzzResult } from "./fuzz.ts";
 import { seeded } from "./mutate.ts";
@@ -20,7 +20,7 @@ export async function fuzzRoutes({ seed, casesMax, durationMs }: FuzzOptions): P
   const document = await openApiDocument();
   const routes = routesOf(document);
   const values = new SchemaValues(document, random);
-  const service = await new TestService({ env: unlimited }).listen();
+  const service = await new HttpTestService({ env: unlimited }).listen();
   const startedMs = performance.now();
   let cases = 0;
   const result = () => ({ target: "routes", cases, blocks: routes.length, kept: routes.length });

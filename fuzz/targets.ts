@@ -11,14 +11,14 @@ import {
 import { Codec } from "../packages/server/src/acquirer/iso8583/message/codec.ts";
 import { IsoFormatError } from "../packages/server/src/acquirer/iso8583/message/error.ts";
 import { holdsCardNumber } from "../packages/server/src/card-number.ts";
-import { PaybellError } from "../packages/server/src/errors.ts";
+import { ServiceError } from "../packages/server/src/errors.ts";
 import { readJson } from "../packages/server/src/http/json.ts";
 import { withoutCardNumbers } from "../packages/server/src/masked-answer.ts";
-import { AddressList, networkOf, parseBlock } from "../packages/server/src/partners/addresses.ts";
+import { AddressBlocks, networkOf, parseBlock } from "../packages/server/src/partners/addresses.ts";
 import { callbackUrlProblem } from "../packages/server/src/partners/callback-url.ts";
 
 /** Something that reads what strangers write. */
-export interface Target {
+export interface FuzzTarget {
   readonly name: string;
   readonly seeds: readonly Buffer[];
   /** Throws what it should never throw, or when it contradicts itself. */
@@ -80,7 +80,7 @@ function reads(input: Buffer): void {
 }
 
 function readsJson(input: Buffer): void {
-  const value = mayRefuse(PaybellError, () => readJson(input));
+  const value = mayRefuse(ServiceError, () => readJson(input));
   const text = input.toString("utf8");
   const parsed = mayRefuse(SyntaxError, () => ({ value: parseJson(text) }));
   if (value !== undefined && parsed === undefined) throw new Error("a body is read that is not JSON");
@@ -92,12 +92,12 @@ function readsJson(input: Buffer): void {
   }
 }
 
-const list = new AddressList(["203.0.113.0/24", "2001:db8::/32"]);
+const list = new AddressBlocks(["203.0.113.0/24", "2001:db8::/32"]);
 
 function judgesAddresses(input: Buffer): void {
   const text = input.toString("utf8");
   const block = parseBlock(text);
-  if (block !== undefined) new AddressList([text]);
+  if (block !== undefined) new AddressBlocks([text]);
   networkOf(text);
   if (list.contains(text) && list.refusal(text, false) !== undefined && !text.includes("%")) {
     throw new Error(`${text} is on the list and refused`);
@@ -124,7 +124,7 @@ function findsCards(input: Buffer): void {
   if (holdsCardNumber(withoutCardNumbers(input, input.length).toString("utf8"))) throw new Error("a card is kept");
 }
 
-export const targets: readonly Target[] = [
+export const targets: readonly FuzzTarget[] = [
   { name: "openers", seeds: texts(...bodies), run: opens },
   { name: "content", seeds: texts(...vectors.map(({ plain }) => plain)), run: reads },
   { name: "json", seeds: texts('{"a":[1,{"b":null}],"\\u0062":"c\\\\"}', "[]", '"x"', ...bodies), run: readsJson },

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { add, countsLine, countTests } from "./checks/counts.ts";
-import { type Check, describeOutcome, type Outcome, runChecks } from "./checks/run.ts";
+import { type Check, type CheckOutcome, describeOutcome, runChecks } from "./checks/run.ts";
 
 let directory = "";
 
@@ -13,7 +13,7 @@ beforeEach(() => {
   onTestFinished(() => rmSync(directory, { recursive: true }));
 });
 
-async function run(checks: readonly Check[]): Promise<Outcome[]> {
+async function run(checks: readonly Check[]): Promise<CheckOutcome[]> {
   return await runChecks(checks, 2, { cwd: directory, env: process.env, nowMs: () => 0 }, () => undefined);
 }
 

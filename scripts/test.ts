@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
-import { add, type Counts, countsLine, countTests } from "./checks/counts.ts";
+import { add, countsLine, countTests, type TestCounts } from "./checks/counts.ts";
 import { STATIC_CHECKS } from "./checks/list.ts";
 import { describeOutcome, runChecks } from "./checks/run.ts";
 
@@ -22,7 +22,7 @@ if (import.meta.main) {
   process.exitCode = counts.failed === 0 ? 0 : 1;
 }
 
-async function checkStatically(cwd: string, env: NodeJS.ProcessEnv): Promise<Counts> {
+async function checkStatically(cwd: string, env: NodeJS.ProcessEnv): Promise<TestCounts> {
   const surroundings = { cwd, env, nowMs: () => performance.now() };
   const outcomes = await runChecks(STATIC_CHECKS, PARALLEL_MAX, surroundings, (outcome) => {
     process.stdout.write(describeOutcome(outcome));
@@ -31,7 +31,7 @@ async function checkStatically(cwd: string, env: NodeJS.ProcessEnv): Promise<Cou
   return { passed, failed: outcomes.length - passed, skipped: 0 };
 }
 
-async function runTests(cwd: string, env: NodeJS.ProcessEnv, filters: readonly string[]): Promise<Counts> {
+async function runTests(cwd: string, env: NodeJS.ProcessEnv, filters: readonly string[]): Promise<TestCounts> {
   const directory = mkdtempSync(join(tmpdir(), "paybell-test-"));
   try {
     const report = join(directory, "report.json");

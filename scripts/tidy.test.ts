@@ -2,7 +2,7 @@ import { cpSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { passes, type Report, describe as text } from "./sources/finding.ts";
+import { type CheckReport, passes, describe as text } from "./sources/finding.ts";
 import { checkTidiness, RULES } from "./tidy/check.ts";
 
 const repository = join(import.meta.dirname, "..");
@@ -20,7 +20,7 @@ const lockFile = JSON.stringify(
 );
 
 /** The fixture in a folder of its own, with a lock file. */
-function checkFixture(): Report {
+function checkFixture(): CheckReport {
   const root = mkdtempSync(join(tmpdir(), "paybell-tidy-"));
   onTestFinished(() => rmSync(root, { recursive: true }));
   cpSync(join(import.meta.dirname, "fixtures/tidy"), root, { recursive: true });

@@ -1,14 +1,14 @@
-import type { Outcome, Recorded } from "../packages/server/src/delivery/store.ts";
+import type { DeliveryOutcome, Recorded } from "../packages/server/src/delivery/store.ts";
 import type { Checks } from "./checks/checks.ts";
-import type { Database } from "./database/database.ts";
+import type { SimulatedDatabase } from "./database/database.ts";
 import type { Tables } from "./database/tables.ts";
-import type { Hints } from "./service/hints.ts";
+import type { SimulatedHints } from "./service/hints.ts";
 import type { WorkerThread } from "./service/worker-thread.ts";
 import type { Variation } from "./variation.ts";
 import type { World } from "./world.ts";
 
 /** How large this world is. */
-export interface Plan {
+export interface SimulationPlan {
   readonly services: number;
   readonly merchants: number;
   readonly slotsMax: number;
@@ -19,17 +19,17 @@ export interface Plan {
 }
 
 /** What every part of a run knows of the others. */
-export interface Context {
+export interface SimulationContext {
   readonly world: World;
-  readonly plan: Plan;
-  readonly database: Database;
+  readonly plan: SimulationPlan;
+  readonly database: SimulatedDatabase;
   readonly tables: Tables;
-  readonly hints: Hints;
+  readonly hints: SimulatedHints;
   readonly checks: Checks;
   readonly variation: Variation;
   /** Workers whose thread lives. */
   readonly workers: Set<WorkerThread>;
-  readonly carryOut: (outcome: Outcome) => Recorded;
+  readonly carryOut: (outcome: DeliveryOutcome) => Recorded;
   /** Whether faults are made now, and how many of a second's transactions are. */
   isStormy: boolean;
   loadFactor: number;

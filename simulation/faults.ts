@@ -1,12 +1,12 @@
-import type { Context } from "./context.ts";
-import type { ServiceProcess } from "./service/service-process.ts";
+import type { SimulationContext } from "./context.ts";
+import type { SimulatedProcess } from "./service/service-process.ts";
 
 /** What goes wrong in a storm. Everything that began ends by itself, or with `heal`. */
 export class Faults {
-  readonly #context: Context;
-  readonly #services: readonly ServiceProcess[];
+  readonly #context: SimulationContext;
+  readonly #services: readonly SimulatedProcess[];
 
-  constructor(context: Context, services: readonly ServiceProcess[]) {
+  constructor(context: SimulationContext, services: readonly SimulatedProcess[]) {
     this.#context = context;
     this.#services = services;
   }
@@ -62,7 +62,7 @@ export class Faults {
     random.pick(faults)();
   }
 
-  #kill(service: ServiceProcess): void {
+  #kill(service: SimulatedProcess): void {
     service.kill();
     this.#later(
       (random) => random.between(200, 9_000),
@@ -70,7 +70,7 @@ export class Faults {
     );
   }
 
-  #stop(service: ServiceProcess): void {
+  #stop(service: SimulatedProcess): void {
     void service.stop();
     this.#later(
       (random) => random.between(500, 6_000),
@@ -79,7 +79,7 @@ export class Faults {
   }
 
   /** SIGSTOP, or a machine that is suspended. */
-  #freeze(service: ServiceProcess): void {
+  #freeze(service: SimulatedProcess): void {
     const { machine } = service;
     if (machine === undefined) return;
     const isSuspended = this.#context.world.random.chance(0.4) && machine.maySuspend;
@@ -92,7 +92,7 @@ export class Faults {
     );
   }
 
-  #stall(service: ServiceProcess): void {
+  #stall(service: SimulatedProcess): void {
     const thread = this.#context.world.random.chance(0.5)
       ? service.worker?.thread
       : [...(service.machine?.threads ?? [])][0];
@@ -105,7 +105,7 @@ export class Faults {
     );
   }
 
-  #cut(service: ServiceProcess): void {
+  #cut(service: SimulatedProcess): void {
     const { random } = this.#context.world;
     const lines = random.pick([[service.line], [service.beatLine], [service.line, service.beatLine]]);
     const isOneWay = random.chance(0.5);
@@ -150,7 +150,7 @@ export class Faults {
     );
   }
 
-  #stepClocks(service: ServiceProcess): void {
+  #stepClocks(service: SimulatedProcess): void {
     const { random } = this.#context.world;
     const ms = random.between(-40_000, 40_000);
     this.#context.world.note("fault", "clock steps", ms);
@@ -171,7 +171,7 @@ export class Faults {
     );
   }
 
-  #later(afterMs: (random: Context["world"]["random"]) => number, work: () => void): void {
+  #later(afterMs: (random: SimulationContext["world"]["random"]) => number, work: () => void): void {
     const { world } = this.#context;
     world.agenda.after(afterMs(world.random), work);
   }

@@ -21,7 +21,7 @@ export interface Mutant {
 
 /** NOT EXISTS (a living lease): after a wait for the row's lock, the other table is seen as it was before. */
 class TakesByNotExists extends SimulatedShards {
-  override take(leaseId: LeaseId, count: number): Promise<readonly OwnedShard[]> {
+  override claim(leaseId: LeaseId, count: number): Promise<readonly OwnedShard[]> {
     let living: ReadonlySet<LeaseId> | undefined;
     return this.takeOf(leaseId, count, ({ leaseId: owner }) => {
       living ??= new Set(this.tables.leases.keys());
@@ -82,7 +82,7 @@ export const mutants: readonly Mutant[] = [
     sabotage: () =>
       patch(
         RateLimits.prototype,
-        "take",
+        "acquire",
         (original) =>
           function (this: RateLimits, partnerId, perSecond) {
             return original.call(this, partnerId, perSecond, -1e9);

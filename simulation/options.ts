@@ -1,6 +1,6 @@
 import { parseArgs } from "node:util";
 
-export interface Options {
+export interface SimulationOptions {
   readonly seed: number;
   readonly steps: number;
   /** Only lines of the trace that match. */
@@ -18,7 +18,7 @@ export const usage = `npm run simulate -- [--seed S] [--steps N] [--about PATTER
 `;
 
 /** @throws TypeError for options that are not understood */
-export function readOptions(args: readonly string[], nowMs: number): Options {
+export function readOptions(args: readonly string[], nowMs: number): SimulationOptions {
   const options = {
     seed: { type: "string", default: String(nowMs % 1_000_000_000) },
     steps: { type: "string", default: "1000000" },

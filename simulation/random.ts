@@ -1,5 +1,5 @@
 /** Numbers that are the same for the same seed (sfc32). */
-export class Random {
+export class SimulationRandom {
   #a: number;
   #b: number;
   #c: number;

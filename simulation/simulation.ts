@@ -2,15 +2,15 @@ import { setImmediate } from "node:timers/promises";
 import { Checks } from "./checks/checks.ts";
 import { checkAllOwned, checkEvenlyOwned } from "./checks/owners.ts";
 import { checkProgress } from "./checks/progress.ts";
-import type { Context, Plan } from "./context.ts";
-import { Database } from "./database/database.ts";
+import type { SimulationContext, SimulationPlan } from "./context.ts";
+import { SimulatedDatabase } from "./database/database.ts";
 import { Tables } from "./database/tables.ts";
 import { Faults } from "./faults.ts";
 import { Chains } from "./outside/chains.ts";
 import { Merchant } from "./outside/merchant.ts";
-import { People } from "./outside/people.ts";
-import { Hints } from "./service/hints.ts";
-import { ServiceProcess } from "./service/service-process.ts";
+import { SimulatedOperators } from "./outside/operators.ts";
+import { SimulatedHints } from "./service/hints.ts";
+import { SimulatedProcess } from "./service/service-process.ts";
 import type { WorkerThread } from "./service/worker-thread.ts";
 import { faithful, type Variation } from "./variation.ts";
 import { type Violation, World } from "./world.ts";
@@ -38,38 +38,38 @@ const calmMs = 70_000;
 /** A whole world: storms and calms in turn, until the steps are done or an invariant is broken. */
 export class Simulation {
   readonly #world: World;
-  readonly #context: Context;
+  readonly #context: SimulationContext;
   readonly #faults: Faults;
-  readonly #people: People;
+  readonly #people: SimulatedOperators;
   readonly #steps: number;
 
   constructor({ seed, steps, variation = faithful }: SimulationOptions) {
     const world = new World(seed);
     const plan = planOf(world);
     const merchants = Array.from({ length: plan.merchants }, (_, number) => new Merchant(number, world.random));
-    const database = new Database(world);
+    const database = new SimulatedDatabase(world);
     const tables = new Tables(merchants, () => world.nowMs);
     const workers = new Set<WorkerThread>();
     const checks = new Checks(world, plan, tables, database, workers);
-    const carryOut: Context["carryOut"] = (outcome) => {
+    const carryOut: SimulationContext["carryOut"] = (outcome) => {
       const one = tables.notifications.get(outcome.id);
       const before = one && { state: one.state, round: one.round, attemptsMade: one.attemptsMade };
       const recorded = variation.carryOut(outcome, tables, database);
       if (one !== undefined && before !== undefined && recorded === "applied") checks.applied(outcome, before, one);
       return recorded;
     };
-    const hints = new Hints(world, workers);
+    const hints = new SimulatedHints(world, workers);
     const parts = { world, plan, database, tables, hints, checks, variation, workers, carryOut };
     this.#context = { ...parts, isStormy: false, loadFactor: 1 };
     const chains = new Chains(world, tables);
     const services = Array.from(
       { length: plan.services },
-      (_, number) => new ServiceProcess(this.#context, chains, `p${number}`),
+      (_, number) => new SimulatedProcess(this.#context, chains, `p${number}`),
     );
     this.#world = world;
     this.#steps = steps;
     this.#faults = new Faults(this.#context, services);
-    this.#people = new People(this.#context);
+    this.#people = new SimulatedOperators(this.#context);
     for (const service of services) world.agenda.after(world.random.between(0, 2_000), () => service.start());
   }
 
@@ -127,7 +127,7 @@ export class Simulation {
   }
 }
 
-function planOf({ random }: World): Plan {
+function planOf({ random }: World): SimulationPlan {
   return {
     services: random.pick([2, 3, 3, 4]),
     merchants: random.pick([6, 10, 16]),

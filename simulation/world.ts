@@ -1,5 +1,5 @@
 import { Agenda } from "./agenda.ts";
-import { Random } from "./random.ts";
+import { SimulationRandom } from "./random.ts";
 
 type Detail = string | number | boolean | undefined;
 
@@ -17,13 +17,13 @@ const traceLength = 20_000;
 /** Time, chance, and what happened: everything that the parts of the simulated world have in common. */
 export class World {
   readonly agenda = new Agenda();
-  readonly random: Random;
+  readonly random: SimulationRandom;
   readonly #trace: (readonly Detail[])[] = [];
   #steps = 0;
   #violation: Violation | undefined;
 
   constructor(seed: number) {
-    this.random = new Random(seed);
+    this.random = new SimulationRandom(seed);
   }
 
   get nowMs(): number {

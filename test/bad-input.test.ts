@@ -3,10 +3,10 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest"
 import { type ErrorCode, errors } from "../packages/server/src/errors.ts";
 import { reportedSale, sale } from "./support/commands.ts";
 import { countRows } from "./support/rows.ts";
-import { callHttp, type HttpAnswer, startTestService, type TestPartner, type TestService } from "./support/service.ts";
+import { callHttp, type HttpAnswer, startTestService, type TestPartner, type WholeService } from "./support/service.ts";
 
 // Production: the sandbox alone would allow http:// and loopback callbacks.
-let service: TestService;
+let service: WholeService;
 let partner: TestPartner;
 let other: TestPartner;
 beforeAll(async () => {

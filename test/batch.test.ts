@@ -2,11 +2,11 @@ import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { next } from "../packages/server/src/acquirer/simulator/behaviour.ts";
 import { sale } from "./support/commands.ts";
-import { startTestService, type TestPartner, type TestService } from "./support/service.ts";
+import { startTestService, type TestPartner, type WholeService } from "./support/service.ts";
 
 const [tid, mid] = ["BATCH001", "M00000000000001"];
 
-let service: TestService;
+let service: WholeService;
 let partner: TestPartner;
 beforeAll(async () => {
   service = await startTestService();

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { reportedSale, sale } from "./support/commands.ts";
 import { type PartnerServer, startPartnerServer } from "./support/receiver.ts";
-import { eventually, startTestService, type TestService } from "./support/service.ts";
+import { eventually, startTestService, type WholeService } from "./support/service.ts";
 
-let service: TestService;
+let service: WholeService;
 let other: PartnerServer;
 beforeAll(async () => {
   service = await startTestService();

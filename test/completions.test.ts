@@ -2,12 +2,12 @@ import { createDecipheriv, createHmac, randomUUID } from "node:crypto";
 import { open, sealingKey } from "@paybell/contract";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { PartnerInput } from "../packages/server/src/partners/settings.ts";
-import { type Delivery, ipnOf } from "./support/receiver.ts";
-import { startTestService, type TestPartner, type TestService } from "./support/service.ts";
+import { ipnOf, type ReceivedDelivery } from "./support/receiver.ts";
+import { startTestService, type TestPartner, type WholeService } from "./support/service.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
-let service: TestService;
+let service: WholeService;
 beforeAll(async () => {
   service = await startTestService();
 });
@@ -138,7 +138,7 @@ const cardCommands: readonly Reported[] = [
   { command: "VOID", transactionType: "VOID", original: "SALE" },
 ];
 
-function deliveryOf(deliveries: readonly Delivery[], command: string): Delivery | undefined {
+function deliveryOf(deliveries: readonly ReceivedDelivery[], command: string): ReceivedDelivery | undefined {
   return deliveries.find(({ headers }) => headers["paybell-command"] === command);
 }
 
@@ -146,7 +146,7 @@ describe.each(agreements)("a partner with $name", ({ settings, card, settlement 
   const facts = new Map(cardCommands.map(({ command }) => [command, cardFields(command)]));
   const settled = settlementFields();
   let partner: TestPartner;
-  let deliveries: readonly Delivery[];
+  let deliveries: readonly ReceivedDelivery[];
 
   beforeAll(async () => {
     partner = await service.register(settings);
@@ -211,7 +211,7 @@ describe.each(agreements)("a partner with $name", ({ settings, card, settlement 
   });
 });
 
-function wireOf(partner: TestPartner, delivery: Delivery | undefined, settings: Partial<PartnerInput>): Fields {
+function wireOf(partner: TestPartner, delivery: ReceivedDelivery | undefined, settings: Partial<PartnerInput>): Fields {
   const { data } = JSON.parse(String(delivery?.body)) as { data: string };
   const { cipher = "aes-256-gcm", encoding = "base64" } = settings;
   const keyId = delivery?.received?.keyId ?? "";

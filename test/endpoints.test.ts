@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { reportedSale, sale } from "./support/commands.ts";
 import { createDatabase, type TestDatabase, withAdmin } from "./support/database.ts";
-import { eventually, shareShards, startTestService, type TestPartner, type TestService } from "./support/service.ts";
+import { eventually, shareShards, startTestService, type TestPartner, type WholeService } from "./support/service.ts";
 
 interface Endpoint {
   readonly id: string;
@@ -18,8 +18,8 @@ interface Endpoint {
 const failuresToOpen = 5;
 
 let database: TestDatabase;
-let service: TestService;
-let other: TestService;
+let service: WholeService;
+let other: WholeService;
 beforeAll(async () => {
   database = await createDatabase();
   const how = { database, masterKey: randomBytes(32), env: { PAYBELL_ATTEMPT_TIMEOUT_MS: "10000" } };

@@ -11,7 +11,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createDatabase, type TestDatabase } from "./support/database.ts";
 import { comparable, type Example, examplesOf, readDocuments } from "./support/documents.ts";
 import { freePort } from "./support/instance.ts";
-import { Terminal } from "./support/terminal.ts";
+import { TerminalScreen } from "./support/terminal.ts";
 
 const root = join(import.meta.dirname, "..");
 const cli = join(root, "packages/cli/bin/paybell.js");
@@ -24,7 +24,7 @@ const documents = (await readDocuments(root))
   .filter(({ examples }) => examples.length > 0);
 
 let folder: string;
-let sandbox: Terminal;
+let sandbox: TerminalScreen;
 let sandboxEnded: Promise<number | null>;
 let database: TestDatabase;
 let readers: Server;
@@ -48,7 +48,7 @@ beforeAll(async () => {
     PAYBELL_ACQUIRER_TIMEOUT_MS: "2000",
     DATABASE_URL: undefined,
   };
-  sandbox = new Terminal(folder, { ...env, ...settings });
+  sandbox = new TerminalScreen(folder, { ...env, ...settings });
   sandboxEnded = sandbox.start("paybell sandbox");
   await sandbox.showsTogether("Its IPN appears here. Ctrl-C stops.");
   const { baseUrl, ...keys } = JSON.parse(await readFile(join(folder, ".paybell/sandbox.json"), "utf8"));
@@ -102,7 +102,7 @@ async function run(language: "sh" | "js", text: string): Promise<Ran> {
 }
 
 /** `terminal` is the document's second one: what goes on runs there. */
-async function expectAsWritten(example: Example, terminal: Terminal): Promise<void> {
+async function expectAsWritten(example: Example, terminal: TerminalScreen): Promise<void> {
   const { place, text } = example;
   if (example.does === "write") return writeFile(join(folder, example.file), here(text));
   if (example.does === "start") return void terminal.start(here(text));
@@ -117,9 +117,9 @@ async function expectAsWritten(example: Example, terminal: Terminal): Promise<vo
 
 describe("the runner of examples", () => {
   const examples = examplesOf(fixture);
-  let terminal: Terminal;
+  let terminal: TerminalScreen;
   beforeAll(() => {
-    terminal = new Terminal(folder, env);
+    terminal = new TerminalScreen(folder, env);
   });
   afterAll(() => terminal.interrupt());
 
@@ -158,7 +158,7 @@ describe("the runner of examples", () => {
   });
 
   test("fails for what nothing shows", async () => {
-    const ended = new Terminal(folder, env);
+    const ended = new TerminalScreen(folder, env);
     await ended.run("echo something else");
     await expect(expectAsWritten(fixtureExample("show"), ended)).rejects.toThrow("it never showed");
   });
@@ -181,9 +181,9 @@ describe("the runner of examples", () => {
 
 // In their order, each document's from top to bottom: an example may go on from the one above it.
 describe.each(documents)("$path", ({ examples }) => {
-  let terminal: Terminal;
+  let terminal: TerminalScreen;
   beforeAll(() => {
-    terminal = new Terminal(folder, env);
+    terminal = new TerminalScreen(folder, env);
   });
   afterAll(() => terminal.interrupt());
 

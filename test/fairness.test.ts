@@ -2,14 +2,14 @@ import { setTimeout } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { reportedSale, sale } from "./support/commands.ts";
 import { withAdmin } from "./support/database.ts";
-import { eventually, startTestService, type TestPartner, type TestService } from "./support/service.ts";
+import { eventually, startTestService, type TestPartner, type WholeService } from "./support/service.ts";
 
 const backlog = 20_000;
 const timeoutMs = "1000";
 /** A third of PAYBELL_DATABASE_CONNECTIONS. */
 const peopleConnections = 5;
 
-let service: TestService;
+let service: WholeService;
 beforeAll(async () => {
   service = await startTestService({
     env: { PAYBELL_ATTEMPT_TIMEOUT_MS: timeoutMs, PAYBELL_CONNECT_TIMEOUT_MS: timeoutMs },
@@ -105,7 +105,7 @@ describe("a partner whose endpoint hangs", () => {
 });
 
 describe("partners that hang all in one instant", () => {
-  let few: TestService;
+  let few: WholeService;
   beforeAll(async () => {
     // As many for each partner as it has with the defaults; their attempts outlast the test.
     few = await startTestService({ env: { PAYBELL_SLOTS_MAX: "128", PAYBELL_DRAIN_TIMEOUT_MS: "1" } });

@@ -2,9 +2,9 @@ import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { next } from "../packages/server/src/acquirer/simulator/behaviour.ts";
 import { sale } from "./support/commands.ts";
-import { eventually, startTestService, type TestPartner, type TestService } from "./support/service.ts";
+import { eventually, startTestService, type TestPartner, type WholeService } from "./support/service.ts";
 
-let service: TestService;
+let service: WholeService;
 let partner: TestPartner;
 beforeAll(async () => {
   service = await startTestService();

@@ -2,16 +2,16 @@ import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { sale } from "./support/commands.ts";
 import { withAdmin } from "./support/database.ts";
-import type { Delivery } from "./support/receiver.ts";
-import { eventually, startTestService, type TestPartner, type TestService } from "./support/service.ts";
+import type { ReceivedDelivery } from "./support/receiver.ts";
+import { eventually, startTestService, type TestPartner, type WholeService } from "./support/service.ts";
 
-let service: TestService;
+let service: WholeService;
 beforeAll(async () => {
   service = await startTestService();
 });
 afterAll(() => service.stop());
 
-const accepted = (all: readonly Delivery[]) =>
+const accepted = (all: readonly ReceivedDelivery[]) =>
   all.filter(({ answer }) => answer === 204).map(({ received }) => received?.command);
 
 async function voidOf(partner: TestPartner, transactionId: unknown): Promise<void> {

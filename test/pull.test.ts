@@ -2,11 +2,11 @@ import { randomBytes } from "node:crypto";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { sale } from "./support/commands.ts";
 import { createDatabase, type TestDatabase } from "./support/database.ts";
-import { eventually, startTestService, type TestPartner, type TestService } from "./support/service.ts";
+import { eventually, startTestService, type TestPartner, type WholeService } from "./support/service.ts";
 
 let database: TestDatabase;
-let service: TestService;
-let other: TestService;
+let service: WholeService;
+let other: WholeService;
 let partner: TestPartner;
 const masterKey = randomBytes(32);
 
@@ -29,13 +29,13 @@ interface Page {
   readonly next: string;
 }
 
-async function pull(of: TestService, query: string, key = partner.secrets.apiKey): Promise<{ status: number } & Page> {
+async function pull(of: WholeService, query: string, key = partner.secrets.apiKey): Promise<{ status: number } & Page> {
   const url = `${of.baseUrl}/v1/notifications?${query}`;
   const response = await fetch(url, { headers: { authorization: `Bearer ${key}` } });
   return { status: response.status, ...((await response.json()) as Page) };
 }
 
-async function waiting(of: TestService, count: number): Promise<void> {
+async function waiting(of: WholeService, count: number): Promise<void> {
   await eventually(`${count} to wait`, async () => {
     const text = await (await fetch(`${of.baseUrl}/metrics`)).text();
     return text.includes(`paybell_pulls_pending ${count}\n`) ? true : undefined;

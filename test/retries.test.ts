@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { webhookKey, webhookSignatureMatches } from "@paybell/contract";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { reportedSale, sale } from "./support/commands.ts";
-import { eventually, notificationIdOf, startTestService, type TestService } from "./support/service.ts";
+import { eventually, notificationIdOf, startTestService, type WholeService } from "./support/service.ts";
 
 const alertSecret = `whsec_${randomBytes(32).toString("base64")}`;
 
@@ -33,7 +33,7 @@ const alertServer = createServer(async (request, response) => {
   response.writeHead(204).end();
 });
 
-let service: TestService;
+let service: WholeService;
 beforeAll(async () => {
   await once(alertServer.listen(0, "127.0.0.1"), "listening");
   const { port } = alertServer.address() as AddressInfo;

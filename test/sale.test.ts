@@ -2,12 +2,12 @@ import { cardIpnFields, contractVersion } from "@paybell/contract";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { sale } from "./support/commands.ts";
 import { ipnOf } from "./support/receiver.ts";
-import { startTestService, type TestPartner, type TestService } from "./support/service.ts";
+import { startTestService, type TestPartner, type WholeService } from "./support/service.ts";
 
 const uuidV7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 const sixDigits = /^(?!000000)\d{6}$/;
 
-let service: TestService;
+let service: WholeService;
 let partner: TestPartner;
 beforeAll(async () => {
   service = await startTestService();

@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { reportedSale, sale } from "./support/commands.ts";
 import { dumpRows } from "./support/rows.ts";
-import { callHttp, operatorToken, startTestService, type TestPartner, type TestService } from "./support/service.ts";
+import { callHttp, operatorToken, startTestService, type TestPartner, type WholeService } from "./support/service.ts";
 
 const cardNumbers = ["4111111111111111", "5555 5555 5555 4444", "3782-822463-10005", "6011111111111117"];
 const cardTokens = { approved: "tok_slow_7", declined: "tok_decline_54", unknown: "tok_sesame_open_9" };
 const wrongKey = "pb_wrongwrongwrongwrongwrongwrongwrongwrongwro";
 
-let service: TestService;
+let service: WholeService;
 let partner: TestPartner;
 beforeAll(async () => {
   service = await startTestService();

@@ -4,9 +4,9 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { withAdmin } from "./support/database.ts";
 import { ipnOf } from "./support/receiver.ts";
-import { eventually, startTestService, type TestPartner, type TestService } from "./support/service.ts";
+import { eventually, startTestService, type TestPartner, type WholeService } from "./support/service.ts";
 
-let service: TestService;
+let service: WholeService;
 beforeAll(async () => {
   service = await startTestService();
 });

@@ -1,9 +1,9 @@
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { reportedSale, sale } from "./support/commands.ts";
-import { startTestService, type TestPartner, type TestService } from "./support/service.ts";
+import { startTestService, type TestPartner, type WholeService } from "./support/service.ts";
 
-let service: TestService;
+let service: WholeService;
 let partner: TestPartner;
 beforeAll(async () => {
   service = await startTestService();

@@ -2,9 +2,9 @@ import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { sale } from "./support/commands.ts";
 import { withAdmin } from "./support/database.ts";
-import { startTestService, type TestPartner, type TestService } from "./support/service.ts";
+import { startTestService, type TestPartner, type WholeService } from "./support/service.ts";
 
-let service: TestService;
+let service: WholeService;
 beforeAll(async () => {
   service = await startTestService();
 });

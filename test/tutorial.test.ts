@@ -17,8 +17,8 @@ import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { freePort } from "./support/instance.ts";
 import { patternOf } from "./support/shown.ts";
-import { Terminal } from "./support/terminal.ts";
-import { type Step, stepsOf } from "./support/tutorial.ts";
+import { TerminalScreen } from "./support/terminal.ts";
+import { stepsOf, type TutorialStep } from "./support/tutorial.ts";
 
 const execute = promisify(execFile);
 const root = join(import.meta.dirname, "..");
@@ -27,7 +27,7 @@ const steps = stepsOf({ path, text: readFileSync(join(root, path), "utf8") });
 
 let folder = "";
 let ports: readonly (readonly [written: string, free: string])[] = [];
-const terminals = new Map<string, Terminal>();
+const terminals = new Map<string, TerminalScreen>();
 
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), "paybell-tutorial-"));
@@ -44,8 +44,8 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-function terminalOf(name: string): Terminal {
-  const terminal = terminals.get(name) ?? new Terminal(folder);
+function terminalOf(name: string): TerminalScreen {
+  const terminal = terminals.get(name) ?? new TerminalScreen(folder);
   terminals.set(name, terminal);
   return terminal;
 }
@@ -55,7 +55,7 @@ function here(text: string): string {
   return ports.reduce((changed, [written, free]) => changed.replaceAll(written, free), text);
 }
 
-async function doStep(step: Step): Promise<void> {
+async function doStep(step: TutorialStep): Promise<void> {
   if (step.does === "write") return writeFile(join(folder, "shop", step.file), here(step.text));
   const terminal = terminalOf(step.terminal);
   if (step.does === "run") return terminal.run(here(step.text));
@@ -69,7 +69,7 @@ async function doStep(step: Step): Promise<void> {
 }
 
 /** Does without a network what these lines do with one. */
-async function standIn(terminal: Terminal, text: string): Promise<void> {
+async function standIn(terminal: TerminalScreen, text: string): Promise<void> {
   if (text.includes("git clone")) clone(join(folder, "paybell"));
   if (text.includes("npm install ./*.tgz")) return install(join(folder, "shop"));
   terminal.cwd = join(terminal.cwd, /^cd (\w+)/m.exec(text)?.[1] ?? "");

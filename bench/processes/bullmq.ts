@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import type { CardIpn } from "@paybell/contract";
 import { Queue, Worker } from "bullmq";
 import { openCallback } from "../callback.ts";
-import { type ContenderMethods, driveRound, Progress } from "../contender.ts";
+import { type ContenderMethods, driveRound, RoundProgress } from "../contender.ts";
 import { saleIpn } from "../sale.ts";
 import { answer } from "./channel.ts";
 
@@ -13,7 +13,7 @@ interface Job {
 
 /** BullMQ on Redis: jobs added in bulk, done when the worker has moved them to "completed", and removed there. */
 export function bullmqMethods(process: NodeJS.Process): ContenderMethods {
-  const progress = new Progress();
+  const progress = new RoundProgress();
   const closing: (() => Promise<unknown>)[] = [];
   let queue: Queue<Job> | undefined;
   let batch = 1;

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import type { CardIpn } from "@paybell/contract";
 import { Logger, makeWorkerUtils, run } from "graphile-worker";
 import { openCallback } from "../callback.ts";
-import { type ContenderMethods, driveRound, Progress, type RoundOutcome } from "../contender.ts";
+import { type ContenderMethods, driveRound, type RoundOutcome, RoundProgress } from "../contender.ts";
 import { saleIpn } from "../sale.ts";
 import { answer } from "./channel.ts";
 
@@ -17,7 +17,7 @@ const retryPollMs = 2;
 
 /** graphile-worker on PostgreSQL: addJobs, a local queue, completions in batches; done when no job row is left. */
 export function graphileWorkerMethods(process: NodeJS.Process): ContenderMethods {
-  const progress = new Progress();
+  const progress = new RoundProgress();
   const closing: (() => Promise<unknown>)[] = [];
   let batch = 1;
   let addJobs: ((count: number) => Promise<void>) | undefined;

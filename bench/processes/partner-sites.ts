@@ -6,7 +6,7 @@ import { headerNames } from "@paybell/contract";
 import { answer } from "./channel.ts";
 
 /** `late`: after ten seconds, within the time that an attempt has. `never`: the caller has to give up. */
-export type Manner = "at-once" | "late" | "never";
+export type SiteBehaviour = "at-once" | "late" | "never";
 
 /** What one partner's site saw since it was last asked to forget. */
 export interface SiteSeen {
@@ -31,7 +31,7 @@ export function partnerSitesMethods(process: NodeJS.Process) {
   const sockets = new Set<Socket>();
   let server: Server | undefined;
   let port = 0;
-  let manner: Manner = "at-once";
+  let manner: SiteBehaviour = "at-once";
 
   const siteAt = (path: string): Site => {
     const site = sites.get(path) ?? new Site();
@@ -73,7 +73,7 @@ export function partnerSitesMethods(process: NodeJS.Process) {
       port = (server.address() as AddressInfo).port;
       return `https://127.0.0.1:${port}`;
     },
-    behave: (next: Manner): void => {
+    behave: (next: SiteBehaviour): void => {
       manner = next;
     },
     /** Nobody listens any more, and what is open is cut off. */

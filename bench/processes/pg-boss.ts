@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import type { CardIpn } from "@paybell/contract";
 import { PgBoss } from "pg-boss";
 import { openCallback } from "../callback.ts";
-import { type ContenderMethods, driveRound, Progress } from "../contender.ts";
+import { type ContenderMethods, driveRound, RoundProgress } from "../contender.ts";
 import { saleIpn } from "../sale.ts";
 import { answer } from "./channel.ts";
 
@@ -19,8 +19,8 @@ const poolSize = 10;
  * comes back short; loops of our own over fetch and complete do not, so that is what it is measured with.
  */
 export function pgBossMethods(process: NodeJS.Process): ContenderMethods {
-  const progress = new Progress();
-  const added = new Progress();
+  const progress = new RoundProgress();
+  const added = new RoundProgress();
   let boss: PgBoss | undefined;
   let batch = 1;
   let closed = false;

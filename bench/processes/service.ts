@@ -14,7 +14,7 @@ import { acquirerOf } from "./acquirer.ts";
 import { answer } from "./channel.ts";
 
 /** One that is registered at the start. */
-export interface NewPartner {
+export interface BenchPartner {
   readonly callBackUrl: string;
   readonly maxPerSecond?: number;
 }
@@ -29,7 +29,7 @@ export interface ServiceStart {
   readonly ca: string;
   readonly databaseUrl: string;
   /** Registered here, with the default settings but for what each names. */
-  readonly register: readonly NewPartner[];
+  readonly register: readonly BenchPartner[];
   /** Another instance's, on the same database: its key, and whom it registered. */
   readonly joins?: Pick<ServiceAt, "masterKey" | "partners">;
   /** Callbacks are meant to fail: they are counted, and end nothing. */
@@ -45,7 +45,7 @@ export interface ServiceAt {
 }
 
 /** How far it is. */
-export interface ServiceStanding {
+export interface ServiceFigures {
   /** Callbacks that were accepted, since the start. */
   readonly attempts: number;
   readonly failed: number;
@@ -55,7 +55,7 @@ export interface ServiceStanding {
   readonly memory: MemorySample;
 }
 
-export interface Load {
+export interface BenchLoad {
   readonly durationMs: number;
   readonly callers: number;
 }
@@ -146,7 +146,7 @@ export function serviceMethods(process: NodeJS.Process) {
   }
 
   /** Completions in process, one after the other for each caller. @returns how many were accepted */
-  async function produce({ durationMs, callers }: Load): Promise<number> {
+  async function produce({ durationMs, callers }: BenchLoad): Promise<number> {
     const startedMs = performance.now();
     let count = 0;
     const run = async (_: unknown, index: number) => {
@@ -211,7 +211,7 @@ export function serviceMethods(process: NodeJS.Process) {
     reportEach: async (partners: readonly string[]): Promise<void> => {
       await Promise.all(partners.map(reportOne));
     },
-    standing: (): ServiceStanding => {
+    standing: (): ServiceFigures => {
       const { user, system } = process.cpuUsage();
       const inFlight = service?.inFlight() ?? 0;
       return { attempts, failed, inFlight, cpuMs: (user + system) / 1_000, memory: memory.most };

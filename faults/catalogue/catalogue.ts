@@ -1,4 +1,4 @@
-import type { Fault } from "../fault.ts";
+import type { InjectedFault } from "../fault.ts";
 import { databaseFaults } from "./database.ts";
 import { networkFaults } from "./network.ts";
 import { partnerFaults } from "./partners.ts";
@@ -6,7 +6,7 @@ import { processFaults } from "./processes.ts";
 import { upgradeFaults } from "./upgrade.ts";
 
 /** Every fault that can be asked for by its name. */
-export const catalogue: readonly Fault[] = [
+export const catalogue: readonly InjectedFault[] = [
   ...processFaults,
   ...networkFaults,
   ...databaseFaults,

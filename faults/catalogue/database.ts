@@ -1,12 +1,12 @@
 import { Client } from "pg";
-import type { Fault } from "../fault.ts";
+import type { InjectedFault } from "../fault.ts";
 import type { PostgresServer } from "../postgres-server.ts";
 
 const sessionsMax = 200;
 const againMs = 20;
 
 /** What a database suffers that goes on running. */
-export const databaseFaults: readonly Fault[] = [
+export const databaseFaults: readonly InjectedFault[] = [
   {
     name: "connection-slots-used-up",
     needs: "nothing",

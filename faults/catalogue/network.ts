@@ -1,16 +1,16 @@
-import type { Context, Fault, Injury } from "../fault.ts";
-import type { Link, Trouble } from "../link.ts";
-import type { NameTrouble } from "../names.ts";
+import type { FaultContext, FaultEffect, InjectedFault } from "../fault.ts";
+import type { FaultyLink, LinkFault } from "../link.ts";
+import type { NameServerFault } from "../name-server.ts";
 
 const pastLeaseMs = 9_500;
-const databaseTroubles: readonly Trouble[] = ["cut", "hold-requests", "hold-answers", "slow", "lossy"];
-const partnerTroubles: readonly Trouble[] = ["cut", "refuse", "hold-requests", "hold-answers", "slow", "lossy"];
+const databaseTroubles: readonly LinkFault[] = ["cut", "hold-requests", "hold-answers", "slow", "lossy"];
+const partnerTroubles: readonly LinkFault[] = ["cut", "refuse", "hold-requests", "hold-answers", "slow", "lossy"];
 const quickTroubles: ReadonlySet<string> = new Set(["database-hold-answers", "partners-lossy"]);
-const nameTroubles: readonly NameTrouble[] = ["unknown", "failing", "silent"];
+const nameTroubles: readonly NameServerFault[] = ["unknown", "failing", "silent"];
 
 /** What happens to connections, one way or both, between instances and database, and between instances and partners. */
-export const networkFaults: readonly Fault[] = [
-  ...databaseTroubles.map((trouble): Fault => {
+export const networkFaults: readonly InjectedFault[] = [
+  ...databaseTroubles.map((trouble): InjectedFault => {
     const name = `database-${trouble}`;
     return {
       name,
@@ -19,7 +19,7 @@ export const networkFaults: readonly Fault[] = [
       happen: (context) => trouble_(context, context.stage.databaseLinks, trouble, { leastMs: 1_500, mostMs: 8_000 }),
     };
   }),
-  ...partnerTroubles.map((trouble): Fault => {
+  ...partnerTroubles.map((trouble): InjectedFault => {
     const name = `partners-${trouble}`;
     return {
       name,
@@ -46,7 +46,7 @@ export const networkFaults: readonly Fault[] = [
     },
   },
   ...nameTroubles.map(
-    (trouble): Fault => ({
+    (trouble): InjectedFault => ({
       name: `names-${trouble}`,
       needs: "nothing",
       isQuick: trouble === "failing",
@@ -64,11 +64,11 @@ export const networkFaults: readonly Fault[] = [
 ];
 
 async function trouble_(
-  { stage, random, over, last }: Context,
-  links: readonly Link[],
-  trouble: Trouble,
+  { stage, random, over, last }: FaultContext,
+  links: readonly FaultyLink[],
+  trouble: LinkFault,
   { leastMs, mostMs }: { readonly leastMs: number; readonly mostMs: number },
-): Promise<Injury> {
+): Promise<FaultEffect> {
   for (const link of links) await link.begin(trouble);
   await last(leastMs, mostMs);
   const reset = random.next() < 0.5;

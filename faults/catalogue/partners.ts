@@ -1,13 +1,13 @@
-import type { Fault } from "../fault.ts";
-import type { Mood } from "../receiver.ts";
+import type { InjectedFault } from "../fault.ts";
+import type { ReceiverMode } from "../receiver.ts";
 
-const moods: readonly Exclude<Mood, "well">[] = ["busy", "silent", "broken", "late", "forgetful"];
+const moods: readonly Exclude<ReceiverMode, "well">[] = ["busy", "silent", "broken", "late", "forgetful"];
 const flapMs = 700;
 
 /** Partners' servers that fail in each way, and that come and go. */
-export const partnerFaults: readonly Fault[] = [
+export const partnerFaults: readonly InjectedFault[] = [
   ...moods.map(
-    (mood): Fault => ({
+    (mood): InjectedFault => ({
       name: `receivers-${mood}`,
       needs: "nothing",
       isQuick: false,

@@ -1,10 +1,10 @@
-import type { Fault } from "../fault.ts";
+import type { InjectedFault } from "../fault.ts";
 
 /** An instance sends nothing more 5 s after its last answered beat; others own its partners within 9. */
 const pastLeaseMs = 9_500;
 
 /** Processes that die, stop and go on. */
-export const processFaults: readonly Fault[] = [
+export const processFaults: readonly InjectedFault[] = [
   {
     name: "kill-service",
     needs: "one instance",

@@ -1,8 +1,8 @@
-import type { Fault } from "../fault.ts";
+import type { InjectedFault } from "../fault.ts";
 import { makeNewerTree } from "../newer-tree.ts";
 
 /** Instance by instance, to a version with more migrations: old and new work side by side meanwhile. */
-export const upgradeFaults: readonly Fault[] = [
+export const upgradeFaults: readonly InjectedFault[] = [
   {
     name: "rolling-upgrade",
     needs: "several instances",

@@ -1,12 +1,12 @@
 import { readFileSync } from "node:fs";
 
-export interface Counts {
+export interface TestCounts {
   readonly passed: number;
   readonly failed: number;
   readonly skipped: number;
 }
 
-export function add(one: Counts, other: Counts): Counts {
+export function add(one: TestCounts, other: TestCounts): TestCounts {
   return {
     passed: one.passed + other.passed,
     failed: one.failed + other.failed,
@@ -15,7 +15,7 @@ export function add(one: Counts, other: Counts): Counts {
 }
 
 /** What other programs read: the last line of `npm test`. */
-export function countsLine({ passed, failed, skipped }: Counts): string {
+export function countsLine({ passed, failed, skipped }: TestCounts): string {
   return `${passed} passed, ${failed} failed, ${skipped} skipped`;
 }
 
@@ -23,7 +23,7 @@ export function countsLine({ passed, failed, skipped }: Counts): string {
  * The counts in vitest's JSON report. A run that failed without a failed test (a file that does not load, a leak, a
  * crash before the report) counts as one failed, and so does a run without a single test.
  */
-export function countTests(reportFile: string, exitCode: number | null): Counts {
+export function countTests(reportFile: string, exitCode: number | null): TestCounts {
   const report = readReport(reportFile);
   if (report === undefined) return { passed: 0, failed: 1, skipped: 0 };
   const passed = report.numPassedTests;

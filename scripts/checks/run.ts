@@ -6,7 +6,7 @@ export interface Check {
   readonly args: readonly string[];
 }
 
-export interface Outcome {
+export interface CheckOutcome {
   readonly name: string;
   readonly passed: boolean;
   /** Everything the check wrote, in the order it was written. */
@@ -25,9 +25,9 @@ export async function runChecks(
   checks: readonly Check[],
   parallelMax: number,
   surroundings: Surroundings,
-  told: (outcome: Outcome) => void,
-): Promise<Outcome[]> {
-  const outcomes: Outcome[] = [];
+  told: (outcome: CheckOutcome) => void,
+): Promise<CheckOutcome[]> {
+  const outcomes: CheckOutcome[] = [];
   const waiting = checks.values();
   const worker = async () => {
     for (const check of waiting) {
@@ -40,7 +40,7 @@ export async function runChecks(
   return outcomes;
 }
 
-function runCheck({ name, command, args }: Check, { cwd, env, nowMs }: Surroundings): Promise<Outcome> {
+function runCheck({ name, command, args }: Check, { cwd, env, nowMs }: Surroundings): Promise<CheckOutcome> {
   const startedMs = nowMs();
   return new Promise((resolve) => {
     const child = spawn(command, args, { cwd, env, stdio: ["ignore", "pipe", "pipe"] });
@@ -57,7 +57,7 @@ function runCheck({ name, command, args }: Check, { cwd, env, nowMs }: Surroundi
 }
 
 /** One line for what passed; what failed is shown in full. */
-export function describeOutcome({ name, passed, output, durationMs }: Outcome): string {
+export function describeOutcome({ name, passed, output, durationMs }: CheckOutcome): string {
   const line = `  ${passed ? "ok  " : "FAIL"}  ${name} (${(durationMs / 1000).toFixed(1)} s)\n`;
   return passed ? line : `${line}\n${output.trimEnd()}\n\n`;
 }

@@ -1,8 +1,8 @@
 import { clientVariables } from "../../packages/cli/src/client-variables.ts";
 import { describedOf } from "../../packages/cli/src/command.ts";
+import type { CommandContext } from "../../packages/cli/src/context.ts";
 import { exitCodeMeanings } from "../../packages/cli/src/exit-codes.ts";
 import { program } from "../../packages/cli/src/program.ts";
-import type { World } from "../../packages/cli/src/world.ts";
 import { code, codeBlock, type GeneratedFile, markdown, table } from "./document.ts";
 
 type Command = ReturnType<typeof program>;
@@ -12,7 +12,7 @@ type Option = Command["options"][number];
 /** Every command, as its own `--help` tells it. */
 export function cliReference(): GeneratedFile {
   // Commands are described, and none is run: nothing of this world is used.
-  const root = program({ stdout: process.stdout, stderr: process.stderr, process } as unknown as World);
+  const root = program({ stdout: process.stdout, stderr: process.stderr, process } as unknown as CommandContext);
   const commands = leaves(root);
   return {
     path: "docs/reference/cli.md",

@@ -1,13 +1,13 @@
-import type { Standing } from "../../packages/server/src/commands/standing.ts";
 import {
   batchTransitions,
   beginnings,
   guards,
   reversalTransitions,
-  standingTransitions,
+  statusTransitions,
   type Transition,
   transactionTransitions,
 } from "../../packages/server/src/commands/states.ts";
+import type { TransactionStatus } from "../../packages/server/src/commands/transaction-status.ts";
 import { code, codeBlock, type GeneratedFile, markdown, table } from "./document.ts";
 
 function diagram(transitions: readonly Transition<string>[]): string {
@@ -27,7 +27,7 @@ function transitionTable(transitions: readonly Transition<string>[]): string {
   );
 }
 
-function begun(): Transition<Standing>[] {
+function begun(): Transition<TransactionStatus>[] {
   return beginnings.map(({ from, command, of, to, guards: held }) => ({
     from,
     event: `${command} of ${of.join(", ")} begins`,
@@ -36,7 +36,7 @@ function begun(): Transition<Standing>[] {
   }));
 }
 
-const standingMeanings: Readonly<Record<Standing, string>> = {
+const standingMeanings: Readonly<Record<TransactionStatus, string>> = {
   IN_FLIGHT: "no outcome yet",
   FAILED: "it ended as ERROR, and nothing of it stands",
   STANDS: "it succeeded, and nothing has used or taken it back",
@@ -51,7 +51,7 @@ const standingMeanings: Readonly<Record<Standing, string>> = {
 
 /** Every state and every step between them, from the tables that the tests hold the commands to. */
 export function statesReference(): GeneratedFile {
-  const standing = [...standingTransitions, ...begun()];
+  const standing = [...statusTransitions, ...begun()];
   return {
     path: "docs/internals/states.md",
     text: markdown(

@@ -1,5 +1,5 @@
 import { isTest, isTypeScript, listTree } from "../sources/files.ts";
-import type { Finding, Report } from "../sources/finding.ts";
+import type { CheckReport, Violation } from "../sources/finding.ts";
 import { withSources } from "../sources/program.ts";
 import { judge, type Objection } from "./judge.ts";
 import { placeOf, WITH_SQL } from "./layout.ts";
@@ -7,13 +7,13 @@ import { sqlLines } from "./sql.ts";
 import { readImports } from "./statements.ts";
 
 /** Holds the sources below `root`/packages against the layout. Tests are free. */
-export function checkImports(root: string): Report {
+export function checkImports(root: string): CheckReport {
   const paths = listTree(root).files.filter(
     (path) => isTypeScript(path) && !isTest(path) && placeOf(path) !== undefined,
   );
   return withSources(root, paths, (sources) => {
     const byPath = new Map(sources.map((source) => [source.path, source]));
-    const findings: Finding[] = [];
+    const findings: Violation[] = [];
     let imports = 0;
     for (const source of sources) {
       const place = placeOf(source.path);

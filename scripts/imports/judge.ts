@@ -1,11 +1,11 @@
 import { posix } from "node:path";
-import type { Finding } from "../sources/finding.ts";
+import type { Violation } from "../sources/finding.ts";
 import type { Source } from "../sources/program.ts";
 import { writtenConstants } from "./constants.ts";
 import { type Allowance, LAYOUT, placeOf } from "./layout.ts";
 import type { ImportStatement } from "./statements.ts";
 
-export type Objection = Pick<Finding, "rule" | "forbidden" | "remedy">;
+export type Objection = Pick<Violation, "rule" | "forbidden" | "remedy">;
 
 /** What the layout objects to in one import of the file `path`, or undefined when it is allowed. */
 export function judge(

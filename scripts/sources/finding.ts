@@ -1,5 +1,5 @@
 /** One thing a check objects to, with all that its reader needs to mend it. */
-export interface Finding {
+export interface Violation {
   /** Path from the root of the repository, with `/`. */
   readonly file: string;
   /** Counted from 1. */
@@ -10,18 +10,18 @@ export interface Finding {
 }
 
 /** What a check read and what it found. A check that read nothing has failed, whatever it found. */
-export interface Report {
+export interface CheckReport {
   readonly name: string;
   readonly read: Readonly<Record<string, number>>;
-  readonly findings: readonly Finding[];
+  readonly findings: readonly Violation[];
 }
 
-export function passes(report: Report): boolean {
+export function passes(report: CheckReport): boolean {
   return report.findings.length === 0 && Object.values(report.read).every((count) => count > 0);
 }
 
 /** The report as text: a line for each finding, then one line that says how much was read. */
-export function describe(report: Report): string {
+export function describe(report: CheckReport): string {
   const lines = report.findings
     .toSorted((a, b) => a.file.localeCompare(b.file) || a.line - b.line)
     .map(({ file, line, rule, forbidden, remedy }) => `${file}:${line}: ${forbidden}. Rule: ${rule}. ${remedy}.`);

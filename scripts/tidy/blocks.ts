@@ -1,8 +1,8 @@
 import { posix } from "node:path";
 import { type Block, blocksOf, generatedNotice, walkthroughs } from "../sources/blocks.ts";
-import type { Place, Project, Rule, Text } from "./rule.ts";
+import type { Project, RuleViolation, StyleRule, Text } from "./rule.ts";
 
-export const BLOCK_RULES: readonly Rule[] = [
+export const BLOCK_RULES: readonly StyleRule[] = [
   {
     rule: "every block of a document is run, compiled or compared, or says why it is not",
     remedy: "Mark it on the line above as docs/internals/testing.md says, with `<!-- run -->` at best",
@@ -11,7 +11,7 @@ export const BLOCK_RULES: readonly Rule[] = [
   },
 ];
 
-function unheld(document: Text, project: Project): Place[] {
+function unheld(document: Text, project: Project): RuleViolation[] {
   if (document.text.includes(`\n${generatedNotice}`)) return [];
   const blocks = blocksOf(document.text);
   return blocks.flatMap((block, index) => {

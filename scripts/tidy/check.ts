@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { isTypeScript, listTree } from "../sources/files.ts";
-import type { Report } from "../sources/finding.ts";
+import type { CheckReport } from "../sources/finding.ts";
 import { withSources } from "../sources/program.ts";
 import { BLOCK_RULES } from "./blocks.ts";
 import { LINK_RULES } from "./links.ts";
@@ -9,12 +9,12 @@ import { NAMED_FILE_RULES } from "./named-files.ts";
 import { PHRASE_RULES } from "./phrases.ts";
 import { PRERELEASE_RULES } from "./prereleases.ts";
 import { REGISTRY_RULES } from "./registry.ts";
-import type { Rule } from "./rule.ts";
+import type { StyleRule } from "./rule.ts";
 import { SIZE_RULES } from "./size.ts";
 import { SKIP_RULES } from "./skipped.ts";
 import { WORD_RULES } from "./words.ts";
 
-export const RULES: readonly Rule[] = [
+export const RULES: readonly StyleRule[] = [
   ...SIZE_RULES,
   ...WORD_RULES,
   ...SKIP_RULES,
@@ -29,7 +29,7 @@ export const RULES: readonly Rule[] = [
 const TEXTS = /\.(?:md|sql|json|jsonc|ya?ml|sh|js|mjs|cjs|css|html)$|(?:^|\/)(?:\.npmrc|\.ci\/run)$/;
 
 /** Holds every file below `root` against the rules of style. */
-export function checkTidiness(root: string): Report {
+export function checkTidiness(root: string): CheckReport {
   const { files, folders } = listTree(root);
   const texts = files
     .filter((path) => TEXTS.test(path))

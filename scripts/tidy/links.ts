@@ -1,7 +1,7 @@
 import { posix } from "node:path";
-import type { Place, Project, Rule, Text } from "./rule.ts";
+import type { Project, RuleViolation, StyleRule, Text } from "./rule.ts";
 
-export const LINK_RULES: readonly Rule[] = [
+export const LINK_RULES: readonly StyleRule[] = [
   {
     rule: "every relative link in a document leads somewhere",
     remedy: "Correct the path or the heading's anchor",
@@ -10,7 +10,7 @@ export const LINK_RULES: readonly Rule[] = [
   },
 ];
 
-function broken(document: Text, { files, folders, texts }: Project): Place[] {
+function broken(document: Text, { files, folders, texts }: Project): RuleViolation[] {
   const existing = new Set([...files, ...folders]);
   return withoutCode(document.text).flatMap((line, index) =>
     [...line.matchAll(/\]\(\s*<?([^)\s>]+)>?[^)]*\)|^\s*\[[^\]]+\]:\s*(\S+)/g)].flatMap((match) => {

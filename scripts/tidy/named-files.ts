@@ -1,4 +1,4 @@
-import type { Place, Project, Rule, Text } from "./rule.ts";
+import type { Project, RuleViolation, StyleRule, Text } from "./rule.ts";
 
 /** The documents about the code: a guide for users names files of theirs. */
 const ABOUT_CODE = /^(?:CONTRIBUTING|ARCHITECTURE)\.md$|^docs\/(?:internals|decisions)\/[\w-]+\.md$/;
@@ -6,7 +6,7 @@ const NAMED = /`(?:…\/)?((?:[\w.-]+\/)*[\w.-]+\.(?:ts|sql|md|js))`/g;
 /** The number that the next migration has. */
 const PLACEHOLDER = /NNNN/;
 
-export const NAMED_FILE_RULES: readonly Rule[] = [
+export const NAMED_FILE_RULES: readonly StyleRule[] = [
   {
     rule: "every file that a document about the code names exists",
     remedy: "Name the file as it is called now, from any of its folders on",
@@ -15,7 +15,7 @@ export const NAMED_FILE_RULES: readonly Rule[] = [
   },
 ];
 
-function missing(document: Text, { files }: Project): Place[] {
+function missing(document: Text, { files }: Project): RuleViolation[] {
   return document.text.split("\n").flatMap((line, index) =>
     [...line.matchAll(NAMED)].flatMap(([, name = ""]) => {
       if (PLACEHOLDER.test(name) || files.some((file) => `/${file}`.endsWith(`/${name}`))) return [];

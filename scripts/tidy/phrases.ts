@@ -1,5 +1,5 @@
 import { withoutCode } from "./links.ts";
-import type { Place, Rule, Text } from "./rule.ts";
+import type { RuleViolation, StyleRule, Text } from "./rule.ts";
 
 /** Phrases that only this project's early documents used, with the usual ones. */
 const UNUSUAL: readonly (readonly [phrase: RegExp, usual: string])[] = [
@@ -12,7 +12,7 @@ const UNUSUAL: readonly (readonly [phrase: RegExp, usual: string])[] = [
   [/(?:^|[.:;!?] )(?:Who|Whoever) (?!.*\?)/, "the subject first: a caller, an attacker, an instance"],
 ];
 
-export const PHRASE_RULES: readonly Rule[] = [
+export const PHRASE_RULES: readonly StyleRule[] = [
   {
     rule: "documents use the usual words, and a sentence begins with its subject",
     remedy: "Write it as a native-speaking engineer would say it",
@@ -20,7 +20,7 @@ export const PHRASE_RULES: readonly Rule[] = [
   },
 ];
 
-function unusual({ path, text }: Text): Place[] {
+function unusual({ path, text }: Text): RuleViolation[] {
   return withoutCode(text).flatMap((line, index) =>
     UNUSUAL.flatMap(([phrase, usual]) => {
       const found = phrase.exec(line)?.[0].trim();

@@ -1,10 +1,10 @@
-import type { Rule, Text } from "./rule.ts";
+import type { StyleRule, Text } from "./rule.ts";
 
 const fields = ["dependencies", "devDependencies", "optionalDependencies", "peerDependencies", "overrides"] as const;
 /** Where the reason for one stands, beside its name. */
 const reasons = "docs/decisions/038-what-is-installed.md";
 
-export const PRERELEASE_RULES: readonly Rule[] = [
+export const PRERELEASE_RULES: readonly StyleRule[] = [
   {
     rule: "no dependency is a prerelease without a written reason",
     remedy: `Take a release, or name the package with its reason in ${reasons}`,

@@ -1,6 +1,6 @@
-import { linesMatching, type Rule } from "./rule.ts";
+import { linesMatching, type StyleRule } from "./rule.ts";
 
-export const REGISTRY_RULES: readonly Rule[] = [
+export const REGISTRY_RULES: readonly StyleRule[] = [
   {
     rule: "no file names a package registry: each machine has its own",
     remedy: "Keep `omit-lockfile-registry-resolved=true` in .npmrc and write the lock file anew with `npm install`",

@@ -1,4 +1,4 @@
-import type { Finding } from "../sources/finding.ts";
+import type { Violation } from "../sources/finding.ts";
 import type { Source } from "../sources/program.ts";
 
 /** The project as the rules see it: paths from its root, and what is written there. */
@@ -16,17 +16,21 @@ export interface Text {
   readonly text: string;
 }
 
-export type Place = Pick<Finding, "file" | "line"> & { readonly forbidden: string };
+export type RuleViolation = Pick<Violation, "file" | "line"> & { readonly forbidden: string };
 
 /** One rule of style. `check` gives every place that breaks it. */
-export interface Rule {
+export interface StyleRule {
   readonly rule: string;
   readonly remedy: string;
-  check(project: Project): Place[];
+  check(project: Project): RuleViolation[];
 }
 
 /** The lines of `text` that match `pattern`, counted from 1. */
-export function linesMatching({ path, text }: Text, pattern: RegExp, forbidden: (found: string) => string): Place[] {
+export function linesMatching(
+  { path, text }: Text,
+  pattern: RegExp,
+  forbidden: (found: string) => string,
+): RuleViolation[] {
   return text.split("\n").flatMap((line, index) => {
     const found = pattern.exec(line)?.[0];
     return found === undefined ? [] : [{ file: path, line: index + 1, forbidden: forbidden(found.trim()) }];

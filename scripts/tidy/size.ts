@@ -11,13 +11,13 @@ import {
 } from "typescript/unstable/ast";
 import { isTest } from "../sources/files.ts";
 import type { Source } from "../sources/program.ts";
-import type { Rule } from "./rule.ts";
+import type { StyleRule } from "./rule.ts";
 
 const COLUMNS_MAX = 120;
 /** A file is one concept. Types are not counted: a table and the type derived from it are one name to its reader. */
 const EXPORTS_MAX = 10;
 
-export const SIZE_RULES: readonly Rule[] = [
+export const SIZE_RULES: readonly StyleRule[] = [
   {
     rule: `a line has at most ${COLUMNS_MAX} columns`,
     remedy: "Break the line",

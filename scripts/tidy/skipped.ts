@@ -1,12 +1,12 @@
 import { isCallExpression, isIdentifier, isPropertyAccessExpression, type Node } from "typescript/unstable/ast";
 import { isTest } from "../sources/files.ts";
 import { lineOf, nodesOf, type Source } from "../sources/program.ts";
-import type { Place, Rule } from "./rule.ts";
+import type { RuleViolation, StyleRule } from "./rule.ts";
 
 const RUNNERS = new Set(["test", "it", "describe", "suite", "bench"]);
 const LEAVES_OUT = new Set(["skip", "skipIf", "runIf", "todo", "fails"]);
 
-export const SKIP_RULES: readonly Rule[] = [
+export const SKIP_RULES: readonly StyleRule[] = [
   {
     rule: "no test is left out without a reason",
     remedy: "Say why in a comment on the line or the one above it, or in skip()'s argument",
@@ -14,7 +14,7 @@ export const SKIP_RULES: readonly Rule[] = [
   },
 ];
 
-function leftOut(source: Source): Place[] {
+function leftOut(source: Source): RuleViolation[] {
   const lines = source.text.split("\n");
   return [...nodesOf(source.tree)].flatMap((node) => {
     const forbidden = objection(node, () => {

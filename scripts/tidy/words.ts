@@ -6,13 +6,13 @@ import {
   SyntaxKind,
 } from "typescript/unstable/ast";
 import { lineOf, nodesOf, type Source } from "../sources/program.ts";
-import { linesMatching, type Place, type Rule } from "./rule.ts";
+import { linesMatching, type RuleViolation, type StyleRule } from "./rule.ts";
 
 const NAMELESS_FOLDERS = new Set(["util", "utils", "common", "helper", "helpers", "lib", "libs", "misc", "shared"]);
 // The third word is also ISO 4217's "no currency": it counts as a mark in a comment alone.
 const MARK = /\b(?:TO(?:DO)|FIX(?:ME))\b|(?:\/\/|^\s*\*).*\bX{3}\b/;
 
-export const WORD_RULES: readonly Rule[] = [
+export const WORD_RULES: readonly StyleRule[] = [
   {
     rule: "a folder is a noun of the domain",
     remedy: "Name the folder for what it holds, or put each file where it is used",
@@ -34,7 +34,7 @@ export const WORD_RULES: readonly Rule[] = [
   },
 ];
 
-function places(sources: readonly Source[], breaks: (node: Node) => boolean, forbidden: string): Place[] {
+function places(sources: readonly Source[], breaks: (node: Node) => boolean, forbidden: string): RuleViolation[] {
   return sources.flatMap((source) =>
     [...nodesOf(source.tree)]
       .filter(breaks)

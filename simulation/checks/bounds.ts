@@ -1,4 +1,4 @@
-import type { Plan } from "../context.ts";
+import type { SimulationPlan } from "../context.ts";
 import type { WorkerThread } from "../service/worker-thread.ts";
 import type { World } from "../world.ts";
 
@@ -9,7 +9,7 @@ const unrecordedPerSlot = 4;
 const pageBytesMax = 4 * 1_024 * 1_024;
 
 /** Invariant 10: what a worker has in memory stays within its bounds. */
-export function checkBounds(world: World, plan: Plan, { name, worker }: WorkerThread): void {
+export function checkBounds(world: World, plan: SimulationPlan, { name, worker }: WorkerThread): void {
   const { slots, bytes, rows, rowsBytes, unrecorded } = worker.status;
   const { slotsMax, bytesInFlightMax, merchants } = plan;
   const bounds = [

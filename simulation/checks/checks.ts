@@ -1,9 +1,9 @@
 import type { AttemptOptions } from "../../packages/server/src/delivery/attempting.ts";
 import type { LoadedCircuit } from "../../packages/server/src/delivery/circuit-store.ts";
-import type { Delivery, Hint, Outcome, QueueRead, Recorded } from "../../packages/server/src/delivery/store.ts";
-import type { Plan } from "../context.ts";
-import type { Database } from "../database/database.ts";
-import type { Notification, Start } from "../database/notification.ts";
+import type { Delivery, DeliveryOutcome, Hint, QueueRead, Recorded } from "../../packages/server/src/delivery/store.ts";
+import type { SimulationPlan } from "../context.ts";
+import type { SimulatedDatabase } from "../database/database.ts";
+import type { NotificationStart, SimulatedNotification } from "../database/notification.ts";
 import type { Tables } from "../database/tables.ts";
 import type { Reception } from "../outside/endpoint.ts";
 import type { WorkerThread } from "../service/worker-thread.ts";
@@ -22,14 +22,20 @@ const completeEvery = 256;
 /** The invariants: what is told here is checked at once, the rest every few steps. */
 export class Checks {
   readonly #world: World;
-  readonly #plan: Plan;
+  readonly #plan: SimulationPlan;
   readonly #tables: Tables;
   readonly #workers: ReadonlySet<WorkerThread>;
   readonly #starts: StartChecks;
   readonly #complete: CompletenessCheck;
   readonly #reads: ReadsCheck;
 
-  constructor(world: World, plan: Plan, tables: Tables, database: Database, workers: ReadonlySet<WorkerThread>) {
+  constructor(
+    world: World,
+    plan: SimulationPlan,
+    tables: Tables,
+    database: SimulatedDatabase,
+    workers: ReadonlySet<WorkerThread>,
+  ) {
     this.#world = world;
     this.#plan = plan;
     this.#tables = tables;
@@ -59,7 +65,7 @@ export class Checks {
     this.#starts.attemptEnds(worker, delivery, url);
   }
 
-  firstByte(worker: WorkerThread, delivery: Delivery, options: AttemptOptions, begunMs: number): Start {
+  firstByte(worker: WorkerThread, delivery: Delivery, options: AttemptOptions, begunMs: number): NotificationStart {
     return this.#starts.firstByte(worker, delivery, options, begunMs);
   }
 
@@ -78,7 +84,7 @@ export class Checks {
   }
 
   /** An outcome is on its way to the database. */
-  async recorded(worker: WorkerThread, outcome: Outcome, recording: Promise<Recorded>): Promise<Recorded> {
+  async recorded(worker: WorkerThread, outcome: DeliveryOutcome, recording: Promise<Recorded>): Promise<Recorded> {
     const known = this.#starts.circuitsOf(worker);
     for (const change of outcome.circuits) {
       const { state, probeInMs } = change.circuit;
@@ -105,7 +111,11 @@ export class Checks {
   }
 
   /** Invariants 1 and 9: asked of every outcome that changes a row, as it is committed. */
-  applied(outcome: Outcome, before: Pick<Notification, "state" | "round" | "attemptsMade">, one: Notification): void {
+  applied(
+    outcome: DeliveryOutcome,
+    before: Pick<SimulatedNotification, "state" | "round" | "attemptsMade">,
+    one: SimulatedNotification,
+  ): void {
     const { id, round, attemptsMade, next } = outcome;
     const isLater = before.round > round || (next.kind !== "accepted" && before.attemptsMade !== attemptsMade);
     if (isLater)
@@ -124,7 +134,7 @@ export class Checks {
     this.#complete.readBegins(worker, reads);
   }
 
-  told(worker: WorkerThread, one: Notification): void {
+  told(worker: WorkerThread, one: SimulatedNotification): void {
     this.#world.note(worker.name, "is offered", one.id);
     this.#complete.told(worker, one);
   }

@@ -1,7 +1,7 @@
 import type { Queue } from "../../packages/server/src/delivery/queue.ts";
 import type { Hint, QueueRead } from "../../packages/server/src/delivery/store.ts";
-import type { Database } from "../database/database.ts";
-import type { Notification } from "../database/notification.ts";
+import type { SimulatedDatabase } from "../database/database.ts";
+import type { SimulatedNotification } from "../database/notification.ts";
 import type { Tables } from "../database/tables.ts";
 import type { WorkerThread } from "../service/worker-thread.ts";
 import type { World } from "../world.ts";
@@ -18,11 +18,11 @@ const settledMs = 20;
 export class CompletenessCheck {
   readonly #world: World;
   readonly #tables: Tables;
-  readonly #database: Database;
+  readonly #database: SimulatedDatabase;
   /** The last read from a queue's head, by worker, epoch and queue. */
   readonly #reads = new WeakMap<WorkerThread, Map<string, Moment>>();
 
-  constructor(world: World, tables: Tables, database: Database) {
+  constructor(world: World, tables: Tables, database: SimulatedDatabase) {
     this.#world = world;
     this.#tables = tables;
     this.#database = database;
@@ -39,7 +39,7 @@ export class CompletenessCheck {
     }
   }
 
-  told(worker: WorkerThread, one: Notification): void {
+  told(worker: WorkerThread, one: SimulatedNotification): void {
     const epoch = worker.worker.ownership.epochOf(one.partnerId);
     const isDue = one.dueAtUs <= this.#database.nowUs();
     if (epoch !== undefined && isDue) one.told = { worker: worker.name, epoch, atMs: this.#world.nowMs };
@@ -68,7 +68,7 @@ export class CompletenessCheck {
     if (nextDueMs !== undefined && nextDueMs <= worker.thread.clock.monotonicMs()) return;
     const read = this.#reads.get(worker)?.get(`${epoch} ${partnerId} ${name}`);
     const { queues } = worker.worker;
-    const isInHand = ({ id }: Notification) =>
+    const isInHand = ({ id }: SimulatedNotification) =>
       queues.rests(id) || queues.queuesOf(partnerId).some((one) => one.has(id));
     for (const one of this.#tables.pending.queue(partnerId, name)) {
       if (one.dueAtUs > this.#database.nowUs() - settledMs * 1_000) break;

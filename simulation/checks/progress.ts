@@ -1,6 +1,6 @@
 import { originQueue } from "../../packages/server/src/delivery/circuits.ts";
 import { circuitKey } from "../database/circuits.ts";
-import type { Notification } from "../database/notification.ts";
+import type { SimulatedNotification } from "../database/notification.ts";
 import type { Tables } from "../database/tables.ts";
 import type { Merchant } from "../outside/merchant.ts";
 import type { World } from "../world.ts";
@@ -30,11 +30,17 @@ export function checkProgress(
   }
 }
 
-function isOverdue(world: World, { dueAtUs, changedMs }: Notification, nowUs: number): boolean {
+function isOverdue(world: World, { dueAtUs, changedMs }: SimulatedNotification, nowUs: number): boolean {
   return dueAtUs <= nowUs - startsWithinMs * 1_000 && changedMs <= world.nowMs - startsWithinMs;
 }
 
-function mayLeave(nowMs: number, tables: Tables, merchant: Merchant, queue: string, one: Notification): boolean {
+function mayLeave(
+  nowMs: number,
+  tables: Tables,
+  merchant: Merchant,
+  queue: string,
+  one: SimulatedNotification,
+): boolean {
   if (one.predecessors.some(({ state }) => state === "pending")) return false;
   if (one.starts.some(({ mayRepeat, deadlineMs }) => mayRepeat && nowMs - deadlineMs < unstorableMs)) return false;
   const url = queue === "" ? merchant.urlOf(0) : queue;

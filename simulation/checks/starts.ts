@@ -3,8 +3,8 @@ import { originQueue, urlQueue } from "../../packages/server/src/delivery/circui
 import type { Delivery } from "../../packages/server/src/delivery/store.ts";
 import type { NotificationId } from "../../packages/server/src/ids.ts";
 import { shardOf } from "../../packages/server/src/shard.ts";
-import type { Plan } from "../context.ts";
-import type { Notification, Start } from "../database/notification.ts";
+import type { SimulationPlan } from "../context.ts";
+import type { NotificationStart, SimulatedNotification } from "../database/notification.ts";
 import type { Tables } from "../database/tables.ts";
 import type { WorkerThread } from "../service/worker-thread.ts";
 import type { World } from "../world.ts";
@@ -26,14 +26,14 @@ const bunchedAfterMs = 50;
 export class StartChecks {
   readonly #world: World;
   readonly #tables: Tables;
-  readonly #plan: Plan;
+  readonly #plan: SimulationPlan;
   readonly #rates = new RateCheck();
   readonly #circuits = new WeakMap<WorkerThread, CircuitsKnown>();
   readonly #underWay = new WeakMap<WorkerThread, Map<string, UnderWay[]>>();
   /** When a partner last began an attempt, in the world's time. */
   readonly startedMs = new Map<string, number>();
 
-  constructor(world: World, tables: Tables, plan: Plan) {
+  constructor(world: World, tables: Tables, plan: SimulationPlan) {
     this.#world = world;
     this.#tables = tables;
     this.#plan = plan;
@@ -79,7 +79,12 @@ export class StartChecks {
     );
   }
 
-  firstByte(worker: WorkerThread, delivery: Delivery, { outOfOrder }: AttemptOptions, begunMs: number): Start {
+  firstByte(
+    worker: WorkerThread,
+    delivery: Delivery,
+    { outOfOrder }: AttemptOptions,
+    begunMs: number,
+  ): NotificationStart {
     const one = this.#tables.notifications.get(delivery.id);
     const leaseId = worker.lease.current();
     const world = this.#world;
@@ -96,7 +101,15 @@ export class StartChecks {
       );
       return { round, attemptsMade, leaseId: "" as never, epoch: undefined, deadlineMs, isEnded, mayRepeat: true };
     }
-    const start: Start = { round, attemptsMade, leaseId, epoch: shard.epoch, deadlineMs, isEnded, mayRepeat: false };
+    const start: NotificationStart = {
+      round,
+      attemptsMade,
+      leaseId,
+      epoch: shard.epoch,
+      deadlineMs,
+      isEnded,
+      mayRepeat: false,
+    };
     if (one === undefined) return start;
     this.#checkOnce(one, start);
     this.#checkOrder(one, outOfOrder);
@@ -105,7 +118,7 @@ export class StartChecks {
   }
 
   /** Invariant 3: no round and attempt begins again while it is under way; nor twice under one ownership. */
-  #checkOnce(one: Notification, start: Start): void {
+  #checkOnce(one: SimulatedNotification, start: NotificationStart): void {
     const { round, attemptsMade, leaseId, epoch } = start;
     one.starts = one.starts.filter((other) => other.round === round && other.attemptsMade === attemptsMade);
     for (const other of one.starts) {
@@ -120,14 +133,14 @@ export class StartChecks {
   }
 
   /** Invariant 5. */
-  #checkOrder(one: Notification, outOfOrder: boolean): void {
+  #checkOrder(one: SimulatedNotification, outOfOrder: boolean): void {
     if (outOfOrder && one.mayOvertake) return;
     const first = one.predecessors.find(({ wasParked, acceptedRounds }) => !wasParked && acceptedRounds.size === 0);
     if (first !== undefined) this.#world.violated(5, `${one.id} leaves before ${first.id}`);
   }
 
   /** Invariant 6. */
-  #checkRate({ partnerId, id }: Notification, begunMs: number): void {
+  #checkRate({ partnerId, id }: SimulatedNotification, begunMs: number): void {
     const perSecond = this.#tables.merchants.find((one) => one.id === partnerId)?.partner.settings.maxPerSecond ?? null;
     if (perSecond === null || this.#world.nowMs - begunMs > bunchedAfterMs) return;
     if (this.#rates.count(partnerId, perSecond, this.#world.nowMs)) return;

@@ -1,7 +1,7 @@
 import type { CircuitChange, CircuitStore, LoadedCircuit } from "../../packages/server/src/delivery/circuit-store.ts";
 import type { PartnerId } from "../../packages/server/src/ids.ts";
 import type { Thread } from "../service/thread.ts";
-import type { Database } from "./database.ts";
+import type { SimulatedDatabase } from "./database.ts";
 import type { Line } from "./line.ts";
 import type { CircuitRow, Tables } from "./tables.ts";
 
@@ -27,7 +27,7 @@ export function closeCircuit(row: CircuitRow): void {
 
 /** The circuits of endpoints in the simulated database. */
 export class SimulatedCircuits implements CircuitStore {
-  readonly #database: Database;
+  readonly #database: SimulatedDatabase;
   readonly #tables: Tables;
   readonly #thread: Thread;
   readonly #line: Line;
@@ -35,7 +35,7 @@ export class SimulatedCircuits implements CircuitStore {
 
   /** @param onLoaded is called when the answer arrives */
   constructor(
-    database: Database,
+    database: SimulatedDatabase,
     tables: Tables,
     thread: Thread,
     line: Line,

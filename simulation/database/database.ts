@@ -26,7 +26,7 @@ export interface WriteStatement<T> {
 }
 
 /** How badly statements fare now. */
-export interface Weather {
+export interface DatabaseConditions {
   isDown: boolean;
   failChance: number;
   /** Of a COMMIT whose answer is lost: half of them are committed. */
@@ -57,10 +57,10 @@ const lockTimeoutMs = 1_000;
 const silenceMs = 3_000;
 
 /** Statements on their way: each takes time, may fail, and may be carried out although its answer is lost. */
-export class Database {
+export class SimulatedDatabase {
   readonly #world: World;
   readonly #locks = new RowLocks();
-  readonly weather: Weather = { isDown: false, failChance: 0, unknownChance: 0, slowChance: 0, slowness: 1 };
+  readonly weather: DatabaseConditions = { isDown: false, failChance: 0, unknownChance: 0, slowChance: 0, slowness: 1 };
   #clockOffsetMs = 0;
   #steppedMs = 0;
   #transactions = 0;

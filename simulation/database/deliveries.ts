@@ -2,8 +2,8 @@ import { orderWaitMaxMs } from "../../packages/server/src/delivery/order.ts";
 import type {
   Delivery,
   DeliveryKey,
+  DeliveryOutcome,
   DeliveryStore,
-  Outcome,
   OverdueLook,
   OverdueLooked,
   Precedence,
@@ -16,25 +16,25 @@ import type {
 import type { Merchant } from "../outside/merchant.ts";
 import type { Thread } from "../service/thread.ts";
 import { writeCircuit } from "./circuits.ts";
-import type { Database } from "./database.ts";
+import type { SimulatedDatabase } from "./database.ts";
 import type { Line } from "./line.ts";
-import { deliveryOf, type Notification } from "./notification.ts";
+import { deliveryOf, type SimulatedNotification } from "./notification.ts";
 import type { Tables } from "./tables.ts";
 
 const overdueLookMax = 64;
 
 export interface DeliveriesParts {
-  readonly database: Database;
+  readonly database: SimulatedDatabase;
   readonly tables: Tables;
   readonly thread: Thread;
   readonly line: Line;
-  readonly record: (outcome: Outcome) => Promise<Recorded>;
+  readonly record: (outcome: DeliveryOutcome) => Promise<Recorded>;
   /** Statements that read queues, when they begin. */
   readonly onRead: (reads: readonly QueueRead[]) => void;
 }
 
 /** Whether the row is still of the round and attempt that a write is about. */
-function isSame(one: Notification | undefined, key: DeliveryKey): one is Notification {
+function isSame(one: SimulatedNotification | undefined, key: DeliveryKey): one is SimulatedNotification {
   return one?.state === "pending" && one.round === key.round && one.attemptsMade === key.attemptsMade;
 }
 
@@ -72,7 +72,7 @@ export class SimulatedDeliveries implements DeliveryStore {
     );
   }
 
-  record(outcome: Outcome): Promise<Recorded> {
+  record(outcome: DeliveryOutcome): Promise<Recorded> {
     return this.#parts.record(outcome);
   }
 
@@ -86,9 +86,9 @@ export class SimulatedDeliveries implements DeliveryStore {
 
   parkOverdue({ partnerId, queue, after, scheduleMs }: OverdueLook): Promise<OverdueLooked> {
     const { database, tables, thread, line } = this.#parts;
-    let looked: readonly Notification[] = [];
-    let overdue: readonly Notification[] = [];
-    const isOverdue = (one: Notification) =>
+    let looked: readonly SimulatedNotification[] = [];
+    let overdue: readonly SimulatedNotification[] = [];
+    const isOverdue = (one: SimulatedNotification) =>
       one.state === "pending" && one.scheduleStartMs + scheduleMs <= database.nowUs() / 1_000;
     return database.write(thread, line, {
       name: "park overdue",
@@ -116,7 +116,7 @@ export class SimulatedDeliveries implements DeliveryStore {
   #update<Key extends DeliveryKey>(
     name: string,
     keys: readonly Key[],
-    changes: (key: Key) => Partial<Notification>,
+    changes: (key: Key) => Partial<SimulatedNotification>,
   ): Promise<void> {
     const { database, tables, thread, line } = this.#parts;
     const rowOf = ({ id }: Key) => tables.notifications.get(id);
@@ -139,7 +139,7 @@ export class SimulatedDeliveries implements DeliveryStore {
   #page({ partnerId, queue, after, rowsMax, bytesMax }: QueueRead, nowUs: number): QueuePage {
     const { pending } = this.#parts.tables;
     const rows = pending.queue(partnerId, queue);
-    const due: { dueAtUs: number; id: Notification["id"]; delivery: Delivery }[] = [];
+    const due: { dueAtUs: number; id: SimulatedNotification["id"]; delivery: Delivery }[] = [];
     let bytes = 0;
     for (let at = after === undefined ? 0 : pending.firstAfter(rows, after); at < rows.length; at += 1) {
       const row = rows[at];
@@ -168,7 +168,7 @@ export class SimulatedDeliveries implements DeliveryStore {
 }
 
 /** Carries out an outcome, as far as its guards let it. */
-export function carryOut(outcome: Outcome, tables: Tables, database: Database): Recorded {
+export function carryOut(outcome: DeliveryOutcome, tables: Tables, database: SimulatedDatabase): Recorded {
   const { id, next, round, circuits } = outcome;
   const nowUs = database.nowUs();
   for (const change of circuits) writeCircuit(tables, change, nowUs);

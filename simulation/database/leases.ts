@@ -1,7 +1,7 @@
 import type { LeaseId } from "../../packages/server/src/ids.ts";
 import type { LeaseBeat, LeaseBeats, LeaseKind, LeaseStore } from "../../packages/server/src/leases/store.ts";
 import type { Thread } from "../service/thread.ts";
-import type { Database } from "./database.ts";
+import type { SimulatedDatabase } from "./database.ts";
 import type { Line } from "./line.ts";
 import type { Tables } from "./tables.ts";
 
@@ -12,12 +12,12 @@ function leaseLocks(id: LeaseId): readonly string[] {
 
 /** `leases` in the simulated database. */
 export class SimulatedLeases implements LeaseStore, LeaseBeats {
-  protected readonly database: Database;
+  protected readonly database: SimulatedDatabase;
   protected readonly tables: Tables;
   readonly #thread: Thread;
   readonly #line: Line;
 
-  constructor(database: Database, tables: Tables, thread: Thread, line: Line) {
+  constructor(database: SimulatedDatabase, tables: Tables, thread: Thread, line: Line) {
     this.database = database;
     this.tables = tables;
     this.#thread = thread;

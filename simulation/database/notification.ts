@@ -2,7 +2,7 @@ import type { Delivery } from "../../packages/server/src/delivery/store.ts";
 import type { ChainId, LeaseId, NotificationId, PartnerId } from "../../packages/server/src/ids.ts";
 
 /** The first byte of one POST. */
-export interface Start {
+export interface NotificationStart {
   readonly round: number;
   readonly attemptsMade: number;
   readonly leaseId: LeaseId;
@@ -15,7 +15,7 @@ export interface Start {
 }
 
 /** One notification: its row, and what really became of it. */
-export interface Notification {
+export interface SimulatedNotification {
   readonly partnerId: PartnerId;
   readonly id: NotificationId;
   readonly shard: number;
@@ -25,7 +25,7 @@ export interface Notification {
   readonly bytes: number;
   readonly callBackUrl: string | null;
   /** It leaves after these. */
-  predecessors: readonly Notification[];
+  predecessors: readonly SimulatedNotification[];
 
   /** The row, as it is committed. `new`: its transaction has not ended yet. */
   state: "new" | "pending" | "parked" | "accepted";
@@ -43,13 +43,13 @@ export interface Notification {
   wasParked: boolean;
   /** It waited for ten minutes, and may leave before its predecessors. */
   mayOvertake: boolean;
-  starts: Start[];
+  starts: NotificationStart[];
   /** The worker that was told of it, under the epoch of its shard. */
   told: { readonly worker: string; readonly epoch: number; readonly atMs: number } | undefined;
 }
 
 /** The row as a reader gets it. */
-export function deliveryOf(one: Notification): Delivery {
+export function deliveryOf(one: SimulatedNotification): Delivery {
   return {
     partnerId: one.partnerId,
     id: one.id,

@@ -1,11 +1,11 @@
-import type { Outcome, Recorded } from "../../packages/server/src/delivery/store.ts";
+import type { DeliveryOutcome, Recorded } from "../../packages/server/src/delivery/store.ts";
 import type { Thread } from "../service/thread.ts";
 import type { World } from "../world.ts";
-import { type Database, SimulatedFailure } from "./database.ts";
+import { type SimulatedDatabase, SimulatedFailure } from "./database.ts";
 import type { Line } from "./line.ts";
 
 interface Waiting {
-  readonly outcome: Outcome;
+  readonly outcome: DeliveryOutcome;
   readonly resolve: (recorded: Recorded) => void;
   readonly reject: (error: Error) => void;
 }
@@ -16,16 +16,22 @@ const againMs = 250;
 /** Outcomes share commits. A commit is repeated until its fate is known. */
 export class OutcomeCommits {
   readonly #world: World;
-  readonly #database: Database;
+  readonly #database: SimulatedDatabase;
   readonly #thread: Thread;
   readonly #line: Line;
-  readonly #apply: (outcome: Outcome) => Recorded;
+  readonly #apply: (outcome: DeliveryOutcome) => Recorded;
   #waiting: Waiting[] = [];
   #isCommitting = false;
   /** Of an outcome that no table takes. */
   unstorableChance = 0;
 
-  constructor(world: World, database: Database, thread: Thread, line: Line, apply: (outcome: Outcome) => Recorded) {
+  constructor(
+    world: World,
+    database: SimulatedDatabase,
+    thread: Thread,
+    line: Line,
+    apply: (outcome: DeliveryOutcome) => Recorded,
+  ) {
     this.#world = world;
     this.#database = database;
     this.#thread = thread;
@@ -33,7 +39,7 @@ export class OutcomeCommits {
     this.#apply = apply;
   }
 
-  record(outcome: Outcome): Promise<Recorded> {
+  record(outcome: DeliveryOutcome): Promise<Recorded> {
     return new Promise<Recorded>((resolve, reject) => {
       this.#waiting.push({ outcome, resolve, reject });
       if (!this.#isCommitting) void this.#commitAll();
@@ -54,7 +60,7 @@ export class OutcomeCommits {
     this.#isCommitting = false;
   }
 
-  async #commit(outcomes: readonly Outcome[]): Promise<readonly (Recorded | undefined)[]> {
+  async #commit(outcomes: readonly DeliveryOutcome[]): Promise<readonly (Recorded | undefined)[]> {
     const { random } = this.#world;
     const areStorable = outcomes.map(() => this.unstorableChance === 0 || !random.chance(this.unstorableChance));
     for (;;) {

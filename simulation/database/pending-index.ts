@@ -1,20 +1,20 @@
-import type { Position } from "../../packages/server/src/delivery/store.ts";
+import type { QueuePosition } from "../../packages/server/src/delivery/store.ts";
 import type { PartnerId } from "../../packages/server/src/ids.ts";
-import type { Notification } from "./notification.ts";
+import type { SimulatedNotification } from "./notification.ts";
 
 /** The pending rows of each queue, by (due_at, id). */
 export class PendingIndex {
-  readonly #queues = new Map<PartnerId, Map<string, Notification[]>>();
+  readonly #queues = new Map<PartnerId, Map<string, SimulatedNotification[]>>();
 
-  insert(one: Notification): void {
-    const queues = this.#queues.get(one.partnerId) ?? new Map<string, Notification[]>();
+  insert(one: SimulatedNotification): void {
+    const queues = this.#queues.get(one.partnerId) ?? new Map<string, SimulatedNotification[]>();
     this.#queues.set(one.partnerId, queues);
     const rows = queues.get(one.queue) ?? [];
     queues.set(one.queue, rows);
     rows.splice(this.firstAfter(rows, one), 0, one);
   }
 
-  remove(one: Notification): void {
+  remove(one: SimulatedNotification): void {
     const queues = this.#queues.get(one.partnerId);
     const rows = queues?.get(one.queue);
     if (queues === undefined || rows === undefined) return;
@@ -24,16 +24,16 @@ export class PendingIndex {
     if (rows.length === 0) queues.delete(one.queue);
   }
 
-  queue(partnerId: PartnerId, queue: string): readonly Notification[] {
+  queue(partnerId: PartnerId, queue: string): readonly SimulatedNotification[] {
     return this.#queues.get(partnerId)?.get(queue) ?? [];
   }
 
-  queues(partnerId: PartnerId): ReadonlyMap<string, readonly Notification[]> {
+  queues(partnerId: PartnerId): ReadonlyMap<string, readonly SimulatedNotification[]> {
     return this.#queues.get(partnerId) ?? new Map();
   }
 
   /** Where the first row stands that comes after a position. */
-  firstAfter(rows: readonly Notification[], { dueAtUs, id }: Position): number {
+  firstAfter(rows: readonly SimulatedNotification[], { dueAtUs, id }: QueuePosition): number {
     let [low, high] = [0, rows.length];
     while (low < high) {
       const middle = (low + high) >> 1;

@@ -1,20 +1,20 @@
 import type { OwnedShard, ShardMap, ShardStore } from "../../packages/server/src/delivery/shard-store.ts";
 import type { LeaseId } from "../../packages/server/src/ids.ts";
 import type { Thread } from "../service/thread.ts";
-import { type Database, SimulatedFailure } from "./database.ts";
+import { type SimulatedDatabase, SimulatedFailure } from "./database.ts";
 import type { Line } from "./line.ts";
 import type { ShardRow, Tables } from "./tables.ts";
 
 /** `shards` in the simulated database. */
 export class SimulatedShards implements ShardStore {
-  readonly #database: Database;
+  readonly #database: SimulatedDatabase;
   protected readonly tables: Tables;
   readonly #thread: Thread;
   readonly #line: Line;
   readonly #onGiven: (shards: readonly number[]) => void;
 
   constructor(
-    database: Database,
+    database: SimulatedDatabase,
     tables: Tables,
     thread: Thread,
     line: Line,
@@ -42,11 +42,11 @@ export class SimulatedShards implements ShardStore {
     });
   }
 
-  take(leaseId: LeaseId, count: number): Promise<readonly OwnedShard[]> {
+  claim(leaseId: LeaseId, count: number): Promise<readonly OwnedShard[]> {
     return this.takeOf(leaseId, count, ({ leaseId: owner }) => owner === null);
   }
 
-  give(leaseId: LeaseId, shards: readonly OwnedShard[]): Promise<void> {
+  release(leaseId: LeaseId, shards: readonly OwnedShard[]): Promise<void> {
     const isStill = ({ shard, epoch }: OwnedShard) =>
       this.tables.shards[shard]?.leaseId === leaseId && this.tables.shards[shard]?.epoch === epoch;
     return this.#database.write(this.#thread, this.#line, {

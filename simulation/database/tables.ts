@@ -3,7 +3,7 @@ import type { LeaseId, NotificationId, PartnerId } from "../../packages/server/s
 import type { LeaseKind } from "../../packages/server/src/leases/store.ts";
 import { shardCount } from "../../packages/server/src/shard.ts";
 import type { Merchant } from "../outside/merchant.ts";
-import type { Notification } from "./notification.ts";
+import type { SimulatedNotification } from "./notification.ts";
 import { PendingIndex } from "./pending-index.ts";
 
 export interface LeaseRow {
@@ -44,11 +44,11 @@ export class Tables {
     changedMs: 0,
   }));
   readonly circuits = new Map<string, CircuitRow>();
-  readonly notifications = new Map<NotificationId, Notification>();
+  readonly notifications = new Map<NotificationId, SimulatedNotification>();
   readonly pending = new PendingIndex();
   readonly merchants: readonly Merchant[];
   readonly #nowMs: () => number;
-  readonly #ended: Notification[] = [];
+  readonly #ended: SimulatedNotification[] = [];
 
   constructor(merchants: readonly Merchant[], nowMs: () => number) {
     this.merchants = merchants;
@@ -56,12 +56,12 @@ export class Tables {
   }
 
   /** The latest that are over. */
-  get ended(): readonly Notification[] {
+  get ended(): readonly SimulatedNotification[] {
     return this.#ended;
   }
 
   /** Changes a row, and with it its place in the index. */
-  change(one: Notification, changes: Partial<Notification>): void {
+  change(one: SimulatedNotification, changes: Partial<SimulatedNotification>): void {
     if (one.state === "pending") this.pending.remove(one);
     const { state } = one;
     Object.assign(one, changes, { changedMs: this.#nowMs() });
@@ -84,7 +84,7 @@ export class Tables {
     row.changedMs = this.#nowMs();
   }
 
-  #keep(one: Notification): void {
+  #keep(one: SimulatedNotification): void {
     this.#ended.push(one);
     if (this.#ended.length <= keptMax) return;
     const oldest = this.#ended.shift();

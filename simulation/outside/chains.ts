@@ -1,12 +1,12 @@
 import type { ChainId, NotificationId } from "../../packages/server/src/ids.ts";
-import type { Notification } from "../database/notification.ts";
+import type { SimulatedNotification } from "../database/notification.ts";
 import type { Tables } from "../database/tables.ts";
 import type { World } from "../world.ts";
 import type { Merchant } from "./merchant.ts";
 
 interface Open {
-  readonly chains: Notification[][];
-  batch: { readonly name: string; readonly members: Notification[]; underWay: number };
+  readonly chains: SimulatedNotification[][];
+  batch: { readonly name: string; readonly members: SimulatedNotification[]; underWay: number };
 }
 
 const chainLengthMax = 4;
@@ -17,7 +17,10 @@ export class Chains {
   readonly #world: World;
   readonly #tables: Tables;
   readonly #open = new Map<Merchant, Open>();
-  readonly #chainOf = new Map<Notification, { readonly open: Open; readonly chain: Notification[] | undefined }>();
+  readonly #chainOf = new Map<
+    SimulatedNotification,
+    { readonly open: Open; readonly chain: SimulatedNotification[] | undefined }
+  >();
   #made = 0;
 
   constructor(world: World, tables: Tables) {
@@ -26,7 +29,7 @@ export class Chains {
   }
 
   /** What one transaction writes; it is not committed yet. */
-  begin(dueAtUs: number): readonly Notification[] {
+  begin(dueAtUs: number): readonly SimulatedNotification[] {
     const { random } = this.#world;
     const merchant = this.#pickMerchant();
     const open = this.#openOf(merchant);
@@ -42,18 +45,18 @@ export class Chains {
     return Array.from({ length: count }, () => this.#makeSale(merchant, open, dueAtUs));
   }
 
-  committed(made: readonly Notification[]): void {
+  committed(made: readonly SimulatedNotification[]): void {
     for (const one of made) {
       this.#tables.change(one, { state: "pending" });
       this.#end(one, true);
     }
   }
 
-  rolledBack(made: readonly Notification[]): void {
+  rolledBack(made: readonly SimulatedNotification[]): void {
     for (const one of made) this.#end(one, false);
   }
 
-  #makeSale(merchant: Merchant, open: Open, dueAtUs: number): Notification {
+  #makeSale(merchant: Merchant, open: Open, dueAtUs: number): SimulatedNotification {
     const { random } = this.#world;
     const chain = random.chance(0.3) ? open.chains.shift() : undefined;
     const one = this.#make(merchant, dueAtUs, chain && { follows: chain });
@@ -65,7 +68,7 @@ export class Chains {
   }
 
   /** A chain goes on when its last notification is committed, and a batch is settled when all of them are. */
-  #end(one: Notification, isCommitted: boolean): void {
+  #end(one: SimulatedNotification, isCommitted: boolean): void {
     const { open, chain } = this.#chainOf.get(one) ?? {};
     this.#chainOf.delete(one);
     if (open === undefined || one.settlesBatch !== null) return;
@@ -82,8 +85,8 @@ export class Chains {
   #make(
     merchant: Merchant,
     dueAtUs: number,
-    { settlesBatch = null, follows }: { settlesBatch?: string | null; follows?: readonly Notification[] } = {},
-  ): Notification {
+    { settlesBatch = null, follows }: { settlesBatch?: string | null; follows?: readonly SimulatedNotification[] } = {},
+  ): SimulatedNotification {
     const { random } = this.#world;
     this.#made += 1;
     const number = this.#made.toString(16).padStart(12, "0");

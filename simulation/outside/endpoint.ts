@@ -1,7 +1,7 @@
-import type { Random } from "../random.ts";
+import type { SimulationRandom } from "../random.ts";
 
-export const illModes = ["fails", "unavailable", "limits", "hangs", "refuses", "slow", "flaps"] as const;
-export type EndpointMode = "accepts" | (typeof illModes)[number];
+export const failingModes = ["fails", "unavailable", "limits", "hangs", "refuses", "slow", "flaps"] as const;
+export type EndpointMode = "accepts" | (typeof failingModes)[number];
 
 /** What a POST meets. `never`: no answer comes. */
 export type Reception =
@@ -12,15 +12,15 @@ export type Reception =
   | { readonly kind: "never" };
 
 /** What receives notifications at one origin. */
-export class Endpoint {
+export class SimulatedEndpoint {
   readonly origin: string;
-  readonly #random: Random;
+  readonly #random: SimulationRandom;
   mode: EndpointMode = "accepts";
   /** Since when it has been in order, in the world's time. */
   wellSinceMs = 0;
   readonly goneUrls = new Set<string>();
 
-  constructor(origin: string, random: Random) {
+  constructor(origin: string, random: SimulationRandom) {
     this.origin = origin;
     this.#random = random;
   }

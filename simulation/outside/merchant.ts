@@ -1,8 +1,8 @@
 import type { PartnerId } from "../../packages/server/src/ids.ts";
 import type { Partner, PartnerState } from "../../packages/server/src/partners/partner.ts";
 import { shardCount } from "../../packages/server/src/shard.ts";
-import type { Random } from "../random.ts";
-import { Endpoint } from "./endpoint.ts";
+import type { SimulationRandom } from "../random.ts";
+import { SimulatedEndpoint } from "./endpoint.ts";
 
 const retries = [
   [1, 2, 4],
@@ -15,16 +15,16 @@ const rates = [null, null, null, 3, 20] as const;
 export class Merchant {
   readonly id: PartnerId;
   readonly shard: number;
-  readonly endpoints: readonly Endpoint[];
+  readonly endpoints: readonly SimulatedEndpoint[];
   /** How much of all notifications are its own. */
   readonly weight: number;
   #partner: Partner;
 
-  constructor(number: number, random: Random) {
+  constructor(number: number, random: SimulationRandom) {
     this.shard = random.below(shardCount);
     const [index, shard] = [number.toString(16).padStart(4, "0"), this.shard.toString(16).padStart(2, "0")];
     this.id = `00000000-0000-7000-8000-${index}000000${shard}` as PartnerId;
-    this.endpoints = ["a", "b", "c"].map((name) => new Endpoint(`https://${name}${number}.test`, random));
+    this.endpoints = ["a", "b", "c"].map((name) => new SimulatedEndpoint(`https://${name}${number}.test`, random));
     this.weight = random.pick([1, 1, 1, 2, 8]);
     const maxInFlight = random.pick([1, 2, 4, 8, 32]);
     const settings = {
@@ -55,7 +55,7 @@ export class Merchant {
     this.#partner = { ...this.#partner, settings: { ...settings, callBackUrl: this.urlOf(endpoint) } };
   }
 
-  endpointAt(url: string): Endpoint | undefined {
+  endpointAt(url: string): SimulatedEndpoint | undefined {
     return this.endpoints.find(({ origin }) => url.startsWith(`${origin}/`));
   }
 }

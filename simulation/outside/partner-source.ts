@@ -1,7 +1,7 @@
 import type { PartnerSource } from "../../packages/server/src/delivery/attempting.ts";
 import type { PartnerId } from "../../packages/server/src/ids.ts";
 import type { Partner } from "../../packages/server/src/partners/partner.ts";
-import type { Database } from "../database/database.ts";
+import type { SimulatedDatabase } from "../database/database.ts";
 import type { Line } from "../database/line.ts";
 import type { Tables } from "../database/tables.ts";
 import type { Thread } from "../service/thread.ts";
@@ -17,7 +17,7 @@ interface Known {
 
 /** Partners as one worker knows them: at most five seconds old. */
 export class SimulatedPartners implements PartnerSource {
-  readonly #database: Database;
+  readonly #database: SimulatedDatabase;
   readonly #tables: Tables;
   readonly #thread: Thread;
   readonly #line: Line;
@@ -25,7 +25,13 @@ export class SimulatedPartners implements PartnerSource {
   readonly #known = new Map<PartnerId, Known>();
   readonly #asking = new Set<PartnerId>();
 
-  constructor(database: Database, tables: Tables, thread: Thread, line: Line, onChanged: (id: PartnerId) => void) {
+  constructor(
+    database: SimulatedDatabase,
+    tables: Tables,
+    thread: Thread,
+    line: Line,
+    onChanged: (id: PartnerId) => void,
+  ) {
     this.#database = database;
     this.#tables = tables;
     this.#thread = thread;

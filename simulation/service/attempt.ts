@@ -1,11 +1,11 @@
 import type { Attempted, Attempting, AttemptOptions } from "../../packages/server/src/delivery/attempting.ts";
+import { callbackUrlOf } from "../../packages/server/src/delivery/callback-url.ts";
 import { nextAttempt, statusFailure } from "../../packages/server/src/delivery/schedule.ts";
 import type { Attempt, Delivery, FailureReason } from "../../packages/server/src/delivery/store.ts";
-import { callbackUrlOf } from "../../packages/server/src/delivery/target.ts";
 import { type EventId, newId } from "../../packages/server/src/ids.ts";
 import type { Partner } from "../../packages/server/src/partners/partner.ts";
-import type { Context } from "../context.ts";
-import type { Start } from "../database/notification.ts";
+import type { SimulationContext } from "../context.ts";
+import type { NotificationStart } from "../database/notification.ts";
 import type { Reception } from "../outside/endpoint.ts";
 import type { WorkerThread } from "./worker-thread.ts";
 
@@ -28,10 +28,10 @@ interface Answer {
 
 /** Attempts of one worker: made ready, written, and answered by simulated endpoints. */
 export class SimulatedAttempts {
-  readonly #context: Context;
+  readonly #context: SimulationContext;
   readonly #sender: WorkerThread;
 
-  constructor(context: Context, sender: WorkerThread) {
+  constructor(context: SimulationContext, sender: WorkerThread) {
     this.#context = context;
     this.#sender = sender;
   }
@@ -72,7 +72,7 @@ export class SimulatedAttempts {
     }
   }
 
-  #end({ delivery, partner, url, startedMs, resolve }: Posting, start: Start, answer: Answer): void {
+  #end({ delivery, partner, url, startedMs, resolve }: Posting, start: NotificationStart, answer: Answer): void {
     start.isEnded = true;
     this.#context.checks.attemptEnds(this.#sender, delivery, url);
     const { clock } = this.#sender.thread;

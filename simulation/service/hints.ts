@@ -11,7 +11,7 @@ function earlier(one: Hint, other: Hint): Hint {
 }
 
 /** What tells workers that something is due or has changed. Any of it may be lost, late, or come twice. */
-export class Hints {
+export class SimulatedHints {
   readonly #world: World;
   readonly #workers: ReadonlySet<WorkerThread>;
   #keys: Map<string, Hint> | undefined;

@@ -4,7 +4,7 @@ import type { Thread } from "./thread.ts";
 const epochMs = 1_790_000_000_000;
 
 /** What the threads of one process share: its clocks, and whether it runs at all. */
-export class Machine {
+export class SimulatedMachine {
   readonly #world: World;
   readonly threads = new Set<Thread>();
   /** Seconds of its clocks for each second of the world. */

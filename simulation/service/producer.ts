@@ -1,6 +1,6 @@
 import type { Delivery } from "../../packages/server/src/delivery/store.ts";
-import type { Context } from "../context.ts";
-import { deliveryOf, type Notification } from "../database/notification.ts";
+import type { SimulationContext } from "../context.ts";
+import { deliveryOf, type SimulatedNotification } from "../database/notification.ts";
 import type { Chains } from "../outside/chains.ts";
 import type { Thread } from "./thread.ts";
 import type { WorkerThread } from "./worker-thread.ts";
@@ -10,12 +10,12 @@ const creditMax = 8;
 
 /** The part of a process that runs commands: each makes notifications durable, and then hints at them. */
 export class Producer {
-  readonly #context: Context;
+  readonly #context: SimulationContext;
   readonly #chains: Chains;
   readonly #thread: Thread;
   readonly #worker: () => WorkerThread | undefined;
 
-  constructor(context: Context, chains: Chains, thread: Thread, worker: () => WorkerThread | undefined) {
+  constructor(context: SimulationContext, chains: Chains, thread: Thread, worker: () => WorkerThread | undefined) {
     this.#context = context;
     this.#chains = chains;
     this.#thread = thread;
@@ -42,7 +42,7 @@ export class Producer {
     world.agenda.after(openMs, () => this.#commit(made, begunMs));
   }
 
-  #commit(made: readonly Notification[], begunMs: number): void {
+  #commit(made: readonly SimulatedNotification[], begunMs: number): void {
     const { world, database } = this.#context;
     const { isCommitted, isKnown } = database.fateOfCommit();
     // A process that died before it sent the COMMIT takes its transaction along.
@@ -55,7 +55,7 @@ export class Producer {
     world.agenda.after(database.tookMs(0.2), () => this.#thread.enter(() => this.#hint(made, rows, begunMs)));
   }
 
-  #hint(made: readonly Notification[], rows: readonly Delivery[], begunMs: number): void {
+  #hint(made: readonly SimulatedNotification[], rows: readonly Delivery[], begunMs: number): void {
     const { hints, checks } = this.#context;
     const worker = this.#worker();
     const isOwn = ({ partnerId }: Delivery) => worker?.worker.ownership.epochOf(partnerId) !== undefined;

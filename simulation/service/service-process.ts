@@ -1,10 +1,10 @@
 import { LeaseReaper } from "../../packages/server/src/leases/reaper.ts";
-import type { Context } from "../context.ts";
+import type { SimulationContext } from "../context.ts";
 import { SimulatedFailure } from "../database/database.ts";
 import type { SimulatedLeases } from "../database/leases.ts";
 import { Line } from "../database/line.ts";
 import type { Chains } from "../outside/chains.ts";
-import { Machine } from "./machine.ts";
+import { SimulatedMachine } from "./machine.ts";
 import { Producer } from "./producer.ts";
 import { Thread } from "./thread.ts";
 import { WorkerThread } from "./worker-thread.ts";
@@ -13,26 +13,26 @@ const restartAfterMs = 100;
 const refusedRestartAfterMs = 1_000;
 
 /** One process of the service: it runs commands, looks for the dead, and supervises the thread that delivers. */
-export class ServiceProcess {
-  readonly #context: Context;
+export class SimulatedProcess {
+  readonly #context: SimulationContext;
   readonly #chains: Chains;
   readonly #name: string;
   readonly line = new Line();
   readonly beatLine = new Line();
   #lives = 0;
-  #machine: Machine | undefined;
+  #machine: SimulatedMachine | undefined;
   #main: Thread | undefined;
   #leases: SimulatedLeases | undefined;
   #worker: WorkerThread | undefined;
   #isStopping = false;
 
-  constructor(context: Context, chains: Chains, name: string) {
+  constructor(context: SimulationContext, chains: Chains, name: string) {
     this.#context = context;
     this.#chains = chains;
     this.#name = name;
   }
 
-  get machine(): Machine | undefined {
+  get machine(): SimulatedMachine | undefined {
     return this.#machine;
   }
 
@@ -54,7 +54,7 @@ export class ServiceProcess {
     this.#lives += 1;
     this.#isStopping = false;
     world.note(this.#name, "process starts");
-    this.#machine = new Machine(world);
+    this.#machine = new SimulatedMachine(world);
     const main = new Thread(world, this.#machine, `${this.#name}.${this.#lives}`);
     this.#main = main;
     this.#leases = new variation.Leases(database, tables, main, this.line);

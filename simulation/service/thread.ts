@@ -1,17 +1,17 @@
 import type { Clock, Timers } from "../../packages/server/src/clock.ts";
 import type { World } from "../world.ts";
-import type { Machine } from "./machine.ts";
+import type { SimulatedMachine } from "./machine.ts";
 
 /** A thread of a process: nothing runs in it while it stands still, and nothing any more once it has ended. */
 export class Thread {
   readonly name: string;
-  readonly machine: Machine;
+  readonly machine: SimulatedMachine;
   readonly #world: World;
   #isAlive = true;
   #isStalled = false;
   #backlog: (() => void)[] = [];
 
-  constructor(world: World, machine: Machine, name: string) {
+  constructor(world: World, machine: SimulatedMachine, name: string) {
     this.#world = world;
     this.machine = machine;
     this.name = name;

@@ -3,7 +3,7 @@ import type { Hint } from "../../packages/server/src/delivery/store.ts";
 import { DeliveryWorker } from "../../packages/server/src/delivery/worker.ts";
 import type { LeaseId } from "../../packages/server/src/ids.ts";
 import { Lease, type LeaseHolder } from "../../packages/server/src/leases/lease.ts";
-import type { Context } from "../context.ts";
+import type { SimulationContext } from "../context.ts";
 import { SimulatedCircuits } from "../database/circuits.ts";
 import { SimulatedFailure } from "../database/database.ts";
 import { SimulatedDeliveries } from "../database/deliveries.ts";
@@ -11,12 +11,12 @@ import type { Line } from "../database/line.ts";
 import { OutcomeCommits } from "../database/outcomes.ts";
 import { SimulatedPartners } from "../outside/partner-source.ts";
 import { SimulatedAttempts } from "./attempt.ts";
-import type { Machine } from "./machine.ts";
+import type { SimulatedMachine } from "./machine.ts";
 import { Thread } from "./thread.ts";
 
 export interface WorkerThreadOptions {
   readonly name: string;
-  readonly machine: Machine;
+  readonly machine: SimulatedMachine;
   readonly line: Line;
   /** Beats have a connection of their own. */
   readonly beatLine: Line;
@@ -30,12 +30,12 @@ export class WorkerThread {
   readonly worker: DeliveryWorker;
   readonly lease: LeaseHolder;
   readonly outcomes: OutcomeCommits;
-  readonly #context: Context;
+  readonly #context: SimulationContext;
   readonly #lease: Lease;
   /** What the main thread knows of its lease. */
   knownLease: LeaseId | undefined;
 
-  constructor(context: Context, { name, machine, line, beatLine }: WorkerThreadOptions) {
+  constructor(context: SimulationContext, { name, machine, line, beatLine }: WorkerThreadOptions) {
     const { world, database, tables, plan, variation, checks } = context;
     this.name = name;
     this.#context = context;

@@ -8,11 +8,11 @@ import { join } from "node:path";
 import type { ReceiverOptions } from "@paybell/partner";
 import { afterEach, describe, expect, it } from "vitest";
 import { alikeCase, caseCodes, cases } from "../../packages/cli/src/certify/cases.ts";
-import { type Certificate, type CertifyOptions, certify } from "../../packages/cli/src/certify/certify.ts";
+import { type CertifyOptions, type CertifyReport, certify } from "../../packages/cli/src/certify/certify.ts";
 import { marks } from "../../packages/cli/src/certify/facts.ts";
 import { makeAuthority } from "../../packages/server/src/delivery/transport/transport.fixture.ts";
 import { startReceiver } from "../../packages/server/src/sandbox/receiver.ts";
-import { broken, byTheContract, byTheLibrary, type Endpoint, startEndpoint } from "./endpoints.ts";
+import { broken, byTheContract, byTheLibrary, startEndpoint, type TestEndpoint } from "./endpoints.ts";
 
 const key = () => randomBytes(32).toString("base64");
 const keys: ReceiverOptions = { encryptionKey: key(), signingKey: key(), webhookSecret: `whsec_${key()}` };
@@ -24,23 +24,23 @@ afterEach(async () => {
   for (const close of closers.splice(0)) await close();
 });
 
-async function start(listener: Parameters<typeof startEndpoint>[0]): Promise<Endpoint> {
+async function start(listener: Parameters<typeof startEndpoint>[0]): Promise<TestEndpoint> {
   const endpoint = await startEndpoint(listener);
   closers.push(endpoint.close);
   return endpoint;
 }
 
-function certifyAt(url: URL, more: Partial<CertifyOptions> = {}): Promise<Certificate> {
+function certifyAt(url: URL, more: Partial<CertifyOptions> = {}): Promise<CertifyReport> {
   return certify({ url, keys, run: "0badc0de", nowMs: Date.now, limits: quick, ...more });
 }
 
 /** The failed cases with what was found. */
-function failures({ results }: Certificate): Record<string, string> {
+function failures({ results }: CertifyReport): Record<string, string> {
   const failed = results.filter(({ verdict }) => verdict === "failed");
   return Object.fromEntries(failed.map(({ code, finding }) => [code, finding?.code ?? ""]));
 }
 
-function diagnoses({ diagnoses: found }: Certificate): string[] {
+function diagnoses({ diagnoses: found }: CertifyReport): string[] {
   return found.map(({ code }) => code);
 }
 

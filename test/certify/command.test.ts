@@ -8,7 +8,7 @@ import { alikeCase, caseCodes, cases } from "../../packages/cli/src/certify/case
 import { findings } from "../../packages/cli/src/certify/findings.ts";
 import { run } from "../../packages/cli/src/index.ts";
 import { spawnPaybell } from "../support/instance.ts";
-import { broken, byTheLibrary, type Endpoint, startEndpoint } from "./endpoints.ts";
+import { broken, byTheLibrary, startEndpoint, type TestEndpoint } from "./endpoints.ts";
 
 const key = () => randomBytes(32).toString("base64");
 const keys = { encryptionKey: key(), signingKey: key(), webhookSecret: `whsec_${key()}` };
@@ -18,7 +18,7 @@ const env = {
   PAYBELL_WEBHOOK_SECRET: keys.webhookSecret,
 };
 
-let endpoint: Endpoint;
+let endpoint: TestEndpoint;
 beforeEach(async () => {
   endpoint = await startEndpoint(byTheLibrary(keys));
 });

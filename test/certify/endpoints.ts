@@ -14,7 +14,7 @@ import { nodeHandler } from "@paybell/partner/node";
 import { sealerKeys } from "../../packages/cli/src/certify/keys.ts";
 
 /** A partner's endpoint, in a real server. */
-export interface Endpoint {
+export interface TestEndpoint {
   readonly url: URL;
   /** What it accepted. */
   readonly taken: ReceivedIpn[];
@@ -23,9 +23,9 @@ export interface Endpoint {
   close(): Promise<void>;
 }
 
-type Listener = (endpoint: Pick<Endpoint, "taken" | "refusals">) => RequestListener;
+type Listener = (endpoint: Pick<TestEndpoint, "taken" | "refusals">) => RequestListener;
 
-export async function startEndpoint(listener: Listener): Promise<Endpoint> {
+export async function startEndpoint(listener: Listener): Promise<TestEndpoint> {
   const [taken, refusals]: [ReceivedIpn[], string[]] = [[], []];
   const server = createServer(listener({ taken, refusals }));
   await once(server.listen(0, "127.0.0.1"), "listening");

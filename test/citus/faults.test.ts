@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { reportedSale } from "../support/commands.ts";
-import { eventually, startTestService, type TestPartner, type TestService } from "../support/service.ts";
+import { eventually, startTestService, type TestPartner, type WholeService } from "../support/service.ts";
 import { crashNode } from "./cluster.ts";
 
 const folder = process.env["PAYBELL_TEST_CITUS_FOLDER"] ?? "";
 const batchSize = 20;
 const recoversWithinMs = 120_000;
 
-let service: TestService;
+let service: WholeService;
 let partners: readonly TestPartner[];
 
 beforeAll(async () => {

@@ -6,9 +6,9 @@ import { join } from "node:path";
 import { Client } from "pg";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { describedOf } from "../../packages/cli/src/command.ts";
+import type { CommandContext } from "../../packages/cli/src/context.ts";
 import { program } from "../../packages/cli/src/program.ts";
 import { service } from "../../packages/cli/src/service.ts";
-import type { World } from "../../packages/cli/src/world.ts";
 import { createDatabase } from "../support/database.ts";
 import { readDocuments } from "../support/documents.ts";
 import { freePort, spawnPaybell } from "../support/instance.ts";
@@ -22,8 +22,8 @@ afterEach(() => line.remove());
 
 type Command = ReturnType<typeof program>;
 
-/** A world in which nothing runs: for what commander alone knows. */
-const nowhere = { stdout: process.stdout, stderr: process.stderr, process } as unknown as World;
+/** A context in which nothing runs: for what commander alone knows. */
+const nowhere = { stdout: process.stdout, stderr: process.stderr, process } as unknown as CommandContext;
 
 function leaves(one: Command): Command[] {
   return one.commands.length === 0 ? [one] : one.commands.flatMap(leaves);

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { PassThrough, Readable, Writable } from "node:stream";
 import { type ExitCode, run } from "../../packages/cli/src/index.ts";
 
-export interface Ran {
+export interface CommandResult {
   readonly code: ExitCode;
   readonly stdout: string;
   readonly stderr: string;
@@ -13,7 +13,7 @@ export interface Ran {
 }
 
 export interface Running {
-  readonly ended: Promise<Ran>;
+  readonly ended: Promise<CommandResult>;
   stdout(): string;
   stderr(): string;
   /** Resolves once either stream says it. */
@@ -24,7 +24,7 @@ export interface Running {
   interrupt(): void;
 }
 
-export interface Start {
+export interface StartOptions {
   readonly env?: Readonly<Record<string, string>>;
   readonly stdin?: string;
   readonly fetch?: typeof fetch;
@@ -48,11 +48,11 @@ export class CommandLine {
     return name;
   }
 
-  run(args: readonly string[], start: Start = {}): Promise<Ran> {
+  run(args: readonly string[], start: StartOptions = {}): Promise<CommandResult> {
     return this.start(args, start).ended;
   }
 
-  start(args: readonly string[], start: Start = {}): Running {
+  start(args: readonly string[], start: StartOptions = {}): Running {
     const interruption = new AbortController();
     const [stdout, stderr] = [new Recorder(), new Recorder()];
     const terminal = Object.assign(new PassThrough(), { isTTY: start.stdin === undefined });
@@ -88,7 +88,7 @@ export class CommandLine {
   }
 }
 
-async function tooEarly(ended: Promise<Ran>): Promise<never> {
+async function tooEarly(ended: Promise<CommandResult>): Promise<never> {
   const { code, stdout, stderr } = await ended;
   throw new Error(`it ended with ${code} before it said so:\n${stdout}\n${stderr}`);
 }

@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import { receiver } from "@paybell/partner";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { sale } from "../support/commands.ts";
-import { callHttp, startTestService, type TestPartner, type TestService } from "../support/service.ts";
+import { callHttp, startTestService, type TestPartner, type WholeService } from "../support/service.ts";
 import { CommandLine } from "./command-line.ts";
 
 interface Post {
@@ -74,7 +74,7 @@ function named(headers: IncomingHttpHeaders): object {
   return Object.fromEntries(Object.entries(headers).map(([name, text]) => [name, changing.includes(name) ? "" : text]));
 }
 
-let service: TestService;
+let service: WholeService;
 let partner: TestPartner;
 let local: Awaited<ReturnType<typeof startLocalServer>>;
 let line: CommandLine;

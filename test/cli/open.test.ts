@@ -4,7 +4,7 @@ import type { ReceiverOptions } from "@paybell/partner";
 import { IpnRefused } from "@paybell/partner";
 import { testDelivery, testEnvelope } from "@paybell/partner/testing";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { CommandLine, type Start } from "./command-line.ts";
+import { CommandLine, type StartOptions } from "./command-line.ts";
 
 const key = () => randomBytes(32).toString("base64");
 const keys = { encryptionKey: key(), signingKey: key(), webhookSecret: `whsec_${key()}` };
@@ -44,7 +44,7 @@ interface Explained {
   readonly yourSignedString?: { firstDifference: { position: number; ours: string; theirs: string } | null };
 }
 
-async function open(capture: string | object, args: readonly string[] = [], start: Start = {}) {
+async function open(capture: string | object, args: readonly string[] = [], start: StartOptions = {}) {
   line.write("capture", capture);
   const ran = await line.run(["open", "capture", "--credentials", "keys.json", "--json", ...args], start);
   return { code: ran.code, explained: ran.json<Explained>(), ran };

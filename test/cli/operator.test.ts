@@ -4,10 +4,16 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { sale } from "../support/commands.ts";
 import { spawnPaybell } from "../support/instance.ts";
-import { eventually, operatorToken, startTestService, type TestPartner, type TestService } from "../support/service.ts";
+import {
+  eventually,
+  operatorToken,
+  startTestService,
+  type TestPartner,
+  type WholeService,
+} from "../support/service.ts";
 import { CommandLine } from "./command-line.ts";
 
-let service: TestService;
+let service: WholeService;
 let partner: TestPartner;
 let line: CommandLine;
 beforeAll(async () => {

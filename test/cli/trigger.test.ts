@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { happenings } from "../../packages/cli/src/trigger/happenings.ts";
-import { startTestService, type TestPartner, type TestService } from "../support/service.ts";
+import { scenarios } from "../../packages/cli/src/trigger/scenarios.ts";
+import { startTestService, type TestPartner, type WholeService } from "../support/service.ts";
 import { CommandLine } from "./command-line.ts";
 
-let service: TestService;
+let service: WholeService;
 let partner: TestPartner;
 let line: CommandLine;
 beforeAll(async () => {
@@ -69,7 +69,7 @@ describe("trigger", () => {
   });
 
   test("everything that can be triggered is tried above", () => {
-    expect(happenings.map(({ name }) => name).sort()).toEqual(
+    expect(scenarios.map(({ name }) => name).sort()).toEqual(
       "sale decline timeout late void preauth preauth-complete preauth-void settlement reversal logon batch-upload"
         .split(" ")
         .sort(),

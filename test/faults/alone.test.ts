@@ -1,9 +1,9 @@
 import { expect, onTestFinished, test } from "vitest";
 import { reportedSale } from "../support/commands.ts";
 import { withAdmin } from "../support/database.ts";
-import { eventually, startTestService, type TestService } from "../support/service.ts";
+import { eventually, startTestService, type WholeService } from "../support/service.ts";
 
-async function serving(options: Parameters<typeof startTestService>[0] = {}): Promise<TestService> {
+async function serving(options: Parameters<typeof startTestService>[0] = {}): Promise<WholeService> {
   const service = await startTestService(options);
   onTestFinished(() => service.stop());
   return service;
@@ -13,7 +13,7 @@ async function serving(options: Parameters<typeof startTestService>[0] = {}): Pr
 const quietMs = 7_000;
 
 /** The first event of a kind, as soon as there is one. */
-function eventOf(service: TestService, kind: string, withinMs: number) {
+function eventOf(service: WholeService, kind: string, withinMs: number) {
   return eventually(
     `the event ${kind}`,
     async () => {

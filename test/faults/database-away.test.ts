@@ -1,14 +1,14 @@
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { Link } from "../../faults/link.ts";
+import { FaultyLink } from "../../faults/link.ts";
 import { seeded } from "../../faults/random.ts";
 import { reportedSale, sale } from "../support/commands.ts";
 import { createDatabase, type TestDatabase } from "../support/database.ts";
-import { eventually, startTestService, type TestPartner, type TestService } from "../support/service.ts";
+import { eventually, startTestService, type TestPartner, type WholeService } from "../support/service.ts";
 
 let database: TestDatabase;
-let link: Link;
-let service: TestService;
+let link: FaultyLink;
+let service: WholeService;
 let partner: TestPartner;
 let sold: string;
 const externalId = "away-1";
@@ -18,7 +18,7 @@ beforeAll(async () => {
   const at = new URL(database.serviceUrl.replace("@/", "@local/"));
   const { searchParams } = at;
   const path = `${searchParams.get("host")}/.s.PGSQL.${searchParams.get("port") ?? "5432"}`;
-  link = new Link({ path }, seeded(1));
+  link = new FaultyLink({ path }, seeded(1));
   await link.listen("127.0.0.1");
   const serviceUrl = `postgres://${at.username}:${at.password}@127.0.0.1:${link.port}${at.pathname}`;
   service = await startTestService({ database: { ...database, serviceUrl } });

@@ -1,7 +1,7 @@
 import { Client } from "pg";
 import { describe, expect, test } from "vitest";
 import { reportedSale, sale } from "../support/commands.ts";
-import { eventually, type HttpAnswer, startTestService, type TestService } from "../support/service.ts";
+import { eventually, type HttpAnswer, startTestService, type WholeService } from "../support/service.ts";
 
 const completionsPath = "/operator/v1/completions";
 
@@ -12,7 +12,7 @@ interface Lock {
 }
 
 /** What an unlucky migration or a forgotten session does: nobody else can read or write the table. */
-async function lockTable(service: TestService, table: Table): Promise<Lock> {
+async function lockTable(service: WholeService, table: Table): Promise<Lock> {
   const client = new Client({ connectionString: service.database.url });
   await client.connect();
   await client.query(`BEGIN; LOCK TABLE ${table} IN ACCESS EXCLUSIVE MODE`);
@@ -33,7 +33,7 @@ function expectUnavailable({ status, body, headers }: HttpAnswer): void {
 
 /** Each with a service of its own: most of their time they wait for a statement to be given up. */
 async function withService(
-  use: (service: TestService, lock: (table: Table) => Promise<Lock>) => Promise<void>,
+  use: (service: WholeService, lock: (table: Table) => Promise<Lock>) => Promise<void>,
 ): Promise<void> {
   const service = await startTestService();
   const locks: Lock[] = [];
@@ -130,7 +130,7 @@ describe.concurrent("while another session locks a table,", () => {
   );
 });
 
-async function pendingOf(service: TestService): Promise<number> {
+async function pendingOf(service: WholeService): Promise<number> {
   const client = new Client({ connectionString: service.database.url });
   await client.connect();
   try {

@@ -10,14 +10,14 @@ import {
   type HttpAnswer,
   startTestService,
   type TestPartner,
-  type TestService,
+  type WholeService,
 } from "../support/service.ts";
 
 const batchSize = 20;
 
 let folder: string;
 let postgres: EmbeddedPostgres;
-let service: TestService;
+let service: WholeService;
 let partner: TestPartner;
 
 function startPostgres(): Promise<EmbeddedPostgres> {

@@ -4,10 +4,10 @@ import { sale } from "../support/commands.ts";
 import { createDatabase, type TestDatabase } from "../support/database.ts";
 import { type Instance, spawnInstance } from "../support/instance.ts";
 import { ipnOf } from "../support/receiver.ts";
-import { callHttp, startTestService, type TestPartner, type TestService } from "../support/service.ts";
+import { callHttp, startTestService, type TestPartner, type WholeService } from "../support/service.ts";
 
 let database: TestDatabase;
-let survivor: TestService;
+let survivor: WholeService;
 let victim: Instance;
 let partner: TestPartner;
 beforeAll(async () => {

@@ -3,11 +3,11 @@ import type { Worker } from "node:worker_threads";
 import { hmacKey, openAndVerify, sealingKey } from "@paybell/contract";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { sale } from "../support/commands.ts";
-import { startTestService, type TestPartner, type TestService } from "../support/service.ts";
+import { startTestService, type TestPartner, type WholeService } from "../support/service.ts";
 
 const entries = 50_000;
 
-let service: TestService;
+let service: WholeService;
 let large: TestPartner;
 let small: TestPartner;
 beforeAll(async () => {

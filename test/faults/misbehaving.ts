@@ -20,7 +20,7 @@ export interface Authorities {
 }
 
 /** What the first attempt at a misbehaving receiver is recorded as. */
-export interface Recorded {
+export interface RecordedRequest {
   /** Whichever of these; null: accepted. */
   readonly reasons: readonly (string | null)[];
   readonly httpStatus: number | null;
@@ -28,7 +28,7 @@ export interface Recorded {
   readonly says: RegExp | null;
 }
 
-export interface Fault extends Recorded {
+export interface ReceiverFault extends RecordedRequest {
   readonly name: string;
   /** Resolves to the callback URL of a receiver that stands until the test has finished. */
   serve(authorities: Authorities): Promise<string>;
@@ -42,7 +42,7 @@ const floodBytes = 100 * 1_024 * 1_024;
 const yesterday = new Date(Date.now() - 86_400_000);
 
 /** The attempt's time is over after `attemptTimeoutMs`. */
-export function faults(attemptTimeoutMs: number): readonly Fault[] {
+export function faults(attemptTimeoutMs: number): readonly ReceiverFault[] {
   const inTime = `within ${attemptTimeoutMs / 1_000} s`;
   return [
     failing("accepts connections and never says a word", "connect_timeout", /TLS handshake was not complete/, () =>
@@ -105,11 +105,11 @@ export function faults(attemptTimeoutMs: number): readonly Fault[] {
   ];
 }
 
-function accepted(httpStatus: number): Recorded {
+function accepted(httpStatus: number): RecordedRequest {
   return { reasons: [null], httpStatus, says: null };
 }
 
-function fault(name: string, recorded: Recorded, serve: Fault["serve"]): Fault {
+function fault(name: string, recorded: RecordedRequest, serve: ReceiverFault["serve"]): ReceiverFault {
   return { name, ...recorded, serve };
 }
 
@@ -119,12 +119,12 @@ function failing(
   reason: string | readonly string[],
   says: RegExp,
   peer: (trusted: Authority, foreign: Authority) => Promise<Peer>,
-): Fault {
+): ReceiverFault {
   const recorded = { reasons: [reason].flat(), httpStatus: null, says };
   return fault(name, recorded, async ({ trusted, foreign }) => urlOf(await peer(trusted, foreign)));
 }
 
-function answering(name: string, recorded: Recorded, answer: (response: ServerResponse) => void): Fault {
+function answering(name: string, recorded: RecordedRequest, answer: (response: ServerResponse) => void): ReceiverFault {
   return fault(name, recorded, async ({ trusted }) =>
     urlOf(await httpsPeer(await trusted.issue("localhost"), (_request, response) => answer(response))),
   );

@@ -3,7 +3,7 @@ import { type AddressInfo, connect, createServer, type Server } from "node:net";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { reportedSale, sale } from "../support/commands.ts";
 import { createDatabase, type TestDatabase } from "../support/database.ts";
-import { eventually, startTestService, type TestPartner, type TestService } from "../support/service.ts";
+import { eventually, startTestService, type TestPartner, type WholeService } from "../support/service.ts";
 
 /** A statement and what marks the one call of it: its connection falls silent before the answer. */
 interface Fault {
@@ -15,7 +15,7 @@ const faults: Fault[] = [];
 let silenced = 0;
 let database: TestDatabase;
 let proxy: Server;
-let service: TestService;
+let service: WholeService;
 let partner: TestPartner;
 
 /** PostgreSQL, by TCP; what it answers to a fault's call, and all that follows on that connection, is swallowed. */

@@ -6,9 +6,9 @@ import { type ReceiverOptions, receiver } from "@paybell/partner";
 import { type TestDelivery, type TestIpn, testDelivery } from "@paybell/partner/testing";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { freePort } from "../support/instance.ts";
-import { languages, type Runtime } from "./languages.ts";
+import { type LanguageRuntime, languages } from "./languages.ts";
 import { oddVectors, type Vector } from "./odd-vectors.ts";
-import { type Answer, run, type Server, send, startServer } from "./programs.ts";
+import { type ProgramResponse, run, type Server, send, startServer } from "./programs.ts";
 
 /** Compilers start cold and share two cores with everything else. */
 const buildTimeoutMs = 240_000;
@@ -48,7 +48,7 @@ for (const { language, runtime } of found) {
   });
 }
 
-function holdToTheContract(runtime: Runtime, out: string): void {
+function holdToTheContract(runtime: LanguageRuntime, out: string): void {
   beforeAll(async () => {
     await mkdir(out, { recursive: true });
     const command = runtime.build(out);
@@ -128,7 +128,7 @@ function holdToTheContract(runtime: Runtime, out: string): void {
     test("refuses what is not authentic with 400, always alike, and stores nothing", async () => {
       const stored = await readdir(join(home, "inbox"));
       const good = testDelivery(options, sale());
-      const answers: Answer[] = [];
+      const answers: ProgramResponse[] = [];
       for (const { body, headers } of forgeries(options, good)) {
         answers.push(await send(server.url, "POST", headers, body));
       }
@@ -222,7 +222,7 @@ function inboxFile(home: string, id: string): string {
   return join(home, "inbox", `${id}.json`);
 }
 
-function deliver(server: Server, { body, headers }: TestDelivery): Promise<Answer> {
+function deliver(server: Server, { body, headers }: TestDelivery): Promise<ProgramResponse> {
   return send(server.url, "POST", headers, body);
 }
 

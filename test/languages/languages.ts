@@ -1,6 +1,6 @@
 import { cpSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { type Command, run } from "./programs.ts";
+import { run, type ShellCommand } from "./programs.ts";
 
 /** How the receiver of one language is built and run. `out` is a folder outside of the repository. */
 export interface Language {
@@ -10,16 +10,16 @@ export interface Language {
   find(): Promise<Found>;
 }
 
-export type Found = { readonly missing: string } | Runtime;
+export type Found = { readonly missing: string } | LanguageRuntime;
 
-export interface Runtime {
+export interface LanguageRuntime {
   readonly version: string;
   /** Makes a copy of the receiver's folder fit what this machine has. */
   adapt?(folder: string): void;
-  build(out: string): Command | undefined;
-  vectors(out: string, file: string): Command;
+  build(out: string): ShellCommand | undefined;
+  vectors(out: string, file: string): ShellCommand;
   /** Reads `agreement`, listens on `port`, keeps its inbox in the folder that it is started in. */
-  serve(out: string, agreement: string, port: number): Command;
+  serve(out: string, agreement: string, port: number): ShellCommand;
 }
 
 const receivers = join(import.meta.dirname, "../../docs/partner/receivers");
@@ -31,7 +31,7 @@ function besides({ source }: Language, name: string): string {
 }
 
 /** The first line that the command prints, from wherever it prints it; undefined when it fails. */
-async function probe(...command: Command): Promise<string | undefined> {
+async function probe(...command: ShellCommand): Promise<string | undefined> {
   const { exitCode, stdout, stderr } = await run(command, { timeoutMs: probeTimeoutMs });
   return exitCode === 0 ? (`${stdout}${stderr}`.trim().split("\n")[0] ?? "") : undefined;
 }
@@ -67,7 +67,7 @@ const python: Language = {
     for (const program of ["python3", "/usr/bin/python3"]) {
       const version = await probe(program, "-c", show);
       if (version === undefined || !isAtLeast([3, 9], version)) continue;
-      const start = (source: string, file: string): Command => [program, "-B", "-W", "error", source, file];
+      const start = (source: string, file: string): ShellCommand => [program, "-B", "-W", "error", source, file];
       return {
         version,
         build: () => undefined,

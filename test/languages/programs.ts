@@ -3,23 +3,26 @@ import { once } from "node:events";
 import { type IncomingHttpHeaders, request } from "node:http";
 import { text } from "node:stream/consumers";
 
-export interface Ran {
+export interface ProgramResult {
   /** Null when the program did not start, or was stopped because it took too long. */
   readonly exitCode: number | null;
   readonly stdout: string;
   readonly stderr: string;
 }
 
-export interface Surroundings {
+export interface ProgramEnvironment {
   readonly cwd?: string;
   readonly env?: Readonly<Record<string, string>>;
   readonly timeoutMs: number;
 }
 
-export type Command = readonly [program: string, ...args: string[]];
+export type ShellCommand = readonly [program: string, ...args: string[]];
 
 /** Runs a program to its end. A failure is a result too. */
-export function run([program, ...args]: Command, { cwd, env, timeoutMs }: Surroundings): Promise<Ran> {
+export function run(
+  [program, ...args]: ShellCommand,
+  { cwd, env, timeoutMs }: ProgramEnvironment,
+): Promise<ProgramResult> {
   const options = { cwd, env: { ...process.env, ...env }, timeout: timeoutMs, maxBuffer: 64 * 1024 * 1024 };
   return new Promise((resolve) => {
     execFile(program, args, options, (error, stdout, stderr) => {
@@ -40,9 +43,9 @@ export interface Server {
 
 /** Starts a server on a port that is free and resolves when it says that it listens. */
 export async function startServer(
-  [program, ...args]: Command,
+  [program, ...args]: ShellCommand,
   port: number,
-  { cwd, env, timeoutMs }: Surroundings,
+  { cwd, env, timeoutMs }: ProgramEnvironment,
 ): Promise<Server> {
   const child = spawn(program, args, { cwd, env: { ...process.env, ...env }, stdio: ["ignore", "pipe", "pipe"] });
   let written = "";
@@ -91,7 +94,7 @@ async function stop(child: ChildProcess): Promise<void> {
   await ended;
 }
 
-export interface Answer {
+export interface ProgramResponse {
   readonly status: number | undefined;
   readonly headers: IncomingHttpHeaders;
   readonly body: string;
@@ -103,11 +106,11 @@ export async function send(
   method: string,
   headers: Readonly<Record<string, string>>,
   body: string,
-): Promise<Answer> {
+): Promise<ProgramResponse> {
   const bytes = Buffer.from(body);
   const length = method === "GET" ? {} : { "content-length": String(bytes.length) };
   const sent = request(url, { method, agent: false, headers: { ...headers, ...length } });
-  const answered = new Promise<Answer>((resolve, reject) => {
+  const answered = new Promise<ProgramResponse>((resolve, reject) => {
     sent.on("error", reject);
     sent.on("response", (response) => {
       text(response).then((all) => {

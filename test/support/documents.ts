@@ -12,14 +12,14 @@ import { type Block, blocksOf, walkthroughs } from "../../scripts/sources/blocks
  * - `quote`: stands in that file of the repository, word by word.
  */
 export type Example = { readonly place: string; readonly text: string } & (
-  | { readonly does: "run"; readonly language: "sh" | "js"; readonly answer: Answer | undefined }
+  | { readonly does: "run"; readonly language: "sh" | "js"; readonly answer: ExampleAnswer | undefined }
   | { readonly does: "start" }
   | { readonly does: "show"; readonly by: "it" | "the sandbox" }
   | { readonly does: "write"; readonly file: string }
   | { readonly does: "quote"; readonly from: string }
 );
 
-export interface Answer {
+export interface ExampleAnswer {
   readonly language: "json" | "text";
   readonly text: string;
 }
@@ -73,7 +73,7 @@ function exampleOf(block: Block, next: Block | undefined, path: string): Example
   return undefined;
 }
 
-function answerOf(next: Block | undefined): Answer | undefined {
+function answerOf(next: Block | undefined): ExampleAnswer | undefined {
   if (next === undefined || !next.follows || next.mark !== undefined) return undefined;
   const { language, text } = next;
   return language === "json" || language === "text" ? { language, text } : undefined;

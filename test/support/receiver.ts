@@ -7,13 +7,13 @@ import { IpnRefused, type ReceivedIpn, type ReceiverOptions, receiver } from "@p
 import { makeAuthority } from "../../packages/server/src/delivery/transport/transport.fixture.ts";
 
 /** One POST as it came. */
-export interface Delivery {
+export interface ReceivedDelivery {
   readonly method: string;
   readonly path: string;
   readonly headers: IncomingHttpHeaders;
   readonly body: Buffer;
   readonly atMs: number;
-  readonly answer: Answer;
+  readonly answer: ReceiverAnswer;
   /** What @paybell/partner made of it with the partner's keys; undefined where they were not known. */
   readonly received: ReceivedIpn | undefined;
   /** Why @paybell/partner refused it. */
@@ -21,7 +21,7 @@ export interface Delivery {
 }
 
 /** How one POST is answered. `hang` never answers, `reset` cuts the connection. */
-export type Answer =
+export type ReceiverAnswer =
   | number
   | "hang"
   | "reset"
@@ -31,16 +31,19 @@ export type Answer =
 export interface PartnerServer {
   /** https://127.0.0.1:<port>/ipn */
   readonly url: string;
-  readonly deliveries: readonly Delivery[];
+  readonly deliveries: readonly ReceivedDelivery[];
   /** Opens and verifies every delivery from now on, answering 400 to what is refused. */
   opensWith(keys: ReceiverOptions): void;
   /** The answers of the next deliveries, in order; afterwards 204 again. */
-  answers(...answers: Answer[]): void;
+  answers(...answers: ReceiverAnswer[]): void;
   /** The answer of every delivery that no other is set for. */
-  answersAlways(answer: Answer): void;
+  answersAlways(answer: ReceiverAnswer): void;
   /** Resolves with the first `count` deliveries once they have come. */
-  next(count: number): Promise<readonly Delivery[]>;
-  until(holds: (deliveries: readonly Delivery[]) => boolean, timeoutMs?: number): Promise<readonly Delivery[]>;
+  next(count: number): Promise<readonly ReceivedDelivery[]>;
+  until(
+    holds: (deliveries: readonly ReceivedDelivery[]) => boolean,
+    timeoutMs?: number,
+  ): Promise<readonly ReceivedDelivery[]>;
   /** Takes no more connections; those that stand are cut. */
   close(): Promise<void>;
 }
@@ -81,13 +84,13 @@ async function makeOnce(): Promise<Authority> {
 /** A partner's real HTTPS server. Every delivery is kept as it came, before it is answered. */
 export async function startPartnerServer(host = "127.0.0.1"): Promise<PartnerServer> {
   const { key, cert } = await authority();
-  const deliveries: Delivery[] = [];
+  const deliveries: ReceivedDelivery[] = [];
   const waiters = new Set<() => void>();
-  const queued: Answer[] = [];
-  let usual: Answer = 204;
+  const queued: ReceiverAnswer[] = [];
+  let usual: ReceiverAnswer = 204;
   let opener: ReturnType<typeof receiver> | undefined;
 
-  function open(body: Buffer, headers: IncomingHttpHeaders): Pick<Delivery, "received" | "refused"> {
+  function open(body: Buffer, headers: IncomingHttpHeaders): Pick<ReceivedDelivery, "received" | "refused"> {
     try {
       return { received: opener?.open(body, headers), refused: undefined };
     } catch (error) {
@@ -115,8 +118,8 @@ export async function startPartnerServer(host = "127.0.0.1"): Promise<PartnerSer
   server.listen(0, host);
   await once(server, "listening");
 
-  function until(holds: (all: readonly Delivery[]) => boolean, timeoutMs = waitDefaultMs) {
-    return new Promise<readonly Delivery[]>((resolve, reject) => {
+  function until(holds: (all: readonly ReceivedDelivery[]) => boolean, timeoutMs = waitDefaultMs) {
+    return new Promise<readonly ReceivedDelivery[]>((resolve, reject) => {
       const look = () => {
         if (!holds(deliveries)) return;
         clearTimeout(timer);
@@ -157,12 +160,12 @@ export async function startPartnerServer(host = "127.0.0.1"): Promise<PartnerSer
  *
  * @throws when it was refused, saying why
  */
-export function ipnOf(delivery: Delivery | undefined): Record<string, string> {
+export function ipnOf(delivery: ReceivedDelivery | undefined): Record<string, string> {
   if (delivery?.received === undefined) throw delivery?.refused ?? new Error("there is no opened IPN");
   return delivery.received.ipn as unknown as Record<string, string>;
 }
 
-async function give(answer: Answer, response: ServerResponse): Promise<void> {
+async function give(answer: ReceiverAnswer, response: ServerResponse): Promise<void> {
   if (answer === "hang") return;
   if (answer === "reset") return void response.destroy();
   if (typeof answer === "number") return void response.writeHead(answer).end();
@@ -173,7 +176,7 @@ async function give(answer: Answer, response: ServerResponse): Promise<void> {
   response.writeHead(answer.status, answer.headers).end(answer.body);
 }
 
-function told(deliveries: readonly Delivery[]): string {
+function told(deliveries: readonly ReceivedDelivery[]): string {
   const last = deliveries.slice(-5).map(({ path, received, refused }) => {
     return `${path} ${refused?.reason ?? received?.command ?? "unopened"}`;
   });

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { type Cipher, type Encoding, headerNames, type Signing } from "@paybell/contract";
 import type { ReceiverOptions } from "@paybell/partner";
 import { SimulatedAcquirer } from "../../packages/server/src/acquirer/simulator/simulator.ts";
-import { type Role, type Service, startService } from "../../packages/server/src/app.ts";
+import { type InstanceRole, type Service, startService } from "../../packages/server/src/app.ts";
 import { readConfig } from "../../packages/server/src/config.ts";
 import { createLog } from "../../packages/server/src/log.ts";
 import { MasterKey } from "../../packages/server/src/partners/master-key.ts";
@@ -158,7 +158,7 @@ function receiverKeys(secrets: Secrets, settings: Partial<PartnerInput>): Receiv
   };
 }
 
-export interface TestService extends ServiceClient {
+export interface WholeService extends ServiceClient {
   readonly service: Service;
   readonly database: TestDatabase;
   readonly acquirer: SimulatedAcquirer;
@@ -177,11 +177,11 @@ export interface TestServiceOptions {
   /** Of the other instances on the same database; 32 bytes. Default: one of its own. */
   readonly masterKey?: Buffer;
   /** Default `all`. */
-  readonly role?: Role;
+  readonly role?: InstanceRole;
 }
 
 /** A service in this process, as `paybell serve` wires it, on a free port of 127.0.0.1. */
-export async function startTestService(options: TestServiceOptions = {}): Promise<TestService> {
+export async function startTestService(options: TestServiceOptions = {}): Promise<WholeService> {
   const { sandbox = true, env = {}, masterKey = randomBytes(32) } = options;
   const database = options.database ?? (await createDatabase());
   const lines: string[] = [];

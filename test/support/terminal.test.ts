@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { Terminal } from "./terminal.ts";
+import { TerminalScreen } from "./terminal.ts";
 
 let folder: string;
 beforeEach(() => {
@@ -15,13 +15,13 @@ beforeEach(() => {
 afterEach(() => rmSync(folder, { recursive: true }));
 
 test("runs what comes next where the last script ended, and tells what failed", async () => {
-  const terminal = new Terminal(folder);
+  const terminal = new TerminalScreen(folder);
   await terminal.run("mkdir below && cd below");
   await expect(terminal.run("pwd; false")).rejects.toThrow(`it ended with 1:\n${folder}/below`);
 });
 
 test("shows lines as they come, and ends at Ctrl-C", async () => {
-  const terminal = new Terminal(folder);
+  const terminal = new TerminalScreen(folder);
   const ended = terminal.start("bash -c 'echo ready in 1.0 s; exec sleep 600'");
   await terminal.shows("ready in 2.5 s");
   await terminal.interrupt();

@@ -14,7 +14,7 @@ import { patternOf } from "./shown.ts";
 const watch = `{ read -r <&3 || { kill -INT 0; sleep 10; kill -KILL 0; }; } >/dev/null 2>&1 & exec 3<&-\n`;
 
 /** One of a reader's terminals: what runs in it, and what it has shown that no step has asked for yet. */
-export class Terminal {
+export class TerminalScreen {
   cwd: string;
   readonly #env: NodeJS.ProcessEnv;
   readonly #all: string[] = [];

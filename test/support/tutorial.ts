@@ -1,5 +1,5 @@
 /** One thing that a tutorial has its reader do, or shows. A comment before a fence says which. */
-export type Step = { readonly place: string; readonly text: string } & (
+export type TutorialStep = { readonly place: string; readonly text: string } & (
   | { readonly does: "run" | "start" | "standIn" | "show" | "interrupt"; readonly terminal: string }
   | { readonly does: "write"; readonly file: string }
 );
@@ -9,8 +9,8 @@ export type Step = { readonly place: string; readonly text: string } & (
  *
  * @throws for a fence without a mark, or a mark without its fence: it would not be run, and nobody would know
  */
-export function stepsOf({ path, text }: { readonly path: string; readonly text: string }): readonly Step[] {
-  const steps: Step[] = [];
+export function stepsOf({ path, text }: { readonly path: string; readonly text: string }): readonly TutorialStep[] {
+  const steps: TutorialStep[] = [];
   let mark: string | undefined;
   const lines = text.split("\n");
   for (let index = 0; index < lines.length; index += 1) {
@@ -36,7 +36,7 @@ export function stepsOf({ path, text }: { readonly path: string; readonly text: 
   return steps;
 }
 
-function stepOf(mark: string, language: string, place: string, text: string): Step {
+function stepOf(mark: string, language: string, place: string, text: string): TutorialStep {
   const file = /^file ([\w.]+)$/.exec(mark)?.[1];
   if (file !== undefined) return { does: "write", file, place, text };
   const [, terminal = "", rest = "none"] = /^terminal (\d)(.*)$/.exec(mark) ?? [];

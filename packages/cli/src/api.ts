@@ -1,8 +1,8 @@
 import { parseJson } from "@paybell/contract";
+import type { CommandContext } from "./context.ts";
 import { exitCodes } from "./exit-codes.ts";
 import { Failure } from "./failure.ts";
 import { printable } from "./printable.ts";
-import type { World } from "./world.ts";
 
 /** Longer than the service waits for an acquirer before it answers 202. */
 const answerTimeoutMs = 90_000;
@@ -38,11 +38,11 @@ export interface Key {
 }
 
 /** @param key is sent to `baseUrl` and nowhere else */
-export function api(world: World, baseUrl: string, key?: Key): Api {
+export function api(context: CommandContext, baseUrl: string, key?: Key): Api {
   async function call(method: string, path: string, { body, headers, signal, timeoutMs = answerTimeoutMs }: Call = {}) {
-    const signals = [world.signal, AbortSignal.timeout(timeoutMs), ...(signal === undefined ? [] : [signal])];
+    const signals = [context.signal, AbortSignal.timeout(timeoutMs), ...(signal === undefined ? [] : [signal])];
     try {
-      const response = await world.fetch(`${baseUrl}${path}`, {
+      const response = await context.fetch(`${baseUrl}${path}`, {
         method,
         headers: {
           accept: "application/json",

@@ -1,9 +1,9 @@
 import { Command } from "commander";
+import type { CommandContext } from "./context.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
 import { Failure } from "./failure.ts";
-import type { World } from "./world.ts";
 
-export interface Described {
+export interface CommandDescription {
   /** One line, in the list of commands. */
   readonly summary: string;
   /** More, in its own help. */
@@ -16,15 +16,15 @@ export interface Described {
   readonly json?: boolean;
 }
 
-const descriptions = new WeakMap<Command, Described>();
+const descriptions = new WeakMap<Command, CommandDescription>();
 
 /** What a command says of itself; undefined for one that is no `command()`. */
-export function describedOf(command: Command): Described | undefined {
+export function describedOf(command: Command): CommandDescription | undefined {
   return descriptions.get(command);
 }
 
 /** A command with its help, an example, and `--json`. Arguments, options and the action are added to what it is. */
-export function command(name: string, described: Described): Command {
+export function command(name: string, described: CommandDescription): Command {
   const { summary, description, examples, exitCodes: codes = {}, json = true } = described;
   const sections = [
     examplesText(examples),
@@ -53,19 +53,19 @@ export function group(name: string, summary: string, commands: readonly Command[
 /**
  * An action that resolves to its exit code. Ctrl-C ends it at once, whatever it waits for.
  *
- * @param ctrlC `finishes`: the action watches `world.signal` itself, and may end in another way
+ * @param ctrlC `finishes`: the action watches `context.signal` itself, and may end in another way
  */
 export function ends<Args extends unknown[]>(
-  world: World,
+  context: CommandContext,
   action: (...args: Args) => Promise<ExitCode>,
   ctrlC: "ends" | "finishes" = "ends",
 ): (...args: Args) => Promise<void> {
-  const { signal } = world;
+  const { signal } = context;
   return async (...args) => {
     try {
       const done = action(...args);
       const code = await (ctrlC === "finishes" ? done : Promise.race([done, aborted(signal)]));
-      world.conclude(code);
+      context.conclude(code);
     } catch (error) {
       // What was under way fails because it was interrupted: that is no failure to tell.
       if (!signal.aborted) throw error;
@@ -90,6 +90,6 @@ function sentence(text: string): string {
   return `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
 }
 
-function codeLines(codes: NonNullable<Described["exitCodes"]>): string[] {
+function codeLines(codes: NonNullable<CommandDescription["exitCodes"]>): string[] {
   return Object.entries(codes).map(([code, meaning]) => `  ${code.padEnd(4)} ${meaning}`);
 }

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { createInterface } from "node:readline/promises";
+import type { CommandContext } from "./context.ts";
 import { Failure } from "./failure.ts";
-import type { World } from "./world.ts";
 
 /**
  * Asks whoever sits at the terminal.
@@ -9,7 +9,7 @@ import type { World } from "./world.ts";
  * @param what will be done, as a sentence
  * @throws Failure where they do not agree, and where nobody is there to be asked
  */
-export async function confirm({ stdin, stderr, signal }: World, what: string): Promise<void> {
+export async function confirm({ stdin, stderr, signal }: CommandContext, what: string): Promise<void> {
   if (stdin.isTTY !== true) throw refusal(`${what} Nobody is at a terminal to agree.`);
   // Not as a terminal of its own: Ctrl-C would end the question, and not the command.
   const lines = createInterface({ input: stdin, output: stderr, terminal: false });

@@ -1,6 +1,7 @@
 import type { ReceiverOptions } from "@paybell/partner";
 import type { Command } from "commander";
 import { type Api, api } from "./api.ts";
+import type { CommandContext } from "./context.ts";
 import {
   type Credentials,
   credentialsOfEnvironment,
@@ -10,16 +11,15 @@ import {
 } from "./credentials.ts";
 import { Failure } from "./failure.ts";
 import { isLoopback } from "./loopback.ts";
-import type { World } from "./world.ts";
 
-export interface ConnectionOptions {
+export interface ClientOptions {
   readonly url?: string;
   readonly credentials?: string;
   readonly allowHttp?: boolean;
 }
 
 /** Adds the options that say which service is meant. Keys are never options: a process list shows those. */
-export function withConnection(command: Command): Command {
+export function withClientOptions(command: Command): Command {
   return command
     .option("--url <url>", "where Paybell is (PAYBELL_URL)")
     .option("--credentials <file>", "JSON with the keys, as registration gives them (PAYBELL_CREDENTIALS)")
@@ -41,7 +41,7 @@ export function withSealing(command: Command): Command {
 }
 
 /** The service, and what is known of whoever calls it. */
-export interface Connection {
+export interface ClientSettings {
   /** What flags, environment and file say together; the earlier one wins. */
   readonly credentials: Credentials;
   /** The partner API. @throws Failure where no URL or no API key is known */
@@ -53,14 +53,14 @@ export interface Connection {
 }
 
 /** @throws Failure naming what cannot be read, and never the value of a key */
-export async function readConnection(
-  world: World,
-  options: ConnectionOptions & SealingOptions = {},
-): Promise<Connection> {
+export async function readClientSettings(
+  context: CommandContext,
+  options: ClientOptions & SealingOptions = {},
+): Promise<ClientSettings> {
   const { url, cipher, encoding, signing, allowHttp = false } = options;
   const flags = readCredentials(definedOf({ baseUrl: url, cipher, encoding, signing }), "the options");
-  const named = { ...credentialsOfEnvironment(world.env), ...flags };
-  const file = await credentialsOfFile(world, options.credentials);
+  const named = { ...credentialsOfEnvironment(context.env), ...flags };
+  const file = await credentialsOfFile(context, options.credentials);
   // The sandbox's keys are for the sandbox: they are never sent elsewhere because of the folder one stands in.
   const isOfAnother =
     file?.isSandbox === true && named.baseUrl !== undefined && !isSame(named.baseUrl, file.credentials.baseUrl);
@@ -71,7 +71,7 @@ export async function readConnection(
     const baseUrl = readBaseUrl(credentials.baseUrl, allowHttp);
     const text = credentials[field];
     const place = named[field] === undefined ? file?.path : variable;
-    if (text !== undefined) return api(world, baseUrl, { text, name: `the ${what} in ${place}` });
+    if (text !== undefined) return api(context, baseUrl, { text, name: `the ${what} in ${place}` });
     throw new Failure(`there is no ${what}${unused}.`, {
       code: "no_credentials",
       remedy: `Set ${variable}, or name a file that has it with --credentials.`,
@@ -82,7 +82,7 @@ export async function readConnection(
     credentials,
     partner: () => callWith("API key", "PAYBELL_API_KEY", "apiKey"),
     operator: () => callWith("operator token", "PAYBELL_OPERATOR_TOKEN", "operatorToken"),
-    anyone: () => api(world, readBaseUrl(credentials.baseUrl, allowHttp)),
+    anyone: () => api(context, readBaseUrl(credentials.baseUrl, allowHttp)),
   };
 }
 

@@ -11,9 +11,9 @@ import {
   wireNames,
 } from "@paybell/contract";
 import type { Keys, KeyVersion } from "@paybell/partner";
+import type { CommandContext } from "./context.ts";
 import { Failure } from "./failure.ts";
 import { whyUnreadable } from "./named-file.ts";
-import type { World } from "./world.ts";
 
 /** Of whom a call is, with which keys, and what was agreed on. Each may come from another source. */
 export interface Credentials {
@@ -31,7 +31,7 @@ export interface Credentials {
 }
 
 /** The environment's part. Several versions of a key, as during a rotation, are separated by commas. */
-export function credentialsOfEnvironment(env: World["env"]): Credentials {
+export function credentialsOfEnvironment(env: CommandContext["env"]): Credentials {
   const texts = {
     baseUrl: env["PAYBELL_URL"],
     apiKey: env["PAYBELL_API_KEY"],
@@ -57,15 +57,17 @@ export interface CredentialsFile {
 }
 
 /** The file that is named, else that of the sandbox in this folder; undefined where there is neither. */
-export async function credentialsOfFile(world: World, named?: string): Promise<CredentialsFile | undefined> {
-  const path = named ?? setOrUndefined(world.env["PAYBELL_CREDENTIALS"]);
+export async function credentialsOfFile(context: CommandContext, named?: string): Promise<CredentialsFile | undefined> {
+  const path = named ?? setOrUndefined(context.env["PAYBELL_CREDENTIALS"]);
   const isSandbox = path === undefined;
-  const home = setOrUndefined(world.env["PAYBELL_HOME"]) ?? ".paybell";
+  const home = setOrUndefined(context.env["PAYBELL_HOME"]) ?? ".paybell";
   const shown = path ?? join(home, "sandbox.json");
-  const text = await readFile(resolve(world.workingDirectory, shown), "utf8").catch((error: NodeJS.ErrnoException) => {
-    if (isSandbox && (error.code === "ENOENT" || error.code === "ENOTDIR")) return undefined;
-    throw badFile(shown, `cannot be read: ${whyUnreadable(error)}`);
-  });
+  const text = await readFile(resolve(context.workingDirectory, shown), "utf8").catch(
+    (error: NodeJS.ErrnoException) => {
+      if (isSandbox && (error.code === "ENOENT" || error.code === "ENOTDIR")) return undefined;
+      throw badFile(shown, `cannot be read: ${whyUnreadable(error)}`);
+    },
+  );
   if (text === undefined) return undefined;
   return { path: shown, isSandbox, credentials: readCredentials(parse(text, shown), shown) };
 }

@@ -1,3 +1,3 @@
+export type { HostEnvironment } from "./context.ts";
 export { type ExitCode, exitCodes } from "./exit-codes.ts";
 export { run } from "./run.ts";
-export type { Machine } from "./world.ts";

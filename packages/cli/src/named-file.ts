@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
+import type { CommandContext } from "./context.ts";
 import { Failure } from "./failure.ts";
-import type { World } from "./world.ts";
 
 /**
  * The text of a file that somebody named.
@@ -9,8 +9,8 @@ import type { World } from "./world.ts";
  * @param code of the failure
  * @throws Failure saying why it cannot be read
  */
-export async function readNamedFile(world: Pick<World, "workingDirectory">, path: string, code: string) {
-  return readFile(resolve(world.workingDirectory, path), "utf8").catch((error: NodeJS.ErrnoException) => {
+export async function readNamedFile(context: Pick<CommandContext, "workingDirectory">, path: string, code: string) {
+  return readFile(resolve(context.workingDirectory, path), "utf8").catch((error: NodeJS.ErrnoException) => {
     throw new Failure(`${path} cannot be read: ${whyUnreadable(error)}.`, { code });
   });
 }

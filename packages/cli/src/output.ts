@@ -1,4 +1,4 @@
-import type { World } from "./world.ts";
+import type { CommandContext } from "./context.ts";
 
 export interface JsonOption {
   readonly json?: boolean;
@@ -6,7 +6,7 @@ export interface JsonOption {
 
 /** Writes what was asked for: one JSON document with --json, else lines for a person. */
 export function print(
-  { stdout }: Pick<World, "stdout">,
+  { stdout }: Pick<CommandContext, "stdout">,
   { json }: JsonOption,
   value: unknown,
   lines: readonly string[],

@@ -5,7 +5,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { rootCertificates } from "node:tls";
 
 /** One request to an endpoint. */
-export interface Post {
+export interface HttpPost {
   readonly method: "POST" | "GET";
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
@@ -14,9 +14,9 @@ export interface Post {
 }
 
 /** What came to one post. */
-export type Came = Answered | Unanswered;
+export type PostResult = ResponseReceived | NoResponse;
 
-export interface Answered {
+export interface ResponseReceived {
   readonly status: number;
   readonly ms: number;
   /** The first 4 KiB. */
@@ -26,7 +26,7 @@ export interface Answered {
   readonly early: boolean;
 }
 
-export interface Unanswered {
+export interface NoResponse {
   /**
    * `no_connection`: nobody is there. `no_tls`: the port speaks no TLS. `certificate_expired`, `certificate_name`: it
    * is over, or another host's. `tls`: it is not trusted, or the handshake fails. `timeout`: no answer in time.
@@ -70,7 +70,7 @@ const cutWaitMs = 1_000;
  * One request with exactly these headers, over a connection of its own. What went wrong is what came: it rejects only
  * when the signal aborts.
  */
-export async function post(url: URL, sent: Post, options: PostOptions): Promise<Came> {
+export async function post(url: URL, sent: HttpPost, options: PostOptions): Promise<PostResult> {
   options.signal?.throwIfAborted();
   const body = Buffer.from(sent.body);
   const startedMs = performance.now();
@@ -92,11 +92,11 @@ export async function post(url: URL, sent: Post, options: PostOptions): Promise<
   });
   let whole = false;
   const came = headOf(request).then(
-    async (message): Promise<Came> => {
+    async (message): Promise<PostResult> => {
       const head = { status: message.statusCode ?? 0, ms: elapsedMs(), headers: message.headers, early: !whole };
       return { ...head, body: await startOf(message) };
     },
-    (error: unknown): Came => ({ ...failureOf(error, connected), ms: elapsedMs() }),
+    (error: unknown): PostResult => ({ ...failureOf(error, connected), ms: elapsedMs() }),
   );
   try {
     await send(request, sent, body, came, options);
@@ -110,7 +110,7 @@ export async function post(url: URL, sent: Post, options: PostOptions): Promise<
   }
 }
 
-function open(url: URL, { method, headers }: Post, body: Buffer, { ca, signal }: PostOptions): ClientRequest {
+function open(url: URL, { method, headers }: HttpPost, body: Buffer, { ca, signal }: PostOptions): ClientRequest {
   const trusted = ca === undefined ? {} : { ca: [...rootCertificates, ca] };
   const given = {
     method,
@@ -124,9 +124,9 @@ function open(url: URL, { method, headers }: Post, body: Buffer, { ca, signal }:
 
 async function send(
   request: ClientRequest,
-  { pace }: Post,
+  { pace }: HttpPost,
   body: Buffer,
-  came: Promise<Came>,
+  came: Promise<PostResult>,
   options: PostOptions,
 ): Promise<void> {
   if (pace === "slow") return trickle(request, body, came, options);
@@ -139,7 +139,7 @@ async function send(
 async function trickle(
   request: ClientRequest,
   body: Buffer,
-  came: Promise<Came>,
+  came: Promise<PostResult>,
   { pieces, gapMs }: PostOptions,
 ): Promise<void> {
   const answered = new AbortController();
@@ -195,7 +195,7 @@ const noTls = ["no_tls", "the port speaks no TLS"] as const;
 const unknownIssuer = ["tls", "the certificate's issuer is not known"] as const;
 
 /** By Node's codes, whose own words give advice to whoever runs Node. */
-const tlsFailures: Readonly<Record<string, readonly [Unanswered["failure"], string]>> = {
+const tlsFailures: Readonly<Record<string, readonly [NoResponse["failure"], string]>> = {
   CERT_HAS_EXPIRED: ["certificate_expired", "the certificate, or one of its chain, has expired"],
   CERT_NOT_YET_VALID: ["certificate_expired", "the certificate is not valid yet"],
   ERR_TLS_CERT_ALTNAME_INVALID: ["certificate_name", "the certificate is for another host"],
@@ -209,7 +209,7 @@ const tlsFailures: Readonly<Record<string, readonly [Unanswered["failure"], stri
   ERR_SSL_HTTP_REQUEST: noTls,
 };
 
-function failureOf(error: unknown, connected: boolean): Pick<Unanswered, "failure" | "detail"> {
+function failureOf(error: unknown, connected: boolean): Pick<NoResponse, "failure" | "detail"> {
   if (error instanceof TooLate) return { failure: error.failure, detail: error.message };
   // Of an attempt at several addresses, the first failure speaks for all.
   const first = error instanceof AggregateError ? (error.errors[0] as unknown) : error;

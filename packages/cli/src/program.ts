@@ -17,8 +17,8 @@ import { sandboxCommand } from "./commands/sandbox.ts";
 import { serveCommand } from "./commands/serve.ts";
 import { statusCommand } from "./commands/status.ts";
 import { triggerCommand } from "./commands/trigger.ts";
+import type { CommandContext } from "./context.ts";
 import { exitCodeMeanings } from "./exit-codes.ts";
-import type { World } from "./world.ts";
 
 const groups = [
   ["For a partner's engineer:", [listenCommand, triggerCommand, openCommand, certifyCommand, keysCommand]],
@@ -44,7 +44,7 @@ const groups = [
  *
  * @param saysUsage false where somebody else tells what is wrong with the command line: it is in what is thrown
  */
-export function program(world: World, saysUsage = true): Command {
+export function program(context: CommandContext, saysUsage = true): Command {
   const root = new Command("paybell")
     .description("Card payment commands, and the notifications that must not be lost.")
     .addHelpText("after", `\nExit codes:\n${exitCodeLines().join("\n")}\n\nExample:\n  $ paybell sandbox`);
@@ -52,14 +52,14 @@ export function program(world: World, saysUsage = true): Command {
   root.version(version(), "-V, --version", "print the version");
   for (const [heading, factories] of groups) {
     root.commandsGroup(heading);
-    for (const make of factories) root.addCommand(make(world));
+    for (const make of factories) root.addCommand(make(context));
   }
-  for (const one of withSubcommands(root)) settle(one, world, saysUsage);
+  for (const one of withSubcommands(root)) settle(one, context, saysUsage);
   return root;
 }
 
 /** Every command ends by throwing, and writes to the streams it was given: commander would end the process itself. */
-function settle(one: Command, { stdout, stderr }: World, saysUsage: boolean): void {
+function settle(one: Command, { stdout, stderr }: CommandContext, saysUsage: boolean): void {
   one
     .exitOverride()
     .showHelpAfterError(`(paybell ${pathOf(one)}--help says how it is used)`)

@@ -16,31 +16,31 @@ function terminal(isTTY: boolean) {
 }
 
 test("a bar comes once the work takes a while, and is taken away", () => {
-  const world = terminal(true);
-  const bar = progress(world, "redelivering", 10);
+  const context = terminal(true);
+  const bar = progress(context, "redelivering", 10);
   bar.update(1);
-  expect(world.text()).toBe("");
-  world.pass(500);
+  expect(context.text()).toBe("");
+  context.pass(500);
   bar.update(5);
-  expect(world.text()).toContain("5/10");
+  expect(context.text()).toContain("5/10");
   bar.stop();
 });
 
 test("neither cursor nor line wrap are switched off: Ctrl-C could leave them so", () => {
-  const world = terminal(true);
-  const bar = progress(world, "reading");
-  world.pass(500);
+  const context = terminal(true);
+  const bar = progress(context, "reading");
+  context.pass(500);
   bar.update(7);
   bar.stop();
-  expect(world.text()).toContain("reading  7");
-  for (const code of ["[?25l", "[?7l"]) expect(world.text()).not.toContain(code);
+  expect(context.text()).toContain("reading  7");
+  for (const code of ["[?25l", "[?7l"]) expect(context.text()).not.toContain(code);
 });
 
 test("where stderr is no terminal nothing is written", () => {
-  const world = terminal(false);
-  const bar = progress(world, "reading", 10);
-  world.pass(500);
+  const context = terminal(false);
+  const bar = progress(context, "reading", 10);
+  context.pass(500);
   bar.update(5);
   bar.stop();
-  expect(world.text()).toBe("");
+  expect(context.text()).toBe("");
 });

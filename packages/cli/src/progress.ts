@@ -1,5 +1,5 @@
 import cliProgress from "cli-progress";
-import type { World } from "./world.ts";
+import type { CommandContext } from "./context.ts";
 
 export interface Progress {
   /** @param total where it is known only on the way */
@@ -14,7 +14,7 @@ const shownAfterMs = 400;
 
 /** A bar, or a count where no total is known, on stderr; nothing where that is no terminal. */
 export function progress(
-  { stderr, nowMs }: Pick<World, "stderr" | "nowMs">,
+  { stderr, nowMs }: Pick<CommandContext, "stderr" | "nowMs">,
   what: string,
   initialTotal?: number,
 ): Progress {
@@ -39,12 +39,12 @@ export function progress(
 
 /** Shows how far some work is, until it has ended in whatever way. */
 export async function showing<Value>(
-  world: Pick<World, "stderr" | "nowMs">,
+  context: Pick<CommandContext, "stderr" | "nowMs">,
   what: string,
   total: number | undefined,
   work: (told: Progress["update"]) => Promise<Value>,
 ): Promise<Value> {
-  const bar = progress(world, what, total);
+  const bar = progress(context, what, total);
   try {
     return await work(bar.update);
   } finally {

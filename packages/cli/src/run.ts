@@ -1,11 +1,11 @@
 import { CommanderError } from "commander";
+import type { HostEnvironment } from "./context.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
 import { Failure, failureJson, failureOf, failureText } from "./failure.ts";
 import { program } from "./program.ts";
-import type { Machine } from "./world.ts";
 
 /** Runs one command line, without `node` and the script's name. Never throws; resolves to the exit code. */
-export async function run(args: readonly string[], machine: Machine): Promise<ExitCode> {
+export async function run(args: readonly string[], machine: HostEnvironment): Promise<ExitCode> {
   let code: ExitCode = exitCodes.ok;
   const conclude = (ended: ExitCode) => {
     code = ended;

@@ -1,9 +1,9 @@
 import { clientVariables } from "./client-variables.ts";
+import type { CommandContext } from "./context.ts";
 import { Failure } from "./failure.ts";
-import type { World } from "./world.ts";
 
 /** The service lives in a package of its own: a partner's machine needs none of it. */
-export async function service({ process }: Pick<World, "process">) {
+export async function service({ process }: Pick<CommandContext, "process">) {
   if (!runsService(process.versions.node))
     throw new Failure(`the service needs Node 22.18 or newer, and this is ${process.versions.node}.`, {
       code: "node_too_old",

@@ -1,5 +1,5 @@
 import { styleText } from "node:util";
-import type { Output, World } from "./world.ts";
+import type { CommandContext, Output } from "./context.ts";
 
 export interface Style {
   good(text: string): string;
@@ -17,7 +17,7 @@ const coloured: Style = {
 };
 
 /** Colours on a terminal, unless NO_COLOR asks for none. */
-export function styleFor({ isTTY = false }: Output, env: World["env"]): Style {
+export function styleFor({ isTTY = false }: Output, env: CommandContext["env"]): Style {
   const refused = env["NO_COLOR"] !== undefined && env["NO_COLOR"] !== "";
   return isTTY && !refused ? coloured : plain;
 }

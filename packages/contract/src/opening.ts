@@ -52,7 +52,7 @@ function tryToOpen(body: string, how: Opening): OpenedIpn | NotAuthenticReason {
 }
 
 /** Wrong padding of AES-CBC costs what right padding does. */
-function refuse({ refused, spoiled }: Undecrypted, keyId: string, how: Opening): NotAuthenticReason {
+function refuse({ refused, badlyPadded: spoiled }: Undecrypted, keyId: string, how: Opening): NotAuthenticReason {
   if (spoiled !== undefined) verify(spoiled, keyId, how);
   return refused;
 }

@@ -82,7 +82,7 @@ export function decrypt(sealed: Sealed, { key }: SealingKey): { text: string } |
   }
   if (!isUtf8(bytes)) return { refused: isPadded ? "not_text" : "decryption" };
   const text = bytes.toString("utf8");
-  return isPadded ? { text } : { refused: "decryption", spoiled: text };
+  return isPadded ? { text } : { refused: "decryption", badlyPadded: text };
 }
 
 /**
@@ -91,7 +91,7 @@ export function decrypt(sealed: Sealed, { key }: SealingKey): { text: string } |
  */
 export interface Undecrypted {
   readonly refused: "decryption" | "not_text";
-  readonly spoiled?: string;
+  readonly badlyPadded?: string;
 }
 
 function decryptCbc(sealed: Sealed, key: KeyObject): [bytes: Buffer, isPadded: boolean] {

@@ -1,6 +1,6 @@
 import { ApiError } from "./api-error.ts";
 import type { Client } from "./client.ts";
-import { checkGiven, type Rule } from "./given.ts";
+import { checkOption, type OptionRule } from "./option-checks.ts";
 import { PaybellError } from "./paybell-error.ts";
 import type { ReceivedIpn, Receiver } from "./receiver.ts";
 
@@ -57,9 +57,9 @@ export async function* catchUp(
     readonly signal?: AbortSignal;
   } = {},
 ): AsyncGenerator<CaughtUp, string> {
-  checkGiven("The first argument of catchUp()", client, aClient);
-  checkGiven("The second argument of catchUp()", cursor, aCursor);
-  checkGiven("The third argument of catchUp()", receiver, aReceiver);
+  checkOption("The first argument of catchUp()", client, aClient);
+  checkOption("The second argument of catchUp()", cursor, aCursor);
+  checkOption("The third argument of catchUp()", receiver, aReceiver);
   const { pageMax: limit = 100, waitSeconds: wait, ...how } = options;
   let after = cursor ?? undefined;
   for (;;) {
@@ -75,16 +75,16 @@ export async function* catchUp(
 }
 
 const aClient = having("pullNotifications", "Give a client: client({ baseUrl, apiKey }).");
-const aReceiver: Rule = {
+const aReceiver: OptionRule = {
   ...having("open", "Give a receiver: receiver({ encryptionKey, … })."),
   reason: "no_receiver",
 };
-const aCursor: Rule = {
+const aCursor: OptionRule = {
   allows: (value) => value === null || value === undefined || typeof value === "string",
   remedy: "Give the cursor that was stored, or null; the receiver comes after it.",
 };
 
-function having(method: string, remedy: string): Rule {
+function having(method: string, remedy: string): OptionRule {
   return { allows: (value) => typeof Object(value)[method] === "function", remedy };
 }
 

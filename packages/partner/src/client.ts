@@ -1,8 +1,8 @@
 import { parseJson } from "@paybell/contract/receiving";
 import { operations, type PartnerApi, type Problem } from "./api.ts";
 import { ApiError } from "./api-error.ts";
-import { checkAwaited, checkGiven, type Rule } from "./given.ts";
 import { Misused } from "./misused.ts";
+import { checkOption, type OptionRule, refusePromise } from "./option-checks.ts";
 
 export interface ClientOptions {
   /** Where the service is: https://…; http:// to this machine alone. */
@@ -38,18 +38,18 @@ export type Client = PartnerApi<CallOptions>;
  */
 export function client(options: ClientOptions): Client {
   if (Object(options) !== options) throw new Misused("no_options", "client()");
-  checkAwaited("What was given to client()", options);
-  for (const [name, value] of Object.entries(options)) checkAwaited(name, value);
+  refusePromise("What was given to client()", options);
+  for (const [name, value] of Object.entries(options)) refusePromise(name, value);
   checkNumbers(options);
   const baseUrl = checkedBaseUrl(options.baseUrl);
   const apiKey = checkedApiKey(options.apiKey);
   const calls = Object.entries(operations).map(([name, [method = "", path = "", takes]]) => {
     const isRepeatable = method === "GET" || name === "runCommand";
     const call = async (...given: unknown[]) => {
-      for (const one of given) checkAwaited(`What was given to ${name}()`, one);
+      for (const one of given) refusePromise(`What was given to ${name}()`, one);
       const url = new URL(baseUrl + path.replace("{id}", () => encodeURIComponent(checkedId(given.shift()))));
       const input = takes === undefined ? undefined : given.shift();
-      if (input !== undefined || name === "runCommand") checkGiven(`What was given to ${name}()`, input, fields);
+      if (input !== undefined || name === "runCommand") checkOption(`What was given to ${name}()`, input, fields);
       const { respondAsync, ...how } = (given.shift() ?? {}) as CallOptions;
       checkNumbers(how);
       if (takes === "query") addQuery(url, input);
@@ -67,7 +67,7 @@ export function client(options: ClientOptions): Client {
   return Object.fromEntries(calls) as Client;
 }
 
-const fields: Rule = {
+const fields: OptionRule = {
   allows: (value) => Object(value) === value && !Array.isArray(value),
   remedy: "Give an object of its fields: { … }.",
 };

@@ -1,5 +1,5 @@
 import { Misused } from "./misused.ts";
-import { chainOf, knownFrom, type Order, orderOf } from "./order.ts";
+import { type ChainOrder, chainOf, knownFrom, orderOf } from "./order.ts";
 import type { ReceivedIpn } from "./receiver.ts";
 import type { SeenStore } from "./stores/store.ts";
 
@@ -9,7 +9,7 @@ import type { SeenStore } from "./stores/store.ts";
  * @param tx writes in the same transaction that remembers the IPN, with PostgreSQL and SQLite; else undefined
  * @param order how it stands in its chain: a Sale may come after its Void
  */
-export type OnceIpn<Tx> = (received: ReceivedIpn, tx: Tx, order: Order) => unknown;
+export type OnceIpn<Tx> = (received: ReceivedIpn, tx: Tx, order: ChainOrder) => unknown;
 
 /**
  * Runs a function once for each IPN, however often it comes: retries, redeliveries, duplicates at the same moment,

@@ -19,7 +19,7 @@ export interface HandlerOptions {
 }
 
 /** A request, whatever server it came through. */
-export interface Exchange {
+export interface HandlerRequest {
   readonly method: string;
   readonly headers: RequestHeaders;
   /** The connection's other end, where it is known. */
@@ -32,54 +32,58 @@ export interface Exchange {
 
 export type BodyRead = { readonly body: Uint8Array | string } | { readonly failed: "too_large" | "already_read" };
 
-export interface Answer {
+export interface HandlerResponse {
   readonly status: 204 | 400 | 405 | 413 | 500;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
 }
 
-const accepted: Answer = { status: 204, headers: {}, body: "" };
+const accepted: HandlerResponse = { status: 204, headers: {}, body: "" };
 const notAuthentic = problem(400, "not_authentic");
 const methodNotAllowed = problem(405, "method_not_allowed", { allow: "POST" });
 const tooLarge = problem(413, "too_large");
 const bodyAlreadyRead = problem(500, "body_already_read");
 const notProcessed = problem(500, "not_processed");
 
-function problem(status: Answer["status"], error: string, headers: Record<string, string> = {}): Answer {
+function problem(
+  status: HandlerResponse["status"],
+  error: string,
+  headers: Record<string, string> = {},
+): HandlerResponse {
   return { status, headers: { "content-type": "application/json", ...headers }, body: JSON.stringify({ error }) };
 }
 
 type Log = NonNullable<HandlerOptions["log"]>;
 
 /** One delivery, from the request to its answer. Rejects only when the sender went away before the end of the body. */
-export async function answer(
-  exchange: Exchange,
+export async function respond(
+  exchange: HandlerRequest,
   receiver: Receiver,
   onIpn: OnIpn,
   { log = warn }: HandlerOptions,
-): Promise<Answer> {
+): Promise<HandlerResponse> {
   if (exchange.method !== "POST") return methodNotAllowed;
   const read = await exchange.readBody();
   if ("body" in read) return deliver(read.body, exchange, receiver, onIpn, log);
   if (read.failed === "too_large") return refuse(new IpnRefused("too_large"), log);
   const misused = new Misused("body_already_read", "", { remedy: exchange.alreadyReadRemedy });
-  tell(log, `IPN not received: ${misused.message}`, misused);
+  writeLog(log, `IPN not received: ${misused.message}`, misused);
   return bodyAlreadyRead;
 }
 
 async function deliver(
   body: Uint8Array | string,
-  { headers, remoteAddress }: Exchange,
+  { headers, remoteAddress }: HandlerRequest,
   receiver: Receiver,
   onIpn: OnIpn,
   log: Log,
-): Promise<Answer> {
+): Promise<HandlerResponse> {
   let received: ReceivedIpn;
   try {
     received = receiver.open(body, headers, remoteAddress);
   } catch (error) {
     if (error instanceof IpnRefused) return refuse(error, log);
-    tell(log, "IPN not processed: opening it failed.", error);
+    writeLog(log, "IPN not processed: opening it failed.", error);
     return notProcessed;
   }
   try {
@@ -88,19 +92,19 @@ async function deliver(
       throw new Misused("no_function", "", { meaning: "Your function gave back one that nobody calls" });
     return accepted;
   } catch (error) {
-    tell(log, `IPN ${received.ipn.id} not processed: your function threw; it will be delivered again.`, error);
+    writeLog(log, `IPN ${received.ipn.id} not processed: your function threw; it will be delivered again.`, error);
     return notProcessed;
   }
 }
 
-function refuse(refused: IpnRefused, log: Log): Answer {
-  tell(log, `IPN refused (${refused.reason}): ${refused.hint}`, refused);
+function refuse(refused: IpnRefused, log: Log): HandlerResponse {
+  writeLog(log, `IPN refused (${refused.reason}): ${refused.hint}`, refused);
   // The length is no secret to its sender, and an honest one must learn that it is the length.
   return refused.reason === "too_large" ? tooLarge : notAuthentic;
 }
 
 /** A log that throws must not turn an answer into a hanging request. */
-function tell(log: Log, message: string, error: unknown): void {
+function writeLog(log: Log, message: string, error: unknown): void {
   try {
     log(message, error);
   } catch {

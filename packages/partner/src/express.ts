@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { answer, type BodyRead, checkHandler, type HandlerOptions, type OnIpn } from "./exchange.ts";
+import { type BodyRead, checkHandler, type HandlerOptions, type OnIpn, respond } from "./exchange.ts";
 import { answerThrough } from "./node-answer.ts";
 import { readStream } from "./read-stream.ts";
 import type { Receiver } from "./receiver.ts";
@@ -33,7 +33,7 @@ export function expressHandler(
         "Put the handler before express.json() and other body parsers, or before the handler " +
         'express.raw({ type: "*/*", limit: "16mb" }).',
     };
-    void answerThrough(response, answer(exchange, receiver, onIpn, options));
+    void answerThrough(response, respond(exchange, receiver, onIpn, options));
   };
 }
 

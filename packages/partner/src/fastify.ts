@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { Readable } from "node:stream";
-import { answer, type BodyRead, checkHandler, type HandlerOptions, type OnIpn } from "./exchange.ts";
+import { type BodyRead, checkHandler, type HandlerOptions, type OnIpn, respond } from "./exchange.ts";
 import { readStream } from "./read-stream.ts";
 import type { Receiver } from "./receiver.ts";
 
@@ -56,7 +56,7 @@ export function fastifyPlugin(
         readBody: () => readBody(request.body),
         alreadyReadRemedy: "A preParsing hook read it: register the plugin outside of that hook's reach.",
       };
-      const { status, headers, body } = await answer(exchange, receiver, onIpn, options);
+      const { status, headers, body } = await respond(exchange, receiver, onIpn, options);
       reply.code(status);
       reply.headers({ ...headers });
       return reply.send(body === "" ? undefined : body);

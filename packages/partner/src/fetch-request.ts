@@ -1,8 +1,8 @@
 import { Buffer } from "node:buffer";
-import type { Answer, BodyRead } from "./exchange.ts";
+import type { BodyRead, HandlerResponse } from "./exchange.ts";
 import { bodyBytesMax } from "./options.ts";
 
-export function responseOf({ status, headers, body }: Answer): Response {
+export function responseOf({ status, headers, body }: HandlerResponse): Response {
   return new Response(body === "" ? null : body, { status, headers });
 }
 

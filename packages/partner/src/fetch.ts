@@ -1,4 +1,4 @@
-import { answer, checkHandler, type HandlerOptions, type OnIpn } from "./exchange.ts";
+import { checkHandler, type HandlerOptions, type OnIpn, respond } from "./exchange.ts";
 import { addressFrom, readRequest, responseOf } from "./fetch-request.ts";
 import type { Receiver } from "./receiver.ts";
 
@@ -33,6 +33,6 @@ export function fetchHandler(
       alreadyReadRemedy:
         "Pass the request before anything calls its json() or text(), or pass a clone made before that.",
     };
-    return responseOf(await answer(exchange, receiver, onIpn, options));
+    return responseOf(await respond(exchange, receiver, onIpn, options));
   };
 }

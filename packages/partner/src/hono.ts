@@ -1,4 +1,4 @@
-import { answer, type BodyRead, checkHandler, type HandlerOptions, type OnIpn } from "./exchange.ts";
+import { type BodyRead, checkHandler, type HandlerOptions, type OnIpn, respond } from "./exchange.ts";
 import { addressFrom, readRequest, responseOf } from "./fetch-request.ts";
 import type { Receiver } from "./receiver.ts";
 
@@ -42,7 +42,7 @@ export function honoHandler<C extends HonoContextLike>(
         "A middleware called c.req.json(), c.req.parseBody() or c.req.formData(): register the handler before it, or " +
         "have it call c.req.text().",
     };
-    return responseOf(await answer(exchange, receiver, onIpn, options));
+    return responseOf(await respond(exchange, receiver, onIpn, options));
   };
 }
 

@@ -4,7 +4,7 @@ export type { RequestHeaders } from "./headers.ts";
 export type { Keys, KeyVersion } from "./keys.ts";
 export { Misused, type MisusedReason } from "./misused.ts";
 export { bodyBytesMax, freshnessSecondsDefault, type ReceiverOptions } from "./options.ts";
-export type { Order } from "./order.ts";
+export type { ChainOrder } from "./order.ts";
 export { PaybellError } from "./paybell-error.ts";
 export { type ReceivedIpn, type Receiver, receiver } from "./receiver.ts";
 export { IpnRefused, type RefusedReason } from "./refused.ts";

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { answer, checkHandler, type HandlerOptions, type OnIpn } from "./exchange.ts";
+import { checkHandler, type HandlerOptions, type OnIpn, respond } from "./exchange.ts";
 import { type FetchHandlerOptions, fetchHandler } from "./fetch.ts";
 import { answerThrough } from "./node-answer.ts";
 import { readStream } from "./read-stream.ts";
@@ -41,6 +41,6 @@ export function nextApi(
       alreadyReadRemedy:
         "Next parsed it: export const config = { api: { bodyParser: false } } from the file of this API route.",
     };
-    return answerThrough(response, answer(exchange, receiver, onIpn, options));
+    return answerThrough(response, respond(exchange, receiver, onIpn, options));
   };
 }

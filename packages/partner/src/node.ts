@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { answer, checkHandler, type HandlerOptions, type OnIpn } from "./exchange.ts";
+import { checkHandler, type HandlerOptions, type OnIpn, respond } from "./exchange.ts";
 import { answerThrough } from "./node-answer.ts";
 import { readStream } from "./read-stream.ts";
 import type { Receiver } from "./receiver.ts";
@@ -21,6 +21,6 @@ export function nodeHandler(
       readBody: () => readStream(request),
       alreadyReadRemedy: "Call the handler before anything else reads the request.",
     };
-    void answerThrough(response, answer(exchange, receiver, onIpn, options));
+    void answerThrough(response, respond(exchange, receiver, onIpn, options));
   };
 }

@@ -2,7 +2,7 @@ import type { ReceivedIpn } from "./receiver.ts";
 import type { KnownIpn } from "./stores/store.ts";
 
 /** How an IPN stands among those of its chain: a Sale and its Void; a PreAuth, its Complete and their Void. */
-export interface Order {
+export interface ChainOrder {
   /** What it tells is no longer how things stand: a later one of its chain is processed already. */
   readonly stale: boolean;
   /** The IPN that tells how the chain stands now: this one, unless it is stale or an earlier one says more. */
@@ -36,7 +36,7 @@ export function knownFrom({ kind, ipn, command }: ReceivedIpn): KnownIpn {
 }
 
 /** @param seen the other IPNs that a store holds under the same chain */
-export function orderOf(ipn: KnownIpn, seen: readonly KnownIpn[]): Order {
+export function orderOf(ipn: KnownIpn, seen: readonly KnownIpn[]): ChainOrder {
   const known = sameInvoice(ipn, seen).filter((other) => other !== ipn && step(other) + step(ipn) > 0);
   const stale = known.some(
     (other) => succeeded(other) && (step(other) > step(ipn) || (step(other) === step(ipn) && !succeeded(ipn))),

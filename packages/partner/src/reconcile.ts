@@ -1,6 +1,6 @@
 import type { CardIpn, SettlementEntry, SettlementIpn } from "@paybell/contract";
-import { checkGiven, type Rule } from "./given.ts";
 import { checkNames, Misused } from "./misused.ts";
+import { checkOption, type OptionRule } from "./option-checks.ts";
 
 /** What reconciling needs of a transaction: its card IPN has it, and your own record of one may. */
 export interface Reconcilable
@@ -80,14 +80,14 @@ export function reconcile<T extends Reconcilable>(
   transactions: Iterable<T>,
   options: { readonly settlementTotal?: "sum" | "net" } = {},
 ): Reconciliation<T> {
-  checkGiven("The first argument of reconcile()", settlement, aSettlement);
-  checkGiven("The second argument of reconcile()", transactions, severalTransactions);
+  checkOption("The first argument of reconcile()", settlement, aSettlement);
+  checkOption("The second argument of reconcile()", transactions, severalTransactions);
   const given = [...transactions];
   for (const [index, one] of given.entries())
-    checkGiven(`Transaction ${index} given to reconcile()`, one, aTransaction);
-  checkGiven("The third argument of reconcile()", options, anObject);
+    checkOption(`Transaction ${index} given to reconcile()`, one, aTransaction);
+  checkOption("The third argument of reconcile()", options, anObject);
   checkNames("", options, ["settlementTotal"]);
-  if (options.settlementTotal !== undefined) checkGiven("settlementTotal", options.settlementTotal, sumOrNet);
+  if (options.settlementTotal !== undefined) checkOption("settlementTotal", options.settlementTotal, sumOrNet);
   const settled = settlement.status === "SUCCESS";
   const all = [...new Map(given.map((one) => [one.id, one])).values()];
   const batch = batchOf(settlement, all);
@@ -104,8 +104,8 @@ const facts = ["batchNo", "mid", "status", "tid"];
 const ofTransaction = [...facts, "id", "invoiceNo", "refId", "reqId", "transaction_type"];
 const totals = ["quantity", "saleQuantity", "saleTotalAmount", "voidQuantity", "voidTotalAmount", "totalAmount"];
 
-const anObject: Rule = { allows: (value) => Object(value) === value, remedy: "Give an object: { … }." };
-const aSettlement: Rule = {
+const anObject: OptionRule = { allows: (value) => Object(value) === value, remedy: "Give an object: { … }." };
+const aSettlement: OptionRule = {
   allows: (value) => {
     const list: unknown = Object(value).settlementList;
     const isList = Array.isArray(list) && list.every((entry) => hasTexts(entry, ["reqId", "refNo"]));
@@ -113,16 +113,16 @@ const aSettlement: Rule = {
   },
   remedy: "Give a settlement's IPN: received.ipn, where received.kind is settlement.",
 };
-const severalTransactions: Rule = {
+const severalTransactions: OptionRule = {
   allows: (value) => typeof value === "object" && typeof Object(value)[Symbol.iterator] === "function",
   remedy: "Give a list of card IPNs.",
 };
-const aTransaction: Rule = {
+const aTransaction: OptionRule = {
   // Its amount is looked at where it counts.
   allows: (value) => hasTexts(value, ofTransaction),
   remedy: `Give a card IPN, received.ipn, or a record that has ${ofTransaction.join(", ")} as text, and amount.`,
 };
-const sumOrNet: Rule = { allows: (value) => value === "sum" || value === "net", remedy: "Give sum or net." };
+const sumOrNet: OptionRule = { allows: (value) => value === "sum" || value === "net", remedy: "Give sum or net." };
 
 function hasTexts(value: unknown, names: readonly string[]): boolean {
   return names.every((name) => typeof Object(value)[name] === "string");

@@ -1,9 +1,9 @@
 import { ipnFields, notifiedCommands, wireNames } from "@paybell/contract";
-import { checkGiven, type Rule } from "./given.ts";
 import { checkNames } from "./misused.ts";
-import type { SampleIpn, Spoilt } from "./sample.ts";
+import { checkOption, type OptionRule } from "./option-checks.ts";
+import type { SampleIpn, Tampering } from "./sample.ts";
 
-const spoilts: Readonly<Record<Spoilt, true>> = {
+const tamperings: Readonly<Record<Tampering, true>> = {
   tampered: true,
   stale: true,
   future: true,
@@ -13,10 +13,10 @@ const spoilts: Readonly<Record<Spoilt, true>> = {
   wrong_webhook_secret: true,
 };
 
-const text: Rule = { allows: (value) => typeof value === "string", remedy: "Give text." };
-const rules: Readonly<Record<keyof SampleIpn, Rule>> = {
+const text: OptionRule = { allows: (value) => typeof value === "string", remedy: "Give text." };
+const rules: Readonly<Record<keyof SampleIpn, OptionRule>> = {
   command: oneOf(notifiedCommands),
-  spoilt: oneOf(Object.keys(spoilts)),
+  spoilt: oneOf(Object.keys(tamperings)),
   wireNames: oneOf(wireNames),
   declined: { ...text, remedy: 'Give an isoResponseCode as text: "51".' },
   notificationId: text,
@@ -33,12 +33,12 @@ const rules: Readonly<Record<keyof SampleIpn, Rule>> = {
  * @throws Misused naming the option, and what is allowed
  */
 export function checkSampleOptions(what: SampleIpn): void {
-  checkGiven("The first argument of sampleIpn()", what, {
+  checkOption("The first argument of sampleIpn()", what, {
     allows: (value) => Object(value) === value,
     remedy: "Give an object: { command, … }.",
   });
   checkNames("", what, Object.keys(rules));
-  for (const [name, rule] of Object.entries(rules)) checkOption(name, what[name as keyof SampleIpn], rule);
+  for (const [name, rule] of Object.entries(rules)) checkIfPresent(name, what[name as keyof SampleIpn], rule);
   if (what.ipn !== undefined) checkFields(what.ipn, what.command === "SETTLEMENT" ? "settlement" : "card");
 }
 
@@ -48,15 +48,15 @@ function checkFields(ipn: object, kind: "card" | "settlement"): void {
   checkNames("ipn.", ipn, names);
   const list = { allows: isSettlementList, remedy: "Give a list of { reqId, refNo }, both as text." };
   for (const { name, type } of fields)
-    checkOption(`ipn.${name}`, (ipn as Readonly<Record<string, unknown>>)[name], type === "list" ? list : text);
+    checkIfPresent(`ipn.${name}`, (ipn as Readonly<Record<string, unknown>>)[name], type === "list" ? list : text);
 }
 
 /** What is undefined is left out. */
-function checkOption(name: string, value: unknown, rule: Rule): void {
-  if (value !== undefined) checkGiven(name, value, rule);
+function checkIfPresent(name: string, value: unknown, rule: OptionRule): void {
+  if (value !== undefined) checkOption(name, value, rule);
 }
 
-function oneOf(words: readonly string[]): Rule {
+function oneOf(words: readonly string[]): OptionRule {
   return { allows: (value) => words.includes(value as string), remedy: `Give one of ${words.join(", ")}.` };
 }
 

@@ -4,7 +4,7 @@ import { fetchHandler } from "./fetch.ts";
 import { Misused } from "./misused.ts";
 import { receiver } from "./receiver.ts";
 import { IpnRefused } from "./refused.ts";
-import { type Spoilt, sampleIpn, sampleKeys } from "./testing.ts";
+import { sampleIpn, sampleKeys, type Tampering } from "./testing.ts";
 
 const settings = ciphers.flatMap((cipher) =>
   encodings.flatMap((encoding) =>
@@ -55,7 +55,7 @@ describe("a sample", () => {
     expect(received).toMatchObject({ notificationId: "n-1", attempt: 3, outOfOrder: true, ipn: { billId: "b-1" } });
   });
 
-  it.each<[Spoilt, string]>([
+  it.each<[Tampering, string]>([
     ["tampered", "webhook_signature"],
     ["stale", "not_fresh"],
     ["future", "not_fresh"],

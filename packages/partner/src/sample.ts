@@ -13,7 +13,7 @@ export const sampleKeys = {
 } as const;
 
 /** What is wrong with a sample: a receiver must refuse each of them, all in the same way. */
-export type Spoilt =
+export type Tampering =
   /** A byte of the body was changed on its way. */
   | "tampered"
   /** Signed and sent an hour ago, by its headers. */
@@ -33,7 +33,7 @@ export interface SampleIpn extends TestDeliveryOptions {
   readonly declined?: string;
   /** The sample that a Void voids, or a PreAuth-Complete completes. */
   readonly of?: Sample;
-  readonly spoilt?: Spoilt;
+  readonly spoilt?: Tampering;
 }
 
 /** A sealed POST. */
@@ -70,7 +70,7 @@ export function sampleIpn(what: SampleIpn = {}, options: ReceiverOptions = sampl
   const content = contentOf(what, command, nowMs);
   const sound = testDelivery(options, content, delivery);
   const received = receiver(options).open(sound.body, sound.headers);
-  return { ...(spoilt ? spoil(spoilt, options, content, delivery, nowMs) : sound), received };
+  return { ...(spoilt ? tamper(spoilt, options, content, delivery, nowMs) : sound), received };
 }
 
 function contentOf(what: SampleIpn, command: NotifiedCommand, nowMs: number): TestIpn {
@@ -99,8 +99,8 @@ function byCommand(command: NotifiedCommand, original: ReceivedIpn | undefined):
 
 const hourMs = 3_600_000;
 
-function spoil(
-  spoilt: Spoilt,
+function tamper(
+  spoilt: Tampering,
   options: ReceiverOptions,
   content: TestIpn,
   delivery: TestDeliveryOptions,

@@ -3,9 +3,9 @@ export {
   type Sample,
   type SampleIpn,
   type SettlementSample,
-  type Spoilt,
   sampleIpn,
   sampleKeys,
+  type Tampering,
 } from "./sample.ts";
 export {
   type TestDelivery,

@@ -2,9 +2,9 @@ import { randomUUID } from "node:crypto";
 import { deduplicate, memoryStore, receiver } from "@paybell/partner";
 import { ApiError, CursorRefused, catchUp, client } from "@paybell/partner/client";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import { startTestService, type TestPartner, type TestService } from "../../../test/support/service.ts";
+import { startTestService, type TestPartner, type WholeService } from "../../../test/support/service.ts";
 
-let service: TestService;
+let service: WholeService;
 let partner: TestPartner;
 beforeAll(async () => {
   service = await startTestService();

@@ -9,9 +9,9 @@ import { postgresStore } from "@paybell/partner/postgres";
 import { Pool, type PoolClient } from "pg";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { createDatabase, type TestDatabase } from "../../../test/support/database.ts";
-import { startTestService, type TestPartner, type TestService } from "../../../test/support/service.ts";
+import { startTestService, type TestPartner, type WholeService } from "../../../test/support/service.ts";
 
-let service: TestService;
+let service: WholeService;
 let partner: TestPartner;
 let database: TestDatabase;
 let pool: Pool;

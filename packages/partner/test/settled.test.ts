@@ -3,9 +3,9 @@ import { type CardIpn, receiver } from "@paybell/partner";
 import { catchUp, client } from "@paybell/partner/client";
 import { type Reconciliation, reconcile } from "@paybell/partner/reconcile";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { startTestService, type TestService } from "../../../test/support/service.ts";
+import { startTestService, type WholeService } from "../../../test/support/service.ts";
 
-let service: TestService;
+let service: WholeService;
 beforeAll(async () => {
   service = await startTestService();
 });

@@ -2,25 +2,25 @@ import { randomUUID } from "node:crypto";
 import type { Acquirer } from "./acquirer/acquirer.ts";
 import { acquirerDetail } from "./app/acquirer-watch.ts";
 import { type OnAttempt, wireDelivery } from "./app/delivery.ts";
-import { layGround } from "./app/ground.ts";
 import { health } from "./app/health.ts";
 import { maintainHistory } from "./app/history.ts";
+import { openInfrastructure } from "./app/infrastructure.ts";
 import { wireLedger } from "./app/ledger.ts";
 import { openListeners } from "./app/listeners.ts";
-import { observeStanding } from "./app/observation.ts";
+import { startMaintenance } from "./app/maintenance.ts";
+import { observeStatus } from "./app/observation.ts";
 import { wirePartners } from "./app/partners.ts";
-import { standingOf } from "./app/standing.ts";
-import { keepUp } from "./app/upkeep.ts";
+import { serviceStatusOf } from "./app/service-status.ts";
 import { systemClock, systemTimers } from "./clock.ts";
 import { shownSettings } from "./config/shown.ts";
 import type { Config } from "./config.ts";
-import { Arrivals } from "./delivery/arrivals.ts";
-import { EndpointDesk } from "./delivery/endpoints-desk.ts";
+import { EndpointOperations } from "./delivery/endpoint-operations.ts";
+import { LongPolls } from "./delivery/long-polls.ts";
 import { Notifications } from "./delivery/notifications.ts";
 import { sealing } from "./delivery/notifications-pull.ts";
-import { Overview } from "./delivery/overview.ts";
+import { Overviews } from "./delivery/overview.ts";
 import { ProofSigner } from "./delivery/proof.ts";
-import type { HttpParts, ReceiverDesk } from "./http/parts.ts";
+import type { HttpParts, ReceiverControl } from "./http/parts.ts";
 import { readId } from "./ids.ts";
 import { Lease } from "./leases/lease.ts";
 import type { Ledger } from "./ledger/ledger.ts";
@@ -33,22 +33,22 @@ import { Operators } from "./operators/operators.ts";
 import type { MasterKey } from "./partners/master-key.ts";
 import type { PartnerDirectory } from "./partners/partner.ts";
 import type { PartnerRegistry } from "./partners/registry.ts";
+import { PostgresCurrentCounts } from "./store/current-counts.ts";
 import { findHomes } from "./store/database/citus.ts";
-import { Listener } from "./store/database/listener.ts";
-import { troubleOf } from "./store/database/retryable.ts";
+import { PostgresListener } from "./store/database/listener.ts";
+import { failureKindOf } from "./store/database/retryable.ts";
 import { PostgresLeases } from "./store/leases.ts";
 import { PostgresNotifications } from "./store/notifications/notifications.ts";
 import { PostgresAudit } from "./store/operators/audit.ts";
 import { PostgresOperators } from "./store/operators/operators.ts";
-import { PostgresStanding } from "./store/overview.ts";
 import { prepareSchema } from "./store/schema/migrate.ts";
 import { Partitions } from "./store/schema/partitions.ts";
 
 /** `api`: commands and reports alone. `delivery`: notifications alone. */
-export type Role = "all" | "api" | "delivery";
+export type InstanceRole = "all" | "api" | "delivery";
 
 export interface ServiceOptions {
-  readonly role?: Role;
+  readonly role?: InstanceRole;
   readonly config: Config;
   readonly databaseUrl: string;
   /** The same database as the role that owns the schema; without it, that is the role of `databaseUrl`. */
@@ -72,7 +72,7 @@ export interface ServiceOptions {
   /** Told of each Reversal that the acquirer has answered. */
   readonly onReversalEnded?: ReverserParts["onEnded"];
   /** The sandbox's partner and receiver. */
-  readonly receiverDesk?: ReceiverDesk;
+  readonly receiverDesk?: ReceiverControl;
 }
 
 export interface Service {
@@ -111,18 +111,18 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   try {
     await prepareSchema(options);
     const homes = await findHomes(options.databaseUrl);
-    const ground = layGround({ ...options, homes }, closing);
+    const ground = openInfrastructure({ ...options, homes }, closing);
     const { database, metrics, alerts, warn } = ground;
     const partners = await wirePartners(ground, masterKey);
     const { directory, registry, isRegisteredDevice } = partners;
     const partitions = new Partitions({ homes: database.homes, clock: systemClock, historyDays: config.historyDays });
     await maintainHistory(partitions, alerts, log);
 
-    const listener = new Listener({
+    const listener = new PostgresListener({
       connect: () => database.connectDirectly(),
       channels: ["paybell_due", "paybell_partner", "paybell_endpoint", "paybell_shards"],
       onNotify: (channel, payload) => {
-        if (channel === "paybell_due") delivery.hints.heard(payload);
+        if (channel === "paybell_due") delivery.hints.received(payload);
         if (channel === "paybell_endpoint") delivery.tell("circuits");
         if (channel === "paybell_shards") delivery.tell("shards");
         const partnerId = channel === "paybell_partner" ? readId<"partner">(payload) : undefined;
@@ -151,7 +151,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     });
     const { hints, status, endpoints, sealingWorker } = delivery;
     const notificationStore = new PostgresNotifications(database, partitions);
-    const arrivals = new Arrivals({
+    const arrivals = new LongPolls({
       store: notificationStore,
       waitingMax: Math.floor(config.connectionsMax * waitingShare),
     });
@@ -167,7 +167,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       },
     );
     const proofs = new ProofSigner(partners.proofKey);
-    const standing = standingOf({ status, partitions, metricsPartners: config.metricsPartners });
+    const standing = serviceStatusOf({ status, partitions, metricsPartners: config.metricsPartners });
     const httpParts: HttpParts = {
       config,
       log,
@@ -188,16 +188,16 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       }),
       endWaits: () => arrivals.stop(),
       money,
-      overview: new Overview({
+      overview: new Overviews({
         figures: delivery.figures,
-        standing: new PostgresStanding(database.homes),
+        standing: new PostgresCurrentCounts(database.homes),
         pending: standing.pending,
         nowMs: systemClock.nowMs,
       }),
-      endpoints: new EndpointDesk(endpoints, () => delivery.tell("circuits")),
+      endpoints: new EndpointOperations(endpoints, () => delivery.tell("circuits")),
       isRegisteredDevice,
       refusesToken: (token) => acquirer?.refusesToken(token),
-      isUnavailable: (error) => ["connection", "conflict"].includes(troubleOf(error)),
+      isUnavailable: (error) => ["connection", "conflict"].includes(failureKindOf(error)),
       health: () =>
         health({
           standing,
@@ -230,8 +230,8 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     alerts.start();
     const heldLease = runsCommands ? lease : undefined;
     const kept = { ledger: runsCommands ? ledger : undefined, directory, standing, partitions, acquirer, sweepCards };
-    const endUpkeep = keepUp(ground, kept);
-    observeStanding(metrics, {
+    const endUpkeep = startMaintenance(ground, kept);
+    observeStatus(metrics, {
       delivery,
       arrivals,
       database,

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { badFields, type ErrorCode, errors, PaybellError } from "./errors.ts";
+import { badFields, type ErrorCode, errors, ServiceError } from "./errors.ts";
 
 const codes = Object.keys(errors) as ErrorCode[];
 
@@ -16,9 +16,9 @@ describe("the catalogue", () => {
   });
 });
 
-describe("PaybellError", () => {
+describe("ServiceError", () => {
   test("takes its status from the catalogue and its message, a sentence, from the title", () => {
-    const error = new PaybellError("not_found");
+    const error = new ServiceError("not_found");
     expect(error.status).toBe(404);
     expect(error.message).toBe(`${errors.not_found.title}.`);
     expect(error.fields).toEqual([]);
@@ -27,7 +27,7 @@ describe("PaybellError", () => {
 
   test("keeps its cause, its fields and how long to wait", () => {
     const cause = new Error("connection refused");
-    const error = new PaybellError("unavailable", "The database is away.", { retryAfterS: 2, cause });
+    const error = new ServiceError("unavailable", "The database is away.", { retryAfterS: 2, cause });
     expect(error.cause).toBe(cause);
     expect(error.retryAfterS).toBe(2);
     expect(error.message).toBe("The database is away.");

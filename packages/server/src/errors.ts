@@ -397,8 +397,8 @@ interface Details {
  * An error with a stable code, fit to be shown to the caller. Everything else that is thrown is a bug and shows as
  * `internal`.
  */
-export class PaybellError extends Error {
-  override readonly name = "PaybellError";
+export class ServiceError extends Error {
+  override readonly name = "ServiceError";
   readonly code: ErrorCode;
   readonly fields: readonly FieldProblem[];
   readonly retryAfterS: number | undefined;
@@ -416,10 +416,10 @@ export class PaybellError extends Error {
 }
 
 /** One error for all the bad fields of a request: their own code when they share one, `invalid_request` otherwise. */
-export function badFields(fields: readonly [FieldProblem, ...FieldProblem[]]): PaybellError {
+export function badFields(fields: readonly [FieldProblem, ...FieldProblem[]]): ServiceError {
   const [first] = fields;
   const code = fields.every((problem) => problem.code === first.code) ? first.code : "invalid_request";
-  return new PaybellError(code, fields.length === 1 ? first.message : countOf(fields, code), { fields });
+  return new ServiceError(code, fields.length === 1 ? first.message : countOf(fields, code), { fields });
 }
 
 const namesMax = 8;

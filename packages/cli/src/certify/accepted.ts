@@ -1,9 +1,9 @@
 import { randomUUID } from "node:crypto";
 import { headerNames } from "@paybell/contract";
-import type { Bench, Case, Step } from "./case.ts";
+import type { Bench, Case, CaseStep } from "./case.ts";
 import type { Words } from "./findings.ts";
 import { strangeKey } from "./keys.ts";
-import { cardNotification, type Deviation, type Notification, settlementNotification } from "./notification.ts";
+import { cardNotification, type Deviation, type SampleNotification, settlementNotification } from "./notification.ts";
 
 /** A settlement as long as a batch can be. */
 const hugeEntries = 50_000;
@@ -219,11 +219,11 @@ export const acceptedCases: readonly Case[] = [
   },
 ];
 
-function accepted(what: string, post: Step["post"]): Step {
+function accepted(what: string, post: CaseStep["post"]): CaseStep {
   return { what, post, expects: "accepted" };
 }
 
-function one(code: string, title: string, make: (bench: Bench) => Notification, deviation: Deviation = {}): Case {
+function one(code: string, title: string, make: (bench: Bench) => SampleNotification, deviation: Deviation = {}): Case {
   const steps = (bench: Bench) => [accepted(title, bench.post(make(bench), deviation))];
   return { code, title, expects: "accepted", steps };
 }
@@ -252,15 +252,15 @@ function approvedSale(
   { facts }: Bench,
   code: string,
   changes: Parameters<Bench["facts"]["card"]>[1] = {},
-): Notification {
+): SampleNotification {
   return cardNotification("SALE", facts.card(code, changes));
 }
 
-function preAuth({ facts }: Bench): Notification {
+function preAuth({ facts }: Bench): SampleNotification {
   return cardNotification("PREAUTH", facts.card("preauth", { batchNo: "" }));
 }
 
-function declined({ facts }: Bench): Notification {
+function declined({ facts }: Bench): SampleNotification {
   const empty = { aid: "", approveCode: "", cardHolder: "", cardScheme: "", refId: "" } as const;
   return cardNotification(
     "SALE",
@@ -268,14 +268,14 @@ function declined({ facts }: Bench): Notification {
   );
 }
 
-function settlement({ facts }: Bench, code: string, entries: number): Notification {
+function settlement({ facts }: Bench, code: string, entries: number): SampleNotification {
   // refNo may repeat: here it does.
   const list = Array.from({ length: entries }, (_, at) => ({ reqId: randomUUID(), refNo: `R${Math.floor(at / 2)}` }));
   return settlementNotification(facts.settlement(code, list));
 }
 
 interface Aliased {
-  readonly make: (bench: Bench) => Notification;
+  readonly make: (bench: Bench) => SampleNotification;
   readonly names: string;
   readonly deviation?: Deviation;
 }

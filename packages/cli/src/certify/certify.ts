@@ -1,14 +1,14 @@
 import type { ReceiverOptions } from "@paybell/partner";
-import { type Came, type PostOptions, post, postDefaults } from "../post.ts";
-import { looks } from "./alike.ts";
-import type { Bench, Case, Step } from "./case.ts";
+import { type PostOptions, type PostResult, post, postDefaults } from "../post.ts";
+import type { Bench, Case, CaseStep } from "./case.ts";
 import { alikeCase, cases } from "./cases.ts";
 import { type Diagnosis, diagnose } from "./diagnosis.ts";
 import { Facts } from "./facts.ts";
 import { findings } from "./findings.ts";
-import { type Finding, judge } from "./judge.ts";
+import { type CaseFinding, judge } from "./judge.ts";
 import { type SealerKeys, sealerKeys } from "./keys.ts";
 import { makePost } from "./notification.ts";
+import { refusalVariants } from "./refusal-variants.ts";
 
 export interface CertifyOptions {
   readonly url: URL;
@@ -30,29 +30,29 @@ export interface CertifyOptions {
 }
 
 /** One post and what came to it. */
-export interface Exchange {
-  readonly step: Step;
-  readonly came: Came;
-  readonly finding: Finding | undefined;
+export interface CertifyExchange {
+  readonly step: CaseStep;
+  readonly came: PostResult;
+  readonly finding: CaseFinding | undefined;
   /** When the answer was there: milliseconds since 1970. */
   readonly atMs: number;
 }
 
 /** `left_out`: on purpose. `not_run`: it could not be. */
-export type Verdict = "passed" | "failed" | "not_run" | "left_out";
+export type CaseVerdict = "passed" | "failed" | "not_run" | "left_out";
 
-export interface Result {
+export interface CaseResult {
   readonly code: string;
   readonly title: string;
   readonly expects: Case["expects"];
-  readonly verdict: Verdict;
-  readonly exchanges: readonly Exchange[];
-  readonly finding: Finding | undefined;
+  readonly verdict: CaseVerdict;
+  readonly exchanges: readonly CertifyExchange[];
+  readonly finding: CaseFinding | undefined;
   /** Beside the exchanges: what was seen, or why it was not run. */
   readonly note?: string;
 }
 
-export interface Certificate {
+export interface CertifyReport {
   readonly url: string;
   readonly run: string;
   readonly timeoutMs: number;
@@ -60,13 +60,13 @@ export interface Certificate {
   readonly signing: SealerKeys["signing"];
   readonly durationMs: number;
   readonly passed: boolean;
-  readonly results: readonly Result[];
+  readonly results: readonly CaseResult[];
   /** What several failures have in common: to be mended first. */
   readonly diagnoses: readonly Diagnosis[];
 }
 
 /** Runs the cases one after the other against an endpoint. It rejects only when the signal aborts. */
-export async function certify(options: CertifyOptions): Promise<Certificate> {
+export async function certify(options: CertifyOptions): Promise<CertifyReport> {
   const startedMs = performance.now();
   const keys = sealerKeys(options.keys);
   const facts = new Facts(options.run, options.nowMs);
@@ -77,9 +77,9 @@ export async function certify(options: CertifyOptions): Promise<Certificate> {
   };
   const limits: PostOptions = { ...postDefaults, ...options.limits, ca: options.ca, signal: options.signal };
 
-  async function run(one: Case): Promise<Result> {
+  async function run(one: Case): Promise<CaseResult> {
     const { code, title, expects } = one;
-    const exchanges: Exchange[] = [];
+    const exchanges: CertifyExchange[] = [];
     for (const step of one.steps(bench)) {
       const came = await post(options.url, step.post, limits);
       const finding = judge(one, step, came);
@@ -90,7 +90,7 @@ export async function certify(options: CertifyOptions): Promise<Certificate> {
   }
 
   const chosen = cases.filter(isChosen(options.only));
-  const results: Result[] = [];
+  const results: CaseResult[] = [];
   let unreachable = false;
   for (const [at, one] of chosen.entries()) {
     options.onCase?.(at, chosen.length);
@@ -122,18 +122,20 @@ function isChosen(only: readonly string[] | undefined): (one: Case) => boolean {
   return ({ code, alike = false }) => only.includes(code) || (compares && alike);
 }
 
-function untried({ code, title, expects }: Case, verdict: Verdict, note: string): Result {
+function untried({ code, title, expects }: Case, verdict: CaseVerdict, note: string): CaseResult {
   return { code, title, expects, verdict, exchanges: [], finding: undefined, note };
 }
 
-function isUnreachable(result: Result | undefined): boolean {
+function isUnreachable(result: CaseResult | undefined): boolean {
   return result?.finding?.code === "no_connection" || result?.finding?.code === "tls";
 }
 
-function compared(results: readonly Result[]): Result {
+function compared(results: readonly CaseResult[]): CaseResult {
   const alike = new Set(cases.filter((one) => one.alike === true).map(({ code }) => code));
   const refused = results.filter(({ code, verdict }) => alike.has(code) && verdict === "passed");
-  const found = looks(refused.flatMap(({ code, exchanges }) => exchanges.map(({ came }) => ({ code, came }))));
+  const found = refusalVariants(
+    refused.flatMap(({ code, exchanges }) => exchanges.map(({ came }) => ({ code, came }))),
+  );
   const result = { ...alikeCase, exchanges: [], finding: undefined };
   if (refused.length < 2) return { ...result, verdict: "not_run", note: "fewer than two forgeries were refused" };
   if (found.length === 1) return { ...result, verdict: "passed" };

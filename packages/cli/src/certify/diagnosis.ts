@@ -1,5 +1,5 @@
-import type { Came } from "../post.ts";
-import type { Result } from "./certify.ts";
+import type { PostResult } from "../post.ts";
+import type { CaseResult } from "./certify.ts";
 import type { FindingCode, Words } from "./findings.ts";
 
 export type DiagnosisCode = "stopped_answering" | "verifies_nothing" | "takes_nothing" | "clock_off";
@@ -15,14 +15,14 @@ export interface Diagnosis extends Words {
 const clockToleranceMs = 295_000;
 
 /** What is to be mended first: until then the other findings say little. */
-export function diagnose(results: readonly Result[]): readonly Diagnosis[] {
+export function diagnose(results: readonly CaseResult[]): readonly Diagnosis[] {
   return [stopped(results), clockOff(results) ?? takesNothing(results), verifiesNothing(results)].filter(
     (diagnosis) => diagnosis !== undefined,
   );
 }
 
 /** It took connections, and does no longer. */
-function stopped(results: readonly Result[]): Diagnosis | undefined {
+function stopped(results: readonly CaseResult[]): Diagnosis | undefined {
   const at = results.findIndex(({ finding }) => finding?.code === "no_connection");
   const [last, lost] = [results[at - 1], results[at]];
   // With an earlier post of its own answered, the case says better itself what ended the endpoint.
@@ -36,12 +36,12 @@ function stopped(results: readonly Result[]): Diagnosis | undefined {
 }
 
 /** Every authentic notification fails in the same way, so each case's own words are beside the point. */
-function takesNothing(results: readonly Result[]): Diagnosis | undefined {
+function takesNothing(results: readonly CaseResult[]): Diagnosis | undefined {
   const tried = results.filter(({ expects, verdict }) => expects === "accepted" && verdict !== "not_run");
   const [first] = tried;
   const { code, means, mend } = first?.finding ?? {};
   if (first === undefined || code === undefined || means === undefined || mend === undefined) return undefined;
-  const isSame = ({ finding, exchanges }: Result) =>
+  const isSame = ({ finding, exchanges }: CaseResult) =>
     finding?.code === code &&
     exchanges.length > 0 &&
     statusOf(exchanges.at(-1)?.came) === statusOf(first.exchanges[0]?.came);
@@ -54,7 +54,7 @@ function takesNothing(results: readonly Result[]): Diagnosis | undefined {
   return { code: "takes_nothing", cases: failed, means: `${means}${proveNothing}`, mend };
 }
 
-function verifiesNothing(results: readonly Result[]): Diagnosis | undefined {
+function verifiesNothing(results: readonly CaseResult[]): Diagnosis | undefined {
   const tried = results.filter(({ expects, exchanges }) => expects === "refused" && exchanges.length > 0);
   const accepted = tried.filter(({ finding }) => finding?.code === ("accepted_forgery" satisfies FindingCode));
   const forged = accepted.filter(({ code }) => code !== "wrong-method");
@@ -71,7 +71,7 @@ function verifiesNothing(results: readonly Result[]): Diagnosis | undefined {
 }
 
 /** HTTP answers carry the sender's time. */
-function clockOff(results: readonly Result[]): Diagnosis | undefined {
+function clockOff(results: readonly CaseResult[]): Diagnosis | undefined {
   const refused = results.filter(({ finding }) => finding?.code === "refused_authentic");
   const { came, atMs = 0 } = refused[0]?.exchanges.at(-1) ?? {};
   const date = came !== undefined && "status" in came ? Date.parse(came.headers.date ?? "") : Number.NaN;
@@ -86,7 +86,7 @@ function clockOff(results: readonly Result[]): Diagnosis | undefined {
   };
 }
 
-function statusOf(came: Came | undefined): number | string {
+function statusOf(came: PostResult | undefined): number | string {
   if (came === undefined) return "";
   return "status" in came ? came.status : came.failure;
 }

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import type { CardIpn, SettlementEntry, SettlementIpn, UnsignedIpn } from "@paybell/contract";
 
 type CardFacts = Partial<UnsignedIpn<CardIpn>>;
-export type SettlementFacts = Partial<UnsignedIpn<SettlementIpn>>;
+export type SampleSettlementFacts = Partial<UnsignedIpn<SettlementIpn>>;
 
 /** By these a partner's program tells what certify sent, and throws it away. */
 export const marks = {
@@ -59,7 +59,11 @@ export class Facts {
   }
 
   /** A batch of Sales of 1 VND each. */
-  settlement(code: string, settlementList: SettlementEntry[], changes: SettlementFacts = {}): SettlementFacts {
+  settlement(
+    code: string,
+    settlementList: SettlementEntry[],
+    changes: SampleSettlementFacts = {},
+  ): SampleSettlementFacts {
     const count = String(settlementList.length);
     return {
       ...this.#both(code),

@@ -1,20 +1,20 @@
-import type { Came } from "../post.ts";
-import type { Case, Step } from "./case.ts";
+import type { PostResult } from "../post.ts";
+import type { Case, CaseStep } from "./case.ts";
 import { type FindingCode, findings, type Words } from "./findings.ts";
 
 /** Why an answer is not what was expected. */
-export interface Finding extends Words {
+export interface CaseFinding extends Words {
   readonly code: FindingCode;
 }
 
 /** What is wrong with what came; undefined when it is as expected. */
-export function judge({ words = {} }: Pick<Case, "words">, { expects }: Pick<Step, "expects">, came: Came) {
+export function judge({ words = {} }: Pick<Case, "words">, { expects }: Pick<CaseStep, "expects">, came: PostResult) {
   const code = expects === "anything" ? undefined : findingOf(expects, came);
   if (code === undefined) return undefined;
-  return { code, ...(words[code] ?? aboutStatus(came) ?? findings[code]) } satisfies Finding;
+  return { code, ...(words[code] ?? aboutStatus(came) ?? findings[code]) } satisfies CaseFinding;
 }
 
-function findingOf(expects: "accepted" | "refused", came: Came): FindingCode | undefined {
+function findingOf(expects: "accepted" | "refused", came: PostResult): FindingCode | undefined {
   if ("failure" in came) return came.failure;
   const { status, early } = came;
   const isAccepted = status >= 200 && status < 300;
@@ -32,7 +32,7 @@ function findingOf(expects: "accepted" | "refused", came: Came): FindingCode | u
 }
 
 /** Answers that as a rule are another's than the endpoint's. */
-function aboutStatus(came: Came): Words | undefined {
+function aboutStatus(came: PostResult): Words | undefined {
   if ("failure" in came) return undefined;
   if (came.status === 401 || came.status === 403) {
     return {

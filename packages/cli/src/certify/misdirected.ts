@@ -1,4 +1,4 @@
-import type { Post } from "../post.ts";
+import type { HttpPost } from "../post.ts";
 import type { Bench, Case } from "./case.ts";
 import type { Words } from "./findings.ts";
 import { cardNotification, plainHeaders } from "./notification.ts";
@@ -37,7 +37,7 @@ export const misdirectedCases: readonly Case[] = [
 ];
 
 interface Stray {
-  readonly make: (bench: Bench) => Post;
+  readonly make: (bench: Bench) => HttpPost;
   readonly means?: string;
   readonly mend: string;
 }

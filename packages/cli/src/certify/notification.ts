@@ -11,11 +11,11 @@ import {
   type WireNames,
   webhookSignature,
 } from "@paybell/contract";
-import type { Post } from "../post.ts";
+import type { HttpPost } from "../post.ts";
 import type { SealerKeys } from "./keys.ts";
 
 /** One notification: the same content and webhook-id however often it is posted. */
-export interface Notification {
+export interface SampleNotification {
   readonly kind: IpnKind;
   readonly command: NotifiedCommand;
   /** By the tables' names. */
@@ -50,18 +50,23 @@ export interface Deviation {
 
 export function cardNotification(
   command: NotifiedCommand,
-  facts: Notification["facts"],
-  more: Pick<Notification, "originalId" | "outOfOrder"> = {},
-): Notification {
+  facts: SampleNotification["facts"],
+  more: Pick<SampleNotification, "originalId" | "outOfOrder"> = {},
+): SampleNotification {
   return { kind: "card", command, facts, notificationId: randomUUID(), ...more };
 }
 
-export function settlementNotification(facts: object): Notification {
+export function settlementNotification(facts: object): SampleNotification {
   return { kind: "settlement", command: "SETTLEMENT", facts: { ...facts }, notificationId: randomUUID() };
 }
 
 /** Signs and seals as the service does at each attempt (sections 4.1 and 5), but for what deviates. */
-export function makePost(keys: SealerKeys, notification: Notification, nowMs: number, deviation: Deviation = {}): Post {
+export function makePost(
+  keys: SealerKeys,
+  notification: SampleNotification,
+  nowMs: number,
+  deviation: Deviation = {},
+): HttpPost {
   const { signing, sealing, encryptionKey, signingKey, webhookSecret } = { ...keys, ...deviation.keys };
   const { unsigned = same, signature = same, signed = same, text = same, body = same, sentBody = same } = deviation;
   const wire = unsigned(toWire(notification.kind, notification.facts, deviation.wireNames ?? "table"));

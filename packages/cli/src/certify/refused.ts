@@ -1,5 +1,5 @@
 import { type Cipher, headerNames } from "@paybell/contract";
-import type { Bench, Case, Step } from "./case.ts";
+import type { Bench, Case, CaseStep } from "./case.ts";
 import type { Words } from "./findings.ts";
 import { strangeKey, strangeSealingKey } from "./keys.ts";
 import { cardNotification, type Deviation, settlementNotification } from "./notification.ts";
@@ -142,7 +142,7 @@ function forged(code: string, title: string, { deviation = {}, make, means = for
   };
 }
 
-function refused(what: string, post: Step["post"]): Step {
+function refused(what: string, post: CaseStep["post"]): CaseStep {
   return { what, post, expects: "refused" };
 }
 

@@ -1,8 +1,8 @@
-import type { Came } from "../post.ts";
-import type { Certificate, Exchange, Result } from "./certify.ts";
+import type { PostResult } from "../post.ts";
+import type { CaseResult, CertifyExchange, CertifyReport } from "./certify.ts";
 
 /** The run as a program reads it. Names are added to it, never taken away. */
-export function reportJson(certificate: Certificate): object {
+export function reportJson(certificate: CertifyReport): object {
   const { results, diagnoses, url, run, passed, durationMs, sealing, signing } = certificate;
   return {
     passed,
@@ -24,12 +24,12 @@ export function reportJson(certificate: Certificate): object {
   };
 }
 
-export function countsOf(results: readonly Result[]): Record<"passed" | "failed" | "notRun" | "leftOut", number> {
-  const count = (wanted: Result["verdict"]) => results.filter(({ verdict }) => verdict === wanted).length;
+export function countsOf(results: readonly CaseResult[]): Record<"passed" | "failed" | "notRun" | "leftOut", number> {
+  const count = (wanted: CaseResult["verdict"]) => results.filter(({ verdict }) => verdict === wanted).length;
   return { passed: count("passed"), failed: count("failed"), notRun: count("not_run"), leftOut: count("left_out") };
 }
 
-function exchangeJson({ step, came }: Exchange): object {
+function exchangeJson({ step, came }: CertifyExchange): object {
   const { method, headers, body } = step.post;
   return {
     sent: { what: step.what, method, headers, bodyBytes: Buffer.byteLength(body) },
@@ -37,7 +37,7 @@ function exchangeJson({ step, came }: Exchange): object {
   };
 }
 
-function cameJson(came: Came): object {
+function cameJson(came: PostResult): object {
   if ("failure" in came) return { failure: came.failure, detail: came.detail, ms: came.ms };
   const { status, ms, early, headers, body } = came;
   return { status, ms, ...(early && { early }), headers, body: body.toString("utf8") };

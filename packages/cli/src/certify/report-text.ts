@@ -1,8 +1,8 @@
 import { columns } from "../output.ts";
-import type { Came } from "../post.ts";
+import type { PostResult } from "../post.ts";
 import { printable } from "../printable.ts";
 import type { Style } from "../style.ts";
-import type { Certificate, Exchange, Result } from "./certify.ts";
+import type { CaseResult, CertifyExchange, CertifyReport } from "./certify.ts";
 import { marks } from "./facts.ts";
 import { countsOf } from "./report-json.ts";
 
@@ -25,7 +25,7 @@ export function warning(url: URL, run: string, caseCount: number): string[] {
 }
 
 /** The run as a person reads it. */
-export function reportLines(certificate: Certificate, style: Style): string[] {
+export function reportLines(certificate: CertifyReport, style: Style): string[] {
   const { results, diagnoses, timeoutMs } = certificate;
   const explained = new Set(diagnoses.flatMap(({ cases }) => cases));
   const failed = results.filter(({ code, verdict }) => verdict === "failed" && !explained.has(code));
@@ -49,8 +49,8 @@ export function reportLines(certificate: Certificate, style: Style): string[] {
 }
 
 /** Failures of which the same is to be said: it is said once. */
-function groups(failed: readonly Result[]): Result[][] {
-  const byWords = new Map<string, Result[]>();
+function groups(failed: readonly CaseResult[]): CaseResult[][] {
+  const byWords = new Map<string, CaseResult[]>();
   for (const result of failed) {
     const words = JSON.stringify(result.finding);
     byWords.set(words, [...(byWords.get(words) ?? []), result]);
@@ -75,7 +75,7 @@ const headlines = {
 const wanted = { accepted: "2xx", refused: "4xx" } as const;
 const verdicts = { passed: "ok", failed: "FAIL", not_run: "not run", left_out: "left out" } as const;
 
-function row({ verdict, code, title, expects, exchanges, finding, note }: Result): string[] {
+function row({ verdict, code, title, expects, exchanges, finding, note }: CaseResult): string[] {
   const last = exchanges.at(-1)?.came;
   const status = last === undefined ? "" : "failure" in last ? last.failure : String(last.status);
   const isWrong = verdict === "failed" && status !== "";
@@ -87,7 +87,7 @@ function row({ verdict, code, title, expects, exchanges, finding, note }: Result
   return [verdicts[verdict], code, came, last === undefined ? "" : `${totalMs} ms`.padStart(8), seen];
 }
 
-function failure(those: readonly Result[], timeoutMs: number, style: Style): string[] {
+function failure(those: readonly CaseResult[], timeoutMs: number, style: Style): string[] {
   const [first] = those;
   const { code = "", means = "", mend = "" } = first?.finding ?? {};
   return [
@@ -101,7 +101,7 @@ function failure(those: readonly Result[], timeoutMs: number, style: Style): str
   ];
 }
 
-function came(result: Result | undefined, timeoutMs: number): string[] {
+function came(result: CaseResult | undefined, timeoutMs: number): string[] {
   const { exchanges = [], note } = result ?? {};
   if (exchanges.length === 0 && note !== undefined) {
     return [
@@ -109,7 +109,7 @@ function came(result: Result | undefined, timeoutMs: number): string[] {
       ...note.split("; ").flatMap((one) => section("came", printable(one))),
     ];
   }
-  return exchanges.flatMap((exchange: Exchange) => {
+  return exchanges.flatMap((exchange: CertifyExchange) => {
     const { method, body } = exchange.step.post;
     const { what, expects } = exchange.step;
     return [
@@ -124,7 +124,7 @@ function expected(expects: "accepted" | "refused", timeoutMs: number): string {
   return `${wanted[expects]} within ${timeoutMs / 1_000} s`;
 }
 
-function cameText(came: Came): string {
+function cameText(came: PostResult): string {
   if ("failure" in came) return `${failureWords[came.failure]}: ${printable(came.detail)}`;
   const { status, ms, early, headers } = came;
   const text = printable(came.body.toString("utf8").trim());
@@ -150,7 +150,7 @@ function bytes(text: string): string {
   return count < 10_000 ? `${count} bytes` : `${(count / 1_000_000).toFixed(1)} MB`;
 }
 
-function summary({ passed, results, durationMs }: Certificate): string {
+function summary({ passed, results, durationMs }: CertifyReport): string {
   const { passed: good, failed, notRun, leftOut } = countsOf(results);
   const rest = [`${good} passed`, `${failed} failed`];
   if (notRun > 0) rest.push(`${notRun} not run`);

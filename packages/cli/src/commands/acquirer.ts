@@ -1,9 +1,9 @@
 import type { Command } from "commander";
 import { command, group } from "../command.ts";
+import type { CommandContext } from "../context.ts";
 import type { ExitCode } from "../exit-codes.ts";
 import type { JsonOption } from "../output.ts";
 import { service } from "../service.ts";
-import type { World } from "../world.ts";
 
 interface TestOptions extends JsonOption {
   readonly mid?: string;
@@ -15,11 +15,11 @@ interface TestOptions extends JsonOption {
   readonly trace: string;
 }
 
-export function acquirerCommand(world: World): Command {
-  return group("acquirer", "try the link to the acquirer's host", [testCommand(world)]);
+export function acquirerCommand(context: CommandContext): Command {
+  return group("acquirer", "try the link to the acquirer's host", [testCommand(context)]);
 }
 
-function testCommand(world: World): Command {
+function testCommand(context: CommandContext): Command {
   return command("test", {
     summary: "run a certification against the acquirer's host, and print every message",
     description:
@@ -42,7 +42,7 @@ function testCommand(world: World): Command {
     .option("--batch <number>", "the terminal's open batch, six digits; it must be empty", "000001")
     .option("--trace <number>", "the first message's trace number", "1")
     .action(async ({ json = false, ...options }: TestOptions) => {
-      const { runAcquirerTest } = await service(world);
-      world.conclude((await runAcquirerTest(world, { ...options, json })) as ExitCode);
+      const { runAcquirerTest } = await service(context);
+      context.conclude((await runAcquirerTest(context, { ...options, json })) as ExitCode);
     });
 }

@@ -1,11 +1,11 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { command, group } from "../command.ts";
+import type { CommandContext } from "../context.ts";
 import type { ExitCode } from "../exit-codes.ts";
 import type { JsonOption } from "../output.ts";
 import { service } from "../service.ts";
-import type { World } from "../world.ts";
 
-export function auditCommand(world: World): Command {
+export function auditCommand(context: CommandContext): Command {
   const verify = command("verify", {
     summary: "verify that the audit is complete: every entry follows from the one before it",
     description:
@@ -14,8 +14,8 @@ export function auditCommand(world: World): Command {
     examples: ["DATABASE_URL=postgres://paybell@db.example/paybell paybell audit verify"],
     exitCodes: { 0: "it is whole", 1: "an entry was changed or taken out, or the database could not be read" },
   }).action(async ({ json = false }: JsonOption) => {
-    const { runAuditVerify } = await service(world);
-    world.conclude((await runAuditVerify(world, { json })) as ExitCode);
+    const { runAuditVerify } = await service(context);
+    context.conclude((await runAuditVerify(context, { json })) as ExitCode);
   });
   const exported = command("export", {
     summary: "write the audit for another system: JSON lines, or syslog (RFC 5424)",
@@ -31,8 +31,8 @@ export function auditCommand(world: World): Command {
     .option("--after <number>", "begin after the entry of this number", entryNumber, 0)
     .option("--follow", "go on with what is added", false)
     .action(async (options: ExportOptions) => {
-      const { runAuditExport } = await service(world);
-      world.conclude((await runAuditExport(world, options)) as ExitCode);
+      const { runAuditExport } = await service(context);
+      context.conclude((await runAuditExport(context, options)) as ExitCode);
     });
   return group("audit", "look after the record of who did what", [verify, exported]);
 }

@@ -10,12 +10,13 @@ import { reportLines, warning } from "../certify/report-text.ts";
 import { command, ends } from "../command.ts";
 import { confirm } from "../confirm.ts";
 import {
-  type ConnectionOptions,
-  readConnection,
+  type ClientOptions,
+  readClientSettings,
   receiverOptionsOf,
   type SealingOptions,
   withSealing,
 } from "../connection.ts";
+import type { CommandContext } from "../context.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { Failure } from "../failure.ts";
 import { isLoopback } from "../loopback.ts";
@@ -23,16 +24,15 @@ import { readNamedFile } from "../named-file.ts";
 import { type JsonOption, print } from "../output.ts";
 import { showing } from "../progress.ts";
 import { styleFor } from "../style.ts";
-import type { World } from "../world.ts";
 
-interface CertifyCommandOptions extends JsonOption, ConnectionOptions, SealingOptions {
+interface CertifyCommandOptions extends JsonOption, ClientOptions, SealingOptions {
   readonly only?: readonly string[];
   readonly ca?: string;
   readonly allowMissingHeaders?: boolean;
   readonly yes?: boolean;
 }
 
-export function certifyCommand(world: World): Command {
+export function certifyCommand(context: CommandContext): Command {
   const made = command("certify", {
     summary: "test your own callback endpoint with requests that it must accept or refuse",
     description:
@@ -54,24 +54,24 @@ export function certifyCommand(world: World): Command {
     .option("--allow-http", "let http:// lead to another machine than this one")
     .option("--yes", "send to another machine without asking");
   return withSealing(made).action(
-    ends(world, async (text: string, options: CertifyCommandOptions) => {
+    ends(context, async (text: string, options: CertifyCommandOptions) => {
       const url = endpointUrl(text, options);
       const { only } = options;
-      const { credentials } = await readConnection(world, options);
+      const { credentials } = await readClientSettings(context, options);
       const keys = readable(receiverOptionsOf(credentials));
-      const ca = await trusted(world, url, options);
+      const ca = await trusted(context, url, options);
       const run = randomBytes(4).toString("hex");
       const caseCount = only?.length ?? caseCodes.length;
-      if (!options.json) world.stdout.write(`${warning(url, run, caseCount).join("\n")}\n`);
-      if (!isLoopback(url) && options.yes !== true) await confirm(world, question(url, caseCount));
-      const certificate = await showing(world, "certify", caseCount, (onCase) =>
+      if (!options.json) context.stdout.write(`${warning(url, run, caseCount).join("\n")}\n`);
+      if (!isLoopback(url) && options.yes !== true) await confirm(context, question(url, caseCount));
+      const certificate = await showing(context, "certify", caseCount, (onCase) =>
         certify({
-          ...{ url, keys, run, ca, signal: world.signal, nowMs: world.nowMs, onCase },
+          ...{ url, keys, run, ca, signal: context.signal, nowMs: context.nowMs, onCase },
           ...(only === undefined ? {} : { only }),
           allowMissingHeaders: options.allowMissingHeaders === true,
         }),
       );
-      print(world, options, reportJson(certificate), reportLines(certificate, styleFor(world.stdout, world.env)));
+      print(context, options, reportJson(certificate), reportLines(certificate, styleFor(context.stdout, context.env)));
       return certificate.passed ? exitCodes.ok : exitCodes.negative;
     }),
   );
@@ -101,7 +101,7 @@ function listed(text: string, before: readonly string[] = []): readonly string[]
   });
 }
 
-function endpointUrl(text: string, { allowHttp = false }: ConnectionOptions): URL {
+function endpointUrl(text: string, { allowHttp = false }: ClientOptions): URL {
   const whole = /^[a-z][a-z0-9+.-]*:\/\//i.test(text) ? text : `http://${text}`;
   const url = URL.canParse(whole) ? new URL(whole) : undefined;
   if (url === undefined || (url.protocol !== "https:" && url.protocol !== "http:") || url.username !== "") {
@@ -120,11 +120,11 @@ function endpointUrl(text: string, { allowHttp = false }: ConnectionOptions): UR
 }
 
 /** What is trusted beside the well-known authorities: what is named, else the sandbox's receiver where it stands. */
-async function trusted(world: World, url: URL, { ca }: CertifyCommandOptions): Promise<string | undefined> {
-  if (ca !== undefined) return readNamedFile(world, ca, "bad_ca_file");
+async function trusted(context: CommandContext, url: URL, { ca }: CertifyCommandOptions): Promise<string | undefined> {
+  if (ca !== undefined) return readNamedFile(context, ca, "bad_ca_file");
   if (url.protocol !== "https:" || !isLoopback(url)) return undefined;
-  const home = world.env["PAYBELL_HOME"] ?? ".paybell";
-  const pem = await readFile(resolve(world.workingDirectory, home, "receiver.pem"), "utf8").catch(() => "");
+  const home = context.env["PAYBELL_HOME"] ?? ".paybell";
+  const pem = await readFile(resolve(context.workingDirectory, home, "receiver.pem"), "utf8").catch(() => "");
   // Its private key stands in the same file.
   return /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----\n/.exec(pem)?.[0];
 }

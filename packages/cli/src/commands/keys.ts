@@ -1,20 +1,20 @@
 import type { Command } from "commander";
 import { command, ends, group } from "../command.ts";
+import type { CommandContext } from "../context.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { generateKeys } from "../keys/generate.ts";
 import { writePrivateFile } from "../keys/private-file.ts";
 import { type JsonOption, print } from "../output.ts";
-import type { World } from "../world.ts";
 
 interface GenerateOptions extends JsonOption {
   readonly out?: string;
 }
 
-export function keysCommand(world: World): Command {
-  return group("keys", "make keys", [generateCommand(world)]);
+export function keysCommand(context: CommandContext): Command {
+  return group("keys", "make keys", [generateCommand(context)]);
 }
 
-function generateCommand(world: World): Command {
+function generateCommand(context: CommandContext): Command {
   return command("generate", {
     summary: "make an encryption key, a signing key and a webhook secret",
     description:
@@ -23,18 +23,18 @@ function generateCommand(world: World): Command {
     examples: ["paybell keys generate --out test-keys.json", "export $(paybell keys generate)"],
   })
     .option("--out <file>", "write them as JSON to a new file that only its owner can read (0600)")
-    .action(ends(world, (options: GenerateOptions) => generate(world, options)));
+    .action(ends(context, (options: GenerateOptions) => generate(context, options)));
 }
 
-async function generate(world: World, options: GenerateOptions): Promise<ExitCode> {
+async function generate(context: CommandContext, options: GenerateOptions): Promise<ExitCode> {
   const { out } = options;
   if (out !== undefined) {
-    await writePrivateFile(world, out, async () => generateKeys());
-    print(world, options, { file: out }, [`${out}: encryptionKey, signingKey, webhookSecret`]);
+    await writePrivateFile(context, out, async () => generateKeys());
+    print(context, options, { file: out }, [`${out}: encryptionKey, signingKey, webhookSecret`]);
     return exitCodes.ok;
   }
   const keys = generateKeys();
-  print(world, options, keys, [
+  print(context, options, keys, [
     `PAYBELL_ENCRYPTION_KEY=${keys.encryptionKey}`,
     `PAYBELL_SIGNING_KEY=${keys.signingKey}`,
     `PAYBELL_WEBHOOK_SECRET=${keys.webhookSecret}`,

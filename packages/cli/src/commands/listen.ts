@@ -2,26 +2,26 @@ import { createInterface } from "node:readline";
 import { type Command, InvalidArgumentError } from "commander";
 import { command, ends } from "../command.ts";
 import {
-  type Connection,
-  type ConnectionOptions,
-  readConnection,
+  type ClientOptions,
+  type ClientSettings,
+  readClientSettings,
   type SealingOptions,
-  withConnection,
+  withClientOptions,
   withSealing,
 } from "../connection.ts";
+import type { CommandContext } from "../context.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { failureText } from "../failure.ts";
 import type { FeedEvents } from "../listen/feed.ts";
 import { type Opener, openerFor, readSelf, type Self } from "../listen/opened.ts";
+import { type Event, eventJson, eventLines } from "../listen/output.ts";
 import { Relay } from "../listen/relay.ts";
-import { type Event, eventJson, eventLines } from "../listen/story.ts";
 import { readTarget } from "../listen/target.ts";
 import type { JsonOption } from "../output.ts";
 import { printable } from "../printable.ts";
 import { styleFor } from "../style.ts";
-import type { World } from "../world.ts";
 
-interface ListenOptions extends ConnectionOptions, SealingOptions, JsonOption {
+interface ListenOptions extends ClientOptions, SealingOptions, JsonOption {
   readonly forward?: string;
   readonly after?: string;
   readonly sinceStart?: boolean;
@@ -29,7 +29,7 @@ interface ListenOptions extends ConnectionOptions, SealingOptions, JsonOption {
   readonly count?: number;
 }
 
-export function listenCommand(world: World): Command {
+export function listenCommand(context: CommandContext): Command {
   const made = command("listen", {
     summary: "forward your notifications to a server on this machine, as they happen",
     description:
@@ -50,8 +50,8 @@ export function listenCommand(world: World): Command {
     .option("--since-start", "start with the oldest that is still kept; default: only new ones")
     .option("--print-ipn", "also show each IPN as JSON")
     .option("--count <n>", "end after this number of notifications", readCount);
-  return withSealing(withConnection(made)).action(
-    ends(world, (options: ListenOptions) => listen(world, options), "finishes"),
+  return withSealing(withClientOptions(made)).action(
+    ends(context, (options: ListenOptions) => listen(context, options), "finishes"),
   );
 }
 
@@ -60,16 +60,16 @@ function readCount(text: string): number {
   throw new InvalidArgumentError("It is a whole number from 1.");
 }
 
-async function listen(world: World, options: ListenOptions): Promise<ExitCode> {
-  const { stderr, stdout, signal } = world;
+async function listen(context: CommandContext, options: ListenOptions): Promise<ExitCode> {
+  const { stderr, stdout, signal } = context;
   const { json = false, printIpn = false, forward, after, sinceStart = false, count } = options;
   const target = forward === undefined ? undefined : readTarget(forward, options.allowHttp ?? false);
   // A program reads the events alone.
   const tell = (text: string) => void (json || stderr.write(`${text}\n`));
-  const style = styleFor(stdout, world.env);
-  const session = await Session.start(world, options);
+  const style = styleFor(stdout, context.env);
+  const session = await Session.start(context, options);
   const relay = new Relay(
-    world,
+    context,
     {
       service: { api: () => session.api, renewed: () => session.renewed() },
       opener: () => session.opener,
@@ -87,7 +87,7 @@ async function listen(world: World, options: ListenOptions): Promise<ExitCode> {
     return `${lines.join("\n")}\n`;
   }
 
-  const stopReading = readKeys(world, () => relay.retry());
+  const stopReading = readKeys(context, () => relay.retry());
   try {
     await relay.run();
   } catch (error) {
@@ -108,17 +108,17 @@ class Session {
   api;
   opener: Opener | undefined;
   self: Self;
-  readonly #world: World;
+  readonly #context: CommandContext;
   readonly #options: ListenOptions;
   #apiKey: string | undefined;
 
-  static async start(world: World, options: ListenOptions): Promise<Session> {
-    const connection = await readConnection(world, options);
-    return new Session(world, options, connection, await readSelf(connection.partner()));
+  static async start(context: CommandContext, options: ListenOptions): Promise<Session> {
+    const connection = await readClientSettings(context, options);
+    return new Session(context, options, connection, await readSelf(connection.partner()));
   }
 
-  private constructor(world: World, options: ListenOptions, connection: Connection, self: Self) {
-    this.#world = world;
+  private constructor(context: CommandContext, options: ListenOptions, connection: ClientSettings, self: Self) {
+    this.#context = context;
     this.#options = options;
     this.self = self;
     this.api = connection.partner();
@@ -127,7 +127,7 @@ class Session {
   }
 
   async renewed(): Promise<boolean> {
-    const { credentials, partner } = await readConnection(this.#world, this.#options);
+    const { credentials, partner } = await readClientSettings(this.#context, this.#options);
     if (credentials.apiKey === this.#apiKey) return false;
     this.#apiKey = credentials.apiKey;
     this.api = partner();
@@ -135,7 +135,7 @@ class Session {
   }
 
   async refresh(): Promise<void> {
-    const connection = await readConnection(this.#world, this.#options);
+    const connection = await readClientSettings(this.#context, this.#options);
     this.api = connection.partner();
     this.#apiKey = connection.credentials.apiKey;
     this.self = await readSelf(this.api);
@@ -164,7 +164,7 @@ function banner({ api, self, opener }: Session, target: URL | undefined): string
 }
 
 /** A person at a terminal may type; whoever pipes something into us may not. */
-function readKeys({ stdin }: World, retry: () => void): () => void {
+function readKeys({ stdin }: CommandContext, retry: () => void): () => void {
   if (stdin.isTTY !== true) return () => undefined;
   const lines = createInterface({ input: stdin });
   lines.on("line", (line) => line.trim().toLowerCase() === "r" && retry());

@@ -1,11 +1,11 @@
 import type { Command } from "commander";
 import { command } from "../command.ts";
+import type { CommandContext } from "../context.ts";
 import type { ExitCode } from "../exit-codes.ts";
 import type { JsonOption } from "../output.ts";
 import { service } from "../service.ts";
-import type { World } from "../world.ts";
 
-export function migrateCommand(world: World): Command {
+export function migrateCommand(context: CommandContext): Command {
   return command("migrate", {
     summary: "bring the database's schema up to this version",
     description:
@@ -15,7 +15,7 @@ export function migrateCommand(world: World): Command {
     examples: ["paybell migrate"],
     exitCodes: { 0: "the schema is this version's", 1: "it could not be changed" },
   }).action(async ({ json = false }: JsonOption) => {
-    const { runMigrate } = await service(world);
-    world.conclude((await runMigrate(world, { json })) as ExitCode);
+    const { runMigrate } = await service(context);
+    context.conclude((await runMigrate(context, { json })) as ExitCode);
   });
 }

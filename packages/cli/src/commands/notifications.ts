@@ -1,7 +1,8 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
 import type { Api } from "../api.ts";
 import { command, ends, group } from "../command.ts";
-import { type Connection, type ConnectionOptions, readConnection, withConnection } from "../connection.ts";
+import { type ClientOptions, type ClientSettings, readClientSettings, withClientOptions } from "../connection.ts";
+import type { CommandContext } from "../context.ts";
 import { definedOf } from "../credentials.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { Failure } from "../failure.ts";
@@ -11,7 +12,7 @@ import {
   eventLine,
   type NotificationDetail,
   type NotificationSummary,
-  standing,
+  statusText,
   subject,
 } from "../notifications/detail.ts";
 import { type BulkFilter, countMatching, redeliverEach, redeliverShares } from "../notifications/redeliver.ts";
@@ -20,10 +21,9 @@ import { columns, type JsonOption, print } from "../output.ts";
 import { printable } from "../printable.ts";
 import { showing } from "../progress.ts";
 import { readAll } from "../read-all.ts";
-import type { World } from "../world.ts";
 
-export function notificationsCommand(world: World): Command {
-  const commands = [listCommand, showCommand, redeliverCommand].map((make) => make(world));
+export function notificationsCommand(context: CommandContext): Command {
+  const commands = [listCommand, showCommand, redeliverCommand].map((make) => make(context));
   return group("notifications", "list notifications, show one with its attempts, have some sent again", commands);
 }
 
@@ -33,21 +33,21 @@ interface AsOption {
 
 function withRole(made: Command): Command {
   const as = new Option("--as <role>", "whose view; default: the operator's where there is its token");
-  return withConnection(made).addOption(as.choices(["operator", "partner"]));
+  return withClientOptions(made).addOption(as.choices(["operator", "partner"]));
 }
 
-function isOperator({ credentials }: Connection, { as }: AsOption): boolean {
+function isOperator({ credentials }: ClientSettings, { as }: AsOption): boolean {
   return as === undefined ? credentials.operatorToken !== undefined : as === "operator";
 }
 
 /** Who asks, and where notifications are for them. */
-function sideOf(connection: Connection, as: AsOption): { readonly api: Api; readonly path: string } {
+function sideOf(connection: ClientSettings, as: AsOption): { readonly api: Api; readonly path: string } {
   return isOperator(connection, as)
     ? { api: connection.operator(), path: "/operator/v1/notifications" }
     : { api: connection.partner(), path: "/v1/notifications" };
 }
 
-interface ListOptions extends ConnectionOptions, JsonOption, AsOption {
+interface ListOptions extends ClientOptions, JsonOption, AsOption {
   readonly partner?: string;
   readonly state?: string;
   readonly q?: string;
@@ -59,7 +59,7 @@ interface ListOptions extends ConnectionOptions, JsonOption, AsOption {
 
 const states = ["pending", "accepted", "parked"] as const;
 
-function listCommand(world: World): Command {
+function listCommand(context: CommandContext): Command {
   const made = command("list", {
     summary: "list notifications",
     description:
@@ -78,7 +78,7 @@ function listCommand(world: World): Command {
     .option("--until <time>", "operator: created before, ISO 8601", readTime)
     .option("--after <cursor>", "partner: after this cursor, from an earlier page")
     .addOption(new Option("--limit <n>", "at most so many").default(50).argParser(readLimit));
-  return withRole(made).action(ends(world, (options: ListOptions) => list(world, options)));
+  return withRole(made).action(ends(context, (options: ListOptions) => list(context, options)));
 }
 
 function readTime(text: string): string {
@@ -92,18 +92,22 @@ function readLimit(text: string): number {
   throw new InvalidArgumentError("It is a whole number from 1.");
 }
 
-async function list(world: World, options: ListOptions): Promise<ExitCode> {
-  const connection = await readConnection(world, options);
+async function list(context: CommandContext, options: ListOptions): Promise<ExitCode> {
+  const connection = await readClientSettings(context, options);
   return isOperator(connection, options)
-    ? listForOperator(world, connection, options)
-    : listForPartner(world, connection, options);
+    ? listForOperator(context, connection, options)
+    : listForPartner(context, connection, options);
 }
 
-async function listForOperator(world: World, connection: Connection, options: ListOptions): Promise<ExitCode> {
+async function listForOperator(
+  context: CommandContext,
+  connection: ClientSettings,
+  options: ListOptions,
+): Promise<ExitCode> {
   const { partner, state, q, since, until, limit } = options;
   const query = { partner, state, q, from: since, to: until };
   const api = connection.operator();
-  const items = await showing(world, "reading notifications", limit, (told) =>
+  const items = await showing(context, "reading notifications", limit, (told) =>
     readAll<NotificationSummary>(api, "/operator/v1/notifications", query, { itemsMax: limit, told }),
   );
   const rows = items.map((item) => [
@@ -113,13 +117,17 @@ async function listForOperator(world: World, connection: Connection, options: Li
     ...subject(item),
     item.id,
     item.lastReason ?? "",
-    standing(item),
+    statusText(item),
   ]);
-  print(world, options, { items }, items.length === 0 ? ["None."] : columns(rows));
+  print(context, options, { items }, items.length === 0 ? ["None."] : columns(rows));
   return exitCodes.ok;
 }
 
-async function listForPartner(world: World, connection: Connection, options: ListOptions): Promise<ExitCode> {
+async function listForPartner(
+  context: CommandContext,
+  connection: ClientSettings,
+  options: ListOptions,
+): Promise<ExitCode> {
   const { partner, state, q, since, until, limit } = options;
   if ([partner, state, q, since, until].some((filter) => filter !== undefined)) {
     throw new Failure("a partner's notifications cannot be searched: they are read in their order.", {
@@ -130,7 +138,7 @@ async function listForPartner(world: World, connection: Connection, options: Lis
   const api = connection.partner();
   const items: PulledNotification[] = [];
   let { after } = options;
-  await showing(world, "reading notifications", limit, async (told) => {
+  await showing(context, "reading notifications", limit, async (told) => {
     while (items.length < limit) {
       const query = { after, limit: Math.min(500, limit - items.length) };
       const page = await api.get<PulledPage>("/v1/notifications", query);
@@ -141,15 +149,15 @@ async function listForPartner(world: World, connection: Connection, options: Lis
     }
   });
   const rows = items.map(({ createdAt, kind, id, state: now }) => [createdAt, kind, id, now]);
-  print(world, options, { items, next: after }, [...columns(rows), "", `Go on with --after ${after}`]);
+  print(context, options, { items, next: after }, [...columns(rows), "", `Go on with --after ${after}`]);
   return exitCodes.ok;
 }
 
-interface ShowOptions extends ConnectionOptions, JsonOption, AsOption {
+interface ShowOptions extends ClientOptions, JsonOption, AsOption {
   readonly sealed: boolean;
 }
 
-function showCommand(world: World): Command {
+function showCommand(context: CommandContext): Command {
   const made = command("show", {
     summary: "show a notification with its attempts: did they get it, and if not why",
     description:
@@ -163,18 +171,18 @@ function showCommand(world: World): Command {
   })
     .argument("<id>", "the notification's, as in webhook-id")
     .option("--no-sealed", "with --json: without the sealed body and its headers");
-  return withRole(made).action(ends(world, (id: string, options: ShowOptions) => show(world, id, options)));
+  return withRole(made).action(ends(context, (id: string, options: ShowOptions) => show(context, id, options)));
 }
 
-async function show(world: World, id: string, options: ShowOptions): Promise<ExitCode> {
-  const connection = await readConnection(world, options);
+async function show(context: CommandContext, id: string, options: ShowOptions): Promise<ExitCode> {
+  const connection = await readClientSettings(context, options);
   const { api, path } = sideOf(connection, options);
   const detail = await api.get<NotificationDetail>(`${path}/${encodeURIComponent(id)}`);
-  const sealed = options.json === true && options.sealed ? await sealedOf(world, connection, detail) : undefined;
+  const sealed = options.json === true && options.sealed ? await sealedOf(context, connection, detail) : undefined;
   const { command: name, kind, transactionId, createdAt, callBackUrl, attempts, events = [] } = detail;
-  print(world, options, { ...detail, ...(sealed && { sealed }) }, [
+  print(context, options, { ...detail, ...(sealed && { sealed }) }, [
     `${name}  ${kind}  ${id}`,
-    standing(detail),
+    statusText(detail),
     ...columns([
       ["transaction", transactionId ?? "none: a test"],
       ["partner", printable(`${detail.partnerName} (${detail.partnerId})`)],
@@ -193,15 +201,15 @@ async function show(world: World, id: string, options: ShowOptions): Promise<Exi
   return detail.state === "parked" ? exitCodes.negative : exitCodes.ok;
 }
 
-async function sealedOf(world: World, connection: Connection, detail: NotificationDetail) {
+async function sealedOf(context: CommandContext, connection: ClientSettings, detail: NotificationDetail) {
   const { apiKey, partnerId } = connection.credentials;
   // The operator may look at another partner's, which our API key does not open.
   if (apiKey === undefined || (partnerId !== undefined && partnerId !== detail.partnerId)) return undefined;
   const api = connection.partner();
-  return showing(world, "looking for its sealed body", undefined, (told) => findSealed(api, detail, told));
+  return showing(context, "looking for its sealed body", undefined, (told) => findSealed(api, detail, told));
 }
 
-interface RedeliverOptions extends ConnectionOptions, JsonOption, AsOption {
+interface RedeliverOptions extends ClientOptions, JsonOption, AsOption {
   readonly state?: string;
   readonly reason?: string;
   readonly partner?: string;
@@ -211,7 +219,7 @@ interface RedeliverOptions extends ConnectionOptions, JsonOption, AsOption {
   readonly dryRun?: boolean;
 }
 
-function redeliverCommand(world: World): Command {
+function redeliverCommand(context: CommandContext): Command {
   const made = command("redeliver", {
     summary: "send notifications again",
     description:
@@ -235,12 +243,16 @@ function redeliverCommand(world: World): Command {
     .option("--registered", "to the URL that is registered now instead of the original one")
     .option("--dry-run", "only count");
   return withRole(made).action(
-    ends(world, (ids: string[], options: RedeliverOptions) => redeliver(world, ids, options)),
+    ends(context, (ids: string[], options: RedeliverOptions) => redeliver(context, ids, options)),
   );
 }
 
-async function redeliver(world: World, ids: readonly string[], options: RedeliverOptions): Promise<ExitCode> {
-  const connection = await readConnection(world, options);
+async function redeliver(
+  context: CommandContext,
+  ids: readonly string[],
+  options: RedeliverOptions,
+): Promise<ExitCode> {
+  const connection = await readClientSettings(context, options);
   const { state, reason, partner, since, until } = options;
   const filter: BulkFilter = definedOf({ state, reason, partner, from: since, to: until });
   const hasFilter = Object.keys(filter).length > 0;
@@ -251,8 +263,8 @@ async function redeliver(world: World, ids: readonly string[], options: Redelive
       remedy: "Say since when, as --since 2026-11-21T08:00:00Z.",
     });
   }
-  if (ids.length > 0) return redeliverIds(world, connection, ids, options);
-  if (hasFilter) return redeliverMany(world, connection, filter, options);
+  if (ids.length > 0) return redeliverIds(context, connection, ids, options);
+  if (hasFilter) return redeliverMany(context, connection, filter, options);
   throw ambiguous("it is not said which notifications.");
 }
 
@@ -265,17 +277,17 @@ function toOf({ registered }: RedeliverOptions): "original" | "registered" {
 }
 
 async function redeliverIds(
-  world: World,
-  connection: Connection,
+  context: CommandContext,
+  connection: ClientSettings,
   ids: readonly string[],
   options: RedeliverOptions,
 ): Promise<ExitCode> {
   const { api, path } = sideOf(connection, options);
-  const result = await showing(world, "redelivering", ids.length, (told) =>
+  const result = await showing(context, "redelivering", ids.length, (told) =>
     redeliverEach(api, path, ids, toOf(options), told),
   );
   const { redelivered, pending, refused } = result;
-  print(world, options, result, [
+  print(context, options, result, [
     `${redelivered} of ${ids.length} ${isOrAre(redelivered)} due again.${pending === 0 ? "" : waiting(pending)}`,
     ...refused.map(({ id, message }) => `  ${printable(id)}: ${message}`),
   ]);
@@ -291,8 +303,8 @@ function isOrAre(count: number): string {
 }
 
 async function redeliverMany(
-  world: World,
-  connection: Connection,
+  context: CommandContext,
+  connection: ClientSettings,
   filter: BulkFilter,
   options: RedeliverOptions,
 ): Promise<ExitCode> {
@@ -301,15 +313,15 @@ async function redeliverMany(
   const matched = shares.reduce((sum, share) => sum + share.matched, 0);
   const where = `${matched} of ${shares.length} ${shares.length === 1 ? "partner" : "partners"}`;
   if (options.dryRun === true || matched === 0) {
-    print(world, options, { matched, redelivered: 0, partners: shares }, [
+    print(context, options, { matched, redelivered: 0, partners: shares }, [
       matched === 0 ? "Nothing matches." : `${where} match. Nothing was changed.`,
     ]);
     return exitCodes.ok;
   }
-  const redelivered = await showing(world, "redelivering", matched, (told) =>
+  const redelivered = await showing(context, "redelivering", matched, (told) =>
     redeliverShares(api, shares, filter, toOf(options), told),
   );
-  print(world, options, { matched, redelivered, partners: shares }, [
+  print(context, options, { matched, redelivered, partners: shares }, [
     `${redelivered} ${isOrAre(redelivered)} due again, ${where} matched.`,
   ]);
   return exitCodes.ok;

@@ -1,33 +1,33 @@
 import type { Command } from "commander";
 import { command, ends } from "../command.ts";
 import {
-  type ConnectionOptions,
-  readConnection,
+  type ClientOptions,
+  readClientSettings,
   receiverOptionsOf,
   type SealingOptions,
-  withConnection,
+  withClientOptions,
   withSealing,
 } from "../connection.ts";
+import type { CommandContext } from "../context.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { openReceiver } from "../listen/opened.ts";
 import { readNamedFile } from "../named-file.ts";
 import { readCapture } from "../open/capture.ts";
-import { type Comparison, compareWithService } from "../open/compare.ts";
+import { compareWithService, type ServiceComparison } from "../open/compare.ts";
 import { type Explanation, explain } from "../open/explain.ts";
-import type { Finding } from "../open/finding.ts";
+import type { OpenFinding } from "../open/finding.ts";
 import { namedKeys } from "../open/named-keys.ts";
 import { type Difference, differenceOf } from "../open/signature.ts";
 import { type JsonOption, print } from "../output.ts";
 import { printable } from "../printable.ts";
 import { type Style, styleFor } from "../style.ts";
-import type { World } from "../world.ts";
 
-interface OpenOptions extends ConnectionOptions, SealingOptions, JsonOption {
+interface OpenOptions extends ClientOptions, SealingOptions, JsonOption {
   readonly signedString?: string;
   readonly compare?: boolean;
 }
 
-export function openCommand(world: World): Command {
+export function openCommand(context: CommandContext): Command {
   const made = command("open", {
     summary: "decrypt and explain a captured body: its key, its signed string, and why it does not match",
     description:
@@ -44,18 +44,18 @@ export function openCommand(world: World): Command {
     .argument("<file>", "the capture; - reads it from standard input")
     .option("--signed-string <text>", "the string that your program signed: shows the first difference")
     .option("--compare", "ask Paybell for the transaction, and compare the signed values with it");
-  return withSealing(withConnection(made)).action(
-    ends(world, (file: string, options: OpenOptions) => open(world, file, options)),
+  return withSealing(withClientOptions(made)).action(
+    ends(context, (file: string, options: OpenOptions) => open(context, file, options)),
   );
 }
 
-async function open(world: World, file: string, options: OpenOptions): Promise<ExitCode> {
-  const capture = readCapture(await readInput(world, file));
-  const connection = await readConnection(world, options);
+async function open(context: CommandContext, file: string, options: OpenOptions): Promise<ExitCode> {
+  const capture = readCapture(await readInput(context, file));
+  const connection = await readClientSettings(context, options);
   const given = receiverOptionsOf(connection.credentials);
   // Its rules for keys are ours: a key that is none is named before anything is tried.
   openReceiver(given);
-  const explanation = explain(capture, namedKeys(given), connection.credentials, world.nowMs());
+  const explanation = explain(capture, namedKeys(given), connection.credentials, context.nowMs());
   const { signedString } = explanation;
   const yours =
     options.signedString === undefined || signedString === undefined
@@ -63,8 +63,8 @@ async function open(world: World, file: string, options: OpenOptions): Promise<E
       : { firstDifference: differenceOf(signedString, options.signedString) ?? null };
   const compared = options.compare === true ? await compareWithService(connection.partner(), explanation) : undefined;
   const value = { ...explanation, ...(yours && { yourSignedString: yours }), ...(compared && { compared }) };
-  const style = styleFor(world.stdout, world.env);
-  print(world, options, value, [
+  const style = styleFor(context.stdout, context.env);
+  print(context, options, value, [
     ...explanation.findings.flatMap((finding) => findingLines(finding, style)),
     ...detailLines(explanation),
     ...(yours === undefined ? [] : yourLines(yours.firstDifference)),
@@ -75,20 +75,20 @@ async function open(world: World, file: string, options: OpenOptions): Promise<E
   return explanation.authentic ? exitCodes.ok : exitCodes.negative;
 }
 
-async function readInput(world: World, file: string): Promise<string> {
+async function readInput(context: CommandContext, file: string): Promise<string> {
   if (file === "-") {
-    const { stdin } = world;
+    const { stdin } = context;
     let text = "";
     stdin.setEncoding("utf8");
     for await (const chunk of stdin) text += chunk;
     return text;
   }
-  return readNamedFile(world, file, "unreadable");
+  return readNamedFile(context, file, "unreadable");
 }
 
 const signs = { right: "✓", note: "!", wrong: "✗" } as const;
 
-function findingLines({ step, level, text, remedy }: Finding, style: Style): string[] {
+function findingLines({ step, level, text, remedy }: OpenFinding, style: Style): string[] {
   const paint = { right: style.good, note: same, wrong: style.bad }[level];
   return [
     `${paint(signs[level])} ${step.padEnd(10)} ${printable(text)}`,
@@ -127,7 +127,7 @@ function differenceLines({ unit, position, ours, theirs }: Difference, whose: st
   ];
 }
 
-function comparedLines(compared: Comparison): string[] {
+function comparedLines(compared: ServiceComparison): string[] {
   if (compared.transaction === null)
     return ["", `Paybell knows no such transaction of yours: ${printable(compared.why)}`];
   if (compared.differences.length === 0) return ["", "Every field is what Paybell says of the transaction."];

@@ -1,7 +1,14 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
 import type { Api } from "../api.ts";
 import { command, ends, group } from "../command.ts";
-import { type Connection, type ConnectionOptions, readConnection, withConnection, withSealing } from "../connection.ts";
+import {
+  type ClientOptions,
+  type ClientSettings,
+  readClientSettings,
+  withClientOptions,
+  withSealing,
+} from "../connection.ts";
+import type { CommandContext } from "../context.ts";
 import { definedOf, readCredentials } from "../credentials.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { Failure } from "../failure.ts";
@@ -11,19 +18,18 @@ import { keyKinds, type PartnerRecord, partnerLines } from "../partners/partner.
 import { type RegistrationOptions, readRegistration } from "../partners/registration.ts";
 import { printable } from "../printable.ts";
 import { readAll } from "../read-all.ts";
-import type { World } from "../world.ts";
 
-export function partnerCommand(world: World): Command {
-  const commands = [addCommand, listCommand, showCommand, rotateCommand].map((make) => make(world));
+export function partnerCommand(context: CommandContext): Command {
+  const commands = [addCommand, listCommand, showCommand, rotateCommand].map((make) => make(context));
   return group("partner", "register partners, show them, and rotate their keys", commands);
 }
 
-interface AddOptions extends ConnectionOptions, JsonOption, RegistrationOptions {
+interface AddOptions extends ClientOptions, JsonOption, RegistrationOptions {
   readonly out?: string;
   readonly partnerUrl?: string;
 }
 
-function addCommand(world: World): Command {
+function addCommand(context: CommandContext): Command {
   const made = command("add", {
     summary: "register a partner",
     description:
@@ -43,28 +49,28 @@ function addCommand(world: World): Command {
     .option("--settings <file>", "any other setting, as JSON")
     .option("--out <file>", "write its keys to a new file, for its owner alone (0600)")
     .option("--partner-url <url>", "where partners call, for the file; default: --url where that serves them too");
-  return withSealing(withConnection(made)).action(ends(world, (options: AddOptions) => add(world, options)));
+  return withSealing(withClientOptions(made)).action(ends(context, (options: AddOptions) => add(context, options)));
 }
 
-async function add(world: World, options: AddOptions): Promise<ExitCode> {
+async function add(context: CommandContext, options: AddOptions): Promise<ExitCode> {
   const { out } = options;
   // The sealing options are the new partner's: they say nothing of the connection.
-  const api = (await readConnection(world, connectionOf(options))).operator();
-  const settings = await readRegistration(world, options);
+  const api = (await readClientSettings(context, connectionOf(options))).operator();
+  const settings = await readRegistration(context, options);
   const baseUrl = options.partnerUrl ?? ((await servesPartners(api)) ? api.baseUrl : undefined);
   async function register() {
     const { id, ...keys } = await api.post<{ id: string }>("/operator/v1/partners", settings);
     const sealing = readCredentials(definedOf(pickSealing(settings)), "the answer");
     return { ...(baseUrl !== undefined && { baseUrl }), partnerId: id, ...keys, ...sealing };
   }
-  const partner = out === undefined ? await register() : await writePrivateFile(world, out, register);
+  const partner = out === undefined ? await register() : await writePrivateFile(context, out, register);
   const { partnerId } = partner;
   const lacksUrl = baseUrl === undefined ? ["It lacks baseUrl, where partners call: --partner-url adds it."] : [];
   if (out === undefined) {
     const shown = columns(Object.entries(partner).map(([name, value]) => [name, textOf(value)]));
-    print(world, options, partner, [...shown, "", "Keep the keys: they are shown this once.", ...lacksUrl]);
+    print(context, options, partner, [...shown, "", "Keep the keys: they are shown this once.", ...lacksUrl]);
   } else {
-    print(world, options, { partnerId, file: out }, [
+    print(context, options, { partnerId, file: out }, [
       `Registered ${partnerId}. Its keys are in ${out}, and nowhere else.`,
       ...lacksUrl,
     ]);
@@ -82,7 +88,7 @@ function pickSealing({ cipher, encoding, signing, wireNames }: Readonly<Record<s
   return { cipher, encoding, signing, wireNames };
 }
 
-function connectionOf({ url, credentials, allowHttp }: ConnectionOptions): ConnectionOptions {
+function connectionOf({ url, credentials, allowHttp }: ClientOptions): ClientOptions {
   return definedOf({ url, credentials, allowHttp });
 }
 
@@ -90,37 +96,37 @@ function textOf(value: unknown): string {
   return typeof value === "string" ? value : JSON.stringify(value);
 }
 
-interface ListOptions extends ConnectionOptions, JsonOption {}
+interface ListOptions extends ClientOptions, JsonOption {}
 
-function listCommand(world: World): Command {
+function listCommand(context: CommandContext): Command {
   const made = command("list", { summary: "list the partners", examples: ["paybell partner list"] });
-  return withConnection(made).action(
-    ends(world, async (options: ListOptions) => {
-      const api = (await readConnection(world, options)).operator();
+  return withClientOptions(made).action(
+    ends(context, async (options: ListOptions) => {
+      const api = (await readClientSettings(context, options)).operator();
       const partners = await readAll<PartnerRecord>(api, "/operator/v1/partners");
       const rows = partners.map(({ id, state, settings }) => [id, state, printable(settings.name)]);
-      print(world, options, { items: partners }, columns(rows));
+      print(context, options, { items: partners }, columns(rows));
       return exitCodes.ok;
     }),
   );
 }
 
-function showCommand(world: World): Command {
+function showCommand(context: CommandContext): Command {
   const made = command("show", {
     summary: "show a partner's settings and key versions, never a key",
     description: "With a partner's API key and no operator token it shows that partner itself.",
     examples: ["paybell partner show", "paybell partner show 01a1fc39-e58e-73fb-a49a-dce132454876"],
   }).argument("[id]", "default: the one that the credentials are of");
-  return withConnection(made).action(
-    ends(world, async (id: string | undefined, options: ConnectionOptions & JsonOption) => {
-      const partner = await readPartner(await readConnection(world, options), id);
-      print(world, options, partner, partnerLines(partner));
+  return withClientOptions(made).action(
+    ends(context, async (id: string | undefined, options: ClientOptions & JsonOption) => {
+      const partner = await readPartner(await readClientSettings(context, options), id);
+      print(context, options, partner, partnerLines(partner));
       return exitCodes.ok;
     }),
   );
 }
 
-async function readPartner(connection: Connection, id: string | undefined): Promise<PartnerRecord> {
+async function readPartner(connection: ClientSettings, id: string | undefined): Promise<PartnerRecord> {
   const { operatorToken, apiKey } = connection.credentials;
   if (id === undefined && apiKey !== undefined && operatorToken === undefined) {
     return connection.partner().get<PartnerRecord>("/v1/self");
@@ -128,7 +134,7 @@ async function readPartner(connection: Connection, id: string | undefined): Prom
   return connection.operator().get<PartnerRecord>(`/operator/v1/partners/${idOf(connection, id)}`);
 }
 
-function idOf({ credentials }: Connection, id: string | undefined): string {
+function idOf({ credentials }: ClientSettings, id: string | undefined): string {
   const known = id ?? credentials.partnerId;
   if (known !== undefined) return encodeURIComponent(known);
   throw new Failure("it is not said which partner.", {
@@ -137,7 +143,7 @@ function idOf({ credentials }: Connection, id: string | undefined): string {
   });
 }
 
-interface RotateOptions extends ConnectionOptions, JsonOption {
+interface RotateOptions extends ClientOptions, JsonOption {
   readonly partner?: string;
   readonly overlapHours: number;
   readonly out?: string;
@@ -151,7 +157,7 @@ interface Rotated {
   readonly expiresOld: string;
 }
 
-function rotateCommand(world: World): Command {
+function rotateCommand(context: CommandContext): Command {
   const made = command("rotate", {
     summary: "replace a partner's key",
     description:
@@ -166,7 +172,9 @@ function rotateCommand(world: World): Command {
     .option("--partner <id>", "default: the one that the credentials are of")
     .addOption(new Option("--overlap-hours <hours>", "0 to 720; 0 after a leak").default(24).argParser(readHours))
     .option("--out <file>", "write the new version to a new file, for its owner alone (0600)");
-  return withConnection(made).action(ends(world, (key: string, options: RotateOptions) => rotate(world, key, options)));
+  return withClientOptions(made).action(
+    ends(context, (key: string, options: RotateOptions) => rotate(context, key, options)),
+  );
 }
 
 function readHours(text: string): number {
@@ -175,20 +183,20 @@ function readHours(text: string): number {
   throw new InvalidArgumentError("It is a number from 0 to 720.");
 }
 
-async function rotate(world: World, key: string, options: RotateOptions): Promise<ExitCode> {
+async function rotate(context: CommandContext, key: string, options: RotateOptions): Promise<ExitCode> {
   const { out, overlapHours } = options;
   if (!keyKinds.some((kind) => kind === key)) {
     throw new Failure(`there is no key ${JSON.stringify(key)}: it is one of ${keyKinds.join(", ")}.`, {
       code: "unknown_key_kind",
     });
   }
-  const connection = await readConnection(world, options);
+  const connection = await readClientSettings(context, options);
   const api = connection.operator();
   const path = `/operator/v1/partners/${idOf(connection, options.partner)}/keys/rotate`;
   const post = () => api.post<Rotated>(path, { key, overlapHours });
-  const rotated = out === undefined ? await post() : await writePrivateFile(world, out, post);
+  const rotated = out === undefined ? await post() : await writePrivateFile(context, out, post);
   const { secret, ...rest } = rotated;
-  print(world, options, out === undefined ? rotated : { ...rest, file: out }, [
+  print(context, options, out === undefined ? rotated : { ...rest, file: out }, [
     `${rotated.kind}, version ${rotated.id}`,
     ...(out === undefined ? [secret, "Keep it: it is shown this once."] : [`It is in ${out}, and nowhere else.`]),
     `Used from ${rotated.activeFrom}; the old version ends ${rotated.expiresOld}.`,

@@ -1,10 +1,10 @@
 import type { Command } from "commander";
 import { command } from "../command.ts";
+import type { CommandContext } from "../context.ts";
 import type { ExitCode } from "../exit-codes.ts";
 import { service } from "../service.ts";
-import type { World } from "../world.ts";
 
-export function sandboxCommand(world: World): Command {
+export function sandboxCommand(context: CommandContext): Command {
   return command("sandbox", {
     summary: "run the service on localhost, with a partner and its receiver",
     description:
@@ -13,7 +13,7 @@ export function sandboxCommand(world: World): Command {
     examples: ["paybell sandbox", "PAYBELL_PORT=7500 paybell sandbox"],
     json: false,
   }).action(async () => {
-    const { runSandbox } = await service(world);
-    world.conclude((await runSandbox(world)) as ExitCode);
+    const { runSandbox } = await service(context);
+    context.conclude((await runSandbox(context)) as ExitCode);
   });
 }

@@ -1,12 +1,12 @@
 import { type Command, Option } from "commander";
 import { command } from "../command.ts";
+import type { CommandContext } from "../context.ts";
 import type { ExitCode } from "../exit-codes.ts";
 import { service } from "../service.ts";
-import type { World } from "../world.ts";
 
 const roles = ["all", "api", "delivery"] as const;
 
-export function serveCommand(world: World): Command {
+export function serveCommand(context: CommandContext): Command {
   return command("serve", {
     summary: "run the service on DATABASE_URL, or on its own PostgreSQL",
     exitCodes: { 0: "stopped by SIGTERM, SIGINT or SIGHUP", 1: "it could not start: a setting is wrong, say" },
@@ -19,7 +19,7 @@ export function serveCommand(world: World): Command {
         .default("all"),
     )
     .action(async ({ role }: { readonly role: (typeof roles)[number] }) => {
-      const { runServe } = await service(world);
-      world.conclude((await runServe(world, role)) as ExitCode);
+      const { runServe } = await service(context);
+      context.conclude((await runServe(context, role)) as ExitCode);
     });
 }

@@ -1,19 +1,19 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { command, ends } from "../command.ts";
-import { type ConnectionOptions, readConnection, withConnection } from "../connection.ts";
+import { type ClientOptions, readClientSettings, withClientOptions } from "../connection.ts";
+import type { CommandContext } from "../context.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { columns, type JsonOption, print } from "../output.ts";
 import { printable } from "../printable.ts";
 import { showing } from "../progress.ts";
-import { readStatus, type Status } from "../status/status.ts";
+import { type DeliveryStatus, readStatus } from "../status/status.ts";
 import { type Style, styleFor } from "../style.ts";
-import type { World } from "../world.ts";
 
-interface StatusOptions extends ConnectionOptions, JsonOption {
+interface StatusOptions extends ClientOptions, JsonOption {
   readonly keysWithin: number;
 }
 
-export function statusCommand(world: World): Command {
+export function statusCommand(context: CommandContext): Command {
   const made = command("status", {
     summary: "show whether the service is ready, the backlog, failing endpoints, and expiring keys",
     examples: ["paybell status", "PAYBELL_URL=https://paybell.example paybell status --json"],
@@ -21,7 +21,7 @@ export function statusCommand(world: World): Command {
   }).addOption(
     new Option("--keys-within <days>", "tell of keys that end within so many days").default(14).argParser(readDays),
   );
-  return withConnection(made).action(ends(world, (options: StatusOptions) => status(world, options)));
+  return withClientOptions(made).action(ends(context, (options: StatusOptions) => status(context, options)));
 }
 
 function readDays(text: string): number {
@@ -29,19 +29,19 @@ function readDays(text: string): number {
   throw new InvalidArgumentError("It is a whole number of days.");
 }
 
-async function status(world: World, options: StatusOptions): Promise<ExitCode> {
+async function status(context: CommandContext, options: StatusOptions): Promise<ExitCode> {
   const { keysWithin: keysWithinDays } = options;
-  const connection = await readConnection(world, options);
+  const connection = await readClientSettings(context, options);
   const operator = connection.operator();
-  const found = await showing(world, "reading partners", undefined, (counted) =>
-    readStatus(connection.anyone(), operator, { keysWithinDays, nowMs: world.nowMs(), counted }),
+  const found = await showing(context, "reading partners", undefined, (counted) =>
+    readStatus(connection.anyone(), operator, { keysWithinDays, nowMs: context.nowMs(), counted }),
   );
-  print(world, options, found, linesOf(found, keysWithinDays, styleFor(world.stdout, world.env)));
+  print(context, options, found, linesOf(found, keysWithinDays, styleFor(context.stdout, context.env)));
   return found.ready ? exitCodes.ok : exitCodes.negative;
 }
 
 function linesOf(
-  { ready, checks, backlog, endpoints, keysEnding, partners }: Status,
+  { ready, checks, backlog, endpoints, keysEnding, partners }: DeliveryStatus,
   days: number,
   style: Style,
 ): string[] {
@@ -74,12 +74,12 @@ function linesOf(
   ];
 }
 
-function parkedText({ parked }: NonNullable<Status["backlog"]>): string {
+function parkedText({ parked }: NonNullable<DeliveryStatus["backlog"]>): string {
   if (parked === 0) return "nothing is parked";
   return `${parked} parked: paybell notifications list --state parked`;
 }
 
-function backlogText(backlog: Status["backlog"]): string {
+function backlogText(backlog: DeliveryStatus["backlog"]): string {
   if (backlog === null) return "not shown: /metrics does not answer us";
   if (backlog.pending === 0) return "nothing is pending";
   return `${backlog.pending} pending, the oldest for ${Math.round(backlog.oldestPendingSeconds)} s`;

@@ -1,17 +1,17 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
 import type { Api } from "../api.ts";
 import { command, ends } from "../command.ts";
-import { type ConnectionOptions, readConnection, withConnection } from "../connection.ts";
+import { type ClientOptions, readClientSettings, withClientOptions } from "../connection.ts";
+import type { CommandContext } from "../context.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { Failure } from "../failure.ts";
 import { isLoopback } from "../loopback.ts";
-import { attemptLines, type NotificationDetail, standing } from "../notifications/detail.ts";
+import { attemptLines, type NotificationDetail, statusText } from "../notifications/detail.ts";
 import { columns, type JsonOption, print } from "../output.ts";
-import { Commander, pause, type Scene, type Transaction } from "../trigger/commands.ts";
-import { happenings } from "../trigger/happenings.ts";
-import type { World } from "../world.ts";
+import { type CommandAnswer, Commander, pause, type ScenarioFields } from "../trigger/commands.ts";
+import { scenarios } from "../trigger/scenarios.ts";
 
-interface TriggerOptions extends ConnectionOptions, JsonOption {
+interface TriggerOptions extends ClientOptions, JsonOption {
   readonly amount: string;
   readonly currency: string;
   readonly tid?: string;
@@ -22,9 +22,9 @@ interface TriggerOptions extends ConnectionOptions, JsonOption {
   readonly anywhere?: boolean;
 }
 
-const list = columns(happenings.map(({ name, summary }) => [`  ${name}`, summary]));
+const list = columns(scenarios.map(({ name, summary }) => [`  ${name}`, summary]));
 
-export function triggerCommand(world: World): Command {
+export function triggerCommand(context: CommandContext): Command {
   const made = command("trigger", {
     summary: "run a Sale, a Void, a Settlement … in the sandbox, and show where its IPN went",
     description: `Runs the commands with test cards, and those first that it needs:\n\n${list.join("\n")}`,
@@ -44,17 +44,17 @@ export function triggerCommand(world: World): Command {
     .option("--call-back-url <url>", "for these commands, in place of the registered one")
     .addOption(new Option("--code <code>", "of a decline: ISO 8583 field 39").default("05").argParser(responseCode))
     .option("--anywhere", "on another machine's service, too; test cards work with a simulated acquirer alone");
-  return withConnection(made).action(
-    ends(world, (what: string, options: TriggerOptions) => trigger(world, what, options)),
+  return withClientOptions(made).action(
+    ends(context, (what: string, options: TriggerOptions) => trigger(context, what, options)),
   );
 }
 
-async function trigger(world: World, what: string, options: TriggerOptions): Promise<ExitCode> {
-  const happening = happenings.find(({ name }) => name === what);
+async function trigger(context: CommandContext, what: string, options: TriggerOptions): Promise<ExitCode> {
+  const happening = scenarios.find(({ name }) => name === what);
   if (happening === undefined) {
     throw new Failure(`nothing is called ${JSON.stringify(what)}.`, { code: "unknown_happening", lines: list });
   }
-  const connection = await readConnection(world, options);
+  const connection = await readClientSettings(context, options);
   const api = connection.partner();
   if (!isLoopback(new URL(api.baseUrl)) && options.anywhere !== true) {
     throw new Failure(`${api.baseUrl} is not on this machine, and so not a sandbox.`, {
@@ -62,18 +62,25 @@ async function trigger(world: World, what: string, options: TriggerOptions): Pro
       remedy: "Say --anywhere where you know that its acquirer is a simulated one.",
     });
   }
-  const commander = new Commander(world, api, sceneOf(options));
+  const commander = new Commander(context, api, scenarioFieldsOf(options));
   if (happening.name === "timeout" || happening.name === "late") {
-    world.stderr.write("The bank does not answer in time: this takes half a minute.\n");
+    context.stderr.write("The bank does not answer in time: this takes half a minute.\n");
   }
   const last = await happening.run(commander, options.code);
-  const notification = last.notification && (await delivered(world, api, last.notification.id));
+  const notification = last.notification && (await delivered(context, api, last.notification.id));
   const value = { transaction: last, before: commander.ran.slice(0, -1), notification };
-  print(world, options, value, linesOf(commander.ran, notification));
+  print(context, options, value, linesOf(commander.ran, notification));
   return asItShould(what, last) ? exitCodes.ok : exitCodes.negative;
 }
 
-function sceneOf({ amount, currency, tid, mid, merchantTransId, callBackUrl }: TriggerOptions): Scene {
+function scenarioFieldsOf({
+  amount,
+  currency,
+  tid,
+  mid,
+  merchantTransId,
+  callBackUrl,
+}: TriggerOptions): ScenarioFields {
   return {
     amount,
     currency,
@@ -86,7 +93,7 @@ function sceneOf({ amount, currency, tid, mid, merchantTransId, callBackUrl }: T
 }
 
 /** What the happening is about came to be: a decline that was declined, a Sale that was approved. */
-function asItShould(what: string, { status }: Transaction): boolean {
+function asItShould(what: string, { status }: CommandAnswer): boolean {
   const fails = what === "decline" || what === "timeout" || what === "late";
   return status === (fails ? "ERROR" : "SUCCESS");
 }
@@ -94,32 +101,32 @@ function asItShould(what: string, { status }: Transaction): boolean {
 const deliveryWaitMs = 5_000;
 
 /** As it stands after its first attempt, or after a few seconds where none was made. */
-async function delivered(world: World, api: Api, id: string): Promise<NotificationDetail> {
-  const deadlineMs = world.nowMs() + deliveryWaitMs;
+async function delivered(context: CommandContext, api: Api, id: string): Promise<NotificationDetail> {
+  const deadlineMs = context.nowMs() + deliveryWaitMs;
   for (;;) {
     const detail = await api.get<NotificationDetail>(`/v1/notifications/${id}`);
     // Standing and attempts are read one after the other: an attempt may be told before it is counted.
     const { attempts, attemptsMade, state } = detail;
     const tried = attempts.length > 0 && attemptsMade >= attempts.length;
-    if (tried || state !== "pending" || world.nowMs() > deadlineMs) return detail;
-    await pause(world.signal);
+    if (tried || state !== "pending" || context.nowMs() > deadlineMs) return detail;
+    await pause(context.signal);
   }
 }
 
-function linesOf(ran: readonly Transaction[], notification: NotificationDetail | null): string[] {
+function linesOf(ran: readonly CommandAnswer[], notification: NotificationDetail | null): string[] {
   return [
     ...columns(ran.map(cellsOf)),
     "",
     ...(notification === null
       ? ["No IPN: this command is not notified (section 1, rule 2)"]
       : [
-          `IPN ${notification.id}: ${standing(notification)}`,
+          `IPN ${notification.id}: ${statusText(notification)}`,
           ...notification.attempts.flatMap(attemptLines).map((line) => `  ${line}`),
         ]),
   ];
 }
 
-function cellsOf({ command: name, amount, currency, totalAmount, quantity, ...rest }: Transaction): string[] {
+function cellsOf({ command: name, amount, currency, totalAmount, quantity, ...rest }: CommandAnswer): string[] {
   const { status, isoResponseCode = "", batchNo, refId = "", id } = rest;
   const money =
     totalAmount === undefined ? `${amount ?? ""} ${currency ?? ""}`.trim() : `${quantity} for ${totalAmount}`;

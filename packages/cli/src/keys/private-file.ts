@@ -1,7 +1,7 @@
 import { type FileHandle, open, rm } from "node:fs/promises";
 import { resolve } from "node:path";
+import type { CommandContext } from "../context.ts";
 import { Failure } from "../failure.ts";
-import type { World } from "../world.ts";
 
 /**
  * Writes a new file for its owner alone (mode 0600) with what `make` answers. The file is there before `make` is asked:
@@ -10,7 +10,7 @@ import type { World } from "../world.ts";
  * @throws Failure where it exists already, or cannot be written
  */
 export async function writePrivateFile<Value extends object>(
-  { workingDirectory }: Pick<World, "workingDirectory">,
+  { workingDirectory }: Pick<CommandContext, "workingDirectory">,
   path: string,
   make: () => Promise<Value>,
 ): Promise<Value> {

@@ -15,7 +15,7 @@ export interface Fed {
 }
 
 /** Where the notifications come from. Both may change while we listen. */
-export interface Service {
+export interface NotificationSource {
   api(): Api;
   /** Reads the credentials again. Resolves to whether the API key is another one now. */
   renewed(): Promise<boolean>;
@@ -33,7 +33,7 @@ export interface FeedEvents {
 export class Feed {
   /** Everything up to here was given: `after` of the next page. Undefined: from the beginning. */
   cursor: string | undefined;
-  readonly #service: Service;
+  readonly #service: NotificationSource;
   readonly #events: FeedEvents;
   #inTrouble = false;
   /** Whether the service has answered to a cursor of ours. */
@@ -41,7 +41,7 @@ export class Feed {
   /** The service's own time of the last notification that was seen; at first, ours of the beginning. */
   #lastCreatedAt = "";
 
-  constructor(service: Service, events: FeedEvents, cursor?: string) {
+  constructor(service: NotificationSource, events: FeedEvents, cursor?: string) {
     this.#service = service;
     this.#events = events;
     this.cursor = cursor;

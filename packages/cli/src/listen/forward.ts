@@ -1,5 +1,5 @@
-import { type Answered, post, postDefaults, type Unanswered } from "../post.ts";
-import type { World } from "../world.ts";
+import type { CommandContext } from "../context.ts";
+import { type NoResponse, post, postDefaults, type ResponseReceived } from "../post.ts";
 
 /** What became of one POST. `detail` says why there is no status, or what was answered beside a bad one. */
 export interface Forwarded {
@@ -16,7 +16,7 @@ const shownCharactersMax = 200;
  * would add, and redirects are not followed.
  */
 export async function forward(
-  { signal }: Pick<World, "signal">,
+  { signal }: Pick<CommandContext, "signal">,
   target: URL,
   { body, headers }: { readonly body: string; readonly headers: Readonly<Record<string, string>> },
 ): Promise<Forwarded> {
@@ -27,12 +27,12 @@ export async function forward(
   return { status, accepted, durationMs, detail: accepted ? "" : answerOf(came).slice(0, shownCharactersMax) };
 }
 
-function answerOf({ status, headers, body }: Answered): string {
+function answerOf({ status, headers, body }: ResponseReceived): string {
   if (status < 300 || status > 399) return body.toString("utf8").trim();
   return `redirects to ${headers.location ?? "somewhere"}: redirects are not followed`;
 }
 
-function whyNot({ failure, detail }: Unanswered): string {
+function whyNot({ failure, detail }: NoResponse): string {
   if (detail.includes("ECONNREFUSED")) return "connection refused: is your server running on that port?";
   if (failure !== "tls") return detail;
   return `${detail}: name your certificate authority in NODE_EXTRA_CA_CERTS`;

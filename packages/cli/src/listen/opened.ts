@@ -1,6 +1,6 @@
 import { IpnRefused, Misused, type ReceivedIpn, type ReceiverOptions, receiver } from "@paybell/partner";
 import type { Api } from "../api.ts";
-import { type Connection, receiverOptionsOf } from "../connection.ts";
+import { type ClientSettings, receiverOptionsOf } from "../connection.ts";
 import { type Credentials, definedOf } from "../credentials.ts";
 import { Failure } from "../failure.ts";
 import { bodyOf, type PulledNotification } from "./notification.ts";
@@ -27,7 +27,7 @@ export interface Self {
  *
  * @throws Failure where a key is none
  */
-export function openerFor({ credentials }: Connection, self: Self): Opener | undefined {
+export function openerFor({ credentials }: ClientSettings, self: Self): Opener | undefined {
   const { encryptionKey, signingKey, webhookSecret } = credentials;
   if (encryptionKey === undefined && signingKey === undefined && webhookSecret === undefined) return undefined;
   const { cipher, encoding, signing } = self.settings;

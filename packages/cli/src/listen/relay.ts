@@ -1,11 +1,11 @@
+import type { CommandContext } from "../context.ts";
 import { Failure } from "../failure.ts";
-import type { World } from "../world.ts";
-import { type Fed, Feed, type FeedEvents, type Service } from "./feed.ts";
+import { type Fed, Feed, type FeedEvents, type NotificationSource } from "./feed.ts";
 import { forward } from "./forward.ts";
-import { nap } from "./nap.ts";
 import { bodyOf, type PulledNotification } from "./notification.ts";
 import type { Opened, Opener } from "./opened.ts";
-import type { Event } from "./story.ts";
+import type { Event } from "./output.ts";
+import { sleep } from "./sleep.ts";
 
 /** From one question to the next where the service has nothing, and does not wait: it is away, or about to go. */
 const askEveryMs = 500;
@@ -23,7 +23,7 @@ export interface RelayOptions {
 }
 
 export interface RelayParts {
-  readonly service: Service;
+  readonly service: NotificationSource;
   /** Undefined where there are no keys. */
   readonly opener: () => Opener | undefined;
   /** Reads keys and settings again: a key may have been rotated. */
@@ -36,7 +36,7 @@ export interface RelayParts {
 
 /** Pulls, opens and forwards, one after the other, in the order in which the service committed them. */
 export class Relay {
-  readonly #world: World;
+  readonly #context: CommandContext;
   readonly #parts: RelayParts;
   readonly #options: RelayOptions;
   readonly #feed: Feed;
@@ -48,8 +48,8 @@ export class Relay {
   /** Of the page that is worked on: what was not handled yet comes again from here. */
   #unfinishedFrom: { readonly cursor: string | undefined } | undefined;
 
-  constructor(world: World, parts: RelayParts, options: RelayOptions) {
-    this.#world = world;
+  constructor(context: CommandContext, parts: RelayParts, options: RelayOptions) {
+    this.#context = context;
     this.#parts = parts;
     this.#options = options;
     this.#feed = new Feed(parts.service, parts.events, options.after);
@@ -73,7 +73,7 @@ export class Relay {
 
   /** Runs until Ctrl-C, or until `countMax` is reached. */
   async run(): Promise<void> {
-    const { signal, nowMs } = this.#world;
+    const { signal, nowMs } = this.#context;
     const { after, from, countMax } = this.#options;
     if (after === undefined && from === "now") await this.#feed.beginNow(nowMs());
     this.#parts.listening();
@@ -91,7 +91,7 @@ export class Relay {
       }
       this.#unfinishedFrom = undefined;
       if (this.#done >= countMax) return;
-      if (fed.length === 0) await nap(askedMs + askEveryMs - nowMs(), interrupted);
+      if (fed.length === 0) await sleep(askedMs + askEveryMs - nowMs(), interrupted);
     }
   }
 
@@ -99,12 +99,12 @@ export class Relay {
     const { target } = this.#options;
     const { id, headers } = notification;
     const opened = await this.#open(notification);
-    const forwarded = target && (await forward(this.#world, target, { body: bodyOf(notification), headers }));
+    const forwarded = target && (await forward(this.#context, target, { body: bodyOf(notification), headers }));
     if (forwarded?.accepted === false) this.#failed.set(id, fed);
     else this.#failed.delete(id);
     const [oldest] = this.#failed.keys();
     if (this.#failed.size > failedMax && oldest !== undefined) this.#failed.delete(oldest);
-    this.#parts.show({ atMs: this.#world.nowMs(), notification, opened, forwarded });
+    this.#parts.show({ atMs: this.#context.nowMs(), notification, opened, forwarded });
   }
 
   async #open(notification: PulledNotification): Promise<Opened | undefined> {
@@ -119,7 +119,7 @@ export class Relay {
     this.#retryAll = false;
     try {
       for (const [id, fed] of [...this.#failed]) {
-        if (this.#world.signal.aborted) return;
+        if (this.#context.signal.aborted) return;
         const notification = await this.#feed.again(fed);
         if (notification === undefined) this.#failed.delete(id);
         else await this.#handle(fed, notification);

@@ -3,7 +3,7 @@ import { printable } from "../printable.ts";
 /** A notification as GET /v1/notifications/:id and the operator's answer it. */
 export interface NotificationDetail extends NotificationSummary {
   readonly callBackUrl: string | null;
-  readonly attempts: readonly Attempt[];
+  readonly attempts: readonly ShownAttempt[];
   /** The operator's answer alone has them. */
   readonly events?: readonly RecordedEvent[];
 }
@@ -33,7 +33,7 @@ export interface NotificationSummary {
   readonly merchantTransId: string | null;
 }
 
-export interface Attempt {
+export interface ShownAttempt {
   readonly attemptNo: number;
   readonly startedAt: string;
   readonly durationMs: number;
@@ -58,7 +58,7 @@ export function subject({ amount, currency, merchantTransId }: NotificationSumma
 }
 
 /** What became of it, in one sentence. */
-export function standing({ state, nextAttemptAt, outcomeAt, attemptsMade, waitsFor }: NotificationSummary): string {
+export function statusText({ state, nextAttemptAt, outcomeAt, attemptsMade, waitsFor }: NotificationSummary): string {
   if (state === "accepted") return `accepted at ${outcomeAt}, attempt ${attemptsMade}`;
   if (state === "parked") return `parked after ${attemptsMade} attempts: kept, and sent again when you ask for it`;
   if (waitsFor !== null) return `pending: ${waiting[waitsFor](nextAttemptAt)}`;
@@ -66,7 +66,7 @@ export function standing({ state, nextAttemptAt, outcomeAt, attemptsMade, waitsF
 }
 
 /** `attempt 1  →  https://… 204  12 ms`, and why where it was not accepted. */
-export function attemptLines(attempt: Attempt): string[] {
+export function attemptLines(attempt: ShownAttempt): string[] {
   const { attemptNo, url, httpStatus, durationMs, reason, detail, answer } = attempt;
   const took = `${Math.round(durationMs)} ms`;
   const why = reason === null ? [] : [[reason, detail].filter((text) => text !== null && text !== "").join(": ")];

@@ -11,12 +11,12 @@ export interface FieldDifference {
   readonly service: string;
 }
 
-export type Comparison =
+export type ServiceComparison =
   | { readonly transaction: string; readonly differences: readonly FieldDifference[] }
   | { readonly transaction: null; readonly why: string };
 
 /** Each field of a captured IPN beside what the service says of its transaction; the signed ones first, in order. */
-export async function compareWithService(api: Api, { kind, ipn }: Explanation): Promise<Comparison> {
+export async function compareWithService(api: Api, { kind, ipn }: Explanation): Promise<ServiceComparison> {
   if (kind === undefined || ipn === undefined) return { transaction: null, why: "the capture did not open" };
   const known = await ask(api, ipn.id);
   if (known instanceof Failure) return { transaction: null, why: known.message };

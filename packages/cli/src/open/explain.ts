@@ -14,7 +14,7 @@ import {
 import { IpnRefused } from "@paybell/partner";
 import type { Credentials } from "../credentials.ts";
 import type { Capture } from "./capture.ts";
-import type { Finding } from "./finding.ts";
+import type { OpenFinding } from "./finding.ts";
 import { judgeHeaders } from "./headers.ts";
 import type { NamedKeys } from "./named-keys.ts";
 import { kidOf, unseal } from "./seal.ts";
@@ -23,7 +23,7 @@ import { type Difference, judgeSignature } from "./signature.ts";
 /** What a capture is, step by step: each as far as the one before it let us see. */
 export interface Explanation {
   readonly authentic: boolean;
-  readonly findings: readonly Finding[];
+  readonly findings: readonly OpenFinding[];
   readonly kind?: IpnKind;
   readonly wireNames?: WireNames;
   readonly signedString?: string;
@@ -62,14 +62,14 @@ export function explain(capture: Capture, keys: NamedKeys, settings: Settings, n
   return { ...judged([...opened, finding]), kind, wireNames, ...signature, ...difference, ipn };
 }
 
-function judged(findings: readonly Finding[]): Explanation {
+function judged(findings: readonly OpenFinding[]): Explanation {
   const reached = findings.some(({ step, level }) => step === "signature" && level === "right");
   return { authentic: reached && findings.every(({ level }) => level !== "wrong"), findings };
 }
 
 /** Section 2.1: an object with the one field `data`. */
-function dataOf(body: string): { readonly text?: string; readonly finding: Finding } {
-  const wrong = (text: string, remedy: string): { finding: Finding } => ({
+function dataOf(body: string): { readonly text?: string; readonly finding: OpenFinding } {
+  const wrong = (text: string, remedy: string): { finding: OpenFinding } => ({
     finding: { step: "body", level: "wrong", text, remedy },
   });
   let value: unknown;
@@ -105,9 +105,9 @@ function looksLike(body: string): string {
 }
 
 type Content =
-  | { readonly finding: Finding; readonly wire?: undefined }
+  | { readonly finding: OpenFinding; readonly wire?: undefined }
   | {
-      readonly finding: Finding;
+      readonly finding: OpenFinding;
       readonly kind: IpnKind;
       readonly wire: Readonly<Record<string, unknown>>;
       readonly ipn: CardIpn | SettlementIpn;
@@ -120,7 +120,7 @@ function readContent(content: string): Content {
     const aliased = aliasesOf(kind).filter(([, alias]) => alias in wire);
     const names = aliased.map(([name, alias]) => `${alias} for ${name}`);
     const told = names.length === 0 ? "names of the tables" : `names of the samples: ${names.join(", ")}`;
-    const finding: Finding = { step: "content", level: "right", text: `a ${kind} IPN, ${told}` };
+    const finding: OpenFinding = { step: "content", level: "right", text: `a ${kind} IPN, ${told}` };
     return { finding, kind, wire, ipn, wireNames: names.length === 0 ? "table" : "sample" };
   } catch (error) {
     if (!(error instanceof NotAuthentic)) throw error;

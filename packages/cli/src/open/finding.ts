@@ -1,5 +1,5 @@
 /** One step of opening: what was found, and what to do where it is wrong. */
-export interface Finding {
+export interface OpenFinding {
   readonly step: "body" | "headers" | "freshness" | "seal" | "content" | "signature";
   /** `note`: does not decide whether it is authentic. */
   readonly level: "right" | "note" | "wrong";

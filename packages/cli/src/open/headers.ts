@@ -1,7 +1,7 @@
 import { headerNames, hmacKey, parseJson, webhookKey, webhookSignatureMatches } from "@paybell/contract";
 import { freshnessSecondsDefault } from "@paybell/partner";
 import type { Capture } from "./capture.ts";
-import type { Finding } from "./finding.ts";
+import type { OpenFinding } from "./finding.ts";
 import type { NamedKey, NamedKeys } from "./named-keys.ts";
 
 const three = [headerNames.id, headerNames.timestamp, headerNames.signature] as const;
@@ -11,7 +11,7 @@ export function judgeHeaders(
   { body, headers = {} }: Capture,
   keys: NamedKeys,
   nowMs: number,
-): { readonly findings: readonly Finding[]; readonly body: string } {
+): { readonly findings: readonly OpenFinding[]; readonly body: string } {
   const missing = three.filter((name) => headers[name] === undefined);
   if (missing.length === three.length) {
     const text = "not in the capture: webhook-signature and freshness were not checked";
@@ -47,7 +47,7 @@ function whoSigned(
   body: string,
   headers: Readonly<Record<string, string>>,
   keys: NamedKeys,
-): { readonly finding: Finding; readonly body: string } {
+): { readonly finding: OpenFinding; readonly body: string } {
   const [id = "", timestamp = "", signature = ""] = three.map((name) => headers[name]);
   const signs = (key: ReturnType<typeof hmacKey>, text: string) =>
     webhookSignatureMatches(signature, id, timestamp, text, [key]);
@@ -66,7 +66,7 @@ function whoSigned(
   return { body, finding: wrong(swapped) };
 }
 
-function wrong(swapped: NamedKey | undefined): Finding {
+function wrong(swapped: NamedKey | undefined): OpenFinding {
   const text = "webhook-signature is not that of this body";
   const remedy =
     swapped === undefined
@@ -76,7 +76,7 @@ function wrong(swapped: NamedKey | undefined): Finding {
   return { step: "headers", level: "wrong", text, remedy };
 }
 
-function freshness(timestamp: string, nowMs: number): Finding {
+function freshness(timestamp: string, nowMs: number): OpenFinding {
   const ageSeconds = Math.floor(nowMs / 1000) - Number(timestamp);
   if (Number.isNaN(ageSeconds)) {
     return { step: "freshness", level: "wrong", text: "webhook-timestamp is no number of seconds since 1970" };

@@ -1,9 +1,9 @@
 import { ciphers, encodings, NotAuthentic, open, parseJson, type Sealing, sealingKey } from "@paybell/contract";
-import type { Finding } from "./finding.ts";
+import type { OpenFinding } from "./finding.ts";
 import type { NamedKey, NamedKeys } from "./named-keys.ts";
 
 export interface Unsealed {
-  readonly finding: Finding;
+  readonly finding: OpenFinding;
   /** Undefined where nothing opened it. */
   readonly content: string | undefined;
 }
@@ -74,7 +74,7 @@ function remedyOf({ sealing, key, data }: Try, configured: Sealing, keys: NamedK
   return `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
 }
 
-function unopened(data: string, configured: Sealing, named: string | undefined): Finding {
+function unopened(data: string, configured: Sealing, named: string | undefined): OpenFinding {
   const looks = looksLike(data, configured);
   const key = named === undefined || named === "" ? "" : ` The message names the key version ${JSON.stringify(named)}.`;
   return {

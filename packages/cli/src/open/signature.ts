@@ -1,6 +1,6 @@
 import { createHmac } from "node:crypto";
 import { type IpnKind, ipnFields, type Signing, signedFields, signedString } from "@paybell/contract";
-import type { Finding } from "./finding.ts";
+import type { OpenFinding } from "./finding.ts";
 import type { NamedKeys } from "./named-keys.ts";
 
 type Wire = Readonly<Record<string, unknown>>;
@@ -15,7 +15,7 @@ export interface Difference {
 }
 
 export interface Judged {
-  readonly finding: Finding;
+  readonly finding: OpenFinding;
   readonly signedString: string;
   readonly expected: string;
   readonly found: string;
@@ -64,7 +64,7 @@ function matches(text: string, found: string, key: Buffer): boolean {
   return hmac(text, key) === found.toLowerCase();
 }
 
-function unexplained(found: string): Finding {
+function unexplained(found: string): OpenFinding {
   const shape = /^[0-9a-f]{64}$/i.test(found)
     ? ""
     : found === ""

@@ -1,7 +1,7 @@
 import { parseJson } from "@paybell/contract";
+import type { CommandContext } from "../context.ts";
 import { Failure } from "../failure.ts";
 import { readNamedFile } from "../named-file.ts";
-import type { World } from "../world.ts";
 
 export interface RegistrationOptions {
   readonly name?: string;
@@ -18,7 +18,7 @@ export interface RegistrationOptions {
 
 /** What is registered: the settings file, and the options over it. The service judges every value. */
 export async function readRegistration(
-  world: World,
+  context: CommandContext,
   options: RegistrationOptions,
 ): Promise<Readonly<Record<string, unknown>>> {
   const { settings, signing, ...given } = options;
@@ -26,14 +26,14 @@ export async function readRegistration(
   const values = { name, callBackUrl, callbackAddresses, callingAddresses, cipher, encoding, wireNames, timeZone };
   const flags = Object.entries(values).filter(([, value]) => value !== undefined);
   return {
-    ...(settings !== undefined && (await readSettings(world, settings))),
+    ...(settings !== undefined && (await readSettings(context, settings))),
     ...Object.fromEntries(flags),
     ...(signing !== undefined && { signing: readSigning(signing) }),
   };
 }
 
-async function readSettings(world: World, path: string): Promise<object> {
-  const value = parse(await readNamedFile(world, path, "unreadable"));
+async function readSettings(context: CommandContext, path: string): Promise<object> {
+  const value = parse(await readNamedFile(context, path, "unreadable"));
   if (typeof value === "object" && value !== null && !Array.isArray(value)) return value;
   throw new Failure(`${path} is no JSON object of settings.`, { code: "bad_settings" });
 }

@@ -3,11 +3,11 @@ import { type Api, noPaybell } from "../api.ts";
 import type { KeyVersion, PartnerRecord } from "../partners/partner.ts";
 import { readAll } from "../read-all.ts";
 
-export interface Status {
+export interface DeliveryStatus {
   readonly ready: boolean;
   readonly checks: Readonly<Record<string, { readonly ok: boolean; readonly detail: string }>>;
   readonly backlog: Backlog | null;
-  readonly endpoints: readonly Endpoint[];
+  readonly endpoints: readonly FailingEndpoint[];
   /** Key versions that end within the days that were asked for, the first to end first. */
   readonly keysEnding: readonly EndingKey[];
   readonly partners: { readonly total: number; readonly paused: number; readonly disabled: number };
@@ -21,7 +21,7 @@ export interface Backlog {
   readonly oldestPendingSeconds: number;
 }
 
-export interface Endpoint {
+export interface FailingEndpoint {
   readonly id: string;
   readonly partnerId: string;
   readonly target: string;
@@ -42,12 +42,12 @@ export async function readStatus(
   anyone: Api,
   operator: Api,
   { keysWithinDays, nowMs, counted }: { keysWithinDays: number; nowMs: number; counted: (partners: number) => void },
-): Promise<Status> {
+): Promise<DeliveryStatus> {
   const [readiness, backlog, open, gone] = await Promise.all([
     readReadiness(anyone),
     readBacklog(anyone),
-    readAll<Endpoint>(operator, "/operator/v1/endpoints", { state: "open" }),
-    readAll<Endpoint>(operator, "/operator/v1/endpoints", { state: "gone" }),
+    readAll<FailingEndpoint>(operator, "/operator/v1/endpoints", { state: "open" }),
+    readAll<FailingEndpoint>(operator, "/operator/v1/endpoints", { state: "gone" }),
   ]);
   const keysEnding: EndingKey[] = [];
   const partners = { total: 0, paused: 0, disabled: 0 };
@@ -61,10 +61,10 @@ export async function readStatus(
   return { ...readiness, backlog, endpoints: [...open, ...gone], keysEnding, partners };
 }
 
-async function readReadiness(api: Api): Promise<Pick<Status, "ready" | "checks">> {
+async function readReadiness(api: Api): Promise<Pick<DeliveryStatus, "ready" | "checks">> {
   const { status, text } = await api.look("/readyz");
   try {
-    const { ready, checks } = parseJson(text) as Pick<Status, "ready" | "checks">;
+    const { ready, checks } = parseJson(text) as Pick<DeliveryStatus, "ready" | "checks">;
     if (typeof ready === "boolean" && typeof checks === "object") return { ready, checks };
   } catch {
     // Told below: whoever answers in other words is not the service.

@@ -1,11 +1,11 @@
 import { randomUUID } from "node:crypto";
 import type { Api } from "../api.ts";
+import type { CommandContext } from "../context.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { Failure } from "../failure.ts";
-import type { World } from "../world.ts";
 
 /** What POST /v1/commands answers, as far as it is shown. */
-export interface Transaction {
+export interface CommandAnswer {
   readonly id: string;
   readonly command: string;
   readonly status: "INIT" | "SUCCESS" | "ERROR";
@@ -22,7 +22,7 @@ export interface Transaction {
 }
 
 /** What the commands of one run have in common. */
-export interface Scene {
+export interface ScenarioFields {
   readonly amount: string;
   readonly currency: string;
   readonly tid: string;
@@ -33,67 +33,67 @@ export interface Scene {
 
 /** Runs commands as a partner does, each with a reqId of its own, and waits for their outcome. */
 export class Commander {
-  readonly #world: World;
+  readonly #context: CommandContext;
   readonly #api: Api;
-  readonly #scene: Scene;
-  readonly ran: Transaction[] = [];
+  readonly #scene: ScenarioFields;
+  readonly ran: CommandAnswer[] = [];
 
-  constructor(world: World, api: Api, scene: Scene) {
-    this.#world = world;
+  constructor(context: CommandContext, api: Api, scene: ScenarioFields) {
+    this.#context = context;
     this.#api = api;
     this.#scene = scene;
   }
 
   /** A Sale or PreAuth with a test card. */
-  pay(command: "SALE" | "PREAUTH", token: string): Promise<Transaction> {
+  pay(command: "SALE" | "PREAUTH", token: string): Promise<CommandAnswer> {
     const card = { token, number: "411111******1111", swipeType: "C", aid: "A0000000031010" };
     return this.#run({ command, ...this.#scene, card });
   }
 
-  void(original: Transaction): Promise<Transaction> {
+  void(original: CommandAnswer): Promise<CommandAnswer> {
     return this.#run({ command: "VOID", transactionId: original.id, ...this.#callBackUrl() });
   }
 
-  complete(original: Transaction): Promise<Transaction> {
+  complete(original: CommandAnswer): Promise<CommandAnswer> {
     const { amount } = this.#scene;
     return this.#run({ command: "PREAUTH_COMPLETE", transactionId: original.id, amount, ...this.#callBackUrl() });
   }
 
-  reverse(original: Transaction): Promise<Transaction> {
+  reverse(original: CommandAnswer): Promise<CommandAnswer> {
     return this.#run({ command: "REVERSAL", transactionId: original.id });
   }
 
-  settle(): Promise<Transaction> {
+  settle(): Promise<CommandAnswer> {
     return this.#run({ command: "SETTLEMENT", ...this.#terminal(), ...this.#callBackUrl() });
   }
 
-  system(command: "LOGON" | "BATCH_UPLOAD"): Promise<Transaction> {
+  system(command: "LOGON" | "BATCH_UPLOAD"): Promise<CommandAnswer> {
     return this.#run({ command, ...this.#terminal() });
   }
 
-  #terminal(): Pick<Scene, "tid" | "mid"> {
+  #terminal(): Pick<ScenarioFields, "tid" | "mid"> {
     const { tid, mid } = this.#scene;
     return { tid, mid };
   }
 
-  #callBackUrl(): Pick<Scene, "callBackUrl"> {
+  #callBackUrl(): Pick<ScenarioFields, "callBackUrl"> {
     const { callBackUrl } = this.#scene;
     return callBackUrl === undefined ? {} : { callBackUrl };
   }
 
-  async #run(body: Readonly<Record<string, unknown>>): Promise<Transaction> {
-    const answered = await this.#api.post<Transaction>("/v1/commands", { reqId: randomUUID(), ...body });
+  async #run(body: Readonly<Record<string, unknown>>): Promise<CommandAnswer> {
+    const answered = await this.#api.post<CommandAnswer>("/v1/commands", { reqId: randomUUID(), ...body });
     const transaction = await this.#outcome(answered);
     this.ran.push(transaction);
     return transaction;
   }
 
   /** A command whose outcome is not known in time is answered INIT. */
-  async #outcome(answered: Transaction): Promise<Transaction> {
+  async #outcome(answered: CommandAnswer): Promise<CommandAnswer> {
     let transaction = answered;
     while (transaction.status === "INIT") {
-      await pause(this.#world.signal);
-      transaction = await this.#api.get<Transaction>(`/v1/transactions/${answered.id}`);
+      await pause(this.#context.signal);
+      transaction = await this.#api.get<CommandAnswer>(`/v1/transactions/${answered.id}`);
     }
     return transaction;
   }

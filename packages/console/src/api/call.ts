@@ -1,6 +1,6 @@
 import { type Api, operations, type Problem } from "./operations.ts";
 
-export interface CallOptions {
+export interface ApiCallOptions {
   readonly signal?: AbortSignal;
 }
 
@@ -42,7 +42,7 @@ async function send(name: string, args: unknown[]): Promise<unknown> {
   const [method = "", template = "", from] = operations[name as keyof Api<never>];
   const ids = [...template.matchAll(/\{[^}]+\}/g)].map(() => String(args.shift()));
   const input = (from === undefined ? undefined : args.shift()) as Input;
-  const { signal } = (args.shift() ?? {}) as CallOptions;
+  const { signal } = (args.shift() ?? {}) as ApiCallOptions;
   let at = 0;
   const path = template.replace(/\{[^}]+\}/g, () => encodeURIComponent(ids[at++] ?? ""));
   const query = from === "query" ? `?${toQuery(input)}` : "";
@@ -70,4 +70,4 @@ function toQuery(input: Input): string {
 /** Every operation of the service's API, by its operationId. */
 export const api = Object.fromEntries(
   Object.keys(operations).map((name) => [name, (...args: unknown[]) => send(name, args)]),
-) as unknown as Api<CallOptions>;
+) as unknown as Api<ApiCallOptions>;

@@ -9,7 +9,7 @@ export function onSignedOut(listener: () => void): () => void {
   return () => void listeners.delete(listener);
 }
 
-function heed(error: unknown): void {
+function onFailure(error: unknown): void {
   if (error instanceof ApiError && (error.isSignedOut || error.code === "csrf")) {
     for (const listener of listeners) listener();
   }
@@ -23,8 +23,8 @@ function isPassing(error: unknown): boolean {
 const retryMsMax = 15_000;
 
 export const queryClient = new QueryClient({
-  queryCache: new QueryCache({ onError: heed }),
-  mutationCache: new MutationCache({ onError: heed }),
+  queryCache: new QueryCache({ onError: onFailure }),
+  mutationCache: new MutationCache({ onError: onFailure }),
   defaultOptions: {
     queries: {
       staleTime: 2_000,

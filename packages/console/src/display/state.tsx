@@ -1,6 +1,6 @@
 import { IconAlertTriangle, IconCircleCheck, IconCircleX, IconClock, IconPlayerPause } from "@tabler/icons-react";
 
-export type Tone = "good" | "wait" | "bad" | "quiet";
+export type StateTone = "good" | "wait" | "bad" | "quiet";
 
 const shapes = {
   good: IconCircleCheck,
@@ -10,7 +10,7 @@ const shapes = {
 };
 
 /** A state has a colour, a word and a shape. */
-export function State({ tone, word }: { readonly tone: Tone; readonly word: string }) {
+export function State({ tone, word }: { readonly tone: StateTone; readonly word: string }) {
   const Shape = shapes[tone];
   return (
     <span className="state" data-tone={tone}>
@@ -24,7 +24,7 @@ export const notificationStates = {
   accepted: { tone: "good", word: "Delivered" },
   pending: { tone: "wait", word: "Pending" },
   parked: { tone: "bad", word: "Parked" },
-} as const satisfies Record<string, { tone: Tone; word: string }>;
+} as const satisfies Record<string, { tone: StateTone; word: string }>;
 
 /** The mark of one attempt in a timeline. */
 export function AttemptMark({ succeeded }: { readonly succeeded: boolean }) {

@@ -16,7 +16,7 @@ import { useNow } from "../display/time.tsx";
 import { PartnerName } from "../partners/partner-name.tsx";
 import { useMay, useSession } from "../session/session.ts";
 import { Content } from "./content.tsx";
-import { useDesk } from "./desk.ts";
+import { useNotificationApi } from "./notification-api.ts";
 import { Timeline } from "./timeline.tsx";
 import { headlineOf } from "./words.ts";
 
@@ -24,7 +24,7 @@ const lookEveryMs = 2_000;
 
 /** One notification: did they get it, if not why, and what can be done. */
 export function NotificationPage({ id }: { readonly id: string }) {
-  const desk = useDesk();
+  const desk = useNotificationApi();
   const { session } = useSession();
   const mayRead = useMay("operator");
   const now = useNow();
@@ -160,7 +160,7 @@ function Actions({
   readonly isPending: boolean;
   readonly isOperator: boolean;
 }) {
-  const desk = useDesk();
+  const desk = useNotificationApi();
   const queries = useQueryClient();
   const mayAct = useMay("operator") || !isOperator;
   const redeliver = useMutation({

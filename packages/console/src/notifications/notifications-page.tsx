@@ -7,8 +7,8 @@ import { Failure } from "../display/failure.tsx";
 import { Page } from "../display/page.tsx";
 import { Loading } from "../display/rows.tsx";
 import { Time } from "../display/time.tsx";
-import { type Search, useDesk } from "./desk.ts";
 import { Filters } from "./filters.tsx";
+import { type Search, useNotificationApi } from "./notification-api.ts";
 import { NotificationTable } from "./notification-table.tsx";
 import { searchOf } from "./search-of.ts";
 
@@ -28,7 +28,7 @@ export function NotificationsPage() {
 }
 
 function Found({ search }: { readonly search: Search }) {
-  const desk = useDesk();
+  const desk = useNotificationApi();
   const pages = useInfiniteQuery({
     queryKey: ["notifications", search],
     queryFn: ({ pageParam, signal }) =>
@@ -74,7 +74,7 @@ function Found({ search }: { readonly search: Search }) {
 
 /** How many came since, which wait behind a button so that the list does not jump. */
 function useNewer(search: Search, items: readonly ListedNotification[], isReady: boolean): number {
-  const desk = useDesk();
+  const desk = useNotificationApi();
   const newest = items[0]?.id;
   const { data } = useQuery({
     queryKey: ["notifications-newer", search, newest],

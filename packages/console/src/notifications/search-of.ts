@@ -1,4 +1,4 @@
-import type { Search } from "./desk.ts";
+import type { Search } from "./notification-api.ts";
 
 /** Spans of time that a list may be narrowed to. */
 export const spans = { "1h": 3_600_000, "24h": 86_400_000, "7d": 7 * 86_400_000 } as const;

@@ -7,7 +7,7 @@ import { Failure } from "../display/failure.tsx";
 import { Page } from "../display/page.tsx";
 import { Loading } from "../display/rows.tsx";
 import { Time } from "../display/time.tsx";
-import { type Desk, type Search, useDesk } from "./desk.ts";
+import { type NotificationApi, type Search, useNotificationApi } from "./notification-api.ts";
 import { NotificationTable } from "./notification-table.tsx";
 
 const rows = 50;
@@ -16,7 +16,7 @@ const rows = 50;
 export function SearchPage() {
   const [params] = useSearchParams();
   const [, navigate] = useLocation();
-  const desk = useDesk();
+  const desk = useNotificationApi();
   const q = (params.get("q") ?? "").trim();
   const found = useQuery({
     queryKey: ["search", q],
@@ -75,7 +75,7 @@ function guesses(q: string): readonly (readonly [string, Search])[] {
 }
 
 /** What has an index first; then, among the newest, what else it may be. */
-async function lookFor(desk: Desk, q: string, signal: AbortSignal) {
+async function lookFor(desk: NotificationApi, q: string, signal: AbortSignal) {
   const exact = await desk.search({ q: q.slice(0, 128), limit: rows }, signal);
   if (exact.items.length > 0)
     return {

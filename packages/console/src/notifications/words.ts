@@ -1,5 +1,5 @@
 import type { NotificationDetail, Waiting } from "../api/operations.ts";
-import type { Tone } from "../display/state.tsx";
+import type { StateTone } from "../display/state.tsx";
 import { clockTime, duration } from "../display/time.tsx";
 
 export const reasons: Readonly<Record<string, string>> = {
@@ -31,7 +31,7 @@ export function reasonInWords(reason: string | null, httpStatus: number | null =
 }
 
 export interface Headline {
-  readonly tone: Tone;
+  readonly tone: StateTone;
   readonly text: string;
 }
 

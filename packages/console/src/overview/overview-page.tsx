@@ -14,7 +14,7 @@ import { Loading } from "../display/rows.tsx";
 import { duration, Time, useNow } from "../display/time.tsx";
 import { PartnerName } from "../partners/partner-name.tsx";
 import { Chart } from "./load-chart.ts";
-import { Share, type Span, SpanControl, shownMs, spanOf } from "./span.tsx";
+import { type FigureSpan, Share, SpanControl, shownMs, spanOf } from "./span.tsx";
 import { useLive } from "./use-live.ts";
 
 /** How everything goes, live. */
@@ -56,7 +56,7 @@ export function OverviewPage() {
   );
 }
 
-function Shown({ overview, span }: { readonly overview: Overview; readonly span: Span }) {
+function Shown({ overview, span }: { readonly overview: Overview; readonly span: FigureSpan }) {
   const { figures, standing, failing } = overview;
   const now = useNow();
   const oldestMs = overview.oldestPendingAt === null ? null : now - Date.parse(overview.oldestPendingAt);

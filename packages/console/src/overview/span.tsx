@@ -2,24 +2,30 @@ import { SegmentedControl } from "@mantine/core";
 import { State } from "../display/state.tsx";
 import { duration } from "../display/time.tsx";
 
-export type Span = "hour" | "day" | "week";
-const spans: readonly { value: Span; label: string }[] = [
+export type FigureSpan = "hour" | "day" | "week";
+const spans: readonly { value: FigureSpan; label: string }[] = [
   { value: "hour", label: "Hour" },
   { value: "day", label: "Day" },
   { value: "week", label: "Week" },
 ];
 
-export function spanOf(params: URLSearchParams): Span {
+export function spanOf(params: URLSearchParams): FigureSpan {
   return spans.find(({ value }) => value === params.get("over"))?.value ?? "hour";
 }
 
-export function SpanControl({ span, onChange }: { readonly span: Span; readonly onChange: (span: Span) => void }) {
+export function SpanControl({
+  span,
+  onChange,
+}: {
+  readonly span: FigureSpan;
+  readonly onChange: (span: FigureSpan) => void;
+}) {
   return (
     <SegmentedControl
       size="xs"
       aria-label="Time span"
       value={span}
-      onChange={(value) => onChange(value as Span)}
+      onChange={(value) => onChange(value as FigureSpan)}
       data={[...spans]}
     />
   );

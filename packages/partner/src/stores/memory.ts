@@ -1,5 +1,5 @@
+import { serializer } from "./serializer.ts";
 import type { SeenIpn, SeenStore } from "./store.ts";
-import { turns } from "./turns.ts";
 
 /**
  * Remembers in this process alone, until it ends: for tests, and for effects that end with the process too.
@@ -9,7 +9,7 @@ import { turns } from "./turns.ts";
 export function memoryStore(ipnsMax = 100_000): SeenStore<undefined> {
   const seenIpns = new Map<string, SeenIpn>();
   const chains = new Map<string, Set<SeenIpn>>();
-  const inTurn = turns();
+  const inTurn = serializer();
 
   function remember(seen: SeenIpn): void {
     seenIpns.set(seen.id, seen);

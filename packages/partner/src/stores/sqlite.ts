@@ -1,5 +1,5 @@
+import { serializer } from "./serializer.ts";
 import { checkedDays, checkedTable, type KnownIpn, noTable, retentionDaysDefault, type SqlStore } from "./store.ts";
-import { turns } from "./turns.ts";
 
 /** What of node:sqlite's DatabaseSync and of better-sqlite3's Database is used. */
 export interface SqliteDatabase {
@@ -39,7 +39,7 @@ CREATE INDEX IF NOT EXISTS ${index}_by_time ON ${name} (seen_at);
 `;
   const insert = `INSERT INTO ${table} (id, chain, facts, seen_at) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING`;
   const select = `SELECT facts FROM ${table} WHERE chain = ? AND id <> ? ORDER BY seen_at, id`;
-  const inTurn = turns();
+  const inTurn = serializer();
 
   /** SQLite looks for the table as soon as a statement is prepared. */
   function prepare(sql: string): ReturnType<SqliteDatabase["prepare"]> {

@@ -22,12 +22,12 @@ export interface Acquirer {
   /** Whether it can be asked now; an acquirer without it always can. */
   health?(): AcquirerHealth;
   /** Tells from now on of answers that nobody here waits for: another process may have asked, and be gone. */
-  onStrayAnswer?(listener: (answer: StrayAnswer) => void): void;
+  onUnmatchedAnswer?(listener: (answer: UnmatchedAnswer) => void): void;
   close(): Promise<void>;
 }
 
 /** An answer to a Sale, PreAuth, PreAuth-Complete or Void, by what it repeats of its message. */
-export interface StrayAnswer {
+export interface UnmatchedAnswer {
   readonly tid: string;
   readonly mid: string;
   readonly traceNo: string;

@@ -19,7 +19,7 @@ function toldOf(states: readonly AcquirerHealth[]): string[] {
   );
   for (const next of states) {
     state = next;
-    watch.look();
+    watch.check();
   }
   return told;
 }

@@ -23,7 +23,7 @@ export class AcquirerWatch {
     this.#events = events;
   }
 
-  look(): void {
+  check(): void {
     const health = this.#acquirer?.health?.();
     if (health === undefined) return;
     const isNews = health.ok === this.#seen && health.ok !== this.#told;

@@ -2,13 +2,13 @@ import { randomUUID } from "node:crypto";
 import { webhookKey } from "@paybell/contract";
 import { type Clock, systemClock } from "../clock.ts";
 import type { Config } from "../config.ts";
-import { type AlertTarget, groupOf } from "../delivery/alerting/target.ts";
+import { type AlertChannel, groupOf } from "../delivery/alerting/target.ts";
 import type { ConnectRules } from "../delivery/transport/connect.ts";
 import { AddressGuard } from "../delivery/transport/guard.ts";
 import { createResolver } from "../delivery/transport/resolve.ts";
 import { callingContext } from "../delivery/transport/tls.ts";
 import { newId } from "../ids.ts";
-import { AddressList } from "../partners/addresses.ts";
+import { AddressBlocks } from "../partners/addresses.ts";
 
 type AlertConfig = Pick<
   Config,
@@ -26,9 +26,9 @@ export function isAlerting({ alertUrl, alertSlackUrl, alertMailUrl }: AlertConfi
 export async function openAlertTargets(
   config: AlertConfig,
   clock: Pick<Clock, "nowMs"> = systemClock,
-): Promise<readonly AlertTarget[]> {
+): Promise<readonly AlertChannel[]> {
   const { alertUrl, alertSecret, alertSlackUrl, alertMailUrl, alertMailFrom, alertMailTo } = config;
-  const targets: AlertTarget[] = [];
+  const targets: AlertChannel[] = [];
   if (alertUrl !== null && alertSecret !== null) {
     const { webhookTarget } = await import("../delivery/alerting/webhook.ts");
     targets.push(webhookTarget(alertUrl, webhookKey(alertSecret), clock, rulesOf(config)));
@@ -44,7 +44,7 @@ export async function openAlertTargets(
   return targets;
 }
 
-const loopback = new AddressList(["127.0.0.0/8", "::1/128"]);
+const loopback = new AddressBlocks(["127.0.0.0/8", "::1/128"]);
 const connectTimeoutMs = 5_000;
 
 /** A private address is called only where the setting names a block inside that range, and so is the machine itself. */

@@ -10,7 +10,7 @@ import { withDatabase } from "./database-url.ts";
 import { openMasterKey } from "./master-key.ts";
 
 /** One line of the doctor's report. */
-export interface Finding {
+export interface CheckFinding {
   readonly level: "ok" | "warning" | "error";
   readonly what: string;
   readonly detail: string;
@@ -23,7 +23,7 @@ const versionMin = 150_000;
 const acquirerTimeoutMs = 5_000;
 
 /** `paybell check`: whether these settings can carry a service, each finding with its remedy. */
-export async function check(config: Config): Promise<readonly Finding[]> {
+export async function check(config: Config): Promise<readonly CheckFinding[]> {
   const findings = await withDatabase(config, (urls) => databaseFindings(urls, config));
   return [
     ...findings,
@@ -33,7 +33,7 @@ export async function check(config: Config): Promise<readonly Finding[]> {
   ];
 }
 
-async function databaseFindings({ databaseUrl, ownerUrl }: SchemaUrls, config: Config): Promise<Finding[]> {
+async function databaseFindings({ databaseUrl, ownerUrl }: SchemaUrls, config: Config): Promise<CheckFinding[]> {
   const found = await inspectDatabase(databaseUrl).catch((error: unknown) =>
     error instanceof Error ? error : new Error(String(error)),
   );
@@ -75,7 +75,7 @@ async function databaseFindings({ databaseUrl, ownerUrl }: SchemaUrls, config: C
   ];
 }
 
-function permissionFinding({ canCreate, schema }: Inspection, hasOwner: boolean): Finding {
+function permissionFinding({ canCreate, schema }: Inspection, hasOwner: boolean): CheckFinding {
   const what = "permission";
   const isBehind = !(schema instanceof UnfitSchema) && schema.missing > 0;
   if (isBehind && !canCreate && !hasOwner) {
@@ -85,7 +85,7 @@ function permissionFinding({ canCreate, schema }: Inspection, hasOwner: boolean)
   return ok(what, canCreate ? "may create tables" : "reads and writes rows; another role owns the schema");
 }
 
-function schemaFinding(schema: Inspection["schema"]): Finding {
+function schemaFinding(schema: Inspection["schema"]): CheckFinding {
   if (schema instanceof UnfitSchema) return error("schema", schema.message, schema.remedy);
   if (schema.applied === 0) return ok("schema", "is made at the first start");
   return ok(
@@ -94,7 +94,7 @@ function schemaFinding(schema: Inspection["schema"]): Finding {
   );
 }
 
-async function masterKeyFinding(config: Config, kept: Buffer | undefined): Promise<Finding> {
+async function masterKeyFinding(config: Config, kept: Buffer | undefined): Promise<CheckFinding> {
   const what = "master key";
   if (config.masterKey === null) {
     return error(what, "PAYBELL_MASTER_KEY is not set", "Set it; `openssl rand -base64 32` makes a new one.");
@@ -106,7 +106,7 @@ async function masterKeyFinding(config: Config, kept: Buffer | undefined): Promi
   return error(what, "does not fit this database", "Set the PAYBELL_MASTER_KEY that it was last started with.");
 }
 
-function settingFindings(config: Config): Finding[] {
+function settingFindings(config: Config): CheckFinding[] {
   return [
     ...(config.databaseUrl !== null && isUnverifiedRemote(config.databaseUrl)
       ? [
@@ -134,7 +134,7 @@ function settingFindings(config: Config): Finding[] {
   ];
 }
 
-async function callbackCaFindings(config: Config): Promise<Finding[]> {
+async function callbackCaFindings(config: Config): Promise<CheckFinding[]> {
   if (config.callbackCaFile === null) return [];
   const what = "callback CAs";
   try {
@@ -146,7 +146,7 @@ async function callbackCaFindings(config: Config): Promise<Finding[]> {
   }
 }
 
-async function acquirerFinding(config: Config): Promise<Finding> {
+async function acquirerFinding(config: Config): Promise<CheckFinding> {
   const what = "acquirer";
   const remedy = "Connect a host with PAYBELL_ACQUIRER=iso8583, or report completions from your switch.";
   if (config.acquirer === null) return warning(what, "there is none: commands are refused", remedy);
@@ -167,14 +167,14 @@ async function acquirerFinding(config: Config): Promise<Finding> {
   }
 }
 
-function ok(what: string, detail: string): Finding {
+function ok(what: string, detail: string): CheckFinding {
   return { level: "ok", what, detail, remedy: "" };
 }
 
-function warning(what: string, detail: string, remedy: string): Finding {
+function warning(what: string, detail: string, remedy: string): CheckFinding {
   return { level: "warning", what, detail, remedy };
 }
 
-function error(what: string, detail: string, remedy: string): Finding {
+function error(what: string, detail: string, remedy: string): CheckFinding {
   return { level: "error", what, detail, remedy };
 }

@@ -14,7 +14,7 @@ import { Lease } from "../leases/lease.ts";
 import { SealBudget } from "../partners/seal-budget.ts";
 import type { HomeAddress } from "../store/database/citus.ts";
 import { openDatabase } from "../store/database/database.ts";
-import { Listener } from "../store/database/listener.ts";
+import { PostgresListener } from "../store/database/listener.ts";
 import { PostgresCircuits } from "../store/deliveries/circuits.ts";
 import { PostgresDeliveries } from "../store/deliveries/deliveries.ts";
 import { PostgresShards } from "../store/deliveries/shards.ts";
@@ -78,7 +78,7 @@ async function run(main: NonNullable<typeof parentPort>, data: DeliveryThreadDat
     connectionsMax,
     onIdleError: (error) => trouble("a connection to the database broke", error),
   });
-  const beats = new Listener({
+  const beats = new PostgresListener({
     connect: () => database.connectDirectly(),
     channels: [],
     onNotify: () => undefined,
@@ -187,7 +187,7 @@ async function run(main: NonNullable<typeof parentPort>, data: DeliveryThreadDat
     outbox.message.takenBytes += message.deliveries.reduce((sum, { bytes }) => sum + bytes, 0);
     outbox.message.heard += message.hints.length;
     notes.noted(message.noted);
-    for (const answer of message.partners) if (partners.told(answer)) worker.partnerChanged(answer.id);
+    for (const answer of message.partners) if (partners.received(answer)) worker.partnerChanged(answer.id);
     worker.offer(message.deliveries, message.begunMs);
     worker.wake(message.hints);
     if (message.news.includes("circuits")) worker.circuitsChanged();

@@ -15,7 +15,7 @@ import { PostgresFigures } from "../store/deliveries/figures.ts";
 import { PendingStatus } from "../store/deliveries/pending-status.ts";
 import type { PostgresLeases } from "../store/leases.ts";
 import type { DeliveryThreadData } from "./delivery-thread.ts";
-import type { Ground } from "./ground.ts";
+import type { Infrastructure } from "./infrastructure.ts";
 import { countAttempt } from "./observation.ts";
 import type { PartnerParts } from "./partners.ts";
 import { UnreadablePartners } from "./unreadable-partners.ts";
@@ -45,7 +45,7 @@ const rowsAheadPerSlot = 2;
 const flushEveryMs = 2_000;
 
 /** How notifications leave: the workers, what passes on to them, and what finds dead ones. */
-export function wireDelivery(ground: Ground, { directory }: PartnerParts, options: DeliveryOptions) {
+export function wireDelivery(ground: Infrastructure, { directory }: PartnerParts, options: DeliveryOptions) {
   const { database, config, log, metrics, partnerMetrics, sandbox, alerting, alerts, closing, warn, watch } = ground;
   const entry = import.meta.url.endsWith(".ts") ? "./delivery-thread.ts" : "./delivery-thread.js";
   const data: DeliveryThreadData = {
@@ -149,7 +149,7 @@ export function wireDelivery(ground: Ground, { directory }: PartnerParts, option
     },
     /** Tells this process' workers that something is to be looked at now. */
     tell(news: "shards" | "circuits" | "due") {
-      for (const worker of workers) worker.tell(news);
+      for (const worker of workers) worker.notify(news);
     },
     partnerChanged(partnerId: PartnerId) {
       for (const worker of workers) worker.partnerChanged(partnerId);

@@ -1,17 +1,17 @@
-import type { Arrivals } from "../delivery/arrivals.ts";
+import type { LongPolls } from "../delivery/long-polls.ts";
 import type { Delivery } from "../delivery/store.ts";
 import type { Hints } from "../delivery/thread/hints.ts";
 import type { NewNotification, Notifier } from "../ledger/notifier.ts";
 
 /** Passes what the ledger made durable to delivery, without a look into the database, and to waiting pulls. */
-export function handOver(hints: Pick<Hints, "offer" | "due">, arrivals: Pick<Arrivals, "wrote">): Notifier {
+export function handOver(hints: Pick<Hints, "offer" | "due">, arrivals: Pick<LongPolls, "notify">): Notifier {
   return {
     notify(notification, createdAtMs, begunMs) {
       const delivery = toDelivery(notification, createdAtMs);
       // Its original is looked up when it is read.
       if (notification.originalId === null && notification.originalExternalId !== null) hints.due(delivery);
       else hints.offer(delivery, begunMs);
-      arrivals.wrote(notification.partnerId);
+      arrivals.notify(notification.partnerId);
     },
   };
 }

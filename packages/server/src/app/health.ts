@@ -1,11 +1,11 @@
 import type { Health } from "../http/parts.ts";
-import type { Standing } from "./standing.ts";
+import type { ServiceStatus } from "./service-status.ts";
 
 const partitionsWarnBelow = 3;
 const databaseTimeoutMsDefault = 2_000;
 
 export interface HealthParts {
-  readonly standing: Pick<Standing, "ping" | "daysAhead">;
+  readonly standing: Pick<ServiceStatus, "ping" | "daysAhead">;
   /** Of what this process does: commands, delivery, or both. */
   readonly leaseMs: () => number;
   /** What stands behind the commands, in words. */

@@ -1,20 +1,20 @@
 import type { Acquirer } from "../acquirer/acquirer.ts";
 import { noAcquirer } from "../acquirer/none.ts";
 import { systemClock } from "../clock.ts";
-import type { Arrivals } from "../delivery/arrivals.ts";
+import type { LongPolls } from "../delivery/long-polls.ts";
 import type { LeaseHolder } from "../leases/lease.ts";
 import { CardVault } from "../ledger/card-vault.ts";
 import { Comparer } from "../ledger/comparer.ts";
 import { Completer } from "../ledger/completer.ts";
 import { Ledger } from "../ledger/ledger.ts";
-import { MoneyDesk } from "../ledger/money-desk.ts";
+import { MoneyOperations } from "../ledger/money-operations.ts";
 import { Reports } from "../ledger/reports.ts";
 import { Reverser, type ReverserParts } from "../ledger/reverser.ts";
 import { Settler } from "../ledger/settler.ts";
-import { StrayAnswers } from "../ledger/stray-answers.ts";
+import { UnmatchedAnswers } from "../ledger/unmatched-answers.ts";
 import { WaitingReports } from "../ledger/waiting-reports.ts";
 import { PostgresReversals } from "../store/reversals/reversals.ts";
-import { PostgresStrayAnswers } from "../store/reversals/stray-answers.ts";
+import { PostgresUnmatchedAnswers } from "../store/reversals/unmatched-answers.ts";
 import { PostgresComparisons } from "../store/settlements/comparisons.ts";
 import { PostgresSettlements } from "../store/settlements/settlements.ts";
 import { PostgresCards } from "../store/transactions/cards.ts";
@@ -23,15 +23,15 @@ import { PostgresMoney } from "../store/transactions/search.ts";
 import { PostgresTransactions } from "../store/transactions/transactions.ts";
 import { PostgresWaitingReports } from "../store/transactions/waiting-reports.ts";
 import type { DeliveryParts } from "./delivery.ts";
-import type { Ground } from "./ground.ts";
 import { handOver } from "./hand-over.ts";
+import type { Infrastructure } from "./infrastructure.ts";
 import type { PartnerParts } from "./partners.ts";
 
 export interface LedgerOptions {
   /** Null: commands are refused. */
   readonly acquirer: Acquirer | null;
   readonly lease: LeaseHolder;
-  readonly arrivals: Arrivals;
+  readonly arrivals: LongPolls;
   readonly onReversalEnded: ReverserParts["onEnded"];
 }
 
@@ -39,13 +39,13 @@ const commandsMax = 4_000;
 
 /** What runs commands and takes in reports, and hands what is to be told to delivery. */
 export function wireLedger(
-  { database, config, log, metrics, alerts, sandbox, watch }: Ground,
+  { database, config, log, metrics, alerts, sandbox, watch }: Infrastructure,
   { directory, isRegisteredDevice, bodyKey, cardKey }: PartnerParts,
   { hints, backpressure }: DeliveryParts,
   { acquirer: chosen, lease, arrivals, onReversalEnded: onEnded }: LedgerOptions,
 ) {
   const acquirer = chosen ?? noAcquirer;
-  const turn = () => backpressure.turn();
+  const turn = () => backpressure.waitForTurn();
   const notifier = handOver(hints, arrivals);
   const transactions = new PostgresTransactions(database, { ...watch("inits"), turn });
   const completions = new PostgresCompletions(database.homes, { ...watch("completions"), turn });
@@ -72,13 +72,13 @@ export function wireLedger(
     sandbox,
     isRegisteredDevice,
   });
-  const strays = new StrayAnswers({
-    strayAnswers: new PostgresStrayAnswers(database.homes),
+  const strays = new UnmatchedAnswers({
+    store: new PostgresUnmatchedAnswers(database.homes),
     transactions,
     ledger,
     log,
   });
-  acquirer.onStrayAnswer?.((answer) => void strays.take(answer));
+  acquirer.onUnmatchedAnswer?.((answer) => void strays.handle(answer));
   const reports = new Reports({
     transactions,
     completions,
@@ -92,7 +92,7 @@ export function wireLedger(
   const comparer = new Comparer({ comparisons: new PostgresComparisons(database.homes), directory, metrics, log });
   const waiting = new PostgresWaitingReports(database.homes);
   const waitingReports = new WaitingReports({ waiting, transactions, completions, directory, notifier, metrics, log });
-  const money = new MoneyDesk({
+  const money = new MoneyOperations({
     store: new PostgresMoney(database.homes),
     reversals,
     reverser,

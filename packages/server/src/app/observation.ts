@@ -1,13 +1,13 @@
 import type { Acquirer } from "../acquirer/acquirer.ts";
-import type { Arrivals } from "../delivery/arrivals.ts";
 import type { Attempted } from "../delivery/attempting.ts";
+import type { LongPolls } from "../delivery/long-polls.ts";
 import type { Delivery } from "../delivery/store.ts";
 import type { WorkerStatus } from "../delivery/thread/messages.ts";
 import type { LeaseHolder } from "../leases/lease.ts";
 import type { Metrics } from "../metrics.ts";
 import type { DeliveryParts } from "./delivery.ts";
 import type { PartnerMetrics } from "./partner-metrics.ts";
-import type { Standing } from "./standing.ts";
+import type { ServiceStatus } from "./service-status.ts";
 
 /** Counts what became of one attempt. */
 export function countAttempt(
@@ -32,18 +32,18 @@ export function countAttempt(
 }
 
 export interface Observed {
-  readonly arrivals: Pick<Arrivals, "waiting">;
+  readonly arrivals: Pick<LongPolls, "waiting">;
   readonly delivery: Pick<DeliveryParts, "workers" | "inFlight">;
   /** Of the commands; undefined where none are run. */
   readonly lease: Pick<LeaseHolder, "remainingMs"> | undefined;
   readonly database: { readonly [Name in "pool" | "engine"]: { readonly waitingCount: number } };
-  readonly standing: Pick<Standing, "pending" | "byPartner" | "daysAhead" | "unownedShards">;
+  readonly standing: Pick<ServiceStatus, "pending" | "byPartner" | "daysAhead" | "unownedShards">;
   readonly partnerMetrics: PartnerMetrics;
   readonly acquirer?: Pick<Acquirer, "health"> | null;
 }
 
 /** Reads, every time somebody looks at the metrics, what stands rather than happens. */
-export function observeStanding(metrics: Metrics, observed: Observed): void {
+export function observeStatus(metrics: Metrics, observed: Observed): void {
   const { delivery, arrivals, database, lease, standing, partnerMetrics, acquirer } = observed;
   metrics.onRead(async () => {
     metrics.acquirerLinks.set(acquirer?.health?.().ok === false ? 0 : 1);

@@ -8,12 +8,12 @@ import { SealBudget } from "../partners/seal-budget.ts";
 import { defaultSettings } from "../partners/settings.ts";
 import { PostgresPartners } from "../store/partners/partners.ts";
 import { PostgresTerminals } from "../store/terminals/terminals.ts";
-import type { Ground } from "./ground.ts";
+import type { Infrastructure } from "./infrastructure.ts";
 
 export type PartnerParts = Awaited<ReturnType<typeof wirePartners>>;
 
 /** Who the partners are, what was agreed with them, and their keys. Rejects when the master key is another one. */
-export async function wirePartners(ground: Ground, masterKey: MasterKey) {
+export async function wirePartners(ground: Infrastructure, masterKey: MasterKey) {
   const { database, config, sandbox, alerts, closing, warn } = ground;
   const store = new PostgresPartners(database);
   await requireFittingMasterKey(masterKey, store);

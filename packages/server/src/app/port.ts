@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { createServer } from "node:net";
-import { livingHolders, takeServiceLock } from "../postgres/service-lock.ts";
+import { acquireServiceLock, livingHolders } from "../postgres/service-lock.ts";
 
 /** No such address on this machine: without IPv6 there is no ::1, and nothing is missing. */
 const absent = new Set(["EADDRNOTAVAIL", "EAFNOSUPPORT"]);
@@ -41,5 +41,5 @@ async function tryPort(host: string, port: number): Promise<void> {
 }
 
 async function requireFreeHome(home: string): Promise<void> {
-  if ((await livingHolders(home)).length > 0) await (await takeServiceLock(home)).release();
+  if ((await livingHolders(home)).length > 0) await (await acquireServiceLock(home)).release();
 }

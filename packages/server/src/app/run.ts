@@ -1,11 +1,11 @@
-import type { Role } from "../app.ts";
+import type { InstanceRole } from "../app.ts";
 import { ConfigError, readConfig } from "../config.ts";
 import { createLog } from "../log.ts";
+import { drainingLines, outputStyleOf, stoppedLines } from "../sandbox/output.ts";
 import { startSandbox } from "../sandbox/sandbox.ts";
-import { drainingLines, lookOf, stoppedLines } from "../sandbox/story.ts";
 import { testAlerts } from "./alert-targets.ts";
 import { type AuditExport, exportAuditOf, verifyAuditOf } from "./audit.ts";
-import { check, type Finding } from "./check.ts";
+import { type CheckFinding, check } from "./check.ts";
 import { newMasterKeyText, rotateMasterKeyOf } from "./master-key.ts";
 import { migrateDatabaseOf } from "./migrate.ts";
 import { serve } from "./serve.ts";
@@ -19,25 +19,25 @@ export interface RunContext {
 /** `paybell sandbox`. @returns the exit code */
 export async function runSandbox({ process }: RunContext): Promise<number> {
   const { stdout, stderr, env } = process;
-  const look = lookOf(stdout, env);
+  const style = outputStyleOf(stdout, env);
   const tell = (lines: readonly string[]) => void stdout.write(`${lines.join("\n")}\n`);
   return guarded(process, async () => {
     const config = readConfig(env);
     // The terminal tells the story; the log speaks only of what went wrong.
     const log = createLog(env["PAYBELL_LOG_LEVEL"] ? config.logLevel : "error", stderr);
     const signals = stopSignalsOf(process);
-    const sandbox = await startSandbox({ config, log, look, tell, workingDirectory: process.cwd() });
+    const sandbox = await startSandbox({ config, log, style, tell, workingDirectory: process.cwd() });
     const ended = await untilStopped(signals, sandbox.died);
     if (ended.died !== undefined) stderr.write(`PostgreSQL ended without being asked to.\n${ended.died}\n`);
-    tell(drainingLines({ inFlight: sandbox.inFlight(), atMostMs: config.drainTimeoutMs }, look));
+    tell(drainingLines({ inFlight: sandbox.inFlight(), atMostMs: config.drainTimeoutMs }, style));
     const pending = await orSecond(signals, sandbox);
-    if (pending !== undefined) tell(stoppedLines({ pending }, look));
+    if (pending !== undefined) tell(stoppedLines({ pending }, style));
     return ended.died === undefined ? 0 : 1;
   });
 }
 
 /** `paybell serve`. @returns the exit code */
-export async function runServe({ process }: RunContext, role: Role = "all"): Promise<number> {
+export async function runServe({ process }: RunContext, role: InstanceRole = "all"): Promise<number> {
   const { stdout, env } = process;
   return guarded(process, async () => {
     const config = readConfig(env, ["masterKey"]);
@@ -53,7 +53,7 @@ export async function runServe({ process }: RunContext, role: Role = "all"): Pro
   });
 }
 
-const signs: Readonly<Record<Finding["level"], string>> = { ok: "ok     ", warning: "warning", error: "ERROR  " };
+const signs: Readonly<Record<CheckFinding["level"], string>> = { ok: "ok     ", warning: "warning", error: "ERROR  " };
 
 /** `paybell check`. @returns 0 when nothing is an error */
 export async function runCheck({ process }: RunContext, options: { readonly json: boolean }): Promise<number> {
@@ -147,7 +147,7 @@ export async function runAlertsTest({ process }: RunContext, options: { readonly
 }
 
 /** Settings that cannot be read are what there is to find: nothing else can be looked at with them. */
-async function findingsOf(env: NodeJS.ProcessEnv): Promise<readonly Finding[]> {
+async function findingsOf(env: NodeJS.ProcessEnv): Promise<readonly CheckFinding[]> {
   try {
     return await check(readConfig(env));
   } catch (error) {
@@ -156,7 +156,7 @@ async function findingsOf(env: NodeJS.ProcessEnv): Promise<readonly Finding[]> {
   }
 }
 
-function findingLine({ level, what, detail, remedy }: Finding): string {
+function findingLine({ level, what, detail, remedy }: CheckFinding): string {
   const line = `${signs[level]}  ${what.padEnd(18)}  ${detail}\n`;
   return remedy === "" ? line : `${line}${" ".repeat(29)}→ ${remedy}\n`;
 }

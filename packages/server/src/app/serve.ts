@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { mkdir, readFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
-import { type Role, type Service, startService } from "../app.ts";
+import { type InstanceRole, type Service, startService } from "../app.ts";
 import { type Config, ConfigError } from "../config.ts";
 import type { Log } from "../log.ts";
 import { startEmbeddedPostgres } from "../postgres/embedded.ts";
@@ -23,7 +23,7 @@ export interface Served {
 }
 
 /** `paybell serve`: production, on DATABASE_URL or the embedded PostgreSQL. */
-export async function serve(config: Config, log: Log, role: Role): Promise<Served> {
+export async function serve(config: Config, log: Log, role: InstanceRole): Promise<Served> {
   const { databaseUrl } = config;
   const masterKey = await openMasterKey(config);
   const home = resolve(config.home);

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { PaybellError } from "../errors.ts";
+import { ServiceError } from "../errors.ts";
 import { newId, type PartnerId } from "../ids.ts";
 import { UnreadablePartners } from "./unreadable-partners.ts";
 
@@ -41,7 +41,7 @@ test("its neighbours are served meanwhile, and each that is unreadable is told o
 
 test("a database that is away is no trouble of the partner's", async () => {
   const { told, watch } = watching();
-  const away = new PaybellError("unavailable", undefined, { retryAfterS: 2 });
+  const away = new ServiceError("unavailable", undefined, { retryAfterS: 2 });
   await expect(watch(newId<"partner">(), Promise.reject(away))).rejects.toBe(away);
   expect(told).toEqual([]);
 });

@@ -1,5 +1,5 @@
 import { systemClock } from "../clock.ts";
-import { PaybellError } from "../errors.ts";
+import { ServiceError } from "../errors.ts";
 import type { PartnerId } from "../ids.ts";
 
 const toldEveryMs = 3_600_000;
@@ -21,7 +21,7 @@ export class UnreadablePartners {
     } catch (error) {
       const nowMs = this.#nowMs();
       const isNew = nowMs - (this.#toldMs.get(id) ?? Number.NEGATIVE_INFINITY) >= toldEveryMs;
-      if (!(error instanceof PaybellError) && isNew) {
+      if (!(error instanceof ServiceError) && isNew) {
         this.#toldMs.set(id, nowMs);
         this.#tell(id, error);
       }

@@ -1,4 +1,4 @@
-import type { Outcome } from "./outcome.ts";
+import type { AcquirerOutcome } from "./outcome.ts";
 import type { TerminalRequest } from "./request.ts";
 import type { TransactionStart } from "./sale.ts";
 import {
@@ -24,6 +24,6 @@ export function beginBatchUpload(
  * `outcome` is the first that was not 00 among the batch's transactions, or 00 when the acquirer took them all. To
  * upload them again harms nobody, so nothing is reversed.
  */
-export function completeBatchUpload(begun: BatchUploadFacts, outcome: Outcome): CompletedSystemCommand {
+export function completeBatchUpload(begun: BatchUploadFacts, outcome: AcquirerOutcome): CompletedSystemCommand {
   return completeSystemCommand(begun, outcome);
 }

@@ -4,7 +4,7 @@ export interface OriginalFacts {
 }
 
 /** What the successor of a transaction may be given in its own request. */
-export interface Given {
+export interface OwnFields {
   readonly reqId: string;
   readonly merchantTransId?: string | undefined;
   readonly billId?: string | undefined;
@@ -38,7 +38,7 @@ export interface OtherTerminal {
  */
 export function inherit(
   original: OriginalFacts,
-  request: Given,
+  request: OwnFields,
   numbers: SuccessorNumbers,
   start: { readonly id: string; readonly atMs: number },
   elsewhere?: OtherTerminal,

@@ -1,4 +1,4 @@
-import type { Outcome } from "./outcome.ts";
+import type { AcquirerOutcome } from "./outcome.ts";
 import type { TerminalRequest } from "./request.ts";
 import type { TransactionStart } from "./sale.ts";
 import {
@@ -20,6 +20,6 @@ export function beginLogon(
 }
 
 /** A Logon moves no money: whatever its outcome, nothing is reversed. */
-export function completeLogon(begun: LogonFacts, outcome: Outcome): CompletedSystemCommand {
+export function completeLogon(begun: LogonFacts, outcome: AcquirerOutcome): CompletedSystemCommand {
   return completeSystemCommand(begun, outcome);
 }

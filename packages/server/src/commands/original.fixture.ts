@@ -1,10 +1,10 @@
-import type { OriginalState } from "./standing.ts";
+import type { OriginalState } from "./transaction-status.ts";
 
 export const preAuthDays = 30;
 export const dayMs = 86_400_000;
 
 /** A Sale of 100.00 USD that succeeded, in an open batch. */
-export const standingSale: OriginalState = {
+export const approvedSale: OriginalState = {
   id: "01980000-0000-7000-8000-000000000001",
   command: "SALE",
   state: "SUCCESS",
@@ -18,4 +18,4 @@ export const standingSale: OriginalState = {
   createdAtMs: 0,
 };
 
-export const standingPreAuth: OriginalState = { ...standingSale, command: "PREAUTH", batch: "none" };
+export const approvedPreAuth: OriginalState = { ...approvedSale, command: "PREAUTH", batch: "none" };

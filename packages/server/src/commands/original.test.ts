@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { ErrorCode } from "../errors.ts";
-import { dayMs, standingPreAuth as preAuth, preAuthDays, standingSale as sale } from "./original.fixture.ts";
+import { dayMs, approvedPreAuth as preAuth, preAuthDays, approvedSale as sale } from "./original.fixture.ts";
 import { completeRefusal, type OriginalState, reversalRefusal, voidRefusal } from "./original.ts";
 
 const refusals = {

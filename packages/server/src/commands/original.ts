@@ -1,9 +1,9 @@
 import type { Command } from "@paybell/contract";
 import { type Refusal, settlementInProgress } from "./refusal.ts";
-import { type OriginalState, type Standing, standingOf } from "./standing.ts";
+import { type OriginalState, type TransactionStatus, transactionStatusOf } from "./transaction-status.ts";
 
 export { type Refusal, refusalError } from "./refusal.ts";
-export type { OriginalState } from "./standing.ts";
+export type { OriginalState } from "./transaction-status.ts";
 
 const dayMs = 86_400_000;
 
@@ -14,8 +14,8 @@ export function voidRefusal(original: OriginalState): Refusal | undefined {
   if (!isMoney(command)) {
     return { code: "not_voidable", message: `${id} is a ${command}: void a SALE, PREAUTH or PREAUTH_COMPLETE.` };
   }
-  const standing = standingOf(original);
-  return standing === "STANDS" ? undefined : standingRefusal(original, standing, "void");
+  const status = transactionStatusOf(original);
+  return status === "STANDS" ? undefined : statusRefusal(original, status, "void");
 }
 
 /**
@@ -33,8 +33,8 @@ export function completeRefusal(
   if (command !== "PREAUTH") {
     return { code: "not_completable", message: `${id} is a ${command}: complete a PREAUTH.` };
   }
-  const standing = standingOf(original);
-  if (standing !== "STANDS") return standingRefusal(original, standing, "complete");
+  const status = transactionStatusOf(original);
+  if (status !== "STANDS") return statusRefusal(original, status, "complete");
   const expired = expiry(original, nowMs, preAuthDays);
   if (expired !== undefined || amountMinor <= original.amountMinor) return expired;
   return {
@@ -53,8 +53,8 @@ export function reversalRefusal(original: OriginalState): Refusal | undefined {
   if (!isMoney(command)) {
     return { code: "not_reversible", message: `${id} is a ${command}: reverse a SALE, PREAUTH or PREAUTH_COMPLETE.` };
   }
-  const standing = standingOf(original);
-  return standing === "STANDS" || standing === "IN_FLIGHT" ? undefined : standingRefusal(original, standing, "reverse");
+  const status = transactionStatusOf(original);
+  return status === "STANDS" || status === "IN_FLIGHT" ? undefined : statusRefusal(original, status, "reverse");
 }
 
 /**
@@ -67,11 +67,11 @@ export function refundRefusal(original: OriginalState, amountMinor: bigint): Ref
   if (command !== "SALE" && command !== "PREAUTH_COMPLETE") {
     return { code: "not_refundable", message: `${id} is a ${command}: refund a SALE or PREAUTH_COMPLETE.` };
   }
-  const standing = standingOf(original);
-  if (standing === "STANDS") {
+  const status = transactionStatusOf(original);
+  if (status === "STANDS") {
     return { code: "not_settled", message: `The batch of ${id} is not settled yet: void it while that is so.` };
   }
-  if (standing !== "SETTLED") return standingRefusal(original, standing, "refund");
+  if (status !== "SETTLED") return statusRefusal(original, status, "refund");
   if (original.refundedMinor + amountMinor <= original.amountMinor) return undefined;
   return {
     code: "amount_above_refundable",
@@ -100,9 +100,9 @@ function expiry({ id, createdAtMs }: OriginalState, nowMs: number, preAuthDays: 
   };
 }
 
-function standingRefusal(original: OriginalState, standing: Exclude<Standing, "STANDS">, verb: Verb): Refusal {
+function statusRefusal(original: OriginalState, status: Exclude<TransactionStatus, "STANDS">, verb: Verb): Refusal {
   const { id } = original;
-  switch (standing) {
+  switch (status) {
     case "IN_FLIGHT":
       return {
         code: "in_flight",

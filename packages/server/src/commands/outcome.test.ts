@@ -1,11 +1,11 @@
 import { defaultSigning } from "@paybell/contract";
 import { describe, expect, test } from "vitest";
-import { type Answer, judge } from "./outcome.ts";
+import { type AcquirerReply, judge } from "./outcome.ts";
 
 const approvals = new Set(["00", "08", "10", "11", "16"]);
-const bare: Answer = { responseCode: "00", approveCode: "A1B2C3", refId: "123456789012", tc: "TC" };
+const bare: AcquirerReply = { responseCode: "00", approveCode: "A1B2C3", refId: "123456789012", tc: "TC" };
 
-function answered(change: Partial<Answer>) {
+function answered(change: Partial<AcquirerReply>) {
   return judge({ kind: "answered", answer: { ...bare, ...change }, approvals }, defaultSigning);
 }
 

@@ -5,7 +5,7 @@ import { broken } from "./rules.ts";
 import { isSendable, replaceUnsendable } from "./text.ts";
 
 /** What an acquirer answered, field by field. */
-export interface Answer {
+export interface AcquirerReply {
   /** ISO 8583 field 39. */
   readonly responseCode: string;
   readonly approveCode: string;
@@ -16,8 +16,8 @@ export interface Answer {
 }
 
 /** How asking the acquirer ended. */
-export type Outcome =
-  | { readonly kind: "answered"; readonly answer: Answer; readonly approvals: ReadonlySet<string> }
+export type AcquirerOutcome =
+  | { readonly kind: "answered"; readonly answer: AcquirerReply; readonly approvals: ReadonlySet<string> }
   /** It was asked, or may have been, and did not answer in time. */
   | { readonly kind: "no_answer" }
   /** The message certainly never left. */
@@ -26,13 +26,13 @@ export type Outcome =
   | { readonly kind: "in_doubt" };
 
 /** What an outcome means for the transaction and for the money. */
-export interface Verdict {
+export interface Judgement {
   readonly state: "SUCCESS" | "ERROR";
   readonly isoResponseCode: string;
   /** The money may have moved, and must not have: a Reversal follows. */
   readonly reverse: boolean;
   /** Empty where nothing was answered. */
-  readonly answer: Omit<Answer, "responseCode" | "emv">;
+  readonly answer: Omit<AcquirerReply, "responseCode" | "emv">;
   /** What was odd about the answer: nothing of it stops the IPN, all of it is told to the operator. */
   readonly warnings: readonly FieldProblem[];
 }
@@ -49,7 +49,7 @@ const silence = { approveCode: "", refId: "", tc: "" };
  * Only 00 is success. An approval under any other code is reversed: the partner is told ERROR, so nobody may be
  * charged.
  */
-export function judge(outcome: Outcome, signing: Signing): Verdict {
+export function judge(outcome: AcquirerOutcome, signing: Signing): Judgement {
   switch (outcome.kind) {
     case "answered":
       return judgeAnswer(outcome.answer, outcome.approvals, signing);
@@ -62,11 +62,11 @@ export function judge(outcome: Outcome, signing: Signing): Verdict {
   }
 }
 
-function failed(isoResponseCode: string, reverse: boolean, warnings: readonly FieldProblem[] = []): Verdict {
+function failed(isoResponseCode: string, reverse: boolean, warnings: readonly FieldProblem[] = []): Judgement {
   return { state: "ERROR", isoResponseCode, reverse, answer: silence, warnings };
 }
 
-function judgeAnswer(answer: Answer, approvals: ReadonlySet<string>, signing: Signing): Verdict {
+function judgeAnswer(answer: AcquirerReply, approvals: ReadonlySet<string>, signing: Signing): Judgement {
   const { responseCode } = answer;
   if (!codePattern.test(responseCode)) {
     // Nobody can tell what it meant. To reverse what was never approved harms nobody; not to reverse an approval does.
@@ -88,7 +88,11 @@ function judgeAnswer(answer: Answer, approvals: ReadonlySet<string>, signing: Si
 }
 
 /** @param signing undefined: the IPN has none of these values, so none of them is signed */
-function answerWarnings(answer: Answer, texts: Verdict["answer"], signing: Signing | undefined): FieldProblem[] {
+function answerWarnings(
+  answer: AcquirerReply,
+  texts: Judgement["answer"],
+  signing: Signing | undefined,
+): FieldProblem[] {
   const names = ["approveCode", "refId", "tc"] as const;
   return names.flatMap((name) => {
     const replaced = isSendable(answer[name])

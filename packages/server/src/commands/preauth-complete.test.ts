@@ -1,7 +1,7 @@
 import { defaultSigning } from "@paybell/contract";
 import { describe, expect, test } from "vitest";
 import { answer, approvals, numbers, originalFields, reqId, start } from "./original-facts.fixture.ts";
-import type { Outcome } from "./outcome.ts";
+import type { AcquirerOutcome } from "./outcome.ts";
 import { beginPreAuthComplete, completePreAuthComplete, followingAmountProblem } from "./preauth-complete.ts";
 import type { PreAuthCompleteRequest } from "./request.ts";
 
@@ -13,7 +13,7 @@ const request: PreAuthCompleteRequest = {
   billId: "B-2",
 };
 const begun = beginPreAuthComplete(request, { fields: { ...originalFields, batchNo: "" } }, numbers, start);
-const complete = (outcome: Outcome) => completePreAuthComplete(begun, outcome, defaultSigning);
+const complete = (outcome: AcquirerOutcome) => completePreAuthComplete(begun, outcome, defaultSigning);
 
 describe("a PreAuth-Complete at INIT", () => {
   test("has its PreAuth's fields, but its own amount as given, the open batch and what it was given", () => {

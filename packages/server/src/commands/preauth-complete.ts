@@ -1,7 +1,7 @@
 import { currencyDecimals, type Signing } from "@paybell/contract";
 import type { FieldProblem } from "../errors.ts";
 import { answeredOr, inherit, type OriginalFacts, type OtherTerminal, type SuccessorNumbers } from "./inherit.ts";
-import { judge, type Outcome } from "./outcome.ts";
+import { type AcquirerOutcome, judge } from "./outcome.ts";
 import type { PreAuthCompleteRequest } from "./request.ts";
 import { amountRule } from "./rules.ts";
 import type { TransactionStart } from "./sale.ts";
@@ -41,7 +41,7 @@ export function beginPreAuthComplete(
 /** The same facts once the outcome is known. */
 export function completePreAuthComplete(
   begun: PreAuthCompleteFacts,
-  outcome: Outcome,
+  outcome: AcquirerOutcome,
   signing: Signing,
 ): CompletedPreAuthComplete {
   const { state, isoResponseCode, reverse, answer, warnings } = judge(outcome, signing);

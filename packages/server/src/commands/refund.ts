@@ -1,7 +1,7 @@
 import type { Signing } from "@paybell/contract";
 import type { FieldProblem } from "../errors.ts";
 import { inherit, type OriginalFacts, type OtherTerminal, type SuccessorNumbers } from "./inherit.ts";
-import { judge, type Outcome } from "./outcome.ts";
+import { type AcquirerOutcome, judge } from "./outcome.ts";
 import type { RefundRequest } from "./request.ts";
 import type { TransactionStart } from "./sale.ts";
 
@@ -33,7 +33,7 @@ export function beginRefund(
 }
 
 /** The same facts once the outcome is known. */
-export function completeRefund(begun: RefundFacts, outcome: Outcome, signing: Signing): CompletedRefund {
+export function completeRefund(begun: RefundFacts, outcome: AcquirerOutcome, signing: Signing): CompletedRefund {
   const { state, isoResponseCode, reverse, answer, warnings } = judge(outcome, signing);
   const { approveCode, refId } = answer;
   const fields = { ...begun.fields, status: state, isoResponseCode, approveCode, refId, tc: answer.tc };

@@ -1,4 +1,4 @@
-import { type ErrorCode, PaybellError } from "../errors.ts";
+import { type ErrorCode, ServiceError } from "../errors.ts";
 
 /** Why the state forbids a command, before anything of it is accepted. */
 export interface Refusal {
@@ -9,8 +9,8 @@ export interface Refusal {
   readonly retryAfterS?: number;
 }
 
-export function refusalError({ code, message, retryAfterS }: Refusal): PaybellError {
-  return new PaybellError(code, message, retryAfterS === undefined ? {} : { retryAfterS });
+export function refusalError({ code, message, retryAfterS }: Refusal): ServiceError {
+  return new ServiceError(code, message, retryAfterS === undefined ? {} : { retryAfterS });
 }
 
 /** A settlement takes one exchange with the acquirer, or a few; asking sooner gains nothing. */

@@ -1,12 +1,12 @@
 import { describe, expect, test } from "vitest";
 import { answer, approvals, reqId, start } from "./original-facts.fixture.ts";
-import type { Outcome } from "./outcome.ts";
+import type { AcquirerOutcome } from "./outcome.ts";
 import { beginReversal, completeReversal, completeReversalOfUnknown, reversalStateAfter } from "./reversal.ts";
 
 const originalId = "01980000-0000-7000-8000-000000000001";
 const original = { id: originalId, tid: "T1", mid: "M1", traceNo: "000042" };
 const begun = beginReversal({ command: "REVERSAL", reqId, transactionId: originalId }, original, start);
-const answered = (responseCode: string): Outcome => ({
+const answered = (responseCode: string): AcquirerOutcome => ({
   kind: "answered",
   answer: { ...answer, responseCode },
   approvals,
@@ -44,7 +44,7 @@ describe("a partner's Reversal at INIT", () => {
 });
 
 describe("a Reversal that was asked", () => {
-  test.each<[Outcome, string, string, string]>([
+  test.each<[AcquirerOutcome, string, string, string]>([
     [answered("00"), "done", "SUCCESS", "00"],
     [answered("25"), "done", "SUCCESS", "00"],
     [answered("12"), "parked", "ERROR", "12"],
@@ -52,7 +52,7 @@ describe("a Reversal that was asked", () => {
     [answered("10"), "parked", "ERROR", "10"],
     [answered("?"), "parked", "ERROR", "96"],
     // The acquirer, or what lies behind it, could not do it now.
-    ...["09", "19", "68", "90", "91", "96"].map((code): [Outcome, string, string, string] => [
+    ...["09", "19", "68", "90", "91", "96"].map((code): [AcquirerOutcome, string, string, string] => [
       answered(code),
       "pending",
       "ERROR",

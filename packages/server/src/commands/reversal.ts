@@ -1,4 +1,4 @@
-import type { Outcome } from "./outcome.ts";
+import type { AcquirerOutcome } from "./outcome.ts";
 import type { ReversalRequest } from "./request.ts";
 import type { TransactionStart } from "./sale.ts";
 import {
@@ -25,7 +25,7 @@ const doneCodes: ReadonlySet<string> = new Set(["00", "25"]);
 const againCodes: ReadonlySet<string> = new Set(["09", "19", "68", "90", "91", "96"]);
 
 /** How a Reversal stands after it was asked: `pending` is asked again, `parked` is the operator's to settle. */
-export function reversalStateAfter(outcome: Outcome): "pending" | "done" | "parked" {
+export function reversalStateAfter(outcome: AcquirerOutcome): "pending" | "done" | "parked" {
   if (outcome.kind !== "answered") return "pending";
   const { responseCode } = outcome.answer;
   if (doneCodes.has(responseCode)) return "done";
@@ -44,7 +44,7 @@ export function beginReversal(
 }
 
 /** An acquirer that never saw the original (25) leaves nothing standing either: SUCCESS, and only 00 is success. */
-export function completeReversal(begun: ReversalFacts, outcome: Outcome): CompletedSystemCommand {
+export function completeReversal(begun: ReversalFacts, outcome: AcquirerOutcome): CompletedSystemCommand {
   return reversalStateAfter(outcome) === "done" ? succeed(begun) : completeSystemCommand(begun, outcome);
 }
 

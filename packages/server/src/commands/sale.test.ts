@@ -1,6 +1,6 @@
 import { cardIpnFields, defaultSigning } from "@paybell/contract";
 import { describe, expect, test } from "vitest";
-import type { Outcome } from "./outcome.ts";
+import type { AcquirerOutcome } from "./outcome.ts";
 import type { CardRequest, SaleRequest } from "./request.ts";
 import { beginSale, completeSale, type TerminalGives } from "./sale.ts";
 
@@ -44,7 +44,7 @@ const start = { id: "01980000-0000-7000-8000-000000000001", atMs: Date.parse("20
 
 const begun = beginSale(request, terminal, start);
 const approvals = new Set(["00", "10"]);
-const complete = (outcome: Outcome) => completeSale(begun, outcome, defaultSigning);
+const complete = (outcome: AcquirerOutcome) => completeSale(begun, outcome, defaultSigning);
 const answer = { responseCode: "00", approveCode: "A1B2C3", refId: "123456789012", tc: "HOSTTC" };
 
 describe("a Sale at INIT", () => {

@@ -1,6 +1,6 @@
 import { cardSchemeFor, defaultPaymentType, type Signing } from "@paybell/contract";
 import type { FieldProblem } from "../errors.ts";
-import { judge, type Outcome } from "./outcome.ts";
+import { type AcquirerOutcome, judge } from "./outcome.ts";
 import type { SaleRequest } from "./request.ts";
 
 /** A Sale's or PreAuth's side of the IPN, by the names of section 2.2. */
@@ -79,7 +79,7 @@ export function beginSale(request: SaleRequest, terminal: TerminalGives, start: 
 }
 
 /** The facts of the same command once its outcome is known: from here on they are frozen. */
-export function completeSale(begun: SaleFacts, outcome: Outcome, signing: Signing): CompletedSale {
+export function completeSale(begun: SaleFacts, outcome: AcquirerOutcome, signing: Signing): CompletedSale {
   const { state, isoResponseCode, reverse, answer, warnings } = judge(outcome, signing);
   const { approveCode, refId } = answer;
   const tc = given(answer.tc, begun.fields["tc"] ?? "");

@@ -1,6 +1,6 @@
 import type { Command, SettlementEntry } from "@paybell/contract";
 import { formatAmount } from "./amount.ts";
-import { type BatchRow, type SettlementTotals, settlementTotals, stands } from "./totals.ts";
+import { type BatchRow, isCounted, type SettlementTotals, settlementTotals } from "./totals.ts";
 
 /** A successful transaction that the ledger holds of a batch, as far as its settlement is compared with it. */
 export interface HeldTransaction {
@@ -116,7 +116,7 @@ export class SettlementComparison {
     const unlisted = new Sample();
     let standing = 0;
     for (const sale of this.#sales.values()) {
-      if (!stands(sale)) continue;
+      if (!isCounted(sale)) continue;
       standing += 1;
       const { transaction, name } = sale;
       if (name !== undefined && this.#listed.has(name)) continue;
@@ -153,7 +153,7 @@ export class SettlementComparison {
   #end(id: string, how: "reversed" | "voided"): void {
     const sale = this.#sales.get(id);
     if (sale === undefined) return;
-    if (stands(sale)) count(this.#standing, sale.name, -1);
+    if (isCounted(sale)) count(this.#standing, sale.name, -1);
     sale[how] = true;
   }
 }

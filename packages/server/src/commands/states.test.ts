@@ -1,22 +1,22 @@
 import { type Command, commands } from "@paybell/contract";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { dayMs, preAuthDays, standingPreAuth, standingSale } from "./original.fixture.ts";
+import { approvedPreAuth, approvedSale, dayMs, preAuthDays } from "./original.fixture.ts";
 import { completeRefusal, type OriginalState, refundRefusal, reversalRefusal, voidRefusal } from "./original.ts";
-import { judge, type Outcome } from "./outcome.ts";
+import { type AcquirerOutcome, judge } from "./outcome.ts";
 import { reversalStateAfter } from "./reversal.ts";
-import { type Standing, standingOf, standings } from "./standing.ts";
 import {
   type Beginning,
   batchTransitions,
   beginnings,
   type Guard,
   reversalTransitions,
-  standingTransitions,
+  statusTransitions,
   type Transition,
   transactionTransitions,
 } from "./states.ts";
 import { terminalRefusal } from "./terminal.ts";
+import { type TransactionStatus, transactionStatuses, transactionStatusOf } from "./transaction-status.ts";
 
 type Referring = Beginning["command"];
 interface Asked {
@@ -43,7 +43,7 @@ function inTheTables(asked: Asked): boolean {
   return beginnings.some(
     ({ from, command, of, guards }) =>
       command === asked.command &&
-      from === standingOf(asked.original) &&
+      from === transactionStatusOf(asked.original) &&
       of.includes(asked.original.command) &&
       guards.every((guard) => guardHolds[guard](asked)),
   );
@@ -64,7 +64,7 @@ function* everyOriginal(): Generator<OriginalState> {
         for (const successor of successors)
           for (const reversal of [null, "pending", "done", "parked"] as const)
             for (const batch of ["open", "closing", "closed", "none"] as const)
-              yield { ...standingSale, command, state, origin, successor, reversal, batch };
+              yield { ...approvedSale, command, state, origin, successor, reversal, batch };
 }
 
 function* everyAsk(): Generator<Asked> {
@@ -95,7 +95,7 @@ describe("a command on a transaction", () => {
       for (const kind of of) {
         const found = asks.some(
           ({ original, command: asked }) =>
-            asked === command && original.command === kind && standingOf(original) === from,
+            asked === command && original.command === kind && transactionStatusOf(original) === from,
         );
         expect(found, `${command} of ${kind} from ${from}`).toBe(true);
       }
@@ -190,7 +190,7 @@ const steps: Readonly<Record<string, Step>> = {
 
 const births = (["SALE", "PREAUTH", "PREAUTH_COMPLETE"] as const satisfies readonly Command[]).map(
   (command): Life => ({
-    ...(command === "PREAUTH" ? standingPreAuth : standingSale),
+    ...(command === "PREAUTH" ? approvedPreAuth : approvedSale),
     command,
     state: "INIT",
     successorReversal: null,
@@ -210,9 +210,9 @@ function live({ birth, names }: { readonly birth: Life; readonly names: readonly
 }
 
 const lifeKey = ({ amountMinor: _, refundedMinor: __, ...life }: Life) => JSON.stringify(life);
-const stepKey = (from: Standing | null, to: Standing) => `${from} → ${to}`;
+const stepKey = (from: TransactionStatus | null, to: TransactionStatus) => `${from} → ${to}`;
 const stepsInTables = new Set([
-  ...standingTransitions.map(({ from, to }) => stepKey(from, to)),
+  ...statusTransitions.map(({ from, to }) => stepKey(from, to)),
   ...beginnings.filter(({ from, to }) => from !== to).map(({ from, to }) => stepKey(from, to)),
 ]);
 
@@ -225,12 +225,12 @@ describe("a transaction's life, in whatever order things come", () => {
   });
 
   test("is over for every command that holds it once it was settled, reversed, voided, completed or failed", () => {
-    const over: ReadonlySet<Standing> = new Set(["SETTLED", "REVERSED", "VOIDED", "COMPLETED", "FAILED"]);
+    const over: ReadonlySet<TransactionStatus> = new Set(["SETTLED", "REVERSED", "VOIDED", "COMPLETED", "FAILED"]);
     fc.assert(
       fc.property(lives, fc.constantFrom(...holding), (life, command) => {
-        let ended: Standing | undefined;
+        let ended: TransactionStatus | undefined;
         for (const original of live(life)) {
-          const standing = standingOf(original);
+          const standing = transactionStatusOf(original);
           if (ended !== undefined) expect(standing).toBe(ended);
           if (!over.has(standing)) continue;
           ended = standing;
@@ -242,14 +242,14 @@ describe("a transaction's life, in whatever order things come", () => {
   });
 
   test("takes the steps of the tables and no other, and all of them", () => {
-    const taken = new Set(births.map((birth) => stepKey(null, standingOf(birth))));
+    const taken = new Set(births.map((birth) => stepKey(null, transactionStatusOf(birth))));
     // Few enough to visit every life there can be, not a sample of them.
     const visited = new Map(births.map((birth) => [lifeKey(birth), birth]));
     for (const before of visited.values()) {
       for (const step of Object.values(steps)) {
         const after = step(before);
         visited.set(lifeKey(after), after);
-        const [from, to] = [standingOf(before), standingOf(after)];
+        const [from, to] = [transactionStatusOf(before), transactionStatusOf(after)];
         if (from !== to) taken.add(stepKey(from, to));
       }
     }
@@ -258,16 +258,16 @@ describe("a transaction's life, in whatever order things come", () => {
 
   test("reaches every standing there is", () => {
     const reached = new Set([...stepsInTables].map((step) => step.split(" → ")[1]));
-    expect([...reached].sort()).toEqual([...standings].sort());
+    expect([...reached].sort()).toEqual([...transactionStatuses].sort());
   });
 });
 
-const answered = (responseCode: string): Outcome => ({
+const answered = (responseCode: string): AcquirerOutcome => ({
   kind: "answered",
   answer: { responseCode, approveCode: "", refId: "", tc: "" },
   approvals: new Set(["00", "10"]),
 });
-const outcomes: readonly Outcome[] = [
+const outcomes: readonly AcquirerOutcome[] = [
   ...["00", "25", "51", "10"].map(answered),
   { kind: "no_answer" },
   { kind: "not_sent" },

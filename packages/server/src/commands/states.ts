@@ -1,5 +1,5 @@
 import type { Command } from "@paybell/contract";
-import type { Standing } from "./standing.ts";
+import type { TransactionStatus } from "./transaction-status.ts";
 
 /** One step that the state of something may take. What is in no table does not happen. */
 export interface Transition<State extends string> {
@@ -63,11 +63,11 @@ export type Guard = keyof typeof guards;
 
 /** A command that refers to a transaction takes hold of it. */
 export interface Beginning {
-  readonly from: Standing;
+  readonly from: TransactionStatus;
   readonly command: "VOID" | "PREAUTH_COMPLETE" | "REVERSAL" | "REFUND";
   /** The transactions it may refer to. */
   readonly of: readonly Command[];
-  readonly to: Standing;
+  readonly to: TransactionStatus;
   readonly guards: readonly Guard[];
 }
 
@@ -93,7 +93,7 @@ const open = "a PreAuth, or its batch is OPEN";
 const closing = "its batch is CLOSING";
 
 /** What else becomes of a transaction that others may refer to: a Sale, PreAuth or PreAuth-Complete. */
-export const standingTransitions: readonly Transition<Standing>[] = [
+export const statusTransitions: readonly Transition<TransactionStatus>[] = [
   { from: null, event: "INIT", to: "IN_FLIGHT" },
   { from: "IN_FLIGHT", event: "answered 00", to: "STANDS", guard: open },
   { from: "IN_FLIGHT", event: "answered 00", to: "SETTLING", guard: closing },

@@ -1,5 +1,5 @@
 import type { FieldProblem } from "../errors.ts";
-import { judge, type Outcome } from "./outcome.ts";
+import { type AcquirerOutcome, judge } from "./outcome.ts";
 import type { TransactionStart } from "./sale.ts";
 
 /** A system command's side of the ledger. No IPN is sent for it (section 1), so no table rules its fields. */
@@ -28,7 +28,7 @@ export function beginSystemCommand(
   };
 }
 
-export function completeSystemCommand(begun: SystemCommandFacts, outcome: Outcome): CompletedSystemCommand {
+export function completeSystemCommand(begun: SystemCommandFacts, outcome: AcquirerOutcome): CompletedSystemCommand {
   // Nothing of it is signed by field, so no delimiter in it can be odd.
   const { state, isoResponseCode, warnings } = judge(outcome, { mode: "whole" });
   return { state, facts: { ...begun, fields: { ...begun.fields, status: state, isoResponseCode } }, warnings };

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { PaybellError } from "../errors.ts";
+import { ServiceError } from "../errors.ts";
 import { refusalError } from "./refusal.ts";
 import { type TerminalAsks, type TerminalState, terminalRefusal } from "./terminal.ts";
 
@@ -55,7 +55,7 @@ describe("a terminal", () => {
 
 test("a refusal leaves as the error of its code, with its message and its wait", () => {
   const error = refusalError({ code: "settlement_in_progress", message: "Wait.", retryAfterS: 5 });
-  expect(error).toBeInstanceOf(PaybellError);
+  expect(error).toBeInstanceOf(ServiceError);
   expect(error).toMatchObject({ code: "settlement_in_progress", status: 409, message: "Wait.", retryAfterS: 5 });
   expect(refusalError({ code: "in_doubt", message: "Wait." }).retryAfterS).toBeUndefined();
 });

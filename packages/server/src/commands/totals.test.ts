@@ -1,7 +1,7 @@
 import { commands } from "@paybell/contract";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { type BatchRow, settlementTotals, stands } from "./totals.ts";
+import { type BatchRow, isCounted, settlementTotals } from "./totals.ts";
 
 const sale: BatchRow = { command: "SALE", state: "SUCCESS", amountMinor: 100n, voided: false, reversed: false };
 const rows = fc.array(
@@ -68,7 +68,7 @@ describe("a batch's totals", () => {
     fc.assert(
       fc.property(rows, (batch) => {
         const { saleQuantity, voidQuantity, saleTotalMinor, voidTotalMinor } = settlementTotals(batch, "VND");
-        const standing = batch.filter(stands);
+        const standing = batch.filter(isCounted);
         expect(saleQuantity - voidQuantity).toBe(standing.length);
         expect(saleTotalMinor - voidTotalMinor).toBe(sum(standing));
       }),

@@ -28,7 +28,7 @@ function counts({ command, state, reversed }: BatchRow): boolean {
 }
 
 /** Whether it stands, and so is in settlementList. */
-export function stands(row: BatchRow): boolean {
+export function isCounted(row: BatchRow): boolean {
   return counts(row) && !row.voided;
 }
 

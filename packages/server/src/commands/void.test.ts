@@ -1,14 +1,14 @@
 import { defaultSigning } from "@paybell/contract";
 import { describe, expect, test } from "vitest";
 import { answer, approvals, numbers, originalFields, reqId, start } from "./original-facts.fixture.ts";
-import type { Outcome } from "./outcome.ts";
+import type { AcquirerOutcome } from "./outcome.ts";
 import type { VoidRequest } from "./request.ts";
 import { beginVoid, completeVoid } from "./void.ts";
 
 const request: VoidRequest = { command: "VOID", reqId, transactionId: "01980000-0000-7000-8000-000000000001" };
 const begin = (change: Partial<VoidRequest> = {}, voidsPreAuth = false) =>
   beginVoid({ ...request, ...change }, { fields: originalFields }, numbers, start, { voidsPreAuth });
-const complete = (outcome: Outcome) => completeVoid(begin(), outcome, defaultSigning);
+const complete = (outcome: AcquirerOutcome) => completeVoid(begin(), outcome, defaultSigning);
 
 const own = {
   id: start.id,

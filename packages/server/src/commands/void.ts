@@ -1,7 +1,7 @@
 import type { Signing } from "@paybell/contract";
 import type { FieldProblem } from "../errors.ts";
 import { answeredOr, inherit, type OriginalFacts, type SuccessorNumbers } from "./inherit.ts";
-import { judge, type Outcome } from "./outcome.ts";
+import { type AcquirerOutcome, judge } from "./outcome.ts";
 import type { VoidRequest } from "./request.ts";
 import type { TransactionStart } from "./sale.ts";
 
@@ -37,7 +37,7 @@ export function beginVoid(
 }
 
 /** The same facts once the outcome is known. */
-export function completeVoid(begun: VoidFacts, outcome: Outcome, signing: Signing): CompletedVoid {
+export function completeVoid(begun: VoidFacts, outcome: AcquirerOutcome, signing: Signing): CompletedVoid {
   const { state, isoResponseCode, reverse, answer, warnings } = judge(outcome, signing);
   const approveCode =
     state === "SUCCESS" ? answeredOr(answer.approveCode, begun.fields["approveCode"]) : answer.approveCode;

@@ -46,7 +46,7 @@ export interface EventStore {
    * Takes due alerts of one kind for `leaseS` seconds, to be told together: nobody else sends them meanwhile, everybody
    * may afterwards.
    */
-  takeDue(rowsMax: number, leaseS: number): Promise<readonly Alert[]>;
+  claimDue(rowsMax: number, leaseS: number): Promise<readonly Alert[]>;
   /** Its group was sent, or given up. @param quietS for so long, others of its kind wait */
   settle(alert: Alert, quietS: number): Promise<void>;
   /** Its group is due again. */

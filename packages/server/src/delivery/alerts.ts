@@ -1,12 +1,12 @@
 import type { Clock } from "../clock.ts";
 import type { EventKind, EventSink, NewEvent } from "../events.ts";
-import { type AlertGroup, type AlertTarget, groupOf } from "./alerting/target.ts";
+import { type AlertChannel, type AlertGroup, groupOf } from "./alerting/target.ts";
 import { alertKinds, type EventStore } from "./alerts-store.ts";
 
 export interface AlertsParts {
   readonly store: EventStore;
   /** None: events are recorded and counted, and nobody is told. Made where the first alert is sent. */
-  readonly targets: (() => Promise<readonly AlertTarget[]>) | undefined;
+  readonly targets: (() => Promise<readonly AlertChannel[]>) | undefined;
   readonly clock: Pick<Clock, "nowMs">;
   readonly log: { warn(fields: object, message: string): void };
   readonly onRecorded?: (kind: EventKind) => void;
@@ -33,7 +33,7 @@ export class Alerts implements EventSink {
   readonly #parts: Required<Omit<AlertsParts, "onRecorded" | "onSent" | "targets">> &
     Pick<AlertsParts, "onRecorded" | "onSent" | "targets">;
   /** Of what some targets did not take yet: the names of those that did, by the first alert's id. */
-  readonly #taken = new Map<string, Set<string>>();
+  readonly #acceptedBy = new Map<string, Set<string>>();
   readonly #stopping = new AbortController();
   #news = false;
   #wake: () => void = () => undefined;
@@ -52,7 +52,7 @@ export class Alerts implements EventSink {
       this.#parts.log.warn({ err: error, event }, "an event could not be recorded");
       return;
     }
-    if (alertKinds.includes(event.kind)) this.#tell();
+    if (alertKinds.includes(event.kind)) this.#wakeSender();
   }
 
   /** Does nothing where nobody is told. */
@@ -65,11 +65,11 @@ export class Alerts implements EventSink {
   /** Breaks off what is being sent: it is due again, for whoever is there then. */
   async stop(): Promise<void> {
     this.#stopping.abort();
-    this.#tell();
+    this.#wakeSender();
     await this.#loop;
   }
 
-  async #run(open: () => Promise<readonly AlertTarget[]>): Promise<void> {
+  async #run(open: () => Promise<readonly AlertChannel[]>): Promise<void> {
     const targets = await open();
     try {
       while (!this.#stopping.signal.aborted) {
@@ -82,10 +82,10 @@ export class Alerts implements EventSink {
   }
 
   /** @returns whether anything was due */
-  async #sendDue(targets: readonly AlertTarget[]): Promise<boolean> {
+  async #sendDue(targets: readonly AlertChannel[]): Promise<boolean> {
     const { store, timeoutMs, quietS, log } = this.#parts;
     try {
-      const due = await store.takeDue(quietS === 0 ? 1 : groupMax, Math.ceil(timeoutMs / 1_000) + leaseMarginS);
+      const due = await store.claimDue(quietS === 0 ? 1 : groupMax, Math.ceil(timeoutMs / 1_000) + leaseMarginS);
       if (due.length === 0) return false;
       await this.#send(groupOf(due), targets);
       return true;
@@ -95,7 +95,7 @@ export class Alerts implements EventSink {
     }
   }
 
-  async #send(group: AlertGroup, targets: readonly AlertTarget[]): Promise<void> {
+  async #send(group: AlertGroup, targets: readonly AlertChannel[]): Promise<void> {
     const { store, clock, retryS, quietS, log, onSent } = this.#parts;
     const { first, count } = group;
     const problems = await this.#sendToAll(group, targets);
@@ -113,14 +113,14 @@ export class Alerts implements EventSink {
   }
 
   async #settle({ first }: AlertGroup, quietS: number): Promise<void> {
-    this.#taken.delete(first.id);
+    this.#acceptedBy.delete(first.id);
     await this.#parts.store.settle(first, quietS);
   }
 
   /** @returns what each target that did not take it says; who took it before is not told again */
-  async #sendToAll(group: AlertGroup, targets: readonly AlertTarget[]): Promise<readonly string[]> {
-    const taken = this.#taken.get(group.first.id) ?? new Set();
-    this.#taken.set(group.first.id, taken);
+  async #sendToAll(group: AlertGroup, targets: readonly AlertChannel[]): Promise<readonly string[]> {
+    const taken = this.#acceptedBy.get(group.first.id) ?? new Set();
+    this.#acceptedBy.set(group.first.id, taken);
     const signal = AbortSignal.any([this.#stopping.signal, AbortSignal.timeout(this.#parts.timeoutMs)]);
     const told = await Promise.all(
       targets.map(async (target) => {
@@ -134,7 +134,7 @@ export class Alerts implements EventSink {
     return told.flat();
   }
 
-  #tell(): void {
+  #wakeSender(): void {
     this.#news = true;
     this.#wake();
   }

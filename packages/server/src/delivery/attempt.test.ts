@@ -6,7 +6,7 @@ import { KeyExhausted } from "../partners/seal-budget.ts";
 import { type AttemptParts, attempting } from "./attempt.ts";
 import { deliveryOf } from "./delivery.fixture.ts";
 import { SealingQueueFull } from "./sending/sealing-worker.ts";
-import type { Post, PostResult } from "./transport/transport.ts";
+import type { CallbackPost, PostResult } from "./transport/transport.ts";
 
 const held = { outOfOrder: false, mayWrite: () => true };
 const partner = partnerSnapshot({ callBackUrl: "https://callback.test/ipn" });
@@ -15,7 +15,7 @@ const content = JSON.stringify({ kind: "card", command: "SALE", fields: { id: "t
 function partsOf(more: Partial<AttemptParts> = {}): AttemptParts {
   return {
     transport: { post: nothingMayBeSent },
-    seals: { take: () => undefined },
+    seals: { spend: () => undefined },
     sealingWorker: { isLarge: () => false, makeLarge: () => Promise.reject(new Error("it is small")) },
     clock: systemClock,
     log: pino({ level: "silent" }),
@@ -27,8 +27,8 @@ function partsOf(more: Partial<AttemptParts> = {}): AttemptParts {
 
 /** Answers like this, and keeps what was posted. */
 function answering(result: PostResult) {
-  const posts: Post[] = [];
-  const post = (posted: Post) => {
+  const posts: CallbackPost[] = [];
+  const post = (posted: CallbackPost) => {
     posts.push(posted);
     return Promise.resolve(result);
   };
@@ -137,7 +137,7 @@ test("without a callback URL, or a key that may seal once more, nothing is sent 
     attempt: { url: "", reason: "no_callback_url", httpStatus: null, keyId: null },
   });
   const exhausted = new KeyExhausted(partner.keys.encryption.id);
-  const attempt = attempting(partsOf({ seals: { take: () => Promise.reject(exhausted) } }));
+  const attempt = attempting(partsOf({ seals: { spend: () => Promise.reject(exhausted) } }));
   expect(await attempt(deliveryOf(partner.id, { content }), partner, held)).toMatchObject({
     attempt: { reason: "key_exhausted", detail: exhausted.message },
     next: { kind: "retry" },

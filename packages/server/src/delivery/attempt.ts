@@ -4,16 +4,16 @@ import type { TroubleLog } from "../log.ts";
 import type { Partner } from "../partners/partner.ts";
 import { KeyExhausted, type SealBudget } from "../partners/seal-budget.ts";
 import type { Attempting, AttemptOptions } from "./attempting.ts";
+import { callbackUrlOf } from "./callback-url.ts";
 import { nextAttempt, statusFailure } from "./schedule.ts";
 import { makeEnvelope } from "./sending/envelope.ts";
 import { SealingQueueFull, type SealingWorker } from "./sending/sealing-worker.ts";
-import type { Attempt, Delivery, FailureReason, Outcome } from "./store.ts";
-import { callbackUrlOf } from "./target.ts";
+import type { Attempt, Delivery, DeliveryOutcome, FailureReason } from "./store.ts";
 import type { PostResult, Transport } from "./transport/transport.ts";
 
 export interface AttemptParts {
   readonly transport: Pick<Transport, "post">;
-  readonly seals: Pick<SealBudget, "take">;
+  readonly seals: Pick<SealBudget, "spend">;
   readonly sealingWorker: Pick<SealingWorker, "isLarge" | "makeLarge">;
   readonly clock: Clock;
   readonly log: TroubleLog;
@@ -81,7 +81,7 @@ async function tryOnce(
   }
   const keyId = partner.keys.encryption.id;
   try {
-    const taken = parts.seals.take(partner.id, keyId);
+    const taken = parts.seals.spend(partner.id, keyId);
     if (taken !== undefined) await taken;
   } catch (error) {
     if (!(error instanceof KeyExhausted)) throw error;
@@ -115,7 +115,7 @@ function nextAfterFailure(
   delivery: Delivery,
   partner: Partner,
   retryAfterMs: number | undefined,
-): Outcome["next"] {
+): DeliveryOutcome["next"] {
   const failed = {
     attemptsMade: delivery.attemptsMade + 1,
     scheduleStartMs: delivery.scheduleStartMs,

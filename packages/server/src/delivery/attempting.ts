@@ -1,11 +1,11 @@
 import type { PartnerId } from "../ids.ts";
 import type { Partner } from "../partners/partner.ts";
-import type { Attempt, Delivery, Outcome } from "./store.ts";
+import type { Attempt, Delivery, DeliveryOutcome } from "./store.ts";
 
 /** What came of one attempt. */
 export interface Attempted {
   readonly attempt: Attempt;
-  readonly next: Outcome["next"];
+  readonly next: DeliveryOutcome["next"];
   /** What a 429 or 503 asked to wait. */
   readonly retryAfterMs?: number;
 }

@@ -15,14 +15,14 @@ function backpressure({ isBusy = true } = {}) {
     clock: { monotonicMs: () => state.nowMs },
     timers: { after },
   });
-  void pressure.turn();
+  void pressure.waitForTurn();
   const handOver = (rows: number) => {
     for (let row = 0; row < rows; row += 1) pressure.handedOver();
   };
   /** Whether a batch that asks now may begin at once, and afterwards. */
   const ask = () => {
     const asked = { mayBegin: false };
-    const turn = pressure.turn();
+    const turn = pressure.waitForTurn();
     if (turn === undefined) asked.mayBegin = true;
     else
       void turn.then(() => {

@@ -45,7 +45,7 @@ export class Backpressure {
   }
 
   /** Before a batch of intake. @returns what resolves when it may begin; undefined: it may at once */
-  turn(): Promise<void> | undefined {
+  waitForTurn(): Promise<void> | undefined {
     if (this.#turn !== undefined) return this.#turn;
     this.#beginPeriod();
     const isBusy = this.#options.isBusy();

@@ -4,21 +4,21 @@ import {
   afterSignal,
   type Circuit,
   closedCircuit,
+  type EndpointSignal,
   effectOf,
   failuresToTrip,
   probeStepMaxMs,
   probeStepMs,
   probeWaitMs,
-  type Signal,
 } from "./circuit.ts";
 import type { FailureReason } from "./store.ts";
 
 const middle = 0.5;
-const fails: Signal = { effect: "fails", reason: "timeout", retryAfterMs: null, isProbe: false };
-const lives: Signal = { effect: "lives", reason: null, retryAfterMs: null, isProbe: false };
-const gone: Signal = { effect: "gone", reason: "gone", retryAfterMs: null, isProbe: false };
+const fails: EndpointSignal = { effect: "fails", reason: "timeout", retryAfterMs: null, isProbe: false };
+const lives: EndpointSignal = { effect: "lives", reason: null, retryAfterMs: null, isProbe: false };
+const gone: EndpointSignal = { effect: "gone", reason: "gone", retryAfterMs: null, isProbe: false };
 
-function circuitAfter(signals: readonly Signal[], from: Circuit = closedCircuit): Circuit {
+function circuitAfter(signals: readonly EndpointSignal[], from: Circuit = closedCircuit): Circuit {
   return signals.reduce((circuit, signal) => afterSignal(circuit, signal, middle), from);
 }
 

@@ -62,7 +62,7 @@ export const closedCircuit: Circuit = {
 };
 
 /** One attempt as the circuit breaker sees it. */
-export interface Signal {
+export interface EndpointSignal {
   readonly effect: Exclude<Effect, "nothing">;
   readonly reason: FailureReason | null;
   /** What a 429 or 503 asked to wait. */
@@ -82,7 +82,7 @@ export interface Signal {
  *
  * @param random from 0 to less than 1
  */
-export function afterSignal(circuit: Circuit, signal: Signal, random: number): Circuit {
+export function afterSignal(circuit: Circuit, signal: EndpointSignal, random: number): Circuit {
   const { effect, reason: lastReason } = signal;
   if (circuit.state === "gone") return circuit;
   if (effect === "gone") return { ...circuit, state: "gone", lastReason, probeInMs: null };

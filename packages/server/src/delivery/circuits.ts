@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { type NotificationId, newId, type PartnerId } from "../ids.ts";
-import { afterSignal, type Circuit, closedCircuit, effectOf, probeWaitMs, type Signal } from "./circuit.ts";
+import { afterSignal, type Circuit, closedCircuit, type EndpointSignal, effectOf, probeWaitMs } from "./circuit.ts";
 import { type CircuitChange, circuitsPerPartnerMax, type EndpointKind, type LoadedCircuit } from "./circuit-store.ts";
 import type { Attempt, QueueKey } from "./store.ts";
 
@@ -18,7 +18,7 @@ export interface Observation {
   readonly epoch: number;
 }
 
-interface Kept {
+interface StoredCircuit {
   circuit: Circuit;
   /** By the monotonic clock: `circuit.probeInMs` counts from here. */
   sinceMs: number;
@@ -46,7 +46,7 @@ export class Circuits {
   readonly #random: () => number;
   readonly #nowMs: () => number;
   /** Of each partner, the one that changed last comes last. */
-  readonly #kept = new Map<PartnerId, Map<string, Kept>>();
+  readonly #circuits = new Map<PartnerId, Map<string, StoredCircuit>>();
   #changeNo = 0;
 
   /** @param nowMs a monotonic clock */
@@ -57,16 +57,16 @@ export class Circuits {
 
   /** Circuits of the partner in memory. */
   countOf(partnerId: PartnerId): number {
-    return this.#kept.get(partnerId)?.size ?? 0;
+    return this.#circuits.get(partnerId)?.size ?? 0;
   }
 
   /** What is there is the worker's own doing and newer, unless a person has changed the circuit since. */
   load(loaded: readonly LoadedCircuit[]): readonly QueueKey[] {
     const changed: QueueKey[] = [];
     for (const { partnerId, queue, circuit, controlNo } of loaded) {
-      const known = this.#kept.get(partnerId)?.get(queue);
+      const known = this.#circuits.get(partnerId)?.get(queue);
       if (known !== undefined && known.controlNo >= controlNo) continue;
-      this.#keep(partnerId, queue, { circuit, sinceMs: this.#nowMs(), controlNo, probe: undefined });
+      this.#store(partnerId, queue, { circuit, sinceMs: this.#nowMs(), controlNo, probe: undefined });
       changed.push({ partnerId, queue });
     }
     return changed;
@@ -74,12 +74,12 @@ export class Circuits {
 
   /** Their shards are somebody else's. */
   forget(isGone: (partnerId: PartnerId) => boolean): void {
-    for (const partnerId of this.#kept.keys()) if (isGone(partnerId)) this.#kept.delete(partnerId);
+    for (const partnerId of this.#circuits.keys()) if (isGone(partnerId)) this.#circuits.delete(partnerId);
   }
 
   /** @param registeredUrl what the queue without a name of its own goes to */
   gate({ partnerId, queue }: QueueKey, registeredUrl: string | null): Gate {
-    const circuits = this.#kept.get(partnerId);
+    const circuits = this.#circuits.get(partnerId);
     if (circuits === undefined) return "open";
     const url = queue === "" ? registeredUrl : undefined;
     if (url === null || (url !== undefined && !URL.canParse(url))) return "open";
@@ -95,20 +95,20 @@ export class Circuits {
 
   /** Whether the URL of a delivery's own is gone: then it belongs in the queue of that URL. */
   isGone(partnerId: PartnerId, url: string | null): boolean {
-    const circuits = this.#kept.get(partnerId);
+    const circuits = this.#circuits.get(partnerId);
     if (circuits === undefined || url === null || !URL.canParse(url)) return false;
     return circuits.get(urlQueue(url))?.circuit.state === "gone";
   }
 
   /** The delivery that probes a tripped circuit from now on; nobody else does until `probeEnded`. */
   probeBegins(partnerId: PartnerId, url: string, id: NotificationId): void {
-    const kept = this.#kept.get(partnerId)?.get(originQueue(url));
+    const kept = this.#circuits.get(partnerId)?.get(originQueue(url));
     if (kept !== undefined) kept.probe = id;
   }
 
   /** It was answered, or never left: then another may probe at once. */
   probeEnded(partnerId: PartnerId, id: NotificationId): void {
-    for (const kept of this.#kept.get(partnerId)?.values() ?? []) if (kept.probe === id) kept.probe = undefined;
+    for (const kept of this.#circuits.get(partnerId)?.values() ?? []) if (kept.probe === id) kept.probe = undefined;
   }
 
   /**
@@ -118,7 +118,7 @@ export class Circuits {
    */
   observe({ partnerId, attempt, retryAfterMs, isProbe, epoch }: Observation): readonly CircuitChange[] {
     const effect = effectOf(attempt);
-    const isKnown = this.#kept.has(partnerId);
+    const isKnown = this.#circuits.has(partnerId);
     // It told nothing: the next probe waits as long as a first one.
     if (effect === "nothing" && isProbe && URL.canParse(attempt.url))
       this.#delayProbe(partnerId, originQueue(attempt.url));
@@ -139,7 +139,7 @@ export class Circuits {
   }
 
   #delayProbe(partnerId: PartnerId, queue: string): void {
-    const kept = this.#kept.get(partnerId)?.get(queue);
+    const kept = this.#circuits.get(partnerId)?.get(queue);
     if (kept?.circuit.state !== "open") return;
     kept.circuit = { ...kept.circuit, probeInMs: probeWaitMs(0, this.#random()) };
     kept.sinceMs = this.#nowMs();
@@ -149,16 +149,16 @@ export class Circuits {
     { partnerId, queue }: QueueKey,
     kind: EndpointKind,
     target: string,
-    signal: Signal,
+    signal: EndpointSignal,
     epoch: number,
   ): CircuitChange | undefined {
     const nowMs = this.#nowMs();
-    const kept = this.#kept.get(partnerId)?.get(queue);
+    const kept = this.#circuits.get(partnerId)?.get(queue);
     const before = kept === undefined ? closedCircuit : atMoment(kept, nowMs);
     const circuit = afterSignal(before, signal, this.#random());
     if (isSame(before, circuit)) return undefined;
     const controlNo = kept?.controlNo ?? 0;
-    this.#keep(partnerId, queue, { circuit, sinceMs: nowMs, controlNo, probe: kept?.probe });
+    this.#store(partnerId, queue, { circuit, sinceMs: nowMs, controlNo, probe: kept?.probe });
     this.#changeNo += 1;
     const { state } = circuit;
     const event = state === before.state ? null : { id: newId<"event">(), kind: eventKinds[state] };
@@ -166,25 +166,25 @@ export class Circuits {
     return { partnerId, queue, kind, target, circuit, event, ...made };
   }
 
-  #keep(partnerId: PartnerId, queue: string, kept: Kept): void {
-    const circuits = this.#kept.get(partnerId) ?? new Map<string, Kept>();
+  #store(partnerId: PartnerId, queue: string, kept: StoredCircuit): void {
+    const circuits = this.#circuits.get(partnerId) ?? new Map<string, StoredCircuit>();
     circuits.delete(queue);
     if (!isLikeNew(kept)) circuits.set(queue, kept);
     const [oldest] = circuits.keys();
     if (circuits.size > circuitsPerPartnerMax && oldest !== undefined) circuits.delete(oldest);
-    if (circuits.size === 0) this.#kept.delete(partnerId);
-    else this.#kept.set(partnerId, circuits);
+    if (circuits.size === 0) this.#circuits.delete(partnerId);
+    else this.#circuits.set(partnerId, circuits);
   }
 }
 
 /** Nothing needs to be known of it: its row, if it has one, is written over by the next change. */
-function isLikeNew({ circuit: { state, failures }, controlNo }: Kept): boolean {
+function isLikeNew({ circuit: { state, failures }, controlNo }: StoredCircuit): boolean {
   return state === "closed" && failures === 0 && controlNo === 0;
 }
 
 const eventKinds = { open: "breaker_open", closed: "breaker_closed", gone: "endpoint_gone" } as const;
 
-function atMoment({ circuit, sinceMs }: Kept, nowMs: number): Circuit {
+function atMoment({ circuit, sinceMs }: StoredCircuit, nowMs: number): Circuit {
   if (circuit.probeInMs === null) return circuit;
   return { ...circuit, probeInMs: circuit.probeInMs - (nowMs - sinceMs) };
 }

@@ -1,10 +1,10 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { PaybellError } from "../errors.ts";
+import { ServiceError } from "../errors.ts";
 import { newId } from "../ids.ts";
-import { type Cluster, firstId, readCursor, writeCursor } from "./cursor.ts";
+import { type DatabaseHistory, firstId, readCursor, writeCursor } from "./cursor.ts";
 
-const cluster: Cluster = { systemIdentifier: 7_710_424_091_472_588_676n, timeline: 1 };
+const cluster: DatabaseHistory = { systemIdentifier: 7_710_424_091_472_588_676n, timeline: 1 };
 const asOfMs = Date.UTC(2026, 10, 21);
 const cursor = { position: { xid: 4_711n, id: newId() }, asOfMs };
 
@@ -12,7 +12,7 @@ function codeOf(run: () => unknown): string {
   try {
     run();
   } catch (error) {
-    if (error instanceof PaybellError) return error.code;
+    if (error instanceof ServiceError) return error.code;
     throw error;
   }
   return "no error";

@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
-import { PaybellError } from "../errors.ts";
+import { ServiceError } from "../errors.ts";
 
 /** A place in commit order: everything up to it was seen. */
-export interface Position {
+export interface HistoryPoint {
   /** The 64-bit transaction id (`xid8`) under which a notification was committed. */
   readonly xid: bigint;
   /** The notification's id, which orders those of one transaction. */
@@ -10,19 +10,19 @@ export interface Position {
 }
 
 /** Which history a cursor counts in: a restored backup or a promoted replica goes on with another timeline. */
-export interface Cluster {
+export interface DatabaseHistory {
   readonly systemIdentifier: bigint;
   readonly timeline: number;
 }
 
 export interface Cursor {
-  readonly position: Position;
+  readonly position: HistoryPoint;
   /** Everything made before was seen: when history is dropped beyond this moment, something may have been missed. */
   readonly asOfMs: number;
 }
 
 export interface CursorContext {
-  readonly cluster: Cluster;
+  readonly cluster: DatabaseHistory;
   /** Since when history is whole. */
   readonly keptFromMs: number;
 }
@@ -36,7 +36,7 @@ const form = /^[A-Za-z0-9_-]{64}$/;
 /** Sorts before every notification of its transaction. */
 export const firstId = "00000000-0000-0000-0000-000000000000";
 
-export function writeCursor(cursor: Cursor, cluster: Cluster): string {
+export function writeCursor(cursor: Cursor, cluster: DatabaseHistory): string {
   const bytes = Buffer.alloc(cursorBytes);
   bytes.writeUInt8(version, 0);
   bytes.writeBigUInt64BE(cluster.systemIdentifier, 1);
@@ -49,20 +49,20 @@ export function writeCursor(cursor: Cursor, cluster: Cluster): string {
 }
 
 /**
- * @throws PaybellError `invalid_cursor` when it is not one that we wrote, `cursor_from_another_history` when it
+ * @throws ServiceError `invalid_cursor` when it is not one that we wrote, `cursor_from_another_history` when it
  * counts in another database, `cursor_expired` when what comes after it is no longer kept whole.
  */
 export function readCursor(text: string, { cluster, keptFromMs }: CursorContext): Cursor {
-  if (!form.test(text)) throw new PaybellError("invalid_cursor");
+  if (!form.test(text)) throw new ServiceError("invalid_cursor");
   const bytes = Buffer.from(text, "base64url");
   if (bytes.readUInt8(0) !== version || !checkOf(bytes).equals(bytes.subarray(checkAt))) {
-    throw new PaybellError("invalid_cursor");
+    throw new ServiceError("invalid_cursor");
   }
   if (bytes.readBigUInt64BE(1) !== cluster.systemIdentifier || bytes.readUInt32BE(9) !== cluster.timeline) {
-    throw new PaybellError("cursor_from_another_history");
+    throw new ServiceError("cursor_from_another_history");
   }
   const asOfMs = bytes.readUIntBE(13, 6);
-  if (asOfMs < keptFromMs) throw new PaybellError("cursor_expired");
+  if (asOfMs < keptFromMs) throw new ServiceError("cursor_expired");
   return { position: { xid: bytes.readBigUInt64BE(19), id: uuidText(bytes.toString("hex", 27, checkAt)) }, asOfMs };
 }
 

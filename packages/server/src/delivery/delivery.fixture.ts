@@ -1,5 +1,5 @@
 import { type LeaseId, newId, type PartnerId } from "../ids.ts";
-import type { Attempt, Delivery, Outcome } from "./store.ts";
+import type { Attempt, Delivery, DeliveryOutcome } from "./store.ts";
 
 /** A Sale's notification before its first attempt, of a chain of its own. */
 export function deliveryOf(partnerId: PartnerId, more: Partial<Delivery> = {}): Delivery {
@@ -44,8 +44,8 @@ export const failedAttempt: Attempt = { ...acceptedAttempt, httpStatus: 503, rea
 export function outcomeOf(
   { partnerId, id, round, attemptsMade }: Delivery,
   next: "accepted" | "parked" | { readonly delayMs: number },
-  more: Partial<Outcome> = {},
-): Outcome {
+  more: Partial<DeliveryOutcome> = {},
+): DeliveryOutcome {
   const follows = {
     accepted: { kind: "accepted" },
     parked: { kind: "parked", eventId: newId<"event">() },

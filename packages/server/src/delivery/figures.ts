@@ -9,7 +9,7 @@ const figureBoundsMs = [
 ];
 
 /** Deliveries of a time, counted. The histograms have a count for each bucket. */
-export interface Counts {
+export interface DeliveryCounts {
   accepted: number;
   /** Attempts that failed, whether they are repeated or not. */
   failed: number;
@@ -21,14 +21,14 @@ export interface Counts {
 }
 
 /** Of one partner, or of all together where that is null, in the minute that begins then. */
-export interface MinuteCounts extends Counts {
+export interface MinuteCounts extends DeliveryCounts {
   readonly partnerId: PartnerId | null;
   readonly minuteMs: number;
 }
 
 export type FigureSpan = "hour" | "day" | "week";
 
-export interface FigurePoint extends Counts {
+export interface FigurePoint extends DeliveryCounts {
   readonly atMs: number;
 }
 
@@ -42,7 +42,7 @@ export interface FigureStore {
     sinceMs: number,
     rowsMax: number,
   ): Promise<
-    readonly (Pick<Counts, "accepted" | "failed" | "parked"> & {
+    readonly (Pick<DeliveryCounts, "accepted" | "failed" | "parked"> & {
       readonly partnerId: PartnerId;
     })[]
   >;
@@ -100,12 +100,12 @@ export class FigureCounter {
   }
 }
 
-export function noCounts(): Counts {
+export function noCounts(): DeliveryCounts {
   const buckets = () => new Array<number>(figureBoundsMs.length + 1).fill(0);
   return { accepted: 0, failed: 0, parked: 0, attemptMs: buckets(), deliveryMs: buckets() };
 }
 
-export function merge(into: Counts, from: Counts): void {
+export function merge(into: DeliveryCounts, from: DeliveryCounts): void {
   into.accepted += from.accepted;
   into.failed += from.failed;
   into.parked += from.parked;

@@ -1,10 +1,10 @@
 import type { IpnKind } from "@paybell/contract";
 import type { Clock } from "../clock.ts";
-import { PaybellError } from "../errors.ts";
+import { ServiceError } from "../errors.ts";
 import { idTimeMs, type NotificationId } from "../ids.ts";
 import type { Partner } from "../partners/partner.ts";
 import type { SealBudget } from "../partners/seal-budget.ts";
-import { type Cursor, firstId, type Position, readCursor, writeCursor } from "./cursor.ts";
+import { type Cursor, firstId, type HistoryPoint, readCursor, writeCursor } from "./cursor.ts";
 import type { NotificationContent, NotificationState, NotificationStore, PageRow } from "./notifications-store.ts";
 import { isoTime, kindOf } from "./notifications-view.ts";
 import { dataOf, type MakeEnvelope, makeEnvelope } from "./sending/envelope.ts";
@@ -36,12 +36,12 @@ export type Sealer = (
 
 /** The sealer of an attempt: each item counts against its key like one that is POSTed. */
 export function sealing(
-  seals: Pick<SealBudget, "take">,
+  seals: Pick<SealBudget, "spend">,
   clock: Pick<Clock, "nowMs">,
   make: MakeEnvelope = makeEnvelope,
 ): Sealer {
   return async (partner, notification, callbackUrl) => {
-    await seals.take(partner.id, partner.keys.encryption.id);
+    await seals.spend(partner.id, partner.keys.encryption.id);
     return make(notification.content, partner, {
       notificationId: notification.id,
       command: notification.command,
@@ -74,7 +74,7 @@ export interface PullOptions {
 /** A page, and its end: what comes next stands after it. */
 export interface Pulled {
   readonly page: PulledPage;
-  readonly end: Position;
+  readonly end: HistoryPoint;
 }
 
 /** Reads one page in commit order, bounded in rows and bytes; an item larger than all of that stands alone. */
@@ -88,7 +88,7 @@ export async function pullPage(
   const cursor = after === undefined || after === "now" ? undefined : readCursor(after, history);
   // Ahead of everything that was ever committed here: the database was set back, by a copy of its files.
   if (cursor !== undefined && cursor.position.xid > history.horizon) {
-    throw new PaybellError("cursor_from_another_history");
+    throw new ServiceError("cursor_from_another_history");
   }
   const rowsMax = Math.min(Math.max(1, limit), pullRowsMax);
   // What is under way now has the horizon's transaction id or a higher one, and is shown once it is settled.
@@ -107,12 +107,12 @@ export async function pullPage(
       // Without content it was dropped since the page was read: its time was over.
       const item = content && (await pulled(seal, partner, content));
       bytes += item ? item.data.length + itemBytes : 0;
-      if (seen && bytes > pullBytesMax) return endingAt(placeAfter(seen, history.keptFromMs));
+      if (seen && bytes > pullBytesMax) return endingAt(positionAfter(seen, history.keptFromMs));
       if (item) items.push(item);
       seen = row;
     }
   }
-  if (seen && rows.length === rowsMax) return endingAt(placeAfter(seen, history.keptFromMs));
+  if (seen && rows.length === rowsMax) return endingAt(positionAfter(seen, history.keptFromMs));
   // All that is settled was seen: what comes later has the horizon's transaction id or a higher one.
   return endingAt({ position: { xid: history.horizon, id: firstId }, asOfMs: history.nowMs });
 }
@@ -150,7 +150,7 @@ function idsOf(rows: readonly PageRow[]): NotificationId[] {
   return rows.map((row) => row.id);
 }
 
-function placeAfter(row: PageRow, keptFromMs: number): Cursor {
+function positionAfter(row: PageRow, keptFromMs: number): Cursor {
   // What outlived its day and was restored is older than what is kept: its place is as good as the oldest day's.
   const asOfMs = Math.max(keptFromMs, idTimeMs(row.id) - commitDelayMs);
   return { position: { xid: row.xid, id: row.id }, asOfMs };

@@ -1,7 +1,7 @@
 import type { NotifiedCommand } from "@paybell/contract";
 import type { EventKind } from "../events.ts";
 import type { ChainId, LeaseId, NotificationId, PartnerId, TransactionId } from "../ids.ts";
-import type { Cluster, Position } from "./cursor.ts";
+import type { DatabaseHistory, HistoryPoint } from "./cursor.ts";
 import type { FailureReason } from "./store.ts";
 
 /** Where a notification stands. It is derived: a row among the pending, one among the parked, or neither. */
@@ -28,9 +28,9 @@ export interface PageRow {
 }
 
 /** Where somebody stands in a partner's notifications. */
-export interface Place {
+export interface HistoryPosition {
   readonly partnerId: PartnerId;
-  readonly after: Position;
+  readonly after: HistoryPoint;
 }
 
 /** `settled`: a page shows it now. `unsettled`: it is durable, and shown once what began before it has ended. */
@@ -53,7 +53,7 @@ export interface NotificationContent {
 }
 
 /** A notification and where it stands, as people see it. */
-export interface NotificationStanding extends NotificationKey {
+export interface NotificationStatus extends NotificationKey {
   readonly transactionId: TransactionId | null;
   readonly command: NotifiedCommand;
   readonly callBackUrl: string | null;
@@ -164,16 +164,18 @@ export interface NotificationStore {
    * The identity of the database that has the partner's, and up to where commit order is settled: below `horizon`
    * nothing can appear any more.
    */
-  history(partnerId: PartnerId): Promise<{ cluster: Cluster; keptFromMs: number; horizon: bigint; nowMs: number }>;
+  history(
+    partnerId: PartnerId,
+  ): Promise<{ cluster: DatabaseHistory; keptFromMs: number; horizon: bigint; nowMs: number }>;
   /** The next of a partner's in commit order after `after`, below `horizon`. */
   page(
     partnerId: PartnerId,
-    after: Position | undefined,
+    after: HistoryPoint | undefined,
     horizon: bigint,
     rowsMax: number,
   ): Promise<readonly PageRow[]>;
   /** Of each place, in their order, what follows it in commit order. */
-  following(places: readonly Place[]): Promise<readonly Following[]>;
+  following(places: readonly HistoryPosition[]): Promise<readonly Following[]>;
   /** What is still there of `ids`. */
   contents(
     partnerId: PartnerId,
@@ -187,7 +189,7 @@ export interface NotificationStore {
   /** At most `rowsMax` keys in the order asked for; fewer: there are no more. */
   keys(range: KeyRange, rowsMax: number): Promise<readonly NotificationKey[]>;
   /** What is still there of `keys`, in their order. */
-  standings(keys: readonly NotificationKey[]): Promise<readonly NotificationStanding[]>;
+  statuses(keys: readonly NotificationKey[]): Promise<readonly NotificationStatus[]>;
   /** What they are about. */
   subjects(keys: readonly NotificationKey[]): Promise<ReadonlyMap<NotificationId, NotificationSubject>>;
   /** Those of `keys` that have it, in their order. */
@@ -196,7 +198,7 @@ export interface NotificationStore {
   waiting(key: NotificationKey): Promise<WaitingFor | undefined>;
   attempts(key: NotificationKey, rowsMax: number): Promise<readonly RecordedAttempt[]>;
   /** Of a notification and its transaction, the oldest first; of very many, the newest `rowsMax`. */
-  events(of: NotificationStanding, rowsMax: number): Promise<readonly RecordedEvent[]>;
+  events(of: NotificationStatus, rowsMax: number): Promise<readonly RecordedEvent[]>;
   /** Makes accepted or parked notifications of one partner due again at once, in one transaction. */
   redeliver(
     partnerId: PartnerId,

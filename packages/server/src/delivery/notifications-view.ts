@@ -2,8 +2,8 @@ import type { IpnKind, NotifiedCommand } from "@paybell/contract";
 import type { EventKind } from "../events.ts";
 import type { LeaseId, NotificationId, PartnerId, TransactionId } from "../ids.ts";
 import type {
-  NotificationStanding,
   NotificationState,
+  NotificationStatus,
   NotificationSubject,
   ParkedReason,
   RecordedAttempt,
@@ -94,7 +94,7 @@ export interface AttemptView {
   readonly instanceId: LeaseId;
 }
 
-export function summaryOf(standing: NotificationStanding): NotificationSummary {
+export function summaryOf(standing: NotificationStatus): NotificationSummary {
   return {
     id: standing.id,
     partnerId: standing.partnerId,

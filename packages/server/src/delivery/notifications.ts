@@ -1,16 +1,16 @@
 import type { Clock } from "../clock.ts";
-import { badFields, type FieldProblem, PaybellError } from "../errors.ts";
+import { badFields, type FieldProblem, ServiceError } from "../errors.ts";
 import { lowestId, type NotificationId, newId, type PartnerId, readId } from "../ids.ts";
 import type { Partner } from "../partners/partner.ts";
-import type { Arrivals, Patience } from "./arrivals.ts";
+import type { LongPolls, WaitOptions } from "./long-polls.ts";
 import { type ExplainedNotification, explain } from "./notifications-explain.ts";
 import { type PulledPage, type PullOptions, pullPage, type Sealer } from "./notifications-pull.ts";
 import { sampleSale } from "./notifications-sample.ts";
 import type {
   KeyRange,
   NotificationKey,
-  NotificationStanding,
   NotificationState,
+  NotificationStatus,
   NotificationStore,
   SubjectMatch,
 } from "./notifications-store.ts";
@@ -27,15 +27,15 @@ import {
 } from "./notifications-view.ts";
 import type { ProofOfDelivery, ProofSigner } from "./proof.ts";
 
-export interface PatientPullOptions extends PullOptions {
+export interface LongPollOptions extends PullOptions {
   /** How long an empty page may be kept back for what comes. Absent: not at all. */
-  readonly patience?: (Patience & { partnerNow(): Promise<Partner> }) | undefined;
+  readonly wait?: (WaitOptions & { partnerNow(): Promise<Partner> }) | undefined;
 }
 
 export interface NotificationsParts {
   readonly store: NotificationStore;
   readonly seal: Sealer;
-  readonly arrivals: Pick<Arrivals, "wait" | "wrote">;
+  readonly arrivals: Pick<LongPolls, "wait" | "notify">;
   readonly proofs: Pick<ProofSigner, "prove">;
   readonly clock: Pick<Clock, "nowMs">;
   /** A UUID v4, for the reqId of a test. */
@@ -98,10 +98,10 @@ export class Notifications {
    * Everything ever made for the partner that retention still holds, in commit order, sealed as it would be sent now.
    *
    * @param options.limit items at most, up to 500; fewer when they come to more than 8 MiB
-   * @throws PaybellError `invalid_cursor`, `cursor_from_another_history`, `cursor_expired`; where it waits,
+   * @throws ServiceError `invalid_cursor`, `cursor_from_another_history`, `cursor_expired`; where it waits,
    * `too_many_requests`, too
    */
-  async pull(partner: Partner, { patience, ...options }: PatientPullOptions): Promise<PulledPage> {
+  async pull(partner: Partner, { wait: patience, ...options }: LongPollOptions): Promise<PulledPage> {
     const { store, seal, arrivals } = this.#parts;
     const { page, end } = await pullPage(store, seal, partner, options);
     if (patience === undefined || page.items.length > 0) return page;
@@ -132,7 +132,7 @@ export class Notifications {
   /**
    * What an attempt would be made of now, for whoever may read a partner's IPNs. It counts against the key's seals.
    *
-   * @throws PaybellError `not_found`
+   * @throws ServiceError `not_found`
    */
   async explain(
     id: string,
@@ -143,20 +143,20 @@ export class Notifications {
     const key = known && (await store.locate(known));
     const content = key && (await store.contents(key.partnerId, [key.id])).get(key.id);
     const partner = key && (await partnerOf(key.partnerId));
-    if (content === undefined || partner === undefined) throw new PaybellError("not_found");
+    if (content === undefined || partner === undefined) throw new ServiceError("not_found");
     return await explain(content, partner, seal);
   }
 
   /**
    * Its history, signed for a dispute.
    *
-   * @throws PaybellError `not_found`
+   * @throws ServiceError `not_found`
    */
   async prove(id: string): Promise<ProofOfDelivery> {
     const { store, proofs, clock } = this.#parts;
     const standing = await this.#locate(id);
     const content = standing && (await store.contents(standing.partnerId, [standing.id])).get(standing.id);
-    if (standing === undefined || content === undefined) throw new PaybellError("not_found");
+    if (standing === undefined || content === undefined) throw new ServiceError("not_found");
     return proofs.prove(await this.#detail(standing), content, clock.nowMs());
   }
 
@@ -164,7 +164,7 @@ export class Notifications {
   async search(search: NotificationSearch): Promise<{ items: ListedNotification[]; next: string | null }> {
     const limit = Math.min(Math.max(1, search.limit), searchRowsMax);
     const range = this.#range(search, "newest");
-    const found: NotificationStanding[] = [];
+    const found: NotificationStatus[] = [];
     let scanned = 0;
     // What is looked for among others is read in larger steps.
     const isRare = search.partnerId !== undefined && (matchesContent(search) || search.state === "accepted");
@@ -180,7 +180,7 @@ export class Notifications {
     return { items, next: found.length > limit ? (items.at(-1)?.id ?? null) : null };
   }
 
-  async #listed(standings: readonly NotificationStanding[]): Promise<ListedNotification[]> {
+  async #listed(standings: readonly NotificationStatus[]): Promise<ListedNotification[]> {
     const subjects = await this.#parts.store.subjects(standings);
     return standings.map((standing) => {
       return { ...summaryOf(standing), subject: subjects.get(standing.id) ?? unknownSubject };
@@ -191,7 +191,7 @@ export class Notifications {
    * Makes an accepted or parked notification pending again, with a whole schedule before it.
    *
    * @param partnerId whose it must be; undefined: anybody's
-   * @throws PaybellError `notification_pending`, or `not_found` for an unknown id and for another partner's
+   * @throws ServiceError `notification_pending`, or `not_found` for an unknown id and for another partner's
    */
   async redeliver(
     partnerId: PartnerId | undefined,
@@ -202,8 +202,8 @@ export class Notifications {
     const known = readId<"notification">(id);
     const key = known && (partnerId === undefined ? await store.locate(known) : { partnerId, id: known });
     const result = key && (await store.redeliver(key.partnerId, [key.id], to)).get(key.id);
-    if (key === undefined || result === undefined || result === "unknown") throw new PaybellError("not_found");
-    if (result === "still_pending") throw new PaybellError("notification_pending");
+    if (key === undefined || result === undefined || result === "unknown") throw new ServiceError("not_found");
+    if (result === "still_pending") throw new ServiceError("notification_pending");
     onDue(key.partnerId);
     return this.#summary(key);
   }
@@ -213,7 +213,7 @@ export class Notifications {
    *
    * @param limit at most so many: whoever shows progress asks again until fewer match
    *
-   * @throws PaybellError `invalid_value`, `missing_field`: only parked ones, or accepted ones since a time
+   * @throws ServiceError `invalid_value`, `missing_field`: only parked ones, or accepted ones since a time
    */
   async redeliverMany(
     filter: RedeliveryFilter,
@@ -248,19 +248,19 @@ export class Notifications {
   /** Sends a sample Sale to the registered URL: a notification like any other, without a transaction behind it. */
   async sendTest(partner: Partner): Promise<NotificationSummary> {
     const { store, arrivals, clock, newReqId, onDue } = this.#parts;
-    if (partner.settings.callBackUrl === null) throw new PaybellError("no_callback_url");
+    if (partner.settings.callBackUrl === null) throw new ServiceError("no_callback_url");
     const nowMs = clock.nowMs();
     const key: NotificationKey = { partnerId: partner.id, id: newId<"notification">() };
     const facts = sampleSale({ transactionId: newId(), reqId: newReqId(), at: new Date(nowMs) });
     await store.insertTest({ ...key, chainId: newId(), command: "SALE", content: JSON.stringify(facts) });
-    arrivals.wrote(partner.id);
+    arrivals.notify(partner.id);
     onDue(partner.id);
     return this.#summary(key);
   }
 
   #range(filter: NotificationFilter & { readonly after?: string | undefined }, order: KeyRange["order"]): KeyRange {
     const after = filter.after === undefined ? undefined : readId<"notification">(filter.after);
-    if (filter.after !== undefined && after === undefined) throw new PaybellError("invalid_cursor");
+    if (filter.after !== undefined && after === undefined) throw new ServiceError("invalid_cursor");
     const toId = lowestId(timeMs("to", filter.to) ?? this.#parts.clock.nowMs() + clocksApartMs);
     return {
       partnerId: filter.partnerId,
@@ -277,7 +277,7 @@ export class Notifications {
     const { store } = this.#parts;
     const step = async (keys: readonly NotificationKey[]) => {
       const matching = matchesContent(search) ? await store.matching(keys, search) : keys;
-      return { standings: await store.standings(matching), lastId: keys.at(-1)?.id ?? null, rows: keys.length };
+      return { standings: await store.statuses(matching), lastId: keys.at(-1)?.id ?? null, rows: keys.length };
     };
     if (search.q !== undefined) {
       const named = await store.lookUp(search.q, range.partnerId, searchRowsMax);
@@ -294,12 +294,12 @@ export class Notifications {
     }
   }
 
-  async *#batches(range: KeyRange): AsyncGenerator<readonly NotificationStanding[]> {
+  async *#batches(range: KeyRange): AsyncGenerator<readonly NotificationStatus[]> {
     const { store } = this.#parts;
     let { fromId } = range;
     for (;;) {
       const keys = await store.keys({ ...range, fromId }, scanRows);
-      yield await store.standings(keys);
+      yield await store.statuses(keys);
       const last = keys.at(-1);
       if (last === undefined || keys.length < scanRows) return;
       fromId = following(last.id);
@@ -317,13 +317,13 @@ export class Notifications {
     return results.filter((result) => result === "redelivered").length;
   }
 
-  async #locate(id: string, partnerId?: PartnerId): Promise<NotificationStanding | undefined> {
+  async #locate(id: string, partnerId?: PartnerId): Promise<NotificationStatus | undefined> {
     const known = readId<"notification">(id);
     const key = known && (await this.#parts.store.locate(known, partnerId));
-    return key && this.#standing(key);
+    return key && this.#status(key);
   }
 
-  async #detail(standing: NotificationStanding): Promise<NotificationDetail> {
+  async #detail(standing: NotificationStatus): Promise<NotificationDetail> {
     const { store } = this.#parts;
     const [attempts, subjects, waiting] = await Promise.all([
       store.attempts(standing, attemptRowsMax),
@@ -339,21 +339,21 @@ export class Notifications {
     };
   }
 
-  async #standing(key: NotificationKey): Promise<NotificationStanding | undefined> {
-    const [standing] = await this.#parts.store.standings([key]);
+  async #status(key: NotificationKey): Promise<NotificationStatus | undefined> {
+    const [standing] = await this.#parts.store.statuses([key]);
     return standing;
   }
 
   async #summary(key: NotificationKey): Promise<NotificationSummary> {
-    const standing = await this.#standing(key);
-    if (standing === undefined) throw new PaybellError("not_found");
+    const standing = await this.#status(key);
+    if (standing === undefined) throw new ServiceError("not_found");
     return summaryOf(standing);
   }
 }
 
 /** So many keys of a walk, and of them what the search names. */
 interface Step {
-  readonly standings: readonly NotificationStanding[];
+  readonly standings: readonly NotificationStatus[];
   readonly lastId: NotificationId | null;
   readonly rows: number;
 }

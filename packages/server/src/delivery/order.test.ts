@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { NotificationId } from "../ids.ts";
-import { judgeOrder, leftMs, Order, orderWaitMaxMs } from "./order.ts";
+import { DeliveryOrder, judgeOrder, leftMs, orderWaitMaxMs } from "./order.ts";
 import type { Delivery, Precedence } from "./store.ts";
 
 const id = (text: string) => text as NotificationId;
@@ -34,7 +34,7 @@ function orderOver(inHand: Delivery[], answers: () => readonly Precedence[], put
   const timers: (() => void)[] = [];
   const left: string[] = [];
   const putOffs: string[] = [];
-  const order = new Order({
+  const order = new DeliveryOrder({
     store: { preceding: async () => answers(), putOff },
     clock: { monotonicMs: () => nowMs },
     timers: {
@@ -68,7 +68,7 @@ describe("the order of deliveries", () => {
       () => [{ after, ageMs: 0 }],
       async () => undefined,
     );
-    order.ask([follower]);
+    order.check([follower]);
     await runTimers();
     expect(left).toEqual([]);
     after = undefined;
@@ -95,7 +95,7 @@ describe("the order of deliveries", () => {
         if (failures >= 0) throw new Error("the database is away");
       },
     );
-    order.ask([follower, blocked]);
+    order.check([follower, blocked]);
     await runTimers();
     expect(putOffs).toEqual([]);
     await runTimers();

@@ -3,7 +3,7 @@ import type { NotificationId } from "../ids.ts";
 import type { Delivery, DeliveryKey, DeliveryStore, Precedence, PutOff } from "./store.ts";
 
 /** What becomes of a delivery that follows others. */
-export type Verdict =
+export type OrderDecision =
   | { readonly kind: "leaves"; readonly outOfOrder: boolean }
   /** An earlier one is in hand: asked again when that one's outcome is recorded. */
   | { readonly kind: "waits"; readonly after: NotificationId }
@@ -28,7 +28,7 @@ export function leftMs(delayMs: number, sentMs: number, clock: Pick<Clock, "mono
  * Whether a delivery may leave. A blocked one waits in memory only for what is in memory too; it is put off in the
  * database by a tenth of its age otherwise, so that blocked rows never fill a queue.
  */
-export function judgeOrder({ after, ageMs }: Precedence, isInHand: (id: NotificationId) => boolean): Verdict {
+export function judgeOrder({ after, ageMs }: Precedence, isInHand: (id: NotificationId) => boolean): OrderDecision {
   if (after === undefined) return { kind: "leaves", outOfOrder: false };
   if (ageMs >= orderWaitMaxMs) return { kind: "leaves", outOfOrder: true };
   if (isInHand(after)) return { kind: "waits", after };
@@ -63,7 +63,7 @@ const retryMs = 250;
  * Holds the deliveries that follow others until they may leave. Nothing is stored about a delivery being blocked: a
  * DELETE that unblocks cannot see a successor that is not committed yet. So each is asked for again.
  */
-export class Order {
+export class DeliveryOrder {
   readonly #parts: OrderParts;
   #toAsk: Delivery[] = [];
   #isAsking = false;
@@ -75,11 +75,11 @@ export class Order {
   }
 
   /** Asks whether these may leave. They are in hand. */
-  ask(deliveries: readonly Delivery[]): void {
+  check(deliveries: readonly Delivery[]): void {
     this.#toAsk.push(...deliveries);
     if (this.#isAsking || this.#toAsk.length === 0) return;
     this.#isAsking = true;
-    this.#parts.timers.after(0, () => void this.#askAll());
+    this.#parts.timers.after(0, () => void this.#checkAll());
   }
 
   /** The outcome of this one is recorded: what waited for it is asked for again. */
@@ -88,7 +88,7 @@ export class Order {
     const followers = this.#waiting.get(id);
     if (followers === undefined) return;
     this.#waiting.delete(id);
-    this.ask(followers);
+    this.check(followers);
   }
 
   /** It leaves before an earlier one was accepted or parked. */
@@ -96,7 +96,7 @@ export class Order {
     return this.#outOfOrder.has(id);
   }
 
-  async #askAll(): Promise<void> {
+  async #checkAll(): Promise<void> {
     const { store, clock, timers, holds, onPutOff, onTrouble } = this.#parts;
     while (this.#toAsk.length > 0) {
       let unsettled = this.#toAsk.splice(0, askMax).filter(holds);

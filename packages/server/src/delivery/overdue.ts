@@ -1,7 +1,7 @@
-import type { Attempt, DeliveryStore, Position, QueueKey } from "./store.ts";
+import type { Attempt, DeliveryStore, QueueKey, QueuePosition } from "./store.ts";
 
 /** Of a queue whose endpoint takes nothing. */
-export interface Shut {
+export interface BlockedQueue {
   /** How long the partner's schedule lasts, with the pauses in which it stood still. */
   readonly scheduleMs: number;
   /** The endpoint's last failure. */
@@ -13,7 +13,7 @@ export class Overdue {
   readonly #store: Pick<DeliveryStore, "parkOverdue">;
   readonly #onParked: (parked: number) => void;
   /** Where the next look at a queue goes on. */
-  #after = new Map<string, Position>();
+  #after = new Map<string, QueuePosition>();
 
   constructor(store: Pick<DeliveryStore, "parkOverdue">, onParked: (parked: number) => void) {
     this.#store = store;
@@ -24,7 +24,7 @@ export class Overdue {
    * One look at each queue that is shut when its turn comes. A queue that is missing in one round is looked at from its
    * head when it comes again.
    */
-  async look(queues: readonly QueueKey[], shut: (key: QueueKey) => Shut | undefined): Promise<void> {
+  async parkDue(queues: readonly QueueKey[], shut: (key: QueueKey) => BlockedQueue | undefined): Promise<void> {
     const before = this.#after;
     this.#after = new Map();
     for (const { partnerId, queue } of queues) {

@@ -1,6 +1,6 @@
 import type { PartnerId } from "../ids.ts";
 import {
-  type Counts,
+  type DeliveryCounts,
   type FigurePoint,
   type FigureSpan,
   type FigureStore,
@@ -11,7 +11,7 @@ import {
 import { isoTime } from "./notifications-view.ts";
 
 /** What stands now. Counts are exact up to 10,000. */
-export interface StandingCounts {
+export interface CurrentCounts {
   readonly parked: number;
   /** Endpoints whose circuit is tripped, or whose URL is gone. */
   readonly tripped: number;
@@ -21,8 +21,8 @@ export interface StandingCounts {
   readonly settlementsWaiting: number;
 }
 
-export interface StandingStore {
-  counts(): Promise<StandingCounts>;
+export interface CurrentCountsStore {
+  counts(): Promise<CurrentCounts>;
 }
 
 export interface FiguresView {
@@ -48,7 +48,7 @@ export interface OverviewView {
   readonly figures: FiguresView;
   readonly pending: number;
   readonly oldestPendingAt: string | null;
-  readonly standing: StandingCounts;
+  readonly standing: CurrentCounts;
   readonly failing: readonly {
     readonly partnerId: PartnerId;
     readonly accepted: number;
@@ -59,7 +59,7 @@ export interface OverviewView {
 
 export interface OverviewParts {
   readonly figures: Pick<FigureStore, "read" | "failing">;
-  readonly standing: StandingStore;
+  readonly standing: CurrentCountsStore;
   /** What is pending, of all instances. */
   readonly pending: () => Promise<{ readonly count: number; readonly oldestMs: number | undefined }>;
   readonly nowMs: () => number;
@@ -71,7 +71,7 @@ const failingMax = 10;
 const keptMs = 1_000;
 
 /** How deliveries go: over a time, and what stands now. */
-export class Overview {
+export class Overviews {
   readonly #parts: OverviewParts;
   readonly #kept = new Map<FigureSpan, { readonly untilMs: number; readonly view: Promise<OverviewView> }>();
 
@@ -84,7 +84,7 @@ export class Overview {
     const nowMs = this.#parts.nowMs();
     const known = this.#kept.get(span);
     if (known !== undefined && known.untilMs > nowMs) return known.view;
-    const view = this.#look(span, nowMs);
+    const view = this.#read(span, nowMs);
     this.#kept.set(span, { untilMs: nowMs + keptMs, view });
     return view;
   }
@@ -95,7 +95,7 @@ export class Overview {
     return viewOf(span, nowMs, await this.#parts.figures.read(partnerId, span, nowMs - spanMs[span]));
   }
 
-  async #look(span: FigureSpan, nowMs: number): Promise<OverviewView> {
+  async #read(span: FigureSpan, nowMs: number): Promise<OverviewView> {
     const { figures, standing, pending } = this.#parts;
     const [points, counts, waiting, failing] = await Promise.all([
       figures.read(null, span, nowMs - spanMs[span]),
@@ -114,7 +114,7 @@ export class Overview {
 }
 
 function viewOf(span: FigureSpan, nowMs: number, points: readonly FigurePoint[]): FiguresView {
-  const total: Counts = noCounts();
+  const total: DeliveryCounts = noCounts();
   for (const point of points) merge(total, point);
   return {
     span,

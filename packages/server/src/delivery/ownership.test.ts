@@ -16,12 +16,12 @@ function workersOver(count: number) {
       mine: owned(id),
       free: owned(null).length,
     }),
-    take: async (id: LeaseId, most: number): Promise<readonly OwnedShard[]> => {
+    claim: async (id: LeaseId, most: number): Promise<readonly OwnedShard[]> => {
       const taken = owned(null).slice(0, most);
       for (const { shard } of taken) owners[shard] = id;
       return taken;
     },
-    give: async (id: LeaseId, shards: readonly OwnedShard[]): Promise<void> => {
+    release: async (id: LeaseId, shards: readonly OwnedShard[]): Promise<void> => {
       for (const { shard } of shards) if (owners[shard] === id) owners[shard] = null;
     },
   };

@@ -96,7 +96,7 @@ export class Ownership {
 
   /** Gives everything up. */
   async stop(): Promise<void> {
-    if (this.#leaseId !== undefined) await this.#give(this.#leaseId, [...this.#owned.keys()]);
+    if (this.#leaseId !== undefined) await this.#release(this.#leaseId, [...this.#owned.keys()]);
   }
 
   #settle(mine: readonly OwnedShard[]): void {
@@ -115,7 +115,7 @@ export class Ownership {
   async #share(leaseId: LeaseId, { workers, free }: ShardMap): Promise<void> {
     // A give whose answer was lost, and which the database does not show.
     const giving = [...this.#owned].flatMap(([shard, { state }]) => (state === "giving" ? [shard] : []));
-    if (giving.length > 0) return this.#give(leaseId, giving);
+    if (giving.length > 0) return this.#release(leaseId, giving);
     const floor = Math.floor(shardCount / workers.length);
     const missing = workers
       .filter((worker) => worker.leaseId !== leaseId && worker.ageMs >= settledAfterMs)
@@ -123,9 +123,9 @@ export class Ownership {
     // While another lacks some, nobody holds more than the floor: what is left over goes to whoever comes first.
     const share = missing > 0 ? floor : Math.ceil(shardCount / workers.length);
     const lacking = Math.min(share - this.#owned.size, free);
-    if (lacking > 0) return this.#adopt(await this.#parts.store.take(leaseId, lacking));
+    if (lacking > 0) return this.#adopt(await this.#parts.store.claim(leaseId, lacking));
     const surplus = Math.min(this.#owned.size - share, missing, giveMax);
-    if (surplus > 0) await this.#give(leaseId, this.ready.slice(0, surplus));
+    if (surplus > 0) await this.#release(leaseId, this.ready.slice(0, surplus));
   }
 
   async #prepare(): Promise<void> {
@@ -138,7 +138,7 @@ export class Ownership {
     this.#parts.onReady(ready.map(([shard]) => shard));
   }
 
-  async #give(leaseId: LeaseId, shards: readonly number[]): Promise<void> {
+  async #release(leaseId: LeaseId, shards: readonly number[]): Promise<void> {
     const giving = shards.flatMap((shard) => {
       const owned = this.#owned.get(shard);
       if (owned !== undefined) owned.state = "giving";
@@ -147,7 +147,7 @@ export class Ownership {
     if (giving.length === 0) return;
     await new Promise<void>((resolve) => void this.#parts.timers.after(windUpMs, resolve));
     await this.#parts.windUp(shards);
-    await this.#parts.store.give(leaseId, giving);
+    await this.#parts.store.release(leaseId, giving);
     for (const { shard } of giving) this.#owned.delete(shard);
     this.#parts.onGone(shards);
   }

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { NotificationId, PartnerId } from "../ids.ts";
 import { Queue } from "./queue.ts";
-import type { Delivery, Position, QueuePage } from "./store.ts";
+import type { Delivery, QueuePage, QueuePosition } from "./store.ts";
 
 const never = () => false;
 
@@ -39,7 +39,7 @@ function newQueue(rowsMax = 4): Queue {
   return queue;
 }
 
-function isAfter({ scheduleStartMs, id }: Delivery, after: Position | undefined): boolean {
+function isAfter({ scheduleStartMs, id }: Delivery, after: QueuePosition | undefined): boolean {
   if (after === undefined) return true;
   const dueAtUs = scheduleStartMs * 1_000;
   return dueAtUs > after.dueAtUs || (dueAtUs === after.dueAtUs && id > after.id);
@@ -67,7 +67,7 @@ describe("a queue", () => {
     expect(queue.rows).toBe(2);
     expect(queue.hasMore).toBe(true);
     queue.rowsMax = 4;
-    for (const delivery of [queue.take(), queue.take()]) if (delivery) queue.release(delivery, 0);
+    for (const delivery of [queue.startHead(), queue.startHead()]) if (delivery) queue.release(delivery, 0);
     expect(queue.wants(0)?.after?.id).toBe("n002");
   });
 
@@ -80,7 +80,7 @@ describe("a queue", () => {
     expect(queue.offer(late)).toBe(false);
     queue.readEnds(pageOf([kept]), 0, never);
     expect(queue.offer(early)).toBe(false);
-    queue.take();
+    queue.startHead();
     queue.release(kept, 0);
     queue.rowsMax = 4;
     expect(queue.wants(0)?.after?.dueAtUs).toBe(999);
@@ -158,7 +158,7 @@ describe("a queue", () => {
     const follower = deliveryOf(1, { follows: true });
     queue.offer(follower);
     queue.mayLeave(follower);
-    expect(queue.take()).toBe(follower);
+    expect(queue.startHead()).toBe(follower);
     queue.mayLeave(follower);
     expect(queue.head).toBeUndefined();
   });
@@ -167,7 +167,7 @@ describe("a queue", () => {
     const queue = newQueue();
     const first = deliveryOf(1);
     queue.offer(first);
-    queue.take();
+    queue.startHead();
     queue.wake();
     readAll(queue, [deliveryOf(1, { round: 1 })], 0);
     expect(queue.hasMore).toBe(false);
@@ -209,7 +209,7 @@ describe("a queue", () => {
 
 /** @returns what the database has after it */
 function afterStep(queue: Queue, database: readonly Delivery[], step: string, nowMs: number): readonly Delivery[] {
-  const sent = step === "send" ? queue.take() : undefined;
+  const sent = step === "send" ? queue.startHead() : undefined;
   if (sent !== undefined) queue.release(sent, nowMs);
   if (step === "forget") queue.forgetReady();
   if (step === "read") readAll(queue, database, nowMs);

@@ -1,5 +1,5 @@
 import type { NotificationId, PartnerId } from "../ids.ts";
-import type { Delivery, Position, QueuePage } from "./store.ts";
+import type { Delivery, QueuePage, QueuePosition } from "./store.ts";
 
 export interface QueueOptions {
   readonly partnerId: PartnerId;
@@ -8,7 +8,7 @@ export interface QueueOptions {
 
 /** What a queue wants to read: on from the cursor, or from its head. */
 export interface WantedRead {
-  readonly after: Position | undefined;
+  readonly after: QueuePosition | undefined;
   readonly rowsMax: number;
 }
 
@@ -45,7 +45,7 @@ export class Queue {
   #bytes = 0;
   readonly #inHand = new Map<NotificationId, InHand>();
   readonly #ready: Delivery[] = [];
-  #cursor: Position | undefined;
+  #cursor: QueuePosition | undefined;
   #hasMore = false;
   #again = false;
   /** The earliest that was not kept while a read ran: reading goes on from before it. In microseconds since 1970. */
@@ -210,7 +210,7 @@ export class Queue {
   }
 
   /** Takes the head off: it is held from now on. */
-  take(): Delivery | undefined {
+  startHead(): Delivery | undefined {
     const delivery = this.#ready.shift();
     const inHand = delivery && this.#inHand.get(delivery.id);
     if (inHand !== undefined) inHand.state = "taken";

@@ -115,7 +115,7 @@ describe("a redelivery", () => {
     const { time, store, queues, queue } = queuesOver();
     const first = deliveryOf(partnerId, { queue: origin, callBackUrl: url });
     queues.offer(first);
-    queues.take(queue(origin));
+    queues.startHead(queue(origin));
     const again = { ...first, queue: "", round: 1, toRegistered: true };
     store.rows = [again];
     queues.wake(again);
@@ -124,14 +124,14 @@ describe("a redelivery", () => {
     expect(queues.holds(again)).toBe(false);
     queues.ended(first, "missed");
     await time.pass(100);
-    expect(queues.take(queue(""))).toBe(again);
+    expect(queues.startHead(queue(""))).toBe(again);
   });
 
   test("is found by the sweep, though the outcome of its earlier round is remembered", async () => {
     const { time, store, queues, queue, sweep } = queuesOver();
     const first = deliveryOf(partnerId);
     queues.offer(first);
-    queues.take(queue(""));
+    queues.startHead(queue(""));
     queues.ended(first, "applied");
     store.rows = [first];
     await sweep();
@@ -175,7 +175,7 @@ describe("what is read", () => {
     store.rows = [first, second];
     queues.wake(first);
     await time.pass(100);
-    const taken = queues.take(queue(""));
+    const taken = queues.startHead(queue(""));
     expect(taken).toBe(first);
     queues.releaseUnchanged(first);
     await time.pass(100);
@@ -186,7 +186,7 @@ describe("what is read", () => {
     const { time, store, queues, queue } = queuesOver();
     const first = deliveryOf(partnerId);
     queues.offer(first);
-    queues.take(queue(""));
+    queues.startHead(queue(""));
     queues.ended(first, "applied");
     await time.pass(10_000);
     expect(store.reads).toEqual([]);
@@ -229,7 +229,7 @@ describe("outcomes are remembered", () => {
     const first = deliveryOf(partnerId);
     store.rows = [first];
     queues.offer(first);
-    queues.take(queue(""));
+    queues.startHead(queue(""));
     store.whileReading = async () => {
       store.rows = [];
       queues.ended(first, "applied");
@@ -246,7 +246,7 @@ describe("outcomes are remembered", () => {
     const { time, store, queues, queue } = queuesOver();
     const first = deliveryOf(partnerId);
     queues.offer(first);
-    queues.take(queue(""));
+    queues.startHead(queue(""));
     queues.ended(first, "applied");
     queues.offer(first);
     expect(queues.has(first.id)).toBe(false);
@@ -272,16 +272,16 @@ describe("a delivery that rests", () => {
     queues.wake({ partnerId, queue: "" });
     await time.pass(100);
     for (const row of rows.slice(0, 4)) {
-      expect(queues.take(queue(""))).toBe(row);
+      expect(queues.startHead(queue(""))).toBe(row);
       queues.rest(row, 30_000);
     }
     await time.pass(1_000);
-    expect([queues.take(queue("")), queues.take(queue(""))]).toEqual(rows.slice(4));
-    expect(queues.take(queue(""))).toBeUndefined();
+    expect([queues.startHead(queue("")), queues.startHead(queue(""))]).toEqual(rows.slice(4));
+    expect(queues.startHead(queue(""))).toBeUndefined();
     for (const row of rows.slice(4)) queues.ended(row, "applied");
     store.rows = rows.slice(0, 4);
     await time.pass(30_000);
-    expect(queues.take(queue(""))).toBe(rows[0]);
+    expect(queues.startHead(queue(""))).toBe(rows[0]);
   });
 
   test("is read again behind others, though its partner was not known when its rest was over", async () => {
@@ -293,22 +293,22 @@ describe("a delivery that rests", () => {
     store.rows = [first, second];
     queues.wake(first);
     await time.pass(100);
-    queues.take(queue(""));
-    expect(queues.take(queue(""))).toBe(second);
+    queues.startHead(queue(""));
+    expect(queues.startHead(queue(""))).toBe(second);
     queues.rest(second, 30_000);
     rowsMax = undefined;
     await time.pass(30_000);
     rowsMax = 8;
     queues.reconsider(partnerId);
     await time.pass(100);
-    expect(queues.take(queue(""))).toBe(second);
+    expect(queues.startHead(queue(""))).toBe(second);
   });
 
   test("is read again after a redelivery, which begins another round", async () => {
     const { time, store, queues, queue } = queuesOver();
     const first = deliveryOf(partnerId);
     queues.offer(first);
-    queues.take(queue(""));
+    queues.startHead(queue(""));
     queues.rest(first, 30_000);
     store.rows = [{ ...first, round: 1 }];
     queues.wake(first);
@@ -332,7 +332,7 @@ describe("what is in memory", () => {
     await time.pass(100);
     const takeAll = () => {
       for (const queue of queues.queuesOf(partnerId)) {
-        for (let row = queues.take(queue); row !== undefined; row = queues.take(queue)) {
+        for (let row = queues.startHead(queue); row !== undefined; row = queues.startHead(queue)) {
           const taken = row;
           store.rows = store.rows.filter((one) => one !== taken);
           queues.ended(taken, "applied");
@@ -408,11 +408,11 @@ async function workerOver(more: Partial<DeliveryStore> = {}) {
         mine,
         free: 256 - mine.length,
       }),
-      take: async () => {
+      claim: async () => {
         mine = Array.from({ length: 256 }, (_, shard) => ({ shard, epoch: 1 }));
         return mine;
       },
-      give: async () => {
+      release: async () => {
         mine = [];
       },
     },

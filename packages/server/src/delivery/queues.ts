@@ -115,8 +115,8 @@ export class Queues {
   }
 
   /** Takes the head off, to be sent. */
-  take(queue: Queue): Delivery | undefined {
-    const delivery = queue.take();
+  startHead(queue: Queue): Delivery | undefined {
+    const delivery = queue.startHead();
     this.#consider(queue);
     return delivery;
   }

@@ -29,7 +29,7 @@ const ownedLongAgoMs = -60_000;
 function takeAll(rates: RateLimits, perSecond: number, sinceMs = ownedLongAgoMs): number {
   let taken = 0;
   for (;;) {
-    const token = rates.take(partnerId, perSecond, sinceMs);
+    const token = rates.acquire(partnerId, perSecond, sinceMs);
     if (token === undefined) return taken;
     rates.end(token, true);
     taken += 1;
@@ -64,7 +64,7 @@ describe("a partner's rate", () => {
 
   test("gives a token back for what was not sent, once", () => {
     const { rates } = limits();
-    const token = rates.take(partnerId, 3, ownedLongAgoMs) ?? never();
+    const token = rates.acquire(partnerId, 3, ownedLongAgoMs) ?? never();
     takeAll(rates, 3);
     for (let i = 0; i < 3; i += 1) rates.end(token, false);
     expect(takeAll(rates, 3)).toBe(1);
@@ -81,7 +81,7 @@ describe("a partner's rate", () => {
       let taken = 0;
       for (const endMs = clock.ms + 60_000; clock.ms < endMs; clock.ms += 10) {
         while (under[0] !== undefined && under[0].doneMs <= clock.ms) rates.end(under.shift()?.token ?? never(), true);
-        const token = rates.take(partner, perSecond, ownedLongAgoMs);
+        const token = rates.acquire(partner, perSecond, ownedLongAgoMs);
         if (token === undefined) continue;
         taken += 1;
         under.push({ token, doneMs: clock.ms + answersAfterMs });
@@ -115,7 +115,7 @@ describe("a partner's rate", () => {
         for (const { waitMs, tries, arrivesAfterMs, answeredAfterMs, isSent } of times) {
           goOnTo(clock.ms + waitMs);
           for (let i = 0; i < tries; i += 1) {
-            const token = rates.take(partnerId, perSecond, ownedLongAgoMs);
+            const token = rates.acquire(partnerId, perSecond, ownedLongAgoMs);
             if (token === undefined) break;
             const atMs = clock.ms + arrivesAfterMs;
             if (isSent) arrivedAtMs.push(atMs);
@@ -134,7 +134,7 @@ describe("a partner's rate", () => {
         const { clock, rates } = limits();
         takeAll(rates, perSecond);
         clock.ms += rates.waitMs(partnerId, perSecond, ownedLongAgoMs) + 1e-6;
-        expect(rates.take(partnerId, perSecond, ownedLongAgoMs)).toBeDefined();
+        expect(rates.acquire(partnerId, perSecond, ownedLongAgoMs)).toBeDefined();
       }),
     );
   });

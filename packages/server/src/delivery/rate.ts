@@ -39,7 +39,7 @@ export class RateLimits {
    *
    * @param sinceMs when a bucket that is not known yet was empty
    */
-  take(partnerId: PartnerId, perSecond: number, sinceMs: number): Token | undefined {
+  acquire(partnerId: PartnerId, perSecond: number, sinceMs: number): Token | undefined {
     const bucket = this.#filled(partnerId, perSecond, sinceMs);
     if (bucket.tokens < 1) return undefined;
     bucket.tokens -= 1;

@@ -1,7 +1,7 @@
 import type { NotificationId } from "../ids.ts";
 import type { Delivery } from "./store.ts";
 
-type Attempt = Pick<Delivery, "id" | "round" | "attemptsMade">;
+type AttemptKey = Pick<Delivery, "id" | "round" | "attemptsMade">;
 
 /** Attempts of one round that a number has room for. */
 const attemptsMax = 1_000_000;
@@ -22,12 +22,12 @@ export class RecentOutcomes {
     this.#periodMs = periodMs;
   }
 
-  add({ id, round, attemptsMade }: Attempt): void {
+  add({ id, round, attemptsMade }: AttemptKey): void {
     this.#latest.set(id, round * attemptsMax + attemptsMade);
   }
 
   /** Whether the outcome of this attempt, or of a later one, was recorded lately. */
-  knows({ id, round, attemptsMade }: Attempt): boolean {
+  knows({ id, round, attemptsMade }: AttemptKey): boolean {
     const last = this.#latest.get(id) ?? this.#earlier.get(id);
     return last !== undefined && last >= round * attemptsMax + attemptsMade;
   }

@@ -127,7 +127,7 @@ describe("a partner gets a slot", () => {
       scheduler.end(inFlight.shift()?.slot as Slot, true);
       inFlight.push(...startAll());
     }
-    const free = 64 - scheduler.taken;
+    const free = 64 - scheduler.slotsInUse;
     expect(Math.abs(free - 64 / (hanging + 1))).toBeLessThanOrEqual(1);
     scheduler.add(new Bodies("lively", times(64)), unlimited);
     expect(startAll().filter(({ queue }) => queue.partnerId === "lively").length).toBe(Math.ceil(free / 2));
@@ -244,7 +244,7 @@ describe("nothing starves", () => {
         const inFlight: Slot[] = [];
         for (let rounds = 0; rounds < 400 && queues.some(({ head }) => head !== undefined); rounds += 1) {
           inFlight.push(...startAll().map(({ slot }) => slot));
-          expect(scheduler.taken).toBeLessThanOrEqual(slots);
+          expect(scheduler.slotsInUse).toBeLessThanOrEqual(slots);
           expect(scheduler.bytes).toBeLessThanOrEqual(bytes);
           for (const [at, { partnerId }] of queues.entries()) {
             expect(scheduler.inFlightOf(partnerId)).toBeLessThanOrEqual((all[at] as Load).maxInFlight);
@@ -255,7 +255,7 @@ describe("nothing starves", () => {
         }
         expect(queues.flatMap(({ waiting }) => waiting)).toEqual([]);
         for (const slot of inFlight) scheduler.end(slot, true);
-        expect([scheduler.taken, scheduler.bytes]).toEqual([0, 0]);
+        expect([scheduler.slotsInUse, scheduler.bytes]).toEqual([0, 0]);
       }),
     );
   });

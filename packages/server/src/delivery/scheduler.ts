@@ -78,7 +78,7 @@ export class Scheduler<Queue extends Schedulable> {
   }
 
   /** POSTs in flight. */
-  get taken(): number {
+  get slotsInUse(): number {
     return this.#taken;
   }
 
@@ -115,7 +115,7 @@ export class Scheduler<Queue extends Schedulable> {
 
   /** A slot for the head of some queue; undefined while nobody may have one. */
   next(): Picked<Queue> | undefined {
-    return this.#round() ?? (this.#passTurns() ? this.#round() : undefined);
+    return this.#round() ?? (this.#skipTurns() ? this.#round() : undefined);
   }
 
   /**
@@ -175,7 +175,7 @@ export class Scheduler<Queue extends Schedulable> {
     if (queue === undefined || head === undefined) return undefined;
     const { partnerId, limits } = entry;
     const { maxPerSecond, ownedSinceMs } = limits;
-    const token = maxPerSecond === null ? undefined : this.#rates.take(partnerId, maxPerSecond, ownedSinceMs);
+    const token = maxPerSecond === null ? undefined : this.#rates.acquire(partnerId, maxPerSecond, ownedSinceMs);
     if (maxPerSecond !== null && token === undefined) return undefined;
     const bytes = this.#countedBytes(head.bytes);
     entry.deficit -= bytes;
@@ -209,7 +209,7 @@ export class Scheduler<Queue extends Schedulable> {
   }
 
   /** All who may send are in debt: the turns that pay nobody's debt off pass at once. @returns whether there are any */
-  #passTurns(): boolean {
+  #skipTurns(): boolean {
     const indebted = [...this.#ring].filter(
       (entry) => entry.deficit <= 0 && this.#mayStart(entry) && this.#hasToken(entry),
     );

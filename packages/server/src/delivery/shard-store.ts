@@ -25,7 +25,7 @@ export interface ShardMap {
 export interface ShardStore {
   map(leaseId: LeaseId): Promise<ShardMap>;
   /** Takes up to `count` free shards: compare-and-set, never from a living owner. Rejects for a lease that is gone. */
-  take(leaseId: LeaseId, count: number): Promise<readonly OwnedShard[]>;
+  claim(leaseId: LeaseId, count: number): Promise<readonly OwnedShard[]>;
   /** Gives shards up, where they are still the lease's own under their epoch, and tells the others. */
-  give(leaseId: LeaseId, shards: readonly OwnedShard[]): Promise<void>;
+  release(leaseId: LeaseId, shards: readonly OwnedShard[]): Promise<void>;
 }

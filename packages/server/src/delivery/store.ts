@@ -49,7 +49,7 @@ export interface Hint extends Pick<QueueKey, "partnerId"> {
 }
 
 /** A place in a queue, in the order in which deliveries are due. */
-export interface Position {
+export interface QueuePosition {
   /** Microseconds since 1970, by the database's clock. */
   readonly dueAtUs: number;
   readonly id: NotificationId;
@@ -57,7 +57,7 @@ export interface Position {
 
 /** Reads what follows `after` in a queue; from its head when that is undefined. */
 export interface QueueRead extends QueueKey {
-  readonly after: Position | undefined;
+  readonly after: QueuePosition | undefined;
   readonly rowsMax: number;
   /** Of content; the first row comes whatever its size. */
   readonly bytesMax: number;
@@ -65,7 +65,7 @@ export interface QueueRead extends QueueKey {
 
 export interface QueuePage {
   /** What is due, in order; without its delivery where history does not hold it any more. */
-  readonly due: readonly (Position & { readonly delivery: Delivery | undefined })[];
+  readonly due: readonly (QueuePosition & { readonly delivery: Delivery | undefined })[];
   /** There may be more that is due: a bound was reached. */
   readonly hasMore: boolean;
   /** When the next one is due, in milliseconds from now; undefined when there is none, or when there is more. */
@@ -130,7 +130,7 @@ export interface Attempt {
 }
 
 /** What one attempt came to. It is recorded until its fate is known, also after the lease is lost. */
-export interface Outcome extends DeliveryKey {
+export interface DeliveryOutcome extends DeliveryKey {
   readonly leaseId: LeaseId;
   readonly attempt: Attempt;
   readonly next:
@@ -147,7 +147,7 @@ export type Recorded = "applied" | "missed";
 
 /** What waits for an endpoint that is tripped or gone, and is parked once its schedule is over. */
 export interface OverdueLook extends QueueKey {
-  readonly after: Position | undefined;
+  readonly after: QueuePosition | undefined;
   /** How long the partner's schedule lasts. */
   readonly scheduleMs: number;
   /** Why: the endpoint's last failure. */
@@ -157,7 +157,7 @@ export interface OverdueLook extends QueueKey {
 export interface OverdueLooked {
   readonly parked: number;
   /** Where the next look goes on; undefined: from the head. */
-  readonly after: Position | undefined;
+  readonly after: QueuePosition | undefined;
 }
 
 /** Pending deliveries. Every write is safe to repeat; those of several deliveries share commits. */
@@ -169,7 +169,7 @@ export interface DeliveryStore {
   /** For each delivery, in order, what it must wait for; undefined: it is pending no more. */
   preceding(deliveries: readonly Delivery[]): Promise<readonly (Precedence | undefined)[]>;
   /** Records one attempt and what follows from it. Never gives up while the database is away. */
-  record(outcome: Outcome): Promise<Recorded>;
+  record(outcome: DeliveryOutcome): Promise<Recorded>;
   putOff(deliveries: readonly PutOff[]): Promise<void>;
   /** Moves deliveries into the queue of their URL, which is gone. */
   setAside(deliveries: readonly (DeliveryKey & { readonly queue: string })[]): Promise<void>;

@@ -4,10 +4,11 @@ import type { LeaseHolder } from "../leases/lease.ts";
 import type { Partner } from "../partners/partner.ts";
 import { shardOf } from "../shard.ts";
 import type { Attempted, Attempting, PartnerSource } from "./attempting.ts";
+import { callbackUrlOf } from "./callback-url.ts";
 import type { CircuitStore } from "./circuit-store.ts";
 import { Circuits, urlQueue } from "./circuits.ts";
-import { keyOf, leftMs, Order } from "./order.ts";
-import { Overdue, type Shut } from "./overdue.ts";
+import { DeliveryOrder, keyOf, leftMs } from "./order.ts";
+import { type BlockedQueue, Overdue } from "./overdue.ts";
 import { Ownership } from "./ownership.ts";
 import { type Queue, restMs } from "./queue.ts";
 import { queueLimits } from "./queue-limits.ts";
@@ -15,8 +16,7 @@ import { Queues } from "./queues.ts";
 import { overdueAfterMs } from "./schedule.ts";
 import { type Picked, Scheduler, type Slot } from "./scheduler.ts";
 import type { ShardStore } from "./shard-store.ts";
-import type { Delivery, DeliveryStore, Hint, Outcome, QueueKey } from "./store.ts";
-import { callbackUrlOf } from "./target.ts";
+import type { Delivery, DeliveryOutcome, DeliveryStore, Hint, QueueKey } from "./store.ts";
 
 export interface WorkerParts {
   readonly store: DeliveryStore;
@@ -78,7 +78,7 @@ export class DeliveryWorker {
   readonly #queues: Queues;
   readonly #scheduler: Scheduler<Queue>;
   readonly #circuits: Circuits;
-  readonly #order: Order;
+  readonly #order: DeliveryOrder;
   readonly ownership: Ownership;
   /** On the wire or unrecorded, with the moment at which the attempt has ended. */
   readonly #sending = new Map<NotificationId, { readonly delivery: Delivery; readonly deadlineMs: number }>();
@@ -114,11 +114,11 @@ export class DeliveryWorker {
       opensAtMs: (key) => this.#opensAtMs(key),
       onReady: (queue) => this.#schedule(queue),
       onReleased: (id) => this.#order.ended(id),
-      onFollowing: (deliveries) => this.#order.ask(deliveries),
+      onFollowing: (deliveries) => this.#order.check(deliveries),
       onBehind: (key, isBehind) => parts.onBehind?.(key, isBehind),
       onTrouble: (error) => parts.onTrouble("what is due could not be read", error),
     });
-    this.#order = new Order({
+    this.#order = new DeliveryOrder({
       store: parts.store,
       clock,
       timers,
@@ -158,7 +158,7 @@ export class DeliveryWorker {
 
   /** POSTs in flight and their content, deliveries in memory and theirs, and outcomes that are not durable yet. */
   get status() {
-    const { taken: slots, bytes } = this.#scheduler;
+    const { slotsInUse: slots, bytes } = this.#scheduler;
     const { rows, bytes: rowsBytes } = this.#queues;
     return { slots, bytes, rows, rowsBytes, unrecorded: this.#unrecorded, shards: this.ownership.count };
   }
@@ -245,7 +245,7 @@ export class DeliveryWorker {
     });
     await Promise.race([quiet, timedOut]);
     cancel();
-    const left = this.#scheduler.taken;
+    const left = this.#scheduler.slotsInUse;
     await this.ownership.stop().catch((error) => this.#parts.onTrouble("shards could not be given up", error));
     this.#queues.stop();
     return left;
@@ -301,14 +301,14 @@ export class DeliveryWorker {
     // However many queues there are, the next round begins after this one has ended.
     this.#parkedOverdueMs = Number.POSITIVE_INFINITY;
     try {
-      await this.#overdue.look(queues, (key) => this.#shut(key));
+      await this.#overdue.parkDue(queues, (key) => this.#shut(key));
     } catch (error) {
       this.#parts.onTrouble("what is overdue could not be parked", error);
     }
     this.#parkedOverdueMs = this.#parts.clock.monotonicMs();
   }
 
-  #shut({ partnerId, queue }: QueueKey): Shut | undefined {
+  #shut({ partnerId, queue }: QueueKey): BlockedQueue | undefined {
     const partner = this.#parts.partners.peek(partnerId);
     if (this.#isStopping || partner === undefined || this.ownership.epochOf(partnerId) === undefined) return undefined;
     const gate = this.#circuits.gate({ partnerId, queue }, partner.settings.callBackUrl);
@@ -364,7 +364,7 @@ export class DeliveryWorker {
       this.#queues.forgetReady(queue);
       return;
     }
-    const delivery = this.#queues.take(queue);
+    const delivery = this.#queues.startHead(queue);
     if (queue.head === undefined) this.#scheduler.remove(queue);
     if (delivery === undefined) {
       this.#scheduler.end(slot, false);
@@ -410,7 +410,7 @@ export class DeliveryWorker {
     await this.#record(delivery, { ...keyOf(delivery), leaseId, attempt, next: attempted.next, circuits });
   }
 
-  async #record(delivery: Delivery, outcome: Outcome): Promise<void> {
+  async #record(delivery: Delivery, outcome: DeliveryOutcome): Promise<void> {
     const { clock } = this.#parts;
     const sentMs = clock.monotonicMs();
     try {

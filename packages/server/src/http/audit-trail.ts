@@ -4,7 +4,7 @@ import type { AuditEntry } from "../operators/audit.ts";
 import type { HttpParts } from "./parts.ts";
 
 /** Who did it, as the audit has them; of a partner its id, too. */
-export type Who = (
+export type RequestActor = (
   request: FastifyRequest,
 ) => Pick<AuditEntry, "actor" | "role" | "tokenId"> & { readonly partnerId?: PartnerId };
 
@@ -21,7 +21,7 @@ const charactersMax = 16_384;
 export function auditTrail(
   scope: FastifyInstance,
   parts: HttpParts,
-  who: Who,
+  who: RequestActor,
   addressOf: (r: FastifyRequest) => string,
 ) {
   const before = new WeakMap<FastifyRequest, string>();

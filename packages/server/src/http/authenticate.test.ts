@@ -1,12 +1,12 @@
 import { afterEach, describe, expect, test } from "vitest";
-import { PaybellError } from "../errors.ts";
-import { apiKey, operatorToken, TestService } from "./service.fixture.ts";
+import { ServiceError } from "../errors.ts";
+import { apiKey, HttpTestService, operatorToken } from "./service.fixture.ts";
 
-let service: TestService;
+let service: HttpTestService;
 afterEach(() => service.close());
 
-async function start(options?: ConstructorParameters<typeof TestService>[0]): Promise<void> {
-  service = await new TestService(options).listen();
+async function start(options?: ConstructorParameters<typeof HttpTestService>[0]): Promise<void> {
+  service = await new HttpTestService(options).listen();
 }
 
 describe("the partner API", () => {
@@ -76,7 +76,7 @@ describe("the partner API", () => {
 
   test("when no key can be checked it is 503 with Retry-After", async () => {
     await start();
-    service.fails("findByApiKey", new PaybellError("unavailable", undefined, { retryAfterS: 2.1 }));
+    service.fails("findByApiKey", new ServiceError("unavailable", undefined, { retryAfterS: 2.1 }));
     const { status, headers, body } = await service.call("GET", "/v1/self");
     expect(status).toBe(503);
     expect(headers.get("retry-after")).toBe("3");

@@ -1,8 +1,8 @@
 import type { FastifyRequest } from "fastify";
-import { PaybellError } from "../errors.ts";
+import { ServiceError } from "../errors.ts";
 import type { KeyId } from "../ids.ts";
 import { isOperatorToken } from "../operators/operator.ts";
-import { AddressList } from "../partners/addresses.ts";
+import { AddressBlocks } from "../partners/addresses.ts";
 import { type ApiKeyHolder, type ApiKeys, scopeNotAllowed } from "../partners/api-keys.ts";
 import type { ApiKeyScope, Partner, PartnerDirectory } from "../partners/partner.ts";
 import type { CallerAddress } from "./caller.ts";
@@ -13,7 +13,7 @@ import type { WrongKeys } from "./wrong-keys.ts";
 /** Who is calling, once the hook has let the request in. */
 export class Callers {
   readonly #holders = new WeakMap<FastifyRequest, ApiKeyHolder>();
-  readonly #addresses = new WeakMap<readonly string[], AddressList>();
+  readonly #addresses = new WeakMap<readonly string[], AddressBlocks>();
   readonly #directory: Pick<PartnerDirectory, "findByApiKey">;
   readonly #apiKeys: Pick<ApiKeys, "used">;
   readonly #callerAddress: CallerAddress;
@@ -48,7 +48,7 @@ export class Callers {
   /**
    * Whose API key it is, when the request comes from one of the partner's own addresses.
    *
-   * @throws PaybellError `unauthorized`, `address_not_allowed`, `partner_disabled`, `too_many_requests`
+   * @throws ServiceError `unauthorized`, `address_not_allowed`, `partner_disabled`, `too_many_requests`
    */
   async admit(request: FastifyRequest, apiKey: string | undefined): Promise<ApiKeyHolder> {
     const holder = apiKey === undefined ? undefined : await this.#directory.findByApiKey(apiKey);
@@ -58,7 +58,7 @@ export class Callers {
     if (address === undefined || !this.#allowed(partner).contains(address)) {
       return this.#wrongKeys.refuseAddress(address, partner.id);
     }
-    if (partner.state === "disabled") throw new PaybellError("partner_disabled");
+    if (partner.state === "disabled") throw new ServiceError("partner_disabled");
     return holder;
   }
 
@@ -89,10 +89,10 @@ export class Callers {
   }
 
   /** Parsed once for each state of the settings: the list is replaced, never changed. */
-  #allowed({ settings }: Partner): AddressList {
+  #allowed({ settings }: Partner): AddressBlocks {
     const known = this.#addresses.get(settings.callingAddresses);
     if (known !== undefined) return known;
-    const list = new AddressList(settings.callingAddresses);
+    const list = new AddressBlocks(settings.callingAddresses);
     this.#addresses.set(settings.callingAddresses, list);
     return list;
   }

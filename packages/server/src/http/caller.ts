@@ -1,6 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import { isIP } from "node:net";
-import { AddressList } from "../partners/addresses.ts";
+import { AddressBlocks } from "../partners/addresses.ts";
 
 /** Who calls, as an address; undefined when a trusted proxy did not say. */
 export type CallerAddress = (request: IncomingMessage) => string | undefined;
@@ -11,7 +11,7 @@ export type CallerAddress = (request: IncomingMessage) => string | undefined;
  * have written.
  */
 export function callerAddress(trustedProxies: readonly string[]): CallerAddress {
-  const trusted = new AddressList(trustedProxies);
+  const trusted = new AddressBlocks(trustedProxies);
   return (request) => {
     const peer = request.socket.remoteAddress;
     if (peer === undefined || trustedProxies.length === 0 || !trusted.contains(peer)) return peer;

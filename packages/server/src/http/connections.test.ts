@@ -1,10 +1,10 @@
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { afterEach, describe, expect, test } from "vitest";
-import { apiKey, TestService } from "./service.fixture.ts";
+import { apiKey, HttpTestService } from "./service.fixture.ts";
 
 const connectionsMax = 8;
-let service: TestService;
+let service: HttpTestService;
 const sockets: Socket[] = [];
 afterEach(async () => {
   for (const socket of sockets.splice(0)) socket.destroy();
@@ -12,7 +12,7 @@ afterEach(async () => {
 });
 
 async function start(env: NodeJS.ProcessEnv = {}): Promise<void> {
-  service = await new TestService({ env: { PAYBELL_CONNECTIONS_MAX: String(connectionsMax), ...env } }).listen();
+  service = await new HttpTestService({ env: { PAYBELL_CONNECTIONS_MAX: String(connectionsMax), ...env } }).listen();
 }
 
 /** Connects, sends this much, and is silent from then on. */

@@ -1,6 +1,6 @@
 import type { Duplex } from "node:stream";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import { type ErrorCode, errors, PaybellError } from "../errors.ts";
+import { type ErrorCode, errors, ServiceError } from "../errors.ts";
 import { newId } from "../ids.ts";
 import type { Log } from "../log.ts";
 import type { HttpParts } from "./parts.ts";
@@ -20,8 +20,8 @@ type FailureParts = Pick<HttpParts, "log" | "isUnavailable">;
 const comeAgainS = 5;
 
 /** What only read, and writes that are repeated as they are: whoever comes again is served. */
-function unavailable(cause: unknown): PaybellError {
-  return new PaybellError("unavailable", "The database cannot be reached.", { retryAfterS: comeAgainS, cause });
+function unavailable(cause: unknown): ServiceError {
+  return new ServiceError("unavailable", "The database cannot be reached.", { retryAfterS: comeAgainS, cause });
 }
 
 /**
@@ -30,7 +30,7 @@ function unavailable(cause: unknown): PaybellError {
  */
 export function handleFailures(app: FastifyInstance, { log, isUnavailable }: FailureParts): void {
   app.setErrorHandler((error, request, reply) => {
-    const shown = !(error instanceof PaybellError) && isUnavailable(error) ? unavailable(error) : explain(error);
+    const shown = !(error instanceof ServiceError) && isUnavailable(error) ? unavailable(error) : explain(error);
     sendProblem(reply, request, shown, error, log);
   });
   const routes: { method: string; pattern: RegExp }[] = [];
@@ -41,10 +41,10 @@ export function handleFailures(app: FastifyInstance, { log, isUnavailable }: Fai
   app.setNotFoundHandler((request, reply) => {
     const [path = ""] = request.url.split("?");
     const allowed = routes.filter(({ pattern }) => pattern.test(path)).map(({ method }) => method);
-    if (allowed.length === 0) throw new PaybellError("not_found", "There is nothing at this path.");
+    if (allowed.length === 0) throw new ServiceError("not_found", "There is nothing at this path.");
     const methods = [...new Set(allowed)].join(", ");
     reply.header("allow", methods);
-    throw new PaybellError("method_not_allowed", `This path takes ${methods}, and not ${request.method}.`);
+    throw new ServiceError("method_not_allowed", `This path takes ${methods}, and not ${request.method}.`);
   });
 }
 
@@ -53,19 +53,19 @@ export function refuseBadPath(log: Log): (error: Error, request: FastifyRequest,
   return (error, request, reply) => sendProblem(reply, request, explain(error), error, log);
 }
 
-function explain(error: unknown): PaybellError {
-  if (error instanceof PaybellError) return error;
+function explain(error: unknown): ServiceError {
+  if (error instanceof ServiceError) return error;
   const code = typeof error === "object" && error !== null && "code" in error ? error.code : undefined;
   const known = typeof code === "string" ? frameworkErrors[code] : undefined;
   return known === undefined
-    ? new PaybellError("internal", "The request could not be processed.", { cause: error })
-    : new PaybellError(known);
+    ? new ServiceError("internal", "The request could not be processed.", { cause: error })
+    : new ServiceError(known);
 }
 
 function sendProblem(
   reply: FastifyReply,
   request: FastifyRequest,
-  shown: PaybellError,
+  shown: ServiceError,
   error: unknown,
   log: Log,
 ): void {
@@ -92,7 +92,7 @@ export function refuseBadHttp(error: { code?: string }, socket: Duplex): void {
     socket.destroy();
     return;
   }
-  const shown = new PaybellError(parserErrors[error.code ?? ""] ?? "invalid_http");
+  const shown = new ServiceError(parserErrors[error.code ?? ""] ?? "invalid_http");
   const body = JSON.stringify(problemOf(shown, newId()));
   const headers = { ...problemHeaders(shown), "content-length": String(Buffer.byteLength(body)), connection: "close" };
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);

@@ -1,5 +1,5 @@
 import type { z } from "zod";
-import { badFields, type ErrorCode, type FieldProblem, PaybellError } from "../errors.ts";
+import { badFields, type ErrorCode, type FieldProblem, ServiceError } from "../errors.ts";
 import { shownName } from "./shown-name.ts";
 
 type Issue = z.core.$ZodIssue;
@@ -11,12 +11,12 @@ const problemsMax = 100;
  * What zod found, in our words: every bad field by its path, its code, and what was expected, the first 100. Values are
  * never shown.
  */
-export function shapeError(error: z.ZodError, value: unknown, prefix: readonly PropertyKey[] = []): PaybellError {
+export function shapeError(error: z.ZodError, value: unknown, prefix: readonly PropertyKey[] = []): ServiceError {
   const issues = error.issues.slice(0, problemsMax);
   const problems = issues.flatMap((issue) => problemsOf(issue, value, prefix));
   const [first, ...rest] = problems.slice(0, problemsMax);
   if (first === undefined || first.field === "") {
-    return new PaybellError("invalid_json", "The body must be one JSON object.");
+    return new ServiceError("invalid_json", "The body must be one JSON object.");
   }
   return badFields([first, ...rest]);
 }

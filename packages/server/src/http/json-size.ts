@@ -1,5 +1,5 @@
 import { randomInt } from "node:crypto";
-import { PaybellError } from "../errors.ts";
+import { ServiceError } from "../errors.ts";
 
 /** Deeper than any request; also a bound for walks that recurse. */
 const nestingMax = 32;
@@ -32,7 +32,7 @@ const hashFactor = 0x01000193;
  * for: 8 MiB of brackets, of empty objects or of keys that are all different. Measured: 3 ns a byte, whatever they are.
  * What is no JSON is left for the parser to say.
  *
- * @throws PaybellError `invalid_json`, naming the bound.
+ * @throws ServiceError `invalid_json`, naming the bound.
  */
 export function keysWithinBounds(bytes: Uint8Array): number {
   const extent = new Extent();
@@ -100,7 +100,7 @@ class Extent {
     this.value();
     this.#depth += 1;
     if (this.#depth > nestingMax) {
-      throw new PaybellError("invalid_json", `The body is nested deeper than ${nestingMax} levels.`);
+      throw new ServiceError("invalid_json", `The body is nested deeper than ${nestingMax} levels.`);
     }
     this.#keysAt[this.#depth] = 0;
     this.#shapeAt[this.#depth] = 0;
@@ -138,6 +138,6 @@ class Different {
   }
 }
 
-function tooMuch(what: string): PaybellError {
-  return new PaybellError("invalid_json", `The body holds ${what}.`);
+function tooMuch(what: string): ServiceError {
+  return new ServiceError("invalid_json", `The body holds ${what}.`);
 }

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { PaybellError } from "../errors.ts";
+import { ServiceError } from "../errors.ts";
 import { readJson } from "./json.ts";
 
 function refusal(body: string | Buffer): string {
@@ -8,7 +8,7 @@ function refusal(body: string | Buffer): string {
     readJson(Buffer.from(body));
     return "";
   } catch (error) {
-    if (error instanceof PaybellError && error.code === "invalid_json") return error.message;
+    if (error instanceof ServiceError && error.code === "invalid_json") return error.message;
     throw error;
   }
 }

@@ -1,6 +1,6 @@
 import { isUtf8 } from "node:buffer";
 import { parseJson } from "@paybell/contract";
-import { PaybellError } from "../errors.ts";
+import { ServiceError } from "../errors.ts";
 import { keysWithinBounds } from "./json-size.ts";
 import { shownName } from "./shown-name.ts";
 
@@ -12,17 +12,17 @@ const colon = 0x3a;
  * The value of a JSON body, read strictly: UTF-8, bounded, and no key twice in one object. Of two equal keys, one
  * reader keeps the first and another the last, so that they would see two different commands.
  *
- * @throws PaybellError `invalid_json`.
+ * @throws ServiceError `invalid_json`.
  */
 export function readJson(bytes: Buffer): unknown {
   const keys = keysWithinBounds(bytes);
-  if (!isUtf8(bytes)) throw new PaybellError("invalid_json", "The body is not UTF-8.");
+  if (!isUtf8(bytes)) throw new ServiceError("invalid_json", "The body is not UTF-8.");
   const text = bytes.toString("utf8");
   const value = parse(text);
   // JSON.parse keeps one of two equal keys: then the text holds more keys than the value.
   if (keys !== keysKept(value)) {
     const key = JSON.stringify(keyStandingTwice(text));
-    throw new PaybellError("invalid_json", `The key ${key} stands twice in one object.`);
+    throw new ServiceError("invalid_json", `The key ${key} stands twice in one object.`);
   }
   return value;
 }
@@ -32,7 +32,7 @@ function parse(text: string): unknown {
     return parseJson(text);
   } catch {
     // The parser's own message quotes the body, and so perhaps a card.
-    throw new PaybellError("invalid_json", "The body is not well-formed JSON.");
+    throw new ServiceError("invalid_json", "The body is not well-formed JSON.");
   }
 }
 

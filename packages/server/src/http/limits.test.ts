@@ -1,12 +1,12 @@
 import { afterEach, describe, expect, test } from "vitest";
 import { isApiKey } from "../partners/secrets.ts";
-import { apiKey, operatorToken, otherApiKey, TestService } from "./service.fixture.ts";
+import { apiKey, HttpTestService, operatorToken, otherApiKey } from "./service.fixture.ts";
 
-let service: TestService;
+let service: HttpTestService;
 afterEach(() => service.close());
 
 async function start(env: NodeJS.ProcessEnv): Promise<void> {
-  service = await new TestService({ env }).listen();
+  service = await new HttpTestService({ env }).listen();
 }
 
 async function statuses(count: number, call: () => Promise<{ readonly status: number }>): Promise<number[]> {

@@ -1,12 +1,12 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { Clock } from "../clock.ts";
 import type { Config } from "../config.ts";
-import { PaybellError } from "../errors.ts";
+import { ServiceError } from "../errors.ts";
 import type { Metrics } from "../metrics.ts";
 import { networkOf } from "../partners/addresses.ts";
 import type { Callers } from "./authenticate.ts";
 import type { CallerAddress } from "./caller.ts";
-import { RateLimit, type Taken } from "./rate-limit.ts";
+import { type RateDecision, RateLimit } from "./rate-limit.ts";
 
 export type LimitSettings = Pick<
   Config,
@@ -52,11 +52,11 @@ export class Limits {
   ofPartner(callers: Callers): (request: FastifyRequest, reply: FastifyReply) => Promise<void> {
     return async (request, reply) => {
       const { id } = callers.partner(request);
-      this.#take("requests", id, reply);
+      this.#count("requests", id, reply);
       const { method, url } = request.routeOptions;
       const limit = limitOfRoute[`${String(method)} ${url}`];
-      if (limit !== undefined) this.#take(limit, id, reply, limit === "pulls" ? pullsOf(request) : 1);
-      else if (isAsync(request)) this.#take("async", id, reply);
+      if (limit !== undefined) this.#count(limit, id, reply, limit === "pulls" ? pullsOf(request) : 1);
+      else if (isAsync(request)) this.#count("async", id, reply);
     };
   }
 
@@ -65,25 +65,25 @@ export class Limits {
     return async (request, reply) => {
       const { url = "" } = request.routeOptions;
       if (url.startsWith("/v1/") || url.startsWith("/operator/")) return;
-      this.#take("anonymous", networkOf(addressOf(request.raw)), reply);
+      this.#count("anonymous", networkOf(addressOf(request.raw)), reply);
     };
   }
 
-  #take(limit: Limit, key: string, reply: FastifyReply, cost = 1): void {
+  #count(limit: Limit, key: string, reply: FastifyReply, cost = 1): void {
     const rate = this.#limits[limit];
-    const taken = rate.take(key, cost);
+    const taken = rate.count(key, cost);
     if (taken.allowed && taken.remaining >= rate.perMinute * toldBelow) return;
     tell(reply, limit, rate.perMinute, taken);
     if (taken.allowed) return;
     this.#metrics.requestsLimited.inc({ limit });
-    throw new PaybellError("too_many_requests", `More than ${rate.perMinute} a minute (${limit}).`, {
+    throw new ServiceError("too_many_requests", `More than ${rate.perMinute} a minute (${limit}).`, {
       retryAfterS: taken.resetS,
     });
   }
 }
 
 /** As draft-ietf-httpapi-ratelimit-headers has it. */
-function tell(reply: FastifyReply, limit: Limit, perMinute: number, { remaining, resetS }: Taken): void {
+function tell(reply: FastifyReply, limit: Limit, perMinute: number, { remaining, resetS }: RateDecision): void {
   reply.header("ratelimit-policy", `"${limit}";q=${perMinute};w=60`);
   reply.header("ratelimit", `"${limit}";r=${remaining};t=${resetS}`);
 }

@@ -1,9 +1,9 @@
 import { once } from "node:events";
 import { connect } from "node:net";
 import { afterEach, describe, expect, test } from "vitest";
-import { apiKey, operatorToken, TestService } from "./service.fixture.ts";
+import { apiKey, HttpTestService, operatorToken } from "./service.fixture.ts";
 
-let service: TestService;
+let service: HttpTestService;
 afterEach(() => service.close());
 
 const forPartners = ["/v1/self", "/v1/notifications"];
@@ -11,7 +11,7 @@ const forOperators = ["/operator/v1/partners", "/operator/v1/notifications", "/m
 
 describe("a listener", () => {
   test("of partners has nothing that is the operators'", async () => {
-    service = await new TestService({ listener: "partners" }).listen();
+    service = await new HttpTestService({ listener: "partners" }).listen();
     for (const path of forOperators) {
       expect(await service.call("GET", path, { key: operatorToken })).toMatchObject({ status: 404 });
     }
@@ -22,7 +22,7 @@ describe("a listener", () => {
   });
 
   test("of operators has nothing that is the partners'", async () => {
-    service = await new TestService({ listener: "operators" }).listen();
+    service = await new HttpTestService({ listener: "operators" }).listen();
     for (const path of forPartners) {
       expect(await service.call("GET", path, { key: apiKey })).toMatchObject({ status: 404 });
     }
@@ -33,7 +33,7 @@ describe("a listener", () => {
 
   test("of operators answers listed addresses alone, whatever they ask", async () => {
     const env = { PAYBELL_OPERATOR_ADDRESSES: "192.0.2.0/24" };
-    service = await new TestService({ listener: "operators", env }).listen();
+    service = await new HttpTestService({ listener: "operators", env }).listen();
     for (const path of [...forOperators, "/healthz", "/docs/", "/nowhere"]) {
       expect(await service.call("GET", path, { key: operatorToken })).toMatchObject({
         status: 403,
@@ -44,7 +44,7 @@ describe("a listener", () => {
 
   test("of operators believes a trusted proxy, and it alone", async () => {
     const env = { PAYBELL_OPERATOR_ADDRESSES: "192.0.2.7", PAYBELL_TRUSTED_PROXIES: "127.0.0.1" };
-    service = await new TestService({ listener: "operators", env }).listen();
+    service = await new HttpTestService({ listener: "operators", env }).listen();
     const from = (address: string) => service.call("GET", "/readyz", { headers: { "x-forwarded-for": address } });
     expect((await from("192.0.2.7")).status).toBe(200);
     expect((await from("192.0.2.7, 192.0.2.8")).status).toBe(403);
@@ -65,7 +65,7 @@ describe("a request that a proxy may read otherwise", () => {
   test.each(["/%6detrics", "/%6Fperator/v1/partners", "/v1/%73elf", "/%2fv1/%2e%2e/metrics", "/v1/transactions/%41"])(
     "is refused: the path %s",
     async (path) => {
-      service = await new TestService().listen();
+      service = await new HttpTestService().listen();
       const answer = await statusOf(`GET ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${operatorToken}\r\n`);
       expect(answer).toMatch(/^HTTP\/1.1 400 /);
       expect(answer).toContain("ambiguous_request");
@@ -78,14 +78,14 @@ describe("a request that a proxy may read otherwise", () => {
     ["two keys", "GET /v1/self HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer a\r\nauthorization: Bearer b\r\n"],
     ["a target that is no path", "GET http://x/metrics HTTP/1.1\r\nHost: x\r\n"],
   ])("is refused: %s", async (_, head) => {
-    service = await new TestService().listen();
+    service = await new HttpTestService().listen();
     const answer = await statusOf(head);
     expect(answer).toMatch(/^HTTP\/1.1 400 /);
     expect(answer).toContain("ambiguous_request");
   });
 
   test("is one alone: what has to be encoded is taken", async () => {
-    service = await new TestService().listen();
+    service = await new HttpTestService().listen();
     expect((await service.call("GET", "/v1/transactions/a%20b%3A%C3%A9")).status).toBe(404);
     expect((await service.call("GET", "/v1/transactions?reqId=%41")).status).not.toBe(400);
   });

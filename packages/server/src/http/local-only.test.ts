@@ -1,10 +1,10 @@
 import { request } from "node:http";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { TestService } from "./service.fixture.ts";
+import { HttpTestService } from "./service.fixture.ts";
 
-let service: TestService;
+let service: HttpTestService;
 beforeEach(async () => {
-  service = await new TestService({ sandbox: true }).listen();
+  service = await new HttpTestService({ sandbox: true }).listen();
 });
 afterEach(() => service.close());
 
@@ -56,7 +56,7 @@ describe("the sandbox", () => {
 });
 
 test("production answers any Host", async () => {
-  const production = await new TestService().listen();
+  const production = await new HttpTestService().listen();
   const answer = await fetch(`http://127.0.0.1:${production.port}/healthz`, {
     headers: { origin: "https://ops.example" },
   });

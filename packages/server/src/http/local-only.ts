@@ -1,20 +1,20 @@
 import type { FastifyRequest } from "fastify";
-import { PaybellError } from "../errors.ts";
+import { ServiceError } from "../errors.ts";
 
 /**
  * The sandbox's guard against DNS rebinding and pages of other sites: a browser that was led here by a foreign name
  * says so in Host, and a foreign page in Origin.
  *
- * @throws PaybellError `host_not_allowed`.
+ * @throws ServiceError `host_not_allowed`.
  */
 export async function localOnly(request: FastifyRequest): Promise<void> {
   const hosts = localHosts(request.socket.localPort ?? 0);
   const { host, origin } = request.headers;
   if (host === undefined || !hosts.includes(host.toLowerCase())) {
-    throw new PaybellError("host_not_allowed", `The Host must be one of ${hosts.join(", ")}.`);
+    throw new ServiceError("host_not_allowed", `The Host must be one of ${hosts.join(", ")}.`);
   }
   if (origin !== undefined && !hosts.some((known) => origin.toLowerCase() === `http://${known}`)) {
-    throw new PaybellError("host_not_allowed", `The Origin must be http:// and one of ${hosts.join(", ")}.`);
+    throw new ServiceError("host_not_allowed", `The Origin must be http:// and one of ${hosts.join(", ")}.`);
   }
 }
 

@@ -1,7 +1,7 @@
 import { cardIpnFields, commands, headerNames } from "@paybell/contract";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type ErrorCode, errors } from "../errors.ts";
-import { TestService } from "./service.fixture.ts";
+import { HttpTestService } from "./service.fixture.ts";
 
 interface Operation {
   readonly operationId: string;
@@ -35,12 +35,12 @@ interface Document {
   readonly components: { readonly schemas: Record<string, Schema>; readonly securitySchemes: object };
 }
 
-let service: TestService;
+let service: HttpTestService;
 let document: Document;
 let operations: (Operation & { path: string; method: string })[];
 
 beforeAll(async () => {
-  service = await new TestService().listen();
+  service = await new HttpTestService().listen();
   const answer = await service.call("GET", "/openapi.json", { key: null });
   document = answer.body as unknown as Document;
   operations = Object.entries(document.paths).flatMap(([path, item]) =>

@@ -1,19 +1,19 @@
 import type { FastifyRequest } from "fastify";
 import type { Config } from "../config.ts";
-import { PaybellError } from "../errors.ts";
-import { AddressList } from "../partners/addresses.ts";
+import { ServiceError } from "../errors.ts";
+import { AddressBlocks } from "../partners/addresses.ts";
 import { callerAddress } from "./caller.ts";
 
 /** Before any token is looked at: whoever cannot be an operator learns nothing, of health and metrics either. */
 export function operatorAddressesOnly(
   config: Pick<Config, "operatorAddresses" | "trustedProxies">,
 ): (request: FastifyRequest) => Promise<void> {
-  const allowed = new AddressList(config.operatorAddresses);
+  const allowed = new AddressBlocks(config.operatorAddresses);
   const addressOf = callerAddress(config.trustedProxies);
   return async ({ raw }) => {
     const address = addressOf(raw);
     if (address !== undefined && allowed.contains(address)) return;
-    throw new PaybellError(
+    throw new ServiceError(
       "address_not_allowed",
       `${address ?? "An unknown address"} is not among PAYBELL_OPERATOR_ADDRESSES.`,
     );

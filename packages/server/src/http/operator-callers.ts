@@ -1,6 +1,6 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { FastifyRequest } from "fastify";
-import { PaybellError } from "../errors.ts";
+import { ServiceError } from "../errors.ts";
 import { type Actor, mayAs, type Role } from "../operators/operator.ts";
 import type { Operators } from "../operators/operators.ts";
 import { isApiKey } from "../partners/secrets.ts";
@@ -50,7 +50,7 @@ export class OperatorCallers {
     if (actor === undefined) return this.#refuse(request, token);
     const needed = roleFor(request);
     if (!mayAs(actor.role, needed)) {
-      throw new PaybellError("role_not_allowed", `This takes the role ${needed}, and yours is ${actor.role}.`);
+      throw new ServiceError("role_not_allowed", `This takes the role ${needed}, and yours is ${actor.role}.`);
     }
     this.#actors.set(request, actor);
   };

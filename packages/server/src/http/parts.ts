@@ -5,13 +5,13 @@ import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import type { Clock } from "../clock.ts";
 import type { ShownSetting } from "../config/shown.ts";
 import type { Config } from "../config.ts";
-import type { EndpointDesk } from "../delivery/endpoints-desk.ts";
+import type { EndpointOperations } from "../delivery/endpoint-operations.ts";
 import type { Notifications } from "../delivery/notifications.ts";
-import type { Overview } from "../delivery/overview.ts";
+import type { Overviews } from "../delivery/overview.ts";
 import type { EventSink } from "../events.ts";
 import type { PartnerId } from "../ids.ts";
 import type { Ledger } from "../ledger/ledger.ts";
-import type { MoneyDesk } from "../ledger/money-desk.ts";
+import type { MoneyOperations } from "../ledger/money-operations.ts";
 import type { Reports } from "../ledger/reports.ts";
 import type { Log } from "../log.ts";
 import type { Metrics } from "../metrics.ts";
@@ -20,7 +20,7 @@ import type { Operators } from "../operators/operators.ts";
 import type { ApiKeys } from "../partners/api-keys.ts";
 import type { PartnerDirectory } from "../partners/partner.ts";
 import type { PartnerRegistry } from "../partners/registry.ts";
-import type { SandboxReceiverDesk } from "../sandbox-receiver-desk.ts";
+import type { SandboxReceiverControl } from "../sandbox-receiver-control.ts";
 import type { Callers } from "./authenticate.ts";
 import type { LimitSettings } from "./limits.ts";
 
@@ -68,11 +68,11 @@ export interface HttpParts {
   /** Nobody is kept waiting for a notification from now on. */
   endWaits(): void;
   readonly money: Pick<
-    MoneyDesk,
+    MoneyOperations,
     "search" | "find" | "chain" | "retryReversal" | "resolveReversal" | "abortSettlement"
   >;
-  readonly overview: Pick<Overview, "all" | "of">;
-  readonly endpoints: Pick<EndpointDesk, "list" | "close">;
+  readonly overview: Pick<Overviews, "all" | "of">;
+  readonly endpoints: Pick<EndpointOperations, "list" | "close">;
   /** Whether the operator registered this device for the partner: its serial number is known to be no card number. */
   isRegisteredDevice(partnerId: PartnerId, deviceId: string): Promise<boolean>;
   /** Why the acquirer cannot take this card token; undefined when it can. */
@@ -94,7 +94,7 @@ export interface HttpParts {
   readonly sessionKey: KeyObject;
   readonly settings: readonly ShownSetting[];
   /** Of the sandbox alone. */
-  readonly receiverDesk?: ReceiverDesk | undefined;
+  readonly receiverDesk?: ReceiverControl | undefined;
   /** Serves health and metrics alone: this process runs no commands. */
   readonly systemOnly?: boolean;
   /** Answers local callers only, and allows nothing that production refuses. */
@@ -102,10 +102,10 @@ export interface HttpParts {
 }
 
 /** The sandbox's partner and its receiver. */
-export interface ReceiverDesk {
+export interface ReceiverControl {
   /** Undefined until it is registered. */
   partnerId(): PartnerId | undefined;
-  readonly receiver: SandboxReceiverDesk;
+  readonly receiver: SandboxReceiverControl;
 }
 
 export interface Health {
@@ -114,7 +114,7 @@ export interface Health {
 }
 
 /** Whom a listener serves. In production operators have one of their own; in the sandbox all is on one port. */
-export type Listener = "all" | "partners" | "operators";
+export type HttpListener = "all" | "partners" | "operators";
 
 /** The server as routes are added to it. */
 export type HttpApp = FastifyInstance<

@@ -1,4 +1,4 @@
-import { errors, type PaybellError } from "../errors.ts";
+import { errors, type ServiceError } from "../errors.ts";
 
 /** The media type of every error, RFC 9457. */
 export const problemType = "application/problem+json";
@@ -20,7 +20,7 @@ export interface Problem {
 }
 
 /** @param instanceId the request's id, or the occurrence's own */
-export function problemOf(error: PaybellError, instanceId: string): Problem {
+export function problemOf(error: ServiceError, instanceId: string): Problem {
   const { status, title, remedy } = errors[error.code];
   return {
     type: `urn:paybell:error:${error.code}`,
@@ -37,7 +37,7 @@ export function problemOf(error: PaybellError, instanceId: string): Problem {
 }
 
 /** The headers that a client needs to act on the error. */
-export function problemHeaders(error: PaybellError): Record<string, string> {
+export function problemHeaders(error: ServiceError): Record<string, string> {
   return {
     "content-type": problemType,
     ...(error.status === 401 && { "www-authenticate": "Bearer" }),

@@ -10,27 +10,27 @@ function limited(perMinute: number) {
 describe("a rate", () => {
   test("allows its number in a minute that begins with the first", () => {
     const { clock, limit } = limited(3);
-    expect(limit.take("a")).toEqual({ allowed: true, remaining: 2, resetS: 60 });
+    expect(limit.count("a")).toEqual({ allowed: true, remaining: 2, resetS: 60 });
     clock.nowMs += 30_000;
-    expect(limit.take("a")).toEqual({ allowed: true, remaining: 1, resetS: 30 });
-    limit.take("a");
-    expect(limit.take("a")).toEqual({ allowed: false, remaining: 0, resetS: 30 });
+    expect(limit.count("a")).toEqual({ allowed: true, remaining: 1, resetS: 30 });
+    limit.count("a");
+    expect(limit.count("a")).toEqual({ allowed: false, remaining: 0, resetS: 30 });
     clock.nowMs += 30_000;
-    expect(limit.take("a")).toEqual({ allowed: true, remaining: 2, resetS: 60 });
+    expect(limit.count("a")).toEqual({ allowed: true, remaining: 2, resetS: 60 });
   });
 
   test("of one key takes nothing from another's", () => {
     const { limit } = limited(1);
-    expect(limit.take("a").allowed).toBe(true);
-    expect(limit.take("b").allowed).toBe(true);
-    expect(limit.take("a").allowed).toBe(false);
+    expect(limit.count("a").allowed).toBe(true);
+    expect(limit.count("b").allowed).toBe(true);
+    expect(limit.count("a").allowed).toBe(false);
   });
 
   test("counts what costs more as so many", () => {
     const { limit } = limited(10);
-    expect(limit.take("a", 8)).toMatchObject({ allowed: true, remaining: 2 });
-    expect(limit.take("a", 8).allowed).toBe(false);
-    expect(limit.take("a", 2)).toMatchObject({ allowed: true, remaining: 0 });
+    expect(limit.count("a", 8)).toMatchObject({ allowed: true, remaining: 2 });
+    expect(limit.count("a", 8).allowed).toBe(false);
+    expect(limit.count("a", 2)).toMatchObject({ allowed: true, remaining: 0 });
   });
 
   test("never allows more than twice its number within a minute", () => {
@@ -40,7 +40,7 @@ describe("a rate", () => {
         const allowedAt: number[] = [];
         for (const gap of gaps) {
           clock.nowMs += gap;
-          if (limit.take("a").allowed) allowedAt.push(clock.nowMs);
+          if (limit.count("a").allowed) allowedAt.push(clock.nowMs);
         }
         const lately = allowedAt.filter((at) => at > clock.nowMs - 60_000).length;
         expect(lately).toBeLessThanOrEqual(2 * perMinute);
@@ -50,8 +50,8 @@ describe("a rate", () => {
 
   test("forgets keys beyond its bound, and stays within it", () => {
     const { limit } = limited(1);
-    for (let count = 0; count < 20_001; count += 1) limit.take(`key ${count}`);
-    expect(limit.take("key 0").allowed).toBe(true);
-    expect(limit.take("key 20000").allowed).toBe(false);
+    for (let count = 0; count < 20_001; count += 1) limit.count(`key ${count}`);
+    expect(limit.count("key 0").allowed).toBe(true);
+    expect(limit.count("key 20000").allowed).toBe(false);
   });
 });

@@ -1,7 +1,7 @@
 import type { Clock } from "../clock.ts";
 
 /** What is left after a request, or for how long nothing is. */
-export interface Taken {
+export interface RateDecision {
   readonly allowed: boolean;
   readonly remaining: number;
   /** Until the limit is whole again. */
@@ -32,7 +32,7 @@ export class RateLimit {
   }
 
   /** @param cost as so many requests; one that costs more than the limit is never allowed */
-  take(key: string, cost = 1): Taken {
+  count(key: string, cost = 1): RateDecision {
     const nowMs = this.#clock.monotonicMs();
     const known = this.#windows.get(key);
     const window = known !== undefined && known.endsAtMs > nowMs ? known : this.#begin(key, nowMs);

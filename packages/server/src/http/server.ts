@@ -1,6 +1,7 @@
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, type FastifyRequest, LogController } from "fastify";
 import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import { newId } from "../ids.ts";
+import { refuseAmbiguous } from "./ambiguous-request.ts";
 import { auditTrail } from "./audit-trail.ts";
 import { Callers, type Doors } from "./authenticate.ts";
 import { type CallerAddress, callerAddress } from "./caller.ts";
@@ -10,11 +11,10 @@ import { readJson } from "./json.ts";
 import { Limits } from "./limits.ts";
 import { localOnly } from "./local-only.ts";
 import { observeRequests } from "./observe.ts";
-import { oneReading } from "./one-reading.ts";
 import { documentRoutes } from "./openapi.ts";
 import { operatorAddressesOnly } from "./operator-addresses.ts";
 import { OperatorCallers } from "./operator-callers.ts";
-import type { HttpParts, Listener } from "./parts.ts";
+import type { HttpListener, HttpParts } from "./parts.ts";
 import { apiKeyRoutes, operatorApiKeyRoutes } from "./routes/api-keys.ts";
 import { callbackCertificateRoutes } from "./routes/callback-certificate.ts";
 import { commandRoutes } from "./routes/commands.ts";
@@ -48,7 +48,7 @@ const apiVersion = "1.0.0";
  * The partner API, the operator API, health, metrics and their documents, or what of them is this listener's. The
  * caller listens and closes.
  */
-export function createHttp(parts: HttpParts, listener: Listener = "all"): FastifyInstance {
+export function createHttp(parts: HttpParts, listener: HttpListener = "all"): FastifyInstance {
   const app = Fastify({
     loggerInstance: parts.log as FastifyBaseLogger,
     // The log names requests by their id itself: a child logger for each would cost more than reading the request.
@@ -80,7 +80,7 @@ export function createHttp(parts: HttpParts, listener: Listener = "all"): Fastif
   handleFailures(app, parts);
   observeRequests(app, parts);
   new Connections(parts.config, parts).watch(app);
-  app.addHook("onRequest", oneReading);
+  app.addHook("onRequest", refuseAmbiguous);
   if (parts.sandbox === true) app.addHook("onRequest", localOnly);
   if (listener === "operators") app.addHook("onRequest", operatorAddressesOnly(parts.config));
   const address = callerAddress(parts.config.trustedProxies);
@@ -132,7 +132,7 @@ interface Gate extends Doors {
   readonly address: CallerAddress;
   readonly limits: Limits;
   readonly sessions: Sessions;
-  readonly listener: Listener;
+  readonly listener: HttpListener;
 }
 
 function addPartnerRoutes(scope: FastifyInstance, parts: HttpParts, gate: Gate): void {

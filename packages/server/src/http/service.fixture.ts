@@ -6,8 +6,8 @@ import type { CommandRequest, CompletionRequest } from "../commands/request.ts";
 import { shownSettings } from "../config/shown.ts";
 import { readConfig } from "../config.ts";
 import { unknownSubject } from "../delivery/notifications-view.ts";
-import { Overview } from "../delivery/overview.ts";
-import { type FieldProblem, PaybellError } from "../errors.ts";
+import { Overviews } from "../delivery/overview.ts";
+import { type FieldProblem, ServiceError } from "../errors.ts";
 import type { NewEvent } from "../events.ts";
 import { newId } from "../ids.ts";
 import type { RefusedItem } from "../ledger/reports.ts";
@@ -28,7 +28,7 @@ import type { ApiKeyScope, Partner, PartnerState } from "../partners/partner.ts"
 import type { PartnerRecord } from "../partners/registry.ts";
 import { completeSettings, settingsProblems } from "../partners/settings.ts";
 import { completeTerminal, type Terminal, type TerminalInput, terminalProblems } from "../partners/terminal.ts";
-import type { Health, HttpParts, Listener } from "./parts.ts";
+import type { Health, HttpListener, HttpParts } from "./parts.ts";
 import { createHttp } from "./server.ts";
 
 export const operatorToken = "operator-token-of-a-test-0123456789";
@@ -37,14 +37,14 @@ export const apiKey = "pb_api-key-of-a-test";
 export const databaseAway = "the database is away";
 export const otherApiKey = "pb_api-key-of-another-partner";
 
-export interface CallOptions {
+export interface TestCallOptions {
   readonly key?: string | null;
   readonly json?: unknown;
   readonly headers?: Record<string, string>;
   readonly body?: RequestInit["body"];
 }
 
-export interface Answer {
+export interface TestResponse {
   readonly status: number;
   readonly headers: Headers;
   readonly text: string;
@@ -52,7 +52,7 @@ export interface Answer {
 }
 
 /** A listening service whose parts keep in memory what they are given. `fails` makes a part's next call reject. */
-export class TestService {
+export class HttpTestService {
   readonly ran: { readonly request: CommandRequest; readonly respondAsync: boolean }[] = [];
   readonly reported: CompletionRequest[] = [];
   readonly refused: RefusedItem[] = [];
@@ -67,8 +67,7 @@ export class TestService {
   callingAddresses: readonly string[] = ["127.0.0.1/32"];
   done = true;
   /** A pull that waits resolves the first, and is answered by the second. */
-  readonly waiting =
-    Promise.withResolvers<NonNullable<Parameters<HttpParts["notifications"]["pull"]>[1]["patience"]>>();
+  readonly waiting = Promise.withResolvers<NonNullable<Parameters<HttpParts["notifications"]["pull"]>[1]["wait"]>>();
   readonly arrived = Promise.withResolvers<void>();
   /** Of the key that every call comes with. */
   readonly keyId = newId<"key">();
@@ -86,7 +85,7 @@ export class TestService {
   readonly #app: ReturnType<typeof createHttp>;
 
   constructor(
-    options: { readonly sandbox?: boolean; readonly listener?: Listener; readonly env?: NodeJS.ProcessEnv } = {},
+    options: { readonly sandbox?: boolean; readonly listener?: HttpListener; readonly env?: NodeJS.ProcessEnv } = {},
   ) {
     const parts: HttpParts = {
       config: readConfig({
@@ -120,11 +119,11 @@ export class TestService {
       },
       money: {
         search: async () => ({ items: [], next: null }),
-        find: async () => Promise.reject(new PaybellError("not_found")),
-        chain: async () => Promise.reject(new PaybellError("not_found")),
-        retryReversal: async () => Promise.reject(new PaybellError("not_found")),
-        resolveReversal: async () => Promise.reject(new PaybellError("not_found")),
-        abortSettlement: async () => Promise.reject(new PaybellError("not_found")),
+        find: async () => Promise.reject(new ServiceError("not_found")),
+        chain: async () => Promise.reject(new ServiceError("not_found")),
+        retryReversal: async () => Promise.reject(new ServiceError("not_found")),
+        resolveReversal: async () => Promise.reject(new ServiceError("not_found")),
+        abortSettlement: async () => Promise.reject(new ServiceError("not_found")),
       },
       registry: this.#registry(),
       isRegisteredDevice: async (_, deviceId) => deviceId === this.registeredDeviceId,
@@ -146,14 +145,14 @@ export class TestService {
           return { id: newId(), apiKey: "pb_new-key" };
         },
         revoke: async (id, keyId) => {
-          if (keyId !== this.keyId) throw new PaybellError("not_found");
+          if (keyId !== this.keyId) throw new ServiceError("not_found");
           this.asked.push(["revokeApiKey", id, keyId]);
         },
         used: (id, keyId) => void this.used.push([id, keyId]),
       },
       notifications: this.#notifications(),
       endWaits: () => this.#waits.resolve(),
-      overview: new Overview({
+      overview: new Overviews({
         figures: { read: async () => [], failing: async () => [] },
         standing: {
           counts: async () => {
@@ -203,7 +202,7 @@ export class TestService {
   }
 
   /** Calls as the partner, or as `key` says; null: without a key. */
-  async call(method: string, path: string, options: CallOptions = {}): Promise<Answer> {
+  async call(method: string, path: string, options: TestCallOptions = {}): Promise<TestResponse> {
     const key = options.key === undefined ? (path.startsWith("/operator") ? operatorToken : apiKey) : options.key;
     const response = await fetch(`http://127.0.0.1:${this.port}${path}`, {
       method,
@@ -259,7 +258,7 @@ export class TestService {
     const terminals = new Map<string, Terminal>();
     const require = (id: string) => {
       const record = records.get(id);
-      if (record === undefined) throw new PaybellError("not_found");
+      if (record === undefined) throw new ServiceError("not_found");
       return record;
     };
     return {
@@ -333,7 +332,7 @@ export class TestService {
     return {
       pull: async (partner, options) => {
         this.#failIfTold("pull");
-        const { patience, ...page } = options;
+        const { wait: patience, ...page } = options;
         this.asked.push(["pull", partner.id, page]);
         if (patience === undefined) return { items: [], next: "cursor" };
         this.waiting.resolve(patience);
@@ -352,11 +351,11 @@ export class TestService {
       },
       explain: async (id) => {
         this.asked.push(["explain", id]);
-        throw new PaybellError("not_found");
+        throw new ServiceError("not_found");
       },
       prove: async (id) => {
         this.asked.push(["prove", id]);
-        throw new PaybellError("not_found");
+        throw new ServiceError("not_found");
       },
       search: async (search) => {
         this.asked.push(["search", search]);
@@ -444,7 +443,7 @@ class AuditInMemory implements AuditStore {
 
 function refuse(fields: readonly FieldProblem[]): void {
   const [first] = fields;
-  if (first !== undefined) throw new PaybellError(first.code, first.message, { fields });
+  if (first !== undefined) throw new ServiceError(first.code, first.message, { fields });
 }
 
 function partnerOfATest(): Partner {
@@ -504,7 +503,7 @@ function resultOf(completion: CompletionRequest) {
   const { externalId, amount } = completion;
   if (amount !== "bad") return { externalId, result: "accepted", transactionId: newId<"transaction">() } as const;
   const message = "amount is not valid.";
-  const problem = new PaybellError("invalid_amount", message, {
+  const problem = new ServiceError("invalid_amount", message, {
     fields: [{ field: "amount", code: "invalid_amount", message }],
   });
   return { externalId, result: "refused", problem } as const;

@@ -1,11 +1,11 @@
 import { once } from "node:events";
 import { type IncomingMessage, request } from "node:http";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { apiKey, operatorToken, TestService } from "./service.fixture.ts";
+import { apiKey, HttpTestService, operatorToken } from "./service.fixture.ts";
 
-let service: TestService;
+let service: HttpTestService;
 beforeEach(async () => {
-  service = await new TestService().listen();
+  service = await new HttpTestService().listen();
 });
 afterEach(async () => {
   vi.useRealTimers();
@@ -105,7 +105,7 @@ describe("a session", () => {
 });
 
 test("the sandbox signs in whoever is on this machine", async () => {
-  const sandbox = await new TestService({ sandbox: true }).listen();
+  const sandbox = await new HttpTestService({ sandbox: true }).listen();
   const { status, body } = await sandbox.call("POST", "/console/session", { key: null });
   await sandbox.close();
   expect({ status, body }).toMatchObject({ status: 200, body: { kind: "operator", sandbox: true } });
@@ -116,7 +116,7 @@ describe.each([
   ["operators", apiKey, operatorToken],
 ] as const)("the %s' listener", (listener, stranger, own) => {
   test("signs in its own callers alone", async () => {
-    const one = await new TestService({ listener }).listen();
+    const one = await new HttpTestService({ listener }).listen();
     const ask = (token: string) => one.call("POST", "/console/session", { key: null, json: { token } });
     const [refused, taken] = [await ask(stranger), await ask(own)];
     await one.close();

@@ -2,9 +2,9 @@ import { createCipheriv, createDecipheriv, type KeyObject, randomBytes, timingSa
 import { parseCookie, stringifySetCookie } from "cookie";
 import type { FastifyRequest } from "fastify";
 import type { Clock } from "../clock.ts";
-import { PaybellError } from "../errors.ts";
+import { ServiceError } from "../errors.ts";
 import { bearerToken } from "./bearer.ts";
-import type { Listener } from "./parts.ts";
+import type { HttpListener } from "./parts.ts";
 
 /** The header that a page sends with everything that changes something. */
 const csrfHeader = "paybell-csrf";
@@ -45,7 +45,7 @@ export class Sessions {
   readonly #name: string;
 
   /** Cookies do not know ports: each listener has a name of its own. */
-  constructor(key: KeyObject, clock: Pick<Clock, "nowMs">, listener: Listener) {
+  constructor(key: KeyObject, clock: Pick<Clock, "nowMs">, listener: HttpListener) {
     this.#key = key;
     this.#clock = clock;
     this.#name = `paybell_${listener}`;
@@ -54,14 +54,14 @@ export class Sessions {
   /**
    * The caller's token, from Authorization or else from a session's cookie.
    *
-   * @throws PaybellError `csrf` where a session would change something and the page did not send its CSRF token
+   * @throws ServiceError `csrf` where a session would change something and the page did not send its CSRF token
    */
   readonly tokenOf = (request: FastifyRequest): string | undefined => {
     if (request.headers.authorization !== undefined) return bearerToken(request);
     const session = this.#read(request);
     if (session === undefined) return undefined;
     const isReading = request.method === "GET" || request.method === "HEAD";
-    if (!isReading && !isSame(request.headers[csrfHeader], session.csrf)) throw new PaybellError("csrf");
+    if (!isReading && !isSame(request.headers[csrfHeader], session.csrf)) throw new ServiceError("csrf");
     return session.token;
   };
 

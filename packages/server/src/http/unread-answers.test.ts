@@ -2,10 +2,10 @@ import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { afterEach, describe, expect, test } from "vitest";
 import { eventually } from "../../../../test/support/service.ts";
-import { TestService } from "./service.fixture.ts";
+import { HttpTestService } from "./service.fixture.ts";
 
 const connectionsMax = 8;
-let service: TestService;
+let service: HttpTestService;
 const sockets: Socket[] = [];
 afterEach(async () => {
   for (const socket of sockets.splice(0)) socket.destroy();
@@ -13,7 +13,7 @@ afterEach(async () => {
 });
 
 async function start(env: NodeJS.ProcessEnv = {}): Promise<void> {
-  service = await new TestService({ env: { PAYBELL_CONNECTIONS_MAX: String(connectionsMax), ...env } }).listen();
+  service = await new HttpTestService({ env: { PAYBELL_CONNECTIONS_MAX: String(connectionsMax), ...env } }).listen();
   // The page's files are made when somebody first looks.
   await service.call("GET", "/docs/", { key: null, headers: { connection: "close" } });
 }
@@ -102,7 +102,7 @@ describe("the API reference", () => {
   test.each(["/docs", "/docs/", "/docs/js/scalar.js", "/openapi.json"])(
     "is off where it is told so: %s",
     async (path) => {
-      service = await new TestService({ env: { PAYBELL_DOCS: "off" } }).listen();
+      service = await new HttpTestService({ env: { PAYBELL_DOCS: "off" } }).listen();
       expect(await service.call("GET", path, { key: null })).toMatchObject({
         status: 404,
         body: { code: "not_found" },

@@ -71,7 +71,7 @@ export class UnreadAnswers {
     }
     this.#bytes += bytes;
     this.#makeRoom(socket);
-    this.#timer ??= this.#lookLater();
+    this.#timer ??= this.#checkLater();
   }
 
   /** The answer that has just come is written whatever its length: alone it has to be possible. */
@@ -96,12 +96,12 @@ export class UnreadAnswers {
     this.#writing.set(socket, { ...writing, sinceMs: performance.now() });
   }
 
-  #lookLater(): NodeJS.Timeout {
+  #checkLater(): NodeJS.Timeout {
     const everyMs = Math.min(lookEveryMsMax, this.#bounds.timeoutMs / 4);
-    return setTimeout(() => this.#look(), everyMs).unref();
+    return setTimeout(() => this.#check(), everyMs).unref();
   }
 
-  #look(): void {
+  #check(): void {
     const nowMs = performance.now();
     for (const [socket, writing] of [...this.#writing]) {
       if (nowMs - writing.sinceMs < this.#bounds.timeoutMs) continue;
@@ -109,7 +109,7 @@ export class UnreadAnswers {
       if (socket.writableLength === 0) this.#restart(socket, writing);
       else this.#cut(socket);
     }
-    this.#timer = this.#writing.size > 0 ? this.#lookLater() : undefined;
+    this.#timer = this.#writing.size > 0 ? this.#checkLater() : undefined;
   }
 
   #cut(socket: Socket): void {

@@ -1,5 +1,5 @@
 import type { Clock } from "../clock.ts";
-import { PaybellError } from "../errors.ts";
+import { ServiceError } from "../errors.ts";
 import type { EventSink } from "../events.ts";
 import type { PartnerId } from "../ids.ts";
 import type { Log } from "../log.ts";
@@ -31,33 +31,33 @@ export class WrongKeys {
     this.#wrong = new RateLimit(wrongPerMinute, parts.clock);
   }
 
-  /** @throws PaybellError `unauthorized`, or `too_many_requests` where the address has sent too many */
+  /** @throws ServiceError `unauthorized`, or `too_many_requests` where the address has sent too many */
   refuse(address: string | undefined, message?: string): never {
     const network = networkOf(address);
-    const { allowed, resetS } = this.#wrong.take(network);
+    const { allowed, resetS } = this.#wrong.count(network);
     this.#parts.metrics.callersRefused.inc({ reason: allowed ? "wrong_key" : "too_many_wrong_keys" });
-    if (allowed) throw new PaybellError("unauthorized", message);
-    this.#tell(`wrong ${network}`, () => {
+    if (allowed) throw new ServiceError("unauthorized", message);
+    this.#report(`wrong ${network}`, () => {
       this.#parts.log.warn({ address }, "too many wrong keys from one address: it is answered 429");
       this.#parts.events?.record({ kind: "wrong_keys", partnerId: null, subjectId: null, detail: { address } });
     });
-    throw new PaybellError("too_many_requests", "Too many wrong keys came from this address.", {
+    throw new ServiceError("too_many_requests", "Too many wrong keys came from this address.", {
       retryAfterS: resetS,
     });
   }
 
-  /** A right key from a wrong address may be a stolen one. @throws PaybellError `address_not_allowed` */
+  /** A right key from a wrong address may be a stolen one. @throws ServiceError `address_not_allowed` */
   refuseAddress(address: string | undefined, partnerId: PartnerId): never {
     this.#parts.metrics.callersRefused.inc({ reason: "address" });
-    this.#tell(`address ${partnerId} ${networkOf(address)}`, () => {
+    this.#report(`address ${partnerId} ${networkOf(address)}`, () => {
       this.#parts.log.warn({ address, partnerId }, "a right key came from a wrong address: it may be stolen");
       this.#parts.events?.record({ kind: "key_from_elsewhere", partnerId, subjectId: null, detail: { address } });
     });
     const shown = address ?? "An unknown address";
-    throw new PaybellError("address_not_allowed", `${shown} is not among callingAddresses.`);
+    throw new ServiceError("address_not_allowed", `${shown} is not among callingAddresses.`);
   }
 
-  #tell(what: string, tell: () => void): void {
+  #report(what: string, tell: () => void): void {
     const nowMs = this.#parts.clock.monotonicMs();
     if (nowMs - (this.#toldAtMs.get(what) ?? Number.NEGATIVE_INFINITY) < toldEveryMs) return;
     this.#toldAtMs.delete(what);

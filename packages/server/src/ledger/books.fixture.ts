@@ -1,6 +1,6 @@
 import { expect } from "vitest";
 import type { Partner } from "../partners/partner.ts";
-import type { Till, World } from "./ledger.fixture.ts";
+import type { LedgerBench, LedgerTill } from "./ledger.fixture.ts";
 
 interface Row {
   readonly id: string;
@@ -26,8 +26,8 @@ const notified = [...charges, "VOID", "REFUND", "SETTLEMENT"];
  * Holds all that a partner's terminals have seen against the bank's books and against a naive count, once everything is
  * quiet and settled. Returns how many successful settlements were checked.
  */
-export async function audit(world: World, partner: Partner, tills: readonly Till[]): Promise<number> {
-  const rows = await world.query<Row>(
+export async function audit(bench: LedgerBench, partner: Partner, tills: readonly LedgerTill[]): Promise<number> {
+  const rows = await bench.query<Row>(
     `SELECT t.id, t.command, t.state, t.original_id, t.tid, t.batch_no, t.amount_minor::text AS amount_text,
        t.reversal_state, t.facts,
        (SELECT count(*) FROM notifications n WHERE n.partner_id = t.partner_id AND n.transaction_id = t.id) AS ipns
@@ -39,19 +39,19 @@ export async function audit(world: World, partner: Partner, tills: readonly Till
     expect(row.ipns, `IPNs of the ${row.command} ${row.id}`).toBe(notified.includes(row.command) ? 1 : 0);
     expect(row.facts.fields["status"]).toBe(row.state);
   }
-  expectBooksToAgree(world, rows, tills);
+  expectBooksToAgree(bench, rows, tills);
   expectLegalNumbers(rows);
   expectOneOfEach(rows);
   expectReversedToBeGone(rows);
   expectRefundsWithinCharges(rows);
-  return tills.reduce((checked, till) => checked + expectExactSettlements(world, rows, till), 0);
+  return tills.reduce((checked, till) => checked + expectExactSettlements(bench, rows, till), 0);
 }
 
 /** Nothing is charged but what was told as a success, and everything that was told so is charged. */
-function expectBooksToAgree(world: World, rows: readonly Row[], tills: readonly Till[]): void {
+function expectBooksToAgree(bench: LedgerBench, rows: readonly Row[], tills: readonly LedgerTill[]): void {
   const byId = new Map(rows.map((row) => [row.id, row]));
   const tids = new Set(tills.map(({ tid }) => tid));
-  for (const booking of world.bank.all()) {
+  for (const booking of bench.bank.all()) {
     if (!tids.has(booking.tid)) continue;
     const row = byId.get(booking.transactionId);
     if (row === undefined) throw new Error(`The bank booked ${booking.transactionId}, which the ledger does not hold.`);
@@ -75,7 +75,7 @@ function expectBooksToAgree(world: World, rows: readonly Row[], tills: readonly 
             : follower.reversal_state === "done"
               ? ["stands"]
               : ["completed"];
-    expect(expected, `the bank's ${row.command} ${row.id}`).toContain(world.bank.find(row.id)?.standing);
+    expect(expected, `the bank's ${row.command} ${row.id}`).toContain(bench.bank.find(row.id)?.standing);
   }
 }
 
@@ -127,7 +127,7 @@ function expectReversedToBeGone(rows: readonly Row[]): void {
   }
 }
 
-function expectExactSettlements(world: World, rows: readonly Row[], { tid, mid }: Till): number {
+function expectExactSettlements(bench: LedgerBench, rows: readonly Row[], { tid, mid }: LedgerTill): number {
   const settlements = rows.filter((row) => row.tid === tid && row.command === "SETTLEMENT" && row.state === "SUCCESS");
   for (const { facts } of settlements) {
     const { fields, settlementList, currency } = facts;
@@ -152,7 +152,7 @@ function expectExactSettlements(world: World, rows: readonly Row[], { tid, mid }
     const standing = sales.filter(({ id }) => !voided.has(id)).map((sale) => sale.facts.fields);
     expect(settlementList).toEqual(standing.map(({ reqId, refId }) => ({ reqId, refNo: refId })));
     if (currency === undefined || fields["batchNo"] !== settlements.at(-1)?.facts.fields["batchNo"]) continue;
-    expect(world.bank.settledBatch(mid, tid, currency)).toEqual({
+    expect(bench.bank.settledBatch(mid, tid, currency)).toEqual({
       batchNo: fields["batchNo"],
       currency,
       saleQuantity: sales.length,

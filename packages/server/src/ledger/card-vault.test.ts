@@ -7,28 +7,28 @@ import { createLog } from "../log.ts";
 import type { Partner } from "../partners/partner.ts";
 import { PostgresCards } from "../store/transactions/cards.ts";
 import { CardVault } from "./card-vault.ts";
-import { bookStray, type LedgerInstance, Till, World } from "./ledger.fixture.ts";
+import { bookUnmatched, LedgerBench, type LedgerInstance, LedgerTill } from "./ledger.fixture.ts";
 import type { Transaction } from "./transaction.ts";
 
 const preAuthDays = 30;
 const card = { cardToken: "tok_approve", swipeType: "C", expDate: "12/29" };
 
-let world: World;
+let bench: LedgerBench;
 let instance: LedgerInstance;
 let partner: Partner;
-let till: Till;
+let till: LedgerTill;
 let cards: PostgresCards;
 let asked: AcquirerMessage[];
 let ends: () => void;
 beforeAll(async () => {
-  world = await World.open({ wantsCards: true });
-  instance = await world.start();
-  partner = await world.partner({ refunds: "notified" });
-  cards = new PostgresCards(world.connections.homes);
+  bench = await LedgerBench.open({ wantsCards: true });
+  instance = await bench.start();
+  partner = await bench.partner({ refunds: "notified" });
+  cards = new PostgresCards(bench.connections.homes);
 });
-afterAll(() => world.close());
+afterAll(() => bench.close());
 beforeEach(() => {
-  till = new Till();
+  till = new LedgerTill();
   asked = [];
   ends = instance.acquirer.behave((message) => {
     asked.push(message);
@@ -45,14 +45,14 @@ const askedFor = (command: AcquirerMessage["command"]) => asked.filter((message)
 
 /** Whether the card of a transaction is still kept, once it was looked at. */
 async function isKept({ chainId }: Transaction): Promise<boolean> {
-  await world.query("UPDATE cards SET look_at = now()");
+  await bench.query("UPDATE cards SET look_at = now()");
   await cards.sweep(preAuthDays);
   return (await cards.find(partner.id, [chainId])).size === 1;
 }
 
 /** Two days after its Reversal was asked for no late approval can come any more. */
 async function twoDaysAfterReversalOf({ id }: Transaction): Promise<void> {
-  await world.query("UPDATE reversals SET created_at = now() - interval '49 hours' WHERE transaction_id = $1", [id]);
+  await bench.query("UPDATE reversals SET created_at = now() - interval '49 hours' WHERE transaction_id = $1", [id]);
 }
 
 describe("the card of a transaction", () => {
@@ -61,12 +61,12 @@ describe("the card of a transaction", () => {
     const preAuth = await instance.ended(partner, withExpiry(till.preAuth()));
     const complete = await instance.ended(partner, till.complete(preAuth));
     await instance.ended(partner, till.reversal(complete));
-    const gone = await world.start();
+    const gone = await bench.start();
     const crashed = gone.crashesAt({ at: "ask", phase: "after" });
     const lost = await gone.begun(partner, withExpiry(till.sale()));
     await crashed;
     await instance.takeOver(partner);
-    await world.reversed(lost.id);
+    await bench.reversed(lost.id);
     for (const command of ["VOID", "PREAUTH_COMPLETE", "REVERSAL"] as const) {
       expect(askedFor(command).length, command).toBeGreaterThan(0);
       for (const message of askedFor(command)) expect(message).toMatchObject(card);
@@ -76,7 +76,7 @@ describe("the card of a transaction", () => {
 
   test("is in the upload of its batch", async () => {
     await sale();
-    bookStray(world, till);
+    bookUnmatched(bench, till);
     await instance.ended(partner, till.settlement());
     expect(askedFor("BATCH_UPLOAD")).toEqual([expect.objectContaining(card)]);
   });
@@ -100,11 +100,11 @@ describe("the card of a transaction", () => {
   test("is kept while its Reversal is under way or parked, and two days longer for what may come late", async () => {
     instance.nextFares("REVERSAL", { declines: "05" });
     const parked = await sale("tok_timeout");
-    await expect.poll(() => world.reversalOf(parked.id)).toMatchObject({ state: "PARKED" });
+    await expect.poll(() => bench.reversalOf(parked.id)).toMatchObject({ state: "PARKED" });
     await twoDaysAfterReversalOf(parked);
     expect(await isKept(parked)).toBe(true);
     const reversed = await sale("tok_timeout");
-    await world.reversed(reversed.id);
+    await bench.reversed(reversed.id);
     expect(await isKept(reversed)).toBe(true);
     await twoDaysAfterReversalOf(reversed);
     expect(await isKept(reversed)).toBe(false);
@@ -122,7 +122,7 @@ describe("the card of a transaction", () => {
     expect([await isKept(voided), await isKept(completed)]).toEqual([false, true]);
     await instance.ended(partner, till.settlement());
     expect([await isKept(completed), await isKept(left)]).toEqual([false, true]);
-    await world.query("UPDATE transactions SET created_at = now() - interval '31 days' WHERE id = $1", [left.id]);
+    await bench.query("UPDATE transactions SET created_at = now() - interval '31 days' WHERE id = $1", [left.id]);
     expect(await isKept(left)).toBe(false);
   });
 
@@ -135,9 +135,9 @@ describe("the card of a transaction", () => {
   test("lies sealed and in one table alone: no row of any table and no line of the log holds its token", async () => {
     const token = "tok_approve_08";
     const one = await sale(token);
-    await world.reversed(one.id);
+    await bench.reversed(one.id);
     expect(askedFor("REVERSAL")[0]).toMatchObject({ cardToken: token });
-    const rows = await dumpRows(world.database.url);
+    const rows = await dumpRows(bench.database.url);
     expect(rows).toContain(`"chain_id": "${one.chainId}"`);
     expect(rows).not.toContain("tok_");
     expect(rows).not.toContain(Buffer.from("tok_").toString("hex"));
@@ -145,7 +145,7 @@ describe("the card of a transaction", () => {
   });
 
   test("is kept for nobody who does not want it", async () => {
-    const plain = await World.open();
+    const plain = await LedgerBench.open();
     try {
       const other = await plain.start();
       await other.ended(await plain.partner(), till.sale());

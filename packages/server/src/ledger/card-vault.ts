@@ -32,7 +32,11 @@ export class CardVault {
   seal(partnerId: PartnerId, chainId: ChainId, { cardToken, swipeType, expDate }: Card): Buffer | null {
     const { acquirer, key } = this.#parts;
     if (acquirer.wantsCards !== true) return null;
-    return sealValue(key, Buffer.from(JSON.stringify([cardToken, swipeType, expDate])), placeOf(partnerId, chainId));
+    return sealValue(
+      key,
+      Buffer.from(JSON.stringify([cardToken, swipeType, expDate])),
+      cardContext(partnerId, chainId),
+    );
   }
 
   /** What a message after the first carries of the card: nothing, where none is kept. */
@@ -50,7 +54,7 @@ export class CardVault {
 
   #opened(partnerId: PartnerId, chainId: ChainId, sealed: Buffer): [ChainId, Card][] {
     try {
-      const plain = openValue(this.#parts.key, sealed, placeOf(partnerId, chainId)).toString();
+      const plain = openValue(this.#parts.key, sealed, cardContext(partnerId, chainId)).toString();
       const [cardToken = "", swipeType = "", expDate = ""] = JSON.parse(plain) as readonly string[];
       return [[chainId, { cardToken, swipeType, expDate }]];
     } catch (error) {
@@ -60,6 +64,6 @@ export class CardVault {
   }
 }
 
-function placeOf(partnerId: PartnerId, chainId: ChainId): string {
+function cardContext(partnerId: PartnerId, chainId: ChainId): string {
   return `paybell card\n${partnerId}\n${chainId}`;
 }

@@ -3,7 +3,7 @@ import { dumpRows } from "../../../../test/support/rows.ts";
 import type { AcquirerMessage } from "../acquirer/acquirer.ts";
 import { transactionView } from "../http/transaction-view.ts";
 import type { Partner } from "../partners/partner.ts";
-import { bookStray, type LedgerInstance, Till, World } from "./ledger.fixture.ts";
+import { bookUnmatched, LedgerBench, type LedgerInstance, LedgerTill } from "./ledger.fixture.ts";
 
 const chip = {
   sequenceNumber: "001",
@@ -12,18 +12,18 @@ const chip = {
   emv: "9F2608A1B2C3D4E5F60718",
 };
 
-let world: World;
+let bench: LedgerBench;
 let instance: LedgerInstance;
 let partner: Partner;
 beforeAll(async () => {
-  world = await World.open({ wantsCards: true });
-  instance = await world.start();
-  partner = await world.partner();
+  bench = await LedgerBench.open({ wantsCards: true });
+  instance = await bench.start();
+  partner = await bench.partner();
 });
-afterAll(() => world.close());
+afterAll(() => bench.close());
 
 test("chip data goes to the acquirer in one message, its answer to whoever asked, and neither is stored", async () => {
-  const till = new Till();
+  const till = new LedgerTill();
   const asked: AcquirerMessage[] = [];
   instance.acquirer.behave((message) => {
     asked.push(message);
@@ -39,11 +39,11 @@ test("chip data goes to the acquirer in one message, its answer to whoever asked
   expect(transactionView(await instance.find(partner, sale.id), partner.settings)).not.toHaveProperty("emv");
 
   await instance.ended(partner, till.void(sale));
-  bookStray(world, till);
+  bookUnmatched(bench, till);
   await instance.ended(partner, till.settlement());
   expect(asked.map(({ command }) => command)).toContain("BATCH_UPLOAD");
   const later = JSON.stringify(asked.slice(1), (_, value) => (typeof value === "bigint" ? `${value}` : value));
-  const kept = [await dumpRows(world.database.url), instance.logged.join(), later];
+  const kept = [await dumpRows(bench.database.url), instance.logged.join(), later];
   for (const secret of [chip.track2, chip.pinBlock, chip.emv, "8A023030"]) {
     for (const text of kept) {
       expect(text).not.toContain(secret);
@@ -53,7 +53,7 @@ test("chip data goes to the acquirer in one message, its answer to whoever asked
 });
 
 test("a card number or track in the clear is refused before anything is durable", async () => {
-  const plain = new Till().sale();
+  const plain = new LedgerTill().sale();
   for (const clear of [{ track2: "4111111111111111D2912201" }, { emv: "5A084111111111111111" }]) {
     const refused = instance.run(partner, { ...plain, card: { ...plain.card, ...clear } });
     await expect(refused).rejects.toMatchObject({ status: 400, code: "card_number_in_clear" });

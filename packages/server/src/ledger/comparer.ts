@@ -33,7 +33,7 @@ export interface ComparedInto {
 /** The settlements that are to be compared, and what the ledger holds of their batches. */
 export interface ComparisonStore {
   /** Takes due ones for `heldForMs`: nobody else compares them meanwhile, everybody may afterwards. */
-  takeDue(rowsMax: number, heldForMs: number): Promise<readonly DueComparison[]>;
+  claimDue(rowsMax: number, heldForMs: number): Promise<readonly DueComparison[]>;
   /**
    * Reads what its batch holds and what it lists, one after the other: at most `rowsMax` that were reported, as many of
    * our own, as many entries. Undefined when it is gone.
@@ -75,7 +75,7 @@ export class Comparer {
       log: parts.log,
       everyMs: lookEveryMs,
       // One after the other: nobody waits for them, and each reads a whole batch.
-      take: async () => (this.#isComparing ? [] : parts.comparisons.takeDue(1, heldForMs)),
+      claim: async () => (this.#isComparing ? [] : parts.comparisons.claimDue(1, heldForMs)),
       run: (due) => this.#compareAlone(due),
     });
   }

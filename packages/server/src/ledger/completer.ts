@@ -17,7 +17,7 @@ export interface CompleterParts {
 }
 
 /** What a command came to, and what follows from it. */
-export interface Result {
+export interface CommandResult {
   readonly state: "SUCCESS" | "ERROR";
   readonly facts: Transaction["facts"];
   readonly warnings?: readonly FieldProblem[];
@@ -44,7 +44,7 @@ export class Completer {
    * @param leaseId under which its row stands
    * @returns the completed transaction; undefined when another instance took it over, and this result is late
    */
-  async complete(begun: Transaction, result: Result, leaseId: LeaseId): Promise<Transaction | undefined> {
+  async complete(begun: Transaction, result: CommandResult, leaseId: LeaseId): Promise<Transaction | undefined> {
     const { state, facts, warnings = [], original = null, reversal = null, batch = null, silent = false } = result;
     const isTold = facts.kind !== "system" && !silent;
     const notification = isTold ? newNotification(begun, facts, this.#order(begun, batch)) : null;

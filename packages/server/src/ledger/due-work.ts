@@ -6,7 +6,7 @@ export interface DueWorkOptions<Item> {
   readonly log: Logger;
   readonly everyMs: number;
   /** Takes what is due, so that nobody else has it meanwhile. */
-  take(): Promise<readonly Item[]>;
+  claim(): Promise<readonly Item[]>;
   run(item: Item): Promise<void>;
 }
 
@@ -35,7 +35,7 @@ export class DueWork<Item> {
   wake(): void {
     if (this.#stopped) return;
     this.#again = true;
-    this.#looking ??= this.#look().finally(() => {
+    this.#looking ??= this.#claim().finally(() => {
       this.#looking = undefined;
     });
   }
@@ -48,8 +48,8 @@ export class DueWork<Item> {
     await Promise.all(this.#running);
   }
 
-  async #look(): Promise<void> {
-    const { name, log, take, run } = this.#options;
+  async #claim(): Promise<void> {
+    const { name, log, claim: take, run } = this.#options;
     while (this.#again && !this.#stopped) {
       this.#again = false;
       try {

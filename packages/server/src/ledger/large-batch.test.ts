@@ -1,26 +1,26 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Partner } from "../partners/partner.ts";
-import { field, type LedgerInstance, Till, World } from "./ledger.fixture.ts";
+import { field, LedgerBench, type LedgerInstance, LedgerTill } from "./ledger.fixture.ts";
 
 const sales = 50_000;
 const amountMinor = 150_000n;
 
-let world: World;
+let bench: LedgerBench;
 let instance: LedgerInstance;
 let partner: Partner;
 beforeAll(async () => {
-  world = await World.open({ acquirerTimeoutMs: 30_000 });
-  instance = await world.start();
-  partner = await world.partner();
+  bench = await LedgerBench.open({ acquirerTimeoutMs: 30_000 });
+  instance = await bench.start();
+  partner = await bench.partner();
 });
-afterAll(() => world.close());
+afterAll(() => bench.close());
 
 /** As many more Sales as the first one, with ids that follow it: in the ledger's rows and in the bank's books. */
-async function fillBatch(till: Till): Promise<void> {
+async function fillBatch(till: LedgerTill): Promise<void> {
   const first = await instance.ended(partner, till.sale());
   const columns =
     "partner_id, origin, command, state, chain_id, tid, batch_no, batch_id, amount_minor, currency, completed_at";
-  await world.query(
+  await bench.query(
     `INSERT INTO transactions (id, req_id, facts, ${columns})
      SELECT (left(t.id::text, 24) || lpad(to_hex(n), 12, '0'))::uuid, gen_random_uuid()::text,
        jsonb_set(jsonb_set(t.facts::jsonb, '{fields,reqId}', to_jsonb('req-' || n)),
@@ -34,18 +34,18 @@ async function fillBatch(till: Till): Promise<void> {
   for (let nth = 2; nth <= sales; nth += 1) {
     const numbers = { traceNo: String(nth).padStart(6, "0"), invoiceNo: String(nth).padStart(6, "0") };
     const transactionId = `${first.id.slice(0, 24)}${nth.toString(16).padStart(12, "0")}`;
-    world.bank.receive({ command: "SALE", transactionId, ...place, ...numbers, amountMinor, currency: "VND" });
+    bench.bank.receive({ command: "SALE", transactionId, ...place, ...numbers, amountMinor, currency: "VND" });
   }
 }
 
 test("a batch of 50,000 settles whole, and other terminals' Sales go on meanwhile", { timeout: 120_000 }, async () => {
-  const till = new Till();
+  const till = new LedgerTill();
   await fillBatch(till);
   let settled = false;
   const settling = instance.ended(partner, till.settlement()).finally(() => {
     settled = true;
   });
-  const other = new Till();
+  const other = new LedgerTill();
   const meanwhile: boolean[] = [];
   while (!settled) {
     await instance.ended(partner, other.sale());
@@ -63,6 +63,6 @@ test("a batch of 50,000 settles whole, and other terminals' Sales go on meanwhil
   expect(list).toHaveLength(sales);
   expect(new Set(list.map(({ reqId }) => reqId)).size).toBe(sales);
   expect(list.at(-1)).toMatchObject({ reqId: expect.any(String), refNo: expect.any(String) });
-  expect(world.bank.settledBatch(till.mid, till.tid, "VND")).toMatchObject({ saleQuantity: sales });
+  expect(bench.bank.settledBatch(till.mid, till.tid, "VND")).toMatchObject({ saleQuantity: sales });
   expect(field(await instance.ended(partner, till.sale()), "batchNo")).toBe("000002");
 });

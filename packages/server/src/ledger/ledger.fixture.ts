@@ -24,13 +24,13 @@ import { PostgresTransactions } from "../store/transactions/transactions.ts";
 import { CardVault } from "./card-vault.ts";
 import { Completer } from "./completer.ts";
 import { type CommandAnswer, Ledger } from "./ledger.ts";
-import { type Death, Life } from "./life.fixture.ts";
+import { type CrashPoint, InstanceLife } from "./life.fixture.ts";
 import type { NewNotification } from "./notifier.ts";
 import { Reverser } from "./reverser.ts";
 import { Settler } from "./settler.ts";
 import type { Transaction } from "./transaction.ts";
 
-export interface WorldOptions {
+export interface LedgerBenchOptions {
   readonly acquirerTimeoutMs?: number;
   /** How long after the time-out late answers come. */
   readonly lateByMs?: number;
@@ -39,7 +39,7 @@ export interface WorldOptions {
 }
 
 /** One PostgreSQL, one strict bank, and any number of instances of the ledger before them. */
-export class World {
+export class LedgerBench {
   readonly bank = new SimulatedBank({ strict: true, bookingsMax: 200_000 });
   readonly instances: LedgerInstance[] = [];
   readonly clock: Clock = { nowMs: () => Date.now() + this.aheadMs, monotonicMs: () => performance.now() };
@@ -49,16 +49,21 @@ export class World {
   onLink: ((what: string) => Promise<unknown>) | undefined;
   readonly database: TestDatabase;
   readonly connections: Database;
-  readonly options: Required<WorldOptions>;
+  readonly options: Required<LedgerBenchOptions>;
 
-  static async open(options: WorldOptions = {}): Promise<World> {
+  static async open(options: LedgerBenchOptions = {}): Promise<LedgerBench> {
     const database = await createDatabase();
     const connections = openDatabase(database.url, { connectionsMax: 24, onIdleError: () => {} });
     await createHistory(connections.pool);
-    return new World(database, connections, { acquirerTimeoutMs: 200, lateByMs: 50, wantsCards: false, ...options });
+    return new LedgerBench(database, connections, {
+      acquirerTimeoutMs: 200,
+      lateByMs: 50,
+      wantsCards: false,
+      ...options,
+    });
   }
 
-  private constructor(database: TestDatabase, connections: Database, options: Required<WorldOptions>) {
+  private constructor(database: TestDatabase, connections: Database, options: Required<LedgerBenchOptions>) {
     this.database = database;
     this.connections = connections;
     this.options = options;
@@ -87,7 +92,7 @@ export class World {
   }
 
   /** Everything that waits for its time has come to it. */
-  async hurry(): Promise<void> {
+  async runDueNow(): Promise<void> {
     await this.query("UPDATE reversals SET due_at = now() WHERE state = 'PENDING'");
     await this.query("UPDATE settlements SET due_at = now()");
     for (const { life, reverser, settler } of this.instances) {
@@ -129,7 +134,7 @@ export class World {
          UNION ALL SELECT 'settlement ' || id FROM settlements WHERE partner_id = $1`,
         [id],
       );
-      if (rows.length > 0) await this.hurry();
+      if (rows.length > 0) await this.runDueNow();
       return rows.map(({ what }) => what);
     };
     await expect.poll(busy, { timeout: 20_000, interval: 20 }).toEqual([]);
@@ -144,7 +149,7 @@ export class World {
 
 /** The real parts of one process, wired as the service wires them; what it passes on to delivery is kept. */
 export class LedgerInstance {
-  readonly life = new Life();
+  readonly life = new InstanceLife();
   readonly acquirer: SimulatedAcquirer;
   readonly ledger: Ledger;
   readonly reverser: Reverser;
@@ -153,17 +158,17 @@ export class LedgerInstance {
   readonly passedOn: NewNotification[] = [];
   readonly logged: string[] = [];
   readonly leaseId: LeaseId;
-  readonly #world: World;
+  readonly #bench: LedgerBench;
   readonly #metrics = createMetrics();
   readonly #waiting = new Set<() => void>();
 
-  constructor(world: World, leaseId: LeaseId) {
-    this.#world = world;
+  constructor(bench: LedgerBench, leaseId: LeaseId) {
+    this.#bench = bench;
     this.leaseId = leaseId;
-    const { connections, clock, options } = world;
+    const { connections, clock, options } = bench;
     const { acquirerTimeoutMs, lateByMs } = options;
     const { life } = this;
-    this.acquirer = new SimulatedAcquirer({ bank: world.bank, lateByMs });
+    this.acquirer = new SimulatedAcquirer({ bank: bench.bank, lateByMs });
     const lease = { current: () => (life.lives ? leaseId : undefined) };
     const log = createLog("debug", { write: (line: string) => void this.logged.push(line) });
     const transactions = life.of(new PostgresTransactions(connections));
@@ -177,9 +182,9 @@ export class LedgerInstance {
       refusesToken: (token) => this.acquirer.refusesToken(token),
       close: () => this.acquirer.close(),
       ask: async (message, how) => {
-        await world.onLink?.(`a ${message.command} leaves`);
+        await bench.onLink?.(`a ${message.command} leaves`);
         const answer = await this.acquirer.ask(message, how);
-        await world.onLink?.(`the answer to a ${message.command} arrives`);
+        await bench.onLink?.(`the answer to a ${message.command} arrives`);
         return answer;
       },
     });
@@ -255,8 +260,8 @@ export class LedgerInstance {
     return this.ledger.takeOver((id) => Promise.resolve(id === partner.id ? partner : undefined));
   }
 
-  /** Resolves once an event of this kind is told. */
-  async told(kind: NewEvent["kind"], subjectId: string): Promise<NewEvent> {
+  /** Resolves once an event of this kind is recorded. */
+  async eventOf(kind: NewEvent["kind"], subjectId: string): Promise<NewEvent> {
     for (;;) {
       const event = this.events.find((one) => one.kind === kind && one.subjectId === subjectId);
       if (event !== undefined) return event;
@@ -271,7 +276,7 @@ export class LedgerInstance {
   }
 
   /** Resolves when the process went so. Await it after what leads there was begun. */
-  async crashesAt(death: Death): Promise<void> {
+  async crashesAt(death: CrashPoint): Promise<void> {
     await this.life.endsAt(death);
     await this.#bury();
   }
@@ -289,7 +294,7 @@ export class LedgerInstance {
   async #bury(): Promise<void> {
     void this.reverser.stop();
     void this.settler.stop();
-    await this.#world.dropLease(this.leaseId);
+    await this.#bench.dropLease(this.leaseId);
   }
 
   #record(event: NewEvent): void {
@@ -302,7 +307,7 @@ export class LedgerInstance {
 let terminals = 0;
 
 /** What one terminal of its own asks for. Every request has a reqId of its own. */
-export class Till {
+export class LedgerTill {
   readonly tid: string;
   readonly mid = "M00000000000001";
 
@@ -363,7 +368,7 @@ function newReqId(): string {
 }
 
 /** Has the bank hold a Sale of an open batch that the ledger does not know: their totals differ from now on. */
-export function bookStray({ bank }: World, { tid, mid }: Till, batchNo = "000001"): void {
+export function bookUnmatched({ bank }: LedgerBench, { tid, mid }: LedgerTill, batchNo = "000001"): void {
   bank.receive({
     command: "SALE",
     transactionId: newId(),

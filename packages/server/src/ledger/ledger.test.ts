@@ -1,24 +1,24 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Partner } from "../partners/partner.ts";
-import { field, type LedgerInstance, Till, World } from "./ledger.fixture.ts";
+import { field, LedgerBench, type LedgerInstance, LedgerTill } from "./ledger.fixture.ts";
 
-let world: World;
+let bench: LedgerBench;
 let instance: LedgerInstance;
 let partner: Partner;
 beforeAll(async () => {
-  world = await World.open();
-  instance = await world.start();
-  partner = await world.partner();
+  bench = await LedgerBench.open();
+  instance = await bench.start();
+  partner = await bench.partner();
 });
-afterAll(() => world.close());
+afterAll(() => bench.close());
 
 test("INIT is durable before the acquirer is asked", async () => {
-  const till = new Till();
+  const till = new LedgerTill();
   const found: unknown[] = [];
   const looks: Promise<unknown>[] = [];
   const ends = instance.acquirer.behave(({ transactionId, tid }) => {
     if (tid !== till.tid) return undefined;
-    const look = world.query("SELECT command, state FROM transactions WHERE id = $1", [transactionId]);
+    const look = bench.query("SELECT command, state FROM transactions WHERE id = $1", [transactionId]);
     looks.push(look.then((rows) => found.push(...rows)));
     return { answers: { afterMs: 100 } };
   });
@@ -34,37 +34,37 @@ test("INIT is durable before the acquirer is asked", async () => {
 });
 
 test("the result, its IPN and the pending delivery are one: told once, and passed on", async () => {
-  const sale = await instance.ended(partner, new Till().sale());
-  expect(await world.ipnsOf(sale.id)).toEqual([sale.facts]);
+  const sale = await instance.ended(partner, new LedgerTill().sale());
+  expect(await bench.ipnsOf(sale.id)).toEqual([sale.facts]);
   const { id, state } = sale.notification ?? {};
   expect(state).toBe("pending");
-  expect(await world.query("SELECT id, queue, round, attempts_made FROM pending WHERE id = $1", [id])).toEqual([
+  expect(await bench.query("SELECT id, queue, round, attempts_made FROM pending WHERE id = $1", [id])).toEqual([
     { id, queue: "", round: 0, attempts_made: 0 },
   ]);
   expect(instance.passedOn.map((one) => one.id)).toContain(id);
 });
 
 test("a Logon moves no money and sends no IPN", async () => {
-  const logon = await instance.ended(partner, new Till().logon());
+  const logon = await instance.ended(partner, new LedgerTill().logon());
   expect(logon).toMatchObject({ command: "LOGON", state: "SUCCESS", notification: null });
-  expect(await world.ipnsOf(logon.id)).toEqual([]);
+  expect(await bench.ipnsOf(logon.id)).toEqual([]);
 });
 
 describe("a reqId that comes again", () => {
   test("with the same body while the first runs waits for its outcome, and asks nobody twice", async () => {
-    const till = new Till();
+    const till = new LedgerTill();
     const request = till.sale("tok_slow_80");
     const answers = await Promise.all(Array.from({ length: 5 }, () => instance.ended(partner, request)));
     expect(new Set(answers.map(({ id }) => id)).size).toBe(1);
     const [first] = answers;
-    expect(await world.ipnsOf(first?.id ?? ("" as never))).toHaveLength(1);
-    expect(world.bank.all().filter(({ tid }) => tid === till.tid)).toHaveLength(1);
+    expect(await bench.ipnsOf(first?.id ?? ("" as never))).toHaveLength(1);
+    expect(bench.bank.all().filter(({ tid }) => tid === till.tid)).toHaveLength(1);
     const again = await instance.ended(partner, { ...request, reqId: request.reqId.toUpperCase() });
     expect(again).toMatchObject({ id: first?.id, state: "SUCCESS" });
   });
 
   test("for every command gives the first result", async () => {
-    const till = new Till();
+    const till = new LedgerTill();
     const sale = till.sale();
     const sold = await instance.ended(partner, sale);
     const preAuth = await instance.ended(partner, till.preAuth());
@@ -85,7 +85,7 @@ describe("a reqId that comes again", () => {
   });
 
   test("with another body is refused; a refusal uses the reqId not up", async () => {
-    const till = new Till();
+    const till = new LedgerTill();
     const sale = till.sale();
     await expect(instance.run(partner, { ...sale, amount: "0" })).rejects.toMatchObject({ status: 400 });
     const first = await instance.ended(partner, sale);
@@ -100,9 +100,9 @@ describe("a reqId that comes again", () => {
   });
 
   test.each(["SALE", "VOID", "SETTLEMENT"] as const)("on two instances at once is one %s", async (command) => {
-    const other = await world.start();
+    const other = await bench.start();
     for (let round = 0; round < 5; round += 1) {
-      const till = new Till();
+      const till = new LedgerTill();
       const sale = await instance.ended(partner, till.sale());
       const request = command === "SALE" ? till.sale() : command === "VOID" ? till.void(sale) : till.settlement();
       const both = await Promise.all([instance.ended(partner, request), other.ended(partner, request)]);
@@ -114,10 +114,10 @@ describe("a reqId that comes again", () => {
 
 describe("a terminal's numbers", () => {
   test("run from 000001 to 999999 and begin again, traceNo, invoiceNo and batchNo each for itself", async () => {
-    const till = new Till();
+    const till = new LedgerTill();
     await instance.ended(partner, till.logon());
     const near = "trace_no = 999997, invoice_no = 999998, batch_no = 999999";
-    await world.query(`UPDATE terminals SET ${near} WHERE partner_id = $1 AND tid = $2`, [partner.id, till.tid]);
+    await bench.query(`UPDATE terminals SET ${near} WHERE partner_id = $1 AND tid = $2`, [partner.id, till.tid]);
     const numbers = ["traceNo", "invoiceNo", "batchNo"];
     const told: unknown[] = [];
     for (const request of [till.sale(), till.sale(), till.logon(), till.settlement(), till.sale()]) {
@@ -134,9 +134,9 @@ describe("a terminal's numbers", () => {
   });
 
   test("are dealt without a gap or a twin to what comes at once, across the turn of the counter", async () => {
-    const till = new Till();
+    const till = new LedgerTill();
     await instance.ended(partner, till.logon());
-    await world.query("UPDATE terminals SET trace_no = 999990, invoice_no = 999995 WHERE tid = $1", [till.tid]);
+    await bench.query("UPDATE terminals SET trace_no = 999990, invoice_no = 999995 WHERE tid = $1", [till.tid]);
     const sales = await Promise.all(Array.from({ length: 30 }, () => instance.ended(partner, till.sale())));
     const order = (name: string, from: number) =>
       sales.map((sale) => (Number(field(sale, name)) - from + 999_999) % 999_999).sort((a, b) => a - b);
@@ -145,8 +145,8 @@ describe("a terminal's numbers", () => {
   });
 
   test("of one partner are no business of another's terminal of that name", async () => {
-    const till = new Till();
-    const stranger = await world.partner();
+    const till = new LedgerTill();
+    const stranger = await bench.partner();
     await instance.ended(partner, till.sale());
     const first = await instance.ended(stranger, { ...till.sale(), mid: "M-OTHER" });
     expect(first.facts.fields).toMatchObject({ traceNo: "000001", invoiceNo: "000001", batchNo: "000001" });
@@ -155,7 +155,7 @@ describe("a terminal's numbers", () => {
 
 describe("a terminal", () => {
   test("is known under one mid: another one is refused, and takes no number", async () => {
-    const till = new Till();
+    const till = new LedgerTill();
     await instance.ended(partner, till.sale());
     for (const request of [till.sale(), till.preAuth(), till.logon(), till.settlement(), till.batchUpload()]) {
       const other = instance.run(partner, { ...request, mid: "M-OTHER" });
@@ -165,9 +165,9 @@ describe("a terminal", () => {
   });
 
   test("begun under two mids at once, on two instances, is one merchant's", async () => {
-    const other = await world.start();
+    const other = await bench.start();
     for (let round = 0; round < 10; round += 1) {
-      const till = new Till();
+      const till = new LedgerTill();
       const asked = await Promise.allSettled([
         instance.ended(partner, till.sale()),
         other.ended(partner, { ...till.sale(), mid: "M-OTHER" }),
@@ -178,8 +178,8 @@ describe("a terminal", () => {
   });
 
   test("that is not registered is refused where the partner accepts registered ones only", async () => {
-    const strict = await world.partner({ terminals: "registered" });
-    const till = new Till();
+    const strict = await bench.partner({ terminals: "registered" });
+    const till = new LedgerTill();
     for (const request of [till.sale(), till.settlement()]) {
       const refused = instance.run(strict, request);
       await expect(refused).rejects.toMatchObject({ status: 409, code: "terminal_not_registered" });
@@ -187,7 +187,7 @@ describe("a terminal", () => {
   });
 
   test("has one currency in its open batch, until that is settled or nothing of it counts", async () => {
-    const till = new Till();
+    const till = new LedgerTill();
     const declined = await instance.ended(partner, till.sale("tok_decline_05", "150000", "VND"));
     expect(declined.state).toBe("ERROR");
     await instance.ended(partner, till.sale("tok_approve", "12.50", "USD"));
@@ -201,7 +201,7 @@ describe("a terminal", () => {
   });
 
   test("begun in two currencies at once has one of them", async () => {
-    const till = new Till();
+    const till = new LedgerTill();
     const asked = await Promise.allSettled([
       instance.ended(partner, till.sale("tok_approve", "12.50", "USD")),
       instance.ended(partner, till.sale("tok_approve", "150000", "VND")),
@@ -212,17 +212,17 @@ describe("a terminal", () => {
 });
 
 test("what cannot be accepted now is refused as unavailable, and leaves nothing behind", async () => {
-  const leaving = await world.start();
+  const leaving = await bench.start();
   await leaving.ledger.stop(1_000);
-  const request = new Till().sale();
+  const request = new LedgerTill().sale();
   await expect(leaving.run(partner, request)).rejects.toMatchObject({ status: 503, code: "unavailable" });
   expect(await instance.ledger.findByReqId(partner.id, request.reqId)).toBeUndefined();
 });
 
 test("no token, no key and no full card number is in a row or a log line", async () => {
   const token = "tok_then_slow_37";
-  const sale = await instance.ended(partner, new Till().sale(token));
-  const rows = await world.query<{ row: string }>("SELECT to_jsonb(t)::text AS row FROM transactions t WHERE id = $1", [
+  const sale = await instance.ended(partner, new LedgerTill().sale(token));
+  const rows = await bench.query<{ row: string }>("SELECT to_jsonb(t)::text AS row FROM transactions t WHERE id = $1", [
     sale.id,
   ]);
   expect(rows[0]?.row).toContain("411111******1111");

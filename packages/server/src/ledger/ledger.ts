@@ -5,17 +5,17 @@ import { type Acquirer, type AcquirerMessage, NoAnswer, NotSent } from "../acqui
 import type { Clock } from "../clock.ts";
 import { requestProblems } from "../commands/check.ts";
 import { refusalError } from "../commands/original.ts";
-import type { Outcome } from "../commands/outcome.ts";
+import type { AcquirerOutcome } from "../commands/outcome.ts";
 import type { CommandRequest, ReversalRequest } from "../commands/request.ts";
 import { beginReversal, completeReversalOfUnknown } from "../commands/reversal.ts";
-import { badFields, type FieldProblem, PaybellError } from "../errors.ts";
+import { badFields, type FieldProblem, ServiceError } from "../errors.ts";
 import { type ChainId, type LeaseId, newId, type PartnerId, readId, type TransactionId } from "../ids.ts";
 import type { LeaseHolder } from "../leases/lease.ts";
 import type { Metrics } from "../metrics.ts";
 import { callbackUrlProblem } from "../partners/callback-url.ts";
 import type { Partner } from "../partners/partner.ts";
 import type { CardVault } from "./card-vault.ts";
-import { CommandPlaces } from "./command-places.ts";
+import { CommandSlots } from "./command-slots.ts";
 import type { Completer } from "./completer.ts";
 import { toTransaction } from "./init.ts";
 import { type Procedure, procedureFor, resultOf, reversalResult } from "./procedure.ts";
@@ -61,7 +61,7 @@ const answerGraceMs = 5_000;
 /** How long the repeat of a command that still runs waits for its outcome. */
 const repeatWaitMs = 10_000;
 const takeOverRowsMax = 500;
-const notSent: Outcome = { kind: "not_sent" };
+const notSent: AcquirerOutcome = { kind: "not_sent" };
 const pollFirstMs = 10;
 const pollMostMs = 250;
 const reverseAgainMs = 1_000;
@@ -72,12 +72,12 @@ export class Ledger {
   readonly #running = new Map<TransactionId, Promise<Transaction>>();
   /** Taken over, and not ended yet. */
   readonly #taken = new Map<TransactionId, Transaction>();
-  readonly #places: CommandPlaces;
+  readonly #places: CommandSlots;
   #stopping = false;
 
   constructor(parts: LedgerParts) {
     this.#parts = parts;
-    this.#places = new CommandPlaces(parts.commandsMax);
+    this.#places = new CommandSlots(parts.commandsMax);
   }
 
   find(partnerId: PartnerId, id: TransactionId): Promise<Transaction | undefined> {
@@ -94,16 +94,16 @@ export class Ledger {
   }
 
   /**
-   * @throws PaybellError with every bad field, before anything is durable; 404 for an original that is not there; 409
+   * @throws ServiceError with every bad field, before anything is durable; 404 for an original that is not there; 409
    * when the state forbids the command; 503 `unavailable` only before anything was accepted.
    */
   async run(partner: Partner, request: CommandRequest, options: { respondAsync: boolean }): Promise<CommandAnswer> {
     await this.#requireValid(partner, request);
-    if (!this.#parts.takesCommands) throw new PaybellError("no_acquirer");
+    if (!this.#parts.takesCommands) throw new ServiceError("no_acquirer");
     const leaseId = this.#parts.lease.current();
-    const leavePlace = leaseId === undefined || this.#stopping ? undefined : this.#places.take(partner.id);
+    const leavePlace = leaseId === undefined || this.#stopping ? undefined : this.#places.acquire(partner.id);
     if (leaseId === undefined || leavePlace === undefined) {
-      throw new PaybellError("unavailable", "No more commands can be taken now.", { retryAfterS: 1 });
+      throw new ServiceError("unavailable", "No more commands can be taken now.", { retryAfterS: 1 });
     }
     const { begun, init, procedure } = await this.#begin(partner, request, leaseId).catch((error: unknown) => {
       leavePlace();
@@ -197,9 +197,9 @@ export class Ledger {
     if (refusal !== undefined) problems.push({ field: "card.token", code: "unknown_test_card", message: refusal });
     const [first, ...others] = problems;
     if (first) throw badFields([first, ...others]);
-    if (request.command === "REFUND" && settings.refunds === "off") throw new PaybellError("refunds_off");
+    if (request.command === "REFUND" && settings.refunds === "off") throw new ServiceError("refunds_off");
     if (isNotified(request.command, partner) && callBackUrl === undefined && settings.callBackUrl === null) {
-      throw new PaybellError("no_callback_url");
+      throw new ServiceError("no_callback_url");
     }
   }
 
@@ -209,7 +209,7 @@ export class Ledger {
     if ("transactionId" in request && request.transactionId) {
       const id = readId<"transaction">(request.transactionId);
       const original = id && (await transactions.find(partner.id, id));
-      if (!original) throw new PaybellError("not_found", "There is no transaction with this transactionId.");
+      if (!original) throw new ServiceError("not_found", "There is no transaction with this transactionId.");
       return original;
     }
     if (request.command !== "REVERSAL" || !request.originalReqId) return undefined;
@@ -226,12 +226,12 @@ export class Ledger {
     respondAsync: boolean,
   ): Promise<CommandAnswer> {
     if (!begun.sameBody) {
-      throw new PaybellError("req_id_reused", `This reqId belongs to ${begun.id}, which came with another body.`);
+      throw new ServiceError("req_id_reused", `This reqId belongs to ${begun.id}, which came with another body.`);
     }
     const ended = respondAsync ? undefined : await this.#awaitFirst(partner.id, begun.id);
     const transaction = ended ?? (await this.#parts.transactions.find(partner.id, begun.id));
     if (transaction === undefined) {
-      throw new PaybellError("unavailable", "The first request is being taken back.", { retryAfterS: 1 });
+      throw new ServiceError("unavailable", "The first request is being taken back.", { retryAfterS: 1 });
     }
     return { transaction, done: transaction.state !== "INIT" };
   }
@@ -298,7 +298,7 @@ export class Ledger {
     }
   }
 
-  async #ask(begun: Transaction, message: NonNullable<Procedure["message"]>): Promise<Outcome> {
+  async #ask(begun: Transaction, message: NonNullable<Procedure["message"]>): Promise<AcquirerOutcome> {
     const { acquirer, log, acquirerTimeoutMs: timeoutMs } = this.#parts;
     try {
       const onLateAnswer = (answer: { readonly responseCode: string }) => this.answeredLate(begun, answer.responseCode);
@@ -393,21 +393,21 @@ export class Ledger {
   }
 }
 
-function withChipAnswer(ended: Transaction, outcome: Outcome): Transaction {
+function withChipAnswer(ended: Transaction, outcome: AcquirerOutcome): Transaction {
   const emv = outcome.kind === "answered" ? outcome.answer.emv : undefined;
   return emv === undefined ? ended : { ...ended, emv };
 }
 
-function refusedBy(begun: Exclude<Begun, { outcome: "begun" | "repeated" }>, { tid, reqId }: Init): PaybellError {
+function refusedBy(begun: Exclude<Begun, { outcome: "begun" | "repeated" }>, { tid, reqId }: Init): ServiceError {
   if (begun.outcome === "refused") return refusalError(begun.refusal);
   if (begun.outcome === "reversed_before_arrival") {
     const detail = `A REVERSAL of the reqId ${reqId} came before the command, which was not sent to the acquirer.`;
-    return new PaybellError("reversed_before_arrival", detail);
+    return new ServiceError("reversed_before_arrival", detail);
   }
   if (begun.outcome === "terminal_taken") {
-    return new PaybellError("terminal_taken", `tid ${tid} with this mid is another partner's terminal.`);
+    return new ServiceError("terminal_taken", `tid ${tid} with this mid is another partner's terminal.`);
   }
-  return new PaybellError("terminal_not_registered", `tid ${tid} is not registered.`);
+  return new ServiceError("terminal_not_registered", `tid ${tid} is not registered.`);
 }
 
 function toInit(

@@ -1,5 +1,5 @@
 /** Where a process ends: before a call has begun, or after it was carried out and before anybody learned of it. */
-export interface Death {
+export interface CrashPoint {
   readonly at: string;
   readonly phase: "before" | "after";
   /** Which of the calls; default every one. */
@@ -10,9 +10,9 @@ export interface Death {
  * The life of one process, within a test's own. What its parts call goes through while it lives. Once it has ended no
  * call begins, and none that had begun returns: whoever waits for it waits for ever, as in a process that is gone.
  */
-export class Life {
+export class InstanceLife {
   #lives = true;
-  #death: (Death & { readonly died: () => void }) | undefined;
+  #death: (CrashPoint & { readonly died: () => void }) | undefined;
   #break: { readonly at: string; readonly when: (...args: never[]) => boolean; readonly error: Error } | undefined;
 
   get lives(): boolean {
@@ -24,7 +24,7 @@ export class Life {
   }
 
   /** Resolves when it has come to it. */
-  endsAt(death: Death): Promise<void> {
+  endsAt(death: CrashPoint): Promise<void> {
     return new Promise((resolve) => {
       this.#death = { ...death, died: resolve };
     });
@@ -67,7 +67,7 @@ export class Life {
     }
   }
 
-  #endsNow(name: string | symbol, phase: Death["phase"], args: unknown[]): boolean {
+  #endsNow(name: string | symbol, phase: CrashPoint["phase"], args: unknown[]): boolean {
     const death = this.#death;
     if (this.#lives && death?.at === name && death.phase === phase && (death.when?.(...(args as never[])) ?? true)) {
       this.#lives = false;

@@ -2,20 +2,20 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import type { AcquirerMessage } from "../acquirer/acquirer.ts";
 import type { Rule } from "../acquirer/simulator/behaviour.ts";
 import type { Partner } from "../partners/partner.ts";
-import { bookStray, type LedgerInstance, Till, World } from "./ledger.fixture.ts";
+import { bookUnmatched, LedgerBench, type LedgerInstance, LedgerTill } from "./ledger.fixture.ts";
 
-let world: World;
+let bench: LedgerBench;
 let instance: LedgerInstance;
 let partner: Partner;
 beforeAll(async () => {
-  world = await World.open();
-  instance = await world.start();
-  partner = await world.partner();
+  bench = await LedgerBench.open();
+  instance = await bench.start();
+  partner = await bench.partner();
 });
-afterAll(() => world.close());
+afterAll(() => bench.close());
 
 /** Everything that these instances ask on one terminal, in order, and how each message fares. */
-function watch(till: Till, on: readonly LedgerInstance[], rule: Rule = () => undefined): AcquirerMessage[] {
+function watch(till: LedgerTill, on: readonly LedgerInstance[], rule: Rule = () => undefined): AcquirerMessage[] {
   const asked: AcquirerMessage[] = [];
   for (const { acquirer } of on) {
     acquirer.behave((message) => {
@@ -33,7 +33,7 @@ const elementsOf = ({ transactionId, command, traceNo, atMs }: AcquirerMessage) 
 };
 
 test("a message has the time of its transaction, and what follows names it by its own elements", async () => {
-  const till = new Till();
+  const till = new LedgerTill();
   const asked = watch(till, [instance]);
   const sale = await instance.ended(partner, till.sale());
   await instance.ended(partner, till.void(sale));
@@ -52,8 +52,8 @@ test("a message has the time of its transaction, and what follows names it by it
 });
 
 test("a Reversal names its command by its elements, and is the same message again, whoever repeats it", async () => {
-  const till = new Till();
-  const gone = await world.start();
+  const till = new LedgerTill();
+  const gone = await bench.start();
   let silent = true;
   const asked = watch(till, [instance, gone], ({ command }) => {
     if (command === "VOID") return { answers: "never" };
@@ -66,7 +66,7 @@ test("a Reversal names its command by its elements, and is the same message agai
   await gone.crash();
   silent = false;
   await expect
-    .poll(() => world.hurry().then(() => world.reversalOf(voiding.id)), { timeout: 8_000, interval: 50 })
+    .poll(() => bench.runDueNow().then(() => bench.reversalOf(voiding.id)), { timeout: 8_000, interval: 50 })
     .toMatchObject({ state: "DONE" });
   const [first, ...repeats] = reversals();
   const voided = asked.find(({ command }) => command === "VOID");
@@ -79,10 +79,10 @@ test("a Reversal names its command by its elements, and is the same message agai
 });
 
 test("an upload names each transaction by its own elements", async () => {
-  const till = new Till();
+  const till = new LedgerTill();
   const asked = watch(till, [instance]);
   await instance.ended(partner, till.sale());
-  bookStray(world, till);
+  bookUnmatched(bench, till);
   await instance.ended(partner, till.settlement());
   const [sold, settled] = asked;
   const upload = asked.find(({ command }) => command === "BATCH_UPLOAD");

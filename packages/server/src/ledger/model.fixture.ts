@@ -4,11 +4,11 @@ import type { Answers, Behaviour } from "../acquirer/simulator/behaviour.ts";
 import type { CommandRequest } from "../commands/request.ts";
 import type { TransactionId } from "../ids.ts";
 import type { Partner } from "../partners/partner.ts";
-import type { LedgerInstance, Till, World } from "./ledger.fixture.ts";
+import type { LedgerBench, LedgerInstance, LedgerTill } from "./ledger.fixture.ts";
 import type { Transaction } from "./transaction.ts";
 
 /** How the acquirer treats a command, or where its instance goes. */
-export const fates = [
+export const endings = [
   "approved",
   "declined",
   "approved as 08",
@@ -22,7 +22,7 @@ export const fates = [
   "crash before completing",
   "crash after completing",
 ] as const;
-export type Fate = (typeof fates)[number];
+export type Ending = (typeof endings)[number];
 
 /** What one caller does. `nth` picks among what came before. */
 export type Op =
@@ -31,13 +31,13 @@ export type Op =
       readonly command: "SALE" | "PREAUTH";
       readonly minor: bigint;
       readonly currency: Currency;
-      readonly fate: Fate;
+      readonly fate: Ending;
     }
-  | { readonly kind: "void"; readonly nth: number; readonly fate: Fate }
-  | { readonly kind: "complete"; readonly nth: number; readonly minor: bigint; readonly fate: Fate }
-  | { readonly kind: "refund"; readonly nth: number; readonly minor: bigint; readonly fate: Fate }
-  | { readonly kind: "reverse"; readonly nth: number; readonly by: "id" | "reqId"; readonly fate: Fate }
-  | { readonly kind: "settle"; readonly fate: Fate }
+  | { readonly kind: "void"; readonly nth: number; readonly fate: Ending }
+  | { readonly kind: "complete"; readonly nth: number; readonly minor: bigint; readonly fate: Ending }
+  | { readonly kind: "refund"; readonly nth: number; readonly minor: bigint; readonly fate: Ending }
+  | { readonly kind: "reverse"; readonly nth: number; readonly by: "id" | "reqId"; readonly fate: Ending }
+  | { readonly kind: "settle"; readonly fate: Ending }
   | { readonly kind: "repeat"; readonly nth: number };
 type Currency = "VND" | "USD";
 
@@ -47,7 +47,7 @@ const minor = fc.oneof(
 );
 const fate = fc.oneof(
   { weight: 3, arbitrary: fc.constant("approved" as const) },
-  { weight: 2, arbitrary: fc.constantFrom(...fates) },
+  { weight: 2, arbitrary: fc.constantFrom(...endings) },
 );
 const nth = fc.nat(20);
 
@@ -113,7 +113,7 @@ export const callers: fc.Arbitrary<readonly (readonly Op[])[]> = fc
  */
 export const turnsOnLink = fc.array(fc.integer({ min: 1, max: 6 }), { minLength: 1, maxLength: 12, size: "max" });
 
-const behaviours: Partial<Record<Fate, Behaviour>> = {
+const behaviours: Partial<Record<Ending, Behaviour>> = {
   declined: { declines: "51" },
   "approved as 08": { approves: "08" },
   not_sent: { answers: "not_sent" },
@@ -130,30 +130,30 @@ const deaths = {
   "crash after completing": { at: "complete", phase: "after" },
 } as const;
 
-export function isCrash(fate: Fate): fate is keyof typeof deaths {
+export function isCrash(fate: Ending): fate is keyof typeof deaths {
   return fate in deaths;
 }
 
 /** The real side: instances that may go, one partner, one terminal. */
 export class RealTill {
-  readonly world: World;
+  readonly bench: LedgerBench;
   readonly partner: Partner;
-  readonly till: Till;
+  readonly till: LedgerTill;
   readonly survivor: LedgerInstance;
 
-  constructor(world: World, partner: Partner, till: Till, survivor: LedgerInstance) {
-    this.world = world;
+  constructor(bench: LedgerBench, partner: Partner, till: LedgerTill, survivor: LedgerInstance) {
+    this.bench = bench;
     this.partner = partner;
     this.till = till;
     this.survivor = survivor;
   }
 
   /** Sends a command to its fate: the transaction as it ended, or the refusal's code. */
-  async run(request: CommandRequest, fate: Fate): Promise<Transaction | string> {
+  async run(request: CommandRequest, fate: Ending): Promise<Transaction | string> {
     return isCrash(fate) ? this.#runAndCrash(request, fate) : this.#runOn(this.survivor, request, fate);
   }
 
-  async #runOn(instance: LedgerInstance, request: CommandRequest, fate: Fate): Promise<Transaction | string> {
+  async #runOn(instance: LedgerInstance, request: CommandRequest, fate: Ending): Promise<Transaction | string> {
     const behaviour = behaviours[fate];
     let used = false;
     const ends = instance.acquirer.behave((message) => {
@@ -173,7 +173,7 @@ export class RealTill {
   }
 
   async #runAndCrash(request: CommandRequest, fate: keyof typeof deaths): Promise<Transaction | string> {
-    const gone = await this.world.start();
+    const gone = await this.bench.start();
     const crashed = gone.life.endsAt({ ...deaths[fate], when: (one: Called) => isCallOf(request, one) });
     const refused = gone.run(this.partner, request, true).then(
       () => new Promise<never>(() => {}),
@@ -182,7 +182,7 @@ export class RealTill {
     const refusal = await Promise.race([crashed, refused]);
     await gone.crash();
     if (typeof refusal === "string") return refusal;
-    await Promise.all([this.survivor.takeOver(this.partner), this.world.hurry()]);
+    await Promise.all([this.survivor.takeOver(this.partner), this.bench.runDueNow()]);
     const begun = await this.survivor.ledger.findByReqId(this.partner.id, request.reqId);
     if (begun === undefined) return "gone without a trace";
     return this.#ended(begun.id);
@@ -193,7 +193,7 @@ export class RealTill {
       .poll(
         async () => {
           const { state } = await this.survivor.find(this.partner, id);
-          if (state === "INIT") await this.world.hurry();
+          if (state === "INIT") await this.bench.runDueNow();
           return state;
         },
         { timeout: 20_000, interval: 50 },

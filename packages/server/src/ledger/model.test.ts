@@ -2,8 +2,8 @@ import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { CommandRequest } from "../commands/request.ts";
 import { audit } from "./books.fixture.ts";
-import { field, Till, World } from "./ledger.fixture.ts";
-import { callers, type Fate, isCrash, type Op, op, RealTill, turnsOnLink } from "./model.fixture.ts";
+import { field, LedgerBench, LedgerTill } from "./ledger.fixture.ts";
+import { callers, type Ending, isCrash, type Op, op, RealTill, turnsOnLink } from "./model.fixture.ts";
 import type { Transaction } from "./transaction.ts";
 
 // TEST_RUNS makes it long, TEST_SEED repeats a run.
@@ -16,11 +16,11 @@ const timeoutMs = timeLimitMs + 30_000;
 /** For how long a turn waits for those that are not there yet. */
 const gatherMs = 20;
 
-let world: World;
+let bench: LedgerBench;
 beforeAll(async () => {
-  world = await World.open({ acquirerTimeoutMs: 60, lateByMs: 10 });
+  bench = await LedgerBench.open({ acquirerTimeoutMs: 60, lateByMs: 10 });
 });
-afterAll(() => world.close());
+afterAll(() => bench.close());
 
 /** One transaction as whoever knows the rules, and nothing of how they are kept, believes it to be. */
 interface Entry {
@@ -42,7 +42,7 @@ interface Model {
   readonly entries: Entry[];
 }
 
-const outcomes: Record<Fate, readonly ["SUCCESS" | "ERROR", string]> = {
+const outcomes: Record<Ending, readonly ["SUCCESS" | "ERROR", string]> = {
   approved: ["SUCCESS", "00"],
   "crash after completing": ["SUCCESS", "00"],
   declined: ["ERROR", "51"],
@@ -102,7 +102,7 @@ class Step implements fc.AsyncCommand<Model, RealTill> {
 
   async run(model: Model, real: RealTill): Promise<void> {
     await this.#do(this.#op, model, real);
-    await real.world.quiet(real.partner);
+    await real.bench.quiet(real.partner);
   }
 
   toString(): string {
@@ -185,7 +185,7 @@ async function reverse(
   if (ended) entry.fate = "reversed";
 }
 
-async function settle(fate: Fate, model: Model, real: RealTill): Promise<void> {
+async function settle(fate: Ending, model: Model, real: RealTill): Promise<void> {
   const settled = await real.run(real.till.settlement(), fate);
   if (typeof settled === "string") throw new Error(`the settlement was refused: ${settled}`);
   const counted = model.entries.filter(({ batch, failed, fate: end, command }) => {
@@ -207,7 +207,7 @@ async function repeat({ request, transaction }: Entry, real: RealTill): Promise<
   expect(again).toMatchObject({ id: transaction.id, state: transaction.state });
 }
 
-function expected(ran: Transaction | string, refusal: string | undefined, fate: Fate): Transaction | undefined {
+function expected(ran: Transaction | string, refusal: string | undefined, fate: Ending): Transaction | undefined {
   if (refusal !== undefined) return void expect(ran).toBe(refusal);
   if (typeof ran === "string") throw new Error(`refused as ${ran}, which no rule says`);
   expect([ran.state, field(ran, "isoResponseCode")]).toEqual(outcomes[fate]);
@@ -219,12 +219,12 @@ function entryOf(request: CommandRequest, transaction: Transaction) {
 }
 
 async function openTill(): Promise<RealTill> {
-  const partner = await world.partner({ refunds: "notified" });
-  const till = new Till();
-  const living = world.instances.find(({ life }) => life.lives) ?? (await world.start());
-  const real = new RealTill(world, partner, till, living);
+  const partner = await bench.partner({ refunds: "notified" });
+  const till = new LedgerTill();
+  const living = bench.instances.find(({ life }) => life.lives) ?? (await bench.start());
+  const real = new RealTill(bench, partner, till, living);
   // Close to the turn of the counters, so that it is part of every longer run.
-  await world.query(
+  await bench.query(
     "INSERT INTO terminals (partner_id, tid, mid, trace_no, invoice_no) VALUES ($1, $2, $3, 999990, 999995)",
     [partner.id, till.tid, till.mid],
   );
@@ -241,9 +241,9 @@ test("any sequence of commands, answers, silences and crashes comes to what the 
       const real = await openTill();
       await fc.asyncModelRun(() => ({ model: { batch: 1, entries: [] }, real }), commands);
       // Before the settlement too: what is charged without reason, a Batch Upload would take from the bank's books.
-      await audit(world, real.partner, [real.till]);
+      await audit(bench, real.partner, [real.till]);
       await real.survivor.ended(real.partner, real.till.settlement());
-      await audit(world, real.partner, [real.till]);
+      await audit(bench, real.partner, [real.till]);
     }),
     { numRuns: runs, seed, interruptAfterTimeLimit: timeLimitMs },
   );
@@ -258,7 +258,7 @@ test("several callers on one terminal, in any order of their calls and answers, 
       const real = await openTill();
       const known: Known[] = [];
       let sent = 0;
-      world.onLink = async (what) => {
+      bench.onLink = async (what) => {
         const [turn = 1] = what.includes("SETTLEMENT") ? [] : turns.slice(sent % turns.length);
         sent += 1;
         for (let left = turn; left > 0; left -= 1) await scheduler.schedule(Promise.resolve(), what);
@@ -272,14 +272,14 @@ test("several callers on one terminal, in any order of their calls and answers, 
       try {
         await inAnyOrder(scheduler, called);
       } finally {
-        world.onLink = undefined;
+        bench.onLink = undefined;
         await scheduler.waitIdle();
       }
-      await world.quiet(real.partner);
+      await bench.quiet(real.partner);
       // Before the settlement too: what is charged without reason, a Batch Upload would take from the bank's books.
-      await audit(world, real.partner, [real.till]);
+      await audit(bench, real.partner, [real.till]);
       await real.survivor.ended(real.partner, real.till.settlement());
-      await audit(world, real.partner, [real.till]);
+      await audit(bench, real.partner, [real.till]);
     }),
     { numRuns: runs, seed, interruptAfterTimeLimit: timeLimitMs },
   );
@@ -347,7 +347,7 @@ function isFollowable({ command }: CommandRequest): boolean {
   return command !== "SETTLEMENT" && command !== "REVERSAL";
 }
 
-function fateOf(one: Op): Fate {
+function fateOf(one: Op): Ending {
   // A Reversal that is refused leaves a charge for the operator to settle; a settlement outlives its instance anyhow.
   if (one.kind === "reverse" || !("fate" in one)) return "approved";
   return one.kind === "settle" && isCrash(one.fate) ? "approved" : one.fate;

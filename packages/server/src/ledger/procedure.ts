@@ -11,7 +11,7 @@ import {
   reversalRefusal,
   voidRefusal,
 } from "../commands/original.ts";
-import type { Outcome } from "../commands/outcome.ts";
+import type { AcquirerOutcome } from "../commands/outcome.ts";
 import {
   beginPreAuthComplete,
   completePreAuthComplete,
@@ -36,9 +36,9 @@ import { type TerminalState, terminalRefusal } from "../commands/terminal.ts";
 import { beginVoid, completeVoid, type VoidFacts } from "../commands/void.ts";
 import { badFields } from "../errors.ts";
 import type { Partner } from "../partners/partner.ts";
-import type { Result } from "./completer.ts";
+import type { CommandResult } from "./completer.ts";
 import { headerOf, referable, referenceTo } from "./message.ts";
-import type { Init, TerminalTurn } from "./store.ts";
+import type { Init, TerminalSequence } from "./store.ts";
 import type { Transaction } from "./transaction.ts";
 
 type Facts = Transaction["facts"];
@@ -48,7 +48,7 @@ export interface Procedure extends Pick<Init, "tid" | "mid" | "takes" | "amountM
   readonly callBackUrl: string | null;
   /** Null for what brings none. */
   readonly card: Card | null;
-  begin(terminal: TerminalTurn): Facts;
+  begin(terminal: TerminalSequence): Facts;
   /** What the acquirer is asked; undefined for what the settler or the reverser carries out. */
   readonly message: ((begun: Facts) => AcquirerMessage) | undefined;
 }
@@ -62,7 +62,7 @@ export interface ProcedureContext {
 
 const takesNumbers = { traceNo: true, invoiceNo: false, batch: false, settlement: null } as const;
 
-/** @throws PaybellError `invalid_amount` when the amount does not fit the currency of the original. */
+/** @throws ServiceError `invalid_amount` when the amount does not fit the currency of the original. */
 export function procedureFor(request: CommandRequest, context: ProcedureContext): Procedure {
   switch (request.command) {
     case "SALE":
@@ -233,10 +233,10 @@ function terminalProcedure(request: TerminalRequest, start: TransactionStart): P
 /** What an outcome makes of a command that was begun, by whichever instance. */
 export function resultOf(
   begun: Transaction,
-  outcome: Outcome,
+  outcome: AcquirerOutcome,
   partner: Partner,
   requestedBy: Transaction["id"] | null = null,
-): Result {
+): CommandResult {
   const { facts, command } = begun;
   if (facts.kind === "system") return completeLogon(facts, outcome);
   const { signing } = partner.settings;
@@ -261,7 +261,7 @@ export function resultOf(
 }
 
 /** What the acquirer's answer to a Reversal makes of the partner's own REVERSAL. */
-export function reversalResult({ facts, originalId }: Transaction, responseCode: string): Result {
+export function reversalResult({ facts, originalId }: Transaction, responseCode: string): CommandResult {
   if (facts.kind !== "system") throw new Error("A REVERSAL is a system command.");
   const answer = { responseCode, approveCode: "", refId: "", tc: "" };
   const { state, facts: completed } = completeReversal(facts, { kind: "answered", answer, approvals: new Set() });
@@ -300,7 +300,7 @@ function placeOf(original: Transaction | undefined) {
 /**
  * Where a PreAuth-Complete or Refund takes place: at the terminal that it names, else at its original's.
  *
- * @throws PaybellError `invalid_amount` when the amount does not fit the original's currency
+ * @throws ServiceError `invalid_amount` when the amount does not fit the original's currency
  */
 function followingPlace(
   { tid: named, amount }: { readonly tid?: string | undefined; readonly amount: string },
@@ -319,7 +319,7 @@ function followingPlace(
     currency,
     /** That another terminal must have: it is the same merchant's. */
     otherMid: isElsewhere ? mid : null,
-    elsewhere: ({ deviceId, appName }: TerminalTurn) => (isElsewhere ? { tid, deviceId, appName } : undefined),
+    elsewhere: ({ deviceId, appName }: TerminalSequence) => (isElsewhere ? { tid, deviceId, appName } : undefined),
   };
 }
 

@@ -1,20 +1,20 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { Partner } from "../partners/partner.ts";
-import { bookStray, field, type LedgerInstance, Till, World } from "./ledger.fixture.ts";
+import { bookUnmatched, field, LedgerBench, type LedgerInstance, LedgerTill } from "./ledger.fixture.ts";
 import type { Transaction } from "./transaction.ts";
 
-let world: World;
+let bench: LedgerBench;
 let instance: LedgerInstance;
 let partner: Partner;
-let till: Till;
+let till: LedgerTill;
 beforeAll(async () => {
-  world = await World.open();
-  instance = await world.start();
-  partner = await world.partner({ refunds: "notified" });
+  bench = await LedgerBench.open();
+  instance = await bench.start();
+  partner = await bench.partner({ refunds: "notified" });
 });
-afterAll(() => world.close());
+afterAll(() => bench.close());
 beforeEach(() => {
-  till = new Till();
+  till = new LedgerTill();
 });
 
 /** A Sale of 150,000 VND whose batch was settled. */
@@ -40,7 +40,7 @@ describe("a Refund", () => {
     expect(fields["cardNumber"]).toBe(field(sale, "cardNumber"));
     expect(fields["approveCode"]).not.toBe(field(sale, "approveCode"));
     expect(fields["refId"]).toMatch(/^\d{12}$/);
-    expect(await world.ipnsOf(first.id)).toEqual([first.facts]);
+    expect(await bench.ipnsOf(first.id)).toEqual([first.facts]);
     expect(await instance.ended(partner, till.refund(sale, "90000"))).toMatchObject({ state: "SUCCESS" });
     const more = instance.run(partner, till.refund(sale, "1"));
     await expect(more).rejects.toMatchObject({ status: 409, code: "amount_above_refundable" });
@@ -54,8 +54,8 @@ describe("a Refund", () => {
     expect(settled.facts.fields).toMatchObject({ status: "SUCCESS", saleQuantity: "1", saleTotalAmount: "5" });
     expect(settled.facts).toMatchObject({ settlementList: [{ refNo: expect.stringMatching(/^\d{12}$/) }] });
     const refunds = { refundQuantity: 1, refundTotalMinor: 60_000n };
-    expect(world.bank.settledBatch(till.mid, till.tid, "VND")).toMatchObject({ saleQuantity: 1, ...refunds });
-    const [batch] = await world.query(
+    expect(bench.bank.settledBatch(till.mid, till.tid, "VND")).toMatchObject({ saleQuantity: 1, ...refunds });
+    const [batch] = await bench.query(
       "SELECT refund_quantity, refund_total_minor::text FROM batches WHERE settlement_id = $1",
       [settled.id],
     );
@@ -65,19 +65,19 @@ describe("a Refund", () => {
   test("is uploaded with the rest of its batch where the totals differ", async () => {
     const sale = await settledSale();
     await instance.ended(partner, till.refund(sale, "60000"));
-    bookStray(world, till, "000002");
+    bookUnmatched(bench, till, "000002");
     expect(await instance.ended(partner, till.settlement())).toMatchObject({ state: "SUCCESS" });
     const refunds = { refundQuantity: 1, refundTotalMinor: 60_000n };
-    expect(world.bank.settledBatch(till.mid, till.tid, "VND")).toMatchObject({ saleQuantity: 0, ...refunds });
+    expect(bench.bank.settledBatch(till.mid, till.tid, "VND")).toMatchObject({ saleQuantity: 0, ...refunds });
   });
 
   test("may be sent from another terminal of the merchant", async () => {
     const sale = await settledSale();
-    const other = new Till();
+    const other = new LedgerTill();
     const refund = await instance.ended(partner, { ...till.refund(sale), tid: other.tid });
     expect(refund.facts.fields).toMatchObject({ status: "SUCCESS", tid: other.tid, invoiceNo: "000001" });
     await instance.ended(partner, other.settlement());
-    expect(world.bank.settledBatch(till.mid, other.tid, "VND")).toMatchObject({ refundQuantity: 1 });
+    expect(bench.bank.settledBatch(till.mid, other.tid, "VND")).toMatchObject({ refundQuantity: 1 });
   });
 
   test("that is not answered is reversed, and binds its amount until that is done", async () => {
@@ -87,9 +87,9 @@ describe("a Refund", () => {
     expect(field(refund, "isoResponseCode")).toBe("68");
     const blocked = instance.run(partner, till.refund(sale));
     await expect(blocked).rejects.toMatchObject({ code: "amount_above_refundable" });
-    await expect.poll(() => world.reversalOf(refund.id)).toMatchObject({ code: "91" });
-    await world.hurry();
-    await world.reversed(refund.id);
+    await expect.poll(() => bench.reversalOf(refund.id)).toMatchObject({ code: "91" });
+    await bench.runDueNow();
+    await bench.reversed(refund.id);
     instance.nextFares("REFUND", {});
     expect(await instance.ended(partner, till.refund(sale))).toMatchObject({ state: "SUCCESS" });
   });
@@ -103,7 +103,7 @@ describe("a Refund", () => {
 
   test("is never more than its Sale, however many ask at the same time, wherever they ask", async () => {
     const sale = await settledSale();
-    const second = await world.start();
+    const second = await bench.start();
     const asked = Array.from({ length: 12 }, (_, nth) =>
       (nth % 2 === 0 ? instance : second).ended(partner, till.refund(sale, "40000")),
     );
@@ -115,13 +115,13 @@ describe("a Refund", () => {
 
   test("whose instance is gone ends in doubt, and is reversed", async () => {
     const sale = await settledSale();
-    const gone = await world.start();
+    const gone = await bench.start();
     const crashed = gone.crashesAt({ at: "ask", phase: "after" });
     const refund = await gone.begun(partner, till.refund(sale));
     await crashed;
     await instance.takeOver(partner);
     expect(await instance.endOf(refund)).toMatchObject({ facts: { fields: { isoResponseCode: "96" } } });
-    await world.reversed(refund.id);
+    await bench.reversed(refund.id);
   });
 
   test("is refused before the settlement and of what cannot be refunded, and is itself final", async () => {
@@ -140,12 +140,12 @@ describe("a Refund", () => {
   });
 
   test("is off by default, and without an IPN where that was not agreed on", async () => {
-    const plain = await world.partner();
+    const plain = await bench.partner();
     const sale = await settledSale("tok_approve", plain);
     await expect(instance.run(plain, till.refund(sale))).rejects.toMatchObject({ status: 409, code: "refunds_off" });
     const silent = { ...plain, settings: { ...plain.settings, refunds: "silent" as const, callBackUrl: null } };
     const refund = await instance.ended(silent, till.refund(sale));
     expect(refund).toMatchObject({ state: "SUCCESS", notification: null });
-    expect(await world.ipnsOf(refund.id)).toEqual([]);
+    expect(await bench.ipnsOf(refund.id)).toEqual([]);
   });
 });

@@ -1,16 +1,16 @@
 import { describe, expect, test } from "vitest";
 import type { CompletionRequest } from "../commands/request.ts";
-import { PaybellError } from "../errors.ts";
+import { ServiceError } from "../errors.ts";
 import { createMetrics } from "../metrics.ts";
 import { partnerSnapshot } from "../partners/partner.fixture.ts";
 import { Reports } from "./reports.ts";
-import type { Report, Reported } from "./store.ts";
+import type { Reported, ReportedCompletion } from "./store.ts";
 
 const partner = partnerSnapshot();
 
 /** Takes reports in memory; each is durable a turn after it was given. `refuses` are those that cannot be made so. */
 function reportsWith(refuses: readonly string[] = []) {
-  const durable: Report[] = [];
+  const durable: ReportedCompletion[] = [];
   const began: { externalId: string; behind: string[] }[] = [];
   const told: string[] = [];
   const metrics = createMetrics();
@@ -25,7 +25,7 @@ function reportsWith(refuses: readonly string[] = []) {
       report: async (report): Promise<Reported> => {
         began.push({ externalId: report.externalId, behind: durable.map(({ externalId }) => externalId).sort() });
         await new Promise((resolve) => setImmediate(resolve));
-        if (refuses.includes(report.externalId)) throw new PaybellError("unavailable");
+        if (refuses.includes(report.externalId)) throw new ServiceError("unavailable");
         durable.push(report);
         return { outcome: "accepted", id: report.id, atMs: 0 };
       },

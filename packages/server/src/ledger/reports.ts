@@ -9,7 +9,7 @@ import { reportedBatch } from "../commands/reported-batch.ts";
 import { reportedFacts } from "../commands/reported-facts.ts";
 import type { CompletionRequest } from "../commands/request.ts";
 import { broken } from "../commands/rules.ts";
-import { badFields, type FieldProblem, PaybellError } from "../errors.ts";
+import { badFields, type FieldProblem, ServiceError } from "../errors.ts";
 import type { NewEvent } from "../events.ts";
 import { type ChainId, newId, type PartnerId, readId, type TransactionId } from "../ids.ts";
 import type { Metrics } from "../metrics.ts";
@@ -17,7 +17,7 @@ import { callbackUrlProblem } from "../partners/callback-url.ts";
 import type { Partner, PartnerDirectory } from "../partners/partner.ts";
 import type { Notifier } from "./notifier.ts";
 import { identityOf, originalIdentities } from "./report-identity.ts";
-import type { CompletionStore, Report, Reported, ReportedOriginal, TransactionStore } from "./store.ts";
+import type { CompletionStore, Reported, ReportedCompletion, ReportedOriginal, TransactionStore } from "./store.ts";
 
 export interface ReportsParts {
   readonly transactions: TransactionStore;
@@ -35,7 +35,7 @@ export interface ReportResult {
   readonly externalId: string;
   readonly result: "accepted" | "duplicate" | "conflict" | "refused";
   readonly transactionId?: TransactionId;
-  readonly problem?: PaybellError;
+  readonly problem?: ServiceError;
 }
 
 /** An item that was refused, as it came, and why. */
@@ -53,7 +53,7 @@ type Originals = ReadonlyMap<string, ReportedOriginal>;
 const noOriginals: Originals = new Map();
 const noDevices: ReadonlySet<string> = new Set();
 
-interface Sound {
+interface ValidReport {
   readonly completion: CompletionRequest;
   readonly partner: Partner;
   readonly id: TransactionId;
@@ -62,7 +62,7 @@ interface Sound {
   /** What its original may be known by, the more likely first. */
   readonly originals: readonly string[];
 }
-type Judged = Sound | { readonly completion: CompletionRequest; readonly problem: PaybellError };
+type Judged = ValidReport | { readonly completion: CompletionRequest; readonly problem: ServiceError };
 
 /** Takes in commands that the operator's switch completed. Each stands alone: a bad one refuses nobody else. */
 export class Reports {
@@ -93,7 +93,7 @@ export class Reports {
 
   /**
    * @returns one result each, in their order
-   * @throws PaybellError `unavailable` when nothing at all could be made durable; what was not is `refused` otherwise
+   * @throws ServiceError `unavailable` when nothing at all could be made durable; what was not is `refused` otherwise
    */
   async report(completions: readonly CompletionRequest[]): Promise<readonly ReportResult[]> {
     const judged = await Promise.all(completions.map((completion) => this.#judge(completion)));
@@ -129,7 +129,7 @@ export class Reports {
         originals: originalIdentities(reports, completion),
       };
     } catch (error) {
-      if (!(error instanceof PaybellError)) throw error;
+      if (!(error instanceof ServiceError)) throw error;
       return { completion, problem: error };
     }
   }
@@ -139,7 +139,7 @@ export class Reports {
    * something could not be made durable, nothing that comes after it is: all of that is reported again.
    */
   async #acceptInOrder(judged: readonly Judged[], originals: Originals): Promise<readonly ReportResult[]> {
-    const [first = [], ...later] = turnsOf(judged);
+    const [first = [], ...later] = wavesOf(judged);
     const results = await Promise.all(first.map((one) => this.#accept(one, originals)));
     if (later.length === 0) return results;
     const resultOf = new Map(first.map((one, index) => [one, results[index]]));
@@ -165,13 +165,13 @@ export class Reports {
       if (reported.outcome === "known") return await this.#repeated(judged, reported);
       return { externalId, result: reported.outcome, transactionId: reported.id };
     } catch (error) {
-      if (!(error instanceof PaybellError)) throw error;
+      if (!(error instanceof ServiceError)) throw error;
       return { externalId, result: "refused", problem: error };
     }
   }
 
   /** The same command under its number alone, as it was known before commands told this partner's reports apart. */
-  async #reportedEarlier({ completion, partner, identity }: Sound): Promise<TransactionId | undefined> {
+  async #reportedEarlier({ completion, partner, identity }: ValidReport): Promise<TransactionId | undefined> {
     const { externalId, command } = completion;
     if (identity === externalId) return undefined;
     const earlier = (await this.#parts.transactions.findReported(partner.id, [externalId])).get(externalId);
@@ -179,7 +179,7 @@ export class Reports {
   }
 
   /** The same again is a duplicate. Anything else under a known externalId would be lost: it is a conflict. */
-  async #repeated(sound: Sound, known: Reported & { outcome: "known" }): Promise<ReportResult> {
+  async #repeated(sound: ValidReport, known: Reported & { outcome: "known" }): Promise<ReportResult> {
     const { completion, partner } = sound;
     const { externalId, command, id: given = "" } = completion;
     const now = toReport(sound, noOriginals);
@@ -194,7 +194,7 @@ export class Reports {
       externalId,
       result: "conflict",
       transactionId,
-      problem: new PaybellError("report_conflict", message, { fields }),
+      problem: new ServiceError("report_conflict", message, { fields }),
     };
   }
 
@@ -220,7 +220,7 @@ export class Reports {
     if (first) throw badFields([first, ...others]);
   }
 
-  async #write(sound: Sound, originals: Originals): Promise<Reported> {
+  async #write(sound: ValidReport, originals: Originals): Promise<Reported> {
     const { partner, completion } = sound;
     const report = toReport(sound, originals);
     const begunMs = systemClock.monotonicMs();
@@ -245,7 +245,7 @@ export class Reports {
 
   /** The originals that are known, by partner and identity: reported before, or in this same call. */
   async #originals(judged: readonly Judged[]): Promise<Originals> {
-    const sound = judged.filter((one): one is Sound => !("problem" in one));
+    const sound = judged.filter((one): one is ValidReport => !("problem" in one));
     const wanted = new Map<PartnerId, Set<string>>();
     for (const { partner, originals } of sound) {
       const identities = wanted.get(partner.id) ?? new Set();
@@ -273,7 +273,7 @@ export class Reports {
   }
 }
 
-function originalOf({ partner, identity, originals }: Sound, known: Originals): ReportedOriginal | undefined {
+function originalOf({ partner, identity, originals }: ValidReport, known: Originals): ReportedOriginal | undefined {
   const named = originals.find((original) => original !== identity && known.has(`${partner.id} ${original}`));
   return named === undefined ? undefined : known.get(`${partner.id} ${named}`);
 }
@@ -282,38 +282,41 @@ function requireReportable(partner: Partner | undefined): Partner {
   if (!partner) {
     throw badFields([{ field: "partnerId", code: "unknown_partner", message: "No partner has this partnerId." }]);
   }
-  if (partner.state === "disabled") throw new PaybellError("partner_disabled");
+  if (partner.state === "disabled") throw new ServiceError("partner_disabled");
   return partner;
 }
 
 /** As many as a chain has: a PreAuth, its Complete, and the Void of that. */
-const turnsOfChain = 3;
+const wavesOfChain = 3;
 
 /** First what follows nothing of this call, then what follows that, and so on; settlements come last. */
-function turnsOf(judged: readonly Judged[]): readonly (readonly Judged[])[] {
+function wavesOf(judged: readonly Judged[]): readonly (readonly Judged[])[] {
   if (!judged.some(({ completion }) => completion.originalExternalId || completion.command === "SETTLEMENT")) {
     return [judged];
   }
-  const named = new Map<string, Sound>();
+  const named = new Map<string, ValidReport>();
   for (const one of judged) if (!("problem" in one)) named.set(`${one.partner.id} ${one.identity}`, one);
-  const turns: Judged[][] = Array.from({ length: turnsOfChain + 1 }, () => []);
-  for (const one of judged) turns[turnOf(one, named)]?.push(one);
+  const turns: Judged[][] = Array.from({ length: wavesOfChain + 1 }, () => []);
+  for (const one of judged) turns[waveOf(one, named)]?.push(one);
   return turns.filter((turn) => turn.length > 0);
 }
 
-function turnOf(judged: Judged, named: ReadonlyMap<string, Sound>): number {
-  if (judged.completion.command === "SETTLEMENT") return turnsOfChain;
+function waveOf(judged: Judged, named: ReadonlyMap<string, ValidReport>): number {
+  if (judged.completion.command === "SETTLEMENT") return wavesOfChain;
   let turn = 0;
   let original = "problem" in judged ? undefined : namedOriginal(judged, named);
   // Two may name each other.
-  while (original !== undefined && turn < turnsOfChain - 1) {
+  while (original !== undefined && turn < wavesOfChain - 1) {
     turn += 1;
     original = namedOriginal(original, named);
   }
   return turn;
 }
 
-function namedOriginal({ partner, identity, originals }: Sound, named: ReadonlyMap<string, Sound>): Sound | undefined {
+function namedOriginal(
+  { partner, identity, originals }: ValidReport,
+  named: ReadonlyMap<string, ValidReport>,
+): ValidReport | undefined {
   const found = originals.find((original) => original !== identity && named.has(`${partner.id} ${original}`));
   return found === undefined ? undefined : named.get(`${partner.id} ${found}`);
 }
@@ -323,7 +326,7 @@ function knownCommand(completion: CompletionRequest | undefined): string {
   return commands.find((known) => known === completion?.command) ?? "unknown";
 }
 
-function toReport(sound: Sound, known: Originals): Report {
+function toReport(sound: ValidReport, known: Originals): ReportedCompletion {
   const { partner, completion, id, identity, originals } = sound;
   const original = originalOf(sound, known);
   const originalExternalId = originals.at(-1) ?? null;

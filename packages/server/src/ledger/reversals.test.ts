@@ -1,32 +1,32 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Partner } from "../partners/partner.ts";
-import { field, type LedgerInstance, Till, World } from "./ledger.fixture.ts";
+import { field, LedgerBench, type LedgerInstance, LedgerTill } from "./ledger.fixture.ts";
 
-let world: World;
+let bench: LedgerBench;
 let instance: LedgerInstance;
 let partner: Partner;
 beforeAll(async () => {
-  world = await World.open();
-  instance = await world.start();
-  partner = await world.partner();
+  bench = await LedgerBench.open();
+  instance = await bench.start();
+  partner = await bench.partner();
 });
-afterAll(() => world.close());
+afterAll(() => bench.close());
 
 describe("a command that the acquirer does not answer in time", () => {
   test("ends as ERROR 68 with its IPN, and its Reversal undoes what the bank had booked", async () => {
-    const sale = await instance.ended(partner, new Till().sale("tok_timeout"));
+    const sale = await instance.ended(partner, new LedgerTill().sale("tok_timeout"));
     expect(sale).toMatchObject({
       state: "ERROR",
       facts: { fields: { status: "ERROR", isoResponseCode: "68", refId: "" } },
     });
-    await world.reversed(sale.id);
-    expect(world.bank.find(sale.id)).toMatchObject({ standing: "reversed" });
-    expect(await world.ipnsOf(sale.id)).toEqual([sale.facts]);
+    await bench.reversed(sale.id);
+    expect(bench.bank.find(sale.id)).toMatchObject({ standing: "reversed" });
+    expect(await bench.ipnsOf(sale.id)).toEqual([sale.facts]);
     expect(await instance.find(partner, sale.id)).toMatchObject({ state: "ERROR", reversal: "done" });
   });
 
   test("has its Reversal repeated until it is answered, and the original is locked meanwhile", async () => {
-    const till = new Till();
+    const till = new LedgerTill();
     const sale = await instance.ended(partner, till.sale());
     const answered = instance.acquirer.behave(({ command }) =>
       command === "REVERSAL" ? { answers: "lost" } : undefined,
@@ -35,91 +35,91 @@ describe("a command that the acquirer does not answer in time", () => {
     const firstVoid = await instance.ended(partner, till.void(sale));
     expect(firstVoid.state).toBe("ERROR");
     for (const tries of [1, 2, 3]) {
-      await expect.poll(async () => (await world.reversalOf(firstVoid.id))?.tries, { timeout: 5_000 }).toBe(tries);
-      expect(await world.reversalOf(firstVoid.id)).toMatchObject({ state: "PENDING" });
+      await expect.poll(async () => (await bench.reversalOf(firstVoid.id))?.tries, { timeout: 5_000 }).toBe(tries);
+      expect(await bench.reversalOf(firstVoid.id)).toMatchObject({ state: "PENDING" });
       await expect(instance.run(partner, till.void(sale))).rejects.toMatchObject({ status: 409, code: "in_doubt" });
       await expect(instance.run(partner, till.reversal(sale))).rejects.toMatchObject({ status: 409, code: "in_doubt" });
-      if (tries < 3) await world.hurry();
+      if (tries < 3) await bench.runDueNow();
     }
     answered();
     await expect
-      .poll(() => world.hurry().then(() => world.reversalOf(firstVoid.id)), { timeout: 5_000, interval: 50 })
+      .poll(() => bench.runDueNow().then(() => bench.reversalOf(firstVoid.id)), { timeout: 5_000, interval: 50 })
       .toMatchObject({ state: "DONE", code: "00" });
-    expect(world.bank.find(sale.id)).toMatchObject({ standing: "stands" });
+    expect(bench.bank.find(sale.id)).toMatchObject({ standing: "stands" });
     expect(await instance.ended(partner, till.void(sale))).toMatchObject({ state: "SUCCESS" });
-    expect(world.bank.find(sale.id)).toMatchObject({ standing: "voided" });
+    expect(bench.bank.find(sale.id)).toMatchObject({ standing: "voided" });
   });
 
   test("is reversed by 25 when it never reached the acquirer, and stays undone when it comes later", async () => {
-    const till = new Till();
+    const till = new LedgerTill();
     instance.nextFares("SALE", { answers: "lost" });
     const lost = await instance.ended(partner, till.sale());
-    await world.reversed(lost.id, "25");
+    await bench.reversed(lost.id, "25");
     instance.nextFares("SALE", { answers: "delayed" });
     const delayed = await instance.ended(partner, till.sale());
-    await instance.told("late_answer", delayed.id);
-    expect(world.bank.find(delayed.id)).toBeUndefined();
-    expect(await world.ipnsOf(delayed.id)).toHaveLength(1);
+    await instance.eventOf("late_answer", delayed.id);
+    expect(bench.bank.find(delayed.id)).toBeUndefined();
+    expect(await bench.ipnsOf(delayed.id)).toHaveLength(1);
   });
 
   test.each(["PREAUTH", "PREAUTH_COMPLETE"] as const)(
     "is reversed when it is a %s, and frees what it held",
     async (command) => {
-      const till = new Till();
+      const till = new LedgerTill();
       if (command === "PREAUTH") {
         const preAuth = await instance.ended(partner, till.preAuth("tok_timeout"));
-        await world.reversed(preAuth.id);
+        await bench.reversed(preAuth.id);
         return expect(instance.run(partner, till.complete(preAuth))).rejects.toMatchObject({ code: "not_successful" });
       }
       const preAuth = await instance.ended(partner, till.preAuth());
       instance.nextFares("PREAUTH_COMPLETE", { answers: "never" });
       const first = await instance.ended(partner, till.complete(preAuth));
       expect(first).toMatchObject({ state: "ERROR", facts: { fields: { isoResponseCode: "68" } } });
-      await world.reversed(first.id);
+      await bench.reversed(first.id);
       expect(await instance.ended(partner, till.complete(preAuth))).toMatchObject({ state: "SUCCESS" });
-      expect(world.bank.find(preAuth.id)).toMatchObject({ standing: "completed" });
+      expect(bench.bank.find(preAuth.id)).toMatchObject({ standing: "completed" });
     },
   );
 
   test("parks its Reversal and tells the operator when it is refused; the original stays locked", async () => {
-    const till = new Till();
+    const till = new LedgerTill();
     const sale = await instance.ended(partner, till.sale());
     instance.nextFares("VOID", { answers: "never" });
     instance.nextFares("REVERSAL", { declines: "12" });
     const failed = await instance.ended(partner, till.void(sale));
-    const event = await instance.told("reversal_refused", failed.id);
+    const event = await instance.eventOf("reversal_refused", failed.id);
     expect(event.detail).toEqual({ responseCode: "12" });
-    expect(await world.reversalOf(failed.id)).toMatchObject({ state: "PARKED", code: "12" });
+    expect(await bench.reversalOf(failed.id)).toMatchObject({ state: "PARKED", code: "12" });
     expect(await instance.find(partner, failed.id)).toMatchObject({ reversal: "parked" });
     await expect(instance.run(partner, till.void(sale))).rejects.toMatchObject({ status: 409, code: "in_doubt" });
-    await world.hurry();
-    expect(await world.reversalOf(failed.id)).toMatchObject({ state: "PARKED", tries: 1 });
+    await bench.runDueNow();
+    expect(await bench.reversalOf(failed.id)).toMatchObject({ state: "PARKED", tries: 1 });
   });
 
   test("is not reversed when its message certainly never left: ERROR 91", async () => {
     instance.nextFares("SALE", { answers: "not_sent" });
-    const sale = await instance.ended(partner, new Till().sale());
+    const sale = await instance.ended(partner, new LedgerTill().sale());
     expect(field(sale, "isoResponseCode")).toBe("91");
-    expect(await world.reversalOf(sale.id)).toBeUndefined();
+    expect(await bench.reversalOf(sale.id)).toBeUndefined();
   });
 
   test("is not reversed when it is a Logon: it moves no money", async () => {
     instance.nextFares("LOGON", { answers: "never" });
-    const logon = await instance.ended(partner, new Till().logon());
+    const logon = await instance.ended(partner, new LedgerTill().logon());
     expect(logon).toMatchObject({ state: "ERROR", facts: { fields: { isoResponseCode: "68" } } });
-    expect(await world.reversalOf(logon.id)).toBeUndefined();
-    expect(await world.ipnsOf(logon.id)).toEqual([]);
+    expect(await bench.reversalOf(logon.id)).toBeUndefined();
+    expect(await bench.ipnsOf(logon.id)).toEqual([]);
   });
 });
 
 describe("a late answer", () => {
   test("that is an approval repeats the Reversal, changes no status and sends no IPN", async () => {
-    const sale = await instance.ended(partner, new Till().sale("tok_late"));
-    await instance.told("late_approval", sale.id);
-    await expect.poll(() => world.reversalOf(sale.id), { timeout: 5_000 }).toMatchObject({ state: "DONE", tries: 3 });
+    const sale = await instance.ended(partner, new LedgerTill().sale("tok_late"));
+    await instance.eventOf("late_approval", sale.id);
+    await expect.poll(() => bench.reversalOf(sale.id), { timeout: 5_000 }).toMatchObject({ state: "DONE", tries: 3 });
     expect(await instance.find(partner, sale.id)).toMatchObject({ state: "ERROR", reversal: "done" });
-    expect(await world.ipnsOf(sale.id)).toEqual([sale.facts]);
-    expect(world.bank.find(sale.id)).toMatchObject({ standing: "reversed" });
+    expect(await bench.ipnsOf(sale.id)).toEqual([sale.facts]);
+    expect(bench.bank.find(sale.id)).toMatchObject({ standing: "reversed" });
   });
 
   test("that comes while the first Reversal is on its way has it sent once more", async () => {
@@ -130,48 +130,48 @@ describe("a late answer", () => {
       // Slower than the late answer: the answer to the first Reversal is of a time before the approval was known.
       return reversals.length === 1 ? { answers: { afterMs: 150 } } : {};
     });
-    const sale = await instance.ended(partner, new Till().sale("tok_late"));
-    await world.reversed(sale.id);
+    const sale = await instance.ended(partner, new LedgerTill().sale("tok_late"));
+    await bench.reversed(sale.id);
     ends();
     expect(reversals).toEqual([sale.id, sale.id]);
   });
 
   test("that declines is recorded, and repeats nothing", async () => {
     instance.nextFares("SALE", { declines: "51", answers: "late" });
-    const sale = await instance.ended(partner, new Till().sale());
-    const event = await instance.told("late_answer", sale.id);
+    const sale = await instance.ended(partner, new LedgerTill().sale());
+    const event = await instance.eventOf("late_answer", sale.id);
     expect(event.detail).toEqual({ responseCode: "51" });
-    await world.reversed(sale.id);
-    expect(await world.reversalOf(sale.id)).toMatchObject({ tries: 1 });
+    await bench.reversed(sale.id);
+    expect(await bench.reversalOf(sale.id)).toMatchObject({ tries: 1 });
     expect(field(await instance.find(partner, sale.id), "isoResponseCode")).toBe("68");
   });
 });
 
 test.each(["09", "19", "68", "90", "91", "96"])("a Reversal that is answered %s is sent again", async (code) => {
   instance.nextFares("REVERSAL", { declines: code });
-  const till = new Till();
+  const till = new LedgerTill();
   const sale = await instance.ended(partner, till.sale("tok_timeout"));
   await expect
-    .poll(() => world.reversalOf(sale.id), { timeout: 5_000, interval: 5 })
+    .poll(() => bench.reversalOf(sale.id), { timeout: 5_000, interval: 5 })
     .toMatchObject({ state: "PENDING", code });
-  await world.hurry();
-  await world.reversed(sale.id);
-  expect(world.bank.find(sale.id)).toMatchObject({ standing: "reversed" });
+  await bench.runDueNow();
+  await bench.reversed(sale.id);
+  expect(bench.bank.find(sale.id)).toMatchObject({ standing: "reversed" });
 });
 
 test("a Reversal that is tried for long is told once, and tried on", async () => {
   const fails = instance.acquirer.behave(({ command }) => (command === "REVERSAL" ? { declines: "96" } : undefined));
-  const sale = await instance.ended(partner, new Till().sale("tok_timeout"));
+  const sale = await instance.ended(partner, new LedgerTill().sale("tok_timeout"));
   for (let tries = 1; tries <= 10; tries += 1) {
     await expect
-      .poll(() => world.reversalOf(sale.id), { timeout: 5_000, interval: 5 })
+      .poll(() => bench.reversalOf(sale.id), { timeout: 5_000, interval: 5 })
       .toMatchObject({ state: "PENDING", tries, code: "96" });
-    await world.query("UPDATE reversals SET response_code = NULL WHERE transaction_id = $1", [sale.id]);
-    await world.hurry();
+    await bench.query("UPDATE reversals SET response_code = NULL WHERE transaction_id = $1", [sale.id]);
+    await bench.runDueNow();
   }
   fails();
-  await world.hurry();
-  await world.reversed(sale.id);
+  await bench.runDueNow();
+  await bench.reversed(sale.id);
   const told = instance.events.filter(({ kind, subjectId }) => kind === "reversal_late" && subjectId === sale.id);
   expect(told).toMatchObject([{ detail: { tries: 8, responseCode: "96" } }]);
 });
@@ -179,25 +179,25 @@ test("a Reversal that is tried for long is told once, and tried on", async () =>
 test.each(["08", "10", "11", "16"])(
   "an approval by %s is told as an ERROR with that code, and reversed",
   async (code) => {
-    const sale = await instance.ended(partner, new Till().sale(`tok_approve_${code}`));
+    const sale = await instance.ended(partner, new LedgerTill().sale(`tok_approve_${code}`));
     expect(sale).toMatchObject({
       state: "ERROR",
       facts: { fields: { isoResponseCode: code, refId: expect.stringMatching(/^\d{12}$/) } },
     });
-    await world.reversed(sale.id);
-    expect(world.bank.find(sale.id)).toMatchObject({ standing: "reversed" });
-    expect(await world.ipnsOf(sale.id)).toEqual([sale.facts]);
+    await bench.reversed(sale.id);
+    expect(bench.bank.find(sale.id)).toMatchObject({ standing: "reversed" });
+    expect(await bench.ipnsOf(sale.id)).toEqual([sale.facts]);
   },
 );
 
 test("a decline is not reversed", async () => {
-  const sale = await instance.ended(partner, new Till().sale("tok_decline_51"));
-  expect(await world.reversalOf(sale.id)).toBeUndefined();
+  const sale = await instance.ended(partner, new LedgerTill().sale("tok_decline_51"));
+  expect(await bench.reversalOf(sale.id)).toBeUndefined();
 });
 
 describe("a partner's REVERSAL", () => {
   test("undoes a successful Sale, by its id or its reqId, without an IPN of its own", async () => {
-    const till = new Till();
+    const till = new LedgerTill();
     for (const name of ["id", "reqId"] as const) {
       const request = till.sale();
       const sale = await instance.ended(partner, request);
@@ -211,17 +211,17 @@ describe("a partner's REVERSAL", () => {
         facts: { fields: { isoResponseCode: "00" } },
       });
       expect(field(reversal, "traceNo")).toBe(field(sale, "traceNo"));
-      expect(world.bank.find(sale.id)).toMatchObject({ standing: "reversed" });
+      expect(bench.bank.find(sale.id)).toMatchObject({ standing: "reversed" });
       expect(await instance.find(partner, sale.id)).toMatchObject({ state: "SUCCESS", reversal: "done" });
-      expect(await world.ipnsOf(sale.id)).toHaveLength(1);
-      expect(await world.ipnsOf(reversal.id)).toEqual([]);
+      expect(await bench.ipnsOf(sale.id)).toHaveLength(1);
+      expect(await bench.ipnsOf(reversal.id)).toEqual([]);
       await expect(instance.run(partner, till.void(sale))).rejects.toMatchObject({ code: "already_reversed" });
       await expect(instance.run(partner, till.reversal(sale))).rejects.toMatchObject({ code: "already_reversed" });
     }
   });
 
   test.each(["find", "queue"])("is carried out although the database was away when it asked it to %s", async (call) => {
-    const till = new Till();
+    const till = new LedgerTill();
     const sale = await instance.ended(partner, till.sale());
     let calls = 0;
     // The first look at the original comes before INIT: that one refuses the command, and nothing is owed.
@@ -233,38 +233,38 @@ describe("a partner's REVERSAL", () => {
     instance.life.breaksAt(call, isAfterInit, away);
     const { transaction } = await instance.run(partner, till.reversal(sale));
     expect(await instance.endOf(transaction)).toMatchObject({ command: "REVERSAL", state: "SUCCESS" });
-    expect(world.bank.find(sale.id)).toMatchObject({ standing: "reversed" });
+    expect(bench.bank.find(sale.id)).toMatchObject({ standing: "reversed" });
   });
 
   test("undoes a PreAuth, and a PreAuth-Complete, which leaves its PreAuth completed", async () => {
-    const till = new Till();
+    const till = new LedgerTill();
     const preAuth = await instance.ended(partner, till.preAuth());
     await instance.ended(partner, till.reversal(preAuth));
-    expect(world.bank.find(preAuth.id)).toMatchObject({ standing: "reversed" });
+    expect(bench.bank.find(preAuth.id)).toMatchObject({ standing: "reversed" });
     const other = await instance.ended(partner, till.preAuth());
     const complete = await instance.ended(partner, till.complete(other));
     await instance.ended(partner, till.reversal(complete));
-    expect(world.bank.find(complete.id)).toMatchObject({ standing: "reversed" });
+    expect(bench.bank.find(complete.id)).toMatchObject({ standing: "reversed" });
     await expect(instance.run(partner, till.complete(other))).rejects.toMatchObject({ code: "already_completed" });
   });
 
   test("of a Sale in flight ends it at once as ERROR 68; its late approval repeats the Reversal", async () => {
-    const till = new Till();
+    const till = new LedgerTill();
     instance.nextFares("SALE", { answers: { afterMs: 150 } });
     const sale = await instance.begun(partner, till.sale());
     const reversal = await instance.ended(partner, till.reversal(sale));
     expect(reversal).toMatchObject({ state: "SUCCESS" });
     expect(await instance.find(partner, sale.id)).toMatchObject({ state: "ERROR", reversal: "done" });
-    await instance.told("late_approval", sale.id);
-    await expect.poll(() => world.reversalOf(sale.id), { timeout: 5_000 }).toMatchObject({ state: "DONE", tries: 3 });
-    expect(world.bank.find(sale.id)).toMatchObject({ standing: "reversed" });
-    const [ipn, ...others] = await world.ipnsOf(sale.id);
+    await instance.eventOf("late_approval", sale.id);
+    await expect.poll(() => bench.reversalOf(sale.id), { timeout: 5_000 }).toMatchObject({ state: "DONE", tries: 3 });
+    expect(bench.bank.find(sale.id)).toMatchObject({ standing: "reversed" });
+    const [ipn, ...others] = await bench.ipnsOf(sale.id);
     expect(ipn?.fields).toMatchObject({ status: "ERROR", isoResponseCode: "68" });
     expect(others).toEqual([]);
   });
 
   test("of a Sale that is declined meanwhile succeeds: nothing of it stands", async () => {
-    const till = new Till();
+    const till = new LedgerTill();
     instance.nextFares("SALE", { declines: "51", answers: { afterMs: 100 } });
     const sale = await instance.begun(partner, till.sale());
     expect(await instance.ended(partner, till.reversal(sale))).toMatchObject({ state: "SUCCESS" });
@@ -272,21 +272,21 @@ describe("a partner's REVERSAL", () => {
   });
 
   test("that came before its command has the command refused, and nothing asked", async () => {
-    const till = new Till();
+    const till = new LedgerTill();
     const late = till.sale();
     const reversal = till.reversalOf(late.reqId.toUpperCase());
     expect(await instance.ended(partner, reversal)).toMatchObject({ state: "SUCCESS" });
-    const booked = world.bank.all().length;
+    const booked = bench.bank.all().length;
     await expect(instance.run(partner, late)).rejects.toMatchObject({ status: 409, code: "reversed_before_arrival" });
-    expect(world.bank.all()).toHaveLength(booked);
+    expect(bench.bank.all()).toHaveLength(booked);
     expect(await instance.ended(partner, reversal)).toMatchObject({ state: "SUCCESS" });
     expect(await instance.ended(partner, till.reversalOf(late.reqId))).toMatchObject({ state: "SUCCESS" });
-    const others = await world.partner();
+    const others = await bench.partner();
     expect(await instance.ended(others, late)).toMatchObject({ state: "SUCCESS" });
   });
 
   test("and its command at once: either the command is refused, or it is reversed", async () => {
-    const till = new Till();
+    const till = new LedgerTill();
     for (let round = 0; round < 10; round += 1) {
       const request = till.sale();
       const [sale, reversal] = await Promise.allSettled([
@@ -296,13 +296,13 @@ describe("a partner's REVERSAL", () => {
       expect(reversal).toMatchObject({ status: "fulfilled", value: { state: "SUCCESS" } });
       if (sale.status === "rejected") expect(sale.reason).toMatchObject({ code: "reversed_before_arrival" });
       else {
-        await expect.poll(() => world.bank.find(sale.value.id)?.standing ?? "reversed").toBe("reversed");
+        await expect.poll(() => bench.bank.find(sale.value.id)?.standing ?? "reversed").toBe("reversed");
       }
     }
   });
 
   test("that the acquirer refuses ends as an ERROR, and the Sale stays locked and counted", async () => {
-    const till = new Till();
+    const till = new LedgerTill();
     const sale = await instance.ended(partner, till.sale());
     instance.nextFares("REVERSAL", { declines: "12" });
     const reversal = await instance.ended(partner, till.reversal(sale));
@@ -313,29 +313,32 @@ describe("a partner's REVERSAL", () => {
   });
 
   test("is not answered before the acquirer answers: 202, and it ends when that comes", async () => {
-    const till = new Till();
+    const till = new LedgerTill();
     const sale = await instance.ended(partner, till.sale());
     const answered = instance.acquirer.behave(({ command }) =>
       command === "REVERSAL" ? { answers: "lost" } : undefined,
     );
     const { transaction } = await instance.run(partner, till.reversal(sale), true);
     await expect
-      .poll(() => world.reversalOf(sale.id), { timeout: 5_000 })
+      .poll(() => bench.reversalOf(sale.id), { timeout: 5_000 })
       .toMatchObject({ state: "PENDING", tries: 1 });
     expect((await instance.find(partner, transaction.id)).state).toBe("INIT");
     answered();
     await expect
-      .poll(() => world.hurry().then(() => instance.find(partner, transaction.id)), { timeout: 5_000, interval: 50 })
+      .poll(() => bench.runDueNow().then(() => instance.find(partner, transaction.id)), {
+        timeout: 5_000,
+        interval: 50,
+      })
       .toMatchObject({ state: "SUCCESS" });
   });
 
   test("is refused for what is voided, settled, declined, of another partner, or no payment", async () => {
-    const till = new Till();
+    const till = new LedgerTill();
     const sale = await instance.ended(partner, till.sale());
     const voiding = await instance.ended(partner, till.void(sale));
     const declined = await instance.ended(partner, till.sale("tok_decline_05"));
     const settled = await instance.ended(partner, till.sale());
-    const foreign = await instance.ended(await world.partner(), till.sale());
+    const foreign = await instance.ended(await bench.partner(), till.sale());
     await expect(instance.run(partner, till.reversal(sale))).rejects.toMatchObject({ code: "already_voided" });
     await expect(instance.run(partner, till.reversal(voiding))).rejects.toMatchObject({ code: "not_reversible" });
     await expect(instance.run(partner, till.reversal(declined))).rejects.toMatchObject({ code: "not_successful" });

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "pino";
 import { type Acquirer, NoAnswer, NotSent, type ReversalMessage } from "../acquirer/acquirer.ts";
-import type { Outcome } from "../commands/outcome.ts";
+import type { AcquirerOutcome } from "../commands/outcome.ts";
 import { reversalStateAfter } from "../commands/reversal.ts";
 import type { PartnerId, TransactionId } from "../ids.ts";
 import type { CardVault } from "./card-vault.ts";
@@ -15,7 +15,7 @@ import type { Transaction } from "./transaction.ts";
 /** Reversals under way: one for each transaction, until the acquirer has answered it. */
 export interface ReversalStore {
   /** Takes due ones for `heldForMs`: nobody else sends them meanwhile, everybody may afterwards. */
-  takeDue(rowsMax: number, heldForMs: number): Promise<readonly DueReversal[]>;
+  claimDue(rowsMax: number, heldForMs: number): Promise<readonly DueReversal[]>;
   /** @param responseCode what the acquirer answered; empty where it did not */
   postpone(reversal: DueReversal, delayMs: number, responseCode: string): Promise<void>;
   /**
@@ -81,7 +81,7 @@ export class Reverser {
       name: "reversals",
       log: parts.log,
       everyMs: 1_000,
-      take: () => parts.reversals.takeDue(rowsMax, parts.acquirerTimeoutMs + graceMs),
+      claim: () => parts.reversals.claimDue(rowsMax, parts.acquirerTimeoutMs + graceMs),
       run: (due) => this.#reverse(due),
     });
   }
@@ -122,7 +122,7 @@ export class Reverser {
     if (ended.requestedBy !== null) await this.#answerPartner(due.partnerId, ended.requestedBy, responseCode);
   }
 
-  async #ask(message: ReversalMessage): Promise<Outcome> {
+  async #ask(message: ReversalMessage): Promise<AcquirerOutcome> {
     const { acquirer, acquirerTimeoutMs: timeoutMs } = this.#parts;
     try {
       const answer = await acquirer.ask(message, { timeoutMs, onLateAnswer: () => undefined });

@@ -1,23 +1,23 @@
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import type { AcquirerMessage } from "../acquirer/acquirer.ts";
 import type { Partner } from "../partners/partner.ts";
-import { bookStray, field, type LedgerInstance, Till, World } from "./ledger.fixture.ts";
+import { bookUnmatched, field, LedgerBench, type LedgerInstance, LedgerTill } from "./ledger.fixture.ts";
 import type { Transaction } from "./transaction.ts";
 
-let world: World;
+let bench: LedgerBench;
 let instance: LedgerInstance;
 let partner: Partner;
 beforeAll(async () => {
-  world = await World.open();
-  instance = await world.start();
-  partner = await world.partner();
+  bench = await LedgerBench.open();
+  instance = await bench.start();
+  partner = await bench.partner();
 });
-afterAll(() => world.close());
+afterAll(() => bench.close());
 
 const entry = (sale: Transaction) => ({ reqId: field(sale, "reqId"), refNo: field(sale, "refId") });
 
 /** Everything that the acquirer is asked on one terminal, in order. */
-function watch(till: Till, on = instance): { readonly asked: AcquirerMessage[]; ends(): void } {
+function watch(till: LedgerTill, on = instance): { readonly asked: AcquirerMessage[]; ends(): void } {
   const asked: AcquirerMessage[] = [];
   const ends = on.acquirer.behave((message) => {
     if (message.tid === till.tid) asked.push(message);
@@ -28,7 +28,7 @@ function watch(till: Till, on = instance): { readonly asked: AcquirerMessage[]; 
 
 describe("a settlement", () => {
   test("counts Sales and Completes, voided ones on both sides, and lists those that stand", async () => {
-    const till = new Till();
+    const till = new LedgerTill();
     const standing = await instance.ended(partner, till.sale("tok_approve", "12.50", "USD"));
     const voided = await instance.ended(partner, till.sale("tok_approve", "7.05", "USD"));
     await instance.ended(partner, till.void(voided));
@@ -60,9 +60,9 @@ describe("a settlement", () => {
       },
       settlementList: [entry(standing), entry(complete)],
     });
-    expect(await world.ipnsOf(settled.id)).toEqual([settled.facts]);
+    expect(await bench.ipnsOf(settled.id)).toEqual([settled.facts]);
     expect(settled.facts.fields).toMatchObject({ isoResponseCode: "00", refId: expect.stringMatching(/^\d{12}$/) });
-    expect(world.bank.settledBatch(till.mid, till.tid, "USD")).toMatchObject({
+    expect(bench.bank.settledBatch(till.mid, till.tid, "USD")).toMatchObject({
       batchNo: "000001",
       currency: "USD",
       saleQuantity: 3,
@@ -74,7 +74,7 @@ describe("a settlement", () => {
   });
 
   test("of an empty batch settles with zeros, also on a terminal that was never seen", async () => {
-    const till = new Till();
+    const till = new LedgerTill();
     for (const batchNo of ["000001", "000002"]) {
       const settled = await instance.ended(partner, till.settlement());
       expect(settled).toMatchObject({
@@ -89,7 +89,7 @@ describe("a settlement", () => {
   });
 
   test("sums beyond what a number holds, exactly", async () => {
-    const till = new Till();
+    const till = new LedgerTill();
     const amounts = Array.from({ length: 12 }, (_, index) => `99999999999${index % 10}`);
     for (const amount of amounts) await instance.ended(partner, till.sale("tok_approve", amount));
     const settled = await instance.ended(partner, till.settlement());
@@ -98,13 +98,13 @@ describe("a settlement", () => {
   });
 
   test("holds off money commands and a second settlement, with Retry-After; a Logon goes on", async () => {
-    const till = new Till();
+    const till = new LedgerTill();
     const sale = await instance.ended(partner, till.sale());
     const preAuth = await instance.ended(partner, till.preAuth());
     const refusals = Promise.withResolvers<void>();
-    world.onLink = (what) => (what === "a SETTLEMENT leaves" ? refusals.promise : Promise.resolve());
+    bench.onLink = (what) => (what === "a SETTLEMENT leaves" ? refusals.promise : Promise.resolve());
     onTestFinished(() => {
-      world.onLink = undefined;
+      bench.onLink = undefined;
     });
     const settling = await instance.begun(partner, till.settlement());
     const requests = [till.sale(), till.preAuth(), till.void(sale), till.complete(preAuth), till.void(preAuth)];
@@ -113,7 +113,7 @@ describe("a settlement", () => {
       await expect(refused).rejects.toMatchObject({ status: 409, code: "settlement_in_progress", retryAfterS: 5 });
     }
     expect(await instance.ended(partner, till.logon())).toMatchObject({ state: "SUCCESS" });
-    expect(await instance.ended(partner, new Till().sale())).toMatchObject({ state: "SUCCESS" });
+    expect(await instance.ended(partner, new LedgerTill().sale())).toMatchObject({ state: "SUCCESS" });
     refusals.resolve();
     expect(await instance.endOf(settling)).toMatchObject({ state: "SUCCESS" });
     const afterwards = await instance.ended(partner, requests[0] ?? till.sale());
@@ -122,7 +122,7 @@ describe("a settlement", () => {
   });
 
   test("waits for what is in flight and for Reversals that are not answered yet", async () => {
-    const till = new Till();
+    const till = new LedgerTill();
     let answersReversals = false;
     const silence = instance.acquirer.behave(({ command, tid }) =>
       command === "REVERSAL" && tid === till.tid && !answersReversals ? { answers: "lost" } : undefined,
@@ -133,21 +133,21 @@ describe("a settlement", () => {
     const settling = await instance.begun(partner, till.settlement());
     await instance.endOf(slow);
     await instance.endOf(timedOut);
-    await expect.poll(async () => (await world.reversalOf(timedOut.id))?.tries, { timeout: 5_000 }).toBe(2);
+    await expect.poll(async () => (await bench.reversalOf(timedOut.id))?.tries, { timeout: 5_000 }).toBe(2);
     expect((await instance.find(partner, settling.id)).state).toBe("INIT");
     expect(asked.map(({ command }) => command)).not.toContain("SETTLEMENT");
     answersReversals = true;
     await expect
-      .poll(() => world.hurry().then(() => instance.find(partner, settling.id)), { timeout: 8_000, interval: 100 })
+      .poll(() => bench.runDueNow().then(() => instance.find(partner, settling.id)), { timeout: 8_000, interval: 100 })
       .toMatchObject({ state: "SUCCESS", facts: { fields: { saleQuantity: "1", saleTotalAmount: "150000" } } });
     ends();
     silence();
     expect(asked.at(-1)?.command).toBe("SETTLEMENT");
-    expect(world.bank.find(timedOut.id)).toMatchObject({ standing: "reversed" });
+    expect(bench.bank.find(timedOut.id)).toMatchObject({ standing: "reversed" });
   });
 
   test("that the acquirer refuses opens the batch again under its number, and tells the totals tried", async () => {
-    const till = new Till();
+    const till = new LedgerTill();
     const sale = await instance.ended(partner, till.sale());
     instance.nextFares("SETTLEMENT", { declines: "58" });
     const refused = await instance.ended(partner, till.settlement());
@@ -161,10 +161,10 @@ describe("a settlement", () => {
     expect(refused.facts.fields["isoResponseCode"]).toBe("58");
     const kept = await instance.find(partner, refused.id);
     expect(kept.facts.fields["isoResponseCode"]).toBe("58");
-    expect(await instance.told("settlement_refused", refused.id)).toMatchObject({
+    expect(await instance.eventOf("settlement_refused", refused.id)).toMatchObject({
       detail: { tid: till.tid, batchNo: "000001", responseCode: "58" },
     });
-    expect(await world.ipnsOf(refused.id)).toEqual([refused.facts]);
+    expect(await bench.ipnsOf(refused.id)).toEqual([refused.facts]);
     const more = await instance.ended(partner, till.sale());
     expect(field(more, "batchNo")).toBe("000001");
     await instance.ended(partner, till.void(sale));
@@ -176,7 +176,7 @@ describe("a settlement", () => {
   });
 
   test("that is not answered stays CLOSING, is asked again as it was, and its IPN follows the outcome", async () => {
-    const till = new Till();
+    const till = new LedgerTill();
     const sale = await instance.ended(partner, till.sale());
     let silent = true;
     const silence = instance.acquirer.behave(({ command, tid }) =>
@@ -189,40 +189,40 @@ describe("a settlement", () => {
       await expect.poll(unanswered, { timeout: 5_000 }).toBe(times);
       expect(await instance.find(partner, settling.id)).toMatchObject({ state: "INIT" });
       await expect(instance.run(partner, till.sale())).rejects.toMatchObject({ code: "settlement_in_progress" });
-      expect(await world.ipnsOf(settling.id)).toEqual([]);
+      expect(await bench.ipnsOf(settling.id)).toEqual([]);
       // It is due again once its time-out has passed: from then on the clock need not be waited for.
       const noted = () =>
-        world.query("SELECT FROM settlements WHERE id = $1 AND due_at < now() + interval '6 s'", [settling.id]);
+        bench.query("SELECT FROM settlements WHERE id = $1 AND due_at < now() + interval '6 s'", [settling.id]);
       if (times < 4) await expect.poll(noted, { timeout: 5_000 }).toHaveLength(1);
-      if (times < 4) await world.hurry();
+      if (times < 4) await bench.runDueNow();
     }
-    expect(await instance.told("settlement_unanswered", settling.id)).toMatchObject({
+    expect(await instance.eventOf("settlement_unanswered", settling.id)).toMatchObject({
       detail: { tid: till.tid, step: "sending", tries: 4 },
     });
     silent = false;
     await expect
-      .poll(() => world.hurry().then(() => instance.find(partner, settling.id)), { timeout: 8_000, interval: 300 })
+      .poll(() => bench.runDueNow().then(() => instance.find(partner, settling.id)), { timeout: 8_000, interval: 300 })
       .toMatchObject({ state: "SUCCESS", facts: { settlementList: [entry(sale)] } });
     ends();
     silence();
     const [first, ...repeats] = asked;
     expect(first).toMatchObject({ repeat: false });
     for (const repeated of repeats) expect(repeated).toEqual({ ...first, repeat: true });
-    expect(await world.ipnsOf(settling.id)).toHaveLength(1);
-    expect(await world.reversalOf(settling.id)).toBeUndefined();
+    expect(await bench.ipnsOf(settling.id)).toHaveLength(1);
+    expect(await bench.reversalOf(settling.id)).toBeUndefined();
   });
 });
 
 describe("a settlement that is aborted while its answer is on its way", () => {
   test("ends as ERROR 96, and the operator is told that the acquirer settled it after all", async () => {
-    const till = new Till();
+    const till = new LedgerTill();
     await instance.ended(partner, till.sale());
     const arrived = Promise.withResolvers<void>();
     const aborted = Promise.withResolvers<void>();
     onTestFinished(() => {
-      world.onLink = undefined;
+      bench.onLink = undefined;
     });
-    world.onLink = async (what) => {
+    bench.onLink = async (what) => {
       if (!what.includes("answer to a SETTLEMENT")) return;
       arrived.resolve();
       await aborted.promise;
@@ -235,7 +235,7 @@ describe("a settlement that is aborted while its answer is on its way", () => {
       state: "ERROR",
       facts: { fields: { isoResponseCode: "96" } },
     });
-    expect(await instance.told("settlement_late", settling.id)).toMatchObject({
+    expect(await instance.eventOf("settlement_late", settling.id)).toMatchObject({
       detail: { tid: till.tid, batchNo: "000001", responseCode: "00", refId: expect.stringMatching(/^\d{12}$/) },
     });
     expect(await instance.settler.abort(partner.id, settling.id)).toBe(false);
@@ -243,16 +243,16 @@ describe("a settlement that is aborted while its answer is on its way", () => {
 });
 
 describe("a bank that counts differently (95)", () => {
-  async function differing(till: Till): Promise<{ readonly sales: Transaction[]; readonly voided: Transaction }> {
+  async function differing(till: LedgerTill): Promise<{ readonly sales: Transaction[]; readonly voided: Transaction }> {
     const sales = [await instance.ended(partner, till.sale()), await instance.ended(partner, till.sale())];
     const voided = await instance.ended(partner, till.sale());
     await instance.ended(partner, till.void(voided));
-    bookStray(world, till);
+    bookUnmatched(bench, till);
     return { sales, voided };
   }
 
   test("is uploaded the batch, transaction by transaction, and settles by that", async () => {
-    const till = new Till();
+    const till = new LedgerTill();
     const { sales, voided } = await differing(till);
     const { asked, ends } = watch(till);
     const settled = await instance.ended(partner, till.settlement());
@@ -279,11 +279,11 @@ describe("a bank that counts differently (95)", () => {
     );
     const next = await instance.ended(partner, till.sale());
     expect(Number(field(next, "traceNo"))).toBe(Number(asked.at(-1)?.traceNo) + 1);
-    expect(world.bank.settledBatch(till.mid, till.tid, "VND")).toMatchObject({ saleQuantity: 3, voidQuantity: 1 });
+    expect(bench.bank.settledBatch(till.mid, till.tid, "VND")).toMatchObject({ saleQuantity: 3, voidQuantity: 1 });
   });
 
   test("and still does after the upload refuses it, once: the batch is open again", async () => {
-    const till = new Till();
+    const till = new LedgerTill();
     await differing(till);
     const disagrees = instance.acquirer.behave(({ command, tid }) =>
       command === "SETTLEMENT" && tid === till.tid ? { declines: "95" } : undefined,
@@ -298,13 +298,13 @@ describe("a bank that counts differently (95)", () => {
   });
 
   test("and refuses an upload has the settlement refused", async () => {
-    const till = new Till();
+    const till = new LedgerTill();
     await differing(till);
     instance.nextFares("BATCH_UPLOAD", { declines: "30" });
     const refused = await instance.ended(partner, till.settlement());
     expect(refused).toMatchObject({ state: "ERROR" });
-    expect(await instance.told("settlement_mismatched", refused.id)).toMatchObject({ detail: { tid: till.tid } });
-    expect(await instance.told("upload_refused", refused.id)).toMatchObject({
+    expect(await instance.eventOf("settlement_mismatched", refused.id)).toMatchObject({ detail: { tid: till.tid } });
+    expect(await instance.eventOf("upload_refused", refused.id)).toMatchObject({
       detail: { tid: till.tid, transactionId: expect.any(String), responseCode: "30" },
     });
     expect(await instance.ended(partner, till.settlement())).toMatchObject({ state: "SUCCESS" });
@@ -313,7 +313,7 @@ describe("a bank that counts differently (95)", () => {
 
 describe("a partner's own BATCH_UPLOAD", () => {
   test("uploads what counts, leaves the batch open, and sends no IPN", async () => {
-    const till = new Till();
+    const till = new LedgerTill();
     const sale = await instance.ended(partner, till.sale());
     await instance.ended(partner, till.sale("tok_decline_05"));
     const { asked, ends } = watch(till);
@@ -324,12 +324,12 @@ describe("a partner's own BATCH_UPLOAD", () => {
       facts: { fields: { batchNo: "000001", isoResponseCode: "00" } },
     });
     expect(asked).toMatchObject([{ command: "BATCH_UPLOAD", uploaded: { transactionId: sale.id } }]);
-    expect(await world.ipnsOf(uploaded.id)).toEqual([]);
+    expect(await bench.ipnsOf(uploaded.id)).toEqual([]);
     expect(field(await instance.ended(partner, till.sale()), "batchNo")).toBe("000001");
   });
 
   test("ends with the code of what was refused", async () => {
-    const till = new Till();
+    const till = new LedgerTill();
     await instance.ended(partner, till.sale());
     instance.nextFares("BATCH_UPLOAD", { declines: "30" });
     const refused = await instance.ended(partner, till.batchUpload());

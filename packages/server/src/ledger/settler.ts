@@ -21,7 +21,7 @@ import type { Transaction } from "./transaction.ts";
 /** Settlements and Batch Uploads under way, and the batches that they count. */
 export interface SettlementStore {
   /** Takes due ones for `heldForMs`: nobody else goes on with them meanwhile, everybody may afterwards. */
-  takeDue(rowsMax: number, heldForMs: number): Promise<readonly DueSettlement[]>;
+  claimDue(rowsMax: number, heldForMs: number): Promise<readonly DueSettlement[]>;
   /** Undefined once it has ended. */
   find(partnerId: PartnerId, id: TransactionId): Promise<DueSettlement | undefined>;
   postpone(settlement: DueSettlement, delayMs: number): Promise<void>;
@@ -113,7 +113,7 @@ export class Settler {
       name: "settlements",
       log: parts.log,
       everyMs: 1_000,
-      take: () => parts.settlements.takeDue(rowsMax, this.#heldForMs),
+      claim: () => parts.settlements.claimDue(rowsMax, this.#heldForMs),
       run: (due) => this.#carry(due),
     });
   }

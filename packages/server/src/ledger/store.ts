@@ -38,7 +38,7 @@ export interface CompletionStore {
    */
   complete(completion: Completion): Promise<Completed>;
   /** The same for a command that a switch already completed: the transaction comes into being with its result. */
-  report(report: Report): Promise<Reported>;
+  report(report: ReportedCompletion): Promise<Reported>;
   /** Makes the notification of a report that waited. False: somebody was faster, and nothing is changed. */
   release(release: Release): Promise<boolean>;
 }
@@ -82,11 +82,11 @@ export interface Init {
   /** Judges what stands under lock; undefined: the command may go on. A terminal that is not known yet is undefined. */
   refusal(terminal: TerminalState | undefined, original: OriginalState | undefined): Refusal | undefined;
   /** Makes the facts from what the terminal gives: its numbers, and the merchant registered for it. */
-  facts(terminal: TerminalTurn): IpnFacts | SystemFacts;
+  facts(terminal: TerminalSequence): IpnFacts | SystemFacts;
 }
 
 /** What a terminal gives to one command. */
-export interface TerminalTurn {
+export interface TerminalSequence {
   /** Six digits, 000001 to 999999. */
   readonly traceNo: string;
   /** Six digits, or empty for a command that takes none. */
@@ -135,7 +135,7 @@ export interface BatchEnd {
   readonly totals: BatchTotals;
 }
 
-export interface Report {
+export interface ReportedCompletion {
   readonly partnerId: PartnerId;
   readonly id: TransactionId;
   readonly externalId: string;

@@ -1,24 +1,24 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Partner } from "../partners/partner.ts";
-import { field, type LedgerInstance, Till, World } from "./ledger.fixture.ts";
+import { field, LedgerBench, type LedgerInstance, LedgerTill } from "./ledger.fixture.ts";
 
 const dayMs = 86_400_000;
 
-let world: World;
+let bench: LedgerBench;
 let instance: LedgerInstance;
 let partner: Partner;
 beforeAll(async () => {
-  world = await World.open();
-  instance = await world.start();
-  partner = await world.partner();
+  bench = await LedgerBench.open();
+  instance = await bench.start();
+  partner = await bench.partner();
 });
-afterAll(() => world.close());
+afterAll(() => bench.close());
 
 const sixDigits = /^\d{6}$/;
 
 describe("a Void", () => {
   test("of a Sale inherits what it is not given; its own are id, reqId, numbers, time, status and code", async () => {
-    const till = new Till();
+    const till = new LedgerTill();
     const request = { ...till.sale(), billId: "bill-1", extraData: "{}", deviceId: "SN-1", appName: "Till 1" };
     const sale = await instance.ended(partner, request);
     const asked = till.void(sale);
@@ -29,12 +29,12 @@ describe("a Void", () => {
     expect({ id, reqId }).toEqual({ id: voiding.id, reqId: asked.reqId });
     expect(Number(traceNo)).toBe(Number(field(sale, "traceNo")) + 1);
     expect(transDateTime).not.toBe(field(sale, "transDateTime"));
-    expect(await world.ipnsOf(voiding.id)).toEqual([voiding.facts]);
-    expect(world.bank.find(sale.id)).toMatchObject({ standing: "voided" });
+    expect(await bench.ipnsOf(voiding.id)).toEqual([voiding.facts]);
+    expect(bench.bank.find(sale.id)).toMatchObject({ standing: "voided" });
   });
 
   test("carries what it is given itself, and never its original's callBackUrl", async () => {
-    const till = new Till();
+    const till = new LedgerTill();
     const sale = await instance.ended(partner, { ...till.sale(), callBackUrl: "https://127.0.0.1/sale" });
     const own = { merchantTransId: "void-1", billId: "bill-2", extraData: "x", deviceId: "SN-2", appName: "Till 2" };
     const voiding = await instance.ended(partner, { ...till.void(sale), ...own });
@@ -44,7 +44,7 @@ describe("a Void", () => {
   });
 
   test("of a Sale or a PreAuth-Complete is a VOID of their batch, of a PreAuth a CANCEL in none", async () => {
-    const till = new Till();
+    const till = new LedgerTill();
     const sale = await instance.ended(partner, till.sale());
     const first = await instance.ended(partner, till.preAuth());
     const complete = await instance.ended(partner, till.complete(first));
@@ -62,12 +62,12 @@ describe("a Void", () => {
   });
 
   test("that was declined may be tried again; one that succeeded excludes another", async () => {
-    const till = new Till();
+    const till = new LedgerTill();
     const sale = await instance.ended(partner, till.sale("tok_then_decline_51"));
     for (const _ of [1, 2]) {
       const declined = await instance.ended(partner, till.void(sale));
       expect(declined).toMatchObject({ state: "ERROR", facts: { fields: { isoResponseCode: "51" } } });
-      expect(await world.ipnsOf(declined.id)).toEqual([declined.facts]);
+      expect(await bench.ipnsOf(declined.id)).toEqual([declined.facts]);
     }
     const other = await instance.ended(partner, till.sale());
     await instance.ended(partner, till.void(other));
@@ -78,7 +78,7 @@ describe("a Void", () => {
   });
 
   test("that is in flight excludes another one, a Complete and a Reversal", async () => {
-    const till = new Till();
+    const till = new LedgerTill();
     const preAuth = await instance.ended(partner, till.preAuth("tok_then_slow_100"));
     const voiding = await instance.begun(partner, till.void(preAuth));
     for (const request of [till.void(preAuth), till.complete(preAuth), till.reversal(preAuth)]) {
@@ -88,7 +88,7 @@ describe("a Void", () => {
   });
 
   test("is allowed once, however many ask at the same time", async () => {
-    const till = new Till();
+    const till = new LedgerTill();
     const sale = await instance.ended(partner, till.sale());
     const asked = await Promise.allSettled(Array.from({ length: 10 }, () => instance.ended(partner, till.void(sale))));
     expect(asked.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
@@ -97,7 +97,7 @@ describe("a Void", () => {
   });
 
   test("of what has no outcome yet waits for it, and inherits nothing that is not there", async () => {
-    const till = new Till();
+    const till = new LedgerTill();
     const sale = await instance.begun(partner, till.sale("tok_slow_60"));
     const asked: unknown[] = [];
     let voiding: unknown;
@@ -114,11 +114,11 @@ describe("a Void", () => {
   });
 
   test("is refused for what is declined, voided already, a Void, unknown, or another partner's", async () => {
-    const till = new Till();
+    const till = new LedgerTill();
     const sale = await instance.ended(partner, till.sale());
     const voiding = await instance.ended(partner, till.void(sale));
     const declined = await instance.ended(partner, till.sale("tok_decline_05"));
-    const stranger = await world.partner();
+    const stranger = await bench.partner();
     await expect(instance.run(partner, till.void(voiding))).rejects.toMatchObject({ code: "not_voidable" });
     await expect(instance.run(partner, till.void(declined))).rejects.toMatchObject({ code: "not_successful" });
     const unknown = { ...till.void(sale), transactionId: "01980000-0000-7000-8000-000000000000" };
@@ -129,7 +129,7 @@ describe("a Void", () => {
   });
 
   test("of what was settled is refused; of a PreAuth it is not, whatever was settled since", async () => {
-    const till = new Till();
+    const till = new LedgerTill();
     const sale = await instance.ended(partner, till.sale());
     const preAuth = await instance.ended(partner, till.preAuth());
     for (const _ of [1, 2]) await instance.ended(partner, till.settlement());
@@ -140,7 +140,7 @@ describe("a Void", () => {
 
 describe("a PreAuth", () => {
   test("belongs to no batch, takes an invoiceNo, and is completed in the batch that is open then", async () => {
-    const till = new Till();
+    const till = new LedgerTill();
     const preAuth = await instance.ended(partner, till.preAuth());
     expect(preAuth.facts.fields).toMatchObject({ batchNo: "", invoiceNo: "000001", isoResponseCode: "00" });
     for (const quantity of ["0", "0"]) {
@@ -155,7 +155,7 @@ describe("a PreAuth", () => {
       refId: expect.stringMatching(/^\d{12}$/),
       traceNo: expect.stringMatching(sixDigits),
     });
-    expect(world.bank.find(complete.id)).toMatchObject({ standing: "stands", amountMinor: 100_000n });
+    expect(bench.bank.find(complete.id)).toMatchObject({ standing: "stands", amountMinor: 100_000n });
     const settled = await instance.ended(partner, till.settlement());
     expect(settled.facts).toMatchObject({
       fields: { batchNo: "000003", saleQuantity: "1", saleTotalAmount: "100000" },
@@ -164,7 +164,7 @@ describe("a PreAuth", () => {
   });
 
   test("is completed at most for its amount, and once", async () => {
-    const till = new Till();
+    const till = new LedgerTill();
     const preAuth = await instance.ended(partner, till.preAuth("tok_approve", "12.50", "USD"));
     const above = till.complete(preAuth, "12.51");
     await expect(instance.run(partner, above)).rejects.toMatchObject({ status: 409, code: "amount_above_authorised" });
@@ -176,14 +176,14 @@ describe("a PreAuth", () => {
   });
 
   test("is completed at another terminal of its merchant: numbers, device and batch are that one's", async () => {
-    const [till, other] = [new Till(), new Till()];
+    const [till, other] = [new LedgerTill(), new LedgerTill()];
     const preAuth = await instance.ended(partner, { ...till.preAuth(), deviceId: "SN-1" });
     for (const _ of [1, 2]) await instance.ended(partner, other.sale());
     const complete = await instance.ended(partner, { ...till.complete(preAuth, "90000"), tid: other.tid });
     const { fields } = complete.facts;
     expect(fields).toMatchObject({ status: "SUCCESS", tid: other.tid, mid: till.mid, deviceId: "" });
     expect(fields).toMatchObject({ traceNo: "000003", invoiceNo: "000003", batchNo: "000001" });
-    expect(world.bank.find(complete.id)).toMatchObject({ tid: other.tid, standing: "stands" });
+    expect(bench.bank.find(complete.id)).toMatchObject({ tid: other.tid, standing: "stands" });
     const there = await instance.ended(partner, other.settlement());
     expect(there.facts.fields).toMatchObject({ status: "SUCCESS", saleQuantity: "3", saleTotalAmount: "390000" });
     const here = await instance.ended(partner, till.settlement());
@@ -191,30 +191,30 @@ describe("a PreAuth", () => {
   });
 
   test("is not completed at another merchant's terminal, and voided where its Complete was", async () => {
-    const [till, other] = [new Till(), new Till()];
+    const [till, other] = [new LedgerTill(), new LedgerTill()];
     const preAuth = await instance.ended(partner, till.preAuth());
     const foreign = { ...other.sale(), mid: "M00000000000002" };
     await instance.ended(partner, foreign);
     const complete = { ...till.complete(preAuth), tid: other.tid };
     await expect(instance.run(partner, complete)).rejects.toMatchObject({ code: "terminal_mid_mismatch" });
-    const third = new Till();
+    const third = new LedgerTill();
     const completed = await instance.ended(partner, { ...till.complete(preAuth), tid: third.tid });
     const voiding = await instance.ended(partner, third.void(completed));
     expect(voiding.facts.fields).toMatchObject({ status: "SUCCESS", tid: third.tid });
   });
 
   test("that was completed elsewhere without an answer: the Complete is reversed where it was sent", async () => {
-    const [till, other] = [new Till(), new Till()];
+    const [till, other] = [new LedgerTill(), new LedgerTill()];
     const preAuth = await instance.ended(partner, till.preAuth());
     instance.nextFares("PREAUTH_COMPLETE", { answers: "never" });
     const complete = await instance.ended(partner, { ...till.complete(preAuth), tid: other.tid });
     expect(field(complete, "isoResponseCode")).toBe("68");
-    await world.reversed(complete.id);
+    await bench.reversed(complete.id);
     expect(await instance.ended(partner, till.complete(preAuth))).toMatchObject({ state: "SUCCESS" });
   });
 
   test("that was completed is not voided; its Complete is, which does not reopen it", async () => {
-    const till = new Till();
+    const till = new LedgerTill();
     const preAuth = await instance.ended(partner, till.preAuth());
     const complete = await instance.ended(partner, till.complete(preAuth));
     await expect(instance.run(partner, till.void(preAuth))).rejects.toMatchObject({ code: "already_completed" });
@@ -224,7 +224,7 @@ describe("a PreAuth", () => {
   });
 
   test("whose Complete was declined may be completed again", async () => {
-    const till = new Till();
+    const till = new LedgerTill();
     const preAuth = await instance.ended(partner, till.preAuth());
     instance.nextFares("PREAUTH_COMPLETE", { declines: "51" });
     expect(await instance.ended(partner, till.complete(preAuth))).toMatchObject({ state: "ERROR" });
@@ -232,19 +232,19 @@ describe("a PreAuth", () => {
   });
 
   test("can be completed for 30 days and not a moment longer, and voided at any time", async () => {
-    const till = new Till();
+    const till = new LedgerTill();
     const [kept, expired] = await Promise.all([1, 2].map(() => instance.ended(partner, till.preAuth())));
     if (kept === undefined || expired === undefined) throw new Error("two were begun");
     try {
-      world.aheadMs = 30 * dayMs + kept.createdAtMs - Date.now() - 60_000;
+      bench.aheadMs = 30 * dayMs + kept.createdAtMs - Date.now() - 60_000;
       expect(await instance.ended(partner, till.complete(kept))).toMatchObject({ state: "SUCCESS" });
-      world.aheadMs = 30 * dayMs + 60_000;
+      bench.aheadMs = 30 * dayMs + 60_000;
       const late = instance.run(partner, till.complete(expired));
       await expect(late).rejects.toMatchObject({ status: 409, code: "preauth_expired" });
       expect(await instance.ended(partner, till.void(expired))).toMatchObject({ state: "SUCCESS" });
-      expect(world.bank.find(expired.id)).toMatchObject({ standing: "voided" });
+      expect(bench.bank.find(expired.id)).toMatchObject({ standing: "voided" });
     } finally {
-      world.aheadMs = 0;
+      bench.aheadMs = 0;
     }
   });
 });

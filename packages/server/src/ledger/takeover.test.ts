@@ -6,29 +6,29 @@ import { believedMs, Lease } from "../leases/lease.ts";
 import { LeaseReaper } from "../leases/reaper.ts";
 import type { Partner } from "../partners/partner.ts";
 import { PostgresLeases } from "../store/leases.ts";
-import { bookStray, field, type LedgerInstance, Till, World } from "./ledger.fixture.ts";
-import type { Death } from "./life.fixture.ts";
+import { bookUnmatched, field, LedgerBench, type LedgerInstance, LedgerTill } from "./ledger.fixture.ts";
+import type { CrashPoint } from "./life.fixture.ts";
 
-let world: World;
+let bench: LedgerBench;
 let partner: Partner;
-let till: Till;
+let till: LedgerTill;
 beforeEach(async () => {
-  world = await World.open();
-  partner = await world.partner();
-  till = new Till();
+  bench = await LedgerBench.open();
+  partner = await bench.partner();
+  till = new LedgerTill();
 });
-afterEach(() => world.close());
+afterEach(() => bench.close());
 
 /** Begins a command on an instance that does not outlive it. */
-async function crash(death: Death, begin: (gone: LedgerInstance) => Promise<unknown>): Promise<LedgerInstance> {
-  const instance = await world.start();
+async function crash(death: CrashPoint, begin: (gone: LedgerInstance) => Promise<unknown>): Promise<LedgerInstance> {
+  const instance = await bench.start();
   const crashed = instance.crashesAt(death);
   void begin(instance).catch(() => undefined);
   await crashed;
   return instance;
 }
 
-const stages: readonly (readonly [string, Death, "00" | "25"])[] = [
+const stages: readonly (readonly [string, CrashPoint, "00" | "25"])[] = [
   ["before the acquirer is asked", { at: "ask", phase: "before" }, "25"],
   ["after the acquirer has acted", { at: "ask", phase: "after" }, "00"],
   ["before its result is written", { at: "complete", phase: "before" }, "00"],
@@ -40,15 +40,15 @@ describe("an instance that goes", () => {
     async (_, death, code) => {
       const request = till.sale();
       await crash(death, (gone) => gone.run(partner, request, true));
-      const instance = await world.start();
-      const [begun] = await world.query<{ id: never; state: string }>("SELECT id, state FROM transactions");
+      const instance = await bench.start();
+      const [begun] = await bench.query<{ id: never; state: string }>("SELECT id, state FROM transactions");
       expect(begun?.state).toBe("INIT");
       expect(await instance.takeOver(partner)).toBe(1);
       const sale = await instance.endOf({ partnerId: partner.id, id: begun?.id ?? ("" as never) });
       expect(sale).toMatchObject({ state: "ERROR", facts: { fields: { isoResponseCode: "96", refId: "" } } });
-      expect(await world.ipnsOf(sale.id)).toEqual([sale.facts]);
-      await world.reversed(sale.id, code);
-      expect(world.bank.find(sale.id)?.standing ?? "reversed").toBe("reversed");
+      expect(await bench.ipnsOf(sale.id)).toEqual([sale.facts]);
+      await bench.reversed(sale.id, code);
+      expect(bench.bank.find(sale.id)?.standing ?? "reversed").toBe("reversed");
       expect(instance.events).toMatchObject([{ kind: "in_doubt", subjectId: sale.id }]);
       expect(await instance.ended(partner, request)).toMatchObject({ id: sale.id, state: "ERROR" });
       expect(await instance.takeOver(partner)).toBe(0);
@@ -58,17 +58,17 @@ describe("an instance that goes", () => {
   test("once the result is durable leaves nothing to do: the Sale stands, and its IPN is pending", async () => {
     const request = till.sale();
     await crash({ at: "complete", phase: "after" }, (gone) => gone.run(partner, request, true));
-    const instance = await world.start();
+    const instance = await bench.start();
     expect(await instance.takeOver(partner)).toBe(0);
     const sale = await instance.ended(partner, request);
     expect(sale).toMatchObject({ state: "SUCCESS", notification: { state: "pending" } });
-    expect(world.bank.find(sale.id)).toMatchObject({ standing: "stands" });
+    expect(bench.bank.find(sale.id)).toMatchObject({ standing: "stands" });
   });
 
   test.each(["VOID", "PREAUTH_COMPLETE"] as const)(
     "in a %s leaves its original free again, once that is reversed",
     async (command) => {
-      const before = await world.start();
+      const before = await bench.start();
       const original = await before.ended(partner, command === "VOID" ? till.sale() : till.preAuth());
       const follow = () => (command === "VOID" ? till.void(original) : till.complete(original));
       const request = follow();
@@ -77,7 +77,7 @@ describe("an instance that goes", () => {
       await before.takeOver(partner);
       const ended = await before.ended(partner, request);
       expect(ended).toMatchObject({ command, state: "ERROR", facts: { fields: { isoResponseCode: "96" } } });
-      await world.reversed(ended.id);
+      await bench.reversed(ended.id);
       expect(await before.ended(partner, follow())).toMatchObject({ state: "SUCCESS" });
     },
   );
@@ -85,12 +85,12 @@ describe("an instance that goes", () => {
   test("in a Logon leaves an ERROR 96, without Reversal and IPN", async () => {
     const request = till.logon();
     await crash({ at: "ask", phase: "before" }, (gone) => gone.run(partner, request, true));
-    const instance = await world.start();
+    const instance = await bench.start();
     await instance.takeOver(partner);
     const logon = await instance.ended(partner, request);
     expect(logon).toMatchObject({ state: "ERROR", facts: { fields: { isoResponseCode: "96" } } });
-    expect(await world.ipnsOf(logon.id)).toEqual([]);
-    expect(await world.query("SELECT FROM reversals")).toEqual([]);
+    expect(await bench.ipnsOf(logon.id)).toEqual([]);
+    expect(await bench.query("SELECT FROM reversals")).toEqual([]);
   });
 
   test.each([
@@ -98,21 +98,21 @@ describe("an instance that goes", () => {
     ["before its answer is written", { at: "ask", phase: "after" }],
     ["when it is written", { at: "end", phase: "after" }],
   ] as const)("in a Reversal %s has it sent by another", async (_, death) => {
-    const instance = await world.start();
+    const instance = await bench.start();
     instance.acquirer.behave(({ command }) => (command === "REVERSAL" ? { answers: "not_sent" } : undefined));
     const sale = await instance.ended(partner, till.sale("tok_timeout"));
     await instance.crash();
     const isReversal = (message: AcquirerMessage) => message.command === "REVERSAL";
-    const gone = await world.start();
+    const gone = await bench.start();
     const crashed = gone.crashesAt(death.at === "ask" ? { ...death, when: isReversal } : death);
-    await world.hurry();
+    await bench.runDueNow();
     await crashed;
-    const next = await world.start();
-    await world.hurry();
-    await world.reversed(sale.id);
+    const next = await bench.start();
+    await bench.runDueNow();
+    await bench.reversed(sale.id);
     expect(next.life.lives).toBe(true);
-    expect(world.bank.find(sale.id)).toMatchObject({ standing: "reversed" });
-    expect(await world.ipnsOf(sale.id)).toHaveLength(1);
+    expect(bench.bank.find(sale.id)).toMatchObject({ standing: "reversed" });
+    expect(await bench.ipnsOf(sale.id)).toHaveLength(1);
   });
 
   test.each([
@@ -122,19 +122,19 @@ describe("an instance that goes", () => {
     ["after it was answered", { at: "ask", phase: "after" }],
     ["when its answer is written", { at: "end", phase: "after" }],
   ] as const)("in a partner's REVERSAL %s has it carried out by another, as it was asked for", async (_, death) => {
-    const before = await world.start();
+    const before = await bench.start();
     const sale = await before.ended(partner, till.sale());
     const request = till.reversal(sale);
     await before.crash();
     await crash(death, (gone) => gone.run(partner, request, true));
-    const instance = await world.start();
+    const instance = await bench.start();
     const taken = instance.takeOver(partner);
-    await world.hurry();
+    await bench.runDueNow();
     await taken;
     expect(await instance.ended(partner, request)).toMatchObject({ command: "REVERSAL", state: "SUCCESS" });
-    expect(world.bank.find(sale.id)).toMatchObject({ standing: "reversed" });
+    expect(bench.bank.find(sale.id)).toMatchObject({ standing: "reversed" });
     await expect(instance.run(partner, till.void(sale))).rejects.toMatchObject({ code: "already_reversed" });
-    expect(await world.ipnsOf(sale.id)).toHaveLength(1);
+    expect(await bench.ipnsOf(sale.id)).toHaveLength(1);
   });
 
   test("in a REVERSAL of its own Sale in flight leaves both to another: nothing stands", async () => {
@@ -145,15 +145,15 @@ describe("an instance that goes", () => {
       await gone.run(partner, request, true);
       await gone.run(partner, reversal, true);
     });
-    const instance = await world.start();
+    const instance = await bench.start();
     await instance.takeOver(partner);
-    await world.hurry();
+    await bench.runDueNow();
     expect(await instance.ended(partner, reversal)).toMatchObject({ state: "SUCCESS" });
     const sale = await instance.ended(partner, request);
     expect(sale.state).toBe("ERROR");
-    await world.reversed(sale.id);
-    expect(world.bank.find(sale.id)).toMatchObject({ standing: "reversed" });
-    expect(await world.ipnsOf(sale.id)).toHaveLength(1);
+    await bench.reversed(sale.id);
+    expect(bench.bank.find(sale.id)).toMatchObject({ standing: "reversed" });
+    expect(await bench.ipnsOf(sale.id)).toHaveLength(1);
   });
 
   test.each([
@@ -162,76 +162,76 @@ describe("an instance that goes", () => {
     ["before the batch is closed", { at: "complete", phase: "before" }],
     ["once the batch is closed", { at: "complete", phase: "after" }],
   ] as const)("in a settlement %s has it carried through by another", async (_, death) => {
-    const before = await world.start();
+    const before = await bench.start();
     const sale = await before.ended(partner, till.sale());
     await before.crash();
     const request = till.settlement();
     await crash(death, (gone) => gone.run(partner, request, true));
-    const instance = await world.start();
+    const instance = await bench.start();
     expect(await instance.takeOver(partner)).toBe(0);
-    await world.hurry();
+    await bench.runDueNow();
     const settled = await instance.ended(partner, request);
     expect(settled).toMatchObject({
       state: "SUCCESS",
       facts: { fields: { saleQuantity: "1" }, settlementList: [{ reqId: field(sale, "reqId") }] },
     });
-    expect(await world.ipnsOf(settled.id)).toHaveLength(1);
+    expect(await bench.ipnsOf(settled.id)).toHaveLength(1);
     expect(field(await instance.ended(partner, till.sale()), "batchNo")).toBe("000002");
   });
 
   test("in the middle of a Batch Upload has another resume it behind what was noted, and settle once", async () => {
-    const before = await world.start();
+    const before = await bench.start();
     const sales = 250;
     for (let begun = 0; begun < sales; begun += 50) {
       await Promise.all(Array.from({ length: 50 }, () => before.ended(partner, till.sale())));
     }
     await before.crash();
-    bookStray(world, till);
+    bookUnmatched(bench, till);
     const request = till.settlement();
     let uploads = 0;
     const isThe150th = ({ command }: AcquirerMessage) => command === "BATCH_UPLOAD" && ++uploads === 150;
     await crash({ at: "ask", phase: "after", when: isThe150th }, (gone) => gone.run(partner, request, true));
-    const instance = await world.start();
+    const instance = await bench.start();
     const asked: string[] = [];
     instance.acquirer.behave(({ command }) => void asked.push(command));
-    await world.hurry();
+    await bench.runDueNow();
     const settled = await instance.ended(partner, request);
     expect(settled).toMatchObject({ state: "SUCCESS", facts: { fields: { saleQuantity: String(sales) } } });
     expect(asked.slice(-1)).toEqual(["SETTLEMENT"]);
     expect(asked.filter((command) => command === "BATCH_UPLOAD")).toHaveLength(sales - 100);
-    expect(world.bank.settledBatch(till.mid, till.tid, "VND")).toMatchObject({ saleQuantity: sales });
+    expect(bench.bank.settledBatch(till.mid, till.tid, "VND")).toMatchObject({ saleQuantity: sales });
   });
 });
 
 describe("an instance that lives", () => {
   test("keeps what is its own, however long that takes", async () => {
-    const instance = await world.start();
-    const other = await world.start();
+    const instance = await bench.start();
+    const other = await bench.start();
     const sale = await instance.begun(partner, till.sale("tok_slow_150"));
     for (let looks = 0; looks < 20; looks += 1) expect(await other.takeOver(partner)).toBe(0);
     expect(await instance.endOf(sale)).toMatchObject({ state: "SUCCESS" });
   });
 
   test("and comes back after its lease changes nothing: its answer is late, and reversed once more", async () => {
-    const stopped = await world.start();
-    const other = await world.start();
+    const stopped = await bench.start();
+    const other = await bench.start();
     const sale = await stopped.begun(partner, till.sale("tok_slow_150"));
-    await world.dropLease(stopped.leaseId);
+    await bench.dropLease(stopped.leaseId);
     expect(await other.takeOver(partner)).toBe(1);
-    await stopped.told("late_approval", sale.id);
-    await expect.poll(() => world.reversalOf(sale.id), { timeout: 5_000 }).toMatchObject({ state: "DONE", tries: 3 });
+    await stopped.eventOf("late_approval", sale.id);
+    await expect.poll(() => bench.reversalOf(sale.id), { timeout: 5_000 }).toMatchObject({ state: "DONE", tries: 3 });
     expect(await other.find(partner, sale.id)).toMatchObject({
       state: "ERROR",
       facts: { fields: { isoResponseCode: "96" } },
     });
-    expect(await world.ipnsOf(sale.id)).toHaveLength(1);
-    expect(world.bank.find(sale.id)).toMatchObject({ standing: "reversed" });
+    expect(await bench.ipnsOf(sale.id)).toHaveLength(1);
+    expect(bench.bank.find(sale.id)).toMatchObject({ standing: "reversed" });
   });
 
   test("takes over again what it could not end the first time", async () => {
     const request = till.sale();
     await crash({ at: "ask", phase: "after" }, (gone) => gone.run(partner, request, true));
-    const instance = await world.start();
+    const instance = await bench.start();
     await instance.ledger.takeOver(() => Promise.reject(new Error("the partners cannot be read now")));
     expect(await instance.ledger.findByReqId(partner.id, request.reqId)).toMatchObject({ state: "INIT" });
     expect(await instance.takeOver(partner)).toBe(1);
@@ -239,20 +239,20 @@ describe("an instance that lives", () => {
   });
 
   test("takes over what an instance left whose lease beats no more, and not before it is called dead", async () => {
-    const instance = await world.start();
-    const connection = await world.connections.connectDirectly();
+    const instance = await bench.start();
+    const connection = await bench.connections.connectDirectly();
     let lives = true;
     const leases = new PostgresLeases(() => Promise.resolve(connection));
     const store = new PostgresLeases(() => (lives ? Promise.resolve(connection) : Promise.reject(new Error("gone"))));
-    const shared = { clock: world.clock, timers: systemTimers, onTrouble: () => {} };
+    const shared = { clock: bench.clock, timers: systemTimers, onTrouble: () => {} };
     const lease = new Lease({ kind: "api", store, ...shared });
     await lease.start();
-    // What the world's other instance holds beats by this test alone.
+    // What the bench's other instance holds beats by this test alone.
     const beating = setInterval(() => void leases.beat(instance.leaseId).catch(() => undefined), 1_000);
     const reaped: LeaseId[] = [];
     const reaper = new LeaseReaper({ store: leases, ...shared, onReaped: (ids) => void reaped.push(...ids) });
     reaper.start();
-    const gone = await world.start(lease.current());
+    const gone = await bench.start(lease.current());
     const request = till.sale();
     const crashed = gone.life.endsAt({ at: "ask", phase: "after" });
     void gone.run(partner, request, true);

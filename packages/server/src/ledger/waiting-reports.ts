@@ -26,7 +26,7 @@ export interface WaitingReport {
 
 export interface WaitingStore {
   /** Takes due ones for `heldForMs`: nobody else looks for their originals meanwhile, everybody may afterwards. */
-  takeDue(rowsMax: number, heldForMs: number): Promise<readonly WaitingReport[]>;
+  claimDue(rowsMax: number, heldForMs: number): Promise<readonly WaitingReport[]>;
   postpone(report: WaitingReport, delayMs: number): Promise<void>;
 }
 
@@ -58,8 +58,8 @@ export class WaitingReports {
       name: "waiting reports",
       log: parts.log,
       everyMs: 1_000,
-      take: () => parts.waiting.takeDue(rowsMax, heldForMs),
-      run: (report) => this.#look(report),
+      claim: () => parts.waiting.claimDue(rowsMax, heldForMs),
+      run: (report) => this.#releaseDue(report),
     });
   }
 
@@ -71,7 +71,7 @@ export class WaitingReports {
     return this.#work.stop();
   }
 
-  async #look(report: WaitingReport): Promise<void> {
+  async #releaseDue(report: WaitingReport): Promise<void> {
     const { waiting, completions, directory, notifier, metrics } = this.#parts;
     const { partnerId, id, ageMs } = report;
     const settings = (await directory.find(partnerId))?.settings;

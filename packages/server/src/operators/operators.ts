@@ -1,5 +1,5 @@
 import type { Clock } from "../clock.ts";
-import { badFields, type FieldProblem, PaybellError } from "../errors.ts";
+import { badFields, type FieldProblem, ServiceError } from "../errors.ts";
 import { newId } from "../ids.ts";
 import {
   isOperatorToken,
@@ -48,7 +48,7 @@ export class Operators {
   async find(token: string): Promise<OperatorRecord | undefined> {
     if (!isOperatorToken(token)) return undefined;
     const hash = operatorTokenHash(token);
-    const operator = await this.#lookUp(hash);
+    const operator = await this.#find(hash);
     if (operator === undefined || operator.revokedAt !== null) return undefined;
     if (operator.expiresAt.getTime() <= this.#clock.nowMs()) return undefined;
     this.#used(operator.id);
@@ -70,15 +70,15 @@ export class Operators {
     return this.#store.list();
   }
 
-  /** @throws PaybellError `not_found` */
+  /** @throws ServiceError `not_found` */
   async revoke(id: OperatorId): Promise<OperatorRecord> {
     const revoked = await this.#store.revoke(id);
     this.#known.clear();
-    if (revoked === undefined) throw new PaybellError("not_found", "There is no such operator.");
+    if (revoked === undefined) throw new ServiceError("not_found", "There is no such operator.");
     return revoked;
   }
 
-  async #lookUp(hash: Buffer): Promise<OperatorRecord | undefined> {
+  async #find(hash: Buffer): Promise<OperatorRecord | undefined> {
     const key = hash.toString("hex");
     const nowMs = this.#clock.monotonicMs();
     const known = this.#known.get(key);

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { AddressList, parseBlock } from "./addresses.ts";
+import { AddressBlocks, parseBlock } from "./addresses.ts";
 
 const everything = ["0.0.0.0/0", "::/0"];
 
@@ -40,7 +40,7 @@ describe("an address that is never called", () => {
     ["2001:db8::200:5efe:198.51.100.7", "ISATAP"],
   ])("%s (%s), even when the list holds everything and names it", (address, kind) => {
     const named = /%|^::(ffff:)?\d+\./.test(address) ? [] : [address];
-    const refusal = new AddressList([...everything, ...named]).refusal(address, false);
+    const refusal = new AddressBlocks([...everything, ...named]).refusal(address, false);
     expect(refusal).toContain(address);
     expect(refusal).toContain(kind);
     expect(refusal).toContain("never called");
@@ -58,14 +58,14 @@ describe("an address of a private network", () => {
     ["fd12::1", "fd12::/16"],
     ["::ffff:10.1.2.3", "10.0.0.0/8"],
   ])("%s is called where %s names it, not because the list holds everything", (address, block) => {
-    expect(new AddressList(everything).refusal(address, false)).toContain("must name a block within");
-    expect(new AddressList([block]).refusal(address, false)).toBeUndefined();
+    expect(new AddressBlocks(everything).refusal(address, false)).toContain("must name a block within");
+    expect(new AddressBlocks([block]).refusal(address, false)).toBeUndefined();
   });
 });
 
 describe("a list", () => {
   test("says which address is outside of which list", () => {
-    const list = new AddressList(["203.0.113.0/24", "2001:db8::/32"]);
+    const list = new AddressBlocks(["203.0.113.0/24", "2001:db8::/32"]);
     expect(list.refusal("198.51.100.7", false)).toBe(
       "198.51.100.7 is outside callbackAddresses (203.0.113.0/24, 2001:db8::/32)",
     );
@@ -77,11 +77,11 @@ describe("a list", () => {
 
   test("shortens itself where it is long", () => {
     const blocks = Array.from({ length: 20 }, (_, i) => `203.0.113.${i}`);
-    expect(new AddressList(blocks).refusal("198.51.100.7", false)).toMatch(/203\.0\.113\.7 and 12 more\)$/);
+    expect(new AddressBlocks(blocks).refusal("198.51.100.7", false)).toMatch(/203\.0\.113\.7 and 12 more\)$/);
   });
 
   test("lets listed loopback addresses through in the sandbox alone", () => {
-    const list = new AddressList(["127.0.0.0/8"]);
+    const list = new AddressBlocks(["127.0.0.0/8"]);
     expect(list.refusal("127.0.0.1", true)).toBeUndefined();
     expect(list.refusal("127.0.0.1", false)).toContain("loopback");
     expect(list.refusal("::1", true)).toContain("outside");
@@ -90,17 +90,17 @@ describe("a list", () => {
   test.each(["fd00:ec2::254", "fd00:ec2::23", "fd20:ce::254", "fd00:c1::a9fe:a9fe"])(
     "of the operator's own network does not name the metadata service %s",
     (address) => {
-      expect(new AddressList(["fd00::/8"]).refusal(address, false)).toContain("metadata");
+      expect(new AddressBlocks(["fd00::/8"]).refusal(address, false)).toContain("metadata");
     },
   );
 
   test("of everything does not name the network's own translator, whose addresses carry others", () => {
-    expect(new AddressList(everything).refusal("64:ff9b:1:cb00:71:700::", false)).toBeDefined();
-    expect(new AddressList(["64:ff9b:1:1::/96"]).refusal("64:ff9b:1:1::cb00:7107", false)).toBeUndefined();
+    expect(new AddressBlocks(everything).refusal("64:ff9b:1:cb00:71:700::", false)).toBeDefined();
+    expect(new AddressBlocks(["64:ff9b:1:1::/96"]).refusal("64:ff9b:1:1::cb00:7107", false)).toBeUndefined();
   });
 
   test("takes no caller for an IPv4 one because of an address inside that anybody can have routed to them", () => {
-    const list = new AddressList(["203.0.113.7"]);
+    const list = new AddressBlocks(["203.0.113.7"]);
     expect(list.contains("64:ff9b::cb00:7107")).toBe(true);
     for (const address of ["2002:cb00:7107::1", "2001:0:1:1:1:1:34ff:8ef8", "64:ff9b:1::cb00:7107"]) {
       expect(list.contains(address), address).toBe(false);
@@ -108,7 +108,7 @@ describe("a list", () => {
   });
 
   test("knows what a socket calls an IPv4 caller", () => {
-    const list = new AddressList(["127.0.0.1/32"]);
+    const list = new AddressBlocks(["127.0.0.1/32"]);
     expect(list.contains("::ffff:127.0.0.1")).toBe(true);
     expect(list.contains("127.0.0.2")).toBe(false);
     expect(list.contains("not an address")).toBe(false);
@@ -129,7 +129,7 @@ describe("a list", () => {
     " 10.0.0.1",
   ])("does not take %j for a CIDR", (text) => {
     expect(parseBlock(text)).toBeUndefined();
-    expect(() => new AddressList([text])).toThrow(TypeError);
+    expect(() => new AddressBlocks([text])).toThrow(TypeError);
   });
 
   test("holds the addresses of its blocks and no others", () => {
@@ -143,7 +143,7 @@ describe("a list", () => {
           const number = (octets: readonly number[]) => octets.reduce((sum, value) => sum * 256 + value, 0);
           const same =
             Math.floor(number(network) / 2 ** (32 - bits)) === Math.floor(number(address) / 2 ** (32 - bits));
-          expect(new AddressList([`${network.join(".")}/${bits}`]).contains(address.join("."))).toBe(same);
+          expect(new AddressBlocks([`${network.join(".")}/${bits}`]).contains(address.join("."))).toBe(same);
         },
       ),
     );

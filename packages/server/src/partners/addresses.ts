@@ -46,7 +46,7 @@ const onlyWhenNamed = [
 ];
 
 /** CIDR blocks. A bare address is the block of that address alone. */
-export class AddressList {
+export class AddressBlocks {
   readonly #blocks: readonly Block[];
 
   /** @throws TypeError naming the first text that is no CIDR. */

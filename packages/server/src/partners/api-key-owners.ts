@@ -1,5 +1,5 @@
 import type { Clock } from "../clock.ts";
-import { PaybellError } from "../errors.ts";
+import { ServiceError } from "../errors.ts";
 import type { PartnerId } from "../ids.ts";
 import type { PartnerStates } from "./store.ts";
 
@@ -37,13 +37,13 @@ export class ApiKeyOwners {
     return this.#owners.get(hash.toString("hex"));
   }
 
-  /** @throws PaybellError `unavailable`, rejected */
+  /** @throws ServiceError `unavailable`, rejected */
   async find(hash: Buffer): Promise<PartnerId | undefined> {
     const owner = this.peek(hash);
     if (owner !== undefined) return owner;
     const unknownSince = this.#unknownSince.get(hash.toString("hex"));
     if (unknownSince !== undefined && this.#clock.monotonicMs() - unknownSince <= unknownForMs) return undefined;
-    if (this.#waiting.length >= waitingMax) throw new PaybellError("unavailable", undefined, { retryAfterS: 2 });
+    if (this.#waiting.length >= waitingMax) throw new ServiceError("unavailable", undefined, { retryAfterS: 2 });
     return await new Promise((resolve, reject) => {
       this.#waiting.push({ hash, resolve, reject });
       if (!this.#asking) void this.#ask();
@@ -59,7 +59,7 @@ export class ApiKeyOwners {
         const owners = await this.#store.partnersByApiKey(questions.map((question) => question.hash));
         for (const question of questions) question.resolve(this.#learn(question.hash.toString("hex"), owners));
       } catch (error) {
-        const unavailable = new PaybellError("unavailable", undefined, { retryAfterS: 2, cause: error });
+        const unavailable = new ServiceError("unavailable", undefined, { retryAfterS: 2, cause: error });
         for (const question of questions) question.reject(unavailable);
       }
     }

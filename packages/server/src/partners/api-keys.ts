@@ -1,5 +1,5 @@
 import type { Clock } from "../clock.ts";
-import { badFields, type FieldProblem, PaybellError } from "../errors.ts";
+import { badFields, type FieldProblem, ServiceError } from "../errors.ts";
 import { type KeyId, newId, type PartnerId } from "../ids.ts";
 import type { ApiKeyScope, Partner } from "./partner.ts";
 import { apiKeyHash, newSecret } from "./secrets.ts";
@@ -56,7 +56,7 @@ export class ApiKeys {
 
   /**
    * @param within the scopes of whoever asks: a key cannot make one that allows more. Null: everything
-   * @throws PaybellError `not_found`, `scope_not_allowed`, `too_many_api_keys`, or naming each field that is wrong
+   * @throws ServiceError `not_found`, `scope_not_allowed`, `too_many_api_keys`, or naming each field that is wrong
    */
   async add(partnerId: PartnerId, input: NewApiKey, within: readonly ApiKeyScope[] | null): Promise<MadeApiKey> {
     const [first, ...rest] = problemsOf(input);
@@ -77,16 +77,16 @@ export class ApiKeys {
       },
       keysMax,
     );
-    if (added === "no such partner") throw new PaybellError("not_found");
-    if (added === "too many") throw new PaybellError("too_many_api_keys", `${keysMax} API keys stand already.`);
+    if (added === "no such partner") throw new ServiceError("not_found");
+    if (added === "too many") throw new ServiceError("too_many_api_keys", `${keysMax} API keys stand already.`);
     await this.#tell(partnerId);
     return { id, apiKey: text };
   }
 
-  /** From now on it is refused, in every instance within five seconds. @throws PaybellError `not_found` */
+  /** From now on it is refused, in every instance within five seconds. @throws ServiceError `not_found` */
   async revoke(partnerId: PartnerId, keyId: KeyId): Promise<void> {
     if (!(await this.#store.endApiKey(partnerId, keyId))) {
-      throw new PaybellError("not_found", "There is no such API key.");
+      throw new ServiceError("not_found", "There is no such API key.");
     }
     await this.#tell(partnerId);
   }
@@ -105,8 +105,8 @@ export class ApiKeys {
   }
 }
 
-export function scopeNotAllowed(scopes: readonly ApiKeyScope[]): PaybellError {
-  return new PaybellError("scope_not_allowed", `This takes the scope ${scopes.join(", ")}, which this key lacks.`);
+export function scopeNotAllowed(scopes: readonly ApiKeyScope[]): ServiceError {
+  return new ServiceError("scope_not_allowed", `This takes the scope ${scopes.join(", ")}, which this key lacks.`);
 }
 
 function problemsOf({ name, scopes, expiresInDays = 1 }: NewApiKey): FieldProblem[] {

@@ -1,5 +1,5 @@
 import type { FieldProblem } from "../errors.ts";
-import { AddressList } from "./addresses.ts";
+import { AddressBlocks } from "./addresses.ts";
 import type { PartnerSettings } from "./partner.ts";
 
 const charactersMax = 2_048;
@@ -38,7 +38,7 @@ export function callbackUrlProblem(
   if (ports !== null && !ports.includes(port))
     return invalid(`has a port that is not among callbackPorts (${ports.join(", ")})`);
   const literal = literalAddress(parsed.hostname);
-  const refusal = literal && addresses && new AddressList(addresses).refusal(literal, rules.sandbox);
+  const refusal = literal && addresses && new AddressBlocks(addresses).refusal(literal, rules.sandbox);
   return refusal ? { field, code: "address_not_whitelisted", message: `${field}: ${refusal}.` } : undefined;
 }
 

@@ -1,5 +1,5 @@
 import { describe, expect, onTestFinished, test, vi } from "vitest";
-import type { PaybellError } from "../errors.ts";
+import type { ServiceError } from "../errors.ts";
 import { newId, type PartnerId } from "../ids.ts";
 import { ageMaxMs, CachedPartners } from "./directory.ts";
 import { MasterKey } from "./master-key.ts";
@@ -145,7 +145,7 @@ describe("the directory", () => {
     states.failing = true;
     expect(directory.peek(id)).toBeDefined();
     pass(ageMaxMs + 1);
-    const refused = await directory.find(id).catch((error: PaybellError) => error);
+    const refused = await directory.find(id).catch((error: ServiceError) => error);
     expect(refused).toMatchObject({ code: "unavailable", retryAfterS: 2 });
     states.failing = false;
     expect(await directory.find(id)).toBeDefined();

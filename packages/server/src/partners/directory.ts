@@ -1,6 +1,6 @@
 import { createPrivateKey } from "node:crypto";
 import type { Clock } from "../clock.ts";
-import { PaybellError } from "../errors.ts";
+import { ServiceError } from "../errors.ts";
 import type { PartnerId } from "../ids.ts";
 import { ApiKeyOwners } from "./api-key-owners.ts";
 import type { ApiKeyHolder } from "./api-keys.ts";
@@ -125,7 +125,7 @@ export class CachedPartners implements PartnerDirectory {
       }
     } catch (error) {
       for (const waiter of waiting)
-        waiter.reject(new PaybellError("unavailable", undefined, { retryAfterS: 2, cause: error }));
+        waiter.reject(new ServiceError("unavailable", undefined, { retryAfterS: 2, cause: error }));
       throw error;
     }
   }
@@ -223,7 +223,7 @@ function currentKeys(loaded: LoadedPartner, keyObjects: ReadonlyMap<string, Part
 async function withinAge<Result>(result: Promise<Result>): Promise<Result> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new PaybellError("unavailable", undefined, { retryAfterS: 2 })), ageMaxMs);
+    timer = setTimeout(() => reject(new ServiceError("unavailable", undefined, { retryAfterS: 2 })), ageMaxMs);
   });
   try {
     return await Promise.race([result, late]);

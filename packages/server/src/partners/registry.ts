@@ -1,4 +1,4 @@
-import { badFields, type FieldProblem, PaybellError } from "../errors.ts";
+import { badFields, type FieldProblem, ServiceError } from "../errors.ts";
 import { type KeyId, newId, type PartnerId } from "../ids.ts";
 import { type ClientCertificateInput, clientCertificateProblems, validUntil } from "./callback-tls.ts";
 import type { CallbackUrlRules } from "./callback-url.ts";
@@ -80,7 +80,7 @@ const shownCharactersMax = 100;
 const overlapHoursMax = 720;
 const keyKinds = ["apiKey", "encryptionKey", "signingKey", "webhookSecret"] as const satisfies readonly RotatedKind[];
 
-/** Registers and changes partners, their keys and terminals. Every refusal is a PaybellError. */
+/** Registers and changes partners, their keys and terminals. Every refusal is a ServiceError. */
 export class PartnerRegistry {
   readonly #parts: RegistryParts;
 
@@ -143,7 +143,7 @@ export class PartnerRegistry {
     const key = this.#newKey(id, kind);
     const activeAtOnce = kind === "webhookSecret" || kind === "apiKey";
     const rotation = await this.#parts.partners.rotate(id, key.stored, overlapHours * 3_600, activeAtOnce);
-    if (rotation === undefined) throw new PaybellError("not_found");
+    if (rotation === undefined) throw new ServiceError("not_found");
     await this.#tell(id);
     return {
       id: key.stored.id,
@@ -157,7 +157,7 @@ export class PartnerRegistry {
   /**
    * The client certificate that is shown to the partner's server from now on, and until it ends.
    *
-   * @throws PaybellError `not_found`, or naming what is wrong; no error repeats the key
+   * @throws ServiceError `not_found`, or naming what is wrong; no error repeats the key
    */
   async putCallbackCertificate(id: PartnerId, input: ClientCertificateInput): Promise<PartnerRecord> {
     refuse(clientCertificateProblems(input, Date.now()));
@@ -168,14 +168,14 @@ export class PartnerRegistry {
     return await this.#replaceCallbackKey(id, { id: keyId, material, endsAt: validUntil(certificate) });
   }
 
-  /** @throws PaybellError `not_found` */
+  /** @throws ServiceError `not_found` */
   async removeCallbackCertificate(id: PartnerId): Promise<PartnerRecord> {
     return await this.#replaceCallbackKey(id, null);
   }
 
   async #replaceCallbackKey(id: PartnerId, key: CallbackKeyToStore | null): Promise<PartnerRecord> {
     const stored = await this.#parts.partners.replaceCallbackKey(id, key);
-    if (stored === undefined) throw new PaybellError("not_found");
+    if (stored === undefined) throw new ServiceError("not_found");
     await this.#tell(id);
     return this.#record(stored);
   }
@@ -186,13 +186,13 @@ export class PartnerRegistry {
     // A registered deviceId may look like a card number: it is known to be none.
     const { deviceId: _, ...guarded } = input;
     this.#refuse({ tid, ...guarded }, terminalProblems(tid, input, partner.settings.signing));
-    const put = await this.#parts.terminals.put(id, completeTerminal(tid, input), this.#parts.preAuthDays);
+    const put = await this.#parts.terminals.upsert(id, completeTerminal(tid, input), this.#parts.preAuthDays);
     if (put.outcome === "taken") {
-      throw new PaybellError("terminal_taken", `tid ${tid} with this mid is another partner's terminal.`);
+      throw new ServiceError("terminal_taken", `tid ${tid} with this mid is another partner's terminal.`);
     }
     if (put.outcome === "busy") {
       const message = `tid ${tid} keeps its mid: its batch is not empty, or a PreAuth is open on it.`;
-      throw new PaybellError("terminal_busy", message);
+      throw new ServiceError("terminal_busy", message);
     }
     return put.terminal;
   }
@@ -226,7 +226,7 @@ export class PartnerRegistry {
 
   async #require(id: PartnerId): Promise<StoredPartner> {
     const stored = await this.#parts.partners.find(id);
-    if (stored === undefined) throw new PaybellError("not_found");
+    if (stored === undefined) throw new ServiceError("not_found");
     return stored;
   }
 
@@ -236,7 +236,7 @@ export class PartnerRegistry {
   ): Promise<PartnerRecord> {
     const { partners, defaults } = this.#parts;
     const stored = await partners.change(id, (row) => next(completeSettings(row.settings, defaults)));
-    if (stored === undefined) throw new PaybellError("not_found");
+    if (stored === undefined) throw new ServiceError("not_found");
     await this.#tell(id);
     return this.#record(stored);
   }
@@ -300,7 +300,7 @@ function pageOf<Item>(rows: readonly Item[], limit: number, cursorOf: (item: Ite
 }
 
 /** Two reports under one number would be one all at once, and the second of them lost. */
-function identityStays(): PaybellError {
+function identityStays(): ServiceError {
   const field = "reports.identity";
   return badFields([{ field, code: "invalid_value", message: `${field} cannot go back to externalId.` }]);
 }

@@ -28,7 +28,7 @@ function budgetOver(counts: Counts, alert: SealAlert = () => undefined): SealBud
 }
 
 async function take(budget: SealBudget, times: number): Promise<void> {
-  for (let i = 0; i < times; i += 1) await budget.take(partnerId, "key");
+  for (let i = 0; i < times; i += 1) await budget.spend(partnerId, "key");
 }
 
 describe("seals", () => {
@@ -36,7 +36,7 @@ describe("seals", () => {
     const counts = new Counts(0);
     const budget = budgetOver(counts);
     for (let taken = 1; taken <= 3 * sealsReserved; taken += 1) {
-      await budget.take(partnerId, "key");
+      await budget.spend(partnerId, "key");
       if (counts.seals < taken) throw new Error(`${taken} taken, ${counts.seals} counted`);
     }
     expect(counts.seals).toBeLessThanOrEqual(4 * sealsReserved);
@@ -45,13 +45,13 @@ describe("seals", () => {
   test("are taken without waiting from a reserved block", async () => {
     const budget = budgetOver(new Counts(0));
     await take(budget, 1);
-    expect(budget.take(partnerId, "key")).toBeUndefined();
+    expect(budget.spend(partnerId, "key")).toBeUndefined();
   });
 
   test("of many who wait share one reservation", async () => {
     const counts = new Counts(0);
     const budget = budgetOver(counts);
-    await Promise.all(Array.from({ length: 500 }, () => budget.take(partnerId, "key")));
+    await Promise.all(Array.from({ length: 500 }, () => budget.spend(partnerId, "key")));
     expect(counts.calls).toBe(1);
   });
 
@@ -90,6 +90,6 @@ describe("seals", () => {
   });
 
   test("of a key that is gone are refused", async () => {
-    await expect(budgetOver(new Counts(0)).take(partnerId, "missing")).rejects.toThrow(/no key version/);
+    await expect(budgetOver(new Counts(0)).spend(partnerId, "missing")).rejects.toThrow(/no key version/);
   });
 });

@@ -49,9 +49,9 @@ export class SealBudget {
    *
    * @throws KeyExhausted, thrown or rejected, at 2^32 seals; a rejection of the database's own is worth a retry.
    */
-  take(partnerId: PartnerId, keyId: string): undefined | Promise<void> {
+  spend(partnerId: PartnerId, keyId: string): undefined | Promise<void> {
     const reserve = this.#reserves.get(keyId) ?? this.#remember(keyId);
-    if (reserve.left === 0) return this.#takeLater(reserve, partnerId, keyId);
+    if (reserve.left === 0) return this.#spendLater(reserve, partnerId, keyId);
     reserve.left -= 1;
     if (reserve.left < refillBelow && !reserve.exhausted && reserve.refilling === undefined) {
       // A refill ahead may fail: the one that is waited for tries again and tells.
@@ -60,7 +60,7 @@ export class SealBudget {
     return undefined;
   }
 
-  async #takeLater(reserve: Reserve, partnerId: PartnerId, keyId: string): Promise<void> {
+  async #spendLater(reserve: Reserve, partnerId: PartnerId, keyId: string): Promise<void> {
     while (reserve.left === 0) {
       if (reserve.exhausted) throw new KeyExhausted(keyId);
       await this.#refill(reserve, partnerId, keyId);

@@ -128,12 +128,12 @@ export interface TerminalStore {
    *
    * @param preAuthDays for how long a PreAuth counts as open
    */
-  put(partnerId: PartnerId, terminal: Terminal, preAuthDays: number): Promise<PutTerminal>;
+  upsert(partnerId: PartnerId, terminal: Terminal, preAuthDays: number): Promise<UpsertedTerminal>;
   find(partnerId: PartnerId, tid: string): Promise<Terminal | undefined>;
   list(partnerId: PartnerId, after: string | undefined, limit: number): Promise<readonly Terminal[]>;
 }
 
-export type PutTerminal =
+export type UpsertedTerminal =
   | { readonly outcome: "put"; readonly terminal: Terminal }
   /** Another partner has it. */
   | { readonly outcome: "taken" }

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from "node:timers/promises";
+import type { DataLocation } from "./data-location.ts";
 import { serverVersion } from "./database.ts";
 import type { Passwords } from "./passwords.ts";
-import type { Place } from "./place.ts";
 import { type Postmaster, pollMs, startTimeoutMs } from "./postmaster.ts";
 import { disownPostmasterFile, isPostmasterOf, readPostmasterFile } from "./postmaster-file.ts";
 import { identify, isAlive, type ProcessIdentity } from "./process-identity.ts";
@@ -16,11 +16,11 @@ const adoptTimeoutMs = 15_000;
  * dead process, or a number that another program wears by now.
  */
 export async function adoptPostmaster(
-  place: Place,
+  location: DataLocation,
   passwords: Passwords,
   log: (line: string) => void,
 ): Promise<Postmaster | undefined> {
-  const { dataDirectory } = place;
+  const { dataDirectory } = location;
   const found = await readPostmasterFile(dataDirectory);
   const orphan = found === undefined ? undefined : await identify(found.pid);
   if (found === undefined || orphan === undefined) return undefined;
@@ -32,7 +32,7 @@ export async function adoptPostmaster(
   while (await isAlive(orphan)) {
     const { socketDirectory, port, status } = (await readPostmasterFile(dataDirectory)) ?? found;
     const socket = { socketDirectory, port };
-    const version = status === "ready" ? await serverVersion(socket, passwords, place) : undefined;
+    const version = status === "ready" ? await serverVersion(socket, passwords, location) : undefined;
     if (version !== undefined) {
       log(`Adopted PostgreSQL ${version} (process ${orphan.pid}), left running by a service that was killed.`);
       return { pid: orphan.pid, ...socket, version, signal: signalTo(orphan), gone: untilGone(orphan) };

@@ -1,9 +1,9 @@
 import { chown, mkdir, mkdtemp, open, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type Binaries, majorOf } from "./binaries.ts";
+import type { DataLocation } from "./data-location.ts";
+import { dataRefused, explainFailedStart, otherMajorVersion } from "./failed-start.ts";
 import { databaseRoles } from "./passwords.ts";
-import type { Place } from "./place.ts";
-import { dataRefused, explainRefusal, otherMajorVersion } from "./refusal.ts";
 import { runTool } from "./tool.ts";
 
 /** The one database of the cluster that holds anything. */
@@ -18,38 +18,43 @@ const draftPrefix = "postgres.init-";
  * @param password of the superuser, when it is made
  */
 export async function ensureCluster(
-  place: Place,
+  location: DataLocation,
   binaries: Binaries,
   password: string,
   durable: boolean,
 ): Promise<void> {
-  const entries = await readdir(place.dataDirectory).catch(absentAsEmpty);
-  if (entries.includes("PG_VERSION")) return requireSameMajor(place, binaries);
-  if (entries.length > 0) throw dataRefused(place.dataDirectory, "it holds files, but PG_VERSION is missing");
-  for (const name of await readdir(place.base)) {
+  const entries = await readdir(location.dataDirectory).catch(absentAsEmpty);
+  if (entries.includes("PG_VERSION")) return requireSameMajor(location, binaries);
+  if (entries.length > 0) throw dataRefused(location.dataDirectory, "it holds files, but PG_VERSION is missing");
+  for (const name of await readdir(location.base)) {
     // The initdb of a killed service may still be writing there; what it puts back is removed at the next start.
-    if (name.startsWith(draftPrefix)) await removeTree(join(place.base, name)).catch(() => undefined);
+    if (name.startsWith(draftPrefix)) await removeTree(join(location.base, name)).catch(() => undefined);
   }
-  await makeCluster(place, binaries, password, durable);
+  await makeCluster(location, binaries, password, durable);
 }
 
-async function makeCluster(place: Place, binaries: Binaries, password: string, durable: boolean): Promise<void> {
-  const draft = await mkdtemp(join(place.base, draftPrefix));
+async function makeCluster(
+  location: DataLocation,
+  binaries: Binaries,
+  password: string,
+  durable: boolean,
+): Promise<void> {
+  const draft = await mkdtemp(join(location.base, draftPrefix));
   try {
     const [data, passwordFile] = [join(draft, "data"), join(draft, "password")];
     await mkdir(data, { mode: 0o700 });
     await writeFile(passwordFile, password, { mode: 0o600 });
-    if (place.account !== undefined) {
-      for (const path of [draft, data, passwordFile]) await chown(path, place.account.uid, place.account.gid);
+    if (location.account !== undefined) {
+      for (const path of [draft, data, passwordFile]) await chown(path, location.account.uid, location.account.gid);
     }
     const result = await runTool(
       join(binaries.native, "bin", "initdb"),
       initdbArguments(data, passwordFile, durable),
-      place.account,
+      location.account,
     );
-    if (result.exitCode !== 0) throw await explainRefusal({ output: result.output, dataDirectory: place.base });
-    await rename(data, place.dataDirectory);
-    await syncDirectory(place.base);
+    if (result.exitCode !== 0) throw await explainFailedStart({ output: result.output, dataDirectory: location.base });
+    await rename(data, location.dataDirectory);
+    await syncDirectory(location.base);
   } finally {
     await removeTree(draft);
   }
@@ -71,9 +76,9 @@ function initdbArguments(directory: string, passwordFile: string, durable: boole
   ];
 }
 
-async function requireSameMajor(place: Place, binaries: Binaries): Promise<void> {
-  const found = (await readFile(join(place.dataDirectory, "PG_VERSION"), "utf8")).trim();
-  if (found !== majorOf(binaries)) throw otherMajorVersion(place.dataDirectory, found, majorOf(binaries));
+async function requireSameMajor(location: DataLocation, binaries: Binaries): Promise<void> {
+  const found = (await readFile(join(location.dataDirectory, "PG_VERSION"), "utf8")).trim();
+  if (found !== majorOf(binaries)) throw otherMajorVersion(location.dataDirectory, found, majorOf(binaries));
 }
 
 function removeTree(path: string): Promise<void> {

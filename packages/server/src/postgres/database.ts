@@ -1,7 +1,7 @@
 import { Client, DatabaseError } from "pg";
 import { databaseName } from "./cluster.ts";
+import type { DataLocation } from "./data-location.ts";
 import { databaseRoles, type Passwords, passwordsRefused } from "./passwords.ts";
-import type { Place } from "./place.ts";
 
 /** Where a server listens: a unix socket, whose file carries the port in its name. */
 export interface Socket {
@@ -28,7 +28,7 @@ export function connectionString(
 export async function serverVersion(
   socket: Socket,
   passwords: Passwords,
-  { home, dataDirectory }: Pick<Place, "home" | "dataDirectory">,
+  { home, dataDirectory }: Pick<DataLocation, "home" | "dataDirectory">,
 ): Promise<string | undefined> {
   try {
     return await withClient(connectionString(socket, "superuser", passwords, "postgres"), async (client) => {

@@ -3,13 +3,13 @@ import { join } from "node:path";
 import { adoptPostmaster } from "./adoption.ts";
 import { installedBinaries, usableBinaries } from "./binaries.ts";
 import { ensureCluster } from "./cluster.ts";
+import { chooseDataLocation, recordDataLocation } from "./data-location.ts";
 import { connectionString, ensureDatabase } from "./database.ts";
 import { launchPostmaster } from "./launch.ts";
 import { keptPasswords, type Passwords } from "./passwords.ts";
-import { choosePlace, recordPlace } from "./place.ts";
 import type { Postmaster } from "./postmaster.ts";
 import { serverLog } from "./server-log.ts";
-import { takeServiceLock } from "./service-lock.ts";
+import { acquireServiceLock } from "./service-lock.ts";
 import { defaultSettings } from "./settings.ts";
 import { startErrorOf } from "./start-error.ts";
 import { stopPostmaster } from "./stop.ts";
@@ -64,7 +64,7 @@ export interface EmbeddedPostgresOptions {
 export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
   try {
     const home = await openHome(options.home);
-    const lock = await takeServiceLock(home);
+    const lock = await acquireServiceLock(home);
     try {
       const postmaster = await runPostmaster(home, options);
       return await supervise(postmaster, join(home, "postgres.log"), options, () => lock.release());
@@ -80,17 +80,17 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
     home: string,
     { settings, systemDirectory = "/var/lib/paybell", log }: EmbeddedPostgresOptions,
   ): Promise<Running> {
-    const place = await choosePlace(home, systemDirectory, log);
-    const passwords = await keptPasswords(home, place.dataDirectory);
-    const orphan = await adoptPostmaster(place, passwords, log);
+    const location = await chooseDataLocation(home, systemDirectory, log);
+    const passwords = await keptPasswords(home, location.dataDirectory);
+    const orphan = await adoptPostmaster(location, passwords, log);
     if (orphan !== undefined) return { ...orphan, passwords };
     const all = { ...defaultSettings, ...settings };
-    const copyTo = place.account === undefined ? home : systemDirectory;
-    const binaries = await usableBinaries(await installedBinaries(), place.account, copyTo);
-    await ensureCluster(place, binaries, passwords.superuser, all["fsync"] !== "off");
-    await recordPlace(place);
+    const copyTo = location.account === undefined ? home : systemDirectory;
+    const binaries = await usableBinaries(await installedBinaries(), location.account, copyTo);
+    await ensureCluster(location, binaries, passwords.superuser, all["fsync"] !== "off");
+    await recordDataLocation(location);
     const logPath = join(home, "postgres.log");
-    return { ...(await launchPostmaster({ place, binaries, passwords, settings: all, logPath, log })), passwords };
+    return { ...(await launchPostmaster({ location, binaries, passwords, settings: all, logPath, log })), passwords };
   }
 }
 

@@ -2,12 +2,12 @@ import { spawn } from "node:child_process";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import type { Binaries } from "./binaries.ts";
+import type { DataLocation } from "./data-location.ts";
 import { serverVersion } from "./database.ts";
+import { explainFailedStart } from "./failed-start.ts";
 import type { Passwords } from "./passwords.ts";
-import type { Place } from "./place.ts";
 import { type Postmaster, pollMs, startTimeoutMs } from "./postmaster.ts";
 import { readPostmasterFile } from "./postmaster-file.ts";
-import { explainRefusal } from "./refusal.ts";
 import { openServerLog, serverLog } from "./server-log.ts";
 import { ownSettings, settingArguments } from "./settings.ts";
 import { cleanSocketDirectory, makeSocketDirectory, socketPort } from "./socket-directory.ts";
@@ -15,7 +15,7 @@ import { PostgresStartError } from "./start-error.ts";
 import { cleanEnvironment } from "./tool.ts";
 
 export interface LaunchOptions {
-  readonly place: Place;
+  readonly location: DataLocation;
   readonly binaries: Binaries;
   readonly settings: Readonly<Record<string, string>>;
   readonly passwords: Passwords;
@@ -44,7 +44,7 @@ const leftoversPauseMs = 50;
 
 /** Starts a server and waits until it answers. */
 export async function launchPostmaster(options: LaunchOptions): Promise<Postmaster> {
-  const socketDirectory = await makeSocketDirectory(options.place);
+  const socketDirectory = await makeSocketDirectory(options.location);
   const deadlineMs = performance.now() + leftoversTimeoutMs;
   try {
     for (;;) {
@@ -52,7 +52,11 @@ export async function launchPostmaster(options: LaunchOptions): Promise<Postmast
       if (typeof outcome !== "string") return outcome;
       const leftovers = /pre-existing shared memory block .* is still in use/.test(outcome);
       if (!leftovers || performance.now() > deadlineMs) {
-        throw await explainRefusal({ output: outcome, dataDirectory: options.place.dataDirectory, socketDirectory });
+        throw await explainFailedStart({
+          output: outcome,
+          dataDirectory: options.location.dataDirectory,
+          socketDirectory,
+        });
       }
       await pause(leftoversPauseMs);
     }
@@ -64,16 +68,16 @@ export async function launchPostmaster(options: LaunchOptions): Promise<Postmast
 
 /** The server, or its last words. */
 async function launchOnce(options: LaunchOptions, socketDirectory: string): Promise<Postmaster | string> {
-  const { place, passwords } = options;
+  const { location, passwords } = options;
   const launched = await spawnServer(options, socketDirectory);
   const signal = async (name: NodeJS.Signals) => launched.kill(name);
   const startedMs = performance.now();
   let nextProgressMs = startedMs + progressEveryMs;
   while (!launched.isGone()) {
-    const note = await readPostmasterFile(place.dataDirectory);
+    const note = await readPostmasterFile(location.dataDirectory);
     if (note !== undefined && note.pid === launched.pid && note.status === "ready") {
       const socket = { socketDirectory, port: socketPort };
-      const version = await serverVersion(socket, passwords, place).catch((error: unknown) => {
+      const version = await serverVersion(socket, passwords, location).catch((error: unknown) => {
         launched.kill("SIGINT");
         throw error;
       });
@@ -94,19 +98,19 @@ async function launchOnce(options: LaunchOptions, socketDirectory: string): Prom
   return launched.lastWords();
 }
 
-async function spawnServer({ place, binaries, settings, logPath }: LaunchOptions, socketDirectory: string) {
+async function spawnServer({ location, binaries, settings, logPath }: LaunchOptions, socketDirectory: string) {
   const output = await openServerLog(logPath);
   const all = { ...settings, ...ownSettings(socketDirectory, socketPort) };
   const child = spawn(
     join(binaries.native, "bin", "postgres"),
-    ["-D", place.dataDirectory, ...settingArguments(all)],
+    ["-D", location.dataDirectory, ...settingArguments(all)],
     // Its own process group: Ctrl-C in the terminal must not stop it before the service has drained.
     {
       env: cleanEnvironment(),
       cwd: "/",
       stdio: ["ignore", output.file.fd, output.file.fd],
       detached: true,
-      ...place.account,
+      ...location.account,
     },
   );
   let failure: Error | undefined;

@@ -6,7 +6,7 @@ import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { startEmbeddedPostgres } from "./embedded.ts";
 import { identify, type ProcessIdentity } from "./process-identity.ts";
-import { takeServiceLock } from "./service-lock.ts";
+import { acquireServiceLock } from "./service-lock.ts";
 import { temporaryFolder, withoutSync } from "./testing/homes.ts";
 import { spawnService } from "./testing/service-process.ts";
 
@@ -59,10 +59,10 @@ test("a second service on one home is told who has it, and the first goes on", a
 
 test("one process cannot take a home twice", async () => {
   const home = await emptyHome();
-  const lock = await takeServiceLock(home);
-  await expect(takeServiceLock(home)).rejects.toMatchObject({ code: "home_in_use" });
+  const lock = await acquireServiceLock(home);
+  await expect(acquireServiceLock(home)).rejects.toMatchObject({ code: "home_in_use" });
   await lock.release();
-  await (await takeServiceLock(home)).release();
+  await (await acquireServiceLock(home)).release();
 });
 
 test("the lock of a dead process is taken over, and so is one whose number another process wears", async () => {
@@ -71,12 +71,12 @@ test("the lock of a dead process is taken over, and so is one whose number anoth
   await once(child, "spawn");
   const identity = await identify(child.pid ?? 0);
   if (identity === undefined) throw new Error("the child has no identity");
-  await takeServiceLock(home, identity);
-  await expect(takeServiceLock(home)).rejects.toMatchObject({ message: expect.stringContaining(`${child.pid}`) });
+  await acquireServiceLock(home, identity);
+  await expect(acquireServiceLock(home)).rejects.toMatchObject({ message: expect.stringContaining(`${child.pid}`) });
   child.kill();
   await once(child, "exit");
-  await takeServiceLock(home, { pid: process.pid, startedAt: "another boot/1" });
-  const lock = await takeServiceLock(home);
+  await acquireServiceLock(home, { pid: process.pid, startedAt: "another boot/1" });
+  const lock = await acquireServiceLock(home);
   await lock.release();
   expect(await readdir(join(home, "service.lock"))).toEqual([]);
 });
@@ -88,12 +88,12 @@ test("of any number that claim at once, never do two hold the home, and afterwar
       const home = await emptyHome();
       const claims = turns.map(async (turnsLater, index) => {
         for (let turn = 0; turn < turnsLater; turn += 1) await readdir(home);
-        return takeServiceLock(home, contenders[index]);
+        return acquireServiceLock(home, contenders[index]);
       });
       const held = (await Promise.allSettled(claims)).filter((claim) => claim.status === "fulfilled");
       expect(held.length).toBeLessThanOrEqual(1);
       for (const { value } of held) await value.release();
-      await (await takeServiceLock(home)).release();
+      await (await acquireServiceLock(home)).release();
     }),
     { numRuns: 50 },
   );

@@ -19,7 +19,7 @@ const tiePauseMs = 20;
  * again. A single file would have to be deleted to be taken over from the dead, and the deletion can hit a living
  * one's.
  */
-export async function takeServiceLock(home: string, self?: ProcessIdentity): Promise<ServiceLock> {
+export async function acquireServiceLock(home: string, self?: ProcessIdentity): Promise<ServiceLock> {
   const claimant = self ?? (await identify(process.pid));
   if (claimant === undefined) throw new Error("this process cannot see itself in the process table");
   for (let tie = 0; ; tie += 1) {

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { chmod, chown, lstat, mkdir, readdir, rm, rmdir } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Place } from "./place.ts";
+import type { DataLocation } from "./data-location.ts";
 import { PostgresStartError } from "./start-error.ts";
 
 /** The kernel's bound on the path of a unix socket, its closing zero byte not counted. */
@@ -15,15 +15,15 @@ export const socketPort = 5432;
  * The folder of the unix socket. PostgreSQL trusts whoever reaches the socket, so the folder is what keeps others out:
  * mode 0700, ours. Too long a path makes it a short one below the system's temporary folder, the same at each start.
  */
-export async function makeSocketDirectory(place: Place): Promise<string> {
-  const directory = socketDirectoryOf(place.base);
+export async function makeSocketDirectory(location: DataLocation): Promise<string> {
+  const directory = socketDirectoryOf(location.base);
   try {
     await mkdir(directory, { mode: 0o700 });
-    if (place.account !== undefined) await chown(directory, place.account.uid, place.account.gid);
+    if (location.account !== undefined) await chown(directory, location.account.uid, location.account.gid);
   } catch (error) {
     if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) throw error;
   }
-  await requireOurs(directory, place);
+  await requireOurs(directory, location);
   await chmod(directory, 0o700);
   return directory;
 }
@@ -49,12 +49,12 @@ export async function cleanSocketDirectory(directory: string): Promise<void> {
 }
 
 /** The temporary folder is everybody's: a folder of that name may have been put there to listen in our stead. */
-async function requireOurs(directory: string, place: Place): Promise<void> {
+async function requireOurs(directory: string, location: DataLocation): Promise<void> {
   const found = await lstat(directory);
-  const owner = place.account?.uid ?? process.getuid?.();
+  const owner = location.account?.uid ?? process.getuid?.();
   // Root may have been stopped between making the folder and giving it away.
-  if (found.isDirectory() && found.uid === 0 && place.account !== undefined) {
-    await chown(directory, place.account.uid, place.account.gid);
+  if (found.isDirectory() && found.uid === 0 && location.account !== undefined) {
+    await chown(directory, location.account.uid, location.account.gid);
     return;
   }
   if (found.isDirectory() && found.uid === owner) return;

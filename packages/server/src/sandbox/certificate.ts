@@ -6,7 +6,7 @@ import { type Clock, systemClock } from "../clock.ts";
 import { newId } from "../ids.ts";
 
 /** A TLS certificate for this machine's loopback names, in PEM. */
-export interface Certificate {
+export interface LoopbackCertificate {
   readonly key: string;
   readonly cert: string;
   /** What a client must trust to accept `cert`: the certificate itself, which can vouch for no other. */
@@ -24,7 +24,7 @@ const fileName = "receiver.pem";
  * `home` as receiver.pem (key and certificate, mode 0600), made anew when it is about to expire or cannot be read.
  * About 40 ms when new, 1 ms when kept.
  */
-export async function loopbackCertificate(home: string, clock: Clock = systemClock): Promise<Certificate> {
+export async function loopbackCertificate(home: string, clock: Clock = systemClock): Promise<LoopbackCertificate> {
   const path = join(home, fileName);
   const kept = await readKept(path, clock.nowMs());
   if (kept !== undefined) return kept;
@@ -33,7 +33,7 @@ export async function loopbackCertificate(home: string, clock: Clock = systemClo
   return made;
 }
 
-async function readKept(path: string, nowMs: number): Promise<Certificate | undefined> {
+async function readKept(path: string, nowMs: number): Promise<LoopbackCertificate | undefined> {
   try {
     const pem = await readFile(path, "utf8");
     const [key] = /-----BEGIN PRIVATE KEY-----[^-]+-----END PRIVATE KEY-----\n/.exec(pem) ?? [];
@@ -52,7 +52,7 @@ async function readKept(path: string, nowMs: number): Promise<Certificate | unde
   }
 }
 
-async function make(nowMs: number): Promise<Certificate> {
+async function make(nowMs: number): Promise<LoopbackCertificate> {
   const { private: key, cert } = await generate([{ name: "commonName", value: "Paybell sandbox receiver" }], {
     keyType: "ec",
     curve: "P-256",
@@ -83,7 +83,7 @@ function endLine(pem: string): string {
 }
 
 /** By rename, so that a start that is killed leaves the old file or the new one. */
-async function keep(path: string, home: string, { key, cert }: Certificate): Promise<void> {
+async function keep(path: string, home: string, { key, cert }: LoopbackCertificate): Promise<void> {
   await mkdir(home, { recursive: true, mode: 0o700 });
   const temporary = `${path}.${newId()}`;
   try {

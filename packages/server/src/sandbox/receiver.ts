@@ -13,7 +13,7 @@ import {
   receiver,
 } from "@paybell/partner";
 import { nodeHandler } from "@paybell/partner/node";
-import { type ArrivedDelivery, type ReceiverMode, SandboxReceiverDesk } from "../sandbox-receiver-desk.ts";
+import { type ArrivedDelivery, type ReceiverMode, SandboxReceiverControl } from "../sandbox-receiver-control.ts";
 import { loopbackCertificate } from "./certificate.ts";
 
 export interface ReceiverStart {
@@ -23,7 +23,7 @@ export interface ReceiverStart {
   /** Default: any free one. Pass the port of the last start: what is still pending goes to the URL it was made for. */
   readonly port?: number;
   /** Says how to answer at /ipn, and keeps what came. Default: everything authentic is accepted. */
-  readonly desk?: SandboxReceiverDesk;
+  readonly desk?: SandboxReceiverControl;
   /** An authentic IPN, before it is answered 204; when it throws, the answer is 500. */
   readonly onIpn: (received: ReceivedIpn, path: string) => void;
   readonly onRefused: (refused: RefusedDelivery) => void;
@@ -67,7 +67,7 @@ const flakyCountsMax = 1_000;
  */
 export async function startReceiver(start: ReceiverStart): Promise<SandboxReceiver> {
   let current = receiver(start.keys);
-  const desk = start.desk ?? new SandboxReceiverDesk();
+  const desk = start.desk ?? new SandboxReceiverControl();
   const failures = new Map<string, number>();
 
   function accept(request: IncomingMessage, response: ServerResponse, path: string): void {

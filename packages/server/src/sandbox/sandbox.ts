@@ -8,7 +8,7 @@ import type { PartnerId } from "../ids.ts";
 import type { Log } from "../log.ts";
 import type { Partner } from "../partners/partner.ts";
 import { startEmbeddedPostgres } from "../postgres/embedded.ts";
-import { SandboxReceiverDesk } from "../sandbox-receiver-desk.ts";
+import { SandboxReceiverControl } from "../sandbox-receiver-control.ts";
 import { loopbackCertificate } from "./certificate.ts";
 import {
   credentialsPath,
@@ -19,13 +19,13 @@ import {
   writeCredentials,
 } from "./credentials.ts";
 import { followKeys, keyTexts } from "./follow-keys.ts";
-import { bannerLines, failedAttemptLines, type Look, reversalLines } from "./story.ts";
-import { startToldReceiver } from "./told-receiver.ts";
+import { startObservedReceiver } from "./observed-receiver.ts";
+import { bannerLines, failedAttemptLines, type OutputStyle, reversalLines } from "./output.ts";
 
 export interface SandboxOptions {
   readonly config: Config;
   readonly log: Log;
-  readonly look: Look;
+  readonly style: OutputStyle;
   /** Writes lines for the person at the terminal. */
   readonly tell: (lines: readonly string[]) => void;
   readonly workingDirectory: string;
@@ -49,7 +49,7 @@ const loopback = ["127.0.0.0/8", "::1/128"];
  * The service on its own PostgreSQL with one partner and that partner's real HTTPS receiver, for this machine alone.
  */
 export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
-  const { config, log, look, tell } = options;
+  const { config, log, style, tell } = options;
   const startedMs = performance.now();
   const home = resolve(options.workingDirectory, config.home);
   await requireFreePort(hosts, config.port, { home });
@@ -62,7 +62,7 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
       loopbackCertificate(home),
     ]);
     const operatorToken = before?.operatorToken ?? newOperatorToken();
-    const desk = new SandboxReceiverDesk();
+    const desk = new SandboxReceiverControl();
     let partnerId: PartnerId | undefined;
     const service = await startService({
       receiverDesk: { receiver: desk, partnerId: () => partnerId },
@@ -80,22 +80,24 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
         const nextAfterMs = next.kind === "retry" ? next.delayMs : null;
         const { url, httpStatus, reason } = attempt;
         const attemptNo = claimed.attemptsMade + 1;
-        tell(failedAttemptLines({ notificationId: claimed.id, attemptNo, url, httpStatus, reason, nextAfterMs }, look));
+        tell(
+          failedAttemptLines({ notificationId: claimed.id, attemptNo, url, httpStatus, reason, nextAfterMs }, style),
+        );
       },
-      onReversalEnded: (transaction, end) => tell(reversalLines(transaction, end, look)),
+      onReversalEnded: (transaction, end) => tell(reversalLines(transaction, end, style)),
     });
     closing.push(() => service.stop());
 
     const { partner, secrets } = await sandboxPartner(service, before);
     partnerId = partner.id;
     const cipherNow = () => (service.directory.peek(partner.id) ?? partner).settings.cipher;
-    const receiver = await startToldReceiver({
+    const receiver = await startObservedReceiver({
       home,
       partner,
       lastUrl: before?.receiverUrl,
       cipherNow,
       desk,
-      look,
+      style,
       tell,
     });
     closing.push(() => receiver.close());
@@ -128,7 +130,7 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
           workingDirectory: options.workingDirectory,
           readyAfterMs: performance.now() - startedMs,
         },
-        look,
+        style,
       ),
     );
     return {

@@ -7,7 +7,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { createDatabase, type TestDatabase } from "../../../../test/support/database.ts";
 import { systemClock } from "../clock.ts";
 import { slackTarget } from "../delivery/alerting/slack.ts";
-import type { AlertTarget } from "../delivery/alerting/target.ts";
+import type { AlertChannel } from "../delivery/alerting/target.ts";
 import { webhookTarget } from "../delivery/alerting/webhook.ts";
 import { Alerts, type AlertsParts } from "../delivery/alerts.ts";
 import { AddressGuard } from "../delivery/transport/guard.ts";
@@ -257,8 +257,8 @@ describe("an alert", () => {
     const dead = new PostgresEvents(connections.homes);
     const { alerts, sent } = alertsWith();
     await alerts.record(event);
-    expect(await dead.takeDue(5, 40)).toHaveLength(1);
-    expect(await dead.takeDue(5, 40)).toHaveLength(0);
+    expect(await dead.claimDue(5, 40)).toHaveLength(1);
+    expect(await dead.claimDue(5, 40)).toHaveLength(0);
     await pool().query("UPDATE events SET alert_due_at = now()");
     alerts.start();
     expect(await sent()).toBe(true);
@@ -294,7 +294,7 @@ describe("an outage", () => {
 
   test("that one target did not take is told to that one again, and to it alone, with nothing added", async () => {
     const taken: number[] = [];
-    const good: AlertTarget = {
+    const good: AlertChannel = {
       name: "good",
       send: async ({ count }) => void taken.push(count),
       close: () => Promise.resolve(),

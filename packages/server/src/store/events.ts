@@ -132,7 +132,7 @@ export class PostgresEvents implements EventStore {
   }
 
   /** Whether the service itself told of such a thing since then. */
-  async wasToldSince(kind: EventKind, sinceMs: number): Promise<boolean> {
+  async wasSentSince(kind: EventKind, sinceMs: number): Promise<boolean> {
     const { rows } = await this.#homes.of(serviceId).pool.query<{ told: boolean }>({
       ...wasTold,
       values: [serviceId, lowestId(sinceMs), kind],
@@ -140,7 +140,7 @@ export class PostgresEvents implements EventStore {
     return rows[0]?.told ?? false;
   }
 
-  async takeDue(rowsMax: number, leaseS: number): Promise<readonly Alert[]> {
+  async claimDue(rowsMax: number, leaseS: number): Promise<readonly Alert[]> {
     // A group is of one home: the next one's turn comes when this one has nothing due.
     for (const { pool } of this.#homes.all) {
       const { rows } = await pool.query<AlertRow>({ ...takeDue, values: [rowsMax, leaseS] });

@@ -9,7 +9,7 @@ import { systemClock, systemTimers } from "../clock.ts";
 import { newId } from "../ids.ts";
 import { Lease } from "../leases/lease.ts";
 import { openDatabase } from "./database/database.ts";
-import { Listener } from "./database/listener.ts";
+import { PostgresListener } from "./database/listener.ts";
 import { PostgresLeases } from "./leases.ts";
 
 async function openLeases() {
@@ -82,7 +82,7 @@ test("a connection that falls silent costs no lease: the next beat goes over ano
   const proxy = await freezingProxy(url);
   const database = openDatabase(proxy.url, { connectionsMax: 6, onIdleError: () => undefined });
   onTestFinished(() => database.close());
-  const listener = new Listener({
+  const listener = new PostgresListener({
     connect: () => database.connectDirectly(),
     onNotify: () => undefined,
     onTrouble: () => undefined,

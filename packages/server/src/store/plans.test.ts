@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { createDatabase, type TestDatabase } from "../../../../test/support/database.ts";
 import { outcomeOf } from "../delivery/delivery.fixture.ts";
-import type { Delivery, Outcome, QueueRead } from "../delivery/store.ts";
+import type { Delivery, DeliveryOutcome, QueueRead } from "../delivery/store.ts";
 import { type LeaseId, newId, type PartnerId } from "../ids.ts";
 import { shardOf } from "../shard.ts";
 import { type Database, openDatabase } from "./database/database.ts";
@@ -137,7 +137,7 @@ async function lookForEarlier(): Promise<void> {
   expect(answers.some((answer) => answer !== undefined)).toBe(true);
 }
 
-async function record(next: (delivery: Delivery) => Outcome): Promise<void> {
+async function record(next: (delivery: Delivery) => DeliveryOutcome): Promise<void> {
   await Promise.all((await readSome()).map((delivery) => deliveries.record(next(delivery))));
 }
 
@@ -273,7 +273,7 @@ const works: readonly (readonly [string, readonly string[], () => Promise<unknow
       const settlement = () => sampleReport(partnerId, { command: "SETTLEMENT", batchId: newId() });
       await several(() => completions.report({ ...settlement(), notification: null }));
       await connections.pool.query("UPDATE transactions SET compare_at = now() WHERE compare_at IS NOT NULL");
-      const due = await comparisons.takeDue(together, 60_000);
+      const due = await comparisons.claimDue(together, 60_000);
       expect(due).toHaveLength(together);
       await Promise.all(due.map((one) => comparisons.end(one, undefined)));
     },

@@ -3,7 +3,7 @@ import type { Pool } from "pg";
 import { type ChainId, type LeaseId, lowestId, newId, type PartnerId, type TransactionId } from "../ids.ts";
 import type { CardFacts } from "../ipn/facts.ts";
 import type { NewNotification } from "../ledger/notifier.ts";
-import type { Init, Report } from "../ledger/store.ts";
+import type { Init, ReportedCompletion } from "../ledger/store.ts";
 
 const dayMs = 86_400_000;
 
@@ -82,7 +82,7 @@ export function sampleNotification(partnerId: PartnerId, transactionId: Transact
   };
 }
 
-export function sampleReport(partnerId: PartnerId, change: Partial<Report> = {}): Report {
+export function sampleReport(partnerId: PartnerId, change: Partial<ReportedCompletion> = {}): ReportedCompletion {
   const id = change.id ?? newId<"transaction">();
   return {
     partnerId,

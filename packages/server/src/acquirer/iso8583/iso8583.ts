@@ -7,7 +7,7 @@ import {
   type AskOptions,
   NoAnswer,
   NotSent,
-  type StrayAnswer,
+  type UnmatchedAnswer,
 } from "../acquirer.ts";
 import type { Host, TlsOptions } from "./link/connection.ts";
 import { Link, type LinkEvent, type LinkTimings } from "./link/link.ts";
@@ -48,7 +48,7 @@ export class Iso8583Acquirer implements Acquirer {
   readonly #name: string;
   readonly #onEvent: (event: LinkEvent) => void;
   #traceNo = Math.floor(Math.random() * traceNos);
-  #onStray: (answer: StrayAnswer) => void = () => undefined;
+  #onStray: (answer: UnmatchedAnswer) => void = () => undefined;
   #closed = false;
 
   /**
@@ -63,7 +63,7 @@ export class Iso8583Acquirer implements Acquirer {
     this.#name = profile.name;
     this.#onEvent = (event) => {
       onEvent(event);
-      if (event.kind === "ignored" && event.message !== undefined) this.#tellStray(event.message);
+      if (event.kind === "ignored" && event.message !== undefined) this.#reportUnmatched(event.message);
     };
     this.approvals = this.#mapping.approvals;
     this.wantsCards = wantsCards(profile);
@@ -127,7 +127,7 @@ export class Iso8583Acquirer implements Acquirer {
     return { ok: isUp, detail };
   }
 
-  onStrayAnswer(listener: (answer: StrayAnswer) => void): void {
+  onUnmatchedAnswer(listener: (answer: UnmatchedAnswer) => void): void {
     this.#onStray = listener;
   }
 
@@ -136,8 +136,8 @@ export class Iso8583Acquirer implements Acquirer {
     await this.#link.close();
   }
 
-  #tellStray(message: IsoMessage): void {
-    const answer = this.#mapping.strayAnswer(message);
+  #reportUnmatched(message: IsoMessage): void {
+    const answer = this.#mapping.unmatchedAnswer(message);
     if (answer !== undefined) this.#onStray(answer);
   }
 

@@ -188,7 +188,7 @@ describe("an answer that nobody waits for", () => {
   };
 
   test("names its message by terminal, trace number, command and time", () => {
-    const stray = mapping.strayAnswer(answerTo(sale, "00"));
+    const stray = mapping.unmatchedAnswer(answerTo(sale, "00"));
     expect(stray).toMatchObject({ tid: sale.tid, mid: sale.mid, traceNo: sale.traceNo, responseCode: "00" });
     expect(stray?.mayAnswer("SALE", sale.atMs)).toBe(true);
     expect(stray?.mayAnswer("VOID", sale.atMs)).toBe(false);
@@ -197,16 +197,16 @@ describe("an answer that nobody waits for", () => {
 
   test("tells a Void from a Sale, and a repeat's from none", () => {
     const voided = till.void(sale, approval);
-    expect(mapping.strayAnswer(answerTo(voided, "00"))?.mayAnswer("VOID", voided.atMs)).toBe(true);
-    expect(mapping.strayAnswer(answerTo(again(sale), "00"))?.mayAnswer("SALE", sale.atMs)).toBe(true);
+    expect(mapping.unmatchedAnswer(answerTo(voided, "00"))?.mayAnswer("VOID", voided.atMs)).toBe(true);
+    expect(mapping.unmatchedAnswer(answerTo(again(sale), "00"))?.mayAnswer("SALE", sale.atMs)).toBe(true);
   });
 
   test("is none to what moves no money, and none that does not name its message", () => {
-    expect(mapping.strayAnswer(answerTo(till.reversal(sale), "00"))).toBeUndefined();
-    expect(mapping.strayAnswer(answerTo(till.logon(), "00"))).toBeUndefined();
+    expect(mapping.unmatchedAnswer(answerTo(till.reversal(sale), "00"))).toBeUndefined();
+    expect(mapping.unmatchedAnswer(answerTo(till.logon(), "00"))).toBeUndefined();
     const nameless = answerTo(sale, "00");
     nameless.fields.delete(41);
-    expect(mapping.strayAnswer(nameless)).toBeUndefined();
+    expect(mapping.unmatchedAnswer(nameless)).toBeUndefined();
   });
 });
 

@@ -1,4 +1,4 @@
-import type { AcquirerAnswer, AcquirerMessage, StrayAnswer } from "../acquirer.ts";
+import type { AcquirerAnswer, AcquirerMessage, UnmatchedAnswer } from "../acquirer.ts";
 import type { Codec, FieldLayout, IsoMessage } from "./message/codec.ts";
 import { IsoFormatError } from "./message/error.ts";
 import { fields1987 } from "./message/fields-1987.ts";
@@ -61,7 +61,7 @@ export class Mapping {
   }
 
   /** Undefined for an answer to what moves no money, and for one that says no outcome or does not name its message. */
-  strayAnswer(answer: IsoMessage): StrayAnswer | undefined {
+  unmatchedAnswer(answer: IsoMessage): UnmatchedAnswer | undefined {
     const { fields } = answer;
     const read = (field: number) => fields.get(field)?.trim() ?? "";
     const commands = moneyCommands.filter((command) => {

@@ -1,5 +1,5 @@
 import { createTransport } from "nodemailer";
-import { type AlertTarget, problemOf } from "./target.ts";
+import { type AlertChannel, problemOf } from "./target.ts";
 import { linesOf, titleOf } from "./words.ts";
 
 export interface MailOptions {
@@ -12,7 +12,7 @@ export interface MailOptions {
 }
 
 /** By SMTP: encrypted where the server offers it, and always where a password is sent. */
-export function mailTarget({ url, from, to, timeoutMs }: MailOptions): AlertTarget {
+export function mailTarget({ url, from, to, timeoutMs }: MailOptions): AlertChannel {
   const server = new URL(url);
   const transport = createTransport({
     host: server.hostname.replace(/^\[|\]$/g, ""),

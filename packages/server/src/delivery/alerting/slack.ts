@@ -1,10 +1,10 @@
 import type { ConnectRules } from "../transport/connect.ts";
 import { HttpTarget } from "./http.ts";
-import type { AlertTarget } from "./target.ts";
+import type { AlertChannel } from "./target.ts";
 import { linesOf, titleOf } from "./words.ts";
 
 /** An incoming webhook as Slack has them; Mattermost, Rocket.Chat and others take the same. The URL is its secret. */
-export function slackTarget(url: string, rules: ConnectRules): AlertTarget {
+export function slackTarget(url: string, rules: ConnectRules): AlertChannel {
   const http = new HttpTarget(url, rules);
   return {
     name: "slack",

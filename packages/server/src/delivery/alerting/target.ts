@@ -13,7 +13,7 @@ export interface AlertGroup {
 }
 
 /** Somewhere that alerts are sent to. */
-export interface AlertTarget {
+export interface AlertChannel {
   /** Shown in the log, so without any secret. */
   readonly name: string;
   /** @returns why it was not taken; undefined when it was. It never rejects */

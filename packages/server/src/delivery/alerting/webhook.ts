@@ -4,7 +4,7 @@ import type { Clock } from "../../clock.ts";
 import type { Alert } from "../alerts-store.ts";
 import type { ConnectRules } from "../transport/connect.ts";
 import { HttpTarget } from "./http.ts";
-import type { AlertTarget } from "./target.ts";
+import type { AlertChannel } from "./target.ts";
 
 /** A URL of the operator's, signed as the headers of an IPN are: Standard Webhooks v1. */
 export function webhookTarget(
@@ -12,7 +12,7 @@ export function webhookTarget(
   key: KeyObject,
   clock: Pick<Clock, "nowMs">,
   rules: ConnectRules,
-): AlertTarget {
+): AlertChannel {
   const http = new HttpTarget(url, rules);
   return {
     name: "webhook",

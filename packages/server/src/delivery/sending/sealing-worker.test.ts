@@ -209,7 +209,7 @@ test("small deliveries are accepted while a settlement of 50,000 entries is bein
   });
   const send = attempting({
     transport,
-    seals: { take: () => undefined },
+    seals: { spend: () => undefined },
     sealingWorker: worker,
     clock: systemClock,
     log,

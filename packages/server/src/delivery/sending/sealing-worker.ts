@@ -1,12 +1,12 @@
 import { Worker } from "node:worker_threads";
-import { PaybellError } from "../../errors.ts";
+import { ServiceError } from "../../errors.ts";
 import type { TroubleLog } from "../../log.ts";
 import { type Envelope, type EnvelopeFor, type MakeEnvelope, makeEnvelope, type SealedFor } from "./envelope.ts";
 import type { SealingDone, SealingJob } from "./sealing-worker-thread.ts";
 import { threadEnvironment } from "./thread-environment.ts";
 
 /** More waits to be sealed than is allowed. Nothing was sealed: again in a second. */
-export class SealingQueueFull extends PaybellError {
+export class SealingQueueFull extends ServiceError {
   constructor() {
     super("unavailable", "Too much waits to be sealed.", { retryAfterS: 1 });
   }

@@ -18,7 +18,7 @@ function processOf(...owned: readonly (readonly PartnerId[])[]) {
       owns: (id: PartnerId) => partners.includes(id),
       offer: (delivery: Delivery) => void got.offered.push(delivery),
       hint: (hint: Hint) => void got.hinted.push(hint),
-      tell: (news: string) => void got.told.push(news),
+      notify: (news: string) => void got.told.push(news),
     };
   });
   const state = { announce: (payload: string) => Promise.resolve(void announced.push(payload)) };
@@ -83,7 +83,7 @@ test("what is announced is understood by another process, and reaches the owner 
   hints.due({ partnerId: elsewhere, queue: "" });
   vi.runAllTimers();
   const other = processOf([], [here]);
-  for (const payload of announced) other.hints.heard(payload);
+  for (const payload of announced) other.hints.received(payload);
   expect(other.got).toEqual([
     nothing,
     {
@@ -112,8 +112,8 @@ test("more than one NOTIFY may hold is announced in several", () => {
 
 test("an announcement that cannot be read lets every worker look at all of its queues", () => {
   const other = processOf([], []);
-  other.hints.heard("");
-  other.hints.heard("not JSON");
+  other.hints.received("");
+  other.hints.received("not JSON");
   expect(other.got).toEqual([
     { ...nothing, told: ["due", "due"] },
     { ...nothing, told: ["due", "due"] },

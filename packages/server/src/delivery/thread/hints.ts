@@ -4,7 +4,7 @@ import type { WorkerSupervisor } from "./supervisor.ts";
 
 export interface HintsParts {
   /** The workers of this process. */
-  readonly workers: readonly Pick<WorkerSupervisor, "owns" | "offer" | "hint" | "tell">[];
+  readonly workers: readonly Pick<WorkerSupervisor, "owns" | "offer" | "hint" | "notify">[];
   /** Tells the other processes; what it says may be lost. */
   readonly announce: (payload: string) => Promise<void>;
   /** A delivery was handed over within this process. */
@@ -55,9 +55,9 @@ export class Hints {
   }
 
   /** Another process said so. */
-  heard(payload: string): void {
+  received(payload: string): void {
     const hints = readPayload(payload);
-    if (hints === undefined) for (const worker of this.#parts.workers) worker.tell("due");
+    if (hints === undefined) for (const worker of this.#parts.workers) worker.notify("due");
     for (const hint of hints ?? []) this.#ownerOf(hint.partnerId)?.hint(hint);
   }
 
@@ -71,14 +71,14 @@ export class Hints {
     if (before === undefined && this.#hints.size >= namesMax) return;
     this.#hints.set(name, before === undefined ? hint : earlier(before, hint));
     if (this.#timer !== undefined) return;
-    this.#say();
+    this.#send();
     this.#timer = setTimeout(() => {
       this.#timer = undefined;
-      this.#say();
+      this.#send();
     }, announceEveryMs);
   }
 
-  #say(): void {
+  #send(): void {
     if (this.#announcing >= announcingMax) return;
     let payload = "";
     for (const { partnerId, queue, sinceMs } of this.#hints.values()) {
@@ -100,7 +100,7 @@ export class Hints {
       .catch(this.#parts.onTrouble)
       .finally(() => {
         this.#announcing -= 1;
-        if (this.#timer === undefined) this.#say();
+        if (this.#timer === undefined) this.#send();
       });
   }
 }

@@ -1,5 +1,5 @@
 /** A message while it is being written. */
-export type Draft<Message> = {
+export type MessageDraft<Message> = {
   -readonly [Key in keyof Message]: Message[Key] extends readonly (infer Item)[] ? Item[] : Message[Key];
 };
 
@@ -8,19 +8,19 @@ export type Draft<Message> = {
  * in it.
  */
 export class Outbox<Message extends object> {
-  readonly #empty: () => Draft<Message>;
-  readonly #post: (message: Draft<Message>) => void;
-  #message: Draft<Message>;
+  readonly #empty: () => MessageDraft<Message>;
+  readonly #post: (message: MessageDraft<Message>) => void;
+  #message: MessageDraft<Message>;
   #posting: NodeJS.Immediate | undefined;
 
-  constructor(empty: () => Draft<Message>, post: (message: Draft<Message>) => void) {
+  constructor(empty: () => MessageDraft<Message>, post: (message: MessageDraft<Message>) => void) {
     this.#empty = empty;
     this.#post = post;
     this.#message = empty();
   }
 
   /** The message that is being written; it leaves after this turn. */
-  get message(): Draft<Message> {
+  get message(): MessageDraft<Message> {
     this.#posting ??= setImmediate(() => this.flush());
     return this.#message;
   }

@@ -25,7 +25,7 @@ test("one that was told is at hand, and asked for again in time while it is in u
   const partner = partnerSnapshot();
   const { id } = partner;
   partners.peek(id);
-  expect(partners.told({ id, partner, confirmedMs: clock.nowMs })).toBe(true);
+  expect(partners.received({ id, partner, confirmedMs: clock.nowMs })).toBe(true);
   clock.nowMs += 2_500;
   expect(partners.peek(id)).toBe(partner);
   expect(asked).toHaveLength(1);
@@ -35,7 +35,7 @@ test("one that was told is at hand, and asked for again in time while it is in u
     [id, false],
     [id, true],
   ]);
-  expect(partners.told({ id, partner: "same", confirmedMs: clock.nowMs })).toBe(false);
+  expect(partners.received({ id, partner: "same", confirmedMs: clock.nowMs })).toBe(false);
   clock.nowMs += 5_000;
   expect(partners.peek(id)).toBe(partner);
 });
@@ -46,13 +46,13 @@ test("one that was confirmed more than five seconds ago is not relied on, until 
   const { id } = partner;
   partners.peek(id);
   // It was read a while before the answer came.
-  partners.told({ id, partner, confirmedMs: clock.nowMs - 4_000 });
+  partners.received({ id, partner, confirmedMs: clock.nowMs - 4_000 });
   clock.nowMs += 1_000;
   expect(partners.peek(id)).toBe(partner);
   clock.nowMs += 1;
   expect(partners.peek(id)).toBeUndefined();
   // Whoever waited for it must look again.
-  expect(partners.told({ id, partner: "same", confirmedMs: clock.nowMs })).toBe(true);
+  expect(partners.received({ id, partner: "same", confirmedMs: clock.nowMs })).toBe(true);
   expect(partners.peek(id)).toBe(partner);
 });
 
@@ -61,10 +61,10 @@ test("an answer that is older than what is known, or that nobody asked for, chan
   const [before, now] = [partnerSnapshot(), partnerSnapshot()];
   const { id } = now;
   partners.peek(id);
-  partners.told({ id, partner: now, confirmedMs: clock.nowMs });
-  expect(partners.told({ id, partner: { ...before, id }, confirmedMs: clock.nowMs - 1 })).toBe(false);
+  partners.received({ id, partner: now, confirmedMs: clock.nowMs });
+  expect(partners.received({ id, partner: { ...before, id }, confirmedMs: clock.nowMs - 1 })).toBe(false);
   expect(partners.peek(id)).toBe(now);
-  expect(partners.told({ id: before.id, partner: before, confirmedMs: clock.nowMs })).toBe(false);
+  expect(partners.received({ id: before.id, partner: before, confirmedMs: clock.nowMs })).toBe(false);
 });
 
 test("a partner that is gone, or cannot be read, is not there any more", () => {
@@ -72,8 +72,8 @@ test("a partner that is gone, or cannot be read, is not there any more", () => {
   const partner = partnerSnapshot();
   const { id } = partner;
   partners.peek(id);
-  partners.told({ id, partner, confirmedMs: clock.nowMs });
-  expect(partners.told({ id, partner: undefined, confirmedMs: clock.nowMs + 1 })).toBe(true);
+  partners.received({ id, partner, confirmedMs: clock.nowMs });
+  expect(partners.received({ id, partner: undefined, confirmedMs: clock.nowMs + 1 })).toBe(true);
   expect(partners.peek(id)).toBeUndefined();
 });
 
@@ -83,7 +83,7 @@ test("however many are in use none is forgotten, and nobody needs those that wer
   const told = partnerSnapshot();
   for (const id of ids) {
     partners.peek(id);
-    partners.told({ id, partner: { ...told, id }, confirmedMs: clock.nowMs });
+    partners.received({ id, partner: { ...told, id }, confirmedMs: clock.nowMs });
   }
   expect(ids.every((id) => partners.peek(id) !== undefined)).toBe(true);
   expect(asked).toHaveLength(ids.length);

@@ -51,7 +51,7 @@ export class RemotePartners implements PartnerSource {
   }
 
   /** @returns whether it is another now than it was */
-  told({ id, partner, confirmedMs }: PartnerAnswer): boolean {
+  received({ id, partner, confirmedMs }: PartnerAnswer): boolean {
     const entry = this.#entries.get(id);
     if (entry === undefined || confirmedMs < entry.confirmedMs) return false;
     const nowMs = this.#clock.monotonicMs();

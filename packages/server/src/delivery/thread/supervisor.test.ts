@@ -176,7 +176,7 @@ test("a partner that cannot be read now is not answered: what the thread knows g
 test("what the thread tells is passed on, and news are told once a turn", async () => {
   const messages: FromWorker[] = [];
   const { supervisor, told, settled } = await supervising({ onMessage: (message) => void messages.push(message) });
-  for (const news of ["shards", "due", "shards"] as const) supervisor.tell(news);
+  for (const news of ["shards", "due", "shards"] as const) supervisor.notify(news);
   await settled();
   expect(told.flatMap((message) => message.news)).toEqual(["shards", "due"]);
   expect(messages[0]?.shards).toHaveLength(256);

@@ -61,7 +61,7 @@ export class WorkerSupervisor {
   /** Queues that it reads for itself now, and since when what was kept from it meanwhile is due. */
   readonly #behind = new Map<string, { readonly key: QueueKey; keptSinceMs: number | undefined }>();
   /** Snapshots that the thread has, and when it last asked for each: it asks every few seconds for those in use. */
-  readonly #told = new Map<PartnerId, { readonly partner: Partner; readonly atMs: number }>();
+  readonly #sentPartners = new Map<PartnerId, { readonly partner: Partner; readonly atMs: number }>();
   #usage: EventLoopUtilization | undefined;
   #busyShare = 0;
   #busyReadMs = 0;
@@ -149,14 +149,14 @@ export class WorkerSupervisor {
     this.#outbox.message.hints.push(hint);
   }
 
-  tell(news: ToWorker["news"][number]): void {
+  notify(news: ToWorker["news"][number]): void {
     const { message } = this.#outbox;
     if (!message.news.includes(news)) message.news.push(news);
   }
 
   /** The partner changed: it is told anew. */
   partnerChanged(id: PartnerId): void {
-    if (this.#told.has(id)) void this.#answer(id, true);
+    if (this.#sentPartners.has(id)) void this.#answer(id, true);
   }
 
   /** @returns how many attempts were still under way */
@@ -213,7 +213,7 @@ export class WorkerSupervisor {
     this.#hintsUnderWay -= hints;
     if (hints === 0 || !this.#wasHintKept) return;
     this.#wasHintKept = false;
-    this.tell("due");
+    this.notify("due");
   }
 
   #noted(attempts: number): void {
@@ -226,7 +226,7 @@ export class WorkerSupervisor {
   async #answer(id: PartnerId, isKnown: boolean): Promise<void> {
     const answer = await this.#options.findPartner(id).then(
       ({ partner, confirmedMs }): PartnerAnswer => {
-        const isSame = isKnown && partner !== undefined && this.#told.get(id)?.partner === partner;
+        const isSame = isKnown && partner !== undefined && this.#sentPartners.get(id)?.partner === partner;
         this.#remember(id, partner);
         return { id, partner: isSame ? "same" : partner, confirmedMs };
       },
@@ -238,11 +238,11 @@ export class WorkerSupervisor {
 
   #remember(id: PartnerId, partner: Partner | undefined): void {
     const nowMs = systemClock.monotonicMs();
-    this.#told.delete(id);
-    if (partner !== undefined) this.#told.set(id, { partner, atMs: nowMs });
-    for (const [one, { atMs }] of this.#told) {
+    this.#sentPartners.delete(id);
+    if (partner !== undefined) this.#sentPartners.set(id, { partner, atMs: nowMs });
+    for (const [one, { atMs }] of this.#sentPartners) {
       if (nowMs - atMs < forgottenAfterMs) return;
-      this.#told.delete(one);
+      this.#sentPartners.delete(one);
     }
   }
 
@@ -281,7 +281,7 @@ export class WorkerSupervisor {
     this.#wasHintKept = false;
     this.#notes = 0;
     this.#behind.clear();
-    this.#told.clear();
+    this.#sentPartners.clear();
     if (leaseId !== undefined) {
       removeLease(leaseId).catch((error: unknown) =>
         log.warn({ err: error }, "a dead worker's lease runs out by itself"),

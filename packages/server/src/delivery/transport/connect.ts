@@ -19,7 +19,7 @@ export interface ConnectRules {
   readonly onCertificate?: (endsAt: Date) => void;
 }
 
-export interface Target {
+export interface ConnectTarget {
   /** Without brackets. */
   readonly hostname: string;
   readonly port: number;
@@ -43,7 +43,7 @@ const attemptOneAddressMs = 500;
  * Connects where the guard allows, and nowhere else: `connected` rejects with a TransportFailure that says what went
  * wrong. Certificates are always verified.
  */
-export function connect(target: Target, rules: ConnectRules, memory: SessionMemory): Connecting {
+export function connect(target: ConnectTarget, rules: ConnectRules, memory: SessionMemory): Connecting {
   const state: { stage: string; socket: Socket | undefined; over: boolean } = {
     stage: "",
     socket: undefined,
@@ -96,7 +96,7 @@ async function addressesOf(hostname: string, rules: ConnectRules): Promise<reado
   return [hostname];
 }
 
-function openTcp(target: Target, addresses: readonly string[], made: (socket: Socket) => void): Promise<Socket> {
+function openTcp(target: ConnectTarget, addresses: readonly string[], made: (socket: Socket) => void): Promise<Socket> {
   return new Promise((resolve, reject) => {
     const list = addresses.map((address) => ({ address, family: isIP(address) }));
     const [only] = addresses;
@@ -119,7 +119,7 @@ function openTcp(target: Target, addresses: readonly string[], made: (socket: So
 
 function openTls(
   tcp: Socket,
-  target: Target,
+  target: ConnectTarget,
   { secureContext, pins = [], onCertificate }: ConnectRules,
   memory: SessionMemory,
   made: (socket: Socket) => void,
@@ -157,14 +157,14 @@ function openTls(
   });
 }
 
-function timeoutFailure(target: Target, stage: string, timeoutMs: number): TransportFailure {
+function timeoutFailure(target: ConnectTarget, stage: string, timeoutMs: number): TransportFailure {
   const within = `within ${timeoutMs / 1_000} s`;
   if (stage === "dns") return new TransportFailure("dns", `${target.hostname} was not resolved ${within}.`);
   const what = stage === "tls" ? "The TLS handshake was not complete" : "There was no TCP connection";
   return new TransportFailure("connect_timeout", `${what} ${within}.`);
 }
 
-function connectFailure(target: Target, stage: string, error: unknown): TransportFailure {
+function connectFailure(target: ConnectTarget, stage: string, error: unknown): TransportFailure {
   if (error instanceof AddressRefused) return new TransportFailure("address_refused", error.message);
   if (stage === "dns") return new TransportFailure("dns", `${target.hostname} cannot be resolved: ${describe(error)}.`);
   if (stage === "tls") return new TransportFailure("tls", tlsDetail(error, target.hostname));

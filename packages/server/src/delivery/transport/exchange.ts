@@ -12,14 +12,14 @@ const bodyWaitMs = 1_000;
 /** Before the answer itself; one is usual. Measured: endless ones took half a processor until the attempt's end. */
 const interimAnswersMax = 16;
 
-export interface Answer {
+export interface CallbackResponse {
   readonly httpStatus: number;
   readonly retryAfter: string | undefined;
   readonly body: Buffer | null;
 }
 
 /** One request over one connection, from its first byte to the end of its answer. Calls one of its callbacks, once. */
-export class Exchange implements Dispatcher.DispatchHandler {
+export class HttpExchange implements Dispatcher.DispatchHandler {
   /** Something of the answer has come. */
   answerBegan = false;
   /** The request went over a connection that had answered before. */
@@ -27,7 +27,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   /** The request was written. */
   sent = false;
   readonly #connection: Connection;
-  readonly #answered: (answer: Answer, reusable: boolean) => void;
+  readonly #answered: (answer: CallbackResponse, reusable: boolean) => void;
   readonly #failed: (error: Error) => void;
   #interimAnswers = 0;
   #httpStatus = 0;
@@ -39,7 +39,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
 
   constructor(
     connection: Connection,
-    answered: (answer: Answer, reusable: boolean) => void,
+    answered: (answer: CallbackResponse, reusable: boolean) => void,
     failed: (error: Error) => void,
   ) {
     this.#connection = connection;

@@ -1,4 +1,4 @@
-import { AddressList } from "../../partners/addresses.ts";
+import { AddressBlocks } from "../../partners/addresses.ts";
 import { literalAddress } from "../../partners/callback-url.ts";
 
 /** A callback's address is not one that this partner may be called at. The message says which one, and which list. */
@@ -17,11 +17,11 @@ export interface GuardRules {
  * and the address a socket really is connected to, before its first byte.
  */
 export class AddressGuard {
-  readonly #list: AddressList;
+  readonly #list: AddressBlocks;
   readonly #rules: GuardRules;
 
   constructor(callbackAddresses: readonly string[], rules: GuardRules) {
-    this.#list = new AddressList(callbackAddresses);
+    this.#list = new AddressBlocks(callbackAddresses);
     this.#rules = rules;
   }
 

@@ -6,7 +6,13 @@ import { systemClock } from "../../clock.ts";
 import { partnerSnapshot } from "../../partners/partner.fixture.ts";
 import type { Partner } from "../../partners/partner.ts";
 import { answer, httpsPeer, makeAuthority, tcpPeer, tlsPeer, weakPeer } from "./transport.fixture.ts";
-import { type Answered, type PostResult, Transport, type TransportOptions, type Unanswered } from "./transport.ts";
+import {
+  type PostAnswered,
+  type PostResult,
+  type PostUnanswered,
+  Transport,
+  type TransportOptions,
+} from "./transport.ts";
 
 let authority: Awaited<ReturnType<typeof makeAuthority>>;
 let certificate: { key: string; cert: string };
@@ -50,13 +56,13 @@ function post(port: number, sent: Sent = {}): Promise<PostResult> {
   });
 }
 
-async function postUnanswered(port: number, sent: Sent = {}): Promise<Unanswered> {
+async function postUnanswered(port: number, sent: Sent = {}): Promise<PostUnanswered> {
   const result = await post(port, sent);
   if (!("reason" in result)) throw new Error(`unexpectedly ${JSON.stringify(result)}`);
   return result;
 }
 
-async function postAnswered(port: number, sent: Sent = {}): Promise<Answered> {
+async function postAnswered(port: number, sent: Sent = {}): Promise<PostAnswered> {
   const result = await post(port, sent);
   if (!("httpStatus" in result)) throw new Error(`unexpectedly ${JSON.stringify(result)}`);
   return result;

@@ -7,8 +7,8 @@ import { mayAskToWait, readRetryAfterMs } from "../schedule.ts";
 import type { FailureReason } from "../store.ts";
 import type { ConnectRules } from "./connect.ts";
 import { type Connection, WriteForbidden } from "./connection.ts";
-import { Endpoint } from "./endpoint.ts";
-import { type Answer, answerBytesKept, Exchange } from "./exchange.ts";
+import { ConnectionPool } from "./connection-pool.ts";
+import { answerBytesKept, type CallbackResponse, HttpExchange } from "./exchange.ts";
 import { exchangeFailure, isReset, TransportFailure } from "./failure.ts";
 import { AddressGuard } from "./guard.ts";
 import type { Resolve } from "./resolve.ts";
@@ -30,10 +30,12 @@ export interface TransportOptions {
 }
 
 /** What of a partner decides where its connections may go. */
-export type CalledPartner = Pick<Partner, "id" | "settings"> & { readonly keys?: Pick<Partner["keys"], "client"> };
+export type PartnerConnectionSettings = Pick<Partner, "id" | "settings"> & {
+  readonly keys?: Pick<Partner["keys"], "client">;
+};
 
-export interface Post {
-  readonly partner: CalledPartner;
+export interface CallbackPost {
+  readonly partner: PartnerConnectionSettings;
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string | Buffer;
@@ -44,7 +46,7 @@ export interface Post {
 }
 
 /** An answer, whatever its status. */
-export interface Answered {
+export interface PostAnswered {
   readonly httpStatus: number;
   readonly address: string | null;
   /** The first 4 KiB of an answer that is not 2xx. */
@@ -54,7 +56,7 @@ export interface Answered {
 }
 
 /** No answer. */
-export interface Unanswered {
+export interface PostUnanswered {
   readonly reason: FailureReason;
   readonly detail: string;
   /** The address that was connected to; null when it came to no connection. */
@@ -66,7 +68,7 @@ export interface NotWritten {
   readonly notWritten: true;
 }
 
-export type PostResult = Answered | Unanswered | NotWritten;
+export type PostResult = PostAnswered | PostUnanswered | NotWritten;
 
 /** What a POST needs of a callback URL. */
 interface CallbackTarget {
@@ -95,11 +97,11 @@ export class Transport {
   readonly #options: TransportOptions;
   readonly #secureContext: SecureContext;
   /** By partner and origin, the longest unused first. */
-  readonly #endpoints = new Map<string, Endpoint>();
+  readonly #pools = new Map<string, ConnectionPool>();
   readonly #targets = new Map<string, CallbackTarget>();
-  readonly #versions = new WeakMap<CalledPartner, string>();
+  readonly #versions = new WeakMap<PartnerConnectionSettings, string>();
   /** By partner and origin: when it was told that a certificate ends, by the wall clock. */
-  readonly #toldAtMs = new Map<string, number>();
+  readonly #warnedAtMs = new Map<string, number>();
   readonly #sweeper: NodeJS.Timeout;
   #idle = 0;
 
@@ -110,7 +112,7 @@ export class Transport {
   }
 
   /** One attempt. It never rejects: what went wrong is a result, to be recorded. */
-  post(post: Post): Promise<PostResult> {
+  post(post: CallbackPost): Promise<PostResult> {
     const target = this.#read(post.url);
     if (target === undefined) return Promise.resolve(refused("internal", "The callback URL cannot be read."));
     if (target.protocol !== "https:" && !(target.protocol === "http:" && this.#options.sandbox)) {
@@ -139,18 +141,18 @@ export class Transport {
   /** Ends every idle connection, and each busy one when it has its answer. */
   close(): void {
     clearInterval(this.#sweeper);
-    for (const [key, endpoint] of this.#endpoints) this.#remove(key, endpoint);
+    for (const [key, endpoint] of this.#pools) this.#remove(key, endpoint);
   }
 
   #run(
-    { partner, headers, body, deadlineMs, mayWrite = () => true }: Post,
+    { partner, headers, body, deadlineMs, mayWrite = () => true }: CallbackPost,
     { origin, path }: CallbackTarget,
   ): Promise<PostResult> {
     return new Promise((resolve) => {
-      const endpoint = this.#endpoint(partner, origin);
+      const endpoint = this.#pool(partner, origin);
       const request = { path, method: "POST" as const, headers, body };
       let connection: Connection;
-      let exchange: Exchange;
+      let exchange: HttpExchange;
       let written: Error | undefined;
       const end = (result: PostResult) => {
         clearTimeout(timer);
@@ -160,8 +162,8 @@ export class Transport {
         endpoint.drop(connection);
         end({ reason: failure.reason, detail: failure.message, address: connection.address });
       };
-      const answered = (answer: Answer, reusable: boolean) => {
-        if (reusable) this.#giveBack(endpoint, connection);
+      const answered = (answer: CallbackResponse, reusable: boolean) => {
+        if (reusable) this.#release(endpoint, connection);
         else endpoint.drop(connection);
         end(this.#result(answer, connection.address));
       };
@@ -176,12 +178,12 @@ export class Transport {
         if (!(exchange.reused && !exchange.answerBegan && isReset(error))) return fail(exchangeFailure(error));
         written = error;
         endpoint.drop(connection);
-        send(endpoint.takeNew());
+        send(endpoint.acquireNew());
       };
       const send = (over: Connection) => {
         connection = over;
         connection.mayWrite = mayWrite;
-        exchange = new Exchange(over, answered, failed);
+        exchange = new HttpExchange(over, answered, failed);
         if (mayWrite()) over.client.dispatch(request, exchange);
         else failed(new WriteForbidden());
       };
@@ -189,11 +191,11 @@ export class Transport {
         exchange.abandon();
         fail(deadlineFailure(exchange, deadlineMs));
       }, deadlineMs);
-      send(this.#take(endpoint));
+      send(this.#acquire(endpoint));
     });
   }
 
-  #result(answer: Answer, address: string | null): Answered {
+  #result(answer: CallbackResponse, address: string | null): PostAnswered {
     const { httpStatus, retryAfter, body } = answer;
     const asked = mayAskToWait(httpStatus) && retryAfter !== undefined;
     const retryAfterMs = asked ? readRetryAfterMs(retryAfter, this.#options.clock.nowMs()) : undefined;
@@ -201,19 +203,19 @@ export class Transport {
     return { httpStatus, address, answer: kept, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) };
   }
 
-  #take(endpoint: Endpoint): Connection {
+  #acquire(endpoint: ConnectionPool): Connection {
     if (endpoint.idle > 0) this.#idle -= 1;
-    return endpoint.take();
+    return endpoint.acquire();
   }
 
-  #giveBack(endpoint: Endpoint, connection: Connection): void {
-    if (!endpoint.giveBack(connection)) return;
+  #release(endpoint: ConnectionPool, connection: Connection): void {
+    if (!endpoint.release(connection)) return;
     this.#idle += 1;
     if (this.#idle > (this.#options.idleConnectionsMax ?? idleConnectionsDefault)) this.#shed();
   }
 
   #shed(): void {
-    for (const endpoint of this.#endpoints.values()) {
+    for (const endpoint of this.#pools.values()) {
       if (endpoint.idle === 0) continue;
       endpoint.shed();
       this.#idle -= 1;
@@ -221,21 +223,22 @@ export class Transport {
     }
   }
 
-  #endpoint(partner: CalledPartner, origin: string): Endpoint {
+  #pool(partner: PartnerConnectionSettings, origin: string): ConnectionPool {
     const key = `${partner.id} ${origin}`;
     const version = this.#version(partner);
-    const known = this.#endpoints.get(key);
-    const endpoint = known?.version === version ? known : new Endpoint(origin, version, this.#rules(partner, origin));
+    const known = this.#pools.get(key);
+    const endpoint =
+      known?.version === version ? known : new ConnectionPool(origin, version, this.#rules(partner, origin));
     if (known !== undefined && known !== endpoint) this.#remove(key, known);
     endpoint.usedMs = this.#options.clock.monotonicMs();
-    this.#endpoints.delete(key);
-    this.#endpoints.set(key, endpoint);
-    if (this.#endpoints.size > (this.#options.endpointsMax ?? endpointsDefault)) this.#removeLongestUnused();
+    this.#pools.delete(key);
+    this.#pools.set(key, endpoint);
+    if (this.#pools.size > (this.#options.endpointsMax ?? endpointsDefault)) this.#removeLongestUnused();
     return endpoint;
   }
 
   /** What of the registration decides where connections may go. */
-  #version(partner: CalledPartner): string {
+  #version(partner: PartnerConnectionSettings): string {
     const known = this.#versions.get(partner);
     if (known !== undefined) return known;
     const { callbackAddresses, callbackCa, callbackPins } = partner.settings;
@@ -244,7 +247,7 @@ export class Transport {
     return version;
   }
 
-  #rules(partner: CalledPartner, origin: string): ConnectRules {
+  #rules(partner: PartnerConnectionSettings, origin: string): ConnectRules {
     const { resolve, connectTimeoutMs, sandbox, extraCas } = this.#options;
     const { callbackAddresses, callbackCa: onlyCa, callbackPins: pins } = partner.settings;
     const guard = new AddressGuard(callbackAddresses, { loopbackAllowed: sandbox });
@@ -259,29 +262,29 @@ export class Transport {
     const nowMs = this.#options.clock.nowMs();
     if (endsAt.getTime() - nowMs > endingMs) return;
     const key = `${partnerId} ${origin}`;
-    if (nowMs - (this.#toldAtMs.get(key) ?? Number.NEGATIVE_INFINITY) < toldEveryMs) return;
-    if (this.#toldAtMs.size >= targetsMax) this.#toldAtMs.clear();
-    this.#toldAtMs.set(key, nowMs);
+    if (nowMs - (this.#warnedAtMs.get(key) ?? Number.NEGATIVE_INFINITY) < toldEveryMs) return;
+    if (this.#warnedAtMs.size >= targetsMax) this.#warnedAtMs.clear();
+    this.#warnedAtMs.set(key, nowMs);
     this.#options.onCertificateEnding?.(partnerId, origin, endsAt);
   }
 
   #removeLongestUnused(): void {
-    for (const [key, endpoint] of this.#endpoints) {
+    for (const [key, endpoint] of this.#pools) {
       if (endpoint.busy > 0) continue;
       this.#remove(key, endpoint);
       return;
     }
   }
 
-  #remove(key: string, endpoint: Endpoint): void {
+  #remove(key: string, endpoint: ConnectionPool): void {
     this.#idle -= endpoint.idle;
-    this.#endpoints.delete(key);
+    this.#pools.delete(key);
     endpoint.close();
   }
 
   #sweep(): void {
     const nowMs = this.#options.clock.monotonicMs();
-    for (const [key, endpoint] of this.#endpoints) {
+    for (const [key, endpoint] of this.#pools) {
       if (nowMs - endpoint.usedMs <= evictAfterMs) return;
       if (endpoint.busy === 0) this.#remove(key, endpoint);
     }
@@ -293,13 +296,13 @@ function portOf({ protocol, port }: URL): number {
   return protocol === "https:" ? 443 : 80;
 }
 
-function deadlineFailure(exchange: Exchange, deadlineMs: number): TransportFailure {
+function deadlineFailure(exchange: HttpExchange, deadlineMs: number): TransportFailure {
   const within = `within ${deadlineMs / 1_000} s`;
   if (!exchange.sent) return new TransportFailure("connect_timeout", `There was no connection ${within}.`);
   if (!exchange.answerBegan) return new TransportFailure("timeout", `There was no answer ${within}.`);
   return new TransportFailure("timeout", `The answer began, and its head was not complete ${within}.`);
 }
 
-function refused(reason: FailureReason, detail: string): Unanswered {
+function refused(reason: FailureReason, detail: string): PostUnanswered {
   return { reason, detail, address: null };
 }

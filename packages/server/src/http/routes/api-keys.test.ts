@@ -1,11 +1,11 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { newId } from "../../ids.ts";
 import type { ApiKeyScope } from "../../partners/partner.ts";
-import { TestService } from "../service.fixture.ts";
+import { HttpTestService } from "../service.fixture.ts";
 
-let service: TestService;
+let service: HttpTestService;
 beforeEach(async () => {
-  service = await new TestService().listen();
+  service = await new HttpTestService().listen();
 });
 afterEach(() => service.close());
 

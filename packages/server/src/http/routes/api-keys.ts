@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { PaybellError } from "../../errors.ts";
+import { ServiceError } from "../../errors.ts";
 import { type KeyId, type PartnerId, readId } from "../../ids.ts";
 import type { HttpApp, HttpParts, PartnerRoutes } from "../parts.ts";
 import { apiKeyBody, newApiKeySchema, revokedApiKeySchema } from "../schemas/api-key.ts";
@@ -82,13 +82,13 @@ export function operatorApiKeyRoutes(app: HttpApp, parts: HttpParts): void {
 
 async function revoke({ apiKeys }: HttpParts, partnerId: PartnerId, text: string): Promise<{ id: KeyId }> {
   const id = readId<"key">(text);
-  if (id === undefined) throw new PaybellError("not_found", "There is no such API key.");
+  if (id === undefined) throw new ServiceError("not_found", "There is no such API key.");
   await apiKeys.revoke(partnerId, id);
   return { id };
 }
 
 function requirePartner(text: string): PartnerId {
   const id = readId<"partner">(text);
-  if (id === undefined) throw new PaybellError("not_found", "There is no such partner.");
+  if (id === undefined) throw new ServiceError("not_found", "There is no such partner.");
   return id;
 }

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { PaybellError } from "../../errors.ts";
+import { ServiceError } from "../../errors.ts";
 import { type PartnerId, readId } from "../../ids.ts";
 import type { HttpApp, HttpParts } from "../parts.ts";
 import { partnerSchema } from "../schemas/partner.ts";
@@ -54,6 +54,6 @@ export function callbackCertificateRoutes(app: HttpApp, { registry }: HttpParts)
 
 function requirePartner(text: string): PartnerId {
   const id = readId<"partner">(text);
-  if (id === undefined) throw new PaybellError("not_found", "There is no such partner.");
+  if (id === undefined) throw new ServiceError("not_found", "There is no such partner.");
   return id;
 }

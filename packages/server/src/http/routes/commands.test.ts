@@ -1,12 +1,12 @@
 import { cardIpnFields, settlementIpnFields } from "@paybell/contract";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { badFields, PaybellError } from "../../errors.ts";
+import { badFields, ServiceError } from "../../errors.ts";
 import { transactionSchema } from "../schemas/transaction.ts";
-import { otherApiKey, TestService } from "../service.fixture.ts";
+import { HttpTestService, otherApiKey } from "../service.fixture.ts";
 
-let service: TestService;
+let service: HttpTestService;
 beforeEach(async () => {
-  service = await new TestService().listen();
+  service = await new HttpTestService().listen();
 });
 afterEach(() => service.close());
 
@@ -223,7 +223,7 @@ describe("POST /v1/commands", () => {
   });
 
   test("503 says after how many seconds to repeat", async () => {
-    service.fails("run", new PaybellError("unavailable"));
+    service.fails("run", new ServiceError("unavailable"));
     const { status, headers } = await run(sale);
     expect(status).toBe(503);
     expect(headers.get("retry-after")).toBe("1");

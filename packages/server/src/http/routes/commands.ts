@@ -1,6 +1,6 @@
 import type { FastifyRequest } from "fastify";
 import { z } from "zod";
-import { badFields, PaybellError } from "../../errors.ts";
+import { badFields, ServiceError } from "../../errors.ts";
 import type { Partner } from "../../partners/partner.ts";
 import { everyProblemOfCommand } from "../every-problem.ts";
 import type { HttpParts, PartnerRoutes } from "../parts.ts";
@@ -105,7 +105,7 @@ export function commandRoutes({ app, parts, callers }: PartnerRoutes): void {
 
 async function everyBadField(request: FastifyRequest, partner: Partner, parts: HttpParts): Promise<Error> {
   const shape = request.validationError;
-  if (!(shape instanceof PaybellError)) return shape ?? new Error("a body was refused without a reason");
+  if (!(shape instanceof ServiceError)) return shape ?? new Error("a body was refused without a reason");
   const [first, ...others] = await everyProblemOfCommand(shape.fields, request.body, partner, parts);
   return first === undefined ? shape : badFields([first, ...others]);
 }

@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { PaybellError } from "../../errors.ts";
-import { TestService } from "../service.fixture.ts";
+import { ServiceError } from "../../errors.ts";
+import { HttpTestService } from "../service.fixture.ts";
 
-let service: TestService;
+let service: HttpTestService;
 beforeEach(async () => {
-  service = await new TestService().listen();
+  service = await new HttpTestService().listen();
 });
 afterEach(() => service.close());
 
@@ -186,7 +186,7 @@ describe("POST /operator/v1/completions", () => {
   });
 
   test("when nothing can be made durable the whole report is 503", async () => {
-    service.fails("report", new PaybellError("unavailable", undefined, { retryAfterS: 5 }));
+    service.fails("report", new ServiceError("unavailable", undefined, { retryAfterS: 5 }));
     const answer = await service.call("POST", "/operator/v1/completions", { json: { completions: [completion("a")] } });
     expect(answer.status).toBe(503);
     expect(answer.headers.get("retry-after")).toBe("5");

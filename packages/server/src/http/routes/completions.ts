@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { badFields, PaybellError } from "../../errors.ts";
+import { badFields, ServiceError } from "../../errors.ts";
 import { newId } from "../../ids.ts";
 import type { RefusedItem, ReportResult } from "../../ledger/reports.ts";
 import { everyProblemOfCompletion } from "../every-problem.ts";
@@ -95,7 +95,7 @@ function inItem(index: number, answer: ReportResult | undefined): ReportResult {
   const { problem } = answer;
   if (problem === undefined) return answer;
   const fields = problem.fields.map((one) => ({ ...one, field: `completions[${index}].${one.field}` }));
-  return { ...answer, problem: new PaybellError(problem.code, problem.message, { fields }) };
+  return { ...answer, problem: new ServiceError(problem.code, problem.message, { fields }) };
 }
 
 function externalIdOf(item: unknown): string {
@@ -117,11 +117,11 @@ async function told(answer: ReportResult, item: unknown, path: string, parts: Ht
 
 /** Where the shape was wrong, or the partner not known, the rules were not asked. */
 async function withEveryField(
-  problem: PaybellError,
+  problem: ServiceError,
   item: unknown,
   path: string,
   parts: HttpParts,
-): Promise<PaybellError> {
+): Promise<ServiceError> {
   if (problem.fields.length === 0) return problem;
   const [first, ...others] = await everyProblemOfCompletion({ known: problem.fields, item, path }, parts);
   return first === undefined ? problem : badFields([first, ...others]);

@@ -1,6 +1,6 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { z } from "zod";
-import { PaybellError } from "../../errors.ts";
+import { ServiceError } from "../../errors.ts";
 import { isOperatorToken } from "../../operators/operator.ts";
 import { isApiKey } from "../../partners/secrets.ts";
 import type { Callers } from "../authenticate.ts";
@@ -63,7 +63,7 @@ export function consoleSessionRoutes(routes: ConsoleSessionRoutes): void {
     async (request, reply) => {
       const [sandboxToken] = sandbox ? parts.config.operatorTokens : [];
       const token = request.body?.token ?? sandboxToken;
-      if (token === undefined) throw new PaybellError("unauthorized", "Sign in with a token.");
+      if (token === undefined) throw new ServiceError("unauthorized", "Sign in with a token.");
       return answer(reply, await whoHas(request, token), sessions.begin(request, token));
     },
   );
@@ -81,7 +81,7 @@ export function consoleSessionRoutes(routes: ConsoleSessionRoutes): void {
       const token = sessions.tokenOf(request);
       const session = sessions.renew(request);
       // Nobody has tried a key: it does not count as a wrong one.
-      if (token === undefined || session === undefined) throw new PaybellError("unauthorized", "Nobody is signed in.");
+      if (token === undefined || session === undefined) throw new ServiceError("unauthorized", "Nobody is signed in.");
       return answer(reply, await whoHas(request, token), session);
     },
   );

@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { endpointPageSchema, endpointSchema } from "../schemas/endpoint.ts";
-import { otherApiKey, TestService } from "../service.fixture.ts";
+import { HttpTestService, otherApiKey } from "../service.fixture.ts";
 
-let service: TestService;
+let service: HttpTestService;
 beforeEach(async () => {
-  service = await new TestService().listen();
+  service = await new HttpTestService().listen();
 });
 afterEach(() => service.close());
 

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { PaybellError } from "../../errors.ts";
+import { ServiceError } from "../../errors.ts";
 import { type EndpointId, readId } from "../../ids.ts";
 import type { PartnerRoutes } from "../parts.ts";
 import { endpointPageSchema, endpointSchema, endpointsQuery } from "../schemas/endpoint.ts";
@@ -66,5 +66,5 @@ export function requireEndpointId(text: string): EndpointId {
 }
 
 export function notFound(): never {
-  throw new PaybellError("not_found", "There is no such endpoint.");
+  throw new ServiceError("not_found", "There is no such endpoint.");
 }

@@ -1,12 +1,12 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { PaybellError } from "../../errors.ts";
+import { ServiceError } from "../../errors.ts";
 import { detailSchema, pulledSchema, searchSchema, summarySchema } from "../schemas/notification.ts";
 import { redeliveredSchema } from "../schemas/redelivery.ts";
-import { apiKey, otherApiKey, TestService } from "../service.fixture.ts";
+import { apiKey, HttpTestService, otherApiKey } from "../service.fixture.ts";
 
-let service: TestService;
+let service: HttpTestService;
 beforeEach(async () => {
-  service = await new TestService().listen();
+  service = await new HttpTestService().listen();
 });
 afterEach(() => service.close());
 
@@ -87,7 +87,7 @@ describe("the partner's notifications", () => {
     ["cursor_expired", 410],
     ["too_many_requests", 429],
   ] as const)("%s is %i", async (code, status) => {
-    service.fails("pull", new PaybellError(code));
+    service.fails("pull", new ServiceError(code));
     expect(await service.call("GET", "/v1/notifications?after=x")).toMatchObject({ status, body: { code } });
   });
 
@@ -122,7 +122,7 @@ describe("the partner's notifications", () => {
       status: 400,
       body: { code: "invalid_value", errors: [{ field: "to" }] },
     });
-    service.fails("redeliver", new PaybellError("notification_pending"));
+    service.fails("redeliver", new ServiceError("notification_pending"));
     expect(await service.call("POST", path)).toMatchObject({ status: 409, body: { code: "notification_pending" } });
   });
 
@@ -142,7 +142,7 @@ describe("the operator's notifications", () => {
     expect(service.asked.at(-1)).toEqual(["redeliver", undefined, service.notificationId, "original"]);
     await service.call("POST", path, { json: { to: "registered" } });
     expect(service.asked.at(-1)?.[3]).toBe("registered");
-    service.fails("redeliver", new PaybellError("notification_pending"));
+    service.fails("redeliver", new ServiceError("notification_pending"));
     expect(await service.call("POST", path)).toMatchObject({ status: 409, body: { code: "notification_pending" } });
     expect(await service.call("POST", path, { key: apiKey })).toMatchObject({ status: 401 });
     const unknown = await service.call("POST", "/operator/v1/notifications/x/redeliver");

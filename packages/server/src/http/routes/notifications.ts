@@ -1,6 +1,6 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { z } from "zod";
-import { PaybellError } from "../../errors.ts";
+import { ServiceError } from "../../errors.ts";
 import { type NotificationId, readId } from "../../ids.ts";
 import { asItsPartnerSees } from "../partner-attempts.ts";
 import type { PartnerRoutes } from "../parts.ts";
@@ -58,7 +58,7 @@ export function notificationRoutes({ app, parts, callers }: PartnerRoutes): void
     async (request, reply) => {
       const { wait, ...page } = request.query;
       const patience = wait === undefined ? undefined : { durationMs: wait * 1_000, ...presence(request, reply) };
-      return await parts.notifications.pull(callers.partner(request), { ...page, patience });
+      return await parts.notifications.pull(callers.partner(request), { ...page, wait: patience });
     },
   );
   app.get(
@@ -151,6 +151,6 @@ export function requireId(text: string): NotificationId {
   return id;
 }
 
-function notFound(): PaybellError {
-  return new PaybellError("not_found", "There is no such notification.");
+function notFound(): ServiceError {
+  return new ServiceError("not_found", "There is no such notification.");
 }

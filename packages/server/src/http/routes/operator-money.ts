@@ -1,4 +1,4 @@
-import { moneyKinds } from "../../ledger/money-desk.ts";
+import { moneyKinds } from "../../ledger/money-operations.ts";
 import type { HttpApp, HttpParts } from "../parts.ts";
 import { chainSchema, moneyItem, moneyPage, moneyParams, moneyQuery, reasonBody } from "../schemas/money.ts";
 import { bodyErrors, operatorErrors, queryErrors, responses } from "../schemas/problem.ts";

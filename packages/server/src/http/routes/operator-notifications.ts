@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { PaybellError } from "../../errors.ts";
+import { ServiceError } from "../../errors.ts";
 import { type PartnerId, readId } from "../../ids.ts";
 import type { HttpApp, HttpParts } from "../parts.ts";
 import { explainedSchema, inspectedSchema, proofSchema } from "../schemas/inspected.ts";
@@ -52,7 +52,7 @@ export function operatorNotificationRoutes(app: HttpApp, { notifications, direct
     },
     async (request) => {
       const found = await notifications.inspect(requireId(request.params.id));
-      if (found === undefined) throw new PaybellError("not_found", "There is no such notification.");
+      if (found === undefined) throw new ServiceError("not_found", "There is no such notification.");
       return found;
     },
   );
@@ -131,7 +131,7 @@ export function operatorNotificationRoutes(app: HttpApp, { notifications, direct
     async (request, reply) => {
       const id = readId<"partner">(request.params.id);
       const partner = id && (await directory.find(id));
-      if (partner === undefined) throw new PaybellError("not_found", "There is no such partner.");
+      if (partner === undefined) throw new ServiceError("not_found", "There is no such partner.");
       return reply.code(202).send(await notifications.sendTest(partner));
     },
   );

@@ -1,11 +1,11 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { newPartnerSchema, partnerPageSchema, partnerSchema, rotatedSchema, selfSchema } from "../schemas/partner.ts";
 import { terminalSchema } from "../schemas/terminal.ts";
-import { TestService } from "../service.fixture.ts";
+import { HttpTestService } from "../service.fixture.ts";
 
-let service: TestService;
+let service: HttpTestService;
 beforeEach(async () => {
-  service = await new TestService().listen();
+  service = await new HttpTestService().listen();
 });
 afterEach(() => service.close());
 

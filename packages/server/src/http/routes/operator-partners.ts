@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { PaybellError } from "../../errors.ts";
+import { ServiceError } from "../../errors.ts";
 import { type PartnerId, readId } from "../../ids.ts";
 import type { PartnerInput } from "../../partners/settings.ts";
 import type { TerminalInput } from "../../partners/terminal.ts";
@@ -80,7 +80,7 @@ export function operatorPartnerRoutes(app: HttpApp, { registry }: HttpParts): vo
       const { after, limit } = request.query;
       if (after === undefined) return await registry.list({ limit });
       const id = readId<"partner">(after);
-      if (id === undefined) throw new PaybellError("invalid_cursor");
+      if (id === undefined) throw new ServiceError("invalid_cursor");
       return await registry.list({ after: id, limit });
     },
   );
@@ -230,6 +230,6 @@ function requirePartnerId(text: string): PartnerId {
   return id;
 }
 
-function noSuchPartner(): PaybellError {
-  return new PaybellError("not_found", "There is no such partner.");
+function noSuchPartner(): ServiceError {
+  return new ServiceError("not_found", "There is no such partner.");
 }

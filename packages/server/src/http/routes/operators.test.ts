@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { auditPageSchema, newOperatorSchema, operatorListSchema, operatorSchema } from "../schemas/operator.ts";
-import { apiKey, operatorToken, TestService } from "../service.fixture.ts";
+import { apiKey, HttpTestService, operatorToken } from "../service.fixture.ts";
 
-let service: TestService;
+let service: HttpTestService;
 beforeEach(async () => {
-  service = await new TestService().listen();
+  service = await new HttpTestService().listen();
 });
 afterEach(() => service.close());
 

@@ -1,6 +1,6 @@
 import { parseJson } from "@paybell/contract";
 import { z } from "zod";
-import { PaybellError } from "../../errors.ts";
+import { ServiceError } from "../../errors.ts";
 import { readId } from "../../ids.ts";
 import type { AuditRecord } from "../../operators/audit.ts";
 import type { OperatorRecord } from "../../operators/operator.ts";
@@ -72,7 +72,7 @@ export function operatorRoutes(app: HttpApp, { operators, audit }: HttpParts): v
     },
     async (request) => {
       const id = readId<"operator">(request.params.id);
-      if (id === undefined) throw new PaybellError("not_found", "There is no such operator.");
+      if (id === undefined) throw new ServiceError("not_found", "There is no such operator.");
       return operatorView(await operators.revoke(id));
     },
   );

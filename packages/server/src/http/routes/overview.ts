@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { PaybellError } from "../../errors.ts";
+import { ServiceError } from "../../errors.ts";
 import { readId } from "../../ids.ts";
 import { eventStream } from "../event-stream.ts";
 import type { HttpApp, HttpParts, PartnerRoutes } from "../parts.ts";
@@ -79,7 +79,7 @@ export function overviewRoutes(app: HttpApp, { overview, registry }: HttpParts):
     async ({ params, query }) => {
       const id = readId<"partner">(params.id);
       if (id === undefined || (await registry.find(id)) === undefined) {
-        throw new PaybellError("not_found", "There is no such partner.");
+        throw new ServiceError("not_found", "There is no such partner.");
       }
       return await overview.of(id, query.span);
     },

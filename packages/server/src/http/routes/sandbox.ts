@@ -1,5 +1,5 @@
 import type { FastifyRequest } from "fastify";
-import { badFields, PaybellError } from "../../errors.ts";
+import { badFields, ServiceError } from "../../errors.ts";
 import type { Partner } from "../../partners/partner.ts";
 import { everyProblemOfCommand } from "../every-problem.ts";
 import type { HttpApp, HttpParts } from "../parts.ts";
@@ -16,13 +16,13 @@ const found = { 200: { schema: receiverSchema, description: "The receiver" } };
 export function sandboxRoutes(app: HttpApp, parts: HttpParts): void {
   const { directory, ledger } = parts;
   const desk = () => {
-    if (parts.receiverDesk === undefined) throw new PaybellError("not_found", "This is not a sandbox.");
+    if (parts.receiverDesk === undefined) throw new ServiceError("not_found", "This is not a sandbox.");
     return parts.receiverDesk;
   };
   const sandboxPartner = async (): Promise<Partner> => {
     const id = desk().partnerId();
     const partner = id === undefined ? undefined : await directory.find(id);
-    if (partner === undefined) throw new PaybellError("not_found", "The sandbox's partner is not there yet.");
+    if (partner === undefined) throw new ServiceError("not_found", "The sandbox's partner is not there yet.");
     return partner;
   };
   const view = async () => {
@@ -86,7 +86,7 @@ export function sandboxRoutes(app: HttpApp, parts: HttpParts): void {
 
 async function everyBadField(request: FastifyRequest, partner: Partner, parts: HttpParts): Promise<Error> {
   const shape = request.validationError;
-  if (!(shape instanceof PaybellError)) return shape ?? new Error("a body was refused without a reason");
+  if (!(shape instanceof ServiceError)) return shape ?? new Error("a body was refused without a reason");
   const [first, ...others] = await everyProblemOfCommand(shape.fields, request.body, partner, parts);
   return first === undefined ? shape : badFields([first, ...others]);
 }

@@ -1,4 +1,4 @@
-import { PaybellError } from "../../errors.ts";
+import { ServiceError } from "../../errors.ts";
 import type { PartnerRoutes } from "../parts.ts";
 import { selfSchema } from "../schemas/partner.ts";
 import { partnerErrors, responses } from "../schemas/problem.ts";
@@ -17,7 +17,7 @@ export function selfRoutes({ app, parts, callers }: PartnerRoutes): void {
     },
     async (request) => {
       const record = await parts.registry.find(callers.partner(request).id);
-      if (record === undefined) throw new PaybellError("not_found");
+      if (record === undefined) throw new ServiceError("not_found");
       return { ...record, egressAddresses: parts.config.egressAddresses, proofPublicKey: parts.proofPublicKey };
     },
   );

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { keptFor } from "../kept.ts";
+import { cachedFor } from "../cached.ts";
 import type { HttpApp, HttpParts } from "../parts.ts";
 import { responses } from "../schemas/problem.ts";
 
@@ -29,8 +29,8 @@ export function aliveRoute(app: HttpApp): void {
 
 /** Whether the service can work, and what it counts: both name what stands behind it. */
 export function systemRoutes(app: HttpApp, { health, metrics }: HttpParts): void {
-  const healthNow = keptFor(keptMs, health);
-  const metricsNow = keptFor(keptMs, () => metrics.text());
+  const healthNow = cachedFor(keptMs, health);
+  const metricsNow = cachedFor(keptMs, () => metrics.text());
   app.get(
     "/readyz",
     {

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { PaybellError } from "../../errors.ts";
+import { ServiceError } from "../../errors.ts";
 import { readId } from "../../ids.ts";
 import type { PartnerRoutes } from "../parts.ts";
 import { partnerErrors, queryErrors, responses } from "../schemas/problem.ts";
@@ -26,7 +26,7 @@ export function transactionRoutes({ app, parts, callers }: PartnerRoutes): void 
       const partner = callers.partner(request);
       const id = readId<"transaction">(request.params.id);
       const transaction = id && (await parts.ledger.find(partner.id, id));
-      if (transaction === undefined) throw new PaybellError("not_found", "There is no such transaction.");
+      if (transaction === undefined) throw new ServiceError("not_found", "There is no such transaction.");
       return transactionDetail(transaction, await parts.ledger.chain(transaction), partner.settings);
     },
   );
@@ -46,7 +46,7 @@ export function transactionRoutes({ app, parts, callers }: PartnerRoutes): void 
       const partner = callers.partner(request);
       const reqId = readId<"reqId">(request.query.reqId);
       const transaction = reqId && (await parts.ledger.findByReqId(partner.id, reqId));
-      if (transaction === undefined) throw new PaybellError("not_found", "No command came under this reqId.");
+      if (transaction === undefined) throw new ServiceError("not_found", "No command came under this reqId.");
       return transactionDetail(transaction, await parts.ledger.chain(transaction), partner.settings);
     },
   );

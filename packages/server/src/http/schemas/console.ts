@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { receiverModes } from "../../sandbox-receiver-desk.ts";
+import { receiverModes } from "../../sandbox-receiver-control.ts";
 import { component, described } from "./registry.ts";
 
 export const settingListSchema = component(

@@ -13,7 +13,7 @@ export interface ServiceReport {
   readonly remedy?: string;
 }
 
-export interface ServiceProcess {
+export interface SpawnedService {
   readonly pid: number;
   /** What it says of its start; rejects with its last words when it says nothing. */
   readonly report: Promise<ServiceReport>;
@@ -28,7 +28,7 @@ export function spawnService(options: {
   uid?: number;
   gid?: number;
   environment?: Record<string, string>;
-}): ServiceProcess {
+}): SpawnedService {
   const { home, systemDirectory, uid, gid, environment } = options;
   const args = [home, ...(systemDirectory === undefined ? [] : [systemDirectory])];
   const child = spawn(process.execPath, [join(import.meta.dirname, "service.fixture.ts"), ...args], {

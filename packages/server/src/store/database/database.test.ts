@@ -2,7 +2,7 @@ import { createServer } from "node:net";
 import { expect, test } from "vitest";
 import { createDatabase } from "../../../../../test/support/database.ts";
 import { openDatabase } from "./database.ts";
-import { troubleOf } from "./retryable.ts";
+import { failureKindOf } from "./retryable.ts";
 
 const options = { connectionsMax: 6, onIdleError: () => undefined };
 
@@ -47,13 +47,13 @@ test("a process that stood still in a transaction finds its locks gone, and does
   // The whole thread stands, so that it has not heard of its end when it goes on.
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 500);
   const broken = await client.query("COMMIT").catch((error: unknown) => error);
-  expect(troubleOf(broken)).toBe("connection");
+  expect(failureKindOf(broken)).toBe("connection");
   client.release(true);
   // Over TCP the statement leaves before the end of the connection is read, and has PostgreSQL's reason for an answer.
   const told = await engine
     .query("DO $$ BEGIN RAISE 'stood still' USING ERRCODE = 'idle_in_transaction_session_timeout'; END $$")
     .catch((error: unknown) => error);
-  expect(troubleOf(told)).toBe("connection");
+  expect(failureKindOf(told)).toBe("connection");
   await close();
   await database.drop();
 });

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { DatabaseError } from "pg";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { PaybellError } from "../../errors.ts";
+import { ServiceError } from "../../errors.ts";
 import { GroupCommit, type GroupCommitOptions } from "./group-commit.ts";
 
 function databaseError(code: string): DatabaseError {
@@ -189,7 +189,7 @@ test("a full queue refuses at once, before anything is accepted", async () => {
     { concurrency: 1, rowsMax: 1, queueRowsMax: 3, onRefused: () => (refused += 1) },
   );
   const accepted = [1, 2, 3].map((item) => group.add(item));
-  await expect(group.add(4)).rejects.toBeInstanceOf(PaybellError);
+  await expect(group.add(4)).rejects.toBeInstanceOf(ServiceError);
   expect(refused).toBe(1);
   resolve();
   expect(await Promise.all(accepted)).toEqual([2, 4, 6]);

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { PaybellError } from "../../errors.ts";
-import { troubleOf } from "./retryable.ts";
+import { ServiceError } from "../../errors.ts";
+import { failureKindOf } from "./retryable.ts";
 
 /** Those who watch a group commit, and may hold it up. */
 export interface GroupCommitHooks {
@@ -96,7 +96,7 @@ export class GroupCommit<Item, Result> {
     const bytes = this.#options.bytes(item);
     if (this.#queue.length >= this.#options.queueRowsMax || this.#queueBytes + bytes > this.#options.queueBytesMax) {
       this.#options.onRefused?.();
-      return Promise.reject(new PaybellError("unavailable", "Too much waits to be written.", { retryAfterS: 1 }));
+      return Promise.reject(new ServiceError("unavailable", "Too much waits to be written.", { retryAfterS: 1 }));
     }
     return new Promise<Result>((resolve, reject) => {
       this.#queue.push({ item, key: this.#options.key(item), bytes, sinceMs: performance.now(), resolve, reject });
@@ -184,7 +184,7 @@ export class GroupCommit<Item, Result> {
         for (const one of batch) this.#answer(one, results);
         return;
       } catch (error) {
-        const trouble = troubleOf(error);
+        const trouble = failureKindOf(error);
         if (trouble === "data" && batch.length > 1) return this.#halve(batch);
         if (trouble === "data" || trouble === "bug" || (trouble === "conflict" && tries >= 10)) {
           return reject(batch, error);
@@ -233,7 +233,7 @@ export class GroupCommit<Item, Result> {
 
   #refuse(waiting: Waiting<Item, Result>, cause: unknown): void {
     this.#options.onRefused?.();
-    waiting.reject(new PaybellError("unavailable", "The database cannot be reached.", { retryAfterS: 5, cause }));
+    waiting.reject(new ServiceError("unavailable", "The database cannot be reached.", { retryAfterS: 5, cause }));
   }
 }
 

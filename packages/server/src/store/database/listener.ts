@@ -1,6 +1,6 @@
 import type { Client } from "pg";
 
-export interface ListenerOptions {
+export interface PostgresListenerOptions {
   connect(): Promise<Client>;
   /** Told of each notification, and, with every channel, after each reconnect: what came in between is lost. */
   readonly onNotify: (channel: string, payload: string) => void;
@@ -9,14 +9,14 @@ export interface ListenerOptions {
 }
 
 /** One connection of its own for LISTEN and the lease; it connects again by itself. */
-export class Listener {
-  readonly #options: ListenerOptions;
+export class PostgresListener {
+  readonly #options: PostgresListenerOptions;
   #client: Client | undefined;
   #connecting: Promise<Client> | undefined;
   #retry: NodeJS.Timeout | undefined;
   #stopped = false;
 
-  constructor(options: ListenerOptions) {
+  constructor(options: PostgresListenerOptions) {
     this.#options = options;
   }
 

@@ -8,7 +8,7 @@ import { DatabaseError } from "pg";
  * - `connection`: the database went away, so that a COMMIT may or may not have happened: again, which is idempotent.
  * - `bug`: anything else; never repeated.
  */
-export type Trouble = "conflict" | "data" | "connection" | "bug";
+export type FailureKind = "conflict" | "data" | "connection" | "bug";
 
 const conflicts = new Set(["40001", "40P01", "55P03", "40003"]);
 // Data exceptions, integrity constraints, program limits.
@@ -45,7 +45,7 @@ const driverWords = new RegExp(
   "i",
 );
 
-export function troubleOf(error: unknown): Trouble {
+export function failureKindOf(error: unknown): FailureKind {
   if (error instanceof DatabaseError && error.code !== undefined) {
     if (conflicts.has(error.code)) return "conflict";
     if (dataClasses.has(error.code.slice(0, 2))) return "data";

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach } from "vitest";
 import { createDatabase, type TestDatabase } from "../../../../../test/support/database.ts";
 import type { Delivery, QueuePage, QueueRead } from "../../delivery/store.ts";
 import type { PartnerId } from "../../ids.ts";
-import type { Report } from "../../ledger/store.ts";
+import type { ReportedCompletion } from "../../ledger/store.ts";
 import { type Database, openDatabase } from "../database/database.ts";
 import { createHistory, insertPartner, sampleNotification, sampleReport } from "../rows.fixture.ts";
 import { PostgresCompletions } from "../transactions/completions.ts";
@@ -15,7 +15,7 @@ export interface DeliveriesContext {
   /** Of the test that runs now. */
   readonly partnerId: PartnerId;
   /** One row for each report, due now, in the order of their coming. */
-  report(count: number, change?: Partial<Report> & { readonly callBackUrl?: string | null }): Promise<void>;
+  report(count: number, change?: Partial<ReportedCompletion> & { readonly callBackUrl?: string | null }): Promise<void>;
   read(read?: Partial<QueueRead>): Promise<QueuePage>;
   /** The delivery that is due first. */
   first(read?: Partial<QueueRead>): Promise<Delivery>;

@@ -2,8 +2,8 @@ import type { PoolClient } from "pg";
 import type {
   Delivery,
   DeliveryKey,
+  DeliveryOutcome,
   DeliveryStore,
-  Outcome,
   OverdueLook,
   OverdueLooked,
   Precedence,
@@ -19,7 +19,7 @@ import { shardOf } from "../../shard.ts";
 import { bytesArray, doubleArray, integerArray, textArray, uuidArray } from "../database/arrays.ts";
 import { GroupCommit, type GroupCommitHooks } from "../database/group-commit.ts";
 import type { Home, Homes, PerHome } from "../database/homes.ts";
-import { troubleOf } from "../database/retryable.ts";
+import { failureKindOf } from "../database/retryable.ts";
 import { insertEvents } from "../events.ts";
 import { writeCircuits } from "./circuits.ts";
 import { readPrecedence, readQueueHeads, readQueues } from "./read.ts";
@@ -53,14 +53,14 @@ interface ChangedRow {
 export class PostgresDeliveries implements DeliveryStore {
   readonly #homes: Homes;
   readonly #alerting: boolean;
-  readonly #outcomes: PerHome<GroupCommit<Outcome, Recorded>>;
+  readonly #outcomes: PerHome<GroupCommit<DeliveryOutcome, Recorded>>;
 
   constructor(homes: Homes, { alerting = false, ...observe }: DeliveriesOptions = {}) {
     this.#homes = homes;
     this.#alerting = alerting;
     this.#outcomes = homes.each(
       (home) =>
-        new GroupCommit<Outcome, Recorded>({
+        new GroupCommit<DeliveryOutcome, Recorded>({
           name: "record",
           key: attemptKeyOf,
           bytes: (outcome) => 512 + (outcome.attempt.answer?.length ?? 0),
@@ -89,7 +89,7 @@ export class PostgresDeliveries implements DeliveryStore {
     return this.#homes.ask(deliveries, ({ engine }, some) => readPrecedence(engine, some));
   }
 
-  record(outcome: Outcome): Promise<Recorded> {
+  record(outcome: DeliveryOutcome): Promise<Recorded> {
     return this.#outcomes.of(outcome.partnerId).add(outcome);
   }
 
@@ -120,19 +120,19 @@ export class PostgresDeliveries implements DeliveryStore {
     return { parked: parked.length, after: { dueAtUs: looked.last_us, id: looked.last_id } };
   }
 
-  async #commit(home: Home, outcomes: readonly Outcome[]): Promise<ReadonlyMap<string, Recorded>> {
+  async #commit(home: Home, outcomes: readonly DeliveryOutcome[]): Promise<ReadonlyMap<string, Recorded>> {
     try {
       return await this.#write(home, outcomes, true);
     } catch (error) {
       // The attempt's day of history may be gone. What follows from the attempt counts, not the note of it.
-      if (outcomes.length > 1 || troubleOf(error) !== "data") throw error;
+      if (outcomes.length > 1 || failureKindOf(error) !== "data") throw error;
       return this.#write(home, outcomes, false);
     }
   }
 
   async #write(
     home: Home,
-    outcomes: readonly Outcome[],
+    outcomes: readonly DeliveryOutcome[],
     withAttempts: boolean,
   ): Promise<ReadonlyMap<string, Recorded>> {
     const accepted = outcomes.filter(({ next }) => next.kind === "accepted");
@@ -164,7 +164,7 @@ export class PostgresDeliveries implements DeliveryStore {
   }
 
   /** One round trip: the statement is its own transaction. */
-  async #writeAccepted({ engine }: Home, outcomes: readonly Outcome[]): Promise<ReadonlyMap<string, Recorded>> {
+  async #writeAccepted({ engine }: Home, outcomes: readonly DeliveryOutcome[]): Promise<ReadonlyMap<string, Recorded>> {
     const { rows } = await engine.query<{ gone: number }>({
       ...recordAccepted,
       values: attemptColumns(outcomes),
@@ -179,7 +179,7 @@ export class PostgresDeliveries implements DeliveryStore {
   }
 
   /** @returns the rows that were changed; the event of a parked one is written with it alone */
-  async #writeFailed(client: PoolClient, outcomes: readonly Outcome[]): Promise<ReadonlySet<string>> {
+  async #writeFailed(client: PoolClient, outcomes: readonly DeliveryOutcome[]): Promise<ReadonlySet<string>> {
     const changed = new Set<string>();
     // Once more for what changed while the statement looked for it.
     for (let tries = 0; tries < 2; tries += 1) {
@@ -246,7 +246,7 @@ interface OverdueRow {
 
 const nilId = "00000000-0000-0000-0000-000000000000";
 
-function parkedEvent({ partnerId, id, attempt, attemptsMade, next }: Outcome): NewEvent[] {
+function parkedEvent({ partnerId, id, attempt, attemptsMade, next }: DeliveryOutcome): NewEvent[] {
   if (next.kind !== "parked") return [];
   const { reason, detail, httpStatus } = attempt;
   const told = { reason, detail, httpStatus, attemptsMade: attemptsMade + 1 };
@@ -261,7 +261,7 @@ function rowKeyOf({ partnerId, id }: DeliveryKey): string {
   return `${partnerId} ${id}`;
 }
 
-function attemptKeyOf({ partnerId, id, round, attemptsMade, leaseId }: Outcome): string {
+function attemptKeyOf({ partnerId, id, round, attemptsMade, leaseId }: DeliveryOutcome): string {
   return `${partnerId} ${id} ${round} ${attemptsMade} ${leaseId}`;
 }
 
@@ -277,7 +277,7 @@ function keyColumns(keys: readonly DeliveryKey[]): unknown[] {
   return [...roundColumns(keys), integerArray(keys.map(({ attemptsMade }) => attemptsMade))];
 }
 
-function attemptColumns(outcomes: readonly Outcome[]): unknown[] {
+function attemptColumns(outcomes: readonly DeliveryOutcome[]): unknown[] {
   return [
     ...keyColumns(outcomes),
     uuidArray(outcomes.map(({ leaseId }) => leaseId)),

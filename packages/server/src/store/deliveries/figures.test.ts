@@ -1,15 +1,15 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { FigureCounter } from "../../delivery/figures.ts";
-import { Overview } from "../../delivery/overview.ts";
+import { Overviews } from "../../delivery/overview.ts";
 import { newId } from "../../ids.ts";
 import type { Partner } from "../../partners/partner.ts";
+import { PostgresCurrentCounts } from "../current-counts.ts";
 import {
   insertNotification,
   type NotificationBench,
   openBench,
   registerPartner,
 } from "../notifications/notifications.fixture.ts";
-import { PostgresStanding } from "../overview.ts";
 import { PostgresFigures } from "./figures.ts";
 
 let bench: NotificationBench;
@@ -43,9 +43,9 @@ test("what two instances counted in one minute is added up, of a partner and of 
     await counter.flush();
     await counter.flush();
   }
-  const overview = new Overview({
+  const overview = new Overviews({
     figures,
-    standing: new PostgresStanding(bench.homes),
+    standing: new PostgresCurrentCounts(bench.homes),
     pending: async () => ({ count: 0, oldestMs: undefined }),
     nowMs: Date.now,
   });

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { Position, QueuePage } from "../../delivery/store.ts";
+import type { QueuePage, QueuePosition } from "../../delivery/store.ts";
 import { newId, type PartnerId } from "../../ids.ts";
 import { shardOf } from "../../shard.ts";
 import { insertPartner, sampleReport } from "../rows.fixture.ts";
@@ -148,7 +148,7 @@ describe("read from a cursor", () => {
     await query("UPDATE pending SET due_at = '2026-01-02 03:04:05.678901Z'");
     const ids = await inOrder();
     const seen: string[] = [];
-    let after: Position | undefined;
+    let after: QueuePosition | undefined;
     for (let pages = 0; pages < 5; pages += 1) {
       const page = await read({ after, rowsMax: 1 });
       seen.push(...idsOf(page));
@@ -184,7 +184,7 @@ describe("read from a cursor", () => {
         const expected = await query("SELECT id FROM pending WHERE due_at <= now() ORDER BY due_at, id");
         const seen: string[] = [];
         let page: QueuePage;
-        let after: Position | undefined;
+        let after: QueuePosition | undefined;
         do {
           page = await read({ after, rowsMax, bytesMax });
           expect(page.due.length).toBeLessThanOrEqual(rowsMax);

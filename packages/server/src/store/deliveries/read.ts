@@ -1,6 +1,6 @@
 import type { NotifiedCommand } from "@paybell/contract";
 import type { Pool } from "pg";
-import type { Delivery, Position, Precedence, QueueHead, QueuePage, QueueRead } from "../../delivery/store.ts";
+import type { Delivery, Precedence, QueueHead, QueuePage, QueuePosition, QueueRead } from "../../delivery/store.ts";
 import type { ChainId, NotificationId, TransactionId } from "../../ids.ts";
 import { booleanArray, doubleArray, integerArray, textArray, uuidArray } from "../database/arrays.ts";
 
@@ -133,7 +133,7 @@ export async function readQueues(engine: Pool, reads: readonly QueueRead[]): Pro
 }
 
 function toPage(read: QueueRead, rows: readonly DueRow[]): QueuePage {
-  const due: (Position & { delivery: Delivery | undefined })[] = [];
+  const due: (QueuePosition & { delivery: Delivery | undefined })[] = [];
   for (const row of rows) {
     if (row.due_in_ms > 0) return { due, hasMore: false, nextInMs: row.due_in_ms };
     const isBeyond = row.nth > read.rowsMax || (row.nth > 1 && row.upto - row.bytes >= read.bytesMax);

@@ -55,41 +55,41 @@ test("every partner falls into one of the shards, and the database agrees about 
 describe("a take", () => {
   test("brings free shards, as many as asked for, each under a new epoch", async () => {
     const id = await worker();
-    const taken = await shards.take(id, 3);
+    const taken = await shards.claim(id, 3);
     expect(taken.map(({ epoch }) => epoch)).toEqual([1, 1, 1]);
-    const rest = await shards.take(id, 1_000);
+    const rest = await shards.claim(id, 1_000);
     expect(numbers([...taken, ...rest])).toEqual(Array.from({ length: shardCount }, (_, at) => at));
-    expect(await shards.take(id, 1)).toEqual([]);
+    expect(await shards.claim(id, 1)).toEqual([]);
   });
 
   test("takes nothing of a living owner", async () => {
     const [owner, other] = [await worker(), await worker()];
-    await shards.take(owner, shardCount);
-    expect(await shards.take(other, shardCount)).toEqual([]);
+    await shards.claim(owner, shardCount);
+    expect(await shards.claim(other, shardCount)).toEqual([]);
     expect((await shards.map(owner)).mine).toHaveLength(shardCount);
   });
 
   test("rejects for a lease that is gone, and leaves the shards free", async () => {
     const id = await worker();
     await die(id);
-    await expect(shards.take(id, 5)).rejects.toThrow(/foreign key/);
+    await expect(shards.claim(id, 5)).rejects.toThrow(/foreign key/);
     expect((await shards.map(id)).free).toBe(shardCount);
   });
 
   test("that waits for another's look takes only what that one left", async () => {
     const [first, second] = [await worker(), await worker()];
-    await shards.take(await worker(), shardCount - 1);
+    await shards.claim(await worker(), shardCount - 1);
     const { rows } = await connections.pool.query<{ shard: number }>("SELECT shard FROM shards WHERE lease_id IS NULL");
     const holder = await connections.pool.connect();
     try {
       await holder.query("BEGIN");
       await holder.query("UPDATE shards SET lease_id = $1, epoch = epoch + 1 WHERE lease_id IS NULL", [first]);
-      expect(await shards.take(second, 1)).toEqual([]);
+      expect(await shards.claim(second, 1)).toEqual([]);
       await holder.query("COMMIT");
     } finally {
       holder.release();
     }
-    expect(await shards.take(second, 1)).toEqual([]);
+    expect(await shards.claim(second, 1)).toEqual([]);
     expect(await ownerOf(rows[0]?.shard ?? -1)).toEqual({ lease_id: first, epoch: 1 });
   });
 
@@ -108,9 +108,9 @@ describe("a take", () => {
         await Promise.all(
           steps.map(async ({ by, count, next }) => {
             const id = workers[by] as LeaseId;
-            const taken = await shards.take(id, count).catch(refused);
+            const taken = await shards.claim(id, count).catch(refused);
             all.push(...(taken ?? []));
-            if (next === "give") await shards.give(id, taken ?? []).catch(refused);
+            if (next === "give") await shards.release(id, taken ?? []).catch(refused);
             if (next === "die") await die(id).catch(refused);
           }),
         );
@@ -134,13 +134,13 @@ describe("a take", () => {
 describe("what is given", () => {
   test("is free again, and all who listen are told", async () => {
     const id = await worker();
-    const [given, kept] = (await shards.take(id, 2)) as [OwnedShard, OwnedShard];
+    const [given, kept] = (await shards.claim(id, 2)) as [OwnedShard, OwnedShard];
     const listening = await connections.connectDirectly();
     onTestFinished(() => listening.end());
     const told: string[] = [];
     listening.on("notification", ({ channel }) => told.push(channel));
     await listening.query("LISTEN paybell_shards");
-    await shards.give(id, [given]);
+    await shards.release(id, [given]);
     await vi.waitFor(() => expect(told).toEqual(["paybell_shards"]));
     expect((await shards.map(id)).mine).toEqual([kept]);
     expect(await ownerOf(given.shard)).toEqual({ lease_id: null, epoch: given.epoch });
@@ -148,21 +148,21 @@ describe("what is given", () => {
 
   test("is one's own, under the epoch that one knows", async () => {
     const [id, other] = [await worker(), await worker()];
-    const [shard] = (await shards.take(id, 1)) as [OwnedShard];
-    await shards.give(other, [shard]);
-    await shards.give(id, [{ ...shard, epoch: shard.epoch - 1 }]);
+    const [shard] = (await shards.claim(id, 1)) as [OwnedShard];
+    await shards.release(other, [shard]);
+    await shards.release(id, [{ ...shard, epoch: shard.epoch - 1 }]);
     expect(await ownerOf(shard.shard)).toEqual({ lease_id: id, epoch: shard.epoch });
   });
 });
 
 test("a lease that is removed leaves its shards free, their epochs as they were", async () => {
   const [id, other] = [await worker(), await worker()];
-  const taken = await shards.take(id, 2);
+  const taken = await shards.claim(id, 2);
   const connection = await connections.connectDirectly();
   onTestFinished(() => connection.end());
   await new PostgresLeases(() => Promise.resolve(connection)).remove(id);
   for (const { shard, epoch } of taken) expect(await ownerOf(shard)).toEqual({ lease_id: null, epoch });
-  const again = await shards.take(other, shardCount);
+  const again = await shards.claim(other, shardCount);
   const epochs = new Map(again.map(({ shard, epoch }) => [shard, epoch]));
   for (const { shard, epoch } of taken) expect(epochs.get(shard)).toBe(epoch + 1);
 });
@@ -171,8 +171,8 @@ test("the map has the living delivery workers with what each owns, and nobody el
   const [id, other] = [await worker(), await worker()];
   await worker("api");
   await connections.pool.query("UPDATE leases SET started_at = now() - interval '20 seconds' WHERE id = $1", [other]);
-  const mine = await shards.take(id, 2);
-  await shards.take(other, 5);
+  const mine = await shards.claim(id, 2);
+  await shards.claim(other, 5);
   const map = await shards.map(id);
   expect(map.free).toBe(shardCount - 7);
   expect(numbers(map.mine)).toEqual(numbers(mine));

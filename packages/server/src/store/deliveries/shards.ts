@@ -53,11 +53,11 @@ export class PostgresShards implements ShardStore {
     return { workers, mine, free };
   }
 
-  async take(leaseId: LeaseId, count: number): Promise<readonly OwnedShard[]> {
+  async claim(leaseId: LeaseId, count: number): Promise<readonly OwnedShard[]> {
     return (await this.#engine.query<OwnedShard>({ ...take, values: [leaseId, count] })).rows;
   }
 
-  async give(leaseId: LeaseId, shards: readonly OwnedShard[]): Promise<void> {
+  async release(leaseId: LeaseId, shards: readonly OwnedShard[]): Promise<void> {
     const columns = [integerArray(shards.map(({ shard }) => shard)), integerArray(shards.map(({ epoch }) => epoch))];
     await this.#engine.query({ ...give, values: [leaseId, ...columns] });
     await this.#engine.query(announceShards);

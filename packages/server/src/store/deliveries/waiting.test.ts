@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { outcomeOf } from "../../delivery/delivery.fixture.ts";
-import type { Delivery, OverdueLook, OverdueLooked, Position } from "../../delivery/store.ts";
+import type { Delivery, OverdueLook, OverdueLooked, QueuePosition } from "../../delivery/store.ts";
 import { useDeliveries } from "./deliveries.fixture.ts";
 
 const origin = "https://partner.example";
@@ -136,7 +136,7 @@ describe("what waits for an endpoint that takes nothing", () => {
        FROM generate_series(1, 1200) AS i`,
       [partnerId],
     );
-    let after: Position | undefined;
+    let after: QueuePosition | undefined;
     const parkedEach: number[] = [];
     for (let looks = 0; looks < 3; looks += 1) {
       const looked: OverdueLooked = await look({ after });

@@ -1,7 +1,7 @@
 import { createSecretKey, randomUUID } from "node:crypto";
 import type { Pool, PoolClient } from "pg";
 import { createDatabase } from "../../../../../test/support/database.ts";
-import { Arrivals } from "../../delivery/arrivals.ts";
+import { LongPolls } from "../../delivery/long-polls.ts";
 import { Notifications } from "../../delivery/notifications.ts";
 import { sealing } from "../../delivery/notifications-pull.ts";
 import { ProofSigner } from "../../delivery/proof.ts";
@@ -21,7 +21,7 @@ export interface NotificationBench {
   /** The connections that the store uses. */
   readonly homes: Homes;
   readonly store: PostgresNotifications;
-  readonly arrivals: Arrivals;
+  readonly arrivals: LongPolls;
   readonly notifications: Notifications;
   readonly partitions: Partitions;
   /** Partners that were told to have something due. */
@@ -40,11 +40,11 @@ export async function openBench(watch: (pool: Pool) => Pool = (pool) => pool): P
   const homes = new Homes(connections.homes.all.map((home) => ({ ...home, pool: watch(home.pool) })));
   const store = new PostgresNotifications({ pool: watch(pool), homes }, partitions);
   const told: PartnerId[] = [];
-  const arrivals = new Arrivals({ store, waitingMax: 100 });
+  const arrivals = new LongPolls({ store, waitingMax: 100 });
   const notifications = new Notifications({
     store,
     arrivals,
-    seal: sealing({ take: () => undefined }, clock),
+    seal: sealing({ spend: () => undefined }, clock),
     proofs: new ProofSigner(createSecretKey(Buffer.alloc(32, 1))),
     clock,
     newReqId: randomUUID,
@@ -66,7 +66,7 @@ export async function registerPartner(pool: Pool, settings: Partial<PartnerSetti
   return partner;
 }
 
-export interface Given {
+export interface NotificationInput {
   readonly id?: NotificationId;
   readonly transactionId?: TransactionId;
   readonly command?: string;
@@ -81,7 +81,7 @@ export interface Given {
 export async function insertNotification(
   database: Pool | PoolClient,
   partnerId: PartnerId,
-  given: Given = {},
+  given: NotificationInput = {},
 ): Promise<NotificationId> {
   const id = given.id ?? newId<"notification">();
   const content = given.content ?? JSON.stringify(sampleFacts({ id }));

@@ -1,15 +1,15 @@
 import type { Pool } from "pg";
-import { firstId, type Position } from "../../delivery/cursor.ts";
+import { firstId, type HistoryPoint } from "../../delivery/cursor.ts";
 import type {
   Following,
+  HistoryPosition,
   KeyRange,
   NotificationContent,
   NotificationKey,
-  NotificationStanding,
+  NotificationStatus,
   NotificationStore,
   NotificationSubject,
   PageRow,
-  Place,
   RecordedAttempt,
   RecordedEvent,
   Redelivered,
@@ -26,7 +26,7 @@ import type { Partitions } from "../schema/partitions.ts";
 import { readContents, readFollowing, readHistory, readPage } from "./page.ts";
 import { insertTestNotification, redeliverAll } from "./redeliver.ts";
 import { locateKey, lookUpKeys, readKeys } from "./search.ts";
-import { readAttempts, readStandings } from "./status.ts";
+import { readAttempts, readStatuses } from "./status.ts";
 import { readMatching, readSubjects } from "./subject.ts";
 import { readWaiting } from "./waiting.ts";
 
@@ -49,14 +49,14 @@ export class PostgresNotifications implements NotificationStore {
 
   page(
     partnerId: PartnerId,
-    after: Position | undefined,
+    after: HistoryPoint | undefined,
     horizon: bigint,
     rowsMax: number,
   ): Promise<readonly PageRow[]> {
     return readPage(this.#homes.of(partnerId).pool, partnerId, after ?? { xid: 0n, id: firstId }, horizon, rowsMax);
   }
 
-  following(places: readonly Place[]): Promise<readonly Following[]> {
+  following(places: readonly HistoryPosition[]): Promise<readonly Following[]> {
     return this.#homes.ask(places, ({ pool }, some) => readFollowing(pool, some));
   }
 
@@ -84,8 +84,8 @@ export class PostgresNotifications implements NotificationStore {
     return readKeys(this.#homes, range, rowsMax);
   }
 
-  async standings(keys: readonly NotificationKey[]): Promise<readonly NotificationStanding[]> {
-    const standings = await this.#homes.askAbout(keys, shardOfKey, ({ pool }, some) => readStandings(pool, some));
+  async statuses(keys: readonly NotificationKey[]): Promise<readonly NotificationStatus[]> {
+    const standings = await this.#homes.askAbout(keys, shardOfKey, ({ pool }, some) => readStatuses(pool, some));
     return inOrderOf(keys, standings);
   }
 
@@ -108,7 +108,7 @@ export class PostgresNotifications implements NotificationStore {
     return readAttempts(this.#homes.of(key.partnerId).pool, key, rowsMax);
   }
 
-  events({ partnerId, id, transactionId }: NotificationStanding, rowsMax: number): Promise<readonly RecordedEvent[]> {
+  events({ partnerId, id, transactionId }: NotificationStatus, rowsMax: number): Promise<readonly RecordedEvent[]> {
     return readEvents(
       this.#homes.of(partnerId).pool,
       partnerId,

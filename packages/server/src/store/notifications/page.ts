@@ -1,13 +1,13 @@
 import type { NotifiedCommand } from "@paybell/contract";
 import type { Pool } from "pg";
-import type { Position } from "../../delivery/cursor.ts";
+import type { HistoryPoint } from "../../delivery/cursor.ts";
 import type {
   Following,
+  HistoryPosition,
   NotificationContent,
   NotificationState,
   NotificationStore,
   PageRow,
-  Place,
 } from "../../delivery/notifications-store.ts";
 import { lowestId, type NotificationId, type PartnerId, type TransactionId } from "../../ids.ts";
 import { queryAlongIndexes } from "../database/along-indexes.ts";
@@ -102,7 +102,7 @@ export async function readHistory(pool: Pool): ReturnType<NotificationStore["his
 export async function readPage(
   pool: Pool,
   partnerId: PartnerId,
-  after: Position,
+  after: HistoryPoint,
   horizon: bigint,
   rowsMax: number,
 ): Promise<readonly PageRow[]> {
@@ -117,7 +117,7 @@ export async function readPage(
 }
 
 /** Looks at the days of history alone in which what is written now has its ids: two of them, not a hundred. */
-export async function readFollowing(pool: Pool, places: readonly Place[]): Promise<readonly Following[]> {
+export async function readFollowing(pool: Pool, places: readonly HistoryPosition[]): Promise<readonly Following[]> {
   const { rows } = await queryAlongIndexes<{ place: number; settled: boolean }>(pool, following, [
     places.map(({ partnerId }) => partnerId),
     places.map(({ after }) => String(after.xid)),

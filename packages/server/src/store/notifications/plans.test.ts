@@ -1,7 +1,7 @@
 import type { Pool, PoolClient, QueryConfig } from "pg";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { firstId } from "../../delivery/cursor.ts";
-import type { Place } from "../../delivery/notifications-store.ts";
+import type { HistoryPosition } from "../../delivery/notifications-store.ts";
 import { type NotificationId, newId } from "../../ids.ts";
 import type { Partner } from "../../partners/partner.ts";
 import { PostgresEvents } from "../events.ts";
@@ -164,7 +164,7 @@ describe.each(["when the tables looked empty", "of today"])("with statistics %s"
     ["a pending one, and why it waits", () => bench.notifications.find(pendingOne, partner.id)],
     ["an id of any kind, of any partner", () => bench.notifications.search({ q: some, limit: 50 })],
     ["a count of parked ones", () => bench.notifications.redeliverMany({ reason: "tls" }, "original", true)],
-    ["due alerts", () => new PostgresEvents(bench.homes).takeDue(5, 40)],
+    ["due alerts", () => new PostgresEvents(bench.homes).claimDue(5, 40)],
   ])("%s reads no more than a page", async (_, ask) => {
     await ask();
     expect(carriedOut.length).toBeGreaterThan(0);
@@ -177,7 +177,7 @@ describe.each(["when the tables looked empty", "of today"])("with statistics %s"
   });
 });
 
-function beginning(): Place {
+function beginning(): HistoryPosition {
   return { partnerId: partner.id, after: { xid: 0n, id: firstId } };
 }
 

@@ -269,7 +269,7 @@ describe("a pull that waits", () => {
       signal: new AbortController().signal,
       partnerNow: () => Promise.resolve(partner),
     };
-    return bench.notifications.pull(partner, { after, limit: 10, patience });
+    return bench.notifications.pull(partner, { after, limit: 10, wait: patience });
   }
 
   test("is answered with what comes, by this instance or by another", async () => {
@@ -278,7 +278,7 @@ describe("a pull that waits", () => {
       const page = waiting(next);
       await vi.waitUntil(() => bench.arrivals.waiting === 1);
       const id = await insertNotification(bench.pool, partner.id);
-      if (tells) bench.arrivals.wrote(partner.id);
+      if (tells) bench.arrivals.notify(partner.id);
       expect((await page).items.map((item) => item.id)).toEqual([id]);
     }
   });
@@ -304,7 +304,7 @@ describe("a pull that waits", () => {
     const page = bench.notifications.pull(partner, {
       after: next,
       limit: 10,
-      patience: {
+      wait: {
         durationMs: 30_000,
         signal: new AbortController().signal,
         partnerNow: () => Promise.resolve(rotated),

@@ -46,7 +46,7 @@ const makeDue = `
   ON CONFLICT DO NOTHING
   RETURNING id`;
 
-interface TakenOut {
+interface Removed {
   readonly id: NotificationId;
   readonly chain_id: ChainId;
   readonly round: number;
@@ -94,7 +94,7 @@ async function redeliverIn(
   const pending = new Set(await idsOf(awaitOutcomes, [partnerId, sorted]));
   const free = sorted.filter((id) => !pending.has(id));
   const bounds = [sorted[0] ?? null, sorted.at(-1) ?? null];
-  const { rows } = await client.query<TakenOut>(takeOut, [partnerId, free, ...bounds]);
+  const { rows } = await client.query<Removed>(takeOut, [partnerId, free, ...bounds]);
   const toRegistered = to === "registered";
   const due = new Set(
     await idsOf(makeDue, [

@@ -2,8 +2,8 @@ import type { NotifiedCommand } from "@paybell/contract";
 import type { Pool } from "pg";
 import type {
   NotificationKey,
-  NotificationStanding,
   NotificationState,
+  NotificationStatus,
   ParkedReason,
   RecordedAttempt,
   WaitsFor,
@@ -83,7 +83,7 @@ const attempts = `
     FROM attempts a WHERE a.partner_id = $1 AND a.id = $2) AS numbered
   WHERE attempt_no > attempts - $3 ORDER BY attempt_no`;
 
-interface StandingRow {
+interface StatusRow {
   readonly partner_id: PartnerId;
   readonly id: NotificationId;
   readonly transaction_id: TransactionId | null;
@@ -116,15 +116,15 @@ interface AttemptRow {
   readonly lease_id: LeaseId;
 }
 
-export async function readStandings(
+export async function readStatuses(
   pool: Pool,
   keys: readonly NotificationKey[],
-): Promise<readonly NotificationStanding[]> {
+): Promise<readonly NotificationStatus[]> {
   if (keys.length === 0) return [];
   const ids = keys.map((key) => key.id);
   const sorted = [...ids].sort();
   const values = [keys.map((key) => key.partnerId), ids, sorted[0], sorted.at(-1)];
-  const { rows } = await queryAlongIndexes<StandingRow>(pool, standings, values);
+  const { rows } = await queryAlongIndexes<StatusRow>(pool, standings, values);
   return rows.map((row) => ({
     partnerId: row.partner_id,
     id: row.id,

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vit
 import { createDatabase, type TestDatabase } from "../../../../../test/support/database.ts";
 import { systemClock } from "../../clock.ts";
 import { cardNumberProblem } from "../../commands/card-number.ts";
-import type { PaybellError } from "../../errors.ts";
+import type { ServiceError } from "../../errors.ts";
 import { type KeyId, newId, type PartnerId } from "../../ids.ts";
 import { CachedPartners } from "../../partners/directory.ts";
 import { MasterKey, MasterKeyMismatch, requireFittingMasterKey } from "../../partners/master-key.ts";
@@ -83,10 +83,10 @@ async function currentKeys(directory: CachedPartners, id: PartnerId) {
   return { encryptionKey: encryption.id, signingKey: signing.id, webhookSecret: webhook.map((secret) => secret.id) };
 }
 
-async function refusalOf(work: Promise<unknown>): Promise<PaybellError> {
+async function refusalOf(work: Promise<unknown>): Promise<ServiceError> {
   return await work.then(
     () => Promise.reject(new Error("it was not refused")),
-    (error: PaybellError) => error,
+    (error: ServiceError) => error,
   );
 }
 
@@ -395,7 +395,7 @@ describe("terminals", () => {
 test("a full card number in a partner's settings is refused, at the registration and later", async () => {
   const { registry } = service();
   const callBackUrl = "https://203.0.113.10/4111111111111111";
-  const named = (refused: PaybellError) => refused.fields.map(({ field, code }) => `${field} ${code}`);
+  const named = (refused: ServiceError) => refused.fields.map(({ field, code }) => `${field} ${code}`);
   const name = "4111-1111-1111-1111";
   expect(named(await refusalOf(registry.register({ ...input, name, callBackUrl })))).toEqual([
     "name card_number_in_clear",
@@ -419,10 +419,10 @@ describe("the database", () => {
     const { partner } = await registry.register(input);
     const { encryptionKey } = await currentKeys(directory, partner.id);
     const budget = new SealBudget(partners, () => undefined);
-    await Promise.all(Array.from({ length: 100 }, () => budget.take(partner.id, encryptionKey)));
+    await Promise.all(Array.from({ length: 100 }, () => budget.spend(partner.id, encryptionKey)));
     const record = await registry.find(partner.id);
     expect(record?.keys.map((key) => key.seals).filter((seals) => seals !== undefined)).toEqual([sealsReserved]);
-    await expect(budget.take(partner.id, newId())).rejects.toThrow(/no key version/);
+    await expect(budget.spend(partner.id, newId())).rejects.toThrow(/no key version/);
   });
 
   test("gives every connection back after a refusal", async () => {
@@ -443,7 +443,7 @@ describe("what the engine needs of partners", () => {
     onTestFinished(() => held.forEach((client) => void client.release()));
     const found = (await directory.findByApiKey(secrets.apiKey))?.partner;
     expect(found?.id).toBe(partner.id);
-    await new SealBudget(partners, () => undefined).take(partner.id, found?.keys.encryption.id ?? "");
+    await new SealBudget(partners, () => undefined).spend(partner.id, found?.keys.encryption.id ?? "");
     expect(await new PostgresTerminals(connections.homes).isRegisteredDevice(partner.id, "4111111111111111")).toBe(
       true,
     );
@@ -467,7 +467,7 @@ describe("what the engine needs of partners", () => {
     });
     ofEngine.length = 0;
     const found = (await directory.findByApiKey(secrets.apiKey))?.partner;
-    await new SealBudget(partners, () => undefined).take(partner.id, found?.keys.encryption.id ?? "");
+    await new SealBudget(partners, () => undefined).spend(partner.id, found?.keys.encryption.id ?? "");
     expect(ofEngine.map(({ along }) => along.join(", "))).toEqual([
       "partner_keys_api_key × 1",
       "partners_pkey × 1, partner_keys_pkey × 1",

@@ -52,7 +52,7 @@ async function timedOut(requestedBy: TransactionId | null = null): Promise<Trans
 }
 
 async function taken(id: TransactionId) {
-  const due = await reversals.takeDue(100, heldForMs);
+  const due = await reversals.claimDue(100, heldForMs);
   return due.find(({ transactionId }) => transactionId === id);
 }
 
@@ -62,7 +62,7 @@ async function stateOf(id: TransactionId): Promise<string | null | undefined> {
 
 test("a Reversal is taken by one, and by another once it was held long enough", async () => {
   const id = await timedOut();
-  const both = await Promise.all([reversals.takeDue(100, heldForMs), reversals.takeDue(100, heldForMs)]);
+  const both = await Promise.all([reversals.claimDue(100, heldForMs), reversals.claimDue(100, heldForMs)]);
   expect(both.flat()).toMatchObject([{ partnerId, transactionId: id, tries: 1 }]);
   expect(await taken(id)).toBeUndefined();
   const [due] = both.flat();

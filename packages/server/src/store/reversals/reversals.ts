@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { PartnerId, TransactionId } from "../../ids.ts";
 import type { DueReversal, EndedReversal, ReversalEnd, ReversalStore } from "../../ledger/reverser.ts";
 import type { Homes } from "../database/homes.ts";
-import { troubleOf } from "../database/retryable.ts";
+import { failureKindOf } from "../database/retryable.ts";
 
 // Taken until its answer must have come: whoever took it and is gone by then has it repeated by another.
 const takeDue = {
@@ -98,7 +98,7 @@ async function despiteConflicts<Result>(run: () => Promise<Result>): Promise<Res
     try {
       return await run();
     } catch (error) {
-      if (troubleOf(error) !== "conflict" || tries >= conflictTriesMax) throw error;
+      if (failureKindOf(error) !== "conflict" || tries >= conflictTriesMax) throw error;
       await sleep(tries * conflictWaitMs);
     }
   }
@@ -112,7 +112,7 @@ export class PostgresReversals implements ReversalStore {
     this.#homes = homes;
   }
 
-  async takeDue(rowsMax: number, heldForMs: number): Promise<readonly DueReversal[]> {
+  async claimDue(rowsMax: number, heldForMs: number): Promise<readonly DueReversal[]> {
     interface Row {
       readonly partner_id: PartnerId;
       readonly transaction_id: TransactionId;

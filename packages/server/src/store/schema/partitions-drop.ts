@@ -1,7 +1,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 import type { Pool, PoolClient } from "pg";
 import { lowestId } from "../../ids.ts";
-import { troubleOf } from "../database/retryable.ts";
+import { failureKindOf } from "../database/retryable.ts";
 import { dayMs, historyTables, idsOfDay, partitionName } from "./partition-days.ts";
 
 export type DropResult = "dropped" | "a delivery is under way" | "history was busy";
@@ -70,7 +70,7 @@ export async function dropDay(drop: DayToDrop): Promise<DropResult> {
       return await drop.finally((client) => detachAndDrop(client, drop.day));
     } catch (error) {
       if (error instanceof StillNeeded) return "a delivery is under way";
-      if (troubleOf(error) !== "conflict") throw error;
+      if (failureKindOf(error) !== "conflict") throw error;
       if (tries === lockTries) return "history was busy";
       await pause(tries * 50);
     }

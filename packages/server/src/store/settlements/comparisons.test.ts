@@ -5,7 +5,7 @@ import { createDatabase, type TestDatabase } from "../../../../../test/support/d
 import type { HeldTransaction } from "../../commands/settlement-difference.ts";
 import { newId, type PartnerId, type TransactionId } from "../../ids.ts";
 import type { ComparedSettlement } from "../../ledger/comparer.ts";
-import type { Report } from "../../ledger/store.ts";
+import type { ReportedCompletion } from "../../ledger/store.ts";
 import { type Database, openDatabase } from "../database/database.ts";
 import { type CarriedOut, watchPlans } from "../plans.fixture.ts";
 import { createHistory, insertLease, insertPartner, sampleFacts, sampleInit, sampleReport } from "../rows.fixture.ts";
@@ -41,14 +41,14 @@ afterAll(async () => {
   await database.drop();
 });
 
-async function report(change: Partial<Report>): Promise<TransactionId> {
+async function report(change: Partial<ReportedCompletion>): Promise<TransactionId> {
   const sample = sampleReport(partnerId, { reqId: randomUUID(), notification: null, ...change });
   await completions.report(sample);
   return sample.id;
 }
 
 interface SettlementGiven {
-  readonly state?: Report["state"];
+  readonly state?: ReportedCompletion["state"];
   readonly fields?: Readonly<Record<string, string>>;
   readonly list?: readonly SettlementEntry[];
 }
@@ -205,7 +205,7 @@ describe("a settlement that a switch reported", () => {
     const ids = [await settle(batchId), await settle(batchId, { state: "ERROR" })];
     await settle(null);
     await report({ batchId });
-    expect(await comparisons.takeDue(10, 60_000)).toEqual([]);
+    expect(await comparisons.claimDue(10, 60_000)).toEqual([]);
     const { rows } = await connections.pool.query(
       `SELECT id, extract(epoch FROM compare_at - created_at)::integer AS seconds FROM transactions
        WHERE compare_at IS NOT NULL ORDER BY id`,
@@ -218,16 +218,16 @@ describe("a settlement that a switch reported", () => {
     await completions.report(duplicate);
     const [, id] = await Promise.all([completions.report(duplicate), settle(newId())]);
     await makeDue();
-    expect(await comparisons.takeDue(10, 60_000)).toEqual([{ partnerId, id }]);
+    expect(await comparisons.claimDue(10, 60_000)).toEqual([{ partnerId, id }]);
   });
 
   test("is taken by one, and by another when that one is gone", async () => {
     const id = await settle(newId());
     await makeDue();
-    const taken = await Promise.all([comparisons.takeDue(10, 60_000), comparisons.takeDue(10, 60_000)]);
+    const taken = await Promise.all([comparisons.claimDue(10, 60_000), comparisons.claimDue(10, 60_000)]);
     expect(taken.flat()).toEqual([{ partnerId, id }]);
     await makeDue();
-    expect(await comparisons.takeDue(10, 60_000)).toEqual([{ partnerId, id }]);
+    expect(await comparisons.claimDue(10, 60_000)).toEqual([{ partnerId, id }]);
   });
 
   test("has one event, however often it was compared", async () => {
@@ -242,7 +242,7 @@ describe("a settlement that a switch reported", () => {
     );
     expect(rows).toEqual([{ kind: "settlement_differs", detail: { nth: 1 }, alert_due_at: null }]);
     await makeDue();
-    expect(await comparisons.takeDue(10, 60_000)).toEqual([]);
+    expect(await comparisons.claimDue(10, 60_000)).toEqual([]);
   });
 
   test("stays due when its event cannot be written", async () => {
@@ -250,6 +250,6 @@ describe("a settlement that a switch reported", () => {
     await makeDue();
     const poisoned = { kind: "settlement_differs", partnerId, subjectId: id, detail: { text: "\0" } } as const;
     await expect(comparisons.end({ partnerId, id }, poisoned)).rejects.toThrow();
-    expect(await comparisons.takeDue(10, 60_000)).toEqual([{ partnerId, id }]);
+    expect(await comparisons.claimDue(10, 60_000)).toEqual([{ partnerId, id }]);
   });
 });

@@ -90,7 +90,7 @@ export class PostgresComparisons implements ComparisonStore {
     this.#homes = homes;
   }
 
-  async takeDue(rowsMax: number, heldForMs: number): Promise<readonly DueComparison[]> {
+  async claimDue(rowsMax: number, heldForMs: number): Promise<readonly DueComparison[]> {
     type Row = { readonly partner_id: PartnerId; readonly id: TransactionId };
     const values = [this.#homes.share(rowsMax), heldForMs];
     const rows = await this.#homes.gather(async ({ engine }) => (await engine.query<Row>({ ...takeDue, values })).rows);

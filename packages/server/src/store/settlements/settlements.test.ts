@@ -60,19 +60,19 @@ async function booked(batchId: string, change: Readonly<Record<string, unknown>>
 
 test("one settlement is taken by one instance, and by another once it was held long enough", async () => {
   const id = await settling();
-  const both = await Promise.all([settlements.takeDue(20, heldForMs), settlements.takeDue(20, heldForMs)]);
+  const both = await Promise.all([settlements.claimDue(20, heldForMs), settlements.claimDue(20, heldForMs)]);
   expect(both.flat()).toMatchObject([{ id, kind: "SETTLEMENT", step: "waiting", isUploaded: false, tries: 1 }]);
-  expect(await settlements.takeDue(20, heldForMs)).toEqual([]);
+  expect(await settlements.claimDue(20, heldForMs)).toEqual([]);
   const [due] = both.flat();
   if (due === undefined) throw new Error("It was due.");
   await settlements.postpone(due, 0);
-  expect(await settlements.takeDue(20, heldForMs)).toMatchObject([{ id, tries: 2 }]);
+  expect(await settlements.claimDue(20, heldForMs)).toMatchObject([{ id, tries: 2 }]);
 });
 
 test("numbers of its messages stay with the step, and the next one has its own", async () => {
   const tid = newTid();
   await settling(tid);
-  const [due] = (await settlements.takeDue(20, heldForMs)).filter((one) => one.tid === tid);
+  const [due] = (await settlements.claimDue(20, heldForMs)).filter((one) => one.tid === tid);
   if (due === undefined) throw new Error("It was due.");
   await connections.pool.query("UPDATE terminals SET trace_no = 999998 WHERE tid = $1", [tid]);
   const first = await settlements.number(due, 3);
@@ -84,13 +84,13 @@ test("numbers of its messages stay with the step, and the next one has its own",
 
 test("a step that was noted is where the next one goes on, with its tries from the beginning", async () => {
   const id = await settling();
-  const [due] = await settlements.takeDue(20, heldForMs);
+  const [due] = await settlements.claimDue(20, heldForMs);
   if (due === undefined) throw new Error("It was due.");
   const uploadedUpTo = newId<"transaction">();
   await settlements.advance({ ...due, step: "uploading", isUploaded: true, uploadedUpTo }, heldForMs);
-  expect(await settlements.takeDue(20, heldForMs)).toEqual([]);
+  expect(await settlements.claimDue(20, heldForMs)).toEqual([]);
   await settlements.postpone(due, 0);
-  expect(await settlements.takeDue(20, heldForMs)).toMatchObject([
+  expect(await settlements.claimDue(20, heldForMs)).toMatchObject([
     { id, step: "uploading", isUploaded: true, uploadedUpTo, tries: 2 },
   ]);
 });

@@ -115,7 +115,7 @@ export class PostgresSettlements implements SettlementStore {
     this.#homes = homes;
   }
 
-  async takeDue(rowsMax: number, heldForMs: number): Promise<readonly DueSettlement[]> {
+  async claimDue(rowsMax: number, heldForMs: number): Promise<readonly DueSettlement[]> {
     const values = [this.#homes.share(rowsMax), heldForMs];
     const rows = await this.#homes.gather(
       async ({ engine }) => (await engine.query<SettlementRow>({ ...takeDue, values })).rows,

@@ -1,7 +1,7 @@
-import type { TerminalTurn } from "../../ledger/store.ts";
+import type { TerminalSequence } from "../../ledger/store.ts";
 
 /** What the operator registered for a terminal; empty texts where nothing is. */
-export type Registration = Omit<TerminalTurn, "traceNo" | "invoiceNo" | "batchNo">;
+export type Registration = Omit<TerminalSequence, "traceNo" | "invoiceNo" | "batchNo">;
 
 const terminalsMax = 10_000;
 const nothing: Registration = { merchantId: "", merchantName: "", merchantAddress: "", deviceId: "", appName: "" };

@@ -1,7 +1,7 @@
 import type { PoolClient } from "pg";
 import type { TerminalState } from "../../commands/terminal.ts";
 import type { PartnerId } from "../../ids.ts";
-import type { Init, TerminalTurn } from "../../ledger/store.ts";
+import type { Init, TerminalSequence } from "../../ledger/store.ts";
 import type { Registration, Registrations } from "./registrations.ts";
 
 // Every command on a terminal takes this lock first and holds it to the end of its transaction, in key order.
@@ -64,7 +64,7 @@ export interface TerminalRow {
 }
 
 /** What a terminal gave, and the batch that is open on it. */
-export interface TurnTaken extends TerminalTurn {
+export interface AllottedSequence extends TerminalSequence {
   readonly batchId: string;
 }
 
@@ -129,12 +129,12 @@ async function freeOfCurrency(
  * which may be another merchant's or closing its batch by now. It is to be judged again, and nothing of this
  * transaction may stand.
  */
-export async function allotTurns(
+export async function allotSequences(
   client: PoolClient,
   inits: readonly Init[],
   known: ReadonlySet<string>,
   registrations: Registrations,
-): Promise<ReadonlyMap<Init, TurnTaken>> {
+): Promise<ReadonlyMap<Init, AllottedSequence>> {
   const groups = groupByTerminal(inits.filter(({ takes }) => takes.traceNo));
   if (groups.length === 0) return new Map();
   const { rows } = await client.query<TerminalRow>({
@@ -150,14 +150,14 @@ export async function allotTurns(
     ],
   });
   const given = new Map(rows.map((row) => [`${row.partner_id} ${row.tid}`, row]));
-  const turns = new Map<Init, TurnTaken>();
+  const turns = new Map<Init, AllottedSequence>();
   for (const { first, all } of groups) {
     const row = given.get(terminalOf(first));
     if (row === undefined) continue;
     const registered = registrationOf(row);
     registrations.note(terminalOf(first), registered);
     if (!row.is_new && !known.has(terminalOf(first))) continue;
-    for (const [init, turn] of deal(row, registered, all)) turns.set(init, turn);
+    for (const [init, turn] of assignNumbers(row, registered, all)) turns.set(init, turn);
   }
   return turns;
 }
@@ -173,11 +173,11 @@ function registrationOf(row: TerminalRow): Registration {
 }
 
 /** Deals the numbers that a terminal gave to a group, the last of which the row now holds. */
-export function deal(
+export function assignNumbers(
   row: Pick<TerminalRow, "trace_no" | "invoice_no" | "batch_no" | "batch_id">,
   registered: Registration,
   inits: readonly Init[],
-): (readonly [Init, TurnTaken])[] {
+): (readonly [Init, AllottedSequence])[] {
   let trace = row.trace_no - inits.length;
   let invoice = row.invoice_no - inits.filter((init) => init.takes.invoiceNo).length;
   return inits.map((init) => {
@@ -190,7 +190,7 @@ export function deal(
 }
 
 /** What a command sees of it: only what enters, closes or uploads a batch knows its number. */
-export function turnFor({ takes }: Init, turn: TurnTaken): TerminalTurn {
+export function sequenceFor({ takes }: Init, turn: AllottedSequence): TerminalSequence {
   return takes.batch || takes.settlement !== null ? turn : { ...turn, batchNo: "" };
 }
 

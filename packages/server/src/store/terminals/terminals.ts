@@ -1,6 +1,6 @@
 import type { PoolClient } from "pg";
 import type { PartnerId } from "../../ids.ts";
-import type { PutTerminal, TerminalStore } from "../../partners/store.ts";
+import type { TerminalStore, UpsertedTerminal } from "../../partners/store.ts";
 import type { Terminal } from "../../partners/terminal.ts";
 import type { Homes } from "../database/homes.ts";
 import { registerTerminalClaim } from "./claims.ts";
@@ -55,11 +55,11 @@ export class PostgresTerminals implements TerminalStore {
     this.#homes = homes;
   }
 
-  async put(partnerId: PartnerId, terminal: Terminal, preAuthDays: number): Promise<PutTerminal> {
+  async upsert(partnerId: PartnerId, terminal: Terminal, preAuthDays: number): Promise<UpsertedTerminal> {
     const client = await this.#homes.of(partnerId).pool.connect();
     try {
       await client.query("BEGIN");
-      const put = await putUnderLock(client, partnerId, terminal, preAuthDays);
+      const put = await upsertUnderLock(client, partnerId, terminal, preAuthDays);
       await client.query(put.outcome === "put" ? "COMMIT" : "ROLLBACK");
       client.release();
       return put;
@@ -104,12 +104,12 @@ function readTerminal(row: TerminalRow): Terminal {
   };
 }
 
-async function putUnderLock(
+async function upsertUnderLock(
   client: PoolClient,
   partnerId: PartnerId,
   terminal: Terminal,
   preAuthDays: number,
-): Promise<PutTerminal> {
+): Promise<UpsertedTerminal> {
   const { tid, mid, merchantId, merchantName, merchantAddress, deviceId, appName } = terminal;
   const { rows: standing } = await client.query<{ mid: string; is_busy: boolean }>(standingTerminal, [
     partnerId,

@@ -1,5 +1,5 @@
 import type { NewNotification } from "../../ledger/notifier.ts";
-import type { Completion, Report } from "../../ledger/store.ts";
+import type { Completion, ReportedCompletion } from "../../ledger/store.ts";
 import { booleanArray, integerArray, jsonArray, textArray, uuidArray } from "../database/arrays.ts";
 import { rowsOf } from "../database/parameter-rows.ts";
 import { queueOf } from "../deliveries/queue-of.ts";
@@ -43,7 +43,7 @@ const reported = (names: string) => rowsOf(reportParameters, names);
  * of them was reported before: that is rare, and told apart by the longer way.
  * Measured: in one round trip in place of two, with its content sent once in place of twice.
  */
-export const insertWholeReports = {
+export const insertReportsInOneStatement = {
   name: "insert_whole_reports",
   text: `
     WITH result AS (
@@ -74,7 +74,7 @@ export const insertWholeReports = {
     SELECT now() AS at`,
 };
 
-export function wholeReportColumns(reports: readonly Report[]): unknown[] {
+export function oneStatementReportColumns(reports: readonly ReportedCompletion[]): unknown[] {
   return [
     ...reportColumns(reports),
     integerArray(reports.map(({ notification }) => notification && Buffer.byteLength(notification.content))),
@@ -86,7 +86,7 @@ export function wholeReportColumns(reports: readonly Report[]): unknown[] {
 }
 
 /** Those whose notification is made later. */
-function waitsColumn(reports: readonly Report[]) {
+function waitsColumn(reports: readonly ReportedCompletion[]) {
   return booleanArray(reports.map(({ waitsForOriginal = false }) => waitsForOriginal));
 }
 
@@ -108,11 +108,11 @@ export const insertReports = {
     RETURNING partner_id, external_id, created_at AS at`,
 };
 
-export function onlyReportColumns(reports: readonly Report[]): unknown[] {
+export function onlyReportColumns(reports: readonly ReportedCompletion[]): unknown[] {
   return [...reportColumns(reports), waitsColumn(reports)];
 }
 
-function reportColumns(reports: readonly Report[]): unknown[] {
+function reportColumns(reports: readonly ReportedCompletion[]): unknown[] {
   return [
     uuidArray(reports.map((report) => report.partnerId)),
     uuidArray(reports.map((report) => report.id)),
@@ -141,7 +141,7 @@ const completed = `
         AND t.state NOT IN ('SUCCESS', 'ERROR') AND t.lease_id = i.lease_id`;
 
 /** Completions from which nothing follows but their notification, in one statement that is its own transaction. */
-export const completeWhole = {
+export const completeInOneStatement = {
   name: "complete_whole",
   text: `
     WITH i AS MATERIALIZED (
@@ -162,7 +162,7 @@ export const completeWhole = {
     SELECT transaction_id AS id, completed_at AS at FROM done`,
 };
 
-export function wholeCompletionColumns(completions: readonly Completion[]): unknown[] {
+export function oneStatementCompletionColumns(completions: readonly Completion[]): unknown[] {
   return [
     ...completionColumns(completions),
     integerArray(completions.map(({ notification }) => notification && Buffer.byteLength(notification.content))),
@@ -253,6 +253,6 @@ export function notificationColumns(
 }
 
 /** What the transaction keeps and the notification sends is the same text. */
-function contentOf({ notification, facts }: Pick<Report, "notification" | "facts">): string {
+function contentOf({ notification, facts }: Pick<ReportedCompletion, "notification" | "facts">): string {
   return notification?.content ?? JSON.stringify(facts);
 }

@@ -1,20 +1,27 @@
 import { DatabaseError, type PoolClient, type QueryResult } from "pg";
 import type { PartnerId, TransactionId } from "../../ids.ts";
 import type { NewNotification } from "../../ledger/notifier.ts";
-import type { Completed, Completion, CompletionStore, Release, Report, Reported } from "../../ledger/store.ts";
+import type {
+  Completed,
+  Completion,
+  CompletionStore,
+  Release,
+  Reported,
+  ReportedCompletion,
+} from "../../ledger/store.ts";
 import { GroupCommit, type GroupCommitHooks } from "../database/group-commit.ts";
 import type { Home, Homes, PerHome } from "../database/homes.ts";
 import {
+  completeInOneStatement,
   completeTransactions,
-  completeWhole,
   completionColumns,
   insertNotifications,
   insertReports,
-  insertWholeReports,
+  insertReportsInOneStatement,
   notificationColumns,
+  oneStatementCompletionColumns,
+  oneStatementReportColumns,
   onlyReportColumns,
-  wholeCompletionColumns,
-  wholeReportColumns,
 } from "./completion-statements.ts";
 import { writeEffects } from "./effects.ts";
 import { releaseReport } from "./waiting-reports.ts";
@@ -62,10 +69,10 @@ interface ReportedRow extends At {
 
 interface KnownRow extends ReportedRow {
   readonly notification_id: string | null;
-  readonly command: Report["command"];
+  readonly command: ReportedCompletion["command"];
   readonly original_external_id: string | null;
   readonly callback_url: string | null;
-  readonly facts: Report["facts"];
+  readonly facts: ReportedCompletion["facts"];
 }
 
 /**
@@ -75,7 +82,7 @@ interface KnownRow extends ReportedRow {
 export class PostgresCompletions implements CompletionStore {
   readonly #homes: Homes;
   readonly #completions: PerHome<GroupCommit<Completion, Completed>>;
-  readonly #reports: PerHome<GroupCommit<Report, Reported>>;
+  readonly #reports: PerHome<GroupCommit<ReportedCompletion, Reported>>;
 
   constructor(homes: Homes, { turn, ...observe }: GroupCommitHooks = {}) {
     this.#homes = homes;
@@ -93,7 +100,7 @@ export class PostgresCompletions implements CompletionStore {
     );
     this.#reports = homes.each(
       (home) =>
-        new GroupCommit<Report, Reported>({
+        new GroupCommit<ReportedCompletion, Reported>({
           name: "report",
           rowsMax: reportRowsMax,
           companyMin: reportCompanyMin,
@@ -111,7 +118,7 @@ export class PostgresCompletions implements CompletionStore {
     return this.#completions.of(completion.partnerId).add(completion);
   }
 
-  report(report: Report): Promise<Reported> {
+  report(report: ReportedCompletion): Promise<Reported> {
     return this.#reports.of(report.partnerId).add(report);
   }
 
@@ -129,7 +136,7 @@ export class PostgresCompletions implements CompletionStore {
   async #complete(home: Home, completions: readonly Completion[]): Promise<ReadonlyMap<string, Completed>> {
     const applied =
       home.handsRowsOn && completions.every(hasNoEffects)
-        ? await this.#completeWhole(home, completions)
+        ? await this.#completeInOneStatement(home, completions)
         : await this.#completeWithEffects(home, completions);
     const missed = completions.filter((completion) => !applied.has(completion.id));
     const before = missed.length > 0 ? await this.#completedBefore(home, missed) : applied;
@@ -160,11 +167,14 @@ export class PostgresCompletions implements CompletionStore {
   }
 
   /** One round trip: each statement is its own transaction. */
-  async #completeWhole(
+  async #completeInOneStatement(
     { engine }: Home,
     completions: readonly Completion[],
   ): Promise<ReadonlyMap<TransactionId, Date>> {
-    const { rows } = await engine.query<At>({ ...completeWhole, values: wholeCompletionColumns(completions) });
+    const { rows } = await engine.query<At>({
+      ...completeInOneStatement,
+      values: oneStatementCompletionColumns(completions),
+    });
     return new Map(rows.map((row) => [row.id, row.at]));
   }
 
@@ -188,11 +198,11 @@ export class PostgresCompletions implements CompletionStore {
     return applied;
   }
 
-  async #report(home: Home, reports: readonly Report[]): Promise<ReadonlyMap<string, Reported>> {
+  async #report(home: Home, reports: readonly ReportedCompletion[]): Promise<ReadonlyMap<string, Reported>> {
     try {
       const { rows } = await home.engine.query<{ at: Date }>({
-        ...insertWholeReports,
-        values: wholeReportColumns(reports),
+        ...insertReportsInOneStatement,
+        values: oneStatementReportColumns(reports),
       });
       const atMs = rows[0]?.at.getTime() ?? 0;
       return new Map(reports.map((report) => [keyOf(report), { outcome: "accepted", id: report.id, atMs }]));
@@ -202,7 +212,10 @@ export class PostgresCompletions implements CompletionStore {
     }
   }
 
-  async #reportWithDuplicates(home: Home, reports: readonly Report[]): Promise<ReadonlyMap<string, Reported>> {
+  async #reportWithDuplicates(
+    home: Home,
+    reports: readonly ReportedCompletion[],
+  ): Promise<ReadonlyMap<string, Reported>> {
     const inserted = new Map<string, Date>();
     await this.#inTransaction(home, async (client) => {
       const { rows } = await client.query<ReportedRow>({ ...insertReports, values: onlyReportColumns(reports) });
@@ -228,7 +241,10 @@ export class PostgresCompletions implements CompletionStore {
     );
   }
 
-  async #reportedBefore({ engine }: Home, reports: readonly Report[]): Promise<ReadonlyMap<string, KnownRow>> {
+  async #reportedBefore(
+    { engine }: Home,
+    reports: readonly ReportedCompletion[],
+  ): Promise<ReadonlyMap<string, KnownRow>> {
     const { rows } = await engine.query<KnownRow>({
       ...reportedBefore,
       values: [reports.map((report) => report.partnerId), reports.map((report) => report.externalId)],
@@ -279,7 +295,7 @@ function isUniqueViolation(error: unknown): boolean {
  * Whether the row is that of this very report, whose COMMIT had happened after all. Its id does not tell: the switch
  * may give one, and gives the same at every repetition. Its notification's id is made anew for each report.
  */
-function isOwn(report: Report, known: KnownRow): boolean {
+function isOwn(report: ReportedCompletion, known: KnownRow): boolean {
   return report.notification === null ? known.id === report.id : known.notification_id === report.notification.id;
 }
 
@@ -296,6 +312,6 @@ function bytesOf(notification: NewNotification | null): number {
   return notification === null ? 512 : Buffer.byteLength(notification.content) + 512;
 }
 
-function keyOf({ partnerId, externalId }: Report): string {
+function keyOf({ partnerId, externalId }: ReportedCompletion): string {
   return `${partnerId} ${externalId}`;
 }

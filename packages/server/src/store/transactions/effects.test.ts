@@ -111,14 +111,14 @@ test("a Reversal that is queued again is one, due at once, and keeps the REVERSA
   const waiting = await begun({ tid });
   const sale = await begun({ tid });
   await complete(sale, { state: "ERROR", reversal: { tid, requestedBy: waiting.id } });
-  const [due] = await reversals.takeDue(1, 3_600_000);
+  const [due] = await reversals.claimDue(1, 3_600_000);
   const queuedAtMs = due?.queuedAtMs;
   await connections.pool.query("UPDATE transactions SET state = 'INIT', lease_id = $2 WHERE id = $1", [
     sale.id,
     leaseId,
   ]);
   await complete(sale, { state: "ERROR", reversal: { tid, requestedBy: null } });
-  const again = await reversals.takeDue(10, 3_600_000);
+  const again = await reversals.claimDue(10, 3_600_000);
   expect(again).toEqual([{ partnerId, transactionId: sale.id, tries: 3, queuedAtMs }]);
   expect(await reversals.end(again[0] ?? fail(), { state: "DONE", responseCode: "00" })).toEqual({
     requestedBy: waiting.id,

@@ -9,9 +9,16 @@ import type { Home, Homes, PerHome } from "../database/homes.ts";
 import { searchable } from "../notifications/searchable.ts";
 import { claimTerminals } from "../terminals/claims.ts";
 import { Registrations } from "../terminals/registrations.ts";
-import { allotTurns, keyOf, lockTerminals, type TurnTaken, terminalOf, turnFor } from "../terminals/sequences.ts";
-import { holdOriginals, lockOriginals } from "./originals.ts";
-import { beginWhole, holdsItsTerminalAlone } from "./single-statement.ts";
+import {
+  type AllottedSequence,
+  allotSequences,
+  keyOf,
+  lockTerminals,
+  sequenceFor,
+  terminalOf,
+} from "../terminals/sequences.ts";
+import { lockOriginals, reserveOriginals } from "./originals.ts";
+import { allowsOneStatement, beginInOneStatement } from "./single-statement.ts";
 
 // One look-up for each, in this order alone. Measured: a plan made while the table was empty, and kept by its
 // connection, read all 100,000 transactions of a partner for 20 reqIds.
@@ -112,7 +119,7 @@ export class Inits {
           name: "begin",
           ...options,
           commit: async (inits) => {
-            const begun = await beginWhole(engine, inits, this.#registrations);
+            const begun = await beginInOneStatement(engine, inits, this.#registrations);
             return new Map(inits.map((init) => [keyOf(init), { begun: begun.get(keyOf(init)) }]));
           },
         }),
@@ -124,7 +131,7 @@ export class Inits {
 
   async begin(init: Init): Promise<Begun> {
     const { partnerId } = init;
-    const isWhole = this.#homes.of(partnerId).handsRowsOn && holdsItsTerminalAlone(init);
+    const isWhole = this.#homes.of(partnerId).handsRowsOn && allowsOneStatement(init);
     const { begun } = isWhole ? await this.#whole.of(partnerId).add(init) : notBegun;
     return begun ?? (await this.#bySteps.of(partnerId).add(init));
   }
@@ -216,15 +223,15 @@ async function writeAllowed(
   results: Results,
   registrations: Registrations,
 ): Promise<boolean> {
-  const turns = await allotTurns(client, allowed, known, registrations);
+  const turns = await allotSequences(client, allowed, known, registrations);
   const ready = allowed.flatMap((init) => {
-    const taken = init.takes.traceNo ? turns.get(init) : noTurn;
-    return taken === undefined ? [] : [{ init, taken, facts: init.facts(turnFor(init, taken)) }];
+    const taken = init.takes.traceNo ? turns.get(init) : noSequence;
+    return taken === undefined ? [] : [{ init, taken, facts: init.facts(sequenceFor(init, taken)) }];
   });
   if (ready.length < allowed.length) return false;
   const rows = await insert(client, ready);
   if (rows.length < ready.length) return false;
-  await holdOriginals(client, allowed);
+  await reserveOriginals(client, allowed);
   await keepCards(client, allowed);
   await beginSettlements(client, ready);
   const insertedAt = new Map(rows.map((row) => [row.id, row.created_at]));
@@ -251,7 +258,7 @@ function changedBy({ mid, takes, currency }: Init, before: TerminalState | undef
 }
 
 /** Of a command that takes no number of its own. */
-const noTurn: TurnTaken = {
+const noSequence: AllottedSequence = {
   traceNo: "",
   invoiceNo: "",
   batchNo: "",
@@ -263,13 +270,16 @@ const noTurn: TurnTaken = {
   appName: "",
 };
 
-interface Ready {
+interface PreparedInit {
   readonly init: Init;
-  readonly taken: TurnTaken;
+  readonly taken: AllottedSequence;
   readonly facts: ReturnType<Init["facts"]>;
 }
 
-async function insert(client: PoolClient, ready: readonly Ready[]): Promise<{ id: TransactionId; created_at: Date }[]> {
+async function insert(
+  client: PoolClient,
+  ready: readonly PreparedInit[],
+): Promise<{ id: TransactionId; created_at: Date }[]> {
   const { rows } = await client.query<{ id: TransactionId; created_at: Date }>({
     ...insertInits,
     values: [
@@ -305,7 +315,7 @@ async function keepCards(client: PoolClient, inits: readonly Init[]): Promise<vo
   await client.query({ ...insertCards, values });
 }
 
-async function beginSettlements(client: PoolClient, written: readonly Ready[]): Promise<void> {
+async function beginSettlements(client: PoolClient, written: readonly PreparedInit[]): Promise<void> {
   const settlements = written.filter(({ init }) => init.takes.settlement !== null);
   if (settlements.length === 0) return;
   await client.query({

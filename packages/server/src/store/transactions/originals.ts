@@ -85,7 +85,7 @@ async function refundedOf(client: PoolClient, inits: readonly Init[]): Promise<R
 }
 
 /** From now on each command holds its original: no other may begin on it. Of Refunds there may be several. */
-export async function holdOriginals(client: PoolClient, inits: readonly Init[]): Promise<void> {
+export async function reserveOriginals(client: PoolClient, inits: readonly Init[]): Promise<void> {
   const holding = inits.filter((init) => init.originalId !== null && init.command !== "REFUND");
   if (holding.length === 0) return;
   await client.query({

@@ -18,7 +18,7 @@ const batchRows = 500;
 const retentionLock = 7_420_003;
 const lowestUuid = "00000000-0000-0000-0000-000000000000";
 
-interface Looked {
+interface Scanned {
   readonly id: TransactionId;
   readonly at: string | null;
 }
@@ -167,7 +167,7 @@ export class LedgerRetention {
     while (!this.#stopping) {
       const [id, ...at] = after;
       const looked = await this.#transaction(partnerId, async (client) => {
-        const { rows } = await client.query<Looked>({ name, text, values: [partnerId, id, last, ...at] });
+        const { rows } = await client.query<Scanned>({ name, text, values: [partnerId, id, last, ...at] });
         if (rows.length > 0) await this.#dropChainsOf(client, partnerId, before, rows);
         return rows;
       });
@@ -181,7 +181,7 @@ export class LedgerRetention {
     client: PoolClient,
     partnerId: PartnerId,
     before: Date,
-    looked: readonly Looked[],
+    looked: readonly Scanned[],
   ): Promise<void> {
     const { rows } = await client.query<{ of: TransactionId; id: TransactionId }>({
       ...families,

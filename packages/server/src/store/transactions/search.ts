@@ -1,5 +1,5 @@
 import type { PartnerId } from "../../ids.ts";
-import type { MoneyItem, MoneyKind, MoneySearch, MoneyStore } from "../../ledger/money-desk.ts";
+import type { MoneyItem, MoneyKind, MoneySearch, MoneyStore } from "../../ledger/money-operations.ts";
 import { queryAlongIndexes } from "../database/along-indexes.ts";
 import type { Homes } from "../database/homes.ts";
 import { serviceId } from "../events.ts";

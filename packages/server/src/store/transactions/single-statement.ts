@@ -5,13 +5,13 @@ import { textArray } from "../database/arrays.ts";
 import { searchable } from "../notifications/searchable.ts";
 import type { Registrations } from "../terminals/registrations.ts";
 import {
-  deal,
+  assignNumbers,
   groupByTerminal,
   keyOf,
+  sequenceFor,
   type TerminalGroup,
   type TerminalRow,
   terminalOf,
-  turnFor,
 } from "../terminals/sequences.ts";
 
 /**
@@ -107,17 +107,17 @@ const beginWholeStatement = {
 };
 
 /** Whether a command may be begun whole: it holds no original and closes no batch. */
-export function holdsItsTerminalAlone({ originalId, tid, takes }: Init): boolean {
+export function allowsOneStatement({ originalId, tid, takes }: Init): boolean {
   return originalId === null && tid !== "" && takes.traceNo && takes.settlement === null;
 }
 
 /** Begins those that stand as they are taken to, and answers for them; the others are to be begun by steps. */
-export async function beginWhole(
+export async function beginInOneStatement(
   engine: Pool,
   inits: readonly Init[],
   registrations: Registrations,
 ): Promise<ReadonlyMap<string, Begun>> {
-  const groups = groupByTerminal(inits).filter(isOfOneMind);
+  const groups = groupByTerminal(inits).filter(hasOneMerchantAndCurrency);
   if (groups.length === 0) return new Map();
   try {
     const { rows } = await engine.query<Taken>({ ...beginWholeStatement, values: columns(groups, registrations) });
@@ -130,7 +130,7 @@ export async function beginWhole(
 }
 
 /** What the statement takes for granted, and looks at again: under it no command of the group is forbidden. */
-function isOfOneMind({ first: { mid }, all }: TerminalGroup): boolean {
+function hasOneMerchantAndCurrency({ first: { mid }, all }: TerminalGroup): boolean {
   const batchCurrency = currencyOf(all);
   return all.every(
     (init) => init.mid === mid && init.refusal({ mid, batch: "open", batchCurrency }, undefined) === undefined,
@@ -205,8 +205,8 @@ function answers(
     const row = taken.get(terminalOf(first));
     if (row === undefined) continue;
     const createdAtMs = row.at.getTime();
-    for (const [init, turn] of deal(row, registrations.of(terminalOf(first)), all)) {
-      begun.set(keyOf(init), { outcome: "begun", facts: init.facts(turnFor(init, turn)), createdAtMs });
+    for (const [init, turn] of assignNumbers(row, registrations.of(terminalOf(first)), all)) {
+      begun.set(keyOf(init), { outcome: "begun", facts: init.facts(sequenceFor(init, turn)), createdAtMs });
     }
   }
   return begun;

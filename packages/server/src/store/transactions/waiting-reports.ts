@@ -39,7 +39,7 @@ export class PostgresWaitingReports implements WaitingStore {
     this.#homes = homes;
   }
 
-  takeDue(rowsMax: number, heldForMs: number): Promise<readonly WaitingReport[]> {
+  claimDue(rowsMax: number, heldForMs: number): Promise<readonly WaitingReport[]> {
     const values = [this.#homes.share(rowsMax), heldForMs];
     return this.#homes.gather(async ({ engine }) => (await engine.query<WaitingReport>({ ...takeDue, values })).rows);
   }

@@ -1,0 +1,99 @@
+import { chmod, mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Client } from "pg";
+import { type EmbeddedPostgres, startEmbeddedPostgres } from "../packages/server/src/postgres/embedded.ts";
+import { loopbackCertificate } from "../packages/server/src/sandbox/certificate.ts";
+import type { CallbackTarget } from "./callback.ts";
+import { type Process, startProcess } from "./processes/channel.ts";
+import type { receiverMethods } from "./processes/receiver.ts";
+import { type RedisServer, startRedis } from "./redis.ts";
+
+export type ReceiverProcess = Process<ReturnType<typeof receiverMethods>>;
+
+/** Everything that the rows share: a folder, the receiver, PostgreSQL with fsync on, Redis. */
+export interface BenchEnvironment {
+  readonly folder: string;
+  readonly target: CallbackTarget;
+  /** PEM, of the receiver and of every other callback server here. */
+  readonly certificate: { readonly key: string; readonly cert: string };
+  readonly receiver: ReceiverProcess;
+  readonly postgres: EmbeddedPostgres;
+  /** Undefined where it is not wanted or not installed. */
+  readonly redis: RedisServer | undefined;
+  /** An empty database of this name, and its URL. */
+  newDatabase(name: string): Promise<string>;
+}
+
+/**
+ * Runs last in, first out; each but once. What fails does not keep the rest from running, and what is added after the
+ * run began, by a start that was under way then, runs at once.
+ */
+export class Cleanup {
+  readonly #steps: (() => Promise<unknown> | unknown)[] = [];
+  readonly #folders: string[] = [];
+  #began = false;
+
+  add(step: () => Promise<unknown> | unknown): void {
+    this.#steps.push(step);
+    if (this.#began) void this.run();
+  }
+
+  /** Removed at the end of every run: what was still starting may have made it again. */
+  addFolder(path: string): void {
+    this.#folders.push(path);
+  }
+
+  async run(): Promise<void> {
+    this.#began = true;
+    for (let step = this.#steps.pop(); step !== undefined; step = this.#steps.pop()) {
+      await Promise.resolve(step()).catch(() => undefined);
+    }
+    for (const path of this.#folders) await rm(path, { recursive: true, force: true }).catch(() => undefined);
+  }
+}
+
+export async function startEnvironment(
+  cleanup: Cleanup,
+  wanted: { readonly redis: boolean; readonly postgresSettings: Readonly<Record<string, string>> },
+): Promise<BenchEnvironment> {
+  const folder = await mkdtemp(join(tmpdir(), "paybell-bench-"));
+  cleanup.addFolder(folder);
+  // As root, PostgreSQL runs as another user, who passes through here.
+  await chmod(folder, 0o711);
+  const certificate = await loopbackCertificate(folder);
+  const receiver: ReceiverProcess = startProcess(new URL("./processes/receiver.ts", import.meta.url));
+  cleanup.add(() => receiver.stop());
+  const { key, cert, ca } = certificate;
+  const url = await receiver.ask("serve", { key, cert });
+  const postgres = await startEmbeddedPostgres({
+    home: join(folder, "home"),
+    systemDirectory: join(folder, "system"),
+    log: () => undefined,
+    settings: wanted.postgresSettings,
+  });
+  cleanup.add(() => postgres.stop());
+  const redis = wanted.redis ? await startRedis(folder) : undefined;
+  if (redis) cleanup.add(() => redis.stop());
+  return {
+    folder,
+    target: { url, ca },
+    certificate: { key, cert },
+    receiver,
+    postgres,
+    redis,
+    newDatabase: (name) => newDatabase(postgres.superuserConnectionString, name),
+  };
+}
+
+async function newDatabase(serverUrl: string, name: string): Promise<string> {
+  const client = new Client({ connectionString: serverUrl });
+  await client.connect();
+  try {
+    await client.query(`CREATE DATABASE ${client.escapeIdentifier(name)}`);
+  } finally {
+    await client.end();
+  }
+  const [start = "", query = ""] = serverUrl.split("?", 2);
+  return `${start.slice(0, start.lastIndexOf("/"))}/${name}?${query}`;
+}

@@ -1,0 +1,95 @@
+import type { CardIpn, ReceivedIpn, SettlementIpn } from "@paybell/partner";
+import { merchantTransIdOf, numberOf, numberOfReqId } from "./command-id.ts";
+
+interface Batch {
+  /** Amounts of successful Sales and PreAuth-Completes, by the command's number. */
+  readonly sales: Map<number, number>;
+  /** Of each successful Void, the number of what it voids. */
+  readonly voided: Set<number>;
+  settlement: SettlementIpn | undefined;
+}
+
+/**
+ * What partners know of each terminal's batches from their IPNs alone, held against what the settlement's IPN says:
+ * its list, its counts and its sums.
+ */
+export class ExpectedTotals {
+  readonly #batches = new Map<string, Batch>();
+  /** Numbers of what was reversed: it counts nowhere. */
+  readonly #reversed = new Set<number>();
+  #settled = 0;
+
+  /** Settlements that succeeded. */
+  get settled(): number {
+    return this.#settled;
+  }
+
+  /** @param original the number of what a Void voids */
+  enter(partner: number, received: ReceivedIpn, original: number | undefined): void {
+    const { ipn } = received;
+    if (ipn.status !== "SUCCESS") return;
+    if (received.kind === "settlement") {
+      this.#batch(partner, ipn).settlement = received.ipn;
+      this.#settled += 1;
+    } else if (received.command === "SALE" || received.command === "PREAUTH_COMPLETE") {
+      this.#batch(partner, ipn).sales.set(numberOf(ipn.merchantTransId) ?? -1, Number(received.ipn.amount));
+    } else if (received.command === "VOID" && received.ipn.transaction_type === "VOID" && original !== undefined) {
+      this.#batch(partner, ipn).voided.add(original);
+    }
+  }
+
+  /** The acquirer took it back, as the service said. */
+  reverse(no: number): void {
+    this.#reversed.add(no);
+  }
+
+  /** A sentence for each settlement that says something else than the IPNs of its batch. */
+  differences(): readonly string[] {
+    return [...this.#batches].flatMap(([name, { settlement, sales, voided }]) => {
+      if (settlement === undefined) return [];
+      const counted = new Map([...sales].filter(([no]) => !this.#reversed.has(no)));
+      return differencesOf(name, settlement, { sales: counted, voided });
+    });
+  }
+
+  #batch(partner: number, { tid, batchNo }: CardIpn | SettlementIpn): Batch {
+    const name = `partner ${partner} terminal ${tid} batch ${batchNo}`;
+    const known = this.#batches.get(name);
+    if (known !== undefined) return known;
+    const batch: Batch = { sales: new Map(), voided: new Set(), settlement: undefined };
+    this.#batches.set(name, batch);
+    return batch;
+  }
+}
+
+function differencesOf(name: string, settlement: SettlementIpn, { sales, voided }: Omit<Batch, "settlement">) {
+  const saleTotal = sum(sales.values());
+  const voidTotal = sum([...voided].map((no) => sales.get(no) ?? 0));
+  const expected = {
+    saleQuantity: sales.size,
+    voidQuantity: voided.size,
+    quantity: sales.size - voided.size,
+    saleTotalAmount: saleTotal,
+    voidTotalAmount: voidTotal,
+    totalAmount: saleTotal + voidTotal,
+  };
+  const values = Object.entries(expected).flatMap(([field, value]) => {
+    const told = Number(settlement[field as keyof typeof expected]);
+    return told === value ? [] : [`${name}: ${field} is ${told}, and its IPNs come to ${value}`];
+  });
+  const standing = new Set([...sales.keys()].filter((no) => !voided.has(no)));
+  const listed = new Set(settlement.settlementList.map(({ reqId }) => numberOfReqId(reqId)));
+  const missing = [...standing].find((no) => !listed.has(no));
+  const extra = [...listed].find((no) => !standing.has(no));
+  return [
+    ...values,
+    ...(missing === undefined ? [] : [`${name}: ${merchantTransIdOf(missing)} stands and is not listed`]),
+    ...(extra === undefined ? [] : [`${name}: ${merchantTransIdOf(extra)} is listed and does not stand`]),
+  ];
+}
+
+function sum(values: Iterable<number>): number {
+  let total = 0;
+  for (const value of values) total += value;
+  return total;
+}

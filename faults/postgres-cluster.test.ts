@@ -1,0 +1,28 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { openUp } from "./folder.ts";
+import { PostgresCluster } from "./postgres-cluster.ts";
+import { postgresProgram } from "./postgres-server.ts";
+
+test("a standby has what its dead primary had, and takes writes; the next one is cloned from it", async () => {
+  const folder = await openUp(await mkdtemp(join(tmpdir(), "paybell-faults-")));
+  const cluster = await PostgresCluster.start(folder, await postgresProgram(folder), true);
+  try {
+    await cluster.primary.query("CREATE TABLE kept AS SELECT 1 AS n");
+    await cluster.failOver();
+    expect(cluster.hasStandby).toBe(false);
+    await cluster.primary.query("INSERT INTO kept VALUES (2)");
+    await cluster.addStandby();
+    await cluster.primary.query("INSERT INTO kept VALUES (3)");
+    await cluster.failOver();
+    expect(await cluster.primary.query("SELECT n FROM kept ORDER BY n")).toEqual([{ n: 1 }, { n: 2 }, { n: 3 }]);
+    await cluster.primary.kill();
+    await cluster.primary.start();
+    expect(await cluster.primary.query("SELECT count(*)::int AS n FROM kept")).toEqual([{ n: 3 }]);
+  } finally {
+    await cluster.stop();
+    await rm(folder, { recursive: true, force: true });
+  }
+}, 60_000);

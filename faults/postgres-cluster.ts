@@ -1,0 +1,136 @@
+import { execFile } from "node:child_process";
+import { chown, mkdir, readdir, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import type { Account } from "../packages/server/src/postgres/account.ts";
+import { type PostgresProgram, PostgresServer } from "./postgres-server.ts";
+
+const run = promisify(execFile);
+
+const databaseName = "paybell";
+const attachedWithinMs = 30_000;
+const lookEveryMs = 50;
+/** What belongs to the running server, and is made anew. */
+const notCopied = new Set(["postmaster.pid", "postmaster.opts", "pg_wal", "pg_replslot", "pg_stat_tmp", "pg_notify"]);
+
+/** The database of a stage: a primary and, where asked for, a standby that has every commit before it is answered. */
+export class PostgresCluster {
+  readonly #folder: string;
+  readonly #program: PostgresProgram;
+  #primary: PostgresServer;
+  #standby: PostgresServer | undefined;
+  #made = 1;
+
+  private constructor(folder: string, program: PostgresProgram) {
+    this.#folder = folder;
+    this.#program = program;
+    this.#primary = new PostgresServer(join(folder, "p1"), program);
+  }
+
+  static async start(folder: string, program: PostgresProgram, hasStandby: boolean): Promise<PostgresCluster> {
+    const cluster = new PostgresCluster(folder, program);
+    await cluster.#primary.initialise();
+    await cluster.#primary.start();
+    await cluster.#primary.query(`CREATE ROLE ${databaseName} SUPERUSER LOGIN`);
+    await cluster.#primary.query(`CREATE DATABASE ${databaseName}`);
+    if (hasStandby) await cluster.addStandby();
+    return cluster;
+  }
+
+  get primary(): PostgresServer {
+    return this.#primary;
+  }
+
+  get hasStandby(): boolean {
+    return this.#standby !== undefined;
+  }
+
+  /** What a service is given, to be reached at a link's port. */
+  static urlAt(port: number): string {
+    return `postgres://${databaseName}@127.0.0.1:${port}/${databaseName}?sslmode=disable`;
+  }
+
+  /** Clones the primary while it works, and waits until it has every commit. */
+  async addStandby(): Promise<void> {
+    this.#made += 1;
+    const standby = new PostgresServer(join(this.#folder, `p${this.#made}`), this.#program);
+    await standby.prepare();
+    await this.#clone(standby);
+    await standby.start({
+      primary_conninfo: `host=${this.#primary.socketDirectory} port=5432 user=${databaseName} application_name=standby`,
+      hot_standby: "on",
+    });
+    this.#standby = standby;
+    await this.#attached();
+    await this.#primary.query("ALTER SYSTEM SET synchronous_standby_names = 'standby'");
+    await this.#primary.query("SELECT pg_reload_conf()");
+  }
+
+  /** The primary dies, the standby takes its place. Resolves when that one takes writes, alone for now. */
+  async failOver(): Promise<void> {
+    const [old, next] = [this.#primary, this.#standby];
+    if (next === undefined) throw new Error("There is no standby to fail over to.");
+    await old.kill();
+    await next.query("SELECT pg_promote(true, 60)");
+    await next.query("ALTER SYSTEM RESET synchronous_standby_names");
+    await next.query("SELECT pg_reload_conf()");
+    this.#primary = next;
+    this.#standby = undefined;
+    await rm(old.dataDirectory, { recursive: true, force: true });
+  }
+
+  async stop(): Promise<void> {
+    await this.#standby?.stop();
+    await this.#primary.stop();
+  }
+
+  async #clone(standby: PostgresServer): Promise<void> {
+    await this.#primary.session(async (client) => {
+      await client.query("SELECT pg_backup_start('faults', true)");
+      await copyTree(this.#primary.dataDirectory, standby.dataDirectory, standby.account);
+      const { rows } = await client.query("SELECT labelfile FROM pg_backup_stop(false)");
+      await writeFor(standby.account, join(standby.dataDirectory, "backup_label"), String(rows[0]?.labelfile));
+      await writeFor(standby.account, join(standby.dataDirectory, "standby.signal"), "");
+    });
+  }
+
+  async #attached(): Promise<void> {
+    const deadlineMs = performance.now() + attachedWithinMs;
+    for (;;) {
+      const rows = await this.#primary.query("SELECT FROM pg_stat_replication WHERE state = 'streaming'");
+      if (rows.length > 0) return;
+      if (performance.now() > deadlineMs) throw new Error("The standby does not follow its primary.");
+      await new Promise((resolve) => setTimeout(resolve, lookEveryMs));
+    }
+  }
+}
+
+/** Files that go while they are copied belong to no checkpoint: the log brings them again, or their end. */
+async function copyTree(from: string, to: string, account: Account | undefined): Promise<void> {
+  await makeFolder(to, account);
+  const entries = await readdir(from, { withFileTypes: true });
+  const copied = entries.filter(({ name }) => !notCopied.has(name)).map(({ name }) => join(from, name));
+  // By a process of its own, because this one has the load to answer. It tells of files that are gone by its exit code.
+  await run("cp", ["-a", ...copied, to]).catch(ignoreGone);
+  for (const entry of entries)
+    if (notCopied.has(entry.name) && entry.isDirectory()) await makeFolder(join(to, entry.name), account);
+}
+
+async function makeFolder(path: string, account: Account | undefined): Promise<void> {
+  await mkdir(path, { mode: 0o700 });
+  await own(path, account);
+}
+
+async function writeFor(account: Account | undefined, path: string, text: string): Promise<void> {
+  await writeFile(path, text, { mode: 0o600 });
+  await own(path, account);
+}
+
+async function own(path: string, account: Account | undefined): Promise<void> {
+  if (account !== undefined) await chown(path, account.uid, account.gid);
+}
+
+function ignoreGone(error: Error & { readonly stderr?: string }): void {
+  const lines = (error.stderr ?? error.message).trim().split("\n");
+  if (!lines.every((line) => /No such file or directory$/.test(line))) throw error;
+}

@@ -1,0 +1,29 @@
+import type { Readable, Writable } from "node:stream";
+import type { ExitCode } from "./exit-codes.ts";
+
+/** A stream that may be a terminal. */
+export type Output = Writable & { readonly isTTY?: boolean; readonly columns?: number };
+
+/** All that a command may use of the machine it runs on: a test hands over its own. */
+export interface HostEnvironment {
+  readonly stdin: Readable & { readonly isTTY?: boolean };
+  /** What was asked for, and nothing else. */
+  readonly stdout: Output;
+  /** Errors, progress, and what is said by the way. */
+  readonly stderr: Output;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** Relative paths begin here. */
+  readonly workingDirectory: string;
+  readonly fetch: typeof fetch;
+  /** Aborted at Ctrl-C; its reason is the signal's name. */
+  readonly signal: AbortSignal;
+  /** Milliseconds since 1970. */
+  nowMs(): number;
+  /** For the commands that run the service: they end by signals of their own. */
+  readonly process: NodeJS.Process;
+}
+
+export interface CommandContext extends HostEnvironment {
+  /** What the command ends with, once everything is written. */
+  conclude(code: ExitCode): void;
+}

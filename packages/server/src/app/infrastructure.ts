@@ -1,0 +1,88 @@
+import { systemClock } from "../clock.ts";
+import type { Config } from "../config.ts";
+import { Alerts } from "../delivery/alerts.ts";
+import type { Log } from "../log.ts";
+import { createMetrics, type Metrics } from "../metrics.ts";
+import type { HomeAddress } from "../store/database/citus.ts";
+import { type Database, openDatabase } from "../store/database/database.ts";
+import type { GroupCommitHooks } from "../store/database/group-commit.ts";
+import { PostgresEvents } from "../store/events.ts";
+import { isAlerting, openAlertTargets } from "./alert-targets.ts";
+import { PartnerMetrics } from "./partner-metrics.ts";
+
+/** What every part stands on: where it writes, what it counts with, whom it tells. */
+export interface Infrastructure {
+  readonly config: Config;
+  readonly log: Log;
+  /** Answers local callers only, and allows http:// and loopback callbacks. */
+  readonly sandbox: boolean;
+  readonly database: Database;
+  readonly metrics: Metrics;
+  readonly partnerMetrics: PartnerMetrics;
+  readonly alerts: Alerts;
+  readonly events: PostgresEvents;
+  /** Whether somebody is told of alerts. */
+  readonly alerting: boolean;
+  /** What is undone when the service could not start: the last first. */
+  readonly closing: (() => Promise<unknown> | unknown)[];
+  /** For a failure that is put right later: a line in the log. */
+  warn(text: string): (error: unknown) => void;
+  /** For a group commit of this name: its rows, its time, the rows that wait for the next, and those refused. */
+  watch(batch: string): GroupCommitHooks;
+}
+
+export interface InfrastructureOptions {
+  readonly config: Config;
+  readonly databaseUrl: string;
+  /** With Citus, where the homes are. */
+  readonly homes: readonly HomeAddress[] | undefined;
+  readonly log: Log;
+  readonly sandbox: boolean;
+}
+
+/** @param closing is given what is to be closed again */
+export function openInfrastructure(
+  { config, databaseUrl, homes, log, sandbox }: InfrastructureOptions,
+  closing: (() => Promise<unknown> | unknown)[],
+): Infrastructure {
+  const metrics = createMetrics();
+  closing.push(() => metrics.close());
+  const database = openDatabase(databaseUrl, {
+    homes,
+    connectionsMax: config.databaseConnections,
+    onIdleError: (error) => log.warn({ err: error }, "a connection to the database broke"),
+  });
+  closing.push(() => database.close());
+  const alerting = isAlerting(config);
+  const events = new PostgresEvents(database.homes);
+  const alerts = new Alerts({
+    store: events,
+    targets: alerting ? () => openAlertTargets(config) : undefined,
+    quietS: config.alertQuietS,
+    clock: systemClock,
+    log,
+    onRecorded: (kind) => metrics.alerts.inc({ kind }),
+  });
+  closing.push(() => alerts.stop());
+  return {
+    config,
+    log,
+    sandbox,
+    database,
+    metrics,
+    partnerMetrics: new PartnerMetrics(metrics, config.metricsPartners),
+    alerts,
+    events,
+    alerting,
+    closing,
+    warn: (text) => (error) => log.warn({ err: error }, text),
+    watch: (batch) => ({
+      onFlush: (rows, durationMs, waitingRows) => {
+        metrics.groupCommitWaiting.set({ batch }, waitingRows);
+        metrics.groupCommitRows.observe({ batch }, rows);
+        metrics.groupCommitSeconds.observe({ batch }, durationMs / 1_000);
+      },
+      onRefused: () => metrics.groupCommitRefused.inc({ batch }),
+    }),
+  };
+}

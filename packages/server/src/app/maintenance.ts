@@ -1,0 +1,97 @@
+import type { Acquirer } from "../acquirer/acquirer.ts";
+import { systemClock } from "../clock.ts";
+import type { Ledger } from "../ledger/ledger.ts";
+import { dropOldAudit } from "../operators/audit-retention.ts";
+import { PostgresFigures } from "../store/deliveries/figures.ts";
+import { PostgresAudit } from "../store/operators/audit.ts";
+import { PostgresPartners } from "../store/partners/partners.ts";
+import type { Partitions } from "../store/schema/partitions.ts";
+import { LedgerRetention } from "../store/transactions/retention.ts";
+import { AcquirerWatch } from "./acquirer-watch.ts";
+import { watchBacklog } from "./backlog-watch.ts";
+import { watchCertificates } from "./certificate-watch.ts";
+import { maintainHistory } from "./history.ts";
+import type { Infrastructure } from "./infrastructure.ts";
+import type { PartnerParts } from "./partners.ts";
+import type { ServiceStatus } from "./service-status.ts";
+import { ShardWatch } from "./shard-watch.ts";
+
+export interface Maintained {
+  /** Undefined where no commands are run. */
+  readonly ledger: Ledger | undefined;
+  readonly directory: PartnerParts["directory"];
+  readonly standing: Pick<ServiceStatus, "pending" | "unownedShards">;
+  readonly partitions: Partitions;
+  readonly acquirer: Acquirer | null;
+  /** Deletes the cards that nothing can need any more. */
+  readonly sweepCards: () => Promise<number>;
+}
+
+const sweepCardsEveryMs = 30_000;
+const takeOverEveryMs = 2_000;
+const maintainEveryMs = 3_600_000;
+const watchAcquirerEveryMs = 5_000;
+const watchBacklogEveryMs = 10_000;
+const watchShardsEveryMs = 5_000;
+
+/** What is done every few seconds, every minute and every hour. @returns what ends it, after what is under way */
+export function startMaintenance(ground: Infrastructure, kept: Maintained): () => Promise<void> {
+  const { ledger, directory, standing, partitions } = kept;
+  const { database, config, metrics, alerts, events, log, closing, warn } = ground;
+  const retention = new LedgerRetention({
+    homes: database.homes,
+    clock: systemClock,
+    ledgerDays: config.ledgerDays,
+    onDropped: (table, rows) => metrics.ledgerDropped.inc({ table }, rows),
+  });
+  const audit = new PostgresAudit(database.pool);
+  const figures = new PostgresFigures(database.homes);
+  const dropOld = () => {
+    dropOldAudit(audit, systemClock, config.auditDays).catch(warn("old entries of the audit could not be dropped"));
+    figures.dropOld(systemClock.nowMs()).catch(warn("old figures could not be dropped"));
+    retention.run().catch(warn("what the ledger holds past its retention could not be dropped"));
+  };
+  const lookAtCertificates = () => {
+    const failed = warn("client certificates could not be looked at");
+    watchCertificates(new PostgresPartners(database), alerts).catch(failed);
+  };
+  lookAtCertificates();
+  const acquirerWatch = new AcquirerWatch(kept.acquirer, alerts);
+  const timers = [
+    setInterval(() => acquirerWatch.check(), watchAcquirerEveryMs),
+    setInterval(() => {
+      if (ledger !== undefined) kept.sweepCards().catch(warn("cards that are not needed could not be deleted"));
+    }, sweepCardsEveryMs),
+    setInterval(() => {
+      ledger?.takeOver((id) => directory.find(id)).catch(warn("commands in doubt could not be taken over"));
+    }, takeOverEveryMs),
+    setInterval(() => {
+      maintainHistory(partitions, alerts, log).catch(warn("the days of history could not be maintained"));
+      dropOld();
+      lookAtCertificates();
+    }, maintainEveryMs),
+    setInterval(() => {
+      watchBacklog({
+        count: () => standing.pending(),
+        wasToldSince: (kind, sinceMs) => events.wasSentSince(kind, sinceMs),
+        events: alerts,
+        alertAfterS: config.oldestPendingAlertS,
+      }).catch(warn("the oldest pending notification could not be looked at"));
+    }, watchBacklogEveryMs),
+  ];
+  const shards = new ShardWatch({
+    unowned: () => standing.unownedShards(),
+    wasToldSince: (kind, sinceMs) => events.wasSentSince(kind, sinceMs),
+    events: alerts,
+  });
+  timers.push(
+    setInterval(() => void shards.look().catch(warn("the shards could not be looked at")), watchShardsEveryMs),
+  );
+  dropOld();
+  const end = async () => {
+    for (const timer of timers) clearInterval(timer);
+    await retention.stop();
+  };
+  closing.push(end);
+  return end;
+}

@@ -1,0 +1,143 @@
+import { expect, test } from "vitest";
+import type { WorkerStatus } from "../delivery/thread/messages.ts";
+import { createMetrics } from "../metrics.ts";
+import { health } from "./health.ts";
+import { observeStatus } from "./observation.ts";
+import { PartnerMetrics } from "./partner-metrics.ts";
+import { serviceStatusOf } from "./service-status.ts";
+
+/** A database that counts its questions, and answers each when it is told to. */
+function database() {
+  const asked = { ping: 0, pending: 0, byPartner: 0, unowned: 0, partitionsAhead: 0 };
+  let nowMs = 0;
+  let answer: () => Promise<unknown> = () => Promise.resolve();
+  const count = async <Value>(what: keyof typeof asked, value: Value) => {
+    asked[what] += 1;
+    await answer();
+    return value;
+  };
+  const parts = {
+    status: {
+      ping: () => count("ping", undefined),
+      byPartner: () => count("byPartner", []),
+      count: () => count("pending", { count: 3, parked: 0, oldestMs: 0 }),
+      unownedShards: () => count("unowned", 9),
+    },
+    metricsPartners: 1,
+    partitions: { partitionsAhead: () => count("partitionsAhead", 14) },
+  };
+  return {
+    asked,
+    standing: serviceStatusOf(parts, () => nowMs),
+    passes: (ms: number) => {
+      nowMs += ms;
+    },
+    answersWith: (next: () => Promise<unknown>) => {
+      answer = next;
+    },
+  };
+}
+
+const leaseMs = () => 5_000;
+
+function workerStatus(more: Partial<WorkerStatus>): WorkerStatus {
+  return { bytes: 0, rows: 0, unrecorded: 0, leaseMs: 5_000, busyMs: 0, sealingWaiting: 0, ...more };
+}
+
+test("however often the metrics and /readyz are read, the database is asked once a second", async () => {
+  const { asked, standing, passes } = database();
+  const metrics = createMetrics();
+  // The third one's thread was just begun anew.
+  const statuses = [
+    workerStatus({ rows: 3, unrecorded: 4, bytes: 5, leaseMs: 4_000 }),
+    workerStatus({ rows: 30, unrecorded: 40, bytes: 50, leaseMs: 3_000 }),
+    undefined,
+  ];
+  const delivery = { workers: statuses.map((status) => ({ status })) as never, inFlight: () => 5 };
+  const lease = { remainingMs: () => 5_000 };
+  const connections = { pool: { waitingCount: 6 }, engine: { waitingCount: 7 } };
+  const partnerMetrics = new PartnerMetrics(metrics, 1);
+  observeStatus(metrics, {
+    delivery,
+    arrivals: { waiting: 8 },
+    database: connections,
+    lease,
+    standing,
+    partnerMetrics,
+  });
+  const look = async () => {
+    const [text, state] = await Promise.all([metrics.text(), health({ standing, leaseMs, acquirer: "simulator" })]);
+    expect(text).toContain("paybell_notifications_pending 3");
+    expect(text).toContain("paybell_slots_in_use 5");
+    expect(text).toContain("paybell_queued_rows 33");
+    expect(text).toContain("paybell_bytes_in_flight 55");
+    expect(text).toContain("paybell_outcomes_pending 44");
+    expect(text).toContain("paybell_shards_unowned 9");
+    expect(text).toContain("paybell_lease_remaining_seconds 0\n");
+    expect(text).toContain("paybell_pulls_pending 8");
+    expect(text).toContain('paybell_database_statements_pending{pool="engine"} 7');
+    expect(state.ready).toBe(true);
+  };
+  await Promise.all(Array.from({ length: 20 }, look));
+  passes(999);
+  await look();
+  expect(asked).toEqual({ ping: 1, pending: 1, byPartner: 1, unowned: 1, partitionsAhead: 1 });
+  passes(1);
+  await look();
+  expect(asked).toEqual({ ping: 2, pending: 2, byPartner: 2, unowned: 2, partitionsAhead: 2 });
+  metrics.close();
+});
+
+test("while a question hangs everybody waits for it, and for a second after a failure nobody asks again", async () => {
+  const { asked, standing, passes, answersWith } = database();
+  const hanging = Promise.withResolvers<void>();
+  answersWith(() => hanging.promise);
+  const first = standing.ping();
+  passes(60_000);
+  const second = standing.ping();
+  hanging.reject(new Error("away"));
+  await expect(first).rejects.toThrow("away");
+  await expect(second).rejects.toThrow("away");
+  await expect(standing.ping()).rejects.toThrow("away");
+  expect(asked.ping).toBe(1);
+  answersWith(() => Promise.resolve());
+  passes(1_000);
+  await standing.ping();
+  expect(asked.ping).toBe(2);
+});
+
+test("what took long to count is counted again after ten times as long", async () => {
+  const { asked, standing, passes, answersWith } = database();
+  const counting = Promise.withResolvers<void>();
+  answersWith(() => counting.promise);
+  const first = standing.pending();
+  passes(2_000);
+  counting.resolve();
+  await first;
+  passes(19_999);
+  await standing.pending();
+  expect(asked.pending).toBe(1);
+  passes(1);
+  await standing.pending();
+  expect(asked.pending).toBe(2);
+});
+
+test("/readyz tells of a database that does not answer, without waiting for it", async () => {
+  const { standing, answersWith } = database();
+  const never = Promise.withResolvers<void>();
+  answersWith(() => never.promise);
+  const state = await health({ standing, leaseMs, acquirer: "simulator", databaseTimeoutMs: 10 });
+  expect(state).toMatchObject({
+    ready: false,
+    checks: { database: { ok: false }, history: { ok: false, detail: "could not be read" } },
+  });
+});
+
+test("an instance whose lease is lost is not ready, and says so", async () => {
+  const { standing } = database();
+  const state = await health({ standing, leaseMs: () => 0, acquirer: "simulator" });
+  expect(state).toMatchObject({
+    ready: false,
+    checks: { database: { ok: true }, lease: { ok: false, detail: "lost" } },
+  });
+});

@@ -1,0 +1,63 @@
+import type { EndpointId, PartnerId } from "../ids.ts";
+import type { EndpointSearch, EndpointStore, StoredEndpoint } from "./circuit-store.ts";
+
+/** An endpoint as the APIs show it. Times are ISO 8601. */
+export interface EndpointView
+  extends Pick<
+    StoredEndpoint,
+    "id" | "partnerId" | "kind" | "target" | "state" | "failures" | "lastReason" | "probes"
+  > {
+  readonly openedAt: string | null;
+  /** While it is open: when one delivery tries it again. */
+  readonly probeAt: string | null;
+  readonly updatedAt: string;
+}
+
+export interface EndpointPage {
+  readonly items: readonly EndpointView[];
+  readonly next: EndpointId | null;
+}
+
+/** Endpoints as people see and close them. */
+export class EndpointOperations {
+  readonly #store: Pick<EndpointStore, "search" | "close">;
+  readonly #onClosed: () => void;
+
+  /** @param onClosed what waited may leave at once */
+  constructor(store: Pick<EndpointStore, "search" | "close">, onClosed: () => void) {
+    this.#store = store;
+    this.#onClosed = onClosed;
+  }
+
+  /** Those that have failed at some time, the newest first. One that never failed is closed, and not among them. */
+  async list(search: EndpointSearch): Promise<EndpointPage> {
+    const found = await this.#store.search({ ...search, limit: search.limit + 1 });
+    const items = found.slice(0, search.limit).map(view);
+    return { items, next: found.length > search.limit ? (items.at(-1)?.id ?? null) : null };
+  }
+
+  /** Undefined when there is none, or it is another partner's. To close one that is closed changes nothing. */
+  async close(id: EndpointId, partnerId?: PartnerId): Promise<EndpointView | undefined> {
+    const closed = await this.#store.close(id, partnerId);
+    if (closed === undefined) return undefined;
+    this.#onClosed();
+    return view(closed);
+  }
+}
+
+function view(endpoint: StoredEndpoint): EndpointView {
+  const { id, partnerId, kind, target, state, failures, lastReason, probes, openedAt, probeAt, updatedAt } = endpoint;
+  return {
+    id,
+    partnerId,
+    kind,
+    target,
+    state,
+    failures,
+    lastReason,
+    probes,
+    openedAt: openedAt?.toISOString() ?? null,
+    probeAt: probeAt?.toISOString() ?? null,
+    updatedAt: updatedAt.toISOString(),
+  };
+}

@@ -1,0 +1,67 @@
+import type { ConnectRules, SessionMemory } from "./connect.ts";
+import { Connection } from "./connection.ts";
+
+/**
+ * The connections to one origin of one partner, never shared with another. The one used last is used again first, so
+ * that those beyond the need grow idle.
+ */
+export class ConnectionPool {
+  readonly version: string;
+  readonly #origin: string;
+  readonly #rules: ConnectRules;
+  readonly #memory: SessionMemory = { session: undefined };
+  readonly #idle: Connection[] = [];
+  #busy = 0;
+  #closed = false;
+  usedMs = 0;
+
+  constructor(origin: string, version: string, rules: ConnectRules) {
+    this.#origin = origin;
+    this.version = version;
+    this.#rules = rules;
+  }
+
+  get idle(): number {
+    return this.#idle.length;
+  }
+
+  get busy(): number {
+    return this.#busy;
+  }
+
+  /** For one request, to be given back or dropped. How many there are is bounded by the slots of its callers. */
+  acquire(): Connection {
+    this.#busy += 1;
+    return this.#idle.pop() ?? new Connection(this.#origin, this.#rules, this.#memory);
+  }
+
+  /** As `take`, certainly without a socket that was used before. */
+  acquireNew(): Connection {
+    this.#busy += 1;
+    return new Connection(this.#origin, this.#rules, this.#memory);
+  }
+
+  /** The request is answered to its end. False when the endpoint was closed and the connection with it. */
+  release(connection: Connection): boolean {
+    this.#busy -= 1;
+    if (this.#closed) connection.destroy();
+    else this.#idle.push(connection);
+    return !this.#closed;
+  }
+
+  drop(connection: Connection): void {
+    this.#busy -= 1;
+    connection.destroy();
+  }
+
+  /** Ends the connection that was idle longest. */
+  shed(): void {
+    this.#idle.shift()?.destroy();
+  }
+
+  /** Ends what is idle now, and what is busy when it has its answer. */
+  close(): void {
+    this.#closed = true;
+    for (const connection of this.#idle.splice(0)) connection.destroy();
+  }
+}

@@ -1,0 +1,36 @@
+import { expect, test } from "vitest";
+import { newId, type PartnerId } from "../ids.ts";
+import { CommandSlots } from "./command-slots.ts";
+
+function takeAll(places: CommandSlots, partnerId: PartnerId): (() => void)[] {
+  const taken: (() => void)[] = [];
+  for (let one = places.acquire(partnerId); one !== undefined; one = places.acquire(partnerId)) taken.push(one);
+  return taken;
+}
+
+test("one partner takes half of the places, and what each further one takes is left as well", () => {
+  const places = new CommandSlots(4_000);
+  expect(takeAll(places, newId())).toHaveLength(2_000);
+  expect(takeAll(places, newId())).toHaveLength(1_000);
+  expect(takeAll(places, newId())).toHaveLength(500);
+  expect(places.acquire(newId())).toBeDefined();
+});
+
+test("a place that is given back is free again, once", () => {
+  const places = new CommandSlots(10);
+  const [one, other] = [newId<"partner">(), newId<"partner">()];
+  const taken = takeAll(places, one);
+  expect(taken).toHaveLength(5);
+  for (const giveBack of taken) {
+    giveBack();
+    giveBack();
+  }
+  expect(takeAll(places, one)).toHaveLength(5);
+  expect(takeAll(places, other)).toHaveLength(3);
+});
+
+test("a single place can be taken", () => {
+  const places = new CommandSlots(1);
+  expect(takeAll(places, newId())).toHaveLength(1);
+  expect(places.acquire(newId())).toBeUndefined();
+});

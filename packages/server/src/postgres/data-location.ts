@@ -1,0 +1,73 @@
+import { createHash } from "node:crypto";
+import { mkdir, readFile, rename, stat, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { type Account, canEnter, postgresAccount } from "./account.ts";
+import { homeNotPermitted, PostgresStartError } from "./start-error.ts";
+
+/** Where the data of one home stands, and who runs PostgreSQL on it. */
+export interface DataLocation {
+  readonly home: string;
+  /** Holds the data directory, the drafts of one, and the socket: the home itself, or a folder of the system. */
+  readonly base: string;
+  readonly dataDirectory: string;
+  readonly account: Account | undefined;
+}
+
+const locationFile = "postgres-location";
+
+/**
+ * As an ordinary user everything stays in the home. As root PostgreSQL runs as another user; where that one cannot
+ * enter the home (below /root, mode 0700), the data stand in `<systemDirectory>/<hash of the home>` and the home says
+ * so.
+ */
+export async function chooseDataLocation(
+  home: string,
+  systemDirectory: string,
+  log: (line: string) => void,
+): Promise<DataLocation> {
+  const recorded = await recordedBase(home);
+  if (recorded !== undefined) return recordedPlace(home, recorded);
+  const inHome = join(home, "postgres");
+  const account = await postgresAccount(inHome);
+  if (await canEnter(account, home)) return { home, base: home, dataDirectory: inHome, account };
+  if (await isDirectory(inHome)) throw homeNotPermitted(`${home} as the user that owns its data`);
+  const base = join(systemDirectory, createHash("sha256").update(home).digest("hex").slice(0, 16));
+  // Others may pass through to what they own, and list nothing.
+  await mkdir(base, { recursive: true, mode: 0o755 });
+  const why = `PostgreSQL does not run as root, and its user cannot enter ${home}`;
+  log(`${why}: its data stand in ${base}; keep and back up both.`);
+  const dataDirectory = join(base, "postgres");
+  return { home, base, dataDirectory, account: await postgresAccount(dataDirectory) };
+}
+
+/** Written once the data stand there, so that a home never points at data that were never made. */
+export async function recordDataLocation(location: DataLocation): Promise<void> {
+  if (location.base === location.home || (await recordedBase(location.home)) === location.base) return;
+  const draft = join(location.home, `${locationFile}.draft`);
+  await writeFile(draft, `${location.base}\n`, { mode: 0o644, flush: true });
+  await rename(draft, join(location.home, locationFile));
+}
+
+async function recordedPlace(home: string, base: string): Promise<DataLocation> {
+  const dataDirectory = join(base, "postgres");
+  const found = await stat(dataDirectory).catch((error: unknown) => {
+    if (error instanceof Error && "code" in error && error.code !== "ENOENT") throw homeNotPermitted(base, error);
+    return undefined;
+  });
+  if (found !== undefined) return { home, base, dataDirectory, account: await postgresAccount(dataDirectory) };
+  // To begin anew here would look like a healthy start that lost every transaction.
+  throw new PostgresStartError(
+    "data_missing",
+    `The data of ${home} stood in ${base} and are not there any more.`,
+    `Restore ${base} from a backup, or delete ${join(home, locationFile)} to begin with an empty ledger.`,
+  );
+}
+
+async function recordedBase(home: string): Promise<string | undefined> {
+  const text = await readFile(join(home, locationFile), "utf8").catch(() => "");
+  return text.trim() === "" ? undefined : text.trim();
+}
+
+async function isDirectory(path: string): Promise<boolean> {
+  return (await stat(path).catch(() => undefined))?.isDirectory() ?? false;
+}

@@ -1,0 +1,117 @@
+import type { SimulationContext } from "../context.ts";
+import { closeCircuit } from "../database/circuits.ts";
+import { failingModes } from "./endpoint.ts";
+import type { Merchant } from "./merchant.ts";
+
+/** What operators and partners do meanwhile: each change is a row, then a hint. */
+export class SimulatedOperators {
+  readonly #context: SimulationContext;
+
+  constructor(context: SimulationContext) {
+    this.#context = context;
+  }
+
+  start(): void {
+    const { world } = this.#context;
+    world.agenda.after(world.random.between(100, 1_500), () => {
+      if (!this.#context.database.weather.isDown) this.#act();
+      this.start();
+    });
+  }
+
+  /** Everything is in order again, at nearly every endpoint. */
+  settle(): void {
+    const { tables, world, database } = this.#context;
+    for (const [number, merchant] of tables.merchants.entries()) {
+      this.#setPaused(merchant, false);
+      for (const endpoint of merchant.endpoints) {
+        endpoint.setMode(number % 4 === 3 ? "hangs" : "accepts", world.nowMs);
+        endpoint.goneUrls.clear();
+      }
+    }
+    // What failed for long is probed after minutes: people do not wait for that.
+    for (const row of tables.circuits.values()) if (row.circuit.state !== "closed") closeCircuit(row);
+    world.note("people", "settle everything", database.nowUs());
+    this.#context.hints.circuitsChanged();
+  }
+
+  #act(): void {
+    const { world, tables, isStormy } = this.#context;
+    const { random } = world;
+    const merchant = random.pick(tables.merchants);
+    const acts = [
+      () => this.#pause(merchant),
+      () => this.#redeliver(20),
+      () => this.#redeliver(200),
+      () => this.#closeOne(),
+      () => this.#move(merchant),
+      () => this.#endpointTurns(merchant),
+      () => this.#endpointTurns(merchant),
+      () => this.#endpointTurns(merchant),
+    ];
+    if (isStormy) random.pick(acts)();
+    else this.#redeliver(3);
+  }
+
+  #pause(merchant: Merchant): void {
+    const { world } = this.#context;
+    this.#setPaused(merchant, true);
+    world.agenda.after(world.random.between(200, 15_000), () => this.#setPaused(merchant, false));
+  }
+
+  #setPaused(merchant: Merchant, isPaused: boolean): void {
+    if ((merchant.partner.state === "paused") === isPaused) return;
+    this.#context.world.note("people", isPaused ? "pause" : "resume", merchant.id);
+    merchant.setState(isPaused ? "paused" : "active");
+    this.#context.hints.partnerChanged(merchant.id);
+  }
+
+  /** The registered URL is another. */
+  #move(merchant: Merchant): void {
+    const { world, hints } = this.#context;
+    merchant.register(world.random.below(merchant.endpoints.length));
+    hints.partnerChanged(merchant.id);
+  }
+
+  #redeliver(most: number): void {
+    const { tables, database, world, hints } = this.#context;
+    const nowUs = database.nowUs();
+    const asked = Array.from({ length: 1 + world.random.below(most) }, () => this.#anyNotification());
+    for (const one of new Set(asked)) {
+      if (one === undefined) continue;
+      const { round, callBackUrl } = one;
+      const toRegistered = world.random.chance(0.3);
+      const queue = toRegistered || callBackUrl === null ? "" : new URL(callBackUrl).origin;
+      const scheduleStartMs = Math.floor(nowUs / 1_000);
+      const changes = { state: "pending", round: round + 1, attemptsMade: 0, dueAtUs: nowUs } as const;
+      tables.change(one, { ...changes, scheduleStartMs, toRegistered, queue });
+      world.note("people", "redeliver", one.id, "round", one.round);
+      hints.keys([{ partnerId: one.partnerId, queue }]);
+    }
+  }
+
+  #anyNotification() {
+    const { tables, world } = this.#context;
+    if (tables.ended.length > 0 && world.random.chance(0.8)) return world.random.pick(tables.ended);
+    const rows = [...tables.pending.queues(world.random.pick(tables.merchants).id).values()].flat();
+    return rows.length === 0 ? undefined : world.random.pick(rows);
+  }
+
+  #closeOne(): void {
+    const { tables, world, hints } = this.#context;
+    const tripped = [...tables.circuits.values()].filter(({ circuit }) => circuit.state !== "closed");
+    if (tripped.length === 0) return;
+    const row = world.random.pick(tripped);
+    world.note("people", "close", row.partnerId, row.queue);
+    closeCircuit(row);
+    hints.circuitsChanged();
+  }
+
+  #endpointTurns(merchant: Merchant): void {
+    const { random, nowMs } = this.#context.world;
+    const endpoint = random.pick(merchant.endpoints);
+    if (random.chance(0.1)) endpoint.goneUrls.add(`${endpoint.origin}/old`);
+    else endpoint.setMode(random.chance(0.5) ? "accepts" : random.pick(failingModes), nowMs);
+    this.#context.world.note("endpoint", endpoint.origin, endpoint.mode);
+  }
+}
