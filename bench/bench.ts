@@ -4,10 +4,11 @@ import { type ConditionResults, measureConditions } from "./conditions.ts";
 import { fdatasyncP50Ms } from "./disk.ts";
 import { expectedMs, inWords } from "./duration.ts";
 import { type BenchEnvironment, Cleanup, startEnvironment } from "./environment.ts";
+import { installPeers } from "./install-peers.ts";
 import { type LatencyResult, measureLatency } from "./latency.ts";
 import { type LibraryResult, measureLibrary } from "./library.ts";
 import type { MemorySample } from "./memory-watch.ts";
-import type { BenchOptions, PartName } from "./options.ts";
+import { type BenchOptions, type PartName, peerNames } from "./options.ts";
 import { selfTimes } from "./profile.ts";
 import { redisMissing } from "./redis.ts";
 import { type RowResult, runRounds } from "./rounds.ts";
@@ -46,6 +47,7 @@ export type Note = (line: string) => void;
 export async function runBench(options: BenchOptions, cleanup: Cleanup, note: Note): Promise<BenchResult> {
   const wants = (part: PartName) => options.parts.has(part);
   note(`this takes some ${inWords(expectedMs(options))}`);
+  if (peerNames.some(wants)) await installPeers(note);
   note("starting the receiver and PostgreSQL");
   const around = await startEnvironment(cleanup, {
     redis: wants("bullmq"),
@@ -101,7 +103,7 @@ async function openRows(options: BenchOptions, around: BenchEnvironment, cleanup
     service ??= await openCalledService(around, cleanup);
     return service;
   };
-  const openPeers = async (names: readonly PartName[]) => {
+  const openContenders = async (names: readonly PartName[]) => {
     for (const contender of contenders.filter(({ name }) => names.includes(name) && options.parts.has(name))) {
       if (contender.needsRedis && around.redis === undefined) left.push({ name: contender.name, why: redisMissing });
       else {
@@ -110,7 +112,7 @@ async function openRows(options: BenchOptions, around: BenchEnvironment, cleanup
       }
     }
   };
-  await openPeers(["raw"]);
+  await openContenders(["raw"]);
   if (options.parts.has("engine")) {
     const profile = options.profile ? ["--cpu-prof", `--cpu-prof-dir=${profileFolder(around)}`] : [];
     const open = () => openService(around, cleanup, "engine", { execArgv: profile });
@@ -121,7 +123,7 @@ async function openRows(options: BenchOptions, around: BenchEnvironment, cleanup
     if (options.parts.has(name)) rows.push(calledRow(name, await called()));
   }
   if (options.parts.has("latency") || options.parts.has("sale-latency")) await called();
-  await openPeers(["bullmq", "graphile-worker", "pg-boss"]);
+  await openContenders(peerNames);
   return { rows, service, engine, left };
 }
 

@@ -1,4 +1,4 @@
-import { type BenchOptions, type PartName, rowNames } from "./options.ts";
+import { type BenchOptions, type PartName, peerNames, rowNames } from "./options.ts";
 
 /** Services, databases and peers start and stop: seen on two cores. */
 const startMs = 3_000;
@@ -70,5 +70,5 @@ function expectedOfMs(part: PartName, options: BenchOptions): number {
 }
 
 function isPeer(part: PartName): boolean {
-  return part === "raw" || part === "bullmq" || part === "graphile-worker" || part === "pg-boss";
+  return part === "raw" || peerNames.some((name) => name === part);
 }

@@ -8,16 +8,9 @@ import type { RestartPlan } from "./restart.ts";
 import type { ScalePlan } from "./scale.ts";
 import type { TakeoverPlan } from "./takeover.ts";
 
-export const rowNames = [
-  "raw",
-  "engine",
-  "service",
-  "batches",
-  "commands",
-  "bullmq",
-  "graphile-worker",
-  "pg-boss",
-] as const;
+/** What we are compared with: bench/peers. */
+export const peerNames = ["bullmq", "graphile-worker", "pg-boss"] as const;
+export const rowNames = ["raw", "engine", "service", "batches", "commands", ...peerNames] as const;
 /** What notifications a second are measured of. */
 export type RowName = (typeof rowNames)[number];
 

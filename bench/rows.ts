@@ -1,7 +1,6 @@
-import { readFile } from "node:fs/promises";
-import { join } from "node:path";
 import type { ContenderMethods, ContenderSetting, RoundOutcome } from "./contender.ts";
 import type { BenchEnvironment, Cleanup } from "./environment.ts";
+import { installedVersion } from "./install-peers.ts";
 import type { RowName } from "./options.ts";
 import { type Process, startProcess } from "./processes/channel.ts";
 
@@ -24,13 +23,13 @@ export interface Contender {
   readonly needsRedis: boolean;
 }
 
-const here = (file: string) => new URL(`./processes/${file}`, import.meta.url);
+const here = (file: string) => new URL(file, import.meta.url);
 
 export const contenders: readonly Contender[] = [
   {
     name: "raw",
     label: "raw: sign, seal, POST",
-    file: here("raw.ts"),
+    file: here("processes/raw.ts"),
     settings: [{ connections: 32 }, { connections: 64 }, { connections: 256 }],
     needsDatabase: false,
     needsRedis: false,
@@ -38,7 +37,7 @@ export const contenders: readonly Contender[] = [
   {
     name: "bullmq",
     label: "BullMQ <version> on Redis",
-    file: here("bullmq.ts"),
+    file: here("peers/bullmq.ts"),
     settings: [
       { batch: 16, concurrency: 64 },
       { batch: 64, concurrency: 128 },
@@ -50,7 +49,7 @@ export const contenders: readonly Contender[] = [
   {
     name: "graphile-worker",
     label: "graphile-worker <version>",
-    file: here("graphile-worker.ts"),
+    file: here("peers/graphile-worker.ts"),
     settings: [
       { batch: 32, concurrency: 32, localQueue: 100 },
       { batch: 64, concurrency: 64, localQueue: 300 },
@@ -62,7 +61,7 @@ export const contenders: readonly Contender[] = [
   {
     name: "pg-boss",
     label: "pg-boss <version>",
-    file: here("pg-boss.ts"),
+    file: here("peers/pg-boss.ts"),
     settings: [
       { batch: 64, fetch: 50, loops: 4 },
       { batch: 128, fetch: 100, loops: 4 },
@@ -99,15 +98,8 @@ export async function openContender(
   const process = await openOne(contender, around, best, settings.length);
   cleanup.add(() => process.stop());
   const setting = `${describe(best)}${calibrateMs > 0 ? `, best of ${settings.length}` : ""}`;
-  const shown = name === "raw" ? label : label.replace("<version>", await installedVersion(name));
+  const shown = label.replace("<version>", (await installedVersion(name)) ?? "");
   return { name, label: shown, setting, round: (durationMs) => process.ask("round", { durationMs }) };
-}
-
-/** A peer's row is called as its package is. */
-async function installedVersion(name: string): Promise<string> {
-  const path = join(import.meta.dirname, "../node_modules", name, "package.json");
-  const { version } = JSON.parse(await readFile(path, "utf8")) as { readonly version: string };
-  return version;
 }
 
 async function openOne(

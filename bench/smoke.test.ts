@@ -28,7 +28,7 @@ test("the bench measures raw, the engine, the service and both latencies, and le
   } finally {
     await cleanup.run();
   }
-});
+}, 120_000);
 
 test("the bench measures a backlog and several instances, and says what each statement cost", async () => {
   const cleanup = new Cleanup();

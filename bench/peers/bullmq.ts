@@ -3,8 +3,8 @@ import type { CardIpn } from "@paybell/contract";
 import { Queue, Worker } from "bullmq";
 import { openCallback } from "../callback.ts";
 import { type ContenderMethods, driveRound, RoundProgress } from "../contender.ts";
+import { answer } from "../processes/channel.ts";
 import { saleIpn } from "../sale.ts";
-import { answer } from "./channel.ts";
 
 interface Job {
   readonly id: string;

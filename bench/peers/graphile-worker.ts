@@ -3,8 +3,8 @@ import type { CardIpn } from "@paybell/contract";
 import { Logger, makeWorkerUtils, run } from "graphile-worker";
 import { openCallback } from "../callback.ts";
 import { type ContenderMethods, driveRound, type RoundOutcome, RoundProgress } from "../contender.ts";
+import { answer } from "../processes/channel.ts";
 import { saleIpn } from "../sale.ts";
-import { answer } from "./channel.ts";
 
 interface Payload {
   readonly id: string;
