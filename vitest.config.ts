@@ -1,5 +1,6 @@
 import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
+import { leftOutGlobs, leftOutVariable } from "./scripts/tests/tiers.ts";
 
 // Rules and shapes: nothing of them outlives a test. One process for many of these files spares each the start and the
 // loading of what they share. Measured: 46 of them took 28 s of processor time, and 11 so.
@@ -19,7 +20,7 @@ const all = [
 ];
 // Needs three servers: `npm run citus` starts them.
 const onCitus = process.env["PAYBELL_TEST_CITUS"] === undefined ? ["test/citus/**"] : [];
-const never = ["**/node_modules/**", "scripts/fixtures/**", ...onCitus];
+const never = ["**/node_modules/**", "scripts/fixtures/**", ...onCitus, ...leftOutGlobs(process.env[leftOutVariable])];
 
 export default defineConfig({
   // Packages find each other's sources, not dist/: the same condition that `npm start` runs with.

@@ -1,25 +1,48 @@
 import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { homedir, tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { add, countsLine, countTests, type TestCounts } from "./checks/counts.ts";
 import { STATIC_CHECKS } from "./checks/list.ts";
 import { describeOutcome, runChecks } from "./checks/run.ts";
+import { changesSince, recordPassed } from "./tests/changes.ts";
+import { type Selection, selectAll, selectChanged, selectCore } from "./tests/selection.ts";
+import { leftOutVariable } from "./tests/tiers.ts";
 
 const PARALLEL_MAX = 2;
 
-// `npm test [-- what vitest is to run]`: the static checks, then every test. The last line is the counts.
+// `npm test` runs the static checks and the core, `npm run test:all` every tier, `npm run test:changed` the core and each
+// tier whose inputs changed. `npm test -- <what vitest is to run>` runs that. The last line is the counts.
 if (import.meta.main) {
   const cwd = join(import.meta.dirname, "..");
+  // Kept outside of the work tree, so that a fresh clone on this machine knows it too.
+  const record = join(process.env["XDG_CACHE_HOME"] ?? join(homedir(), ".cache"), "paybell/commit-passed");
+  const [mode, ...others] = process.argv.slice(2);
+  const selection = select(mode, cwd, record);
   // Started without npm, this still finds the project's own tools first, and its own Node.
-  const env = { ...process.env, PATH: `${join(cwd, "node_modules/.bin")}${delimiter}${process.env["PATH"] ?? ""}` };
+  const env = {
+    ...process.env,
+    PATH: `${join(cwd, "node_modules/.bin")}${delimiter}${process.env["PATH"] ?? ""}`,
+    [leftOutVariable]: selection.leftOut.map(({ name }) => name).join(","),
+  };
   process.stdout.write("Static checks\n");
   const checked = await checkStatically(cwd, env);
-  process.stdout.write("\nTests: unit, property, end to end, examples, packages\n");
-  const tested = await runTests(cwd, env, process.argv.slice(2));
-  const counts = add(checked, tested);
-  process.stdout.write(`\n${countsLine(counts)}\n`);
+  process.stdout.write(`\nTests\n${selection.words}\n`);
+  const tested = await runTests(cwd, env, isMode(mode) ? others : process.argv.slice(2));
+  const counts = add(add(checked, tested), { passed: 0, failed: 0, skipped: selection.filesLeftOut });
+  if (mode === "--changed" && counts.failed === 0 && process.env["CI"] !== undefined) recordPassed(record, cwd);
+  process.stdout.write(`\n${selection.words}\n${countsLine(counts)}\n`);
   process.exitCode = counts.failed === 0 ? 0 : 1;
+}
+
+function isMode(argument: string | undefined): boolean {
+  return argument === "--all" || argument === "--changed";
+}
+
+function select(mode: string | undefined, cwd: string, record: string): Selection {
+  if (mode === undefined) return selectCore(cwd);
+  if (mode === "--changed") return selectChanged(changesSince(record, cwd), cwd);
+  return selectAll(mode === "--all" ? "Every tier is run." : "Only what was named is run.");
 }
 
 async function checkStatically(cwd: string, env: NodeJS.ProcessEnv): Promise<TestCounts> {

@@ -1,0 +1,150 @@
+import { execFileSync, spawnSync } from "node:child_process";
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import { changesSince, recordPassed } from "./changes.ts";
+import { selectAll, selectChanged, selectCore, testFiles } from "./selection.ts";
+import { isInput, leftOutGlobs, leftOutVariable, tierOf, tiers } from "./tiers.ts";
+
+const root = join(import.meta.dirname, "../..");
+// `npm run citus` alone runs these, on servers that it starts.
+const files = testFiles(root).filter((path) => !path.startsWith("test/citus/"));
+
+/** The files that vitest would run, by this repository's settings. */
+function listed(leftOut: string): string[] {
+  const args = [join(root, "node_modules/vitest/vitest.mjs"), "list", "--filesOnly", "--json"];
+  const env = { ...process.env, [leftOutVariable]: leftOut };
+  const { stdout } = spawnSync(process.execPath, args, { cwd: root, env, encoding: "utf8" });
+  return (JSON.parse(stdout) as { file: string }[]).map(({ file }) => file.slice(root.length + 1)).sort();
+}
+
+describe("each test file", () => {
+  test("is run by npm run test:all, and once", () => {
+    expect(listed("")).toEqual(files.toSorted());
+  });
+
+  test("is run by npm test, unless it is of a tier that npm test says it leaves out", () => {
+    const { leftOut, filesLeftOut } = selectCore(root);
+    expect(leftOut).toEqual(tiers);
+    expect(listed(leftOut.map(({ name }) => name).join(","))).toEqual(files.filter((path) => !tierOf(path)).toSorted());
+    expect(filesLeftOut).toBe(files.filter(tierOf).length);
+  });
+
+  test("is of one tier at most, and each tier has some", () => {
+    for (const path of files) {
+      const names = tiers.filter((tier) =>
+        leftOutGlobs(tier.name).some((glob) => path.startsWith(glob.replace("/**", "/"))),
+      );
+      expect(names.length, path).toBeLessThanOrEqual(1);
+    }
+    for (const tier of tiers)
+      expect(
+        files.some((path) => tierOf(path) === tier),
+        tier.name,
+      ).toBe(true);
+  });
+
+  test("of the contract, the ledger, delivery, the store and HTTP is of the core", () => {
+    const core = /^packages\/(?:contract|server\/src\/(?:ledger|delivery|store|http|commands|ipn))\//;
+    const always = files.filter((path) => core.test(path));
+    expect(always.length).toBeGreaterThan(100);
+    expect(always.filter(tierOf)).toEqual([]);
+  });
+});
+
+test("what a tier tests is there", () => {
+  for (const { tests, inputs } of tiers)
+    for (const path of [...tests, ...inputs]) expect(existsSync(join(root, path)), path).toBe(true);
+});
+
+describe("what has changed", () => {
+  let repository: string;
+  let record: string;
+  const git = (...args: string[]) =>
+    execFileSync("git", ["-c", "user.name=a", "-c", "user.email=a@b.example", ...args], {
+      cwd: repository,
+      encoding: "utf8",
+    }).trim();
+  const commit = (path: string, text: string) => {
+    writeFileSync(join(repository, path), text);
+    git("add", "-A");
+    git("commit", "-qm", path);
+    return git("rev-parse", "HEAD");
+  };
+
+  beforeEach(() => {
+    const folder = mkdtempSync(join(tmpdir(), "paybell-changes-"));
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    repository = mkdtempSync(join(folder, "repository-"));
+    record = join(folder, "cache/passed");
+    git("init", "-q");
+  });
+
+  test("is known since the commit that passed: committed, edited, added and removed files", () => {
+    commit("removed", "1");
+    const passed = commit("edited", "1");
+    recordPassed(record, repository);
+    expect(changesSince(record, repository)).toEqual({ since: passed, paths: [] });
+    commit("committed", "1");
+    rmSync(join(repository, "removed"));
+    writeFileSync(join(repository, "edited"), "2");
+    writeFileSync(join(repository, "added"), "1");
+    expect(changesSince(record, repository)?.paths).toEqual(["committed", "edited", "removed", "added"]);
+  });
+
+  test("is unknown without a record, and when what passed is no part of this history", () => {
+    commit("a", "1");
+    expect(changesSince(record, repository)).toBeUndefined();
+    const passed = commit("a", "2");
+    recordPassed(record, repository);
+    git("reset", "-q", "--hard", "HEAD~1");
+    commit("a", "3");
+    expect(changesSince(record, repository)).toBeUndefined();
+    writeFileSync(record, `${passed}x`);
+    expect(changesSince(record, repository)).toBeUndefined();
+  });
+
+  test("is not forgotten by a run on files that no commit has", () => {
+    const passed = commit("a", "1");
+    recordPassed(record, repository);
+    commit("a", "2");
+    writeFileSync(join(repository, "b"), "1");
+    recordPassed(record, repository);
+    expect(changesSince(record, repository)).toEqual({ since: passed, paths: ["a", "b"] });
+  });
+});
+
+describe("what is run after a change", () => {
+  const since = "0123456789abcdef0123456789abcdef01234567";
+  const leftOutAfter = (...paths: string[]) => selectChanged({ since, paths }, root).leftOut.map(({ name }) => name);
+  const all = tiers.map(({ name }) => name);
+
+  test("is every tier when nothing is known, when what all share has changed", () => {
+    expect(selectChanged(undefined, root).leftOut).toEqual([]);
+    expect(leftOutAfter("package-lock.json")).toEqual([]);
+    expect(leftOutAfter("packages/contract/src/seal.ts")).toEqual([]);
+  });
+
+  test("is the core alone when nothing that a tier tests has changed", () => {
+    expect(leftOutAfter()).toEqual(all);
+    expect(leftOutAfter("CHANGELOG.md", "fuzz/main.ts", "packages/contractor/a.ts")).toEqual(all);
+  });
+
+  test("is what tests the change, and the rest is counted and named", () => {
+    expect(leftOutAfter("test/languages/guide.test.ts")).toEqual(all.filter((name) => name !== "languages"));
+    expect(leftOutAfter("packages/console/src/main.tsx")).toEqual(
+      all.filter((name) => !["packages", "documents", "browser"].includes(name)),
+    );
+    const { words, filesLeftOut, leftOut } = selectChanged({ since, paths: ["ops/nginx.conf"] }, root);
+    expect(leftOut.length).toBe(all.length - 2);
+    for (const { name } of leftOut) expect(words).toContain(`${name} (`);
+    expect(words).toContain("since 0123456789");
+    expect(filesLeftOut).toBeGreaterThan(leftOut.length);
+    expect(selectAll("Every tier is run.")).toMatchObject({ filesLeftOut: 0 });
+  });
+
+  test("holds the tests of a tier themselves", () => {
+    for (const tier of tiers) for (const path of tier.tests) expect(isInput(tier, path)).toBe(true);
+  });
+});

@@ -1,0 +1,84 @@
+/** Tests of one thing that take long. CI runs them when what they test has changed; the core it runs always. */
+export interface Tier {
+  readonly name: string;
+  /** Its test files, and folders that hold nothing but its tests. */
+  readonly tests: readonly string[];
+  /** Files and folders whose change can make it fail, beside its tests and `sharedInputs`. */
+  readonly inputs: readonly string[];
+}
+
+/** Whatever a tier tests is installed, configured and started by these. */
+const sharedInputs: readonly string[] = [
+  ".ci",
+  ".npmrc",
+  "package.json",
+  "package-lock.json",
+  "scripts/console.js",
+  "scripts/test.ts",
+  "scripts/tests",
+  "test/support",
+  "tsconfig.base.json",
+  "vitest.config.ts",
+];
+
+const service = ["packages/cli", "packages/contract", "packages/partner", "packages/server"];
+
+/** Every tier but the core. A test file that none of them names belongs to the core. */
+export const tiers: readonly Tier[] = [
+  { name: "languages", tests: ["test/languages"], inputs: ["docs/partner", "packages/contract", "packages/partner"] },
+  {
+    name: "packages",
+    tests: ["scripts/supply.test.ts", "test/packages"],
+    inputs: [...service, "packages/console", "scripts", "tsconfig.json", "README.md", "LICENSE"],
+  },
+  {
+    name: "documents",
+    tests: ["test/examples.test.ts", "test/tutorial.test.ts"],
+    inputs: [...service, "docs", "ops", "packages/console", "README.md", "scripts"],
+  },
+  {
+    name: "postgres",
+    tests: [
+      "packages/server/src/postgres",
+      "test/no-acquirer.test.ts",
+      "test/sandbox-ending.test.ts",
+      "test/taken-port.test.ts",
+    ],
+    inputs: service,
+  },
+  { name: "operations", tests: ["test/ops"], inputs: [...service, "docs", "ops"] },
+  { name: "browser", tests: ["test/console"], inputs: [...service, "packages/console"] },
+  { name: "cli", tests: ["test/certify", "test/cli"], inputs: [...service, "docs"] },
+  { name: "acquirer-host", tests: ["test/acquirer-host"], inputs: [...service, "docs"] },
+  { name: "faults", tests: ["faults", "test/faults"], inputs: [...service, "bench"] },
+  {
+    name: "simulation",
+    tests: ["simulation/mutants.test.ts"],
+    inputs: ["packages/contract", "packages/server", "simulation"],
+  },
+  { name: "bench", tests: ["bench"], inputs: service },
+];
+
+/** The tier of a test file; undefined for one of the core. */
+export function tierOf(path: string): Tier | undefined {
+  return tiers.find(({ tests }) => isWithin(path, tests));
+}
+
+/** Whether a change of this file can make a test of the tier fail. */
+export function isInput({ tests, inputs }: Tier, path: string): boolean {
+  return isWithin(path, [...tests, ...inputs, ...sharedInputs]);
+}
+
+function isWithin(path: string, places: readonly string[]): boolean {
+  return places.some((place) => path === place || path.startsWith(`${place}/`));
+}
+
+/** Names the tiers that `vitest.config.ts` leaves out. */
+export const leftOutVariable = "PAYBELL_TEST_WITHOUT";
+
+/** Globs of the test files that a run leaves out, by the value of {@link leftOutVariable}. */
+export function leftOutGlobs(value = ""): string[] {
+  const names = value.split(",");
+  const places = tiers.filter(({ name }) => names.includes(name)).flatMap(({ tests }) => tests);
+  return places.map((place) => (place.endsWith(".ts") ? place : `${place}/**`));
+}
