@@ -9,7 +9,7 @@ export { NotAuthentic, type NotAuthenticReason } from "./errors.ts";
 export * from "./fields.ts";
 export * from "./headers.ts";
 export { type OpenedIpn, type Opening, openAndVerify } from "./opening.ts";
-export { parseJson } from "./parse-json.ts";
+export { countKeys, parseJson, repeatedKey } from "./parse-json.ts";
 export { fromWire, type WireIpn } from "./read-wire.ts";
 export { type ResponseCode, responseCodes, responseMeaning } from "./response-codes.ts";
 export { ipnJsonSchema } from "./schema.ts";

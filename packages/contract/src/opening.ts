@@ -1,6 +1,6 @@
 import type { KeyObject } from "node:crypto";
 import { NotAuthentic, type NotAuthenticReason } from "./errors.ts";
-import { endOfString } from "./json-string.ts";
+import { endOfString } from "./parse-json.ts";
 import { readWire, type WireIpn } from "./read-wire.ts";
 import { decrypt, keysFor, type Sealing, type SealingKey, takeApart, type Undecrypted } from "./sealing.ts";
 import { type Signing, signatureMatches, signedString } from "./signing.ts";

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { parseJson } from "./parse-json.ts";
+import { countKeys, parseJson, repeatedKey } from "./parse-json.ts";
 import { parseStrictly } from "./strict-json.ts";
 
 const value = fc.jsonValue({ maxDepth: 4, stringUnit: "binary" });
@@ -47,6 +47,16 @@ describe("a JSON text whose keys are escaped", () => {
   test("may be nested deeper than the stack is", () => {
     const deep = 200_000;
     expect(Array.isArray(parseJson(`${"[".repeat(deep)}{"\\u0061":1}${"]".repeat(deep)}`))).toBe(true);
+  });
+
+  test("names the first key that it has twice in one object, however that is written", () => {
+    expect(repeatedKey(String.raw`{"a":{"a":1},"b":[{"c":1,"\u0063":2}],"b":3}`)).toBe("c");
+    expect(repeatedKey('{"a":{"a":1},"b":[{"a":1},{"a":2}]}')).toBeUndefined();
+    expect(repeatedKey('{"__proto__":1,"__proto__":2}')).toBe("__proto__");
+  });
+
+  test("has as many keys as its objects have in all", () => {
+    expect(countKeys(parseJson('{"a":{"b":1},"c":[{"d":null},"e",[{}]]}'))).toBe(4);
   });
 
   test("is refused where JSON.parse refuses it", () => {

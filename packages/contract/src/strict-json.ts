@@ -1,5 +1,4 @@
-import { endOfString } from "./json-string.ts";
-import { parseJson } from "./parse-json.ts";
+import { countKeys, endOfString, parseJson } from "./parse-json.ts";
 
 /** Only such an escape can make a lone surrogate: the text itself was decoded from UTF-8. */
 const surrogateEscape = /\\u[dD][89a-fA-F]/;
@@ -69,12 +68,6 @@ function backslashes(text: string): number {
   let count = 0;
   for (let at = text.indexOf("\\"); at !== -1; at = text.indexOf("\\", at + 1)) count += 1;
   return count;
-}
-
-function countKeys(value: unknown): number {
-  if (typeof value !== "object" || value === null) return 0;
-  const items: readonly unknown[] = Object.values(value);
-  return items.reduce<number>((count, item) => count + countKeys(item), Array.isArray(value) ? 0 : items.length);
 }
 
 const quote = 0x22;
