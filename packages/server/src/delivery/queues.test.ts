@@ -265,6 +265,21 @@ describe("outcomes are remembered", () => {
 });
 
 describe("a delivery that rests", () => {
+  test("does not hide from the sweep what is due behind it", async () => {
+    const { time, store, queues, sweep, queue } = queuesOver();
+    const first = deliveryOf(partnerId);
+    store.rows = [first];
+    queues.offer(first);
+    const taken = queues.startHead(queue(""));
+    if (taken !== undefined) queues.rest(taken, 30_000);
+    const missed = deliveryOf(partnerId);
+    store.rows = [first, missed];
+    await sweep();
+    await time.pass(100);
+    expect(queues.has(missed.id)).toBe(true);
+    expect(queues.has(first.id)).toBe(false);
+  });
+
   test("takes no room, and is read again afterwards", async () => {
     const { time, store, queues, queue } = queuesOver({ limitsOf: () => ({ rowsMax: 4, mayRead: true }) });
     const rows = Array.from({ length: 6 }, () => deliveryOf(partnerId));

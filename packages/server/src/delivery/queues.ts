@@ -209,8 +209,8 @@ export class Queues {
     const nowMs = this.#parts.clock.monotonicMs();
     this.#forgetEnded(nowMs);
     for (const head of heads) {
-      // Given away while the statement ran, or recorded since.
-      const isLeft = () => this.#isStale(head) || (leavesRecent && head.dueInMs > -hintMs);
+      // Given away while the statement ran, or recorded since. Behind one that rests there may be others.
+      const isLeft = () => this.#ended.knows(head) || (leavesRecent && head.dueInMs > -hintMs);
       if (!owns(head.partnerId) || (head.dueInMs <= 0 && isLeft())) continue;
       // As many URLs may be gone as there were notifications: nothing is kept of those.
       if (this.#find(head) === undefined && this.#parts.opensAtMs(head) === undefined) continue;
