@@ -11,8 +11,8 @@ import { leftOutVariable } from "./tests/tiers.ts";
 
 const PARALLEL_MAX = 2;
 
-// `npm test` runs the static checks and the core, `npm run test:all` every tier, `npm run test:changed` the core and each
-// tier whose inputs changed. `npm test -- <what vitest is to run>` runs that. The last line is the counts.
+// `npm test` runs the static checks and the core, `npm run test:all` every tier, `npm run test:changed` the core and
+// each tier whose inputs changed. `npm test -- <what vitest is to run>` runs that. The last line is the counts.
 if (import.meta.main) {
   const cwd = join(import.meta.dirname, "..");
   // Kept outside of the work tree, so that a fresh clone on this machine knows it too.
