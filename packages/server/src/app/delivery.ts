@@ -84,6 +84,7 @@ export function wireDelivery(ground: Infrastructure, { directory }: PartnerParts
     { length: options.workers },
     (_, at) =>
       new WorkerSupervisor({
+        timers: systemTimers,
         entry: new URL(entry, import.meta.url),
         data,
         name: `paybell delivery ${at + 1}`,

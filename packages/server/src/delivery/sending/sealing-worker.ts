@@ -25,8 +25,10 @@ export interface SealingWorkerOptions {
   readonly jobsMax?: number;
   /** Characters of content that wait for the thread; a larger one waits only alone. */
   readonly waitingCharsMax?: number;
-  /** After this long without a word from the thread it is ended. */
+  /** After this long without a word from the thread, with jobs in its hands, it is ended. */
   readonly silentMs?: number;
+  /** After this long without a job it is ended. */
+  readonly idleMs?: number;
   /** The thread's own memory, in megabytes. */
   readonly heapMbMax?: number;
   /** Told of each large content that was handed to the thread: how long it had waited for that. */
@@ -69,6 +71,7 @@ export class SealingWorker {
       jobsMax: 4,
       waitingCharsMax: waitingCharsMaxDefault,
       silentMs: 60_000,
+      idleMs: 60_000,
       heapMbMax: heapMbMaxDefault,
       onHanded: () => undefined,
       ...options,
@@ -140,7 +143,7 @@ export class SealingWorker {
       };
       this.#thread.postMessage(message, [content.buffer]);
       this.#thread.ref();
-      this.#silence?.refresh();
+      this.#watch();
     } catch (error) {
       this.#taken.delete(this.#lastNo);
       job.reject(new SealingWorkerDied("The sealing thread cannot be reached.", { cause: error }));
@@ -163,22 +166,27 @@ export class SealingWorker {
     thread.on("exit", (code) => {
       if (thread === this.#thread) this.#lost(`The sealing thread ended with ${code} before it had sealed this.`);
     });
-    this.#silence = setTimeout(() => this.#silent(), this.#options.silentMs).unref();
     return thread;
   }
 
   #done(done: SealingDone): void {
-    this.#silence?.refresh();
     const job = this.#taken.get(done.no);
     this.#taken.delete(done.no);
     if ("problem" in done) job?.reject(new Error(`It cannot be sealed: ${done.problem}`));
     else job?.resolve({ ...done.envelope, body: Buffer.from(done.envelope.body.buffer) });
     this.#hand();
+    this.#watch();
     // What has nothing to do keeps no process alive.
     if (this.#taken.size === 0) this.#thread?.unref();
   }
 
-  /** Idle that long, or stuck: ended both ways, and started again when it is needed. */
+  #watch(): void {
+    const { silentMs, idleMs } = this.#options;
+    clearTimeout(this.#silence);
+    this.#silence = setTimeout(() => this.#silent(), this.#taken.size > 0 ? silentMs : idleMs).unref();
+  }
+
+  /** Idle for too long, or stuck: the thread is ended both ways, and started again when it is needed. */
   #silent(): void {
     if (this.#taken.size > 0) this.#options.log.error({ jobs: this.#taken.size }, "the sealing thread is stuck");
     void this.#end("The sealing thread was stuck.");

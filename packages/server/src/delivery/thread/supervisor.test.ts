@@ -5,10 +5,11 @@ import { partnerSnapshot } from "../../partners/partner.fixture.ts";
 import type { Partner } from "../../partners/partner.ts";
 import { deliveryOf } from "../delivery.fixture.ts";
 import type { FromWorker, ToWorker } from "./messages.ts";
-import { type SupervisorOptions, WorkerSupervisor } from "./supervisor.ts";
+import { restartMs, type SupervisorOptions, silentMs, WorkerSupervisor } from "./supervisor.ts";
 import type { ThreadData } from "./supervisor-thread.fixture.ts";
 
-const waitFor = { timeout: 10_000, interval: 5 };
+/** Longer than a test may take: nothing here assumes how fast a thread is. */
+const waitFor = { timeout: 600_000, interval: 5 };
 
 /** A supervisor of the fixture's thread, all that the thread was told, and all that happened, in order. */
 async function supervising(more: Partial<SupervisorOptions> = {}) {
@@ -16,6 +17,16 @@ async function supervising(more: Partial<SupervisorOptions> = {}) {
   const data: ThreadData = { leases, starts: new SharedArrayBuffer(4) };
   const told: ToWorker[] = [];
   const happened: string[] = [];
+  const timers = new Set<{ readonly ms: number; readonly work: () => void }>();
+  /** Ends the one wait of this length. */
+  const elapse = (ms: number) => {
+    const due = [...timers].filter((timer) => timer.ms === ms);
+    expect(due).toHaveLength(1);
+    for (const timer of due) {
+      timers.delete(timer);
+      timer.work();
+    }
+  };
   const log = {
     info: ({ message }: { message: ToWorker }) => void told.push(message),
     warn: (_: object, text: string) => void happened.push(text),
@@ -32,6 +43,13 @@ async function supervising(more: Partial<SupervisorOptions> = {}) {
       return Promise.resolve();
     },
     onMessage: () => undefined,
+    timers: {
+      after(ms, work) {
+        const timer = { ms, work };
+        timers.add(timer);
+        return () => void timers.delete(timer);
+      },
+    },
     ...more,
   });
   onTestFinished(async () => void (await supervisor.stop(1_000)));
@@ -47,11 +65,11 @@ async function supervising(more: Partial<SupervisorOptions> = {}) {
     hint(mark);
     await vi.waitFor(() => expect(hints().some(({ queue }) => queue === mark)).toBe(true), waitFor);
   };
-  return { supervisor, partnerId, told, happened, hint, hints, deliveries, settled };
+  return { supervisor, partnerId, told, happened, elapse, hint, hints, deliveries, settled };
 }
 
 test("a thread that breaks keeps its lease until it has ended; then another begins under another lease", async () => {
-  const { supervisor, partnerId, happened, hint, settled } = await supervising();
+  const { supervisor, partnerId, happened, elapse, hint, settled } = await supervising();
   hint("throw");
   await vi.waitFor(() => expect(happened).toHaveLength(3), waitFor);
   // Whoever took the lease at the error could meet an attempt of the thread that still runs.
@@ -61,6 +79,7 @@ test("a thread that breaks keeps its lease until it has ended; then another begi
     "a delivery worker ended; another is started",
   ]);
   expect(supervisor.owns(partnerId)).toBe(false);
+  elapse(restartMs);
   await vi.waitFor(() => expect(supervisor.owns(partnerId)).toBe(true), waitFor);
   await settled();
   await supervisor.end();
@@ -68,8 +87,10 @@ test("a thread that breaks keeps its lease until it has ended; then another begi
 });
 
 test("a thread that says nothing for too long is ended, and only then its lease removed", async () => {
-  const { happened, hint } = await supervising({ silentMs: 1_500 });
+  const { happened, elapse, hint, hints } = await supervising();
   hint("block");
+  await vi.waitFor(() => expect(hints().map(({ queue }) => queue)).toContain("block"), waitFor);
+  elapse(silentMs);
   await vi.waitFor(() => expect(happened).toContain("lease 0 removed"), waitFor);
   expect(happened.slice(0, 2)).toEqual(["a delivery worker is stuck; its thread is ended", "lease 0 removed"]);
 });

@@ -1,6 +1,6 @@
 import type { EventLoopUtilization } from "node:perf_hooks";
 import { Worker } from "node:worker_threads";
-import { systemClock } from "../../clock.ts";
+import { systemClock, type Timers } from "../../clock.ts";
 import type { LeaseId, PartnerId } from "../../ids.ts";
 import type { Log } from "../../log.ts";
 import type { Partner } from "../../partners/partner.ts";
@@ -23,8 +23,7 @@ export interface SupervisorOptions {
   /** The thread is gone, and with it whoever held this lease. */
   readonly removeLease: (id: LeaseId) => Promise<void>;
   readonly onMessage: (message: FromWorker) => void;
-  /** Without a word for so long, a thread is stuck, and is ended. */
-  readonly silentMs?: number;
+  readonly timers: Timers;
 }
 
 /** What is on its way to the thread and not taken in yet: beyond it, rows are left to be read. */
@@ -36,9 +35,10 @@ const creditHints = 4_096;
 const notedEvery = 1_024;
 /** The thread has forgotten it by then, too. */
 const forgottenAfterMs = 60_000;
-const restartMs = 500;
+export const restartMs = 500;
 const busyEveryMs = 50;
-const silentDefaultMs = 60_000;
+/** Without a word for so long, a thread is stuck, and is ended. */
+export const silentMs = 60_000;
 const closeMs = 5_000;
 
 /**
@@ -65,8 +65,8 @@ export class WorkerSupervisor {
   #usage: EventLoopUtilization | undefined;
   #busyShare = 0;
   #busyReadMs = 0;
-  #watchdog: NodeJS.Timeout | undefined;
-  #restart: NodeJS.Timeout | undefined;
+  #cancelWatchdog: (() => void) | undefined;
+  #cancelRestart: (() => void) | undefined;
   #stopped: ((left: number) => void) | undefined;
   #stopping: Promise<number> | undefined;
   #isStopping = false;
@@ -167,17 +167,17 @@ export class WorkerSupervisor {
 
   async #stop(withinMs: number): Promise<number> {
     this.#isStopping = true;
-    clearTimeout(this.#restart);
-    clearTimeout(this.#watchdog);
+    this.#cancelRestart?.();
+    this.#cancelWatchdog?.();
     const thread = this.#thread;
     if (thread === undefined) return 0;
     const { promise, resolve } = Promise.withResolvers<number>();
     this.#stopped = resolve;
     this.#outbox.message.stopWithinMs = withinMs;
     this.#outbox.flush();
-    const timer = setTimeout(() => void thread.terminate(), withinMs + closeMs);
+    const cancel = this.#options.timers.after(withinMs + closeMs, () => void thread.terminate());
     const left = await promise;
-    clearTimeout(timer);
+    cancel();
     // What still hangs on the wire keeps it alive.
     await thread.terminate();
     return left;
@@ -258,12 +258,12 @@ export class WorkerSupervisor {
   }
 
   #watch(): void {
-    clearTimeout(this.#watchdog);
+    this.#cancelWatchdog?.();
     if (this.#isStopping) return;
-    this.#watchdog = setTimeout(() => {
+    this.#cancelWatchdog = this.#options.timers.after(silentMs, () => {
       this.#options.log.error({}, "a delivery worker is stuck; its thread is ended");
       void this.end();
-    }, this.#options.silentMs ?? silentDefaultMs).unref();
+    });
   }
 
   #exited(code: number): void {
@@ -290,7 +290,7 @@ export class WorkerSupervisor {
     this.#stopped?.(0);
     if (this.#isStopping) return;
     log.error({ code }, "a delivery worker ended; another is started");
-    this.#restart = setTimeout(() => this.start(), restartMs);
+    this.#cancelRestart = this.#options.timers.after(restartMs, () => this.start());
   }
 }
 
