@@ -6,7 +6,8 @@ import { inspect } from "node:util";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { settings } from "./config/settings.ts";
 import { ConfigError, readConfig, type SettingKey } from "./config.ts";
-import { defaultSettings, settingsBounds } from "./partners/settings.ts";
+import { defaultSettings } from "./partners/settings.ts";
+import { retryBounds } from "./retry-schedule.ts";
 
 const masterKey = Buffer.alloc(32, 7).toString("base64");
 const operatorToken = "operator-token-operator-token-123";
@@ -32,12 +33,12 @@ describe("readConfig", () => {
 
   test("the default schedule is the one that partners have by default, within the bounds that theirs have", () => {
     expect(readConfig({}).retrySeconds).toEqual(defaultSettings.retry);
-    const { retryStepsMax, retryStepSMax } = settingsBounds;
-    const longest = Array.from({ length: retryStepsMax }, () => String(retryStepSMax));
+    const { stepsMax, stepSecondsMax } = retryBounds;
+    const longest = Array.from({ length: stepsMax }, () => String(stepSecondsMax));
     const env = { PAYBELL_HISTORY_DAYS: "100", PAYBELL_RETRY_SECONDS: longest.join(",") };
-    expect(readConfig(env).retrySeconds).toHaveLength(retryStepsMax);
+    expect(readConfig(env).retrySeconds).toHaveLength(stepsMax);
     expect(problemsOf({ ...env, PAYBELL_RETRY_SECONDS: [...longest, "1"].join(",") })).toHaveLength(1);
-    expect(problemsOf({ ...env, PAYBELL_RETRY_SECONDS: String(retryStepSMax + 1) })).toHaveLength(1);
+    expect(problemsOf({ ...env, PAYBELL_RETRY_SECONDS: String(stepSecondsMax + 1) })).toHaveLength(1);
   });
 
   test("reads each kind of value", () => {

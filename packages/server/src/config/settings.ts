@@ -1,11 +1,9 @@
+import { defaultRetrySeconds, retryBounds } from "../retry-schedule.ts";
 import { accessSettings } from "./access-settings.ts";
 import { hostAndPort, keyInHex } from "./acquirer-kind.ts";
 import { alertSettings } from "./alert-settings.ts";
 import { addressRange, listOf, oneOf, postgresUrl, text, wholeNumber } from "./kind.ts";
 import { optional, setting } from "./setting.ts";
-
-const retryStepsMax = 30;
-const retryStepSMax = 86_400;
 
 /** Every setting there is. `Config`, the errors at start and the reference page are made from this list. */
 export const settings = {
@@ -346,11 +344,11 @@ export const settings = {
   retrySeconds: setting({
     name: "PAYBELL_RETRY_SECONDS",
     kind: listOf(
-      wholeNumber(1, retryStepSMax),
-      `at most ${retryStepsMax} whole numbers from 1 to ${retryStepSMax}`,
-      retryStepsMax,
+      wholeNumber(1, retryBounds.stepSecondsMax),
+      `at most ${retryBounds.stepsMax} whole numbers from 1 to ${retryBounds.stepSecondsMax}`,
+      retryBounds.stepsMax,
     ),
-    default: [5, 30, 120, 600, 1_800, 3_600, 7_200, 14_400, 28_800, 43_200, 86_400, 86_400],
+    default: defaultRetrySeconds,
     unit: "seconds",
     meaning:
       "Waits after each failed attempt, for partners without their own schedule; after the last the notification is " +

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { defaultSettings, settingsBounds } from "../partners/settings.ts";
+import { defaultSettings } from "../partners/settings.ts";
+import { retryBounds } from "../retry-schedule.ts";
 import {
   jitter,
   nextAttempt,
@@ -11,9 +12,9 @@ import {
   statusFailure,
 } from "./schedule.ts";
 
-const retrySteps = fc.array(fc.integer({ min: 1, max: settingsBounds.retryStepSMax }), {
+const retrySteps = fc.array(fc.integer({ min: 1, max: retryBounds.stepSecondsMax }), {
   minLength: 1,
-  maxLength: settingsBounds.retryStepsMax,
+  maxLength: retryBounds.stepsMax,
 });
 const random = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true });
 

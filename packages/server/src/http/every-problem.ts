@@ -14,7 +14,7 @@ import type { FieldProblem } from "../errors.ts";
 import { isUuidV4, readId } from "../ids.ts";
 import { callbackUrlProblem } from "../partners/callback-url.ts";
 import type { Partner } from "../partners/partner.ts";
-import { defaultReportSettings } from "../partners/report-settings.ts";
+import { defaultSettings } from "../partners/settings.ts";
 import { shapeError } from "./issues.ts";
 import type { HttpParts } from "./parts.ts";
 import { anyCommandSchema } from "./schemas/command.ts";
@@ -57,7 +57,7 @@ export async function everyProblemOfCompletion(
   const given = wellTyped(fields, item) as unknown as CompletionRequest;
   // Whoever cannot be asked for now is asked for when the item comes again.
   const partner = await partnerOf(given, judges).catch(() => null);
-  const agreement = partner?.settings.reports ?? defaultReportSettings;
+  const agreement = partner?.settings.reports ?? defaultSettings.reports;
   const completion = asAgreed(given, agreement);
   const found = await judged(completion, partner ?? undefined, judges, (registeredDeviceIds) =>
     completionProblems(completion, { registeredDeviceIds, zeroAmounts: agreement.zeroAmounts }),

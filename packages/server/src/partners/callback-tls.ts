@@ -1,5 +1,6 @@
 import { createPrivateKey, type KeyObject, X509Certificate } from "node:crypto";
 import type { FieldProblem } from "../errors.ts";
+import { invalid, tooLong } from "./setting.ts";
 
 /** What TLS to a partner's callbacks needs beside the well-known authorities. */
 export const callbackTlsBounds = { caCharactersMax: 65_536, caCountMax: 20, pinsMax: 10, portsMax: 20 } as const;
@@ -12,24 +13,24 @@ const clientCharactersMax = 65_536;
 export function callbackCaProblems(field: string, value: unknown): FieldProblem[] {
   if (value === null) return [];
   const { caCharactersMax, caCountMax } = callbackTlsBounds;
-  if (typeof value !== "string") return [wrong(field, "must be PEM certificates, or null")];
+  if (typeof value !== "string") return [invalid(field, "must be PEM certificates, or null")];
   if (value.length > caCharactersMax) {
-    return [{ field, code: "too_long", message: `${field} has over ${caCharactersMax} characters.` }];
+    return [tooLong(field, `has over ${caCharactersMax} characters`)];
   }
   const certificates = readCertificates(value);
-  if (certificates === undefined) return [wrong(field, "must be PEM certificates, or null")];
-  if (certificates.length > caCountMax) return [wrong(field, `must hold at most ${caCountMax} certificates`)];
-  return certificates.every(({ ca }) => ca) ? [] : [wrong(field, "must hold certificates of authorities alone")];
+  if (certificates === undefined) return [invalid(field, "must be PEM certificates, or null")];
+  if (certificates.length > caCountMax) return [invalid(field, `must hold at most ${caCountMax} certificates`)];
+  return certificates.every(({ ca }) => ca) ? [] : [invalid(field, "must hold certificates of authorities alone")];
 }
 
 export function callbackPinProblems(field: string, value: unknown): FieldProblem[] {
   const { pinsMax } = callbackTlsBounds;
   if (!Array.isArray(value) || value.length > pinsMax)
-    return [wrong(field, `must be a list of at most ${pinsMax} pins`)];
+    return [invalid(field, `must be a list of at most ${pinsMax} pins`)];
   return value.flatMap((pin: unknown, at) =>
     typeof pin === "string" && pinShape.test(pin)
       ? []
-      : [wrong(`${field}[${at}]`, "must be sha256/ and the base64 of a public key's SHA-256 (its SPKI)")],
+      : [invalid(`${field}[${at}]`, "must be sha256/ and the base64 of a public key's SHA-256 (its SPKI)")],
   );
 }
 
@@ -39,7 +40,7 @@ export function callbackPortProblems(field: string, value: unknown): FieldProble
   const isPort = (port: unknown) => Number.isInteger(port) && Number(port) >= 1 && Number(port) <= 65_535;
   return Array.isArray(value) && value.length > 0 && value.length <= portsMax && value.every(isPort)
     ? []
-    : [wrong(field, `must be null, or a list of 1 to ${portsMax} ports`)];
+    : [invalid(field, `must be null, or a list of 1 to ${portsMax} ports`)];
 }
 
 /** The certificate that Paybell shows to a partner's server, and its key: PEM. */
@@ -54,17 +55,17 @@ export function clientCertificateProblems(input: ClientCertificateInput, nowMs: 
   const { certificate, key } = input;
   for (const [field, text] of Object.entries({ certificate, key })) {
     if (text.length > clientCharactersMax) {
-      return [{ field, code: "too_long", message: `${field} has over ${clientCharactersMax} characters.` }];
+      return [tooLong(field, `has over ${clientCharactersMax} characters`)];
     }
   }
   const [own] = readCertificates(certificate) ?? [];
   const privateKey = readPrivateKey(key);
   const problems: FieldProblem[] = [];
-  if (own === undefined) problems.push(wrong("certificate", "must be PEM certificates"));
-  else if (own.validToDate.getTime() <= nowMs) problems.push(wrong("certificate", "has expired"));
-  if (privateKey === undefined) problems.push(wrong("key", "must be an unencrypted private key in PEM"));
+  if (own === undefined) problems.push(invalid("certificate", "must be PEM certificates"));
+  else if (own.validToDate.getTime() <= nowMs) problems.push(invalid("certificate", "has expired"));
+  if (privateKey === undefined) problems.push(invalid("key", "must be an unencrypted private key in PEM"));
   else if (own !== undefined && !own.checkPrivateKey(privateKey))
-    problems.push(wrong("key", "is not the certificate's"));
+    problems.push(invalid("key", "is not the certificate's"));
   return problems;
 }
 
@@ -88,8 +89,4 @@ function readPrivateKey(pem: string): KeyObject | undefined {
   } catch {
     return undefined;
   }
-}
-
-function wrong(field: string, what: string): FieldProblem {
-  return { field, code: "invalid_value", message: `${field} ${what}.` };
 }

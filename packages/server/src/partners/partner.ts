@@ -1,61 +1,11 @@
 import type { KeyObject } from "node:crypto";
-import type { NotifiedCommand, Sealing, SealingKey, Signing, TransactionType, WireNames } from "@paybell/contract";
+import type { NotifiedCommand, SealingKey, TransactionType } from "@paybell/contract";
 import type { PartnerId } from "../ids.ts";
 import type { ApiKeyHolder } from "./api-keys.ts";
+import type { PartnerSettings } from "./settings.ts";
 
-/** What a partner agreed with the operator. Every part but the addresses has a default; see `defaultSettings`. */
-export interface PartnerSettings {
-  readonly name: string;
-  /** Priority 2 of the specification, section 4.1: used when a command brings no callBackUrl of its own. */
-  readonly callBackUrl: string | null;
-  /** CIDRs that a callback's address must be in. */
-  readonly callbackAddresses: readonly string[];
-  /** CIDRs that the partner calls us from. */
-  readonly callingAddresses: readonly string[];
-  /** PEM certificates of the authorities that alone may vouch for a callback's server; null: the well-known ones. */
-  readonly callbackCa: string | null;
-  /** `sha256/` and base64: the public key of a callback's server must be one of these. Empty: any. */
-  readonly callbackPins: readonly string[];
-  /** Ports that a callback may have; null: any. */
-  readonly callbackPorts: readonly number[] | null;
-  readonly cipher: Sealing["cipher"];
-  readonly encoding: Sealing["encoding"];
-  readonly signing: Signing;
-  readonly wireNames: WireNames;
-  readonly transactionTypes: TransactionTypes;
-  /** `contact` sends C as CL and CTL as CLS. */
-  readonly swipeTypes: "code" | "contact";
-  /** Of a settlement's totalAmount: Sales plus Voids, or Sales less Voids. */
-  readonly settlementTotal: "sum" | "net";
-  readonly transactionTime: "table" | "iso8601";
-  /** IANA name, such as Asia/Ho_Chi_Minh. */
-  readonly timeZone: string;
-  readonly ordering: "chain" | "none";
-  /** Seconds to wait after each failed attempt; their sum is how long a notification is tried before it is parked. */
-  readonly retry: readonly number[];
-  readonly maxInFlight: number;
-  /** POSTs a second, all instances together; null: as many as the slots allow. */
-  readonly maxPerSecond: number | null;
-  /** `open`: a terminal is known from its first command on. */
-  readonly terminals: "open" | "registered";
-  /** `silent`: a REFUND is run, and no IPN tells of it; the specification has none. */
-  readonly refunds: "off" | "silent" | "notified";
-  readonly reports: ReportSettings;
-}
-
-/** How the operator's switch writes what it reports for a partner. */
-export interface ReportSettings {
-  /** What makes two reports the same one; `externalId+command` where a Sale and its Void have one number. */
-  readonly identity: "externalId" | "externalId+command";
-  /** `minor`: digits in the currency's smallest unit. */
-  readonly amounts: "major" | "minor";
-  /** `any`: a card that was only verified is reported as a success of the amount zero. */
-  readonly zeroAmounts: "declined" | "any";
-  /** `1993`: three-digit action codes of ISO 8583:1993. */
-  readonly responseCodes: "1987" | "1993";
-  /** The cardScheme to send for a scheme that the specification's table has not. */
-  readonly schemes: Readonly<Record<string, string>>;
-}
+export type { ReportSettings } from "./report-settings.ts";
+export type { PartnerSettings } from "./settings.ts";
 
 /** Which transaction_type each command's IPN carries; VOID_PREAUTH is the Void of a PreAuth. */
 export type TransactionTypes = Readonly<Record<NotifiedCommand | "VOID_PREAUTH", TransactionType>>;

@@ -1,8 +1,10 @@
 import { expect, test } from "vitest";
-import { reportSettingsProblems } from "./report-settings.ts";
+import { reportsSetting } from "./report-settings.ts";
 import { completeSettings, type PartnerInput } from "./settings.ts";
 
-const found = (value: unknown) => reportSettingsProblems("reports", value).map(({ field, code }) => `${field} ${code}`);
+const context = { rules: { sandbox: false }, values: {} };
+const found = (value: unknown) =>
+  reportsSetting.check("reports", value, context).map(({ field, code }) => `${field} ${code}`);
 
 test.each<[unknown, string[]]>([
   [{}, []],

@@ -3,69 +3,170 @@ import {
   defaultSealing,
   defaultSigning,
   encodings,
+  notifiedCommands,
   type Signing,
   signingProblems,
   transactionTypes,
   wireNames,
 } from "@paybell/contract";
+import { z } from "zod";
 import type { FieldProblem } from "../errors.ts";
+import { defaultRetrySeconds, retryBounds } from "../retry-schedule.ts";
 import { parseBlock } from "./addresses.ts";
-import { callbackCaProblems, callbackPinProblems, callbackPortProblems } from "./callback-tls.ts";
+import { callbackCaProblems, callbackPinProblems, callbackPortProblems, callbackTlsBounds } from "./callback-tls.ts";
 import { type CallbackUrlRules, callbackUrlProblem } from "./callback-url.ts";
-import type { PartnerSettings, ReportSettings, TransactionTypes } from "./partner.ts";
-import { defaultReportSettings, reportSettingsProblems } from "./report-settings.ts";
+import type { TransactionTypes } from "./partner.ts";
+import { type ReportSettings, reportsSetting } from "./report-settings.ts";
+import {
+  type CheckContext,
+  choice,
+  choiceProblems,
+  initialValues,
+  invalid,
+  isObject,
+  type Setting,
+  tableProblems,
+  tooLong,
+  unknownField,
+  type ValuesOf,
+  wholeNumber,
+  wholeNumberProblems,
+  wrongType,
+} from "./setting.ts";
+
+const nameCharactersMax = 200;
+const addressesMax = 256;
+const perSecondMax = 10_000;
+const cidrs = z.array(z.string()).max(addressesMax);
+
+const defaultTypes: TransactionTypes = {
+  SALE: "SALE",
+  PREAUTH: "SALE",
+  PREAUTH_COMPLETE: "SALE",
+  REFUND: "REFUND",
+  VOID: "VOID",
+  VOID_PREAUTH: "CANCEL",
+  SETTLEMENT: "SETTLE",
+};
+
+/** What a registration must say. */
+const required = {
+  name: {
+    initial: undefined,
+    schema: z.string().max(nameCharactersMax),
+    meaning: undefined,
+    check: nameProblems,
+  } as Setting<string>,
+  callbackAddresses: {
+    initial: undefined,
+    schema: cidrs.min(1),
+    meaning: "CIDRs that a callback's address must be in",
+    check: (field, value) => addressProblems(field, value, 1),
+  } as Setting<readonly string[]>,
+  callingAddresses: {
+    initial: undefined,
+    schema: z.array(z.string()).max(addressesMax),
+    meaning: "CIDRs that the partner calls from",
+    check: (field, value) => addressProblems(field, value, 0),
+  } as Setting<readonly string[]>,
+};
+
+const optional = {
+  callBackUrl: {
+    initial: null,
+    schema: z.string().nullable(),
+    meaning: "Used where a command brings none of its own (section 4.1)",
+    check: callBackUrlProblems,
+  } as Setting<string | null>,
+  callbackCa: {
+    initial: null,
+    schema: z.string().nullable(),
+    meaning: "PEM: the authorities that alone may vouch for a callback's server",
+    check: callbackCaProblems,
+  } as Setting<string | null>,
+  callbackPins: {
+    initial: [],
+    schema: z.array(z.string()).max(callbackTlsBounds.pinsMax),
+    meaning: "sha256/ and base64 of the SPKI's SHA-256: the server's public key must be one of these",
+    check: callbackPinProblems,
+  } as Setting<readonly string[]>,
+  callbackPorts: {
+    initial: null,
+    schema: z.array(z.int().min(1).max(65_535)).min(1).max(callbackTlsBounds.portsMax).nullable(),
+    meaning: "Ports that a callback may have; null: any",
+    check: callbackPortProblems,
+  } as Setting<readonly number[] | null>,
+  cipher: choice(ciphers, defaultSealing.cipher),
+  encoding: choice(encodings, defaultSealing.encoding),
+  signing: {
+    initial: defaultSigning,
+    schema: z.union([
+      z.strictObject({
+        mode: z.literal("fields"),
+        card: z.array(z.string()).optional(),
+        settlement: z.array(z.string()).optional(),
+      }),
+      z.strictObject({ mode: z.literal("whole") }),
+    ]),
+    meaning: "fields: the specification's order, or the agreed lists; whole: RFC 8785 of the whole IPN",
+    check: signingShapeProblems,
+  } as Setting<Signing>,
+  wireNames: choice(wireNames, "table"),
+  transactionTypes: {
+    initial: defaultTypes,
+    schema: z.partialRecord(z.enum([...notifiedCommands, "VOID_PREAUTH"]), z.enum(transactionTypes)),
+    meaning: "The transaction_type of each command's IPN",
+    check: transactionTypeProblems,
+  } as Setting<TransactionTypes>,
+  swipeTypes: choice(["code", "contact"], "code", "contact: sends C as CL and CTL as CLS"),
+  settlementTotal: choice(["sum", "net"], "sum", "totalAmount: Sales plus Voids, or Sales less Voids"),
+  transactionTime: choice(["table", "iso8601"], "table"),
+  timeZone: {
+    initial: "UTC",
+    schema: z.string(),
+    meaning: "IANA name, such as Asia/Ho_Chi_Minh",
+    check: timeZoneProblems,
+  } as Setting<string>,
+  ordering: choice(["chain", "none"], "chain"),
+  retry: {
+    initial: defaultRetrySeconds,
+    schema: z.array(z.int().min(1).max(retryBounds.stepSecondsMax)).min(1).max(retryBounds.stepsMax),
+    meaning: "Seconds to wait after each failed attempt",
+    check: retryProblems,
+  } as Setting<readonly number[]>,
+  maxInFlight: wholeNumber(1, 512, 32),
+  maxPerSecond: {
+    initial: null,
+    schema: z.int().min(1).max(perSecondMax).nullable(),
+    meaning: undefined,
+    check: (field, value) => (value === null ? [] : wholeNumberProblems(field, value, 1, perSecondMax)),
+  } as Setting<number | null>,
+  terminals: choice(["open", "registered"], "open", "open: a terminal is known from its first command on"),
+  refunds: choice(
+    ["off", "silent", "notified"],
+    "off",
+    "off: a REFUND is refused; silent: it is run, without an IPN; notified: with one, which the specification lacks",
+  ),
+  reports: reportsSetting,
+};
+
+/** What a partner agreed with the operator: every setting, in the order in which the API names them. */
+export const partnerSettings = { ...required, ...optional };
+
+export type PartnerSettings = ValuesOf<typeof partnerSettings>;
+
+/** Everything that has a default. */
+export type DefaultSettings = ValuesOf<typeof optional>;
+
+export const defaultSettings: DefaultSettings = initialValues(optional);
 
 /** What a registration may say: a name and both address lists; everything else has a default. */
-export type PartnerInput = Pick<PartnerSettings, "name" | "callbackAddresses" | "callingAddresses"> &
-  Partial<Omit<PartnerSettings, "name" | "callbackAddresses" | "callingAddresses" | "transactionTypes" | "reports">> & {
+export type PartnerInput = ValuesOf<typeof required> &
+  Partial<Omit<DefaultSettings, "transactionTypes" | "reports">> & {
     /** The ones that differ from the specification's. */
     readonly transactionTypes?: Partial<TransactionTypes>;
     readonly reports?: Partial<ReportSettings>;
   };
-
-/** Everything that has a default. */
-export type DefaultSettings = Omit<PartnerSettings, "name" | "callbackAddresses" | "callingAddresses">;
-
-export const defaultSettings: DefaultSettings = {
-  callBackUrl: null,
-  callbackCa: null,
-  callbackPins: [],
-  callbackPorts: null,
-  cipher: defaultSealing.cipher,
-  encoding: defaultSealing.encoding,
-  signing: defaultSigning,
-  wireNames: "table",
-  transactionTypes: {
-    SALE: "SALE",
-    PREAUTH: "SALE",
-    PREAUTH_COMPLETE: "SALE",
-    REFUND: "REFUND",
-    VOID: "VOID",
-    VOID_PREAUTH: "CANCEL",
-    SETTLEMENT: "SETTLE",
-  },
-  swipeTypes: "code",
-  settlementTotal: "sum",
-  transactionTime: "table",
-  timeZone: "UTC",
-  ordering: "chain",
-  // 5 s, 30 s, 2 min, 10 min, 30 min, 1 h, 2 h, 4 h, 8 h, 12 h, 24 h, 24 h: about three days.
-  retry: [5, 30, 120, 600, 1_800, 3_600, 7_200, 14_400, 28_800, 43_200, 86_400, 86_400],
-  maxInFlight: 32,
-  maxPerSecond: null,
-  terminals: "open",
-  refunds: "off",
-  reports: defaultReportSettings,
-};
-
-export const settingsBounds = {
-  nameCharactersMax: 200,
-  addressesMax: 256,
-  retryStepsMax: 30,
-  retryStepSMax: 86_400,
-  maxInFlight: 512,
-  maxPerSecond: 10_000,
-} as const;
 
 /** A registration with its defaults filled in. Call it with what has no `settingsProblems`. */
 export function completeSettings(input: PartnerInput, defaults: DefaultSettings = defaultSettings): PartnerSettings {
@@ -78,64 +179,20 @@ export function completeSettings(input: PartnerInput, defaults: DefaultSettings 
   };
 }
 
-type Check = (field: string, value: unknown) => readonly FieldProblem[];
-
-const choices = {
-  cipher: ciphers,
-  encoding: encodings,
-  wireNames,
-  swipeTypes: ["code", "contact"],
-  settlementTotal: ["sum", "net"],
-  transactionTime: ["table", "iso8601"],
-  ordering: ["chain", "none"],
-  terminals: ["open", "registered"],
-  refunds: ["off", "silent", "notified"],
-} as const satisfies Partial<{ [Name in keyof PartnerSettings]: readonly PartnerSettings[Name][] }>;
-
-const checks: Readonly<Record<Exclude<keyof PartnerSettings, "callBackUrl" | keyof typeof choices>, Check>> = {
-  name: nameProblems,
-  callbackAddresses: (field, value) => addressProblems(field, value, 1),
-  callingAddresses: (field, value) => addressProblems(field, value, 0),
-  callbackCa: callbackCaProblems,
-  callbackPins: callbackPinProblems,
-  callbackPorts: callbackPortProblems,
-  signing: signingShapeProblems,
-  transactionTypes: transactionTypeProblems,
-  reports: reportSettingsProblems,
-  timeZone: timeZoneProblems,
-  retry: retryProblems,
-  maxInFlight: (field, value) => wholeNumberProblems(field, value, 1, settingsBounds.maxInFlight),
-  maxPerSecond: (field, value) =>
-    value === null ? [] : wholeNumberProblems(field, value, 1, settingsBounds.maxPerSecond),
-};
-
-const required = ["name", "callbackAddresses", "callingAddresses"] as const;
-
 /** Everything wrong with a registration, all at once. */
 export function settingsProblems(
   input: Readonly<Record<string, unknown>> | PartnerInput,
   rules: CallbackUrlRules,
 ): FieldProblem[] {
   const values: Readonly<Record<string, unknown>> = { ...input };
-  const missing = required
+  const missing = Object.keys(required)
     .filter((field) => values[field] === undefined)
     .map((field): FieldProblem => ({ field, code: "missing_field", message: `${field} is missing.` }));
-  const wrong = Object.entries(values).flatMap(([field, value]) => {
-    if (value === undefined) return [];
-    if (field === "callBackUrl") return callBackUrlProblems(value, rules, values);
-    if (Object.hasOwn(choices, field)) return choiceProblems(field, value, choices[field as keyof typeof choices]);
-    if (Object.hasOwn(checks, field)) return checks[field as keyof typeof checks](field, value);
-    return [{ field, code: "unknown_field", message: `${field} is not a setting.` } as const];
-  });
-  return [...missing, ...wrong];
+  return [...missing, ...tableProblems(partnerSettings, values, { rules, values })];
 }
 
-function callBackUrlProblems(
-  value: unknown,
-  rules: CallbackUrlRules,
-  { callbackAddresses: addresses, callbackPorts: ports = null }: Readonly<Record<string, unknown>>,
-): FieldProblem[] {
-  const field = "callBackUrl";
+function callBackUrlProblems(field: string, value: unknown, { rules, values }: CheckContext): FieldProblem[] {
+  const { callbackAddresses: addresses, callbackPorts: ports = null } = values;
   if (value === null) return [];
   if (typeof value !== "string") return [wrongType(field, "a text or null")];
   const usable = Array.isArray(addresses) && addressProblems(field, addresses, 1).length === 0;
@@ -147,9 +204,7 @@ function callBackUrlProblems(
 
 function nameProblems(field: string, value: unknown): FieldProblem[] {
   if (typeof value !== "string") return [wrongType(field, "a text")];
-  const charactersMax = settingsBounds.nameCharactersMax;
-  if (value.length > charactersMax)
-    return [{ field, code: "too_long", message: `${field} has over ${charactersMax} characters.` }];
+  if (value.length > nameCharactersMax) return [tooLong(field, `has over ${nameCharactersMax} characters`)];
   if (value.trim() === "") return [invalid(field, "must not be empty")];
   if (/\p{Cc}/u.test(value) || !value.isWellFormed()) return [invalid(field, "must not hold control characters")];
   return [];
@@ -158,8 +213,7 @@ function nameProblems(field: string, value: unknown): FieldProblem[] {
 function addressProblems(field: string, value: unknown, countMin: number): FieldProblem[] {
   if (!Array.isArray(value)) return [wrongType(field, "a list of CIDRs")];
   if (value.length < countMin) return [invalid(field, "must hold at least one CIDR")];
-  const countMax = settingsBounds.addressesMax;
-  if (value.length > countMax) return [{ field, code: "too_long", message: `${field} holds over ${countMax} CIDRs.` }];
+  if (value.length > addressesMax) return [tooLong(field, `holds over ${addressesMax} CIDRs`)];
   return value.flatMap((entry: unknown, at) => {
     if (typeof entry !== "string") return [wrongType(`${field}[${at}]`, "a text")];
     if (parseBlock(entry) !== undefined) return [];
@@ -178,11 +232,7 @@ function signingShapeProblems(field: string, value: unknown): FieldProblem[] {
   });
   if (misshapen.length > 0) return misshapen.map((name) => wrongType(`${field}.${name}`, "a list of field names"));
   if (unknown.length > 0) {
-    return unknown.map((name) => ({
-      field: `${field}.${name}`,
-      code: "unknown_field",
-      message: `${field}.${name} is not known.`,
-    }));
+    return unknown.map((name) => unknownField(`${field}.${name}`, "is not known"));
   }
   if (value["mode"] === "whole" && lists.length > 0) {
     return lists.map((name) => invalid(`${field}.${name}`, "has no place beside mode whole, which signs every field"));
@@ -199,9 +249,7 @@ function transactionTypeProblems(field: string, value: unknown): FieldProblem[] 
   return Object.entries(value).flatMap(([command, type]) => {
     const at = `${field}.${command}`;
     if (type === undefined) return [];
-    if (!Object.hasOwn(defaultSettings.transactionTypes, command)) {
-      return [{ field: at, code: "unknown_field", message: `${at} is no command that is notified.` } as const];
-    }
+    if (!Object.hasOwn(defaultTypes, command)) return [unknownField(at, "is no command that is notified")];
     return choiceProblems(at, type, transactionTypes);
   });
 }
@@ -224,31 +272,7 @@ function isTimeZone(name: string): boolean {
 
 function retryProblems(field: string, value: unknown): FieldProblem[] {
   if (!Array.isArray(value)) return [wrongType(field, "a list of seconds")];
-  const { retryStepsMax, retryStepSMax } = settingsBounds;
-  if (value.length < 1 || value.length > retryStepsMax)
-    return [invalid(field, `must hold 1 to ${retryStepsMax} steps`)];
-  return value.flatMap((step, at) => wholeNumberProblems(`${field}[${at}]`, step, 1, retryStepSMax));
-}
-
-function wholeNumberProblems(field: string, value: unknown, min: number, max: number): FieldProblem[] {
-  if (typeof value !== "number") return [wrongType(field, "a number")];
-  return Number.isInteger(value) && value >= min && value <= max
-    ? []
-    : [invalid(field, `must be a whole number from ${min} to ${max}`)];
-}
-
-function choiceProblems(field: string, value: unknown, allowed: readonly unknown[]): FieldProblem[] {
-  return allowed.includes(value) ? [] : [invalid(field, `must be one of ${allowed.join(", ")}`)];
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
-function invalid(field: string, rule: string): FieldProblem {
-  return { field, code: "invalid_value", message: `${field} ${rule}.` };
-}
-
-function wrongType(field: string, type: string): FieldProblem {
-  return { field, code: "wrong_type", message: `${field} must be ${type}.` };
+  if (value.length < 1 || value.length > retryBounds.stepsMax)
+    return [invalid(field, `must hold 1 to ${retryBounds.stepsMax} steps`)];
+  return value.flatMap((step, at) => wholeNumberProblems(`${field}[${at}]`, step, 1, retryBounds.stepSecondsMax));
 }

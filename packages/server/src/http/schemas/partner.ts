@@ -1,89 +1,22 @@
-import { ciphers, encodings, notifiedCommands, transactionTypes, wireNames } from "@paybell/contract";
 import { z } from "zod";
-import { callbackTlsBounds } from "../../partners/callback-tls.ts";
-import { settingsBounds } from "../../partners/settings.ts";
+import type { Setting, SettingTable } from "../../partners/setting.ts";
+import { defaultSettings, partnerSettings } from "../../partners/settings.ts";
 import { scopesSchema } from "./api-key.ts";
 import { component, described } from "./registry.ts";
 
-const cidrs = z.array(z.string()).max(settingsBounds.addressesMax);
-const mode = { fields: z.literal("fields"), whole: z.literal("whole") };
+/** As the API documents it. Of a group of settings, each may be left out. */
+function schemaOf({ schema, meaning }: Setting<unknown>): z.ZodType {
+  const documented = schema instanceof z.ZodType ? schema : z.strictObject(shapeOf(schema)).partial();
+  return meaning === undefined ? documented : described(documented, meaning);
+}
 
-const required = {
-  name: z.string().max(settingsBounds.nameCharactersMax),
-  callbackAddresses: described(cidrs.min(1), "CIDRs that a callback's address must be in"),
-  callingAddresses: described(
-    z.array(z.string()).max(settingsBounds.addressesMax),
-    "CIDRs that the partner calls from",
-  ),
-};
+function shapeOf(table: SettingTable): Record<string, z.ZodType> {
+  return Object.fromEntries(Object.entries(table).map(([name, setting]) => [name, schemaOf(setting)]));
+}
 
-const optional = {
-  callBackUrl: described(z.string().nullable(), "Used where a command brings none of its own (section 4.1)"),
-  callbackCa: described(z.string().nullable(), "PEM: the authorities that alone may vouch for a callback's server"),
-  callbackPins: described(
-    z.array(z.string()).max(callbackTlsBounds.pinsMax),
-    "sha256/ and base64 of the SPKI's SHA-256: the server's public key must be one of these",
-  ),
-  callbackPorts: described(
-    z.array(z.int().min(1).max(65_535)).min(1).max(callbackTlsBounds.portsMax).nullable(),
-    "Ports that a callback may have; null: any",
-  ),
-  cipher: z.enum(ciphers),
-  encoding: z.enum(encodings),
-  signing: described(
-    z.union([
-      z.strictObject({
-        mode: mode.fields,
-        card: z.array(z.string()).optional(),
-        settlement: z.array(z.string()).optional(),
-      }),
-      z.strictObject({ mode: mode.whole }),
-    ]),
-    "fields: the specification's order, or the agreed lists; whole: RFC 8785 of the whole IPN",
-  ),
-  wireNames: z.enum(wireNames),
-  transactionTypes: described(
-    z.partialRecord(z.enum([...notifiedCommands, "VOID_PREAUTH"]), z.enum(transactionTypes)),
-    "The transaction_type of each command's IPN",
-  ),
-  swipeTypes: described(z.enum(["code", "contact"]), "contact: sends C as CL and CTL as CLS"),
-  settlementTotal: described(z.enum(["sum", "net"]), "totalAmount: Sales plus Voids, or Sales less Voids"),
-  transactionTime: z.enum(["table", "iso8601"]),
-  timeZone: described(z.string(), "IANA name, such as Asia/Ho_Chi_Minh"),
-  ordering: z.enum(["chain", "none"]),
-  retry: described(
-    z.array(z.int().min(1).max(settingsBounds.retryStepSMax)).min(1).max(settingsBounds.retryStepsMax),
-    "Seconds to wait after each failed attempt",
-  ),
-  maxInFlight: z.int().min(1).max(settingsBounds.maxInFlight),
-  maxPerSecond: z.int().min(1).max(settingsBounds.maxPerSecond).nullable(),
-  terminals: described(z.enum(["open", "registered"]), "open: a terminal is known from its first command on"),
-  refunds: described(
-    z.enum(["off", "silent", "notified"]),
-    "off: a REFUND is refused; silent: it is run, without an IPN; notified: with one, which the specification lacks",
-  ),
-  reports: described(
-    z.strictObject({
-      identity: described(
-        z.enum(["externalId", "externalId+command"]).optional(),
-        "externalId+command: a Sale and its Void may have one externalId",
-      ),
-      amounts: described(z.enum(["major", "minor"]).optional(), "minor: digits in the currency's smallest unit"),
-      zeroAmounts: described(
-        z.enum(["declined", "any"]).optional(),
-        "any: a verified card is a success of the amount 0",
-      ),
-      responseCodes: described(z.enum(["1987", "1993"]).optional(), "1993: isoResponseCode is an action code"),
-      schemes: described(
-        z.record(z.string(), z.string()).optional(),
-        "The cardScheme to send for a scheme beyond the specification's table, which is sent empty otherwise",
-      ),
-    }),
-    "How the operator's switch writes its reports",
-  ),
-};
-
-const partnerInput = z.strictObject({ ...required, ...z.strictObject(optional).partial().shape });
+const settings = shapeOf(partnerSettings);
+const withDefaults = Object.keys(defaultSettings).map((name) => [name, settings[name]?.optional()]);
+const partnerInput = z.strictObject({ ...settings, ...Object.fromEntries(withDefaults) });
 
 /** As documented: the registry judges it, so that every bad setting is named at once. */
 export const partnerInputSchema = component(
@@ -127,7 +60,7 @@ const keyVersion = component(
 const record = {
   id: z.uuid(),
   state: described(z.enum(["active", "paused", "disabled"]), "paused: commands go on, deliveries wait"),
-  settings: z.object({ ...required, ...optional }),
+  settings: z.object(settings),
   keys: z.array(keyVersion),
   createdAt: time,
   updatedAt: time,

@@ -1,0 +1,105 @@
+import { z } from "zod";
+import type { FieldProblem } from "../errors.ts";
+import type { CallbackUrlRules } from "./callback-url.ts";
+
+/** What else a check of one setting may look at. */
+export interface CheckContext {
+  readonly rules: CallbackUrlRules;
+  /** The other settings, perhaps wrong themselves. */
+  readonly values: Readonly<Record<string, unknown>>;
+}
+
+export type Check = (field: string, value: unknown, context: CheckContext) => readonly FieldProblem[];
+
+/** All that is to be said of one setting. Types, defaults, checks and the API's schemas come from it. */
+export interface Setting<Value> {
+  /** Undefined where it must be given. */
+  readonly initial: Value | undefined;
+  /** The shape of a value, as the API documents it; of an object of settings, those. */
+  readonly schema: z.ZodType | SettingTable;
+  readonly meaning: string | undefined;
+  readonly check: Check;
+}
+
+export type SettingTable = Readonly<Record<string, Setting<unknown>>>;
+
+/** The values of a table of settings. */
+export type ValuesOf<Table> = {
+  readonly [Name in keyof Table]: Table[Name] extends Setting<infer Value> ? Value : never;
+};
+
+/** One of these words. */
+export function choice<const Words extends readonly string[]>(
+  words: Words,
+  initial: Words[number],
+  meaning?: string,
+): Setting<Words[number]> {
+  return { initial, schema: z.enum(words), meaning, check: (field, value) => choiceProblems(field, value, words) };
+}
+
+export function wholeNumber(min: number, max: number, initial: number, meaning?: string): Setting<number> {
+  const schema = z.int().min(min).max(max);
+  return { initial, schema, meaning, check: (field, value) => wholeNumberProblems(field, value, min, max) };
+}
+
+/** An object of settings, of which each may be left out. */
+export function group<Table extends SettingTable>(table: Table, meaning: string): Setting<ValuesOf<Table>> {
+  return {
+    initial: initialValues(table),
+    schema: table,
+    meaning,
+    check: (field, value, context) =>
+      isObject(value) ? tableProblems(table, value, context, `${field}.`) : [wrongType(field, "an object")],
+  };
+}
+
+/** The defaults of a table of settings that all have one. */
+export function initialValues<Table extends SettingTable>(table: Table): ValuesOf<Table> {
+  return Object.fromEntries(Object.entries(table).map(([name, { initial }]) => [name, initial])) as ValuesOf<Table>;
+}
+
+/** Everything wrong with what was given. Undefined is as not given. */
+export function tableProblems(
+  table: SettingTable,
+  given: Readonly<Record<string, unknown>>,
+  context: CheckContext,
+  prefix = "",
+): FieldProblem[] {
+  return Object.entries(given).flatMap(([name, value]) => {
+    const field = prefix + name;
+    if (value === undefined) return [];
+    const setting = Object.hasOwn(table, name) ? table[name] : undefined;
+    return setting?.check(field, value, context) ?? [unknownField(field, "is not a setting")];
+  });
+}
+
+export function choiceProblems(field: string, value: unknown, allowed: readonly unknown[]): FieldProblem[] {
+  return allowed.includes(value) ? [] : [invalid(field, `must be one of ${allowed.join(", ")}`)];
+}
+
+export function wholeNumberProblems(field: string, value: unknown, min: number, max: number): FieldProblem[] {
+  if (typeof value !== "number") return [wrongType(field, "a number")];
+  return Number.isInteger(value) && value >= min && value <= max
+    ? []
+    : [invalid(field, `must be a whole number from ${min} to ${max}`)];
+}
+
+export function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+export function invalid(field: string, rule: string): FieldProblem {
+  return { field, code: "invalid_value", message: `${field} ${rule}.` };
+}
+
+export function tooLong(field: string, rule: string): FieldProblem {
+  return { field, code: "too_long", message: `${field} ${rule}.` };
+}
+
+export function unknownField(field: string, rule: string): FieldProblem {
+  return { field, code: "unknown_field", message: `${field} ${rule}.` };
+}
+
+export function wrongType(field: string, type: string): FieldProblem {
+  return { field, code: "wrong_type", message: `${field} must be ${type}.` };
+}
