@@ -1,8 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { webhookKey } from "@paybell/contract";
+import { type AlertChannel, groupOf } from "../alerts/target.ts";
 import { type Clock, systemClock } from "../clock.ts";
 import type { Config } from "../config.ts";
-import { type AlertChannel, groupOf } from "../delivery/alerting/target.ts";
 import type { ConnectRules } from "../delivery/transport/connect.ts";
 import { AddressGuard } from "../delivery/transport/guard.ts";
 import { createResolver } from "../delivery/transport/resolve.ts";
@@ -30,15 +30,15 @@ export async function openAlertTargets(
   const { alertUrl, alertSecret, alertSlackUrl, alertMailUrl, alertMailFrom, alertMailTo } = config;
   const targets: AlertChannel[] = [];
   if (alertUrl !== null && alertSecret !== null) {
-    const { webhookTarget } = await import("../delivery/alerting/webhook.ts");
+    const { webhookTarget } = await import("../alerts/webhook.ts");
     targets.push(webhookTarget(alertUrl, webhookKey(alertSecret), clock, rulesOf(config)));
   }
   if (alertSlackUrl !== null) {
-    const { slackTarget } = await import("../delivery/alerting/slack.ts");
+    const { slackTarget } = await import("../alerts/slack.ts");
     targets.push(slackTarget(alertSlackUrl, rulesOf(config)));
   }
   if (alertMailUrl !== null && alertMailFrom !== null) {
-    const { mailTarget } = await import("../delivery/alerting/mail.ts");
+    const { mailTarget } = await import("../alerts/mail.ts");
     targets.push(mailTarget({ url: alertMailUrl, from: alertMailFrom, to: alertMailTo, timeoutMs }));
   }
   return targets;

@@ -1,7 +1,6 @@
 import { systemClock, systemTimers } from "../clock.ts";
 import type { Attempted } from "../delivery/attempting.ts";
 import { Backpressure } from "../delivery/backpressure.ts";
-import { FigureCounter } from "../delivery/figures.ts";
 import { SealingWorker } from "../delivery/sending/sealing-worker.ts";
 import type { Delivery } from "../delivery/store.ts";
 import { Hints } from "../delivery/thread/hints.ts";
@@ -9,6 +8,7 @@ import type { FromWorker } from "../delivery/thread/messages.ts";
 import { WorkerSupervisor } from "../delivery/thread/supervisor.ts";
 import type { PartnerId } from "../ids.ts";
 import { LeaseReaper } from "../leases/reaper.ts";
+import { FigureCounter } from "../notifications/figures.ts";
 import type { HomeAddress } from "../store/database/citus.ts";
 import { PostgresEndpoints } from "../store/deliveries/endpoints.ts";
 import { PostgresFigures } from "../store/deliveries/figures.ts";

@@ -1,7 +1,7 @@
-import type { LongPolls } from "../delivery/long-polls.ts";
 import type { Delivery } from "../delivery/store.ts";
 import type { Hints } from "../delivery/thread/hints.ts";
 import type { NewNotification, Notifier } from "../ledger/notifier.ts";
+import type { LongPolls } from "../notifications/long-polls.ts";
 
 /** Passes what the ledger made durable to delivery, without a look into the database, and to waiting pulls. */
 export function handOver(hints: Pick<Hints, "offer" | "due">, arrivals: Pick<LongPolls, "notify">): Notifier {

@@ -1,6 +1,6 @@
+import { Alerts } from "../alerts/alerts.ts";
 import { systemClock } from "../clock.ts";
 import type { Config } from "../config.ts";
-import { Alerts } from "../delivery/alerts.ts";
 import type { Log } from "../log.ts";
 import { createMetrics, type Metrics } from "../metrics.ts";
 import type { HomeAddress } from "../store/database/citus.ts";

@@ -1,7 +1,6 @@
 import type { Acquirer } from "../acquirer/acquirer.ts";
 import { noAcquirer } from "../acquirer/none.ts";
 import { systemClock } from "../clock.ts";
-import type { LongPolls } from "../delivery/long-polls.ts";
 import type { LeaseHolder } from "../leases/lease.ts";
 import { CardVault } from "../ledger/card-vault.ts";
 import { Comparer } from "../ledger/comparer.ts";
@@ -13,6 +12,7 @@ import { Reverser, type ReverserParts } from "../ledger/reverser.ts";
 import { Settler } from "../ledger/settler.ts";
 import { UnmatchedAnswers } from "../ledger/unmatched-answers.ts";
 import { WaitingReports } from "../ledger/waiting-reports.ts";
+import type { LongPolls } from "../notifications/long-polls.ts";
 import { PostgresReversals } from "../store/reversals/reversals.ts";
 import { PostgresUnmatchedAnswers } from "../store/reversals/unmatched-answers.ts";
 import { PostgresComparisons } from "../store/settlements/comparisons.ts";

@@ -1,10 +1,10 @@
 import type { Acquirer } from "../acquirer/acquirer.ts";
 import type { Attempted } from "../delivery/attempting.ts";
-import type { LongPolls } from "../delivery/long-polls.ts";
 import type { Delivery } from "../delivery/store.ts";
 import type { WorkerStatus } from "../delivery/thread/messages.ts";
 import type { LeaseHolder } from "../leases/lease.ts";
 import type { Metrics } from "../metrics.ts";
+import type { LongPolls } from "../notifications/long-polls.ts";
 import type { DeliveryParts } from "./delivery.ts";
 import type { PartnerMetrics } from "./partner-metrics.ts";
 import type { ServiceStatus } from "./service-status.ts";

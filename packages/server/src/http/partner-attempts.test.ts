@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { type NotificationDetail, unknownSubject } from "../delivery/notifications-view.ts";
 import { newId } from "../ids.ts";
+import { type NotificationDetail, unknownSubject } from "../notifications/view.ts";
 import { asItsPartnerSees } from "./partner-attempts.ts";
 
 type Attempt = NotificationDetail["attempts"][number];

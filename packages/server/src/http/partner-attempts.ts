@@ -1,4 +1,4 @@
-import type { NotificationDetail } from "../delivery/notifications-view.ts";
+import type { NotificationDetail } from "../notifications/view.ts";
 
 type Attempt = NotificationDetail["attempts"][number];
 

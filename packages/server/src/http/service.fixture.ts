@@ -5,8 +5,6 @@ import { systemClock } from "../clock.ts";
 import type { CommandRequest, CompletionRequest } from "../commands/request.ts";
 import { shownSettings } from "../config/shown.ts";
 import { readConfig } from "../config.ts";
-import { unknownSubject } from "../delivery/notifications-view.ts";
-import { Overviews } from "../delivery/overview.ts";
 import { type FieldProblem, ServiceError } from "../errors.ts";
 import type { NewEvent } from "../events.ts";
 import { newId } from "../ids.ts";
@@ -14,6 +12,8 @@ import type { RefusedItem } from "../ledger/reports.ts";
 import type { Transaction } from "../ledger/transaction.ts";
 import { createLog } from "../log.ts";
 import { createMetrics } from "../metrics.ts";
+import { Overviews } from "../notifications/overview.ts";
+import { unknownSubject } from "../notifications/view.ts";
 import {
   type AuditEntry,
   type AuditRecord,

@@ -1,4 +1,4 @@
-import type { CurrentCounts, CurrentCountsStore } from "../delivery/overview.ts";
+import type { CurrentCounts, CurrentCountsStore } from "../notifications/overview.ts";
 import type { Homes } from "./database/homes.ts";
 
 /** Counted to the end up to here: no question grows with what stands. */

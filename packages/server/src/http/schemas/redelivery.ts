@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { redeliveryProblems } from "../../delivery/notifications.ts";
+import { redeliveryProblems } from "../../notifications/notifications.ts";
 import { lookedUpText, partnerIdText } from "./looked-up.ts";
 import { moment } from "./notification.ts";
 import { component, described } from "./registry.ts";

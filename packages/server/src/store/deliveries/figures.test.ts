@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { FigureCounter } from "../../delivery/figures.ts";
-import { Overviews } from "../../delivery/overview.ts";
 import { newId } from "../../ids.ts";
+import { FigureCounter } from "../../notifications/figures.ts";
+import { Overviews } from "../../notifications/overview.ts";
 import type { Partner } from "../../partners/partner.ts";
 import { PostgresCurrentCounts } from "../current-counts.ts";
 import {

@@ -1,11 +1,11 @@
 import { createSecretKey, randomUUID } from "node:crypto";
 import type { Pool, PoolClient } from "pg";
 import { createDatabase } from "../../../../../test/support/database.ts";
-import { LongPolls } from "../../delivery/long-polls.ts";
-import { Notifications } from "../../delivery/notifications.ts";
-import { sealing } from "../../delivery/notifications-pull.ts";
-import { ProofSigner } from "../../delivery/proof.ts";
 import { lowestId, type NotificationId, newId, type PartnerId, type TransactionId } from "../../ids.ts";
+import { LongPolls } from "../../notifications/long-polls.ts";
+import { Notifications } from "../../notifications/notifications.ts";
+import { ProofSigner } from "../../notifications/proof.ts";
+import { sealing } from "../../notifications/pull.ts";
 import { partnerSnapshot } from "../../partners/partner.fixture.ts";
 import type { Partner, PartnerSettings } from "../../partners/partner.ts";
 import { openDatabase } from "../database/database.ts";

@@ -1,5 +1,6 @@
 import type { Pool } from "pg";
-import { firstId, type HistoryPoint } from "../../delivery/cursor.ts";
+import type { NotificationId, PartnerId } from "../../ids.ts";
+import { firstId, type HistoryPoint } from "../../notifications/cursor.ts";
 import type {
   Following,
   HistoryPosition,
@@ -16,8 +17,7 @@ import type {
   SubjectMatch,
   TestNotification,
   WaitingFor,
-} from "../../delivery/notifications-store.ts";
-import type { NotificationId, PartnerId } from "../../ids.ts";
+} from "../../notifications/store.ts";
 import { shardOf } from "../../shard.ts";
 import type { Database } from "../database/database.ts";
 import type { Homes } from "../database/homes.ts";

@@ -1,6 +1,7 @@
 import type { NotifiedCommand } from "@paybell/contract";
 import type { Pool } from "pg";
-import type { HistoryPoint } from "../../delivery/cursor.ts";
+import { lowestId, type NotificationId, type PartnerId, type TransactionId } from "../../ids.ts";
+import type { HistoryPoint } from "../../notifications/cursor.ts";
 import type {
   Following,
   HistoryPosition,
@@ -8,8 +9,7 @@ import type {
   NotificationState,
   NotificationStore,
   PageRow,
-} from "../../delivery/notifications-store.ts";
-import { lowestId, type NotificationId, type PartnerId, type TransactionId } from "../../ids.ts";
+} from "../../notifications/store.ts";
 import { queryAlongIndexes } from "../database/along-indexes.ts";
 
 // Statements of people have no name: each is planned with its values, so that it reads the days it needs and no others.

@@ -1,8 +1,8 @@
 import type { Pool, PoolClient, QueryConfig } from "pg";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { firstId } from "../../delivery/cursor.ts";
-import type { HistoryPosition } from "../../delivery/notifications-store.ts";
 import { type NotificationId, newId } from "../../ids.ts";
+import { firstId } from "../../notifications/cursor.ts";
+import type { HistoryPosition } from "../../notifications/store.ts";
 import type { Partner } from "../../partners/partner.ts";
 import { PostgresEvents } from "../events.ts";
 import { type NotificationBench, openBench, registerPartner } from "./notifications.fixture.ts";

@@ -1,6 +1,6 @@
 import { DatabaseError, type Pool, type PoolClient } from "pg";
-import type { Redelivered, TestNotification } from "../../delivery/notifications-store.ts";
 import { type ChainId, idTimeMs, type NotificationId, type PartnerId } from "../../ids.ts";
+import type { Redelivered, TestNotification } from "../../notifications/store.ts";
 import { queueOf } from "../deliveries/queue-of.ts";
 import type { Partitions } from "../schema/partitions.ts";
 

@@ -1,5 +1,5 @@
-import type { KeyRange, NotificationKey } from "../../delivery/notifications-store.ts";
 import { idTimeMs, isUuid, lowestId, type NotificationId, type PartnerId } from "../../ids.ts";
+import type { KeyRange, NotificationKey } from "../../notifications/store.ts";
 import { queryAlongIndexes } from "../database/along-indexes.ts";
 import type { Homes } from "../database/homes.ts";
 import { dayMs } from "../schema/partition-days.ts";

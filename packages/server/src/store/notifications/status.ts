@@ -1,5 +1,7 @@
 import type { NotifiedCommand } from "@paybell/contract";
 import type { Pool } from "pg";
+import type { FailureReason } from "../../delivery/store.ts";
+import type { LeaseId, NotificationId, PartnerId, TransactionId } from "../../ids.ts";
 import type {
   NotificationKey,
   NotificationState,
@@ -7,9 +9,7 @@ import type {
   ParkedReason,
   RecordedAttempt,
   WaitsFor,
-} from "../../delivery/notifications-store.ts";
-import type { FailureReason } from "../../delivery/store.ts";
-import type { LeaseId, NotificationId, PartnerId, TransactionId } from "../../ids.ts";
+} from "../../notifications/store.ts";
 import { queryAlongIndexes } from "../database/along-indexes.ts";
 
 // What waits for an open endpoint is due at its next probe; what waits for a URL that is gone or

@@ -1,6 +1,6 @@
 import type { Pool } from "pg";
-import type { NotificationKey, NotificationSubject, SubjectMatch } from "../../delivery/notifications-store.ts";
 import type { NotificationId, PartnerId } from "../../ids.ts";
+import type { NotificationKey, NotificationSubject, SubjectMatch } from "../../notifications/store.ts";
 import { queryAlongIndexes } from "../database/along-indexes.ts";
 
 // What outlived its day of history stands among the parked.

@@ -1,6 +1,6 @@
 import type { Pool } from "pg";
-import type { NotificationKey, WaitingFor } from "../../delivery/notifications-store.ts";
 import type { NotificationId } from "../../ids.ts";
+import type { NotificationKey, WaitingFor } from "../../notifications/store.ts";
 import { queryAlongIndexes } from "../database/along-indexes.ts";
 
 // The order is that of read_preceding, which the workers ask.

@@ -306,7 +306,7 @@ CREATE INDEX endpoints_shard ON endpoints (shard);
 CREATE INDEX endpoints_changed_by_hand ON endpoints (shard) WHERE control_no > 0;
 
 -- How deliveries went, counted by minute for a day and by hour for a week: of each partner, and of all under the nil id.
--- A histogram has a count for each bucket of delivery/figures.ts.
+-- A histogram has a count for each bucket of notifications/figures.ts.
 CREATE TABLE delivery_figures (
   partner_id   uuid NOT NULL,
   grain        text NOT NULL CHECK (grain IN ('minute', 'hour')),

@@ -1,9 +1,9 @@
 import type { KeyObject } from "node:crypto";
 import { headerNames, webhookSignature } from "@paybell/contract";
-import type { Clock } from "../../clock.ts";
-import type { Alert } from "../alerts-store.ts";
-import type { ConnectRules } from "../transport/connect.ts";
+import type { Clock } from "../clock.ts";
+import type { ConnectRules } from "../delivery/transport/connect.ts";
 import { HttpTarget } from "./http.ts";
+import type { Alert } from "./store.ts";
 import type { AlertChannel } from "./target.ts";
 
 /** A URL of the operator's, signed as the headers of an IPN are: Standard Webhooks v1. */

@@ -2,8 +2,8 @@ import { type IpnKind, sign, signedString, toWire } from "@paybell/contract";
 import type { IpnFacts } from "../ipn/facts.ts";
 import { renderIpn } from "../ipn/render.ts";
 import type { Partner } from "../partners/partner.ts";
-import type { Sealer } from "./notifications-pull.ts";
-import type { NotificationContent } from "./notifications-store.ts";
+import type { Sealer } from "./pull.ts";
+import type { NotificationContent } from "./store.ts";
 
 /** Everything that an attempt would be made of now. It holds what the partner would read, and no key. */
 export interface ExplainedNotification {

@@ -1,4 +1,4 @@
-import type { Alert } from "../alerts-store.ts";
+import type { Alert } from "./store.ts";
 
 /** Alerts of one kind that are told together: an outage is one message with a number, not a thousand. */
 export interface AlertGroup {

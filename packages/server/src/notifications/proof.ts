@@ -1,7 +1,7 @@
 import { createHash, createPrivateKey, createPublicKey, type KeyObject, sign } from "node:crypto";
 import { canonicalJson } from "@paybell/contract";
-import type { NotificationContent } from "./notifications-store.ts";
-import { isoTime, type NotificationDetail } from "./notifications-view.ts";
+import type { NotificationContent } from "./store.ts";
+import { isoTime, type NotificationDetail } from "./view.ts";
 
 /** A notification's history for a dispute. `signature` is over the canonical JSON (RFC 8785) of `proof`. */
 export interface ProofOfDelivery {

@@ -2,10 +2,11 @@ import type { Clock } from "../clock.ts";
 import { badFields, type FieldProblem, ServiceError } from "../errors.ts";
 import { lowestId, type NotificationId, newId, type PartnerId, readId } from "../ids.ts";
 import type { Partner } from "../partners/partner.ts";
+import { type ExplainedNotification, explain } from "./explain.ts";
 import type { LongPolls, WaitOptions } from "./long-polls.ts";
-import { type ExplainedNotification, explain } from "./notifications-explain.ts";
-import { type PulledPage, type PullOptions, pullPage, type Sealer } from "./notifications-pull.ts";
-import { sampleSale } from "./notifications-sample.ts";
+import type { ProofOfDelivery, ProofSigner } from "./proof.ts";
+import { type PulledPage, type PullOptions, pullPage, type Sealer } from "./pull.ts";
+import { sampleSale } from "./sample.ts";
 import type {
   KeyRange,
   NotificationKey,
@@ -13,7 +14,7 @@ import type {
   NotificationStatus,
   NotificationStore,
   SubjectMatch,
-} from "./notifications-store.ts";
+} from "./store.ts";
 import {
   attemptView,
   type InspectedNotification,
@@ -24,8 +25,7 @@ import {
   summaryOf,
   unknownSubject,
   waitingView,
-} from "./notifications-view.ts";
-import type { ProofOfDelivery, ProofSigner } from "./proof.ts";
+} from "./view.ts";
 
 export interface LongPollOptions extends PullOptions {
   /** How long an empty page may be kept back for what comes. Absent: not at all. */

@@ -1,4 +1,5 @@
 import type { IpnKind, NotifiedCommand } from "@paybell/contract";
+import type { FailureReason } from "../delivery/store.ts";
 import type { EventKind } from "../events.ts";
 import type { LeaseId, NotificationId, PartnerId, TransactionId } from "../ids.ts";
 import type {
@@ -9,8 +10,7 @@ import type {
   RecordedAttempt,
   WaitingFor,
   WaitsFor,
-} from "./notifications-store.ts";
-import type { FailureReason } from "./store.ts";
+} from "./store.ts";
 
 /** A notification as the APIs and the console show it. Times are ISO 8601, UTC. */
 export interface NotificationSummary {

@@ -1,8 +1,8 @@
 import type { NotifiedCommand } from "@paybell/contract";
+import type { FailureReason } from "../delivery/store.ts";
 import type { EventKind } from "../events.ts";
 import type { ChainId, LeaseId, NotificationId, PartnerId, TransactionId } from "../ids.ts";
 import type { DatabaseHistory, HistoryPoint } from "./cursor.ts";
-import type { FailureReason } from "./store.ts";
 
 /** Where a notification stands. It is derived: a row among the pending, one among the parked, or neither. */
 export type NotificationState = "pending" | "accepted" | "parked";

@@ -1,4 +1,4 @@
-import type { ConnectRules } from "../transport/connect.ts";
+import type { ConnectRules } from "../delivery/transport/connect.ts";
 import { HttpTarget } from "./http.ts";
 import type { AlertChannel } from "./target.ts";
 import { linesOf, titleOf } from "./words.ts";

@@ -1,5 +1,5 @@
 import { Agent, type buildConnector } from "undici";
-import { type ConnectRules, connect } from "../transport/connect.ts";
+import { type ConnectRules, connect } from "../delivery/transport/connect.ts";
 import { problemOf } from "./target.ts";
 
 const answerBytesMax = 64 * 1_024;

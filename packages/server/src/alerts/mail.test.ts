@@ -2,7 +2,7 @@ import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { SMTPServer, type SMTPServerOptions } from "smtp-server";
 import { expect, onTestFinished, test } from "vitest";
-import { newId } from "../../ids.ts";
+import { newId } from "../ids.ts";
 import { mailTarget } from "./mail.ts";
 import { groupOf } from "./target.ts";
 

@@ -1,6 +1,6 @@
+import type { Attempted } from "../delivery/attempting.ts";
+import type { Delivery } from "../delivery/store.ts";
 import type { PartnerId } from "../ids.ts";
-import type { Attempted } from "./attempting.ts";
-import type { Delivery } from "./store.ts";
 
 /** Upper bounds of the histogram's buckets in milliseconds; beyond the last there is one more. */
 const figureBoundsMs = [

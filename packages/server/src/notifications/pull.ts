@@ -1,13 +1,13 @@
 import type { IpnKind } from "@paybell/contract";
 import type { Clock } from "../clock.ts";
+import { dataOf, type MakeEnvelope, makeEnvelope } from "../delivery/sending/envelope.ts";
 import { ServiceError } from "../errors.ts";
 import { idTimeMs, type NotificationId } from "../ids.ts";
 import type { Partner } from "../partners/partner.ts";
 import type { SealBudget } from "../partners/seal-budget.ts";
 import { type Cursor, firstId, type HistoryPoint, readCursor, writeCursor } from "./cursor.ts";
-import type { NotificationContent, NotificationState, NotificationStore, PageRow } from "./notifications-store.ts";
-import { isoTime, kindOf } from "./notifications-view.ts";
-import { dataOf, type MakeEnvelope, makeEnvelope } from "./sending/envelope.ts";
+import type { NotificationContent, NotificationState, NotificationStore, PageRow } from "./store.ts";
+import { isoTime, kindOf } from "./view.ts";
 
 /** One notification as it would be POSTed now. */
 export interface PulledNotification {

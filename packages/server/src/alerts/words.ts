@@ -1,5 +1,5 @@
-import type { EventKind } from "../../events.ts";
-import type { Alert } from "../alerts-store.ts";
+import type { EventKind } from "../events.ts";
+import type { Alert } from "./store.ts";
 import type { AlertGroup } from "./target.ts";
 
 /** For people. What to do is in the guide, docs/operator/monitoring.md, under the kind. */

@@ -8,7 +8,7 @@ import {
   noCounts,
   percentileMs,
 } from "./figures.ts";
-import { isoTime } from "./notifications-view.ts";
+import { isoTime } from "./view.ts";
 
 /** What stands now. Counts are exact up to 10,000. */
 export interface CurrentCounts {
