@@ -7,7 +7,7 @@ import { signingVectors } from "./vectors/signing.ts";
 
 export const vectorsFolder: URL = new URL("../vectors/", import.meta.url);
 
-/** Every vector file: its name and its text. */
+/** Returns every vector file: its name and its content. */
 export function vectorFiles(): ReadonlyMap<string, string> {
   return new Map(
     Object.entries({
@@ -19,7 +19,7 @@ export function vectorFiles(): ReadonlyMap<string, string> {
   );
 }
 
-// `node packages/contract/scripts/vectors.ts` writes the files anew.
+// Run as `node packages/contract/scripts/vectors.ts`, this writes the files.
 if (import.meta.main) {
   mkdirSync(vectorsFolder, { recursive: true });
   for (const [name, text] of vectorFiles()) writeFileSync(new URL(name, vectorsFolder), text);

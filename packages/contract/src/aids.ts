@@ -18,14 +18,14 @@ const schemeByRid: ReadonlyMap<string, CardScheme> = new Map(
 );
 
 /**
- * The card scheme of an AID, by its first 10 hex digits (either case), so that AIDs outside the table have one too.
- * Every AID of the table has its own RID's scheme; empty for a RID that the table does not hold.
+ * The card scheme of an AID, found by its first 10 hex digits in either case, so that AIDs outside the table have one
+ * too. Empty for a RID that the table does not contain.
  */
 export function cardSchemeFor(aid: string): CardScheme | "" {
   return schemeByRid.get(aid.slice(0, ridHexDigits).toUpperCase()) ?? "";
 }
 
-/** Whether the AID is known to belong to another scheme than the one named. An unknown AID contradicts nothing. */
+/** Whether the AID is known to belong to another scheme than `scheme`. An unknown AID contradicts nothing. */
 export function contradicts(aid: string, scheme: string): boolean {
   const known = cardSchemeFor(aid);
   return known !== "" && scheme !== "" && known !== scheme.toUpperCase();

@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import { canonicalJson } from "./canonical.ts";
 
 describe("canonical JSON", () => {
-  test("is what the independent implementation of RFC 8785 writes, for any JSON", () => {
+  test("equals what the independent implementation of RFC 8785 writes, for any JSON", () => {
     fc.assert(
       fc.property(fc.jsonValue({ stringUnit: "binary" }), (value) => {
         expect(canonicalJson(value)).toBe(canonicalize(value));
@@ -13,7 +13,7 @@ describe("canonical JSON", () => {
     );
   });
 
-  test("is the RFC's own example, section 3.2.2", () => {
+  test("reproduces the RFC's own example, section 3.2.2", () => {
     const value = JSON.parse(String.raw`{
       "numbers": [333333333.33333329, 1E30, 4.50, 2e-3, 0.000000000000000000000000001],
       "string": "\u20ac$\u000F\u000aA'\u0042\u0022\u005c\\\"\/",
@@ -36,7 +36,7 @@ describe("canonical JSON", () => {
     expect(places[0]).toBe(1);
   });
 
-  test("does not depend on the order in which keys were set", () => {
+  test("does not depend on insertion order", () => {
     fc.assert(
       fc.property(fc.dictionary(fc.string(), fc.string()), (object) => {
         const reversed = Object.fromEntries(Object.entries(object).reverse());

@@ -1,13 +1,13 @@
-/** RFC 8785 recurses; a bound makes hostile nesting a TypeError instead of an exhausted stack. */
+/** Bounds the recursion, so that hostile nesting throws a TypeError instead of exhausting the stack. */
 const nestingMax = 500;
 
 /**
- * The canonical JSON of a value: RFC 8785 (JSON Canonicalization Scheme).
- * Object keys in UTF-16 order, no whitespace, numbers and strings as ECMAScript writes them.
- * A property whose value is undefined is left out, as JSON.stringify does.
+ * Returns the canonical JSON of a value: RFC 8785 (JSON Canonicalization Scheme). Object keys are in UTF-16 order,
+ * without whitespace, numbers and strings as ECMAScript writes them. A property whose value is undefined is left out,
+ * as JSON.stringify does.
  *
- * @throws TypeError for what JSON cannot carry: a lone surrogate, NaN, an infinity, a bigint, a function, a symbol,
- * undefined where a value must stand; and for nesting deeper than 500.
+ * @throws TypeError for a value that JSON cannot represent (a lone surrogate, NaN, an infinity, a bigint, a function, a
+ * symbol, undefined in a list), and for nesting deeper than 500.
  */
 export function canonicalJson(value: unknown): string {
   return write(value, 0);
@@ -25,7 +25,7 @@ function write(value: unknown, depth: number): string {
 
 function writeObject(object: Record<string, unknown>, depth: number): string {
   let text = "";
-  // The default order of sort() is by UTF-16 code units: what RFC 8785, section 3.2.3 asks for.
+  // sort() orders by UTF-16 code units by default, as RFC 8785, section 3.2.3 requires.
   for (const key of Object.keys(object).sort()) {
     const value = object[key];
     if (value === undefined) continue;

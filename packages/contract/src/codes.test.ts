@@ -7,11 +7,11 @@ import { cardIpnFields } from "./fields.ts";
 import { responseCodes, responseMeaning } from "./response-codes.ts";
 
 describe("the code tables", () => {
-  test("part the commands into those that are notified and those that never are", () => {
+  test("divide the commands into those that are notified and those that never are", () => {
     expect([...notifiedCommands, ...systemCommands]).toEqual(commands);
   });
 
-  test("are the values that the field table lists", () => {
+  test("match the values of the field table", () => {
     const values = Object.fromEntries(
       cardIpnFields.map((field) => [field.name, "values" in field ? field.values : []]),
     );
@@ -23,7 +23,7 @@ describe("the code tables", () => {
 });
 
 describe("an AID", () => {
-  test("of the table has the table's scheme", () => {
+  test("in the table has the table's scheme", () => {
     for (const { aid, scheme } of aids) expect(cardSchemeFor(aid)).toBe(scheme);
   });
 
@@ -54,7 +54,7 @@ describe("an AID", () => {
 });
 
 describe("a response code", () => {
-  test("has two digits, one meaning and its place in order", () => {
+  test("has two digits and one meaning, in order", () => {
     const codes = responseCodes.map(({ code }) => code);
     expect(codes).toEqual([...new Set(codes)].sort());
     for (const { code, meaning } of responseCodes) {
@@ -63,7 +63,7 @@ describe("a response code", () => {
     }
   });
 
-  test("outside the table is an error all the same", () => {
+  test("outside the table is an error as well", () => {
     expect(responseMeaning("ZZ")).toBe("Error with a code that ISO 8583 does not list");
   });
 });

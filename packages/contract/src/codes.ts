@@ -1,4 +1,4 @@
-/** Those of the specification, and that of a REFUND, which only partners receive who agreed to it. */
+/** The types of the specification, and that of a REFUND, which only partners with an agreement receive. */
 export const transactionTypes = ["SALE", "VOID", "SETTLE", "CANCEL", "REFUND"] as const;
 export type TransactionType = (typeof transactionTypes)[number];
 

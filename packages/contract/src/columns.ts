@@ -1,4 +1,4 @@
-/** The names of section 2.2, in its order, without settlementList: that belongs to settlement callbacks only. */
+/** The names of section 2.2, in its order. settlementList is missing, because only settlement callbacks have it. */
 const cardNames = [
   "aid",
   "amount",
@@ -62,8 +62,8 @@ const settlementNames = [
 const entryNames = ["reqId", "refNo"] as const;
 
 /**
- * A second name that receivers accept: that of the specification's sample body, or, of reqId in settlementList, of its
- * other table.
+ * A second name that receivers accept: the one in the specification's sample body, or, for reqId in settlementList, the
+ * one in its other table.
  */
 const aliases = {
   card: { approveCode: "approve_code", deviceId: "device_id", paymentType: "payment_type" },
@@ -89,9 +89,9 @@ export type SettlementIpn = { [N in SettlementFieldName]: N extends "settlementL
 
 export type UnsignedIpn<I> = Omit<I, "signature">;
 
-/** What reading and writing a field takes; what it means stands in fields.ts, which no receiver needs to load. */
+/** What is needed to read and write a field. Its meaning is in fields.ts, which a receiver need not load. */
 export interface Column<N extends string = string> {
-  /** The name in the table; the one that is signed, and the default on the wire. */
+  /** The name in the table. It is the one that is signed, and the default on the wire. */
   readonly name: N;
   /** Every scalar is a JSON string; settlementList is the only list. */
   readonly type: "string" | "list";

@@ -12,7 +12,7 @@ export const commands = [
 ] as const;
 export type Command = (typeof commands)[number];
 
-/** Commands whose completion is notified: section 1, rule 1. A REFUND is where its partner agreed to that. */
+/** Commands whose completion is notified: section 1, rule 1. A REFUND is notified if its partner agreed to it. */
 export const notifiedCommands = [
   "SALE",
   "VOID",

@@ -1,6 +1,6 @@
 /**
- * ISO 4217, list one (current currency and funds codes), by the digits of the minor unit. Codes whose minor unit the
- * standard gives as "N.A." (metals, testing, no currency) are no money a terminal can take, so they are not here.
+ * ISO 4217, list one (current currency and funds codes), by the digits of the minor unit. Codes whose minor unit is
+ * "N.A." (metals, testing, no currency) cannot be charged on a terminal, so they are left out.
  */
 const codesByDecimals: Readonly<Record<number, string>> = {
   0: "BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX UYI VND VUV XAF XOF XPF",
@@ -13,14 +13,17 @@ const codesByDecimals: Readonly<Record<number, string>> = {
   4: "CLF UYW",
 };
 
-/** ISO 4217 code → digits of the minor unit. */
+/** Digits of the minor unit, by ISO 4217 code. */
 export const currencies: ReadonlyMap<string, number> = new Map(
   Object.entries(codesByDecimals).flatMap(([decimals, codes]) =>
     codes.split(/\s+/).map((code): [string, number] => [code, Number(decimals)]),
   ),
 );
 
-/** How many decimals an amount of this currency may have; undefined when ISO 4217 has no such code. Case matters. */
+/**
+ * The number of decimals that an amount of this currency may have; undefined if ISO 4217 has no such code. Case
+ * matters.
+ */
 export function currencyDecimals(code: string): number | undefined {
   return currencies.get(code);
 }

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { decodeStrictly, type Encoding, encodings } from "./encoding.ts";
 
-/** What it has to agree with: the bytes, written again, are the text. */
+/** The reference implementation: the bytes, encoded again, must equal the text. */
 function byWritingAgain(text: string, encoding: Encoding): Buffer | undefined {
   const bytes = Buffer.from(text, encoding);
   const written = bytes.toString(encoding);
@@ -19,7 +19,7 @@ test("reads what each encoding writes", () => {
   );
 });
 
-test("refuses every text that would not be written so, whatever stands in it", () => {
+test("refuses every text that an encoder would not write", () => {
   const character = fc.constantFrom(..."AaQgfwZz09+/-_==\n \u0141é😀");
   const edit = fc.record({ at: fc.nat(60), remove: fc.nat(4), insert: fc.array(character, { maxLength: 4 }) });
   const text = fc.oneof(

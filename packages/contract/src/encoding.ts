@@ -1,17 +1,17 @@
 import { Buffer } from "node:buffer";
 
 export const encodings = ["base64", "base64url", "hex"] as const;
-/** How sealed bytes become text. */
+/** The encoding of the sealed bytes. */
 export type Encoding = (typeof encodings)[number];
 
 /**
- * The bytes of a text that is exactly what the encoding writes: no white space, no other alphabet, canonical padding
- * (none for base64url), no stray bits. Hexadecimal may be of either case. Undefined for any other text.
+ * Decodes a text that is exactly what an encoder writes: no white space, no other alphabet, canonical padding (none for
+ * base64url), no unused bits. Hexadecimal may be in either case. Returns undefined for any other text.
  *
- * Buffer.from skips what it does not know, so that many texts would stand for the same bytes.
+ * Buffer.from skips characters that it does not know, so many texts would decode to the same bytes.
  */
 export function decodeStrictly(text: string, encoding: Encoding): Buffer | undefined {
-  // Node reads a character beyond Latin-1 by its low byte alone: U+0141 as "A".
+  // Node reads only the low byte of a character beyond Latin-1: U+0141 as "A".
   if (Buffer.byteLength(text, "utf8") !== text.length) return undefined;
   const bytes = Buffer.from(text, encoding);
   if (encoding === "hex") return bytes.length * 2 === text.length ? bytes : undefined;
@@ -19,9 +19,9 @@ export function decodeStrictly(text: string, encoding: Encoding): Buffer | undef
 }
 
 /**
- * Whether the text is the base64 that is written for the bytes read from it. A character that was skipped makes fewer
- * bytes of the same length of text; the alphabets differ in two characters; only the last group can have stray bits.
- * Measured: to write the whole text again, and compare, took a twentieth of opening an IPN.
+ * Whether the text is the canonical base64 of the bytes read from it. A skipped character makes fewer bytes of the same
+ * length of text; the alphabets differ in two characters; only the last group can have unused bits. Measured: encoding
+ * and comparing the whole text takes a twentieth of the time of opening an IPN.
  */
 function isWrittenBase64(text: string, bytes: Buffer, encoding: "base64" | "base64url"): boolean {
   const isUrl = encoding === "base64url";

@@ -2,7 +2,7 @@ import { inspect } from "node:util";
 import { expect, test } from "vitest";
 import { NotAuthentic } from "./errors.ts";
 
-test("a refusal has one face, whatever its reason", () => {
+test("a refusal looks the same, whatever its reason", () => {
   const [one, other] = [new NotAuthentic("signature"), new NotAuthentic("decryption")];
   const faces = (error: Error) => [
     String(error),
@@ -17,7 +17,7 @@ test("a refusal has one face, whatever its reason", () => {
   expect(inspect(one, { showHidden: true })).not.toContain("signature");
 });
 
-test("a refusal tells its reason to whoever asks for it", () => {
+test("a refusal reports its reason on request", () => {
   expect(new NotAuthentic("two_names").reason).toBe("two_names");
   expect(new NotAuthentic("two_names").code).toBe("not_authentic");
   expect(new NotAuthentic("two_names")).toBeInstanceOf(Error);

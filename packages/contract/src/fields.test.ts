@@ -17,7 +17,7 @@ describe("the tables", () => {
     }
   });
 
-  test("give the types of the two bodies", () => {
+  test("define the types of the two bodies", () => {
     expectTypeOf<CardIpn>().toHaveProperty("transaction_type").toEqualTypeOf<string>();
     expectTypeOf<CardIpn>().not.toHaveProperty("settlementList");
     expectTypeOf<SettlementIpn>().toHaveProperty("settlementList").toEqualTypeOf<{ reqId: string; refNo: string }[]>();
@@ -42,7 +42,7 @@ describe("the JSON Schema", () => {
     return (schema.enum?.includes(value) ?? true) && new RegExp(schema.pattern ?? "", "u").test(value);
   }
 
-  test("requires exactly the fields that stand on the wire", () => {
+  test("requires exactly the fields that are on the wire", () => {
     expect(card.required).toEqual(Object.keys(toWire("card", { signature: "" }, "table")));
     expect(settlement.required).toEqual(Object.keys(toWire("settlement", { signature: "" }, "table")));
     expect(settlement.properties["settlementList"]).toMatchObject({
@@ -64,7 +64,7 @@ describe("the JSON Schema", () => {
     expect(bad.filter((value) => allows(card.properties[name], value))).toEqual([]);
   });
 
-  test("lets transaction_time be an ISO 8601 UTC timestamp too", () => {
+  test("also accepts an ISO 8601 UTC timestamp as transaction_time", () => {
     for (const time of ["20240531143000", "2024-05-31T14:30:00Z"]) {
       expect(allows(settlement.properties["transaction_time"], time)).toBe(true);
     }

@@ -103,7 +103,7 @@ const entryDescriptions: Readonly<Record<SettlementEntryName, Description>> = {
   refNo: { meaning: "Transaction code sent by the acquirer after a successful transaction; may repeat within a list" },
 };
 
-/** Section 2.1: what is POSTed. */
+/** Section 2.1: the POSTed envelope. */
 export const envelopeFields: readonly Field[] = [
   { no: 1, name: "data", type: "string", meaning: "The complete IPN JSON object, encrypted" },
 ];

@@ -9,7 +9,7 @@ const id = "018f3b1e-7c1a-7d2e-9b1a-3f6d2c5e8a03";
 const body = '{"data":"AAAA"}';
 
 describe("the header's signature", () => {
-  test("is that of the Standard Webhooks documentation's example", () => {
+  test("equals the example in the Standard Webhooks documentation", () => {
     const example = createSecretKey(Buffer.from("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "base64"));
     const signature = webhookSignature("msg_p5jXN8AQM9LWM0D4loKWxJek", 1614265330, '{"test": 2432232314}', example);
     expect(signature).toBe("v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=");
@@ -34,7 +34,7 @@ describe("the header's signature", () => {
     expect(webhookSignatureMatches(signature, id, "1717140600", body, [])).toBe(false);
   });
 
-  test("may stand among others, and be made with either key of a rotation", () => {
+  test("may be one of several, and may use either key of a rotation", () => {
     const [one, two] = [webhookSignature(id, 1, body, key), webhookSignature(id, 1, body, other)];
     const unknown = `v1a,${"A".repeat(86)}== v2,abc v1, v1,AAAA`;
     expect(webhookSignatureMatches(`${unknown} ${one} ${two}`, id, "1", body, [key])).toBe(true);
@@ -42,7 +42,7 @@ describe("the header's signature", () => {
     expect(webhookSignatureMatches(unknown, id, "1", body, [key, other])).toBe(false);
   });
 
-  test("does not cover another split of id, time and body", () => {
+  test("does not match the same bytes split differently into id, time and body", () => {
     const signature = webhookSignature("a", 1, "2.text", key);
     expect(webhookSignatureMatches(signature, "a.1", "2", "text", [key])).toBe(false);
     expect(() => webhookSignature("a.1", 2, "text", key)).toThrow(TypeError);
@@ -56,7 +56,7 @@ describe("the header's signature", () => {
     );
   });
 
-  test.each([-1, 1.5, Number.NaN, 1e21])("is not made for the time %d", (timestampS) => {
+  test.each([-1, 1.5, Number.NaN, 1e21])("is refused for the time %d", (timestampS) => {
     expect(() => webhookSignature(id, timestampS, body, key)).toThrow("whole seconds");
   });
 });

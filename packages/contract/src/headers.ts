@@ -2,7 +2,7 @@ import { createHmac, type KeyObject, timingSafeEqual } from "node:crypto";
 import { decodeStrictly } from "./encoding.ts";
 import { keyBytes, secretKey } from "./keys.ts";
 
-/** The headers of a notification beside those of section 4.1. The first three are Standard Webhooks v1. */
+/** The headers of a notification beyond those of section 4.1. The first three are Standard Webhooks v1. */
 export const headerNames = {
   id: "webhook-id",
   timestamp: "webhook-timestamp",
@@ -22,7 +22,7 @@ export const contractVersion = "1";
 const secretPrefix = "whsec_";
 
 /**
- * The key of the headers' signature from `whsec_` and the base64 of 32 bytes.
+ * Returns the key for the headers' signature. `secret` is `whsec_` and the base64 of 32 bytes.
  *
  * @throws TypeError naming the expected shape, never the value.
  */
@@ -36,7 +36,7 @@ export function webhookKey(secret: string): KeyObject {
   return secretKey("a webhook secret", raw);
 }
 
-/** `id.timestamp.body` is unambiguous only when neither of the first two can hold a dot. */
+/** `id.timestamp.body` is unambiguous only if neither of the first two can contain a dot. */
 const idShape = /^[^.\s]{1,256}$/;
 const timestampShape = /^[0-9]{1,12}$/;
 
@@ -45,12 +45,12 @@ function mac(id: string, timestamp: string, body: string | Buffer, key: KeyObjec
 }
 
 /**
- * One entry of the header webhook-signature: Standard Webhooks v1, `v1,<base64>`. During a rotation the header holds
- * one entry for each key, separated by a space.
+ * Returns one entry of the header webhook-signature: Standard Webhooks v1, `v1,<base64>`. During a rotation the header
+ * has one entry for each key, separated by a space.
  *
  * @param timestampS seconds since 1970, the value of webhook-timestamp
  * @param body the body exactly as it is sent
- * @throws TypeError when the id holds a dot or white space, or the timestamp is no whole number of seconds.
+ * @throws TypeError if the id contains a dot or white space, or the timestamp is not a whole number of seconds.
  */
 export function webhookSignature(id: string, timestampS: number, body: string | Buffer, key: KeyObject): string {
   const timestamp = String(timestampS);
@@ -60,8 +60,8 @@ export function webhookSignature(id: string, timestampS: number, body: string | 
 }
 
 /**
- * Whether one entry of the header is the signature under one of the keys, in constant time. Entries of other versions
- * are passed over; the timestamp's age is the caller's to judge.
+ * Whether one entry of the header is a valid signature under one of the keys, in constant time. Entries of other
+ * versions are ignored. The caller checks the age of the timestamp.
  */
 export function webhookSignatureMatches(
   header: string,
@@ -76,7 +76,7 @@ export function webhookSignatureMatches(
     const bytes = entry.startsWith("v1,") ? decodeStrictly(entry.slice(3), "base64") : undefined;
     if (bytes?.length === 32) offered.push(bytes);
   }
-  // Who offers nothing that could be right must not make us read the body.
+  // Without a candidate the body need not be hashed.
   if (offered.length === 0) return false;
   for (const key of keys) {
     const expected = mac(id, timestamp, body, key);

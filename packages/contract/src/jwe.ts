@@ -2,7 +2,7 @@ import { decodeStrictly } from "./encoding.ts";
 import { parseStrictly } from "./strict-json.ts";
 
 export interface JweParts {
-  /** The first part as it stands: what the tag authenticates beside the content. */
+  /** The protected header as received: the tag authenticates it together with the content. */
   readonly header: string;
   readonly keyId: string;
   readonly iv: Buffer;
@@ -10,7 +10,10 @@ export interface JweParts {
   readonly tag: Buffer;
 }
 
-/** The parts of a compact JWE sealed as we seal, or why it is refused. Its header chooses a key of ours, no more. */
+/**
+ * Splits a compact JWE as we seal it, or returns the reason for refusing it. Its header selects one of our keys,
+ * nothing else.
+ */
 export function jweParts(data: string): JweParts | "encoding" | "jwe_header" {
   const [header = "", encryptedKey, iv64 = "", ciphertext64 = "", tag64 = "", ...rest] = data.split(".", 6);
   const iv = decodeStrictly(iv64, "base64url");
@@ -29,7 +32,7 @@ function acceptableKeyId(header64: string): string | undefined {
   const parsed = parseStrictly(bytes.toString("utf8"));
   if ("refused" in parsed || typeof parsed.value !== "object" || parsed.value === null) return undefined;
   const { alg, enc, kid, zip, crit } = parsed.value as Record<string, unknown>;
-  // Compression before encryption leaks content by its length; an extension we do not know must be refused.
+  // Compression before encryption leaks content by its length. An extension that we do not know must be refused.
   if (alg !== "dir" || enc !== "A256GCM" || zip !== undefined || crit !== undefined) return undefined;
   return typeof kid === "string" ? kid : undefined;
 }

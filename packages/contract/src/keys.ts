@@ -1,6 +1,6 @@
 import { createSecretKey, type KeyObject } from "node:crypto";
 
-/** Every key of the contract: AES-256, the HMAC of the IPN, the HMAC of the headers. */
+/** The size of every key of the contract: AES-256, the HMAC of the IPN, the HMAC of the headers. */
 export const keyBytes = 32;
 
 /** @throws TypeError naming the expected length, never the value. */

@@ -53,7 +53,7 @@ describe("a notification", () => {
     );
   });
 
-  test("opens with old and new keys while both are accepted, and with neither once they are not", () => {
+  test("opens with old and new keys while both are accepted, and with neither afterwards", () => {
     fc.assert(
       fc.property(
         sealings,
@@ -70,14 +70,14 @@ describe("a notification", () => {
     );
   });
 
-  test("opens under AES-CBC though another key seems to fit first", () => {
+  test("opens under AES-CBC although another key seems to fit first", () => {
     const sealing: Sealing = { cipher: "aes-256-cbc", encoding: "base64" };
     const fitsBoth = () => {
       const body = posted(signed("card"), sealing);
       const refusal = refusalOf(() => openAndVerify(body, opening({ sealing, encryptionKeys: [oldKey] })));
       return refusal.reason === "decryption" ? undefined : body;
     };
-    // The wrong key leaves right padding in one of 256 messages: 20,000 without one would be a wonder.
+    // A wrong key produces valid padding in one of 256 messages, so 20,000 messages contain some.
     let body: string | undefined;
     for (let tries = 0; tries < 20_000 && body === undefined; tries += 1) body = fitsBoth();
     const opened = openAndVerify(body ?? "", opening({ sealing, encryptionKeys: [oldKey, key] }));
@@ -94,7 +94,7 @@ describe("a notification", () => {
     }
   });
 
-  test("may be written with white space and escapes", () => {
+  test("may contain white space and escapes", () => {
     const { data } = JSON.parse(posted(signed("card")));
     const escaped = [...data].map((one: string) => `\\u${one.charCodeAt(0).toString(16).padStart(4, "0")}`).join("");
     for (const body of [`{ "data" : "${data}" }\n`, `{"d\\u0061ta":"${escaped}"}`]) {
@@ -102,7 +102,7 @@ describe("a notification", () => {
     }
   });
 
-  test("is an envelope whatever text stands in it, and however it is spaced", () => {
+  test("is an envelope whatever text it contains, and however it is spaced", () => {
     const space = fc.string({ unit: fc.constantFrom(" ", "\n", "\r", "\t"), maxLength: 3 });
     fc.assert(
       fc.property(fc.string({ unit: "grapheme" }), fc.array(space, { minLength: 6, maxLength: 6 }), (text, gaps) => {
@@ -123,7 +123,7 @@ describe("a notification", () => {
     },
   );
 
-  test("has its signature accepted in upper case", () => {
+  test("may have its signature in upper case", () => {
     const wire = signed("card");
     const body = posted({ ...wire, signature: wire.signature.toUpperCase() });
     expect(openAndVerify(body, opening()).ipn.id).toBe("tx-1");
@@ -147,7 +147,7 @@ describe("garbage", () => {
   const json = fc.json({ maxDepth: 3 });
   const sealedJson = fc.tuple(json, sealings);
 
-  test("of any kind, at any depth, ends in one refusal with one face", () => {
+  test("of any kind, at any depth, is refused in the same way", () => {
     const faces = new Set<string>();
     const body = fc.oneof(
       fc.string({ unit: "binary" }),
@@ -181,9 +181,9 @@ function refusalOf(act: () => unknown): NotAuthentic {
   throw new Error("nothing was refused");
 }
 
-test("aes-256-cbc: wrong padding costs the same steps as right padding, so that no time tells them apart", () => {
+test("aes-256-cbc: wrong padding runs the same steps as right padding, so timing reveals nothing", () => {
   const sealing: Sealing = { cipher: "aes-256-cbc", encoding: "base64" };
-  // JSON whose last block was changed: right padding leaves text that is no JSON, as wrong padding does.
+  // JSON whose last block was modified: like wrong padding, it ends in text that is not JSON.
   const text = JSON.stringify({ ...signed("card"), extraData: "x".repeat(200) });
   const stepsWith = (lastByte: number) => {
     const block = Buffer.alloc(16, lastByte);

@@ -6,18 +6,18 @@ import { decrypt, keysFor, type Sealing, type SealingKey, takeApart, type Undecr
 import { type Signing, signatureMatches, signedString } from "./signing.ts";
 import { parseStrictly } from "./strict-json.ts";
 
-/** An IPN whose seal and signature were both checked. */
+/** An IPN that was decrypted and whose signature was verified. */
 export interface OpenedIpn extends WireIpn {
   /** The public id of the encryption key that opened it. */
   readonly keyId: string;
-  /** The text whose signature was found right: section 5.1. */
+  /** The text whose signature was verified: section 5.1. */
   readonly signedText: string;
 }
 
 export interface Opening {
   readonly sealing: Sealing;
   readonly signing: Signing;
-  /** The current version first, then those still accepted during a rotation. */
+  /** The current version first, then the versions still accepted during a rotation. */
   readonly encryptionKeys: readonly SealingKey[];
   readonly signingKeys: readonly KeyObject[];
 }
@@ -25,7 +25,7 @@ export interface Opening {
 /**
  * Opens and verifies a POSTed body, `{"data": "…"}`: sections 2.1 and 5.
  *
- * @throws NotAuthentic for whatever is not sealed and signed as agreed, always alike.
+ * @throws NotAuthentic for anything that is not sealed and signed as agreed, always in the same way.
  */
 export function openAndVerify(body: string, how: Opening): OpenedIpn {
   const opened = tryToOpen(body, how);
@@ -43,7 +43,7 @@ function tryToOpen(body: string, how: Opening): OpenedIpn | NotAuthenticReason {
   let reason: NotAuthenticReason = keys.length === 0 ? "unknown_key" : "decryption";
   for (const key of keys) {
     const opened = decrypt(sealed, key);
-    // AES-CBC opens under one wrong key in 256: only the signature says which key was right.
+    // AES-CBC decrypts under one wrong key in 256: only the signature identifies the right key.
     const verified = "text" in opened ? verify(opened.text, key.id, how) : refuse(opened, key.id, how);
     if (typeof verified !== "string") return verified;
     if (verified !== "decryption") reason = verified;
@@ -51,7 +51,7 @@ function tryToOpen(body: string, how: Opening): OpenedIpn | NotAuthenticReason {
   return reason;
 }
 
-/** Wrong padding of AES-CBC costs what right padding does. */
+/** Wrong padding of AES-CBC takes the same steps as right padding. */
 function refuse({ refused, badlyPadded: spoiled }: Undecrypted, keyId: string, how: Opening): NotAuthenticReason {
   if (spoiled !== undefined) verify(spoiled, keyId, how);
   return refused;
@@ -71,7 +71,8 @@ const envelopeEnd = '"}';
 
 /** Exactly one field, `data`, a string: section 2.1. */
 function envelopeData(body: string): string | undefined {
-  // As JSON.stringify writes it; neither quote nor backslash inside, so that the string ends where it seems to.
+  // As JSON.stringify writes it. The value contains neither a quote nor a backslash, so the string ends where it seems
+  // to.
   if (body.startsWith(envelopeStart) && body.endsWith(envelopeEnd)) {
     const data = body.slice(envelopeStart.length, -envelopeEnd.length);
     if (!data.includes('"') && !data.includes("\\")) return data;
@@ -84,8 +85,8 @@ function envelopeData(body: string): string | undefined {
 }
 
 /**
- * Whether JSON text can be an object of one key with a string, and nothing else. Nobody vouches for the body yet: to
- * read another as JSON, in order to refuse it, measured up to 15 s and 1 GB for 16 MB.
+ * Whether a JSON text can only be an object with one key and a string value. The body is not authenticated yet: parsing
+ * arbitrary JSON in order to refuse it took up to 15 s and 1 GB for 16 MB (measured).
  */
 function isPairOfTexts(body: string): boolean {
   const key = afterSpace(body, 0) + 1;
@@ -96,7 +97,7 @@ function isPairOfTexts(body: string): boolean {
   return close !== undefined && body[close] === "}" && afterSpace(body, close + 1) === body.length;
 }
 
-/** The place after a string, with the space around it; undefined when there stands none. */
+/** Returns the index after a string and the white space around it; undefined if there is no string. */
 function afterText(body: string, from: number): number | undefined {
   const start = afterSpace(body, from);
   if (body[start] !== '"') return undefined;

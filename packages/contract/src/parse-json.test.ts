@@ -19,8 +19,9 @@ function text(key: string, escaped: boolean): string {
 }
 
 describe("a JSON text whose keys are escaped", () => {
-  test("is read by its own keys, whatever was read before it", () => {
-    // Another caller's text: Node's parser expects its last key where a later text begins with the same ones.
+  test("is read by its own keys, whatever was parsed before", () => {
+    // Another caller's text: Node's parser confuses its last key with that of a later text that begins with the same
+    // keys.
     JSON.parse(String.raw`{"firstOfTwo":1,"\\":2}`);
     const later = String.raw`{"firstOfTwo":1,"\u0062":2}`;
     expect(parseJson(later)).toEqual({ firstOfTwo: 1, b: 2 });
@@ -28,7 +29,7 @@ describe("a JSON text whose keys are escaped", () => {
     expect(parseJson(String.raw`{"x":[{"\u0062":2}],"\u0063":"d"}`)).toEqual({ x: [{ b: 2 }], c: "d" });
   });
 
-  test("is read as the same text without escapes", () => {
+  test("equals the same text without escapes", () => {
     fc.assert(
       fc.property(value, (it) => {
         expect(parseJson(written(it, true))).toEqual(JSON.parse(JSON.stringify(it)));
@@ -37,14 +38,14 @@ describe("a JSON text whose keys are escaped", () => {
     );
   });
 
-  test("keeps the last of two equal keys, and `__proto__` as a key of its own", () => {
+  test("keeps the last of two equal keys, and treats `__proto__` as an ordinary key", () => {
     expect(parseJson(String.raw`{"\u0061":1,"b":2,"a":3}`)).toEqual({ a: 3, b: 2 });
     const read = parseJson(String.raw`{"\u005f_proto__":{"polluted":true}}`);
     expect(Object.keys(Object(read))).toEqual(["__proto__"]);
     expect(Object.getPrototypeOf(read)).toBe(Object.prototype);
   });
 
-  test("may be nested deeper than the stack is", () => {
+  test("may be nested deeper than the stack", () => {
     const deep = 200_000;
     expect(Array.isArray(parseJson(`${"[".repeat(deep)}{"\\u0061":1}${"]".repeat(deep)}`))).toBe(true);
   });
@@ -59,13 +60,13 @@ describe("a JSON text whose keys are escaped", () => {
     expect(countKeys(parseJson('{"a":{"b":1},"c":[{"d":null},"e",[{}]]}'))).toBe(4);
   });
 
-  test("is refused where JSON.parse refuses it", () => {
+  test("is refused if JSON.parse refuses it", () => {
     const valid = String.raw`{"\u0061":[1,-2.5e3,true,{"b":"c\""},{},[ ]],"\\":null}`;
     const change = fc.tuple(fc.nat(valid.length), fc.constantFrom("", ...'{}[]",:\\ \n0-.e\u00a0tx'));
     fc.assert(
       fc.property(change, fc.nat(2), ([at, by], cut) => {
         const changed = valid.slice(0, at) + by + valid.slice(at + cut);
-        // Each key stands alone in its text: what Node's parser says of it can be compared.
+        // Each key is the only one in its text, so that Node's parser cannot confuse it.
         expect(outcome(() => parseJson(changed)) === "refused").toBe(outcome(() => JSON.parse(changed)) === "refused");
       }),
       { numRuns: 3_000 },

@@ -3,15 +3,15 @@ const backslash = 0x5c;
 const colon = 0x3a;
 const literal = /-?[0-9][0-9.eE+-]*|true|false|null/y;
 
-/** An object or array whose end has not been read yet. */
+/** An object or array that is not closed yet. */
 type Holder =
   | { readonly close: "}"; readonly value: Record<string, unknown>; key: string }
   | { readonly close: "]"; readonly value: unknown[] };
 
 /**
- * What JSON.parse says, from any text. Node 26 takes one key for another where both are written with escapes: after
- * `{"\\":2}` it reads `{"\u0062":2}` as the earlier key (nodejs/node#63785), so that one caller's text decides what
- * another's means. A text with such a key is read here; every other one goes to JSON.parse.
+ * As JSON.parse, but correct for every text. Node 26 confuses keys that are written with escapes: after `{"\\":2}` it
+ * reads `{"\u0062":2}` as the earlier key (nodejs/node#63785), so that one caller's text changes the meaning of
+ * another's. A text with such a key is parsed here; JSON.parse reads every other one.
  *
  * @throws SyntaxError
  */
@@ -61,7 +61,7 @@ function hasEscapedKey(text: string): boolean {
   let start = text.indexOf('"');
   while (start !== -1) {
     const end = endOfString(text, start);
-    // A string without an end: JSON.parse refuses the text.
+    // An unterminated string: JSON.parse refuses the text.
     if (end === 0) return false;
     if (text.charCodeAt(afterSpace(text, end)) === colon && text.slice(start, end).includes("\\")) return true;
     start = text.indexOf('"', end);
@@ -75,7 +75,7 @@ function afterSpace(text: string, from: number): number {
   return at;
 }
 
-/** Reads without recursion: how deep a text is nested is up to its writer. */
+/** Parses without recursion, because the writer decides how deep a text is nested. */
 class Reader {
   readonly #text: string;
   readonly #holders: Holder[] = [];
@@ -98,7 +98,7 @@ class Reader {
     }
   }
 
-  /** Whether an object or array with something inside begins here. */
+  /** Whether a non-empty object or array begins here. */
   #opens(): boolean {
     const bracket = this.#peek();
     if (bracket !== "{" && bracket !== "[") return false;
@@ -129,7 +129,7 @@ class Reader {
     return JSON.parse(written);
   }
 
-  /** Puts the value where it belongs. False at the end of what holds it, or of the text. */
+  /** Adds the value to its container. False at the end of the container, or of the text. */
   #expectsNext(value: unknown): boolean {
     const holder = this.#holders.at(-1);
     const next = this.#peek();
@@ -151,7 +151,7 @@ class Reader {
     return key;
   }
 
-  /** A string that stands alone has no key to be mistaken. */
+  /** A string outside of an object has no key that could be confused. */
   #string(): string {
     const end = endOfString(this.#text, this.#at);
     if (end === 0) this.#fail();

@@ -4,8 +4,8 @@ import { randomBytes } from "node:crypto";
 const poolBytes = 4096;
 
 /**
- * A source of random bytes that draws from a pool. No byte is ever given out twice, and a pool is left behind rather
- * than refilled, so that what was given out never changes.
+ * Returns a source of random bytes that draws from a pool. No byte is given out twice. A used pool is replaced and not
+ * refilled, so that bytes already given out never change.
  */
 export function pooledRandom(refill: (bytes: number) => Buffer = randomBytes): (bytes: number) => Buffer {
   let pool: Buffer | undefined;

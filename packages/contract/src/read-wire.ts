@@ -13,16 +13,16 @@ type Values = Readonly<Record<string, unknown>>;
 
 export interface WireIpn {
   readonly kind: IpnKind;
-  /** Exactly what was received, keys we do not know included. */
+  /** The object exactly as received, unknown keys included. */
   readonly wire: Readonly<Record<string, unknown>>;
-  /** The tables' names only, missing fields as empty strings. It is `wire` itself where that says the same. */
+  /** The tables' names only, missing fields as empty strings. It is `wire` itself if that has exactly these. */
   readonly ipn: CardIpn | SettlementIpn;
 }
 
 /**
  * Reads an opened IPN under either set of names. It does not verify the signature.
  *
- * @throws NotAuthentic when it is no JSON object, a key stands twice, a field stands under two of its names, or a
+ * @throws NotAuthentic if it is not a JSON object, a key occurs twice, a field occurs under two of its names, or a
  * scalar is not a string.
  */
 export function fromWire(json: string): WireIpn {
@@ -31,7 +31,7 @@ export function fromWire(json: string): WireIpn {
   return read;
 }
 
-/** As fromWire, with the reason in place of an exception. */
+/** As fromWire, but returns the reason instead of throwing. */
 export function readWire(json: string): WireIpn | NotAuthenticReason {
   const parsed = parseStrictly(json);
   if ("refused" in parsed) return parsed.refused;
@@ -43,7 +43,7 @@ export function readWire(json: string): WireIpn | NotAuthenticReason {
   return { kind, wire, ipn: (kind === "card" ? withSchemeInCapitals(ipn) : ipn) as CardIpn | SettlementIpn };
 }
 
-/** A card IPN may say SETTLE too (section 6), so the type alone does not tell. */
+/** A card IPN may have the type SETTLE too (section 6), so the type does not decide. */
 function kindOf(wire: Values): IpnKind {
   const settles = wire["transaction_type"] === "SETTLE";
   return settles && ("settlementList" in wire || "saleQuantity" in wire) ? "settlement" : "card";
@@ -73,7 +73,7 @@ function byTableNames(wire: Values, columns: readonly Column[]): Values | "two_n
   return ipn;
 }
 
-/** The table's names in its order, and texts alone. */
+/** Whether it has the table's names in its order, and string values only. */
 function isAsInTable(wire: Values, columns: readonly Column[]): boolean {
   const keys = Object.keys(wire);
   const values = Object.values(wire);
@@ -109,7 +109,7 @@ function isObject(value: unknown): value is Values {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Section 2: all scalars are JSON strings. It holds for keys we do not know as well. */
+/** Section 2: all scalars are JSON strings. This applies to unknown keys as well. */
 function everyScalarIsText(value: unknown): boolean {
   if (typeof value === "string") return true;
   if (typeof value !== "object" || value === null) return false;

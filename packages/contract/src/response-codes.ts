@@ -3,7 +3,10 @@ export interface ResponseCode {
   readonly meaning: string;
 }
 
-/** isoResponseCode: ISO 8583:1987, data element 39. Only 00 is success. Codes left out are reserved by the standard. */
+/**
+ * isoResponseCode: ISO 8583:1987, data element 39. Only 00 is success. Codes that are missing here are reserved by the
+ * standard.
+ */
 export const responseCodes: readonly ResponseCode[] = [
   { code: "00", meaning: "Approved or completed successfully" },
   { code: "01", meaning: "Refer to card issuer" },
@@ -80,7 +83,7 @@ export const responseCodes: readonly ResponseCode[] = [
 
 const meanings: ReadonlyMap<string, string> = new Map(responseCodes.map(({ code, meaning }) => [code, meaning]));
 
-/** What an isoResponseCode means; a code outside the table is still an error (section 7). */
+/** The meaning of an isoResponseCode. A code outside the table is still an error (section 7). */
 export function responseMeaning(code: string): string {
   return meanings.get(code) ?? "Error with a code that ISO 8583 does not list";
 }

@@ -1,7 +1,7 @@
 import type { IpnKind } from "./columns.ts";
 import { type Field, type FieldFormat, ipnFields, settlementListFields } from "./fields.ts";
 
-/** An unknown value is the empty string, so every pattern lets it pass. */
+/** An unknown value is the empty string, so every pattern accepts it. */
 const patterns: Record<FieldFormat, string> = {
   uuid: "^([0-9a-fA-F]{8}-[0-9a-fA-F]{4}-4[0-9a-fA-F]{3}-[89abAB][0-9a-fA-F]{3}-[0-9a-fA-F]{12})?$",
   yyyymmddhhmmss: "^([0-9]{14})?$",
@@ -10,7 +10,7 @@ const patterns: Record<FieldFormat, string> = {
   count: "^(-?(0|[1-9][0-9]*))?$",
 };
 
-/** Every IPN has these two; any other listed value may be unknown, hence empty. */
+/** Every IPN has these two. Any other listed value may be unknown and hence empty. */
 const neverEmpty: ReadonlySet<string> = new Set(["status", "transaction_type"]);
 
 function scalarSchema(field: Field): object {
@@ -34,8 +34,8 @@ function objectSchema(fields: readonly Field[]): object {
 }
 
 /**
- * JSON Schema 2020-12 of an opened IPN under the tables' names: sections 2.2 and 2.3.
- * Fields it does not know are allowed, so that a later version of the contract does not break a validator of this one.
+ * JSON Schema 2020-12 of an opened IPN under the tables' names: sections 2.2 and 2.3. Unknown fields are allowed, so
+ * that a later version of the contract passes this version's validation.
  */
 export function ipnJsonSchema(kind: IpnKind): object {
   return {

@@ -11,10 +11,13 @@ const gcm = { authTagLength: 16 } as const;
 
 /**
  * Seals a text: section 5, rule 3.
- * aes-256-gcm: encode(iv[12] ‖ ciphertext ‖ tag[16]). aes-256-cbc: encode(iv[16] ‖ ciphertext), PKCS#7.
- * jwe: RFC 7516 compact, alg dir, enc A256GCM, kid the key's id.
  *
- * @param random fresh bytes for the IV. An IV used twice with one key breaks GCM: pass another only in a test.
+ * - aes-256-gcm: encode(iv[12] ‖ ciphertext ‖ tag[16])
+ * - aes-256-cbc: encode(iv[16] ‖ ciphertext), PKCS#7
+ * - jwe: RFC 7516 compact, alg dir, enc A256GCM, kid is the key's id
+ *
+ * @param random returns fresh bytes for the IV. Using an IV twice with one key breaks GCM: pass another source only in
+ * a test.
  */
 export function seal(
   plain: string,
@@ -45,9 +48,9 @@ function sealJwe(plain: string, key: SealingKey, iv: Buffer): string {
 }
 
 /**
- * Opens what seal made, with the first of the keys that fits; for jwe with the one its kid names.
+ * Opens a sealed text with the first key that fits; for jwe with the key that its kid names.
  *
- * @throws NotAuthentic for anything else, always alike.
+ * @throws NotAuthentic for anything else, always in the same way.
  */
 export function open(data: string, sealing: Sealing, keys: readonly SealingKey[]): { text: string; keyId: string } {
   const sealed = takeApart(data, sealing);
@@ -64,13 +67,13 @@ export function open(data: string, sealing: Sealing, keys: readonly SealingKey[]
 
 interface JweHeader {
   readonly text: string;
-  /** The text's bytes: what the tag authenticates beside the content. */
+  /** The header's bytes: the tag authenticates them together with the content. */
   readonly authenticated: Buffer;
 }
 
 const headers = new WeakMap<{ readonly id: string }, JweHeader>();
 
-/** The protected header of RFC 7516: direct use of the key, AES-256-GCM, the key's public id. Made once for a key. */
+/** The protected header of RFC 7516: direct use of the key, AES-256-GCM, the key's public id. Computed once per key. */
 function jweHeader(key: { readonly id: string }): JweHeader {
   const known = headers.get(key);
   if (known !== undefined) return known;

@@ -25,7 +25,7 @@ describe("a sealed text", () => {
     );
   });
 
-  test("opens with whichever of the keys it was sealed with", () => {
+  test("opens with whichever of the keys sealed it", () => {
     fc.assert(
       fc.property(anySealing, fc.constantFrom(first, second, third), (sealing, key) => {
         const plain = JSON.stringify({ id: key.id, filler: "x".repeat(40) });
@@ -37,7 +37,7 @@ describe("a sealed text", () => {
     );
   });
 
-  test("is another one each time", () => {
+  test("differs each time", () => {
     fc.assert(
       fc.property(text, anySealing, (plain, sealing) => {
         expect(new Set(Array.from({ length: 20 }, () => seal(plain, sealing, first))).size).toBe(20);
@@ -57,7 +57,7 @@ describe("a sealed text", () => {
           const data = seal(plain, sealing, first);
           const at = where % data.length;
           const changed = `${data.slice(0, at)}${by}${data.slice(at + 1)}`;
-          // Hexadecimal means the same in either case.
+          // Hexadecimal is valid in either case.
           fc.pre(sealing.encoding === "hex" ? changed.toLowerCase() !== data : changed !== data);
           expect(() => open(changed, sealing, [first])).toThrow(NotAuthentic);
         },
@@ -67,7 +67,7 @@ describe("a sealed text", () => {
   });
 
   test("is not authentic under another key", () => {
-    // Long enough that a wrong key's plain text, were its CBC padding right by chance, is not UTF-8.
+    // Long enough that text decrypted with a wrong key, if its CBC padding happens to be valid, is not UTF-8.
     const plain = "a text of several blocks, so that chance has no chance".repeat(4);
     fc.assert(
       fc.property(anySealing, (sealing) => {
@@ -86,7 +86,7 @@ describe("a sealed text", () => {
     }
   });
 
-  test("is lower-case when hexadecimal, and opened in either case", () => {
+  test("is lower-case in hexadecimal, and opens in either case", () => {
     for (const cipher of ["aes-256-gcm", "aes-256-cbc"] as const) {
       const data = seal("text", { cipher, encoding: "hex" }, first);
       expect(data).toMatch(/^[0-9a-f]+$/);
@@ -94,7 +94,7 @@ describe("a sealed text", () => {
     }
   });
 
-  test("named by its JWE kid is not tried with a key of another id", () => {
+  test("with a JWE kid is not tried with a key of another id", () => {
     const jwe: Sealing = { cipher: "jwe", encoding: "base64" };
     const renamed = { id: "other", key: first.key };
     const refusal = () => open(seal("text", jwe, first), jwe, [renamed]);
@@ -112,7 +112,7 @@ test("garbage of any kind is not authentic", () => {
   );
   fc.assert(
     fc.property(garbage, anySealing, (data, sealing) => {
-      // A CBC block of garbage opens once in 256 times: the signature refuses it, not the cipher.
+      // A random CBC block decrypts once in 256 times: then the signature refuses it, not the cipher.
       fc.pre(sealing.cipher !== "aes-256-cbc" || typeof data !== "string" || data.length < 32);
       expect(() => open(data, sealing, [first, second])).toThrow(NotAuthentic);
     }),

@@ -6,10 +6,10 @@ import { jweParts } from "./jwe.ts";
 import { secretKey } from "./keys.ts";
 
 export const ciphers = ["aes-256-gcm", "aes-256-cbc", "jwe"] as const;
-/** The specification says AES-256 and no more; these are the modes a partner can have. Never ECB. */
+/** The specification says only AES-256. A partner chooses one of these modes. Never ECB. */
 export type Cipher = (typeof ciphers)[number];
 
-/** How a partner's IPNs are sealed: from configuration, never from the message. */
+/** How a partner's IPNs are sealed. It comes from configuration, never from the message. */
 export interface Sealing {
   readonly cipher: Cipher;
   /** Ignored for jwe, which is base64url by RFC 7516. */
@@ -36,7 +36,7 @@ const cbcIvBytes = 16;
 const blockBytes = 16;
 const gcm = { authTagLength: gcmTagBytes } as const;
 
-/** Sealed data in its parts. `keyId` is there when the message names its key. */
+/** The parts of sealed data. `keyId` is set if the message names its key. */
 export interface Sealed {
   readonly mode: "aes-256-gcm" | "aes-256-cbc";
   readonly iv: Buffer;
@@ -86,8 +86,9 @@ export function decrypt(sealed: Sealed, { key }: SealingKey): { text: string } |
 }
 
 /**
- * `spoiled`: the text of AES-CBC whose padding is wrong. Whoever opens does with it what they would have done with a
- * right one: measured, it was refused in 19 µs and a right one in 32, which decrypts AES-CBC for a stranger.
+ * The result of a failed decryption. `badlyPadded` is the text of AES-CBC whose padding is wrong: the caller must
+ * verify its signature as if it were valid. Measured: without that it was refused in 19 µs and a valid one in 32 µs, a
+ * difference that decrypts AES-CBC for an attacker.
  */
 export interface Undecrypted {
   readonly refused: "decryption" | "not_text";
@@ -102,8 +103,8 @@ function decryptCbc(sealed: Sealed, key: KeyObject): [bytes: Buffer, isPadded: b
 }
 
 /**
- * The length of the PKCS#7 padding, 0 when it is none: without a branch on the content, and without the exception of
- * OpenSSL, whose time a stranger could measure. That decrypts AES-CBC for him, byte by byte.
+ * Returns the length of the PKCS#7 padding, 0 if it is invalid. It neither branches on the content nor throws OpenSSL's
+ * exception, because an attacker could measure that time and decrypt AES-CBC byte by byte.
  */
 function paddingLength(padded: Buffer): number {
   const length = padded[padded.length - 1] ?? 0;

@@ -90,7 +90,7 @@ describe("the signed string", () => {
     );
   });
 
-  test("never holds the signature", () => {
+  test("never contains the signature", () => {
     fc.assert(
       fc.property(anyCase, fc.string(), ({ kind, signing, ipn }, signature) => {
         expect(signedString(kind, { ...ipn, signature }, signing)).toBe(signedString(kind, ipn, signing));
@@ -98,11 +98,11 @@ describe("the signed string", () => {
     );
   });
 
-  test("refuses to sign what is no text", () => {
+  test("refuses to sign a value that is not a string", () => {
     expect(() => signedString("card", { amount: 12 }, defaultSigning)).toThrow("amount must be a string");
   });
 
-  test("refuses an agreed list that names no field", () => {
+  test("refuses an agreed list without fields", () => {
     expect(() => signedString("card", {}, { mode: "fields", card: ["price"] })).toThrow("price cannot be signed");
   });
 });
@@ -116,7 +116,7 @@ describe("a signature", () => {
         const value = String(ipn[name]);
         const at = where % (value.length + 1);
         const changed = `${value.slice(0, at)}${value.charAt(at) === "x" ? "y" : "x"}${value.slice(at + 1)}`;
-        // Half of a pair of surrogates would be left: no text that can be sent.
+        // Half of a surrogate pair would remain, which cannot be sent.
         fc.pre(changed.isWellFormed());
         const signature = sign(signedString(kind, ipn, signing), key);
         expect(signatureMatches(signedString(kind, ipn, signing), signature, key)).toBe(true);
@@ -126,7 +126,7 @@ describe("a signature", () => {
     );
   });
 
-  test("over the whole IPN covers settlementList and keys we do not know", () => {
+  test("over the whole IPN covers settlementList and unknown keys", () => {
     const wire = { id: "1", settlementList: [{ reqId: "a", refNo: "b" }] };
     const signature = sign(signedString("settlement", wire, whole), key);
     for (const changed of [
@@ -137,7 +137,7 @@ describe("a signature", () => {
     }
   });
 
-  test("is 64 lower-case hexadecimal digits and accepted in either case", () => {
+  test("is 64 lower-case hexadecimal digits, and accepted in either case", () => {
     const signature = sign("text", key);
     expect(signature).toMatch(/^[0-9a-f]{64}$/);
     expect(signatureMatches("text", signature.toUpperCase(), key)).toBe(true);
@@ -162,11 +162,11 @@ describe("a signature", () => {
 });
 
 describe("an agreed signing", () => {
-  test.each([defaultSigning, agreed, whole])("can be used (%j)", (signing) =>
+  test.each([defaultSigning, agreed, whole])("is valid (%j)", (signing) =>
     expect(signingProblems(signing)).toEqual([]),
   );
 
-  test("must hold id, transaction_type, status and the amount of its body", () => {
+  test("must contain id, transaction_type, status and the amount of its body", () => {
     expect(
       signingProblems({ mode: "fields", card: ["id", "tid"], settlement: ["id", "transaction_type", "amount"] }),
     ).toEqual([
@@ -184,12 +184,12 @@ describe("an agreed signing", () => {
     expect(signingProblems({ mode: "fields", card })).toHaveLength(1);
   });
 
-  test("must have one of the two modes and lists that are lists", () => {
+  test("must have one of the two modes, and lists where lists are expected", () => {
     const wrong = [{ mode: "none" }, { mode: "fields", card: "id" }] as unknown as Signing[];
     for (const signing of wrong) expect(signingProblems(signing)).toHaveLength(1);
   });
 
-  test("may be left out for one body, which then has the specification's order", () => {
+  test("may be missing for one body, which then has the specification's order", () => {
     expect(signedFields("card", { mode: "fields", settlement: ["id"] })).toEqual(cardSigningOrder);
   });
 });

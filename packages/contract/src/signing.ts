@@ -6,8 +6,9 @@ import { secretKey } from "./keys.ts";
 
 /**
  * What is signed, as agreed with a partner: section 5, rule 4.
- * `fields`: the important fields, in the specification's order or in an agreed one, by the tables' names.
- * `whole`: the RFC 8785 form of the IPN as it stands on the wire, less its signature.
+ *
+ * - `fields`: the important fields, in the specification's order or in an agreed one, by the tables' names
+ * - `whole`: the RFC 8785 form of the IPN on the wire, without its signature
  */
 export type Signing =
   | { readonly mode: "fields"; readonly card?: readonly string[]; readonly settlement?: readonly string[] }
@@ -15,7 +16,7 @@ export type Signing =
 
 export const defaultSigning: Signing = { mode: "fields" };
 
-/** Section 5.1: isoResponseCode stands at positions 4 and 6. */
+/** Section 5.1: isoResponseCode is at positions 4 and 6. */
 export const cardSigningOrder = [
   "aid",
   "amount",
@@ -48,10 +49,10 @@ const mustSign = {
   settlement: ["id", "transaction_type", "status", "totalAmount"],
 } as const satisfies Record<IpnKind, readonly string[]>;
 
-/** extraData is free text of the partner's; settlementList has no key=value form; the signature cannot sign itself. */
+/** extraData is free text; settlementList has no key=value form; the signature cannot sign itself. */
 const neverSigned: ReadonlySet<string> = new Set(["extraData", "settlementList", "signature"]);
 
-/** Whole sentences, one for each thing wrong with an agreed signing; empty when it can be used. */
+/** Returns a sentence for each problem of an agreed signing; empty if it is valid. */
 export function signingProblems(signing: Signing): string[] {
   if (signing.mode === "whole") return [];
   if (signing.mode !== "fields") return ['signing.mode must be "fields" or "whole"'];
@@ -72,7 +73,7 @@ function listProblems(kind: IpnKind, list: readonly string[] | undefined): strin
   return [...unusable, ...missing.map((name) => `signing.${kind} must hold ${name}`)];
 }
 
-/** The fields a signature covers, by the tables' names, in the order of the signed string. */
+/** The fields that a signature covers, by the tables' names, in the order of the signed string. */
 export function signedFields(kind: IpnKind, signing: Signing): readonly string[] {
   if (signing.mode === "whole") {
     return ipnColumns(kind)
@@ -84,13 +85,13 @@ export function signedFields(kind: IpnKind, signing: Signing): readonly string[]
 }
 
 interface SignedField {
-  /** `name=` with the `&` that parts it from the one before. */
+  /** `name=`, preceded by `&` unless it is the first. */
   readonly lead: string;
   readonly name: string;
   readonly alias: string | undefined;
 }
 
-/** Partners' settings live long and sign often: each is compiled once. */
+/** Compiled once each, because partners' settings rarely change and are used for every signature. */
 const compiled: Record<IpnKind, WeakMap<Signing, readonly SignedField[]>> = {
   card: new WeakMap(),
   settlement: new WeakMap(),
@@ -108,10 +109,10 @@ function compile(kind: IpnKind, signing: Signing): readonly SignedField[] {
 }
 
 /**
- * The text that is signed: section 5.1. Values are taken as they are sent; empty, null and missing ones keep their key.
- * The IPN may carry the tables' names or the sample's; `fields` signs under the tables' names whichever it carries.
+ * Returns the text that is signed: section 5.1. Values are used as they are sent. Empty, null and missing values keep
+ * their key. The IPN may have the tables' names or the sample's; `fields` always signs the tables' names.
  *
- * @throws TypeError when a signed field is neither a string nor absent.
+ * @throws TypeError if a signed field is neither a string nor absent.
  */
 export function signedString(kind: IpnKind, wire: Readonly<Record<string, unknown>>, signing: Signing): string {
   if (signing.mode === "whole") return canonicalJson({ ...wire, signature: undefined });
@@ -132,7 +133,9 @@ export function sign(text: string, key: KeyObject): string {
 
 const macBytes = 32;
 
-/** Whether the signature is the text's: either case of hexadecimal, in constant time; any other shape is false. */
+/**
+ * Whether this is the text's signature, in constant time. Hexadecimal may be in either case; any other shape is false.
+ */
 export function signatureMatches(text: string, signature: string, key: KeyObject): boolean {
   const offered = typeof signature === "string" ? decodeStrictly(signature, "hex") : undefined;
   if (offered?.length !== macBytes) return false;
@@ -140,7 +143,7 @@ export function signatureMatches(text: string, signature: string, key: KeyObject
 }
 
 /**
- * The signing key from its 32 bytes. Keep the result: a KeyObject spares the work of a raw key at every signature.
+ * Returns the signing key for its 32 bytes. Keep the result: a KeyObject is cheaper than a raw key at every signature.
  *
  * @throws TypeError naming the expected length, never the value.
  */

@@ -4,7 +4,7 @@ import { parseStrictly } from "./strict-json.ts";
 
 const json = fc.jsonValue({ maxDepth: 4, stringUnit: "binary" });
 
-/** The same JSON with white space where a writer may put it, and every character of a key escaped. */
+/** The same JSON with white space wherever it is allowed, and every character of a key escaped. */
 function otherwiseWritten(value: unknown): string {
   if (Array.isArray(value)) return `[ ${value.map(otherwiseWritten).join(" , ")} ]`;
   if (typeof value !== "object" || value === null) return JSON.stringify(value);
@@ -29,7 +29,7 @@ describe("strict JSON", () => {
     );
   });
 
-  test("with a key twice in any object is refused, however either is written", () => {
+  test("with a duplicate key in any object is refused, however it is written", () => {
     const writing = fc.constantFrom(JSON.stringify, escaped);
     const gap = fc.constantFrom("", " ", "\n", "\t");
     const around = fc.constantFrom(...["%", "[%]", '{"list":[{"x":"\\":"},%]}', '{"a":{"b":%},"c":"\\\\"}', '{"":%}']);
@@ -74,7 +74,7 @@ describe("strict JSON", () => {
     },
   );
 
-  test("may hold a pair of surrogates, escaped", () => {
+  test("may contain an escaped surrogate pair", () => {
     expect(parseStrictly('"\\ud83d\\ude00"')).toEqual({ value: "😀" });
   });
 
@@ -89,7 +89,7 @@ describe("strict JSON", () => {
     expect(parseStrictly(text)).toEqual({ refused: "duplicate_key" });
   });
 
-  test("is not nested without a bound", () => {
+  test("is refused beyond the bound of nesting", () => {
     expect(parseStrictly("[".repeat(60) + "]".repeat(60))).toHaveProperty("value");
     expect(parseStrictly("[".repeat(100_000) + "]".repeat(100_000))).toEqual({ refused: "not_json" });
   });

@@ -1,20 +1,20 @@
 import { countKeys, endOfString, parseJson } from "./parse-json.ts";
 
-/** Only such an escape can make a lone surrogate: the text itself was decoded from UTF-8. */
+/** Only such an escape can produce a lone surrogate, because the text itself was decoded from UTF-8. */
 const surrogateEscape = /\\u[dD][89a-fA-F]/;
 
-/** Deeper than any IPN; a bound, because walking nested values recurses. */
+/** Deeper than any IPN. It bounds the recursion. */
 const nestingMax = 64;
 
 export type Parsed = { readonly value: unknown } | { readonly refused: "not_json" | "duplicate_key" };
 
 /**
- * The value of a JSON text, or why it is refused. Beside what JSON.parse refuses:
- * a key that stands twice in one object, however escaped, is one value to the reader that keeps the first and another
- * to the reader that keeps the last; a lone surrogate has no UTF-8 form, so that two texts would share a signature.
+ * Returns the value of a JSON text, or the reason for refusing it. It refuses more than JSON.parse does. A duplicate
+ * key in an object, however escaped, has one value for a reader that keeps the first and another for a reader that
+ * keeps the last. A lone surrogate has no UTF-8 form, so two texts would have the same signature.
  */
 export function parseStrictly(text: string): Parsed {
-  // A caller without types may hand over anything, and JSON.parse reads 0 as "0".
+  // An untyped caller may pass anything, and JSON.parse reads 0 as "0".
   if (typeof text !== "string") return { refused: "not_json" };
   let value: unknown;
   try {
@@ -24,14 +24,14 @@ export function parseStrictly(text: string): Parsed {
   }
   const shortest = shortestLength(value, 0);
   if (shortest === undefined) return { refused: "not_json" };
-  // JSON.parse keeps one of two equal keys: then the text holds more keys than the value.
+  // JSON.parse keeps one of two equal keys: then the text has more keys than the value.
   if (!hasNoRoom(text, shortest) && keysWritten(text) > countKeys(value)) return { refused: "duplicate_key" };
   if (text.includes("\\u") && surrogateEscape.test(text) && !isWellFormedThroughout(value))
     return { refused: "not_json" };
   return { value };
 }
 
-/** A lower bound of the length of any JSON text of the value; undefined when it is nested too deep. */
+/** A lower bound of the length of any JSON text of the value; undefined if it is nested too deep. */
 function shortestLength(value: unknown, depth: number): number | undefined {
   if (typeof value === "string") return value.length + 2;
   if (typeof value !== "object" || value === null) return 1;
@@ -39,28 +39,28 @@ function shortestLength(value: unknown, depth: number): number | undefined {
   const isList = Array.isArray(value);
   const keys = Object.keys(value);
   const items: readonly unknown[] = isList ? value : Object.values(value);
-  // Brackets, and the commas between the items.
+  // The brackets, and the commas between the items.
   let length = 2 + Math.max(0, items.length - 1);
   for (let at = 0; at < items.length; at += 1) {
     const item = items[at];
     const inner = typeof item === "string" ? item.length + 2 : shortestLength(item, depth + 1);
     if (inner === undefined) return undefined;
-    // A key has its quotes and its colon.
+    // The quotes of a key, and its colon.
     length += isList ? inner : inner + (keys[at] ?? "").length + 3;
   }
   return length;
 }
 
-/** What one more pair takes at least: `"":1,`. */
+/** The shortest additional pair: `"":1,`. */
 const pairLengthMin = 5;
 
 /**
- * Whether the text, its escapes taken off, is too short to hold one more key than its value. Measured: this spares
- * compact texts two thirds of the time.
+ * Whether the text, without its escapes, is too short to contain one key more than its value. Measured: this avoids the
+ * scan of compact texts in two thirds of the cases.
  */
 function hasNoRoom(text: string, shortest: number): boolean {
   if (text.length - shortest < pairLengthMin) return true;
-  // An escaped backslash is two in the text and one escape: then escapes cannot be counted by searching.
+  // An escaped backslash is two characters and one escape, so escapes cannot be counted by searching.
   return !text.includes("\\\\") && text.length - shortest - backslashes(text) < pairLengthMin;
 }
 
@@ -74,7 +74,7 @@ const quote = 0x22;
 const colon = 0x3a;
 const space = 0x20;
 
-/** How many keys a valid JSON text holds, string by string. Measured: a regular expression takes thrice the time. */
+/** Counts the keys of a valid JSON text. Measured: a regular expression takes three times as long. */
 function keysWritten(text: string): number {
   let keys = 0;
   for (let start = text.indexOf('"'); start !== -1; ) {

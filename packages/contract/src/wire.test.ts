@@ -48,12 +48,12 @@ describe("an IPN on the wire", () => {
     expect(toWire("settlement", {}, "table")["settlementList"]).toEqual([]);
   });
 
-  test("has its signature last, and only where one is given", () => {
+  test("has its signature last, and only if one is given", () => {
     expect(toWire("card", {}, "table")).not.toHaveProperty("signature");
     expect(Object.keys(toWire("settlement", { signature: "ab" }, "sample")).at(-1)).toBe("signature");
   });
 
-  test("has the sample's names where they are agreed", () => {
+  test("has the sample's names if they are agreed", () => {
     const table = Object.keys(toWire("card", {}, "table"));
     const sample = Object.keys(toWire("card", {}, "sample"));
     expect(sample.filter((name) => !table.includes(name))).toEqual(["approve_code", "device_id", "payment_type"]);
@@ -64,7 +64,7 @@ describe("an IPN on the wire", () => {
     expect(settled["settlementList"]).toEqual([{ reqId: "a", refNo: "b" }]);
   });
 
-  test("never carries a key that is not in its table", () => {
+  test("never has a key that is not in its table", () => {
     expect(toWire("card", { settlementList: [], command: "SALE" }, "table")).toEqual(toWire("card", {}, "table"));
   });
 
@@ -72,7 +72,7 @@ describe("an IPN on the wire", () => {
     expect(() => toWire("card", ipn, "table")).toThrow(/must be a string/);
   });
 
-  test("is not written with a settlementList that is no list", () => {
+  test("is refused if settlementList is not a list", () => {
     expect(() => toWire("settlement", { settlementList: "" }, "table")).toThrow("settlementList must be a list");
   });
 });
@@ -90,7 +90,7 @@ describe("a received IPN", () => {
     expect(fromWire(text).ipn).toMatchObject({ deviceId: "3", settlementList: list });
   });
 
-  test("shows its cardScheme in upper case and keeps it on the wire as sent", () => {
+  test("has its cardScheme in upper case, while `wire` keeps it as sent", () => {
     const read = fromWire('{"cardScheme":"Visa"}');
     expect(read.ipn).toMatchObject({ cardScheme: "VISA" });
     expect(read.wire).toEqual({ cardScheme: "Visa" });
@@ -106,7 +106,7 @@ describe("a received IPN", () => {
     expect(fromWire(text).kind).toBe(kind);
   });
 
-  test("may carry keys we do not know: on the wire, not in the IPN", () => {
+  test("may have unknown keys: in `wire`, not in `ipn`", () => {
     const read = fromWire('{"id":"1","later":"x","__proto__":"y","nested":{"list":["z"]}}');
     expect(read.wire).toHaveProperty("later", "x");
     expect(Object.keys(read.ipn)).toEqual(cardIpnFields.map(({ name }) => name));
@@ -142,7 +142,7 @@ describe("a received IPN", () => {
     expect(() => fromWire(text)).toThrow(expect.objectContaining({ reason: "wrong_type" }));
   });
 
-  test("is refused, always alike, when it is anything else", () => {
+  test("is refused in the same way if it is anything else", () => {
     fc.assert(
       fc.property(fc.oneof(fc.string(), fc.json(), fc.anything() as fc.Arbitrary<string>), (text) => {
         fc.pre(typeof text !== "string" || !/^\s*\{/.test(text));

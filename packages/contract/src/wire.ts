@@ -1,6 +1,6 @@
 import { type IpnKind, ipnColumns, type SettlementEntry } from "./columns.ts";
 
-/** Which keys the IPN carries: those of the tables of section 2, or those of the sample bodies. */
+/** The keys of the IPN: those of the tables of section 2, or those of the sample bodies. */
 export type WireNames = "table" | "sample";
 export const wireNames = ["table", "sample"] as const satisfies readonly WireNames[];
 
@@ -10,11 +10,11 @@ const sampleOnlySettlementNames = ["request_body", "response"] as const;
 type Values = Readonly<Record<string, unknown>>;
 
 /**
- * The IPN as it stands on the wire: every field of its table, in the table's order, unknown ones as empty strings;
- * the signature only where one is given, so that an unsigned IPN cannot look signed.
- * The sample's settlement body has request_body and response as well, empty.
+ * Returns the IPN as it is sent: every field of its table, in the table's order, unknown ones as empty strings. It has
+ * a signature only if one is given, so that an unsigned IPN cannot look signed. The sample's settlement body also has
+ * request_body and response, both empty.
  *
- * @throws TypeError when a value is neither a string (for settlementList: a list) nor absent.
+ * @throws TypeError if a value is neither a string (for settlementList: a list) nor absent.
  */
 export function toWire(kind: IpnKind, ipn: Values, names: WireNames): Record<string, unknown> {
   const wire: Record<string, unknown> = {};

@@ -8,7 +8,7 @@ const rawKey = fc.uint8Array({ minLength: 32, maxLength: 32 }).map((bytes) => Bu
 const text = fc.string({ unit: "binary", maxLength: 500 });
 const keyId = fc.string({ unit: "binary", minLength: 1, maxLength: 40 });
 
-test("jose opens the JWE we seal", async () => {
+test("jose opens the JWE that we seal", async () => {
   await fc.assert(
     fc.asyncProperty(text, rawKey, keyId, async (plain, raw, id) => {
       const { plaintext, protectedHeader } = await compactDecrypt(seal(plain, jwe, sealingKey(id, raw)), raw);

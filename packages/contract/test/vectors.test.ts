@@ -24,7 +24,7 @@ function agreement({ sealing, signing, encryptionKeys, signingKeys }: SealingVec
 }
 
 describe("the committed vectors", () => {
-  test("are what the generator writes, no file more and none less", () => {
+  test("are exactly what the generator writes", () => {
     const generated = vectorFiles();
     const names = readdirSync(vectorsFolder).filter((name) => name.endsWith(".json"));
     expect(names.sort()).toEqual([...generated.keys()].sort());
@@ -39,7 +39,7 @@ describe("the committed vectors", () => {
     }
   });
 
-  test("hold sealed notifications that we seal alike and open", () => {
+  test("contain sealed notifications that we seal identically, and open", () => {
     for (const vector of committed<SealingVector>("sealing.json")) {
       const iv = () => Buffer.from(vector.ivHex, "hex");
       expect(seal(vector.plain, vector.sealing, encryptionKey(vector.keyId), iv), vector.name).toBe(vector.data);
@@ -48,7 +48,7 @@ describe("the committed vectors", () => {
     }
   });
 
-  test("hold notifications that we refuse, each for the reason it gives and all with one face", () => {
+  test("contain notifications that we refuse, each for its stated reason and all with the same error", () => {
     const faces = new Set<string>();
     for (const vector of committed<RefusedVector>("refused.json")) {
       const refusal = refusalOf(() => openAndVerify(vector.body, agreement(vector)));
@@ -76,7 +76,7 @@ function refusalOf(act: () => unknown): NotAuthentic {
   throw new Error("nothing was refused");
 }
 
-/** Whatever a careless handler could answer with. */
+/** Everything that a careless handler could reveal of an error. */
 function face(error: Error): string {
   const own = Object.getOwnPropertyNames(error).map((name) => [name, Reflect.get(error, name)]);
   return JSON.stringify([error.name, error.message, String(error), { ...error }, own]);

@@ -1,25 +1,25 @@
 import type { ErrorCode, Problem } from "./api.ts";
 import { PaybellError } from "./paybell-error.ts";
 
-/** What the client finds itself, where no problem was answered. */
+/** Failures that the client detects itself, when the service did not answer with a problem. */
 export type ClientErrorCode =
-  /** The connection failed: nobody knows whether the call arrived. */
+  /** The connection failed: it is not known whether the call arrived. */
   | "no_answer"
-  /** No answer within timeoutMs: nobody knows what became of the call. */
+  /** No answer within timeoutMs: it is not known whether the call was processed. */
   | "timeout"
-  /** Something else than Paybell answered: a proxy, or another server under this baseUrl. */
+  /** The answer did not come from Paybell, but from a proxy or another server at this baseUrl. */
   | "not_paybell";
 
 /** A call that failed. Branch on `code`. */
 export class ApiError extends PaybellError {
   readonly code: ErrorCode | ClientErrorCode;
-  /** Of the answer; 0 where there was none. */
+  /** The HTTP status; 0 without an answer. */
   readonly status: number;
   /** What to do about it. */
   readonly remedy: string;
-  /** As answered, with every bad field in `errors`. */
+  /** The problem as answered, with every invalid field in `errors`. */
   readonly problem: Problem | undefined;
-  /** When to try again, where the answer said so. */
+  /** When to try again, if the answer said so. */
   readonly retryAfterMs: number | undefined;
 
   constructor(

@@ -10,7 +10,7 @@ import { type Sample, sampleIpn, sampleKeys } from "./testing.ts";
 
 const samples = Array.from({ length: 5 }, () => sampleIpn());
 
-/** A history of samples, whose cursor is the number of those that were seen. */
+/** A history of samples. Its cursor is the number of samples that were fetched. */
 function historyOf(all: readonly Sample[], asked: (string | undefined)[] = [], waited: (number | undefined)[] = []) {
   return {
     pullNotifications: async ({
@@ -43,7 +43,7 @@ const paybell = receiver(sampleKeys);
 const idsOf = (all: readonly Sample[]) => all.map(({ received }) => received.ipn.id);
 
 describe("catching up", () => {
-  it("yields every IPN once, opened, with a cursor after the last of each page", async () => {
+  it("yields every IPN once, opened, with a cursor after the last one of each page", async () => {
     const caught: [string, string | undefined][] = [];
     for await (const { received, cursor } of catchUp(historyOf(samples), null, paybell, { pageMax: 2 })) {
       caught.push([received.ipn.id, cursor]);
@@ -52,7 +52,7 @@ describe("catching up", () => {
     expect(caught).toEqual(idsOf(samples).map((id, index) => [id, cursors[index]]));
   });
 
-  it("goes on from any cursor that was stored, and misses nothing, wherever it was interrupted", async () => {
+  it("continues from any stored cursor and misses nothing, wherever it was interrupted", async () => {
     for (let stopAfter = 0; stopAfter <= samples.length; stopAfter += 1) {
       const seen = new Set<string>();
       let stored: string | undefined;
@@ -68,14 +68,14 @@ describe("catching up", () => {
     }
   });
 
-  it("ends with the cursor to go on from, also when nothing was missed", async () => {
+  it("ends with the cursor to continue from, also if nothing was missed", async () => {
     const asked: (string | undefined)[] = [];
     const end = await catchUp(historyOf(samples, asked), "5", paybell).next();
     expect(end).toEqual({ done: true, value: "5" });
     expect(asked).toEqual(["5"]);
   });
 
-  it("has the service wait for what comes, where that is wanted", async () => {
+  it("asks the service to wait for new notifications, if configured", async () => {
     const waited: (number | undefined)[] = [];
     const caught = catchUp(historyOf(samples, [], waited), "4", paybell, { waitSeconds: 30 });
     expect(await caught.next()).toMatchObject({ done: false, value: { cursor: "5" } });
@@ -84,7 +84,7 @@ describe("catching up", () => {
     expect(waited).toEqual([30, 30, undefined]);
   });
 
-  it("asks for no page before it is wanted", async () => {
+  it("fetches a page only when it is needed", async () => {
     const asked: (string | undefined)[] = [];
     for await (const { cursor } of catchUp(historyOf(samples, asked), undefined, paybell, { pageMax: 2 })) {
       if (cursor === "2") break;
@@ -92,7 +92,7 @@ describe("catching up", () => {
     expect(asked).toEqual([undefined]);
   });
 
-  it("opens a page at once: a slow function does not make its headers stale", async () => {
+  it("opens a whole page at once, so that a slow function does not make its headers stale", async () => {
     let nowMs = Date.now();
     const options = { ...sampleKeys, clock: { nowMs: () => nowMs } };
     const fresh = samples.map(() => sampleIpn({}, options));
@@ -105,8 +105,8 @@ describe("catching up", () => {
     expect(count).toBe(5);
   });
 
-  it("stops at what is not authentic, with nothing of its page yielded", async () => {
-    const history = historyOf([...samples, sampleIpn({ spoilt: "wrong_signing_key" })]);
+  it("stops at an IPN that is not authentic, and yields nothing of its page", async () => {
+    const history = historyOf([...samples, sampleIpn({ tampering: "wrong_signing_key" })]);
     const caught: string[] = [];
     const all = async () => {
       for await (const { received } of catchUp(history, "4", paybell)) caught.push(received.ipn.id);
@@ -132,7 +132,7 @@ describe("catching up", () => {
     expect((error as CursorRefused).message).toMatch(/^It was refused\. \w.*\.$/);
   });
 
-  it("passes on every other failure as it is", async () => {
+  it("passes every other failure on unchanged", async () => {
     const failing = new ApiError("unavailable", "unavailable: D", "R", { status: 503 });
     const refusing = { pullNotifications: () => Promise.reject(failing) };
     await expect(catchUp(refusing, "x", paybell).next()).rejects.toBe(failing);

@@ -4,10 +4,10 @@ import { checkOption, type OptionRule } from "./option-checks.ts";
 import { PaybellError } from "./paybell-error.ts";
 import type { ReceivedIpn, Receiver } from "./receiver.ts";
 
-/** One notification that was fetched, opened and verified. */
+/** One notification, fetched, opened and verified. */
 export interface CaughtUp {
   readonly received: ReceivedIpn;
-  /** With the last one of each page: store it once this one is processed, and begin there the next time. */
+  /** Set on the last one of each page. Store it once this IPN is processed, and start from it the next time. */
   readonly cursor: string | undefined;
 }
 
@@ -22,7 +22,7 @@ const remedies: Readonly<Record<CursorProblem, string>> = {
     "The history after this cursor is no longer complete. Start again without a cursor, and reconcile the gap.",
 };
 
-/** The service cannot go on from this cursor; `code` and `remedy` tell why, and what to do. */
+/** The service cannot continue from this cursor. `code` and `remedy` say why, and what to do. */
 export class CursorRefused extends PaybellError {
   readonly code: CursorProblem;
   readonly remedy: string;
@@ -39,11 +39,13 @@ export class CursorRefused extends PaybellError {
 }
 
 /**
- * Everything that followed a cursor, in commit order, however it was delivered: give each to what `deduplicate` made.
- * Ends when nothing is left, and with `waitSeconds` nothing has come for so long; returns the cursor to go on from.
+ * Fetches everything after a cursor, in commit order, however it was delivered. Pass each item to the function that
+ * `deduplicate` returned. It ends when nothing is left, and with `waitSeconds` when nothing arrived for that long.
+ * Returns the cursor to continue from.
  *
- * @param cursor the last one stored; without one, from the oldest that is kept; `now`: what comes from now on
- * @throws CursorRefused, ApiError, and IpnRefused of the receiver: then nothing of its page was yielded; Misused
+ * @param cursor the last one stored; without one, starts at the oldest notification that is kept; `now` starts at this
+ * moment
+ * @throws CursorRefused, ApiError, Misused, and IpnRefused of the receiver: then nothing of its page was yielded
  */
 export async function* catchUp(
   client: Pick<Client, "pullNotifications">,
@@ -52,7 +54,7 @@ export async function* catchUp(
   options: {
     /** Notifications of a page, 1 to 500; default 100. */
     readonly pageMax?: number;
-    /** Seconds to wait for what comes once nothing is left, 1 to 30; default: none. */
+    /** Seconds to wait for new notifications once nothing is left, 1 to 30; default: no wait. */
     readonly waitSeconds?: number;
     readonly signal?: AbortSignal;
   } = {},
@@ -64,7 +66,7 @@ export async function* catchUp(
   let after = cursor ?? undefined;
   for (;;) {
     const page = await client.pullNotifications({ after, limit, wait }, how).catch(refuseCursor);
-    // At once, whatever the caller takes for each: the headers are fresh now.
+    // All at once, however long the caller takes for each: the headers are fresh now.
     const all = page.items.map(({ data, headers }) => receiver.open(JSON.stringify({ data }), headers));
     for (const [index, received] of all.entries()) {
       yield { received, cursor: index === all.length - 1 ? page.next : undefined };

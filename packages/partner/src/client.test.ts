@@ -77,7 +77,7 @@ describe("a call", () => {
     expect(seen[0]?.headers["prefer"]).toBeUndefined();
   });
 
-  it("leaves out what is undefined, keeps a baseUrl's own path, and asks for no wait where it is told", async () => {
+  it("leaves out undefined values, keeps the path of baseUrl, and does not wait unless asked", async () => {
     answers = [json(202, {})];
     const behindProxy = client({ baseUrl: `${origin()}/paybell/`, apiKey });
     await behindProxy.pullNotifications({ after: undefined, limit: 5 });
@@ -86,7 +86,7 @@ describe("a call", () => {
     expect(seen[1]?.headers["prefer"]).toBe("respond-async");
   });
 
-  it("fails with the problem that was answered", async () => {
+  it("fails with the problem that the service answered", async () => {
     const errors = [{ field: "amount", code: "invalid_amount", message: "no" }];
     answers = [json(400, { code: "invalid_request", detail: "D", remedy: "R", errors }, {})];
     const error = await failure(paybell().runCommand(sale));
@@ -107,30 +107,30 @@ describe("a call", () => {
     expect(seen).toHaveLength(1);
   });
 
-  it("refuses an empty id, which would ask for the list", async () => {
+  it("refuses an empty id, which would request the list", async () => {
     await expect(paybell().getTransaction("")).rejects.toThrow(Misused);
     expect(seen).toEqual([]);
   });
 
-  it("refuses a time that is none, before anything is sent", async () => {
+  it("refuses an invalid time before anything is sent", async () => {
     await expect(paybell().getSelf({ timeoutMs: Number.NaN })).rejects.toThrow(Misused);
     expect(seen).toEqual([]);
   });
 
-  it("is of the one family, told by its code", async () => {
+  it("belongs to the one family of errors, with its own code", async () => {
     answers = [(response) => response.end("ok")];
     expect(await failure(paybell().getSelf())).toBeInstanceOf(PaybellError);
   });
 });
 
 describe("a repetition", () => {
-  it.each([429, 503])("follows %i after Retry-After, also of what must not be done twice", async (status) => {
+  it.each([429, 503])("follows %i after Retry-After, also of a call that must not run twice", async (status) => {
     answers = [problem(status, "unavailable", { "retry-after": "0" }), json(202, { id: "n" })];
     expect(await paybell().sendTestNotification()).toEqual({ id: "n" });
     expect(seen).toHaveLength(2);
   });
 
-  it("ends after its bound, with the last answer", async () => {
+  it("ends after its maximum, with the last answer", async () => {
     answers = [problem(503, "unavailable", { "retry-after": "0" })];
     expect(await failure(paybell({ retriesMax: 2 }).getSelf())).toMatchObject({ code: "unavailable", status: 503 });
     expect(seen).toHaveLength(3);
@@ -143,26 +143,26 @@ describe("a repetition", () => {
     expect(seen).toHaveLength(1);
   });
 
-  it("of a command that had no answer is the same command", async () => {
+  it("of a command that had no answer has the same reqId", async () => {
     answers = [vanish, json(200, { status: "SUCCESS" })];
     expect(await paybell().runCommand(sale)).toEqual({ status: "SUCCESS" });
     expect(seen.map(({ body }) => body)).toEqual([JSON.stringify(sale), JSON.stringify(sale)]);
   });
 
-  it("does not follow where nobody knows whether it was done, and it would be done twice", async () => {
+  it("does not happen when the call may have run and must not run twice", async () => {
     answers = [vanish];
     expect(await failure(paybell().redeliverNotification("n"))).toMatchObject({ code: "no_answer", status: 0 });
     expect(seen).toHaveLength(1);
   });
 
-  it("does not follow what the state forbids", async () => {
+  it("does not happen for a refusal by the state", async () => {
     answers = [problem(409, "settlement_in_progress", { "retry-after": "0" })];
     expect(await failure(paybell().runCommand(sale))).toMatchObject({ code: "settlement_in_progress" });
     expect(seen).toHaveLength(1);
   });
 });
 
-describe("what a call cannot take", () => {
+describe("invalid arguments of a call", () => {
   const later = <T>(value: T) => Promise.resolve(value) as never;
   it.each<[string, () => Promise<unknown>, string, RegExp]>([
     [
@@ -238,7 +238,7 @@ describe("the options", () => {
       expect(() => paybell(wrong)).not.toThrow(wrong.apiKey.trim());
   });
 
-  it("must be given", () => {
+  it("are required", () => {
     expect(() => client(undefined as never)).toThrow("client() has no options.");
     expect(() => client(Promise.resolve({}) as never)).toThrow("What was given to client() is a Promise.");
   });

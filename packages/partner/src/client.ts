@@ -5,34 +5,35 @@ import { Misused } from "./misused.ts";
 import { checkOption, type OptionRule, refusePromise } from "./option-checks.ts";
 
 export interface ClientOptions {
-  /** Where the service is: https://…; http:// to this machine alone. */
+  /** The URL of the service: https://…; http:// only for localhost. */
   readonly baseUrl: string;
   readonly apiKey: string;
-  /** For each try; default 45,000, because a command waits 30 s for its acquirer. */
+  /** Timeout of each try; default 45,000, because a command waits 30 s for its acquirer. */
   readonly timeoutMs?: number;
-  /** Tries after the first one; default 3. */
+  /** Retries after the first try; default 3. */
   readonly retriesMax?: number;
-  /** A longer Retry-After is not waited for; default 30,000. */
+  /** The client does not wait for a longer Retry-After; default 30,000. */
   readonly retryAfterMsMax?: number;
-  /** Default: the global one. */
+  /** Default: the global fetch. */
   readonly fetch?: typeof fetch;
 }
 
 export interface CallOptions {
-  /** Ends the call with its reason. */
+  /** Aborts the call with its reason. */
   readonly signal?: AbortSignal;
-  /** For each try, in place of the client's. */
+  /** Timeout of each try, overriding the client's. */
   readonly timeoutMs?: number;
-  /** Of a command: answers INIT at once; the outcome comes as an IPN. */
+  /** For a command: the service answers INIT at once, and the outcome arrives as an IPN. */
   readonly respondAsync?: boolean;
 }
 
-/** The partner API. A call rejects with an ApiError, or with Misused where it is itself wrong. */
+/** The partner API. A call rejects with an ApiError, or with Misused if the call itself is invalid. */
 export type Client = PartnerApi<CallOptions>;
 
 /**
- * Repeated are: 429 and 503, after Retry-After, because nothing was accepted then; what had no answer, where that does
- * no harm: reading, and commands, whose reqId makes the repetition the same command.
+ * Creates a client of the partner API. It repeats a call after 429 and 503, honouring Retry-After, because nothing was
+ * accepted then; and a call without an answer if that is safe: reads, and commands, because their reqId makes the
+ * repetition the same command.
  *
  * @throws Misused naming the option and the remedy, never the API key
  */
@@ -83,7 +84,7 @@ async function repeat(ask: () => Promise<unknown>, isRepeatable: boolean, how: H
       if (!(error instanceof ApiError) || tries >= retriesMax) throw error;
       const isBusy = error.status === 429 || error.status === 503;
       const isUnknown = error.status === 0 || error.status === 502 || error.status === 504;
-      // Twice as long each time, and not in step with others that were refused at the same moment.
+      // Exponential, with jitter, so that calls refused at the same moment do not come back together.
       const waitMs = error.retryAfterMs ?? 200 * 2 ** tries * (0.5 + Math.random());
       if (!(isBusy || (isUnknown && isRepeatable)) || waitMs > retryAfterMsMax) throw error;
       await wait(waitMs, signal);
@@ -132,7 +133,7 @@ function readJson(text: string): unknown {
   }
 }
 
-/** Seconds, or a date. */
+/** Seconds, or an HTTP date. */
 function readRetryAfter(header: string | null): number | undefined {
   if (header === null) return undefined;
   const ms = /^\d+$/.test(header) ? Number(header) * 1000 : Date.parse(header) - Date.now();
@@ -160,7 +161,7 @@ function addQuery(url: URL, query: unknown): void {
   }
 }
 
-/** An empty one would ask for the list. */
+/** An empty id would request the list. */
 function checkedId(id: unknown): string {
   if (typeof id === "string" && id !== "") return id;
   throw new Misused("no_id", "The id");
@@ -179,7 +180,7 @@ function checkedApiKey(apiKey: string): string {
   throw wrong("apiKey", "is not an API key", "Pass the string that begins with pb_, as registration showed it.");
 }
 
-/** The least that each may be. */
+/** The minimum of each number. */
 const numbersMin = { timeoutMs: 1, retriesMax: 0, retryAfterMsMax: 0 } as const;
 
 function checkNumbers(given: Partial<Record<keyof typeof numbersMin, number | undefined>>): void {

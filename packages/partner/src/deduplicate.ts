@@ -4,20 +4,20 @@ import type { ReceivedIpn } from "./receiver.ts";
 import type { SeenStore } from "./stores/store.ts";
 
 /**
- * What you do with an IPN that was not processed before.
+ * Your function for an IPN that was not processed before.
  *
- * @param tx writes in the same transaction that remembers the IPN, with PostgreSQL and SQLite; else undefined
- * @param order how it stands in its chain: a Sale may come after its Void
+ * @param tx the transaction that also records the IPN, with PostgreSQL and SQLite; otherwise undefined
+ * @param order the position of the IPN in its chain: a Sale may arrive after its Void
  */
 export type OnceIpn<Tx> = (received: ReceivedIpn, tx: Tx, order: ChainOrder) => unknown;
 
 /**
- * Runs a function once for each IPN, however often it comes: retries, redeliveries, duplicates at the same moment,
- * crashes. An IPN is told by its `id`, which every redelivery and the pull API repeat. When the function throws,
- * nothing is remembered and the next delivery runs it again.
+ * Runs a function once for each IPN, however often it arrives: retries, redeliveries, concurrent duplicates, crashes.
+ * An IPN is identified by its `id`, which every redelivery and the pull API repeat. If the function throws, nothing is
+ * recorded, and the next delivery runs it again.
  *
- * @returns give it your function; what it gives back is for a handler, or for what `catchUp` yields
- * @throws Misused (also from what is given back) when that is no store, or no function
+ * @returns a function that takes yours. Its result is for a handler, or for the items that `catchUp` yields
+ * @throws Misused (also from the returned function) if the argument is not a store, or not a function
  */
 export function deduplicate<Tx>(
   store: SeenStore<Tx>,
@@ -26,11 +26,11 @@ export function deduplicate<Tx>(
   if (typeof (store as Partial<SeenStore<Tx>> | undefined)?.once !== "function")
     throw new Misused("no_store", "deduplicate()");
   return (onIpn) => {
-    // A handler would call it with an IPN, take the answer for success, and nobody would have processed anything.
+    // A handler would call it with an IPN and take the result for success, although nothing was processed.
     if (typeof onIpn !== "function") throw new Misused("no_function", "deduplicate(store)(…)");
     return async (received) => {
       const { id } = received.ipn;
-      // Every one without would be a duplicate of the first.
+      // Every IPN without an id would be a duplicate of the first one.
       if (id === "")
         throw new Misused("no_id", "The IPN", { meaning: "has no id: nothing tells whether it was processed before" });
       const facts = knownFrom(received);

@@ -15,7 +15,7 @@ import type { HeaderReader } from "./headers.ts";
 import { namedAsIn } from "./jwe-key-id.ts";
 import { IpnRefused, type RefusedReason } from "./refused.ts";
 
-/** What a receiver was given. */
+/** The configuration of a receiver. */
 export interface Setup {
   readonly sealing: Sealing;
   readonly signing: Signing;
@@ -24,10 +24,13 @@ export interface Setup {
   readonly webhook: readonly KeyObject[];
 }
 
-/** Longer bodies are not tried again in other ways: a stranger's must not cost more than it costs to send. */
+/** Longer bodies are not tried with other settings: refusing a body must not cost more than sending it. */
 const triedBytesMax = 1024 * 1024;
 
-/** Why webhook-signature is wrong, when it is no forgery. It costs as much for every forgery, and tells it nothing. */
+/**
+ * Explains a wrong webhook-signature that is not a forgery. The cost is the same for every forgery, and reveals nothing
+ * to its sender.
+ */
 export function explainHeaders(body: Buffer, header: HeaderReader, { encryption, signingKeys, webhook }: Setup) {
   const mistake = bodyMistake(body);
   if (mistake !== undefined) return new IpnRefused(mistake);
@@ -52,7 +55,7 @@ export function explainHeaders(body: Buffer, header: HeaderReader, { encryption,
   return new IpnRefused("webhook_signature");
 }
 
-/** What the body itself shows, whoever sent it. */
+/** Returns the mistake that the body itself shows, whoever sent it. */
 export function bodyMistake(body: Buffer): RefusedReason | undefined {
   if (body.length === 0) return "empty_body";
   if (body[0] === 0x1f && body[1] === 0x8b) return "compressed_body";
@@ -62,7 +65,7 @@ export function bodyMistake(body: Buffer): RefusedReason | undefined {
   return undefined;
 }
 
-/** Nobody vouches for this body: it is read as JSON only where it can hold nothing but `data`. */
+/** The body is not authenticated, so it is parsed as JSON only if it can contain nothing but `data`. */
 function dataOf(body: string): unknown {
   const data = /^\s*\{\s*"data"\s*:\s*("[^"]*")\s*\}\s*$/.exec(body)?.[1];
   try {
@@ -72,7 +75,7 @@ function dataOf(body: string): unknown {
   }
 }
 
-/** Why an IPN from the holder of the webhook secret does not open: another setting may have to be right. */
+/** Explains why an IPN from the holder of the webhook secret cannot be opened: another setting may fit. */
 export function explainContent(body: string, reason: RefusedReason, setup: Setup): IpnRefused | undefined {
   if (body.length > triedBytesMax) return undefined;
   return reason === "signature" ? explainSignature(body, setup) : explainSeal(body, setup);
@@ -121,7 +124,7 @@ function explainSignature(body: string, setup: Setup): IpnRefused | undefined {
   return undefined;
 }
 
-/** AES-CBC opens under one wrong key in 256, to what is no JSON. */
+/** AES-CBC decrypts under one wrong key in 256, to content that is not JSON. */
 function opens(body: string, setup: Setup, keys: readonly SealingKey[]): boolean {
   const tried = tryOpening(body, setup, keys);
   return tried === "opened" || tried === "signature";

@@ -5,28 +5,28 @@ import type { ReceivedIpn, Receiver } from "./receiver.ts";
 import { IpnRefused } from "./refused.ts";
 
 /**
- * What you do with an authentic IPN. The service is answered 2xx only after it returned, or its promise was fulfilled;
- * when it throws, 500 makes the service deliver again later. Delivery is at least once: deduplicate by `ipn.id`.
+ * Your function for an authentic IPN. The service gets a 2xx only after it returned, or its promise was fulfilled. If
+ * it throws, the answer 500 makes the service deliver again later. Delivery is at least once: deduplicate by `ipn.id`.
  */
 export type OnIpn = (received: ReceivedIpn) => unknown;
 
 export interface HandlerOptions {
   /**
-   * Told of every POST that was not answered 2xx: why an IPN was refused, that a framework had read the body before us,
-   * what your own function threw. Default: a warning of the process, which Node, Bun and Deno write to stderr.
+   * Called for every POST that was not answered 2xx: an IPN was refused, a framework had read the body before, or your
+   * own function threw. Default: a process warning, which Node, Bun and Deno write to stderr.
    */
   readonly log?: (message: string, error: unknown) => void;
 }
 
-/** A request, whatever server it came through. */
+/** A request, independent of the server framework. */
 export interface HandlerRequest {
   readonly method: string;
   readonly headers: RequestHeaders;
-  /** The connection's other end, where it is known. */
+  /** The address of the peer, if known. */
   readonly remoteAddress: string | undefined;
-  /** Reads at most bodyBytesMax. Rejects when the sender went away. */
+  /** Reads at most bodyBytesMax. Rejects if the sender disconnected. */
   readonly readBody: () => Promise<BodyRead>;
-  /** Which setting to change when something had read the body before us: whole sentences. */
+  /** The setting to change if something read the body before: whole sentences. */
   readonly alreadyReadRemedy: string;
 }
 
@@ -55,7 +55,10 @@ function problem(
 
 type Log = NonNullable<HandlerOptions["log"]>;
 
-/** One delivery, from the request to its answer. Rejects only when the sender went away before the end of the body. */
+/**
+ * Handles one delivery, from the request to its response. Rejects only if the sender disconnected before the end of the
+ * body.
+ */
 export async function respond(
   exchange: HandlerRequest,
   receiver: Receiver,
@@ -99,27 +102,27 @@ async function deliver(
 
 function refuse(refused: IpnRefused, log: Log): HandlerResponse {
   writeLog(log, `IPN refused (${refused.reason}): ${refused.hint}`, refused);
-  // The length is no secret to its sender, and an honest one must learn that it is the length.
+  // The length is not secret from its sender, and an honest sender needs to know that it is the cause.
   return refused.reason === "too_large" ? tooLarge : notAuthentic;
 }
 
-/** A log that throws must not turn an answer into a hanging request. */
+/** A log function that throws must not leave the request without a response. */
 function writeLog(log: Log, message: string, error: unknown): void {
   try {
     log(message, error);
   } catch {
-    // Nothing is left to tell it to.
+    // There is no other place to report it.
   }
 }
 
 function warn(message: string, error: unknown): void {
-  // What we threw ourselves is in the message; what your function threw is told nowhere else.
+  // The library's own errors are in the message. An error of your function is reported only here.
   const detail = error instanceof PaybellError ? "" : String((error as Error | undefined)?.stack ?? error);
   const { process } = globalThis as { process?: { emitWarning?: NodeJS.Process["emitWarning"] } };
   process?.emitWarning?.(message, { type: "PaybellWarning", detail });
 }
 
-/** A handler that could only fail is refused where it is made. */
+/** Refuses, at creation, a handler that could only fail. */
 export function checkHandler(
   receiver: Receiver,
   onIpn: OnIpn,

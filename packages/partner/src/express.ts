@@ -6,10 +6,10 @@ import type { Receiver } from "./receiver.ts";
 
 export type { HandlerOptions, OnIpn } from "./exchange.ts";
 
-/** What Express (4 and 5) passes; other frameworks of its kind pass the same. */
+/** The request of Express (4 and 5) and compatible frameworks. */
 export interface ExpressRequest extends IncomingMessage {
   body?: unknown;
-  /** Some platforms keep the bytes here while they parse. */
+  /** Some platforms keep the raw bytes here when they parse the body. */
   rawBody?: unknown;
 }
 
@@ -37,7 +37,7 @@ export function expressHandler(
   };
 }
 
-/** Bytes or text that a raw parser left are as good as the stream; an object is not, whatever it was parsed from. */
+/** Bytes or a string left by a raw parser are as good as the stream. A parsed object is not. */
 async function readBody(request: ExpressRequest): Promise<BodyRead> {
   for (const body of [request.rawBody, request.body]) {
     if (body instanceof Uint8Array || typeof body === "string") return { body };

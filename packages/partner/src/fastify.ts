@@ -7,11 +7,11 @@ import type { Receiver } from "./receiver.ts";
 export type { HandlerOptions, OnIpn } from "./exchange.ts";
 
 export interface FastifyPluginOptions extends HandlerOptions {
-  /** Under the plugin's prefix; default "/ipn". */
+  /** The path under the plugin's prefix; default "/ipn". */
   readonly path?: string;
 }
 
-/** As much of a Fastify instance as the plugin uses. */
+/** The part of a Fastify instance that the plugin uses. */
 export interface FastifyLike {
   removeAllContentTypeParsers(): void;
   addContentTypeParser(
@@ -35,8 +35,8 @@ export interface FastifyReplyLike {
 }
 
 /**
- * A plugin for `app.register(…)`. Its body parser holds for its own route only, and Fastify's bodyLimit does not apply
- * to that: the plugin has its own bound, so that a settlement of several megabytes passes.
+ * Creates a plugin for `app.register(…)`. Its body parser applies to its own route only, and Fastify's bodyLimit does
+ * not apply to that: the plugin has its own limit, so that a settlement of several megabytes is accepted.
  */
 export function fastifyPlugin(
   receiver: Receiver,
@@ -51,7 +51,7 @@ export function fastifyPlugin(
       const exchange = {
         method: request.method,
         headers: request.headers,
-        // Not request.ip, which is what trustProxy made of X-Forwarded-For.
+        // Not request.ip, which trustProxy derives from X-Forwarded-For.
         remoteAddress: request.socket.remoteAddress,
         readBody: () => readBody(request.body),
         alreadyReadRemedy: "A preParsing hook read it: register the plugin outside of that hook's reach.",

@@ -7,13 +7,13 @@ export function responseOf({ status, headers, body }: HandlerResponse): Response
 }
 
 interface Platform {
-  /** Deno: what its server passes beside the request. */
+  /** Deno: passed by its server next to the request. */
   readonly remoteAddr?: { readonly hostname?: string };
   /** Bun: the server itself. */
   readonly requestIP?: (request: Request) => { readonly address: string } | null;
 }
 
-/** What Deno and Bun pass beside the request says where it comes from. */
+/** Returns the client's address from what Deno and Bun pass next to the request. */
 export function addressFrom(platform: unknown, request: Request): string | undefined {
   const { remoteAddr, requestIP } = Object(platform) as Platform;
   return remoteAddr?.hostname ?? requestIP?.call(platform, request)?.address;

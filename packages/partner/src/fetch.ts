@@ -6,16 +6,16 @@ export type { HandlerOptions, OnIpn } from "./exchange.ts";
 
 export interface FetchHandlerOptions extends HandlerOptions {
   /**
-   * The address of the connection's other end, for `sourceAddresses`. A Request does not hold it. Deno and Bun pass it
-   * beside the request, where it is found; elsewhere say where your platform puts it.
+   * Returns the address of the peer, for `sourceAddresses`. A Request does not contain it. Deno and Bun pass it next to
+   * the request, where it is found; on other platforms, return it here.
    */
   readonly remoteAddress?: (request: Request) => string | undefined;
 }
 
 /**
- * A handler for servers that speak fetch: Bun.serve, Deno.serve, Remix, Workers. It answers whatever path it is given.
+ * Creates a handler for servers that use fetch: Bun.serve, Deno.serve, Remix, Workers. It answers on any path.
  *
- * 204 accepted · 400 not authentic · 405 not POST · 413 longer than any IPN · 500 your function threw, or something had
+ * 204 accepted · 400 not authentic · 405 not POST · 413 longer than any IPN · 500 your function threw, or something
  * read the body before.
  */
 export function fetchHandler(

@@ -44,7 +44,7 @@ async function listen(handle: (request: IncomingMessage, response: ServerRespons
 
 type Ask = (delivery: TestDelivery, method?: string) => Promise<Response>;
 
-/** Each framework's way from a request to the handler. */
+/** How each framework passes a request to the handler. */
 const frameworks: Record<string, (onIpn: (ipn: ReceivedIpn) => unknown, log?: () => void) => Promise<Ask>> = {
   async Hono(onIpn, log = () => undefined) {
     const app = new Hono();
@@ -62,7 +62,7 @@ const frameworks: Record<string, (onIpn: (ipn: ReceivedIpn) => unknown, log?: ()
 };
 
 describe.each(Object.entries(frameworks))("%s", (_name, start) => {
-  it("hands the IPN over and answers 204, after the function has finished", async () => {
+  it("passes the IPN on and answers 204, after the function has finished", async () => {
     const order: string[] = [];
     const finish = Promise.withResolvers<void>();
     const ask = await start(async ({ kind }) => {
@@ -78,7 +78,7 @@ describe.each(Object.entries(frameworks))("%s", (_name, start) => {
     expect(order).toEqual(["card", "answered"]);
   });
 
-  it("answers 500 when the function throws, 400 for what is not authentic, 405 and 413", async () => {
+  it("answers 500 if the function throws, 400 if it is not authentic, 405 and 413", async () => {
     const ask = await start(() => {
       throw new Error("the ledger is closed");
     });
@@ -107,20 +107,20 @@ describe("Hono", () => {
     return { errors, ask: async () => hono.request(url, { method: "POST", ...good() }) };
   };
 
-  it("takes the text or the bytes that a middleware has read, because Hono keeps them as they came", async () => {
+  it("uses the text or the bytes that a middleware has read, because Hono keeps them unchanged", async () => {
     expect((await app(({ req }) => req.text()).ask()).status).toBe(204);
     expect((await app(({ req }) => req.arrayBuffer()).ask()).status).toBe(204);
   });
 
-  it("says which call to change when a middleware has parsed the body", async () => {
+  it("names the call to change if a middleware has parsed the body", async () => {
     const { errors, ask } = app(({ req }) => req.json());
     const response = await ask();
-    // Hono reads the text first, and keeps it, from version 4 on; where it does not, the log says what to change.
+    // Hono reads and keeps the text first, from version 4 on. Before, the log names the call to change.
     if (response.status === 204) return expect(errors).toEqual([]);
     expect(errors).toEqual([expect.objectContaining({ reason: "body_already_read" })]);
   });
 
-  it("says so too when the request itself was read", async () => {
+  it("does the same if the request itself was read", async () => {
     const { errors, log } = told();
     const hono = new Hono();
     hono.post("/ipn", async (context) => {
@@ -134,10 +134,10 @@ describe("Hono", () => {
 });
 
 describe("Next.js", () => {
-  it("says which setting to change when the Pages router has parsed the body", async () => {
+  it("names the setting to change if the Pages router has parsed the body", async () => {
     const { errors, log } = told();
     const handle = nextApi(paybell, () => undefined, { log });
-    // As Next does it without the setting: it reads the stream and puts what it parsed beside it.
+    // As Next does without the setting: it reads the stream and stores the parsed body on the request.
     const address = await listen(async (incoming, response) => {
       const chunks: Buffer[] = [];
       for await (const chunk of incoming) chunks.push(chunk as Buffer);
@@ -151,7 +151,7 @@ describe("Next.js", () => {
     expect((errors[0] as Misused).message).toContain("export const config = { api: { bodyParser: false } }");
   });
 
-  it("lets its Pages handler resolve only when the answer was sent", async () => {
+  it("resolves the Pages handler only when the response was sent", async () => {
     const handled = Promise.withResolvers<boolean>();
     const handle = nextApi(paybell, () => undefined);
     const address = await listen(async (incoming, response) => {
@@ -164,11 +164,11 @@ describe("Next.js", () => {
   });
 });
 
-describe("where a request comes from", () => {
+describe("the source address", () => {
   const strict = receiver({ ...options, sourceAddresses: ["192.0.2.1"] });
   const statusOf = async (response: Response | Promise<Response>) => (await response).status;
 
-  it("is what Deno and Bun pass beside the request, or what the option says", async () => {
+  it("is passed by Deno and Bun, or returned by the option", async () => {
     const { log } = told();
     const handle = fetchHandler(strict, () => undefined, { log });
     const bun = (address: string) => ({ requestIP: () => ({ address, family: "IPv4", port: 4711 }) });
@@ -209,8 +209,8 @@ describe("where a request comes from", () => {
 
 const makers = { nodeHandler, expressHandler, fastifyPlugin, fetchHandler, honoHandler, nextRoute, nextApi };
 
-describe("an option that there is not", () => {
-  it.each(Object.entries(makers))("is refused by %s, with those that there are", (_, make) => {
+describe("an unknown option", () => {
+  it.each(Object.entries(makers))("is refused by %s, which lists the known ones", (_, make) => {
     const logger = { logger: () => undefined } as object;
     expect(() => make(paybell, () => undefined, logger)).toThrow(
       /^The handler's option logger is not an option\..*\blog\b/,

@@ -24,7 +24,7 @@ const keys = (): ReceiverOptions => ({ encryptionKey: key(), signingKey: key(), 
 type OnIpn = (received: ReceivedIpn) => unknown;
 type Log = (message: string, error: unknown) => void;
 
-/** A running server with the handler at /ipn, and the same behind something that reads the body first. */
+/** A running server with the handler at /ipn, and one where something reads the body first. */
 interface Partner {
   readonly url: string;
   readonly eatenUrl: string;
@@ -153,7 +153,7 @@ for (const [name, start] of Object.entries(starts)) {
       return { ...partner, received, told };
     }
 
-    it("hands over a card IPN and a settlement IPN, under both sets of names, and answers 204", async () => {
+    it("passes on a card IPN and a settlement IPN, under both sets of names, and answers 204", async () => {
       const { url, received, told } = await running();
       for (const wireNames of ["table", "sample"] as const) {
         const card = testDelivery(options, { kind: "card", ipn: { deviceId: "D1" } }, { wireNames });
@@ -179,14 +179,14 @@ for (const [name, start] of Object.entries(starts)) {
         return status;
       });
       await started.promise;
-      // A second request goes all the way through in the meantime, so the first had every chance to be answered early.
+      // A second request completes in the meantime, so the first one had every chance to be answered early.
       expect((await fetch(url)).status).toBe(405);
       expect(isAnswered).toBe(false);
       finish.resolve();
       expect(await answered).toBe(204);
     });
 
-    it("answers 500 when your function throws or rejects, and tells the log what it threw", async () => {
+    it("answers 500 if your function throws or rejects, and logs the error", async () => {
       const { url, told } = await running((ipn) => {
         if (ipn.attempt === 1) throw new Error("the ledger is closed");
         return Promise.reject(new Error("the ledger is closed"));
@@ -202,13 +202,13 @@ for (const [name, start] of Object.entries(starts)) {
       }
     });
 
-    it("answers 500 when your function gives back one that nobody calls: nothing was processed", async () => {
+    it("answers 500 if your function returns a function: nothing was processed", async () => {
       const { url, told } = await running(() => () => undefined);
       expect(await problem(await post(url, good()))).toEqual([500, '{"error":"not_processed"}']);
       expect(told).toEqual([{ message: expect.stringContaining("threw"), error: expect.any(Misused) }]);
     });
 
-    it("answers everything that is not authentic with the same 400, and tells the log why", async () => {
+    it("answers the same 400 to everything that is not authentic, and logs the reason", async () => {
       const other = keys();
       const old = { ...options, clock: { nowMs: () => Date.now() - 3_600_000 } };
       const { body, headers } = good();
@@ -243,7 +243,7 @@ for (const [name, start] of Object.entries(starts)) {
       expect(received.map((ipn) => ipn.kind === "settlement" && ipn.ipn.settlementList.length)).toEqual([55_000]);
     });
 
-    it("answers 413 over the bound, announced or not, and goes on serving", async () => {
+    it("answers 413 over the limit, announced or not, and continues to serve", async () => {
       const { url, received, told } = await running();
       const body = "x".repeat(bodyBytesMax + 1);
       expect(await problem(await post(url, { body, headers: good().headers }))).toEqual([413, '{"error":"too_large"}']);
@@ -253,7 +253,7 @@ for (const [name, start] of Object.entries(starts)) {
       expect(told.map(({ error }) => error instanceof IpnRefused && error.reason)).toEqual(["too_large", "too_large"]);
     });
 
-    it("answers other methods with 405 and what is allowed", async () => {
+    it("answers 405 to other methods, with the allowed one", async () => {
       const { url } = await running();
       for (const method of ["GET", "PUT", "PATCH", "DELETE"]) {
         const response = await fetch(url, { method });
@@ -263,7 +263,7 @@ for (const [name, start] of Object.entries(starts)) {
       expect((await fetch(url, { method: "HEAD" })).status).toBe(405);
     });
 
-    it("says so when something has read the body first: 500, and the remedy in the log", async () => {
+    it("answers 500 if something has read the body first, with the remedy in the log", async () => {
       const { eatenUrl, received, told } = await running();
       expect(await problem(await post(eatenUrl, good()))).toEqual([500, '{"error":"body_already_read"}']);
       expect(told.map(({ message }) => message)).toEqual([expect.stringMatching(/before the handler did\. .{20}/)]);
@@ -296,7 +296,7 @@ async function chunked(url: string, body: string): Promise<number | undefined> {
 }
 
 describe("without a log", () => {
-  it("warns of what your function threw, and where", async () => {
+  it("warns of your function's error, with its stack", async () => {
     const options = keys();
     const { body, headers } = testDelivery(options, { kind: "card" });
     const handle = fetchHandler(receiver(options), () => {

@@ -1,19 +1,19 @@
 import { headerNames, type NotifiedCommand, notifiedCommands } from "@paybell/contract/receiving";
 import { Misused } from "./misused.ts";
 
-/** The headers of a request: those of fetch, of node:http, or a plain object with names in any case. */
+/** The headers of a request: of fetch, of node:http, or a plain object with names in any case. */
 export type RequestHeaders = Headers | Readonly<Record<string, string | readonly string[] | undefined>>;
 
 type HeaderName = (typeof headerNames)[keyof typeof headerNames] | "x-forwarded-for";
 
-/** Looks a header up; one that was sent several times is joined with ", ", as HTTP joins it. */
+/** Looks a header up. A header that was sent several times is joined with ", ", as HTTP does. */
 export type HeaderReader = (name: HeaderName) => string | undefined;
 
 export function headerReader(headers: RequestHeaders): HeaderReader {
   if (headers instanceof Promise) throw new Misused("missing_await", "The second argument of open(), the headers,");
   if (typeof headers !== "object" || headers === null) throw new Misused("no_headers");
   if (headers instanceof Headers) return (name) => headers.get(name) ?? undefined;
-  // node:http and fetch pass the names in lower case; function platforms may pass them as they were sent.
+  // node:http and fetch pass the names in lower case. Function platforms may pass them as sent.
   const named = headers[headerNames.id] === undefined ? inLowerCase(headers) : headers;
   return (name) => {
     const value = named[name];
@@ -34,7 +34,7 @@ export function readCommand(value: string | undefined, kind: "card" | "settlemen
   return (command === "SETTLEMENT") === (kind === "settlement") ? command : undefined;
 }
 
-/** A stranger's text, fit for a log line: quoted, short, without control characters. */
+/** Makes a stranger's text fit for a log line: quoted, short, without control characters. */
 export function quoted(value: string): string {
   return JSON.stringify(value.slice(0, 64)).replaceAll(/[^\x20-\x7e]/g, "?");
 }

@@ -4,13 +4,13 @@ import type { Receiver } from "./receiver.ts";
 
 export type { HandlerOptions, OnIpn } from "./exchange.ts";
 
-/** As much of Hono's context as the handler uses. */
+/** The part of Hono's context that the handler uses. */
 export interface HonoContextLike {
   readonly req: { readonly raw: Request; readonly bodyCache: HonoBodyCache };
   readonly env: unknown;
 }
 
-/** What Hono keeps of a body that a middleware has read, under the name of what it asked for. */
+/** Hono's cache of a body that a middleware has read, by the method that read it. */
 export interface HonoBodyCache {
   readonly text?: Promise<string> | string;
   readonly arrayBuffer?: Promise<ArrayBuffer> | ArrayBuffer;
@@ -18,13 +18,13 @@ export interface HonoBodyCache {
 
 export interface HonoHandlerOptions<C> extends HandlerOptions {
   /**
-   * The address of the connection's other end, for `sourceAddresses`: found by itself with @hono/node-server, Bun and
-   * Deno; elsewhere say where your platform puts it.
+   * Returns the address of the peer, for `sourceAddresses`. It is found automatically with @hono/node-server, Bun and
+   * Deno; on other platforms, return it here.
    */
   readonly remoteAddress?: (context: C) => string | undefined;
 }
 
-/** A handler for `app.all("/ipn", …)`, or `app.post`, which leaves other methods to Hono's 404. */
+/** Creates a handler for `app.all("/ipn", …)`, or for `app.post`, which leaves other methods to Hono's 404. */
 export function honoHandler<C extends HonoContextLike>(
   receiver: Receiver,
   onIpn: OnIpn,
@@ -46,7 +46,7 @@ export function honoHandler<C extends HonoContextLike>(
   };
 }
 
-/** Text and bytes that Hono kept are the body as it came; what it parsed is not. */
+/** The text and bytes that Hono cached are the raw body. What it parsed is not. */
 async function readBody(raw: Request, { arrayBuffer, text }: HonoBodyCache): Promise<BodyRead> {
   if (!raw.bodyUsed) return readRequest(raw);
   if (arrayBuffer !== undefined) return { body: new Uint8Array(await arrayBuffer) };

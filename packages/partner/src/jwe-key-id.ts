@@ -1,7 +1,7 @@
 import { Buffer } from "node:buffer";
 import { parseJson, type SealingKey } from "@paybell/contract/receiving";
 
-/** The kid as it stands in the message; whether it is that of a whole JWE header, opening it will tell. */
+/** The kid in the message. Whether it belongs to a valid JWE header is found out by opening it. */
 export function jweKeyId(body: string): string {
   const header = /"data"\s*:\s*"([A-Za-z0-9_-]{1,1024})\./.exec(body)?.[1];
   if (header === undefined) return "";
@@ -13,7 +13,7 @@ export function jweKeyId(body: string): string {
   }
 }
 
-/** A JWE names its key; a key that was given without an id stands for whichever is named. */
+/** A JWE names its key. A key that was configured without an id is tried for any name. */
 export function namedAsIn(body: string, keys: readonly SealingKey[]): readonly SealingKey[] {
   if (keys.every(({ id }) => id !== "")) return keys;
   const named = jweKeyId(body);

@@ -5,18 +5,18 @@ import { Misused, type MisusedReason } from "./misused.ts";
 
 /** One version of a key during a rotation. */
 export interface KeyVersion {
-  /** The version's public id, as the rotation answered it: the JWE `kid`, or the header paybell-key. */
+  /** The version's public id, as the rotation returned it: the JWE `kid`, or the header paybell-key. */
   readonly id?: string;
-  /** Base64 of 32 bytes; for webhookSecret whsec_ and the same. */
+  /** Base64 of 32 bytes; for webhookSecret `whsec_` and the same. */
   readonly key: string;
 }
 
-/** One key as text, or every version that is right now: the old and the new one during a rotation. */
+/** One key as a string, or all versions that are valid now: the old and the new one during a rotation. */
 export type Keys = string | readonly KeyVersion[];
 
 type Option = "encryptionKey" | "signingKey" | "webhookSecret";
 
-/** A key whose id is unknown has the empty id. */
+/** A key without an id has the empty id. */
 export function encryptionKeys(keys: Keys): readonly SealingKey[] {
   return versions("encryptionKey", keys).map(({ id, text, where }) => sealingKey(id, bytes(where, text)));
 }
@@ -40,7 +40,7 @@ export function webhookKeys(keys: Keys): readonly KeyObject[] {
   });
 }
 
-/** A key used for two purposes weakens both; as a rule it is one environment variable pasted twice. */
+/** A key used for two purposes weakens both. Usually it is one environment variable pasted twice. */
 export function refuseSharedKeys(given: Readonly<Record<Option, Keys>>): void {
   const seen = new Map<string, string>();
   for (const option of ["encryptionKey", "signingKey", "webhookSecret"] as const) {
@@ -56,7 +56,7 @@ export function refuseSharedKeys(given: Readonly<Record<Option, Keys>>): void {
 interface Version {
   readonly id: string;
   readonly text: string;
-  /** How an error names it. */
+  /** The name of the key in an error. */
   readonly where: string;
 }
 
@@ -79,7 +79,7 @@ function versions(option: Option, keys: unknown): readonly Version[] {
   });
 }
 
-/** @throws Misused of the first of these mistakes that was made */
+/** @throws Misused for the first of these mistakes that was made */
 function refuse(where: string, mistakes: readonly (readonly [made: boolean, reason: MisusedReason])[]): void {
   const found = mistakes.find(([made]) => made);
   if (found !== undefined) throw new Misused(found[1], where);
@@ -89,8 +89,7 @@ const keyBytes = 32;
 const hexOfKey = /^[0-9a-fA-F]{64}$/;
 
 /**
- * Strict: a key that is slightly wrong must fail here, at the start, and not as "not authentic" at three in the
- * morning.
+ * Strict: a key that is slightly wrong must fail here, at startup, and not as "not authentic" at three in the morning.
  */
 function bytes(where: string, text: string): Buffer {
   const raw = Buffer.from(text, "base64");

@@ -164,8 +164,8 @@ const ownMistakes: readonly OwnMistake[] = [
   ["a clock that is a function", "wrong_option", made({ clock: Date.now }), /clock must be \{ nowMs\(\) \}/],
 ];
 
-describe("a mistake of one's own", () => {
-  it.each(ownMistakes)("%s is told: %s", (_what, reason, act, says) => {
+describe("a mistake of the developer", () => {
+  it.each(ownMistakes)("%s is reported: %s", (_what, reason, act, says) => {
     const error = thrown(act);
     expect(error).toBeInstanceOf(Misused);
     expect(error).toBeInstanceOf(PaybellError);
@@ -176,9 +176,9 @@ describe("a mistake of one's own", () => {
       expect(error.message).not.toContain(secret.slice(0, 12));
   });
 
-  it("is in the table, all that can be", () => {
+  it("is in the table, every one", () => {
     const seen = new Set<string>(ownMistakes.map(([, reason]) => reason));
-    // What the handlers, reconcile, the client and the stores tell, and their tests hold.
+    // Reported by the handlers, reconcile, the client and the stores, and tested there.
     for (const reason of ["body_already_read", "no_amount", "no_id"]) seen.add(reason);
     expect([...seen].sort()).toEqual(Object.keys(misuses).sort());
   });
@@ -282,7 +282,7 @@ function refusalsOf(): readonly Refusal[] {
   ];
 }
 
-/** Under a right webhook-signature: the same as no sender but Paybell could send. */
+/** With a valid webhook-signature: the same as no sender but Paybell could send. */
 function signedAgain(options: ReceiverOptions, body: string): TestDelivery {
   const { headers } = testEnvelope(options, "{}");
   const id = headers["webhook-id"] ?? "";
@@ -291,10 +291,10 @@ function signedAgain(options: ReceiverOptions, body: string): TestDelivery {
   return { body, headers: { ...headers, "webhook-signature": signature } };
 }
 
-describe("a mistake that only an IPN shows", () => {
+describe("a mistake that only an IPN reveals", () => {
   const cases = refusalsOf();
 
-  it.each(cases)("%s is told in the log: %s", (_what, reason, options, { body, headers }, says) => {
+  it.each(cases)("%s is reported in the log: %s", (_what, reason, options, { body, headers }, says) => {
     const error = thrown(() => receiver(options).open(body, headers, "198.51.100.1"));
     expect(error).toBeInstanceOf(IpnRefused);
     expect([error.code, error.message, error.reason]).toEqual(["not_authentic", "The IPN is not authentic.", reason]);
@@ -305,7 +305,7 @@ describe("a mistake that only an IPN shows", () => {
       if (typeof secret === "string") expect(hint).not.toContain(secret.slice(0, 12));
   });
 
-  it("is told of a body written again in any way, and is not looked for in what cannot be one", () => {
+  it("is reported for a body written again in any way, and not looked for in a body that cannot be one", () => {
     const options = keys();
     const { body, headers } = testDelivery(options, { kind: "card" });
     const reasonOf = (text: string) => thrown(() => receiver(options).open(text, headers)).reason;
@@ -318,7 +318,7 @@ describe("a mistake that only an IPN shows", () => {
       expect(reasonOf(other)).toBe("webhook_signature");
   });
 
-  it("is told of a compressed body", () => {
+  it("is reported for a compressed body", () => {
     const options = keys();
     const { body, headers } = testDelivery(options, { kind: "card" });
     expect(thrown(() => receiver(options).open(gzipSync(body), headers)).reason).toBe("compressed_body");
@@ -326,20 +326,20 @@ describe("a mistake that only an IPN shows", () => {
     expect(thrown(() => receiver(proxied).open(gzipSync(body), {})).reason).toBe("compressed_body");
   });
 
-  it("is told of an address that nobody gave", () => {
+  it("is reported for a missing source address", () => {
     const options: ReceiverOptions = { ...keys(), sourceAddresses: ["192.0.2.1"] };
     const { body, headers } = testDelivery(options, { kind: "card" });
     expect(thrown(() => receiver(options).open(body, headers)).reason).toBe("source_unknown");
   });
 
-  it("is in the table, all that can be", () => {
+  it("is in the table, every one", () => {
     const seen = new Set<string>(cases.map(([, reason]) => reason));
-    // In the tests above; and not_text takes bytes that only the contract's own vectors hold.
+    // In the tests above. not_text needs bytes that only the contract's own vectors contain.
     for (const reason of ["compressed_body", "source_unknown", "not_text"]) seen.add(reason);
     expect([...seen].sort()).toEqual(Object.keys(refusals).sort());
   });
 
-  it("is not looked for when the sender proved nothing, and costs no more than a few signatures", () => {
+  it("is not looked for if the sender proved nothing, which costs only a few signatures", () => {
     const mine = keys();
     const swapped: ReceiverOptions = {
       ...mine,

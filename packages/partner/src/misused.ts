@@ -3,7 +3,7 @@ import { PaybellError } from "./paybell-error.ts";
 const environment = "Is the environment variable set in this process?";
 const asShown = "Give it exactly as registration showed it.";
 
-/** Which mistake it is. */
+/** The kind of the mistake. */
 export type MisusedReason =
   | "missing_key"
   | "empty_key"
@@ -35,7 +35,7 @@ export type MisusedReason =
   | "no_amount"
   | "body_already_read";
 
-/** Every mistake of your own that can be told: what is wrong, and what to do about it. */
+/** Every mistake in your code or configuration that can be reported: what is wrong, and what to do about it. */
 export const misuses: Readonly<Record<MisusedReason, readonly [meaning: string, remedy: string]>> = {
   missing_key: ["is missing", environment],
   empty_key: ["is empty", environment],
@@ -77,13 +77,13 @@ export const misuses: Readonly<Record<MisusedReason, readonly [meaning: string, 
   body_already_read: ["Something read the body before the handler did", "Let the handler read it."],
 };
 
-/** A mistake in your code or configuration, found where it was made. It never holds the value of a key. */
+/** A mistake in your code or configuration, reported where it was made. It never contains the value of a key. */
 export class Misused extends PaybellError {
   readonly code = "misused";
   readonly reason: MisusedReason;
   readonly remedy: string;
 
-  /** @internal `where`: what the mistake is in. `meaning`, `remedy`: where they are known more exactly. */
+  /** @internal `where`: the argument or option. `meaning`, `remedy`: more exact ones, if known. */
   constructor(reason: MisusedReason, where = "", { meaning = "", remedy = "" } = {}) {
     const [usualMeaning, usualRemedy] = misuses[reason];
     const what = remedy || usualRemedy;
@@ -97,7 +97,7 @@ export class Misused extends PaybellError {
   }
 }
 
-/** @throws Misused naming the option that is unknown, and those that exist */
+/** @throws Misused naming the unknown option, and the known ones */
 export function checkNames(where: string, given: object, known: readonly string[]): void {
   const unknown = Object.keys(given).find((name) => !known.includes(name));
   if (unknown === undefined) return;

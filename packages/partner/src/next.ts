@@ -18,13 +18,13 @@ export function nextRoute(
   options: FetchHandlerOptions = {},
 ): (request: Request) => Promise<Response> {
   const handle = fetchHandler(receiver, onIpn, options);
-  // Next passes the route's parameters as well, which are none of the handler's.
+  // Next passes the route's parameters as well, which the handler does not use.
   return (request) => handle(request);
 }
 
 /**
- * The Pages router, in `pages/api/ipn.ts`: `export default nextApi(paybell, onIpn)`, and in the same file, written out,
- * `export const config = { api: { bodyParser: false } }`: otherwise Next parses the body first.
+ * The Pages router, in `pages/api/ipn.ts`: `export default nextApi(paybell, onIpn)`, and in the same file, literally,
+ * `export const config = { api: { bodyParser: false } }`; otherwise Next parses the body first.
  */
 export function nextApi(
   receiver: Receiver,

@@ -6,7 +6,7 @@ import type { Receiver } from "./receiver.ts";
 
 export type { HandlerOptions, OnIpn } from "./exchange.ts";
 
-/** A request listener for node:http and node:https. It answers whatever path it is given, as `fetchHandler` does. */
+/** Creates a request listener for node:http and node:https. It answers on any path, as `fetchHandler` does. */
 export function nodeHandler(
   receiver: Receiver,
   onIpn: OnIpn,

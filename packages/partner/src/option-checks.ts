@@ -1,15 +1,15 @@
 import { Misused, type MisusedReason } from "./misused.ts";
 
-/** What an argument or an option must be. */
+/** The rule for an argument or an option. */
 export interface OptionRule {
   readonly allows: (value: unknown) => boolean;
-  /** What is allowed. */
+  /** The allowed values. */
   readonly remedy: string;
   /** Default wrong_option. */
   readonly reason?: MisusedReason;
 }
 
-/** @throws Misused naming what was given, and what is allowed */
+/** @throws Misused naming the value, and the allowed ones */
 export function checkOption(
   name: string,
   value: unknown,
@@ -19,12 +19,12 @@ export function checkOption(
   if (!allows(value)) throw new Misused(reason, name, { meaning: `cannot be ${describe(value)}`, remedy });
 }
 
-/** @throws Misused naming what is a Promise */
+/** @throws Misused if it is a Promise */
 export function refusePromise(name: string, value: unknown): void {
   if (value instanceof Promise) throw new Misused("missing_await", name);
 }
 
-/** A short word is named; what may be a key or a card number is not. */
+/** Short words are quoted. Values that may be a key or a card number are not. */
 function describe(value: unknown): string {
   if (value === null || value === undefined) return String(value);
   if (Array.isArray(value)) return "a list";

@@ -13,12 +13,12 @@ import { checkNames, Misused } from "./misused.ts";
 import { type AddressList, addressList } from "./source-addresses.ts";
 
 /**
- * How far webhook-timestamp may lie from this machine's clock, in either direction, unless `freshnessSeconds` says
- * otherwise.
+ * The maximum difference between webhook-timestamp and this machine's clock, in either direction, unless
+ * `freshnessSeconds` says otherwise.
  */
 export const freshnessSecondsDefault = 300;
 
-/** The longest body that is read. A settlement of 50,000 transactions has about 5 MB. */
+/** The longest body that is accepted. A settlement of 50,000 transactions has about 5 MB. */
 export const bodyBytesMax = 16 * 1024 * 1024;
 
 export interface ReceiverOptions {
@@ -27,24 +27,26 @@ export interface ReceiverOptions {
   readonly webhookSecret: Keys;
   /** As registered; default aes-256-gcm. */
   readonly cipher?: Cipher;
-  /** Of aes-256-gcm and aes-256-cbc, as registered; default base64. */
+  /** For aes-256-gcm and aes-256-cbc, as registered; default base64. */
   readonly encoding?: Encoding;
   /** What the IPN's own signature covers, as registered; default the specification's fields (section 5.1). */
   readonly signing?: Signing;
   /** Seconds, 1 to 86,400; default 300. */
   readonly freshnessSeconds?: number;
   /**
-   * Accepts an IPN that has none of the webhook-… headers, for a proxy that removes them. Nothing then tells a replay
-   * from a first delivery: deduplicate by the IPN's id. Headers that are there must still be right. With aes-256-cbc
-   * only where the whole IPN is signed.
+   * Accepts an IPN that has none of the webhook-… headers, for a proxy that removes them. A replay then looks like a
+   * first delivery: deduplicate by the IPN's id. Headers that are present must still be valid. With aes-256-cbc only if
+   * the whole IPN is signed.
    */
   readonly allowMissingHeaders?: boolean;
   /**
    * Paybell's egress addresses (GET /v1/self, `egressAddresses`): addresses and CIDR blocks, IPv4 and IPv6. An IPN from
-   * anywhere else is refused. Default: from anywhere, because the signature tells who sent it.
+   * any other address is refused. Default: any address, because the signature authenticates the sender.
    */
   readonly sourceAddresses?: readonly string[];
-  /** Your own proxies, likewise: X-Forwarded-For is read from its end, as long as one of these wrote it. */
+  /**
+   * Your own proxies, in the same form. X-Forwarded-For is read from its end, as long as one of these wrote the entry.
+   */
   readonly trustedProxies?: readonly string[];
   /** Milliseconds since 1970; default the machine's clock. */
   readonly clock?: { nowMs(): number };

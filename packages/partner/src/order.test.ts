@@ -23,14 +23,14 @@ describe("a chain", () => {
     expect(chainOf(preAuth.received)).not.toBe(chainOf(sale.received));
   });
 
-  it("is each IPN's own without an invoiceNo, and a settlement's", () => {
+  it("is the IPN's own without an invoiceNo, and for a settlement", () => {
     const none = { ipn: { invoiceNo: "" } };
     const settlements = [sampleIpn({ command: "SETTLEMENT" }), sampleIpn({ command: "SETTLEMENT" })];
     const all = [sampleIpn(none), sampleIpn(none), ...settlements].map(({ received }) => chainOf(received));
     expect(new Set(all).size).toBe(4);
   });
 
-  it("does not join a merchant and a terminal whose names only look alike when put together", () => {
+  it("does not confuse a merchant and a terminal whose concatenated names are equal", () => {
     const one = sampleIpn({ ipn: { mid: "a,b", tid: "c" } });
     const other = sampleIpn({ ipn: { mid: "a", tid: "b,c" } });
     expect(chainOf(one.received)).not.toBe(chainOf(other.received));
@@ -43,24 +43,24 @@ describe("a chain", () => {
 });
 
 describe("an IPN", () => {
-  it("that is the first of its chain is the latest and not stale", () => {
+  it("is the latest and not stale if it is the first of its chain", () => {
     expect(orderAfter(sale)).toEqual({ stale: false, latest: facts(sale), known: [] });
   });
 
-  it("is stale when its Void came before it", () => {
+  it("is stale if its Void arrived before", () => {
     expect(orderAfter(sale, saleVoid)).toEqual({ stale: true, latest: facts(saleVoid), known: [facts(saleVoid)] });
   });
 
-  it("is not stale when a Void that failed came before it", () => {
+  it("is not stale if a failed Void arrived before", () => {
     const order = orderAfter(sale, declinedVoid);
     expect(order).toEqual({ stale: false, latest: facts(sale), known: [facts(declinedVoid)] });
   });
 
-  it("is told what it follows: a Void is not stale after its Sale", () => {
+  it("gets the IPNs that it follows: a Void is not stale after its Sale", () => {
     expect(orderAfter(saleVoid, sale)).toEqual({ stale: false, latest: facts(saleVoid), known: [facts(sale)] });
   });
 
-  it("of a failed Void is stale after a later Void that succeeded, and else leaves the Sale the latest", () => {
+  it("of a failed Void is stale after a later successful Void; otherwise the Sale remains the latest", () => {
     expect(orderAfter(declinedVoid, sale, saleVoid)).toMatchObject({ stale: true, latest: facts(saleVoid) });
     expect(orderAfter(declinedVoid, sale)).toMatchObject({ stale: false, latest: facts(sale) });
   });
@@ -73,21 +73,21 @@ describe("an IPN", () => {
     expect(orderAfter(late, ...seen)).toMatchObject({ stale: true, latest: facts(latest) });
   });
 
-  it("is another invoice when the terminal's numbers have begun again", () => {
+  it("belongs to another invoice when the terminal's numbers have wrapped around", () => {
     const again = sampleIpn({ command: "SALE" }, at(48 * hourMs));
     const againVoid = sampleIpn({ command: "VOID", of: again }, at(48 * hourMs + 1_000));
     expect(orderAfter(again, sale, saleVoid)).toEqual({ stale: false, latest: facts(again), known: [] });
     expect(orderAfter(againVoid, sale, saleVoid, again).known).toEqual([facts(again)]);
-    // The old Sale comes last of all: the new one's Void is not its.
+    // The old Sale arrives last: the new one's Void does not belong to it.
     expect(orderAfter(sale, again, againVoid)).toEqual({ stale: false, latest: facts(sale), known: [] });
   });
 
-  it("and its Void are one chain although the Void's instance has a clock that is a little behind", () => {
+  it("and its Void are one chain, although the clock of the Void's instance is slightly behind", () => {
     const early = sampleIpn({ command: "VOID", of: sale }, at(-60_000));
     expect(orderAfter(sale, early)).toMatchObject({ stale: true, latest: facts(early) });
   });
 
-  it("with an id of the switch's own is ordered by its invoiceNo alone", () => {
+  it("with a switch's own id is ordered by its invoiceNo only", () => {
     const own = sampleIpn({ ipn: { id: "sale-1" } });
     const ownVoid = sampleIpn({ command: "VOID", of: own, ipn: { id: "void-1" } });
     expect(orderAfter(own, ownVoid)).toMatchObject({ stale: true, latest: { id: "void-1" } });

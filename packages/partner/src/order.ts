@@ -1,19 +1,20 @@
 import type { ReceivedIpn } from "./receiver.ts";
 import type { KnownIpn } from "./stores/store.ts";
 
-/** How an IPN stands among those of its chain: a Sale and its Void; a PreAuth, its Complete and their Void. */
+/** The position of an IPN in its chain: a Sale and its Void; a PreAuth, its Complete and their Void. */
 export interface ChainOrder {
-  /** What it tells is no longer how things stand: a later one of its chain is processed already. */
+  /** The IPN is outdated: a later one of its chain was processed already. */
   readonly stale: boolean;
-  /** The IPN that tells how the chain stands now: this one, unless it is stale or an earlier one says more. */
+  /** The IPN with the current state of the chain: this one, unless it is stale or an earlier one says more. */
   readonly latest: KnownIpn;
-  /** The chain's other IPNs that were processed before, the earlier step first. */
+  /** The chain's other IPNs that were processed before, in order of their steps. */
   readonly known: readonly KnownIpn[];
 }
 
 /**
- * What the IPNs of one chain have in common. The Void and the Complete have the invoiceNo of their original, and unlike
- * paybell-original-transaction it stands in the sealed body. A settlement, and what has no invoiceNo, stands alone.
+ * Returns the key that the IPNs of one chain share. The Void and the Complete have the invoiceNo of their original;
+ * unlike paybell-original-transaction it is in the sealed body. A settlement, and an IPN without invoiceNo, has a chain
+ * of its own.
  */
 export function chainOf({ kind, ipn }: ReceivedIpn): string {
   return JSON.stringify(kind === "card" && ipn.invoiceNo !== "" ? [ipn.mid, ipn.tid, ipn.invoiceNo] : [ipn.id]);
@@ -35,7 +36,7 @@ export function knownFrom({ kind, ipn, command }: ReceivedIpn): KnownIpn {
   };
 }
 
-/** @param seen the other IPNs that a store holds under the same chain */
+/** @param seen the other IPNs that a store has under the same chain */
 export function orderOf(ipn: KnownIpn, seen: readonly KnownIpn[]): ChainOrder {
   const known = sameInvoice(ipn, seen).filter((other) => other !== ipn && step(other) + step(ipn) > 0);
   const stale = known.some(
@@ -59,8 +60,8 @@ function step({ transactionType, command }: KnownIpn): 0 | 1 | 2 {
 const clocksApartMs = 3_600_000;
 
 /**
- * A terminal's invoice numbers begin again after 999,999. So what begins a chain, and did so later than everything
- * before it by more than clocks differ, is another invoice under the same number.
+ * A terminal's invoice numbers restart after 999,999. An IPN that begins a chain, and is later than all others by more
+ * than the clocks can differ, therefore belongs to another invoice with the same number.
  */
 function sameInvoice(ipn: KnownIpn, seen: readonly KnownIpn[]): KnownIpn[] {
   const byTime = [ipn, ...seen].sort((one, other) => startedMs(one.id) - startedMs(other.id));
@@ -77,7 +78,7 @@ function sameInvoice(ipn: KnownIpn, seen: readonly KnownIpn[]): KnownIpn[] {
   return invoice;
 }
 
-/** Ids of the service are UUIDv7, which begin with the time. Another's tell none: then the number alone decides. */
+/** Ids of the service are UUIDv7, which begin with the time. Other ids have none: then the number decides. */
 function startedMs(id: string): number {
   return /^[0-9a-f]{8}-[0-9a-f]{4}-7/i.test(id) ? Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16) : Number.NaN;
 }

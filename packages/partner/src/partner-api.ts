@@ -1,4 +1,4 @@
-/** What asks the service, apart from what receives: a process that only receives need not load it. */
+/** The client of the service, separate from the receiver: a process that only receives need not load it. */
 export type * from "./api.ts";
 export { ApiError, type ClientErrorCode } from "./api-error.ts";
 export { type CaughtUp, CursorRefused, catchUp } from "./catch-up.ts";

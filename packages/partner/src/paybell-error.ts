@@ -1,11 +1,11 @@
 /**
- * Whatever this library throws of itself. Branch on `code`; a code is never renamed. What your own function throws
- * passes as it is.
+ * The base class of every error of this library. Branch on `code`; a code is never renamed. Errors of your own function
+ * are passed on unchanged.
  */
 export abstract class PaybellError extends Error {
   /**
-   * `not_authentic` for what came from outside, `misused` for your own mistake, `ipn_in_progress` of a store; of a call
-   * what the service answered or the client found, and of a cursor why it was refused.
+   * `not_authentic` for an IPN from outside, `misused` for your own mistake, `ipn_in_progress` from a store; for a call
+   * the service's or the client's code, and for a cursor the reason of its refusal.
    */
   abstract readonly code: string;
   /** What to do. For your own side only. */

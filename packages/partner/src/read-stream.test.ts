@@ -7,20 +7,20 @@ import { readStream } from "./read-stream.ts";
 const open = () => new Readable({ read: () => undefined });
 
 describe("reading a body", () => {
-  it("gives every byte, in one chunk or many, and none of an empty one", async () => {
+  it("returns every byte, in one chunk or many, and none of an empty body", async () => {
     expect(await readStream(Readable.from([Buffer.from("ab")]))).toEqual({ body: Buffer.from("ab") });
     expect(await readStream(Readable.from([Buffer.from("a"), Buffer.from("b")]))).toEqual({ body: Buffer.from("ab") });
     expect(await readStream(Readable.from([]))).toEqual({ body: Buffer.alloc(0) });
   });
 
-  it("reads up to the bound, and not one byte more", async () => {
+  it("reads up to the limit, and not one byte more", async () => {
     const most = Buffer.alloc(bodyBytesMax);
     const read = await readStream(Readable.from([most]));
     expect("body" in read && most.equals(Buffer.from(read.body))).toBe(true);
     expect(await readStream(Readable.from([most, Buffer.alloc(1)]))).toEqual({ failed: "too_large" });
   });
 
-  it("throws away what comes after the bound, then cuts the connection", async () => {
+  it("discards what exceeds the limit, then closes the connection", async () => {
     const stream = open();
     const chunk = Buffer.alloc(bodyBytesMax);
     stream.push(chunk);
@@ -33,13 +33,13 @@ describe("reading a body", () => {
     expect(stream.destroyed).toBe(true);
   });
 
-  it("tells a stream that was read before", async () => {
+  it("recognizes a stream that was read before", async () => {
     const stream = Readable.from([Buffer.from("ab")]);
     for await (const _ of stream);
     expect(await readStream(stream)).toEqual({ failed: "already_read" });
   });
 
-  it("rejects when the sender goes away, before the first byte or within the body", async () => {
+  it("rejects if the sender disconnects, before the first byte or within the body", async () => {
     const before = open().destroy();
     await once(before, "close");
     await expect(readStream(before)).rejects.toThrow(/went away/);

@@ -3,8 +3,8 @@ import type { BodyRead } from "./exchange.ts";
 import { bodyBytesMax } from "./options.ts";
 
 /**
- * Reads a request's body to its end, or to the bound. What comes after the bound is thrown away, so that the sender
- * gets to read the answer; after as much again the connection is cut.
+ * Reads a request's body to its end, or to the limit. The rest is discarded, so that the sender can read the response;
+ * after the same amount again the connection is closed.
  */
 export function readStream(stream: Readable): Promise<BodyRead> {
   if (stream.readableDidRead || stream.readableEnded) return Promise.resolve({ failed: "already_read" });

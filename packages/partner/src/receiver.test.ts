@@ -43,7 +43,7 @@ describe("an authentic IPN", () => {
     if (received.kind === "settlement") expect(received.ipn.settlementList).toHaveLength(1);
   });
 
-  it("may come as text, as a Buffer, as other bytes, with header names in any case or as Headers", () => {
+  it("may arrive as a string, as a Buffer, as other bytes, with header names in any case or as Headers", () => {
     const options = keys();
     const { body, headers } = testDelivery(options, { kind: "card" });
     const capitals = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toUpperCase(), value]));
@@ -55,7 +55,7 @@ describe("an authentic IPN", () => {
     }
   });
 
-  it("says what its headers say, and nothing where they make no sense", () => {
+  it("reports what its headers say, and ignores invalid ones", () => {
     const options = keys();
     const { body, headers } = testDelivery(options, { kind: "card" });
     const more = { "paybell-out-of-order": "1", "paybell-original-transaction": "t-1", "paybell-command": "VOID" };
@@ -83,7 +83,7 @@ describe("a key rotation", () => {
     webhookSecret: [{ key: newOptions.webhookSecret as string }, { key: oldOptions.webhookSecret as string }],
   };
 
-  it("accepts what is sealed and signed with the old or the new versions, in every cipher", () => {
+  it("accepts IPNs sealed and signed with the old or the new versions, in every cipher", () => {
     for (const cipher of ciphers) {
       for (const options of [oldOptions, newOptions]) {
         const id = options === newOptions ? "new" : "old";
@@ -94,8 +94,8 @@ describe("a key rotation", () => {
     }
   });
 
-  it("takes an encryption key for right only when the whole check succeeds", () => {
-    // AES-CBC opens to well-formed padding under one wrong key in 256: the right key must still be found behind it.
+  it("accepts an encryption key only if the whole check succeeds", () => {
+    // AES-CBC decrypts to valid padding under one wrong key in 256: the right key must still be found after it.
     const options: ReceiverOptions = { ...keys(), cipher: "aes-256-cbc" };
     const wrong = Array.from({ length: 2_000 }, () => ({ key: key() }));
     const rotating = { ...options, encryptionKey: [...wrong, { id: "right", key: options.encryptionKey as string }] };
@@ -103,7 +103,7 @@ describe("a key rotation", () => {
     expect(receiver(rotating).open(body, headers).keyId).toBe("right");
   });
 
-  it("refuses a JWE whose kid is none of the ids given", () => {
+  it("refuses a JWE whose kid is not one of the configured ids", () => {
     const options: ReceiverOptions = { ...keys(), cipher: "jwe" };
     const named = (id: string) => ({ ...options, encryptionKey: [{ id, key: options.encryptionKey as string }] });
     const { body, headers } = testDelivery(named("a"), { kind: "card" });
@@ -111,13 +111,13 @@ describe("a key rotation", () => {
   });
 });
 
-describe("what is not authentic", () => {
+describe("an IPN that is not authentic", () => {
   const options: ReceiverOptions = { ...keys(), clock: { nowMs: () => 1_800_000_000_000 } };
   const good = testDelivery(options, { kind: "card" });
   const open = (body: string | Uint8Array, headers: Record<string, string | undefined>) => () =>
     receiver(options).open(body, headers);
 
-  it("looks the same whatever the cause, and tells its owner the reason", () => {
+  it("looks the same whatever the cause, and reports the reason to its owner", () => {
     const other = keys();
     const from = (change: Partial<ReceiverOptions>) => testDelivery({ ...options, ...change }, { kind: "card" });
     const wire = { ...toWire("card", { id: "1" }, "sample"), deviceId: "again" };
@@ -147,7 +147,7 @@ describe("what is not authentic", () => {
     expect(new Set(faces.map((face) => JSON.stringify(face))).size).toBe(1);
   });
 
-  it("says in the hint how far the clocks lie apart, either way", () => {
+  it("reports in the hint how far the clocks differ, in either direction", () => {
     const at = (seconds: number) => ({ ...options, clock: { nowMs: () => 1_800_000_000_000 + seconds * 1000 } });
     const hint = (seconds: number) => refusal(() => receiver(at(seconds)).open(good.body, good.headers)).hint;
     expect(hint(301)).toContain("301 s in the past");
@@ -156,7 +156,7 @@ describe("what is not authentic", () => {
     expect(receiver(at(-300)).open(good.body, good.headers).kind).toBe("card");
   });
 
-  it("is every change of one byte of the body", () => {
+  it("results from any change of one byte of the body", () => {
     const bytes = Buffer.from(good.body);
     fc.assert(
       fc.property(fc.nat(bytes.length - 1), fc.integer({ min: 1, max: 255 }), (at, flip) => {
@@ -167,14 +167,14 @@ describe("what is not authentic", () => {
     );
   });
 
-  it("is every change of a signed header, and every signed header that is missing", () => {
+  it("results from any change of a signed header, and from any missing one", () => {
     for (const name of ["webhook-id", "webhook-timestamp", "webhook-signature"]) {
       expect(refusal(open(good.body, { ...good.headers, [name]: undefined })).reason).toBe("missing_headers");
       refusal(open(good.body, { ...good.headers, [name]: `${good.headers[name]}0` }));
     }
   });
 
-  it("is any garbage, even under a right webhook signature", () => {
+  it("results from any garbage, even with a valid webhook signature", () => {
     fc.assert(
       fc.property(fc.string(), (content) => {
         const { body, headers } = testEnvelope(options, content);
@@ -183,12 +183,12 @@ describe("what is not authentic", () => {
     );
   });
 
-  it("is decided before anything is decrypted", () => {
+  it("is recognized before anything is decrypted", () => {
     const sealedWrong = testDelivery({ ...options, ...keys() }, { kind: "card" });
     expect(refusal(open(sealedWrong.body, sealedWrong.headers)).reason).toBe("webhook_signature");
   });
 
-  it("shows no key and no control character of the sender's in its hint", () => {
+  it("has neither a key nor a control character of the sender in its hint", () => {
     const { body, headers } = testDelivery({ ...options, encryptionKey: key() }, { kind: "card" });
     const { hint } = refusal(open(body, { ...headers, "paybell-key": "k\u001b[2J\n1" }));
     expect(hint).toContain("k\\u001b[2J\\n1");
@@ -205,7 +205,7 @@ describe("allowMissingHeaders", () => {
     expect(receiver(options).open(body, {})).toMatchObject({ notificationId: undefined, attempt: undefined });
   });
 
-  it("still refuses headers that are wrong, stale or incomplete", () => {
+  it("still refuses headers that are invalid, stale or incomplete", () => {
     const options: ReceiverOptions = { ...keys(), allowMissingHeaders: true };
     const { body, headers } = testDelivery(options, { kind: "card" });
     const wrong = { ...headers, "webhook-id": "another" };

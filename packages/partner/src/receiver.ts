@@ -19,43 +19,45 @@ import { IpnRefused } from "./refused.ts";
 import { isFrom } from "./source-addresses.ts";
 
 interface Delivery {
-  /** webhook-id: the same at every attempt. Undefined only where allowMissingHeaders let it be. */
+  /** webhook-id: the same for every attempt. Undefined only with allowMissingHeaders. */
   readonly notificationId: string | undefined;
   /**
-   * paybell-attempt, from 1. This header and the next three are signed by nothing: show them, decide nothing by them.
+   * paybell-attempt, from 1. This header and the next three are not signed: show them, but do not base decisions on
+   * them.
    */
   readonly attempt: number | undefined;
-  /** paybell-command: tells PREAUTH and PREAUTH_COMPLETE from SALE, which share a transaction_type. */
+  /** paybell-command: distinguishes PREAUTH and PREAUTH_COMPLETE from SALE, which share a transaction_type. */
   readonly command: NotifiedCommand | undefined;
-  /** paybell-original-transaction: the id of the transaction that was voided or completed. */
+  /** paybell-original-transaction: the id of the voided or completed transaction. */
   readonly originalTransactionId: string | undefined;
-  /** An earlier IPN of the same transaction is still on its way. */
+  /** An earlier IPN of the same transaction is still to be delivered. */
   readonly outOfOrder: boolean;
   /**
-   * The version of the encryption key that opened it: the id you gave it, else the one the message names, else empty.
+   * The version of the encryption key that opened it: the id you configured, otherwise the one in the message,
+   * otherwise empty.
    */
   readonly keyId: string;
 }
 
-/** An IPN whose seal, signatures and freshness were all checked. `kind` tells which of the two bodies `ipn` is. */
+/** An IPN that was decrypted, and whose signatures and freshness were verified. `kind` distinguishes the two bodies. */
 export type ReceivedIpn =
   | (Delivery & { readonly kind: "card"; readonly ipn: CardIpn })
   | (Delivery & { readonly kind: "settlement"; readonly ipn: SettlementIpn });
 
 export interface Receiver {
   /**
-   * Verifies webhook-signature and freshness, opens the seal, verifies the IPN's own signature: sections 2 and 5.
+   * Verifies webhook-signature and freshness, decrypts the IPN, and verifies its own signature: sections 2 and 5.
    *
-   * @param rawBody the bytes exactly as they came, before any JSON parser
-   * @param remoteAddress the address of the connection's other end; needed with `sourceAddresses` alone
-   * @throws IpnRefused for whatever is not authentic and fresh, always alike
-   * @throws Misused when rawBody is not raw, or was not awaited
+   * @param rawBody the bytes exactly as received, before any JSON parser
+   * @param remoteAddress the address of the peer; only needed with `sourceAddresses`
+   * @throws IpnRefused for anything that is not authentic and fresh, always in the same way
+   * @throws Misused if rawBody is not raw, or was not awaited
    */
   open(rawBody: Uint8Array | string, headers: RequestHeaders, remoteAddress?: string): ReceivedIpn;
 }
 
 /**
- * Makes what verifies and opens IPNs, by the keys and the agreement of your registration.
+ * Creates a receiver, which verifies and opens IPNs with the keys and the agreement of your registration.
  *
  * @throws Misused naming the option, the mistake and the remedy; never the value of a key
  */
@@ -90,8 +92,7 @@ export function receiver(options: ReceiverOptions): Receiver {
   }
 
   /**
-   * Before anything is decrypted: whoever does not hold the webhook secret gets no further than a constant-time
-   * compare.
+   * Before anything is decrypted: a sender without the webhook secret gets no further than a constant-time comparison.
    */
   function verifyHeaders(body: Buffer, header: HeaderReader): string | undefined {
     const id = header(headerNames.id);
@@ -122,7 +123,8 @@ export function receiver(options: ReceiverOptions): Receiver {
       return openAndVerify(text, { ...setup, encryptionKeys: keys });
     } catch (error) {
       if (!(error instanceof NotAuthentic)) throw error;
-      // Other settings are tried for the holder of the webhook secret alone: a stranger must not learn from the time.
+      // Other settings are tried only for the holder of the webhook secret: a stranger must learn nothing from the
+      // time.
       const explained = isVerified ? explainContent(text, error.reason, setup) : undefined;
       throw explained ?? new IpnRefused(bodyMistake(body) ?? error.reason, keyFinding(error.reason, text, header));
     }

@@ -26,7 +26,7 @@ const plans = fc.array(
 const card = (what: Parameters<typeof sampleIpn>[0]) => sampleIpn(what).received.ipn as CardIpn;
 const asAmount = (hundredths: bigint) => `${hundredths / 100n}.${String(hundredths % 100n).padStart(2, "0")}`;
 
-/** What a partner is notified of in one batch, and the settlement that follows. */
+/** The IPNs of one batch, and the settlement that follows. */
 function batchOf(all: readonly Plan[], settlementTotal: "sum" | "net" = "sum") {
   const transactions: CardIpn[] = [];
   const standing: CardIpn[] = [];
@@ -76,8 +76,8 @@ const sold = (count: number): Plan[] =>
   Array.from({ length: count }, (_, index) => ({ amount: 1_000 + index, what: "sold", refId: "100000000001" }));
 const codesOf = ({ findings }: ReturnType<typeof reconcile>) => findings.map(({ code }) => code);
 
-describe("a settlement that is right", () => {
-  it("is balanced, whatever the batch holds, in whatever order and how often it is given", () => {
+describe("a correct settlement", () => {
+  it("is balanced, whatever is in the batch, in whatever order and however often it is passed", () => {
     fc.assert(
       fc.property(plans, fc.constantFrom("sum", "net"), fc.infiniteStream(fc.nat()), (all, settlementTotal, order) => {
         const { transactions, settlement } = batchOf(all, settlementTotal);
@@ -88,7 +88,7 @@ describe("a settlement that is right", () => {
     );
   });
 
-  it("is balanced though other batches, terminals and merchants are given too, and reqIds in capitals", () => {
+  it("is balanced although other batches, terminals and merchants are passed too, and reqIds in capitals", () => {
     const { transactions, settlement } = batchOf(sold(3));
     const others = [{ batchNo: "000002" }, { tid: "T2" }, { mid: "M2" }].map((ipn) => card({ ipn }));
     const capitals = transactions.map((one) => ({ ...one, reqId: one.reqId.toUpperCase() }));
@@ -111,12 +111,12 @@ describe("a settlement that is right", () => {
     expect(reconcile({ ...settlement, settlementList }, linked as typeof bare)).toMatchObject({ findings: [] });
   });
 
-  it("is balanced where nothing but equal amounts and repeated references tell what was voided and what stands", () => {
+  it("is balanced if only equal amounts and repeated references identify the voided transactions", () => {
     const [sale, voided] = ["sold", "voided"].map((what) => ({ amount: 1_000, what, refId: "100000000001" }) as Plan);
     const { transactions, settlement } = batchOf([voided, voided, sale, voided, sale] as Plan[]);
     const bare = transactions.map((one) => ({ ...one, invoiceNo: "" }));
     expect(reconcile(settlement, bare).findings).toEqual([]);
-    // In another batch, and given first, are some with the same references.
+    // Another batch, passed first, has some with the same references.
     const others = bare.map((one) => ({ ...one, id: `other ${one.id}`, batchNo: "000002", reqId: "" }));
     const settlementList = settlement.settlementList.map((entry) => ({ ...entry, reqId: "" }));
     const linked = transactions.map((one) => ({ ...one, reqId: "" }));
@@ -125,7 +125,7 @@ describe("a settlement that is right", () => {
     expect(found.filter(({ code }) => !/^(total|settlement_)/.test(code))).toEqual([]);
   });
 
-  it("of 50,000 transactions is told in one pass", () => {
+  it("of 50,000 transactions is reconciled in one pass", () => {
     const [sale] = batchOf(sold(1)).transactions;
     const many = Array.from({ length: 50_000 }, (_, index) => {
       return { ...sale, id: `t${index}`, reqId: randomUUID(), invoiceNo: String(index), amount: "1.00" } as CardIpn;
@@ -142,8 +142,8 @@ describe("a settlement that is right", () => {
   });
 });
 
-describe("what is wrong", () => {
-  it("is found for any one IPN that was never received, and nothing else is blamed for it", () => {
+describe("a finding", () => {
+  it("names any one IPN that was never received, and nothing else", () => {
     fc.assert(
       fc.property(plans, fc.nat(), (all, at) => {
         const { transactions, settlement, standing } = batchOf(all);
@@ -159,14 +159,14 @@ describe("what is wrong", () => {
           : [];
         expect(entries).toEqual(expected);
         expect(codesOf(result)).not.toContain("settled_though_voided");
-        // A Void that is missing makes its Sale one that should have been settled.
+        // If a Void is missing, its Sale seems to lack in the settlement.
         const isVoid = missing?.transaction_type === "VOID" && missing.status === "SUCCESS";
         expect(codesOf(result).includes("notified_not_settled")).toBe(isVoid);
       }),
     );
   });
 
-  it("is found for any one entry that the settlement lacks", () => {
+  it("names any one entry that the settlement lacks", () => {
     fc.assert(
       fc.property(plans, fc.nat(), (all, at) => {
         const { transactions, settlement, standing } = batchOf(all);
@@ -187,21 +187,21 @@ describe("what is wrong", () => {
     );
   });
 
-  it("is not a Refund, which a settlement neither counts nor lists", () => {
+  it("is not reported for a Refund, which a settlement neither counts nor lists", () => {
     const { transactions, settlement } = batchOf(sold(2));
     const [sale] = transactions as [CardIpn];
     const refund = { ...sale, id: "r", reqId: randomUUID(), transaction_type: "REFUND", invoiceNo: "000777" };
     expect(reconcile(settlement, [...transactions, refund])).toEqual(reconcile(settlement, transactions));
   });
 
-  it("is what was voided though the Sale's IPN is missing, once", () => {
+  it("is reported once for a voided transaction whose Sale's IPN is missing", () => {
     const { transactions, settlement } = batchOf([{ amount: 500, what: "voided", refId: "1" }]);
     const saleVoid = transactions.filter(({ transaction_type }) => transaction_type === "VOID");
     const result = reconcile(settlement, saleVoid);
     expect(result.findings).toEqual([{ code: "voided_not_notified", transaction: saleVoid[0] }]);
   });
 
-  it("is an entry that was voided, failed, is of another batch, stands twice, or has another refNo", () => {
+  it("names an entry that was voided, failed, is of another batch, is a duplicate, or has another refNo", () => {
     const { transactions, settlement } = batchOf(sold(5));
     const [voided, failed, elsewhere, twice, other] = transactions as [CardIpn, CardIpn, CardIpn, CardIpn, CardIpn];
     const saleVoid = { ...voided, id: "v", reqId: randomUUID(), transaction_type: "VOID" };
@@ -242,7 +242,7 @@ describe("what is wrong", () => {
     }
   });
 
-  it("is a total by the other setting, told exactly", () => {
+  it("states the total by the other setting exactly", () => {
     const { transactions, settlement } = batchOf([{ amount: 1_001, what: "voided", refId: "1" }], "net");
     expect(reconcile(settlement, transactions, { settlementTotal: "net" }).balanced).toBe(true);
     expect(reconcile(settlement, transactions).findings).toEqual([
@@ -250,13 +250,13 @@ describe("what is wrong", () => {
     ]);
   });
 
-  it("is not searched in the list of a settlement that failed: its batch is open again", () => {
+  it("is not searched for in the list of a failed settlement: its batch is open again", () => {
     const { transactions, settlement } = batchOf(sold(2));
     const failed = { ...settlement, status: "ERROR", settlementList: [] };
     expect(reconcile(failed, transactions)).toEqual({ balanced: false, settled: false, findings: [] });
   });
 
-  it("is refused where an amount of one's own is no number", () => {
+  it("is not reported if one of your amounts is not a number: that is refused", () => {
     const { transactions, settlement } = batchOf(sold(1));
     expect(() =>
       reconcile(
@@ -267,7 +267,7 @@ describe("what is wrong", () => {
   });
 });
 
-describe("what is no settlement, or no transaction, is refused by its name", () => {
+describe("an invalid settlement or transaction is refused by its name", () => {
   const { transactions, settlement } = batchOf(sold(2));
   const [one, other] = transactions;
   const whole = sampleIpn({ command: "SETTLEMENT" }).received;

@@ -2,13 +2,13 @@ import type { CardIpn, SettlementEntry, SettlementIpn } from "@paybell/contract"
 import { checkNames, Misused } from "./misused.ts";
 import { checkOption, type OptionRule } from "./option-checks.ts";
 
-/** What reconciling needs of a transaction: its card IPN has it, and your own record of one may. */
+/** The fields of a transaction that reconciling needs. Its card IPN has them, and your own record may. */
 export interface Reconcilable
   extends Pick<
     CardIpn,
     "id" | "amount" | "batchNo" | "invoiceNo" | "mid" | "refId" | "reqId" | "status" | "tid" | "transaction_type"
   > {
-  /** Of a Void, where you kept it; without it the invoiceNo tells what was voided. */
+  /** Of a Void, if you stored it. Otherwise the invoiceNo identifies the voided transaction. */
   readonly originalTransactionId?: string | undefined;
 }
 
@@ -28,18 +28,18 @@ export type ReconciliationFinding<T extends Reconcilable> =
   | TotalFinding;
 
 type EntryFinding =
-  /** In the settlement, and no successful transaction with its reqId is known: fetch what was missed. */
+  /** In the settlement, but no successful transaction with its reqId is known: fetch the missed IPN. */
   | "settled_not_notified"
-  /** The same reqId once more in the settlement. */
+  /** The settlement lists the same reqId twice. */
   | "listed_twice";
 
 type TransactionFinding =
   /** Successful in this batch and not voided, but not in the settlement: it was reversed, or ask the operator. */
   | "notified_not_settled"
-  /** A Void of this batch is known, and not what it voided. */
+  /** A Void of this batch is known, but not its original. */
   | "voided_not_notified";
 
-/** In the settlement, though … */
+/** Listed in the settlement, although … */
 type MatchFinding =
   /** a Void of it succeeded. */
   | "settled_though_voided"
@@ -50,9 +50,9 @@ type MatchFinding =
   /** its reference is not the one that its IPN carried. */
   | "ref_no_differs";
 
-/** `stated` is as the settlement says. */
+/** `stated`: the value in the settlement. */
 export type TotalFinding = {
-  /** The settlement contradicts itself (its list, counts and sums), or is not what the transactions come to. */
+  /** The settlement contradicts itself (its list, counts and sums), or differs from the transactions. */
   readonly code: "settlement_inconsistent" | "total_differs";
   readonly field: SettlementTotalField;
   readonly stated: string;
@@ -60,20 +60,20 @@ export type TotalFinding = {
 };
 
 export interface Reconciliation<T extends Reconcilable> {
-  /** Settled, and nothing was found. */
+  /** Settled, without findings. */
   readonly balanced: boolean;
-  /** False when the settlement failed: its batch is open again, and its list is empty. */
+  /** False if the settlement failed: its batch is open again, and its list is empty. */
   readonly settled: boolean;
   readonly findings: readonly ReconciliationFinding<T>[];
 }
 
 /**
- * Holds a settlement against the transactions you know, by reqId, in any case of letters; a refNo may repeat. Entries
- * without reqId, as a switch may report them, are matched by refNo.
+ * Compares a settlement with the transactions you know, by reqId in either case; a refNo may repeat. Entries without
+ * reqId, as a switch may report them, are matched by refNo.
  *
- * @param transactions card IPNs, in any order, of other batches too: mid, tid and batchNo tell which count
- * @param options.settlementTotal as registered: totalAmount is Sales plus Voids (sum, the default) or less Voids (net)
- * @throws Misused when an amount of yours is no decimal number, or something else was given than is described here
+ * @param transactions card IPNs in any order, also of other batches: mid, tid and batchNo select the relevant ones
+ * @param options.settlementTotal as registered: totalAmount is Sales plus Voids (sum, the default) or minus Voids (net)
+ * @throws Misused if one of your amounts is not a decimal number, or an argument is not what is described here
  */
 export function reconcile<T extends Reconcilable>(
   settlement: SettlementIpn,
@@ -118,7 +118,7 @@ const severalTransactions: OptionRule = {
   remedy: "Give a list of card IPNs.",
 };
 const aTransaction: OptionRule = {
-  // Its amount is looked at where it counts.
+  // Its amount is checked where it is counted.
   allows: (value) => hasTexts(value, ofTransaction),
   remedy: `Give a card IPN, received.ipn, or a record that has ${ofTransaction.join(", ")} as text, and amount.`,
 };
@@ -150,7 +150,7 @@ function batchOf<T extends Reconcilable>(settlement: SettlementIpn, all: readonl
   const orphans: T[] = [];
   for (const one of voids) {
     const named = byId.get(one.originalTransactionId ?? "") ?? [];
-    // Where nothing but the amount tells, it was one that the settlement does not list.
+    // If only the amount identifies the original, it was one that the settlement does not list.
     const candidates =
       one.invoiceNo === ""
         ? sales.filter(({ amount, reqId }) => amount === one.amount && !listed.has(reqId.toLowerCase()))
@@ -224,7 +224,7 @@ function contradictions(settlement: SettlementIpn, settlementTotal: "sum" | "net
 }
 
 function differences(settlement: SettlementIpn, { sales, voids, orphans }: Batch<Reconcilable>): TotalFinding[] {
-  // What a Void voided is counted as sold, although its own IPN is missing: one cause, one finding.
+  // A voided transaction is counted as sold although its own IPN is missing: one cause, one finding.
   const sold = [...sales, ...orphans];
   const expected = {
     saleQuantity: decimal(String(sold.length)),
@@ -253,7 +253,7 @@ function isVoid({ transaction_type: type }: Reconcilable): boolean {
   return type === "VOID" || type === "CANCEL";
 }
 
-/** A settlement neither counts nor lists it. */
+/** A settlement neither counts nor lists a Refund. */
 function isRefund({ transaction_type: type }: Reconcilable): boolean {
   return type === "REFUND";
 }
@@ -268,7 +268,7 @@ function grouped<T>(all: readonly T[], keyOf: (one: T) => string): ReadonlyMap<s
   return groups;
 }
 
-/** Exact: units of 10 to the minus scale. */
+/** Exact: units of 10 to the power of minus `scale`. */
 interface Decimal {
   readonly units: bigint;
   readonly scale: number;

@@ -1,7 +1,7 @@
 import type { NotAuthenticReason } from "@paybell/contract/receiving";
 import { PaybellError } from "./paybell-error.ts";
 
-/** Why an IPN was refused: what its content shows, what its headers or sender already showed, or your own mistake. */
+/** The reason why an IPN was refused: shown by its content, by its headers or sender, or your own mistake. */
 export type RefusedReason =
   | NotAuthenticReason
   | "source_address"
@@ -24,7 +24,7 @@ const notAnIpn = "Nothing: this is not an IPN.";
 const neverSent = "Tell the operator: Paybell never sends that.";
 const registered = "with GET /v1/self";
 
-/** Every reason: what it means, and what to do about it. */
+/** Every reason: its meaning, and what to do about it. */
 export const refusals: Readonly<Record<RefusedReason, readonly [meaning: string, remedy: string]>> = {
   source_address: [
     "The request comes from an address outside sourceAddresses.",
@@ -90,21 +90,23 @@ export const refusals: Readonly<Record<RefusedReason, readonly [meaning: string,
 };
 
 /**
- * The IPN is not authentic, or not fresh. Every cause looks the same from outside (message, code, stack, JSON): an
- * answer that tells one from another helps whoever forges. `reason`, `remedy` and `hint` are getters on the prototype,
- * for your own log only, never for an answer; none holds a key or anything of the opened content.
+ * The IPN is not authentic, or not fresh.
+ *
+ * Every cause looks the same from outside (message, code, stack, JSON), because an answer that distinguishes them helps
+ * a forger. `reason`, `remedy` and `hint` are getters on the prototype, for your own log only, never for an answer.
+ * None contains a key or any of the decrypted content.
  */
 export class IpnRefused extends PaybellError {
   readonly code = "not_authentic";
   readonly #reason: RefusedReason;
   readonly #finding: string;
 
-  // finding: what was seen, in place of the meaning; it must not hold raw text of the sender's.
+  // finding: what was found, instead of the general meaning. It must not contain raw text of the sender.
   constructor(reason: RefusedReason, finding = "") {
     super("The IPN is not authentic.");
     this.#reason = reason;
     this.#finding = finding;
-    // The stack would name the line that refused, which is the reason again.
+    // The stack would contain the line that refused, which reveals the reason.
     this.stack = `IpnRefused: ${this.message}`;
   }
 
@@ -121,7 +123,7 @@ export class IpnRefused extends PaybellError {
     return refusals[this.#reason][1];
   }
 
-  /** What was found, and what to do. */
+  /** The finding, and what to do. */
   get hint(): string {
     return `${this.#finding || refusals[this.#reason][0]} ${this.remedy}`;
   }

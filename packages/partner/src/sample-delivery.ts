@@ -16,7 +16,7 @@ import { encryptionKeys, signingKeys, webhookKeys } from "./keys.ts";
 import { Misused } from "./misused.ts";
 import { type ReceiverOptions, readSettings } from "./options.ts";
 
-/** What to deliver; fields that are left out have plausible values. */
+/** The IPN to deliver. Missing fields get plausible values. */
 export type TestIpn =
   | { readonly kind: "card"; readonly ipn?: Partial<CardIpn> }
   | { readonly kind: "settlement"; readonly ipn?: Partial<SettlementIpn> };
@@ -26,23 +26,23 @@ export interface TestDeliveryOptions {
   readonly notificationId?: string;
   readonly attempt?: number;
   readonly wireNames?: WireNames;
-  /** The id of the transaction that is voided or completed. */
+  /** The id of the voided or completed transaction. */
   readonly originalTransactionId?: string;
-  /** As where an earlier IPN of its chain is still on its way. */
+  /** As if an earlier IPN of its chain were still to be delivered. */
   readonly outOfOrder?: boolean;
 }
 
-/** The POST as the service would make it. */
+/** The POST as the service makes it. */
 export interface TestDelivery {
   readonly body: string;
   readonly headers: Readonly<Record<string, string>>;
 }
 
 /**
- * Signs and seals an IPN as the service does, so that you can test your own handler without one. Use keys made for
- * tests: `randomBytes(32).toString("base64")`.
+ * Signs and seals an IPN as the service does, so that you can test your own handler without the service. Use keys made
+ * for tests: `randomBytes(32).toString("base64")`.
  *
- * @param options those of the receiver under test; of several versions of a key the first is used
+ * @param options those of the receiver under test; of several versions of a key the first one is used
  */
 export function testDelivery(
   options: ReceiverOptions,
@@ -61,7 +61,7 @@ export function testDelivery(
   });
 }
 
-/** Seals any text as an IPN's content: for tests of what must be refused. */
+/** Seals any text as an IPN's content: for tests of IPNs that must be refused. */
 export function testEnvelope(
   options: ReceiverOptions,
   content: string,

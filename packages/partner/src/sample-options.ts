@@ -16,7 +16,7 @@ const tamperings: Readonly<Record<Tampering, true>> = {
 const text: OptionRule = { allows: (value) => typeof value === "string", remedy: "Give text." };
 const rules: Readonly<Record<keyof SampleIpn, OptionRule>> = {
   command: oneOf(notifiedCommands),
-  spoilt: oneOf(Object.keys(tamperings)),
+  tampering: oneOf(Object.keys(tamperings)),
   wireNames: oneOf(wireNames),
   declined: { ...text, remedy: 'Give an isoResponseCode as text: "51".' },
   notificationId: text,
@@ -28,9 +28,9 @@ const rules: Readonly<Record<keyof SampleIpn, OptionRule>> = {
 };
 
 /**
- * A sample that is not what was meant lets a test pass for the wrong reason: nothing is left out in silence.
+ * A sample with a misspelled option would let a test pass for the wrong reason, so unknown options are refused.
  *
- * @throws Misused naming the option, and what is allowed
+ * @throws Misused naming the option, and the allowed ones
  */
 export function checkSampleOptions(what: SampleIpn): void {
   checkOption("The first argument of sampleIpn()", what, {
@@ -51,7 +51,7 @@ function checkFields(ipn: object, kind: "card" | "settlement"): void {
     checkIfPresent(`ipn.${name}`, (ipn as Readonly<Record<string, unknown>>)[name], type === "list" ? list : text);
 }
 
-/** What is undefined is left out. */
+/** Undefined values are ignored. */
 function checkIfPresent(name: string, value: unknown, rule: OptionRule): void {
   if (value !== undefined) checkOption(name, value, rule);
 }

@@ -16,7 +16,7 @@ const settings = ciphers.flatMap((cipher) =>
 
 describe("a sample", () => {
   it.each(notifiedCommands)(
-    "of %s opens as what it is, under every cipher, encoding, signing and naming",
+    "of %s opens as that IPN, under every cipher, encoding, signing and set of names",
     (command) => {
       for (const { names, ...agreed } of settings) {
         const options = { ...sampleKeys, ...agreed };
@@ -43,14 +43,14 @@ describe("a sample", () => {
     expect(sampleIpn({ command: "VOID", of: preAuth }).received.ipn.transaction_type).toBe("CANCEL");
   });
 
-  it("that was declined is an ERROR with that code, and a settlement that was has an empty list", () => {
+  it("that was declined is an ERROR with that code, and a declined settlement has an empty list", () => {
     const declined = sampleIpn({ declined: "51" }).received.ipn;
     expect(declined).toMatchObject({ status: "ERROR", isoResponseCode: "51", approveCode: "", refId: "" });
     const settlement = sampleIpn({ command: "SETTLEMENT", declined: "95" }).received.ipn;
     expect(settlement).toMatchObject({ status: "ERROR", settlementList: [] });
   });
 
-  it("has the fields, ids and headers that it is told", () => {
+  it("has the requested fields, ids and headers", () => {
     const { received } = sampleIpn({ ipn: { billId: "b-1" }, notificationId: "n-1", attempt: 3, outOfOrder: true });
     expect(received).toMatchObject({ notificationId: "n-1", attempt: 3, outOfOrder: true, ipn: { billId: "b-1" } });
   });
@@ -63,8 +63,8 @@ describe("a sample", () => {
     ["wrong_encryption_key", "decryption"],
     ["wrong_signing_key", "signature"],
     ["wrong_webhook_secret", "webhook_signature"],
-  ])("that is %s is refused for that reason, and a handler answers 400", async (spoilt, reason) => {
-    const { body, headers } = sampleIpn({ spoilt });
+  ])("that is %s is refused for that reason, and a handler answers 400", async (tampering, reason) => {
+    const { body, headers } = sampleIpn({ tampering });
     const paybell = receiver(sampleKeys);
     let refused: unknown;
     try {
@@ -79,7 +79,7 @@ describe("a sample", () => {
   });
 });
 
-describe("what sampleIpn does not know is refused, and named with what is allowed", () => {
+describe("an option that sampleIpn does not know is refused, with the allowed ones", () => {
   const sale = sampleIpn();
   it.each<[what: unknown, says: RegExp]>([
     ...["sale", "void", "preauth-complete", "settlement", "TIP", "DECLINE"].map((command): [unknown, RegExp] => [
@@ -95,7 +95,10 @@ describe("what sampleIpn does not know is refused, and named with what is allowe
     [{ ipn: { amount: 1 } }, /^ipn\.amount cannot be a number\. Give text/],
     [{ ipn: Promise.resolve({}) }, /^ipn is a Promise\. await/],
     [{ ipn: [] }, /^ipn cannot be a list/],
-    [{ spoilt: "tampered_body" }, /^spoilt cannot be "tampered_body"\. Give one of tampered, .*wrong_webhook_secret/],
+    [
+      { tampering: "tampered_body" },
+      /^tampering cannot be "tampered_body"\. Give one of tampered, .*wrong_webhook_secret/,
+    ],
     [{ declined: 5 }, /^declined cannot be a number\. Give an isoResponseCode/],
     [{ of: sale.received }, /^of cannot be this object\. Give a whole sample/],
     [{ of: Promise.resolve(sale) }, /^of is a Promise/],
@@ -116,8 +119,10 @@ describe("what sampleIpn does not know is refused, and named with what is allowe
     expect((error as Misused).message).toMatch(says);
   });
 
-  it("but not what is undefined, nor the fields of an IPN that was received", () => {
-    expect(sampleIpn({ command: undefined, spoilt: undefined, of: undefined } as never).received.command).toBe("SALE");
+  it("but not an undefined one, nor the fields of a received IPN", () => {
+    expect(sampleIpn({ command: undefined, tampering: undefined, of: undefined } as never).received.command).toBe(
+      "SALE",
+    );
     const { ipn } = sampleIpn({ command: "SETTLEMENT" }).received;
     expect(sampleIpn({ command: "SETTLEMENT", ipn }).received.ipn).toMatchObject({ id: ipn.id });
   });

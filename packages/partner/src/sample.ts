@@ -5,27 +5,27 @@ import { type ReceivedIpn, receiver } from "./receiver.ts";
 import { type TestDelivery, type TestDeliveryOptions, type TestIpn, testDelivery } from "./sample-delivery.ts";
 import { checkSampleOptions } from "./sample-options.ts";
 
-/** Keys that everybody knows: for tests alone. */
+/** Keys that everybody knows: for tests only. */
 export const sampleKeys = {
   encryptionKey: Buffer.alloc(32, 1).toString("base64"),
   signingKey: Buffer.alloc(32, 2).toString("base64"),
   webhookSecret: `whsec_${Buffer.alloc(32, 3).toString("base64")}`,
 } as const;
 
-/** What is wrong with a sample: a receiver must refuse each of them, all in the same way. */
+/** What is wrong with a sample. A receiver must refuse each of them, all in the same way. */
 export type Tampering =
-  /** A byte of the body was changed on its way. */
+  /** A byte of the body was modified in transit. */
   | "tampered"
-  /** Signed and sent an hour ago, by its headers. */
+  /** Its headers say that it was signed and sent an hour ago. */
   | "stale"
-  /** Signed in an hour, by its headers. */
+  /** Its headers say that it is signed in an hour from now. */
   | "future"
   | "missing_headers"
   | "wrong_encryption_key"
   | "wrong_signing_key"
   | "wrong_webhook_secret";
 
-/** What to make; what is left out has plausible values. */
+/** The sample to make. Missing options have plausible values. */
 export interface SampleIpn extends TestDeliveryOptions {
   /** Fields of the IPN, by the names of its table. */
   readonly ipn?: Partial<CardIpn> | Partial<SettlementIpn>;
@@ -33,12 +33,12 @@ export interface SampleIpn extends TestDeliveryOptions {
   readonly declined?: string;
   /** The sample that a Void voids, or a PreAuth-Complete completes. */
   readonly of?: Sample;
-  readonly spoilt?: Tampering;
+  readonly tampering?: Tampering;
 }
 
 /** A sealed POST. */
 export interface Sample extends TestDelivery {
-  /** What a receiver makes of it, were it not spoilt. */
+  /** The result of opening it, if it were not tampered with. */
   readonly received: ReceivedIpn;
 }
 export interface CardSample extends Sample {
@@ -51,9 +51,9 @@ export interface SettlementSample extends Sample {
 /**
  * Makes an IPN as the service would POST it, signed and sealed: for tests of your own callback.
  *
- * @param what default a Sale; the command decides what else is plausible
+ * @param what default a Sale; the command determines the other plausible values
  * @param options the receiver's; default `sampleKeys` and the default cipher, encoding and signing
- * @throws Misused for anything that it does not know, so that no test passes for the wrong reason
+ * @throws Misused for any unknown option, so that no test passes for the wrong reason
  */
 export function sampleIpn(what: SampleIpn & { command: "SETTLEMENT" }, options?: ReceiverOptions): SettlementSample;
 export function sampleIpn(
@@ -63,14 +63,14 @@ export function sampleIpn(
 export function sampleIpn(what?: SampleIpn, options?: ReceiverOptions): Sample;
 export function sampleIpn(what: SampleIpn = {}, options: ReceiverOptions = sampleKeys): Sample {
   checkSampleOptions(what);
-  const { command = "SALE", of, spoilt } = what;
+  const { command = "SALE", of, tampering } = what;
   const nowMs = options.clock?.nowMs() ?? Date.now();
   const original = of?.received.ipn.id ?? (command === "VOID" || command === "PREAUTH_COMPLETE" ? timedId(nowMs) : "");
   const delivery = { notificationId: timedId(nowMs), originalTransactionId: original, ...what, command };
   const content = contentOf(what, command, nowMs);
   const sound = testDelivery(options, content, delivery);
   const received = receiver(options).open(sound.body, sound.headers);
-  return { ...(spoilt ? tamper(spoilt, options, content, delivery, nowMs) : sound), received };
+  return { ...(tampering ? tamper(tampering, options, content, delivery, nowMs) : sound), received };
 }
 
 function contentOf(what: SampleIpn, command: NotifiedCommand, nowMs: number): TestIpn {
@@ -86,7 +86,7 @@ function contentOf(what: SampleIpn, command: NotifiedCommand, nowMs: number): Te
   return { kind: "card", ipn: { ...inherited, ...ipn } };
 }
 
-/** A Void and a PreAuth-Complete have what they are not given from their original; a PreAuth belongs to no batch. */
+/** A Void and a PreAuth-Complete inherit missing fields from their original. A PreAuth belongs to no batch. */
 function byCommand(command: NotifiedCommand, original: ReceivedIpn | undefined): Partial<CardIpn> {
   if (command === "SALE") return {};
   if (command === "PREAUTH") return { batchNo: "" };
@@ -100,7 +100,7 @@ function byCommand(command: NotifiedCommand, original: ReceivedIpn | undefined):
 const hourMs = 3_600_000;
 
 function tamper(
-  spoilt: Tampering,
+  tampering: Tampering,
   options: ReceiverOptions,
   content: TestIpn,
   delivery: TestDeliveryOptions,
@@ -108,7 +108,7 @@ function tamper(
 ): TestDelivery {
   const made = (change: Partial<ReceiverOptions>) => testDelivery({ ...options, ...change }, content, delivery);
   const otherKey = randomBytes(32).toString("base64");
-  switch (spoilt) {
+  switch (tampering) {
     case "tampered": {
       const { body, headers } = made({});
       const at = body.length - 10;
@@ -132,7 +132,7 @@ function tamper(
   }
 }
 
-/** A UUIDv7, as the ids of the service are. */
+/** A UUIDv7, like the ids of the service. */
 function timedId(nowMs: number): string {
   const time = nowMs.toString(16).padStart(12, "0");
   return `${time.slice(0, 8)}-${time.slice(8)}-7${randomUUID().slice(15)}`;

@@ -9,7 +9,7 @@ import { testDelivery } from "./testing.ts";
 const holds = (blocks: readonly string[], address: string) => isFrom(addressList("list", blocks), [], address, "");
 
 describe("an address list", () => {
-  it("holds addresses and CIDR blocks of both kinds, however they are written", () => {
+  it("contains addresses and CIDR blocks of both families, however they are written", () => {
     const list = ["203.0.113.7", "198.51.100.0/24", "2001:db8::1", "2001:db8:1::/48"];
     const inside = [
       "203.0.113.7",
@@ -72,14 +72,14 @@ describe("X-Forwarded-For", () => {
   const proxies = addressList("trustedProxies", ["10.0.0.0/8", "2001:db8::/32"]);
   const from = (remote: string, forwarded: string) => isFrom(sources, proxies, remote, forwarded);
 
-  it("is read from its end, as long as a trusted proxy wrote it", () => {
+  it("is read from its end, as long as a trusted proxy wrote the entry", () => {
     expect(from("10.0.0.1", "192.0.2.1")).toBe(true);
     expect(from("10.0.0.1", "203.0.113.9, 192.0.2.1, 10.0.0.2")).toBe(true);
     expect(from("10.0.0.1", "192.0.2.1:4711, 10.0.0.2:80, [2001:db8::5]:443")).toBe(true);
     expect(from("::ffff:10.0.0.1", "::ffff:192.0.2.1")).toBe(true);
   });
 
-  it("counts for nothing from anybody else, nor before what a stranger wrote", () => {
+  it("is ignored from other senders, and before an entry that an untrusted one wrote", () => {
     expect(from("203.0.113.9", "192.0.2.1")).toBe(false);
     expect(from("10.0.0.1", "192.0.2.1, 203.0.113.9")).toBe(false);
     expect(from("10.0.0.1", "192.0.2.1, nonsense")).toBe(false);
@@ -99,7 +99,7 @@ describe("a receiver with source addresses", () => {
   };
   const { body, headers } = testDelivery(options, { kind: "card" });
 
-  it("opens what comes from them, and refuses the rest with the same face as anything else", () => {
+  it("opens IPNs from them, and refuses others like anything else", () => {
     const { open } = receiver(options);
     expect(open(body, headers, "192.0.2.44").kind).toBe("card");
     expect(open(body, { ...headers, "x-forwarded-for": "192.0.2.44" }, "127.0.0.1").kind).toBe("card");

@@ -5,10 +5,10 @@ interface Block {
   readonly prefixBits: number;
 }
 
-/** Without node:net, which edge runtimes need not have. IPv4 stands as ::ffff:a.b.c.d, however it is written. */
+/** Without node:net, which edge runtimes may lack. IPv4 is stored as ::ffff:a.b.c.d, however it is written. */
 export type AddressList = readonly Block[];
 
-/** @throws Misused naming the entry that is no address and no CIDR block. */
+/** @throws Misused naming the entry that is neither an address nor a CIDR block. */
 export function addressList(option: string, entries: unknown): AddressList {
   if (!Array.isArray(entries)) throw new Misused("no_address", option);
   return entries.map((entry: unknown, at) => {
@@ -19,8 +19,8 @@ export function addressList(option: string, entries: unknown): AddressList {
 }
 
 /**
- * Who sent it, as far as the proxies are trusted: X-Forwarded-For is read from its end, and only while the one who
- * wrote the entry is trusted. What stands before that, anybody may have written.
+ * Whether the sender, as far as the proxies are trusted, is in the list. X-Forwarded-For is read from its end, only
+ * while the writer of the entry is trusted. Anybody may have written the entries before that.
  */
 export function isFrom(
   sources: AddressList,
@@ -32,7 +32,7 @@ export function isFrom(
   let sender = readAddress(remoteAddress);
   while (sender !== undefined && entries.length > 0 && holds(trustedProxies, sender)) {
     const entry = entries.pop()?.trim() ?? "";
-    // Some proxies write the port along.
+    // Some proxies also write the port.
     if (entry !== "") sender = readAddress(entry.replace(/^\[(.+)\](:\d+)?$/, "$1").replace(/^([\d.]+):\d+$/, "$1"));
   }
   return sender !== undefined && holds(sources, sender);
@@ -87,7 +87,7 @@ function readGroups(text: string): bigint[] | undefined {
 
 function readV4(text: string): bigint | undefined {
   const parts = text.split(".");
-  // A leading zero means octal to some readers.
+  // Some readers take a leading zero for octal.
   if (parts.length !== 4 || !parts.every((part) => /^(0|[1-9]\d{0,2})$/.test(part) && Number(part) < 256))
     return undefined;
   return parts.reduce((address, part) => (address << 8n) | BigInt(part), 0n);

@@ -47,7 +47,7 @@ describe("the published vectors", () => {
     expect(() => receive(vector)).toThrow(IpnRefused);
   });
 
-  it("hold every cipher with every encoding, agreement and kind, and differ in their names", () => {
+  it("contain every cipher with every encoding, agreement and kind, and have different names", () => {
     const good = names("accept");
     const combinations = good.map(({ cipher, encoding, signing, kind }) =>
       JSON.stringify([cipher, encoding, signing, kind]),

@@ -54,7 +54,7 @@ describe("the client and the service", () => {
     await expect(paybell().runCommand(wrong)).rejects.toMatchObject({ problem: { errors } });
   });
 
-  it("catch up on everything, once, and go on from where they were", async () => {
+  it("catch up on everything, once, and continue from the cursor", async () => {
     const ids = new Set<string>();
     const once = deduplicate(memoryStore())(({ ipn }) => ids.add(ipn.id));
     let cursor: string | undefined;
@@ -65,7 +65,8 @@ describe("the client and the service", () => {
       }
     };
     const first = await Promise.all([1, 2, 3, 4].map(() => paybell().runCommand(sale())));
-    // A page ends before whatever another transaction of the same PostgreSQL may still write: other tests have some.
+    // A page ends before anything that another transaction of the same PostgreSQL may still write, and other tests have
+    // some.
     await vi.waitFor(async () => {
       await takeAll();
       for (const { id } of first) expect(ids).toContain(id);
@@ -77,7 +78,7 @@ describe("the client and the service", () => {
     }, 10_000);
   });
 
-  it("agree on a cursor that is none", async () => {
+  it("agree on an invalid cursor", async () => {
     await expect(catchUp(paybell(), "made-up", receiver(partner.keys)).next()).rejects.toThrow(CursorRefused);
   });
 });

@@ -13,7 +13,7 @@ import { readDocuments } from "../../../test/support/documents.ts";
 const root = join(import.meta.dirname, "../../..");
 const run = promisify(execFile);
 
-/** What test/examples.test.ts does not run, because it needs what a machine may not have. */
+/** Compiles the examples that test/examples.test.ts does not run, because a machine may lack what they need. */
 async function compiled(): Promise<string[]> {
   const documents = await readDocuments(root);
   const blocks = documents.flatMap(({ text }) => blocksOf(text));
@@ -44,7 +44,7 @@ it("the examples that are not run compile against the library", async () => {
   expect(await compile(examples)).toBe("");
 });
 
-it("what does not compile is found", async () => {
+it("an example that does not compile is found", async () => {
   const wrong = 'import { redisStore } from "@paybell/partner/redis";\nredisStore(1);\n';
   expect(await compile([wrong])).toContain("0.js(2,12): error");
 });

@@ -80,7 +80,7 @@ it("a Sale that is delivered after its Void is known to be stale", async () => {
   };
   const sale = await sell();
   const notificationId = sale.notification?.id ?? "";
-  // Its schedule ends after three seconds, and a parked IPN holds its Void up no longer.
+  // Its schedule ends after three seconds, and a parked IPN no longer holds its Void up.
   await partner.settled(notificationId, "parked");
   const voided = await paybell().runCommand({ command: "VOID", reqId: randomUUID(), transactionId: sale.id });
   await partner.settled(voided.notification?.id ?? "", "accepted");

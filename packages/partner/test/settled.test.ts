@@ -14,7 +14,7 @@ afterAll(() => service.stop());
 const card = { token: "tok_approve", number: "411111******1111", swipeType: "C", aid: "A0000000031010" } as const;
 const where = { tid: "T0000001", mid: "M00000001" } as const;
 
-/** A batch with one of each: what the partner is told of it, and how it reconciles. */
+/** A batch with one of each: the partner's IPNs, and how it reconciles. */
 async function settle(settlementTotal: "sum" | "net") {
   const partner = await service.register({ settlementTotal, ordering: "none" });
   const paybell = client({ baseUrl: service.baseUrl, apiKey: partner.secrets.apiKey });
@@ -64,7 +64,7 @@ it.each(["sum", "net"] as const)(
   async (how) => {
     const { cards, reconciled, reversed } = await settle(how);
     expect(cards).toHaveLength(11);
-    // The partner reversed it, and no IPN tells of a Reversal.
+    // The partner reversed it, and a Reversal has no IPN.
     const transaction = cards.find(({ id }) => id === reversed.id);
     expect(reconciled?.findings).toEqual([
       { code: "notified_not_settled", transaction },

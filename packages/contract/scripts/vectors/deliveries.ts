@@ -27,7 +27,7 @@ import {
 import { refusedVectors } from "./refused.ts";
 import { signedJson, usual, type WrittenAgreement } from "./sealing.ts";
 
-/** One POST as it comes to a receiver, with all that the receiver is to know, and what must become of it. */
+/** One POST as a receiver gets it, with everything that the receiver knows, and the expected result. */
 export interface DeliveryVector {
   readonly name: string;
   readonly expect: "accept" | "refuse";
@@ -50,7 +50,7 @@ const nowSeconds = 1717140600;
 const notificationId = "018f3b1e-7c1a-7d2e-9b1a-3f6d2c5e8a03";
 const bothKeys = { encryptionKeys: ["ek-1", "ek-2"], signingKeys: ["sk-1", "sk-2"] } as const;
 
-/** What differs from a POST that was sent two seconds ago, signed with the first webhook secret alone. */
+/** The differences from a valid POST, sent two seconds ago and signed with the first webhook secret only. */
 interface Posting {
   readonly timestampS?: number;
   readonly signature?: (id: string, timestampS: number, body: string) => string;
@@ -125,7 +125,10 @@ function wireOf(kind: IpnKind): Record<string, unknown> {
   return toWire(kind, ipns[kind], "table");
 }
 
-/** Every cipher, encoding and agreement for both bodies. The names change with each, so that all meet both sets. */
+/**
+ * Every cipher, encoding and signing agreement for both bodies. The set of names changes with each, so every agreement
+ * meets both.
+ */
 function regular(): DeliveryVector[] {
   const agreements = Object.entries(signings);
   return (["card", "settlement"] as const).flatMap((kind) =>
@@ -168,7 +171,7 @@ function rotations(): DeliveryVector[] {
   ];
 }
 
-/** What is unusual and right. */
+/** Deliveries that are unusual but valid. */
 function odd(): DeliveryVector[] {
   const card = (changes: Record<string, unknown>) => ({ ...wireOf("card"), ...changes });
   const hex: WrittenAgreement = { ...usual, sealing: { cipher: "aes-256-gcm", encoding: "hex" } };
@@ -270,7 +273,7 @@ function wrongHeaders(): DeliveryVector[] {
   ];
 }
 
-/** What is wrong inside, under headers that are right. */
+/** Deliveries with valid headers and invalid content. */
 function wrongContents(): DeliveryVector[] {
   return refusedVectors().map(({ name, why, body, reason: _, ...how }) => {
     const kind = name.includes("settlementList") ? "settlement" : "card";

@@ -2,7 +2,7 @@ import { Buffer } from "node:buffer";
 import type { KeyObject } from "node:crypto";
 import { hmacKey, type Sealing, type SealingKey, type Signing, sealingKey, webhookKey } from "../../src/index.ts";
 
-/** 32 bytes that count up from a start: nobody can take them for a key in use. */
+/** 32 bytes that count up from a start, so that nobody takes them for a real key. */
 function counting(from: number): Buffer {
   return Buffer.from(Array.from({ length: 32 }, (_, at) => from + at));
 }
@@ -15,7 +15,7 @@ export const otherWebhookSecret = `whsec_${counting(0xc0).toString("base64")}`;
 export type EncryptionKeyId = keyof typeof rawEncryption;
 export type SigningKeyId = keyof typeof rawSigning;
 
-/** The keys as the vector files write them: hexadecimal, by their ids. */
+/** The keys as the vector files contain them: in hexadecimal, by id. */
 export const writtenKeys = {
   encryptionKeys: { "ek-1": rawEncryption["ek-1"].toString("hex"), "ek-2": rawEncryption["ek-2"].toString("hex") },
   signingKeys: { "sk-1": rawSigning["sk-1"].toString("hex"), "sk-2": rawSigning["sk-2"].toString("hex") },
@@ -33,7 +33,7 @@ export function signingKey(id: SigningKeyId): KeyObject {
 export const headerKey = webhookKey(webhookSecret);
 export const otherWebhookKey = webhookKey(otherWebhookSecret);
 
-/** An IV that is the same at every run: what makes the files comparable, and what no sender may ever do. */
+/** The same IV in every run. It makes the files comparable; a sender must never do this. */
 export function fixedIv(bytes: number): Buffer {
   return Buffer.alloc(bytes, 0xc0);
 }
@@ -58,7 +58,10 @@ export const signings: Readonly<Record<"specification" | "agreed" | "whole", Sig
   whole: { mode: "whole" },
 };
 
-/** Unsigned, by the tables' names. Hard on purpose: text beyond ASCII, a JSON object inside a string, empty values. */
+/**
+ * Unsigned IPNs, by the tables' names. They are difficult on purpose: non-ASCII text, a JSON object inside a string,
+ * empty values.
+ */
 export const ipns = {
   card: {
     aid: "A0000000031010",

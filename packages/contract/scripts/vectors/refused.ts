@@ -6,9 +6,9 @@ import { signedJson, usual, type WrittenAgreement } from "./sealing.ts";
 
 export interface RefusedVector extends WrittenAgreement {
   readonly name: string;
-  /** For people. A receiver answers all of them alike. */
+  /** For readers. A receiver gives the same answer to all of them. */
   readonly why: string;
-  /** What our implementation notes for the keys' owner. */
+  /** The reason that our implementation reports to the owner of the keys. */
   readonly reason: NotAuthenticReason;
   readonly body: string;
 }
@@ -27,14 +27,14 @@ function sealed(text: string, { sealing } = usual): string {
   return seal(text, sealing, encryptionKey("ek-1"), fixedIv);
 }
 
-/** A length that leaves one byte over, so that the base64 ends in == (JSON may end in white space). */
+/** This length leaves one byte over, so that the base64 ends in == (JSON may end in white space). */
 const padded = sealed(plain + " ".repeat((3 + 1 - ((12 + Buffer.byteLength(plain) + 16) % 3)) % 3));
 
 function posted(data: unknown): string {
   return JSON.stringify({ data });
 }
 
-/** A JWE whose header says something else, its tag right for that header. */
+/** A JWE with another header, and a tag that is valid for that header. */
 function jweWith(header: object): string {
   const header64 = Buffer.from(JSON.stringify(header)).toString("base64url");
   const cipher = createCipheriv("aes-256-gcm", encryptionKey("ek-1").key, fixedIv(12)).setAAD(Buffer.from(header64));
@@ -330,7 +330,7 @@ const signatures: readonly Case[] = [
   ],
 ];
 
-/** What a receiver must refuse, and refuse alike. */
+/** Bodies that a receiver must refuse, all with the same answer. */
 export function refusedVectors(): RefusedVector[] {
   return [...envelopes, ...encodings, ...headers, ...contents, ...fields, ...signatures].map(
     ([name, why, reason, body, agreement = usual]) => ({ name, why, reason, ...agreement, body }),

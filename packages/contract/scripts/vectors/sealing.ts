@@ -20,7 +20,7 @@ import {
   signings,
 } from "./material.ts";
 
-/** How a receiver is to open one message: ids of the file's keys, in the order in which they are tried. */
+/** How a receiver opens one message: ids of the file's keys, in the order in which they are tried. */
 export interface WrittenAgreement {
   readonly sealing: Sealing;
   readonly signing: Signing;
@@ -36,7 +36,7 @@ export interface SealingVector extends WrittenAgreement {
   readonly plain: string;
   readonly data: string;
   readonly body: string;
-  /** What the receiver is to see: the tables' names. */
+  /** The IPN that the receiver gets, by the tables' names. */
   readonly ipn: unknown;
 }
 
@@ -52,7 +52,7 @@ export function signedJson(kind: IpnKind, wire: Record<string, unknown>, signing
   return JSON.stringify({ ...wire, signature: sign(signedString(kind, wire, signing), signingKey(key)) });
 }
 
-/** Complete notifications: both bodies in every cipher and encoding, then both sets of names and a rotation. */
+/** Complete notifications: both bodies in every cipher and encoding, then both sets of names, then a rotation. */
 export function sealingVectors(): SealingVector[] {
   const regular = (["card", "settlement"] as const).flatMap((kind) =>
     sealings.map((sealing) => {

@@ -10,7 +10,7 @@ export interface SigningVector {
   readonly signature: string;
 }
 
-/** Every body under every agreement and both sets of names, and the values that are easily got wrong. */
+/** Every body under every agreement and both sets of names, and values that implementations often get wrong. */
 export function signingVectors(): SigningVector[] {
   const regular = (["card", "settlement"] as const).flatMap((kind) =>
     (["table", "sample"] as const).flatMap((names) =>

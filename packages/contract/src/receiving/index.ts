@@ -1,4 +1,4 @@
-/** What a receiver needs, and no more: a partner's process loads neither tables for people nor what seals. */
+/** Only what a receiver needs: a partner's process loads neither the descriptive tables nor the code that seals. */
 
 export type { CardIpn, IpnKind, SettlementEntry, SettlementIpn } from "../columns.ts";
 export { type NotifiedCommand, notifiedCommands } from "../commands.ts";

@@ -5,15 +5,15 @@ import type { ReceivedIpn } from "../receiver.ts";
 import { sampleIpn } from "../testing.ts";
 import type { SeenStore, SqlStore } from "./store.ts";
 
-/** How a store is put to the test. */
+/** The store under test, and how to open and crash it. */
 export interface StoreUnderTest<Tx> {
-  /** What each process that shares it has: made anew for each test, on the same data. */
+  /** Opens the store for one process: new for each test, on the same data. */
   open(): Promise<SeenStore<Tx>> | SeenStore<Tx>;
-  /** An own write in the transaction, and whether it stands. Where there is no transaction: left out. */
+  /** A write in the same transaction, and whether it persisted. Left out for a store without transactions. */
   readonly own?: { write(tx: Tx, id: string): unknown; written(id: string): Promise<boolean> | boolean };
   /**
-   * Runs the store's process, or its connection, into its end in the middle of a function that was given this IPN, and
-   * resolves once whatever it held may be taken again.
+   * Ends the store's process, or its connection, in the middle of a function that was given this IPN. Resolves once
+   * everything it held may be acquired again.
    */
   readonly crashWhileProcessing?: (received: ReceivedIpn) => Promise<void>;
 }
@@ -29,12 +29,14 @@ function held(): { run: () => Promise<void>; started: Promise<void>; end(): void
   return { run, started: start.promise, end: end.resolve };
 }
 
-/** What every store promises, as tests. */
+/** The tests of every store. */
 export function storeConformance<Tx>(subject: StoreUnderTest<Tx>): void {
   const newSale = () => sampleIpn({ ipn: { invoiceNo: String(Math.floor(Math.random() * 1e15)) } });
   const onceWith = async (onIpn: OnceIpn<Tx>) => deduplicate(await subject.open())(onIpn);
 
-  /** Other chains', one after the other: by the time they are processed, what was begun before could have been too. */
+  /**
+   * Processes other chains one after the other. Once they are done, everything begun before could have been done too.
+   */
   async function othersHadTheirTurn(): Promise<void> {
     for (let others = 0; others < 5; others += 1) {
       await (await onceWith(() => undefined))(newSale().received).catch(() => undefined);
@@ -52,7 +54,7 @@ export function storeConformance<Tx>(subject: StoreUnderTest<Tx>): void {
     expect(runs).toEqual([received.ipn.id]);
   });
 
-  it("runs it once for duplicates at the same moment, in two processes", async () => {
+  it("runs it once for concurrent duplicates in two processes", async () => {
     const { received } = newSale();
     let runs = 0;
     const onIpn = async () => {
@@ -65,12 +67,12 @@ export function storeConformance<Tx>(subject: StoreUnderTest<Tx>): void {
     expect(runs).toBe(1);
     const accepted = outcomes.flatMap((outcome) => (outcome.status === "fulfilled" ? [outcome.value] : []));
     expect(accepted.filter((outcome) => outcome === "processed")).toHaveLength(1);
-    // Who was not accepted is delivered again.
+    // A refused delivery is delivered again.
     expect(await processes[1]?.(received)).toBe("duplicate");
     expect(runs).toBe(1);
   });
 
-  it("never answers a duplicate as processed while the first is still under way", async () => {
+  it("never reports a duplicate as processed while the first is still running", async () => {
     const { received } = newSale();
     const first = held();
     const processing = (await onceWith(first.run))(received);
@@ -100,7 +102,7 @@ export function storeConformance<Tx>(subject: StoreUnderTest<Tx>): void {
     expect(await once(received)).toBe("duplicate");
   });
 
-  it("keeps IPNs apart, whatever their ids hold", async () => {
+  it("distinguishes IPNs, whatever characters their ids contain", async () => {
     const ids = ["a", "A", "a ", "a'; --", "{a}", "ä\u0001"].map((id) => `${id}-${Math.random()}`);
     const once = await onceWith(() => undefined);
     for (const id of ids) {
@@ -111,7 +113,7 @@ export function storeConformance<Tx>(subject: StoreUnderTest<Tx>): void {
   });
 
   describe("for IPNs of one chain", () => {
-    it("tells what is known of the others, and that a Sale after its Void is stale", async () => {
+    it("reports the other known IPNs, and that a Sale after its Void is stale", async () => {
       const sale = newSale();
       const saleVoid = sampleIpn({ command: "VOID", of: sale });
       const orders: { stale: boolean; known: string[] }[] = [];
@@ -126,7 +128,7 @@ export function storeConformance<Tx>(subject: StoreUnderTest<Tx>): void {
       ]);
     });
 
-    it("lets one of two at the same moment know of the other", async () => {
+    it("lets one of two concurrent IPNs know of the other", async () => {
       const sale = newSale();
       const saleVoid = sampleIpn({ command: "VOID", of: sale });
       const known: number[] = [];
@@ -143,7 +145,7 @@ export function storeConformance<Tx>(subject: StoreUnderTest<Tx>): void {
       expect(known).toEqual([1]);
     });
 
-    it("remembers nothing of one whose function threw", async () => {
+    it("records nothing if the function threw", async () => {
       const sale = newSale();
       const saleVoid = sampleIpn({ command: "VOID", of: sale });
       await expect((await onceWith(() => Promise.reject(new Error("x"))))(saleVoid.received)).rejects.toThrow("x");
@@ -155,7 +157,7 @@ export function storeConformance<Tx>(subject: StoreUnderTest<Tx>): void {
 
   const { own, crashWhileProcessing } = subject;
   if (own !== undefined) {
-    it("keeps the function's own write with the IPN, and drops it with a function that throws", async () => {
+    it("commits the function's own write with the IPN, and rolls it back if the function throws", async () => {
       const { received } = newSale();
       const id = received.ipn.id;
       const failing = await onceWith(async (_, tx) => {
@@ -181,13 +183,13 @@ export function storeConformance<Tx>(subject: StoreUnderTest<Tx>): void {
 }
 
 /**
- * What every store with a table promises, as a test.
+ * The test of every store with a table.
  *
- * @param open one whose table is called `missing`, and is
- * @param fails asks the database for a table of yours, `nowhere`, that is not there
+ * @param open opens a store whose table is called `missing`, and does not exist
+ * @param fails queries a table of yours, `nowhere`, that does not exist
  */
 export function tableConformance<Tx>(open: () => SqlStore<Tx>, fails: (tx: Tx) => unknown): void {
-  it("says that its table is missing, and what makes it; what your function misses is left as it is", async () => {
+  it("reports that its table is missing, and how to create it; other errors are unchanged", async () => {
     const store = open();
     const { received } = sampleIpn();
     for (const fail of [() => deduplicate(store)(() => undefined)(received), () => store.forget()]) {

@@ -9,7 +9,7 @@ describe("in memory", () => {
   const store: SeenStore<undefined> = memoryStore();
   storeConformance({ open: () => store });
 
-  it("forgets the oldest beyond its bound, and keeps the others", async () => {
+  it("forgets the oldest beyond its limit, and keeps the others", async () => {
     const once = deduplicate(memoryStore(2))(() => undefined);
     const [first, second, third] = [sampleIpn(), sampleIpn(), sampleIpn()].map(({ received }) => received);
     if (!first || !second || !third) throw new Error("three samples were made");
@@ -20,7 +20,7 @@ describe("in memory", () => {
   });
 });
 
-it("refuses an IPN without an id: every other one without would be its duplicate", async () => {
+it("refuses an IPN without an id, because every other one without would be its duplicate", async () => {
   const { received } = sampleIpn({ ipn: { id: "" } });
   const once = deduplicate(memoryStore())(() => undefined);
   await expect(once(received)).rejects.toThrow("has no id");

@@ -2,9 +2,9 @@ import { serializer } from "./serializer.ts";
 import type { SeenIpn, SeenStore } from "./store.ts";
 
 /**
- * Remembers in this process alone, until it ends: for tests, and for effects that end with the process too.
+ * Records IPNs in this process only, until it ends: for tests, and for effects that end with the process too.
  *
- * @param ipnsMax the oldest are forgotten beyond it; default 100,000
+ * @param ipnsMax beyond it the oldest are forgotten; default 100,000
  */
 export function memoryStore(ipnsMax = 100_000): SeenStore<undefined> {
   const seenIpns = new Map<string, SeenIpn>();

@@ -44,11 +44,11 @@ describe("in PostgreSQL", () => {
     },
   });
 
-  it("hands over the pool's own client, by its type too", () => {
+  it("passes the pool's own client, with its type", () => {
     deduplicate(postgresStore(newPool()))((_, client) => expectTypeOf(client).toEqualTypeOf<PoolClient>());
   });
 
-  it("leaves no transaction open in the pool, whatever became of the function", async () => {
+  it("leaves no transaction open in the pool, however the function ends", async () => {
     const pool = new Pool({ connectionString: database.url, max: 1 });
     pools.push(pool);
     const once = deduplicate(postgresStore(pool));
@@ -64,7 +64,7 @@ describe("in PostgreSQL", () => {
     await expect(pool.query("SAVEPOINT x")).rejects.toThrow("can only be used in transaction blocks");
   });
 
-  it("forgets what is older than it is told, and never what may still be delivered", async () => {
+  it("forgets IPNs older than requested, and never those that may still be delivered", async () => {
     const pool = newPool();
     const store = postgresStore(pool, { table: "public.forgetting" });
     await store.createTable();

@@ -1,6 +1,6 @@
 import { checkedDays, checkedTable, type KnownIpn, noTable, retentionDaysDefault, type SqlStore } from "./store.ts";
 
-/** What of a `pg` PoolClient is used. */
+/** The part of a `pg` PoolClient that is used. */
 export interface PostgresClient {
   query(text: string, values?: unknown[]): Promise<{ rows: unknown[] }>;
   release(error?: Error | boolean): void;
@@ -8,27 +8,30 @@ export interface PostgresClient {
   removeListener(event: "error", listener: (error: Error) => void): unknown;
 }
 
-/** What of a `pg` Pool is used. */
+/** The part of a `pg` Pool that is used. */
 export interface PostgresPool {
   connect(): Promise<PostgresClient>;
 }
 
-/** What the pool's connect() resolves to; `pg` declares two of them, and inference alone would see the other one. */
+/**
+ * The type that the pool's connect() resolves to. `pg` declares two overloads, and inference would choose the other
+ * one.
+ */
 type ClientOf<Pool> = Pool extends { connect(): Promise<infer Client>; connect(callback: never): unknown }
   ? Client
   : Pool extends { connect(): Promise<infer Client> }
     ? Client
     : never;
 
-// The service waits 15 s in all for an answer: whoever waits longer for a duplicate under way only holds a connection.
+// The service waits 15 s for a response, so waiting longer for a running duplicate only holds a connection.
 const lockTimeoutMs = 10_000;
 const forgottenAtOnce = 5_000;
 
 /**
- * "Seen" and your own writes in one transaction of PostgreSQL: your function gets its client. A statement of this
+ * Records IPNs and your own writes in one PostgreSQL transaction: your function gets its client. A statement of this
  * transaction waits at most 10 s for a lock.
  *
- * @param pool of `pg`; each IPN takes one connection while your function runs
+ * @param pool of `pg`; each IPN uses one connection while your function runs
  */
 export function postgresStore<Pool extends PostgresPool>(
   pool: Pool,
@@ -54,13 +57,13 @@ CREATE INDEX IF NOT EXISTS ${index}_by_time ON ${table} (seen_at);
     WHERE seen_at < now() - make_interval(days => $1) LIMIT ${forgottenAtOnce}) RETURNING 1)
     SELECT count(*)::int AS count FROM gone`;
 
-  /** Those of one chain, from any process, wait here for each other, and then see what the one before has written. */
+  /** IPNs of one chain, from any process, wait here for each other. Each then sees what the previous one wrote. */
   async function enter(client: PostgresClient, chain: string): Promise<void> {
     await client.query(`BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = ${lockTimeoutMs}`);
     await client.query("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", [`${table} ${chain}`]);
   }
 
-  /** Of the statements that come before any of yours: undefined_table is the store's own. */
+  /** For statements that run before any of yours: undefined_table then means the store's own table. */
   const tellNoTable = (error: unknown): never => {
     throw Object(error).code === "42P01" ? noTable(table, error) : error;
   };
@@ -69,7 +72,7 @@ CREATE INDEX IF NOT EXISTS ${index}_by_time ON ${table} (seen_at);
     ddl,
     createTable: () =>
       withClient(pool, async (client) => {
-        // Two that create the same table at the same moment fail, in spite of IF NOT EXISTS.
+        // Two sessions that create the same table concurrently fail, in spite of IF NOT EXISTS.
         await enter(client, "ddl");
         await client.query(ddl);
         await client.query("COMMIT");
@@ -102,14 +105,14 @@ CREATE INDEX IF NOT EXISTS ${index}_by_time ON ${table} (seen_at);
   };
 }
 
-/** What fails leaves nothing behind: neither a transaction nor, when that is not sure, the connection. */
+/** A failure leaves no transaction behind and, if that is not certain, no connection. */
 async function withClient<Result>(
   pool: PostgresPool,
   use: (client: PostgresClient) => Promise<Result>,
 ): Promise<Result> {
   const client = await pool.connect();
   let lost: Error | undefined;
-  // A connection that breaks tells it by an event too, and an event that nobody hears ends the process.
+  // A broken connection also emits an event. Without a listener it would end the process.
   const onError = (error: Error) => {
     lost = error;
   };

@@ -30,7 +30,7 @@ const once = deduplicate(redisStore(new Redis({ path: process.argv[2] }), { leas
 await once(() => process.kill(process.pid, "SIGKILL"))(JSON.parse(process.argv[1]));
 `;
 
-// Without redis-server on PATH nothing of it can be shown.
+// Skipped unless redis-server is on PATH.
 const ifInstalled = server === undefined ? describe.skip : describe;
 
 ifInstalled(server === undefined ? `in Redis: ${redisMissing}` : "in Redis", () => {
@@ -65,7 +65,7 @@ ifInstalled(server === undefined ? `in Redis: ${redisMissing}` : "in Redis", () 
     });
   });
 
-  it("refuses to run what another process has claimed, until its lease is over", async () => {
+  it("refuses to run an IPN that another process has claimed, until its lease expires", async () => {
     const { received } = sampleIpn();
     const release = Promise.withResolvers<void>();
     const started = Promise.withResolvers<void>();
@@ -83,7 +83,7 @@ ifInstalled(server === undefined ? `in Redis: ${redisMissing}` : "in Redis", () 
     expect(await second(received)).toBe("duplicate");
   });
 
-  it("leaves another's claim alone when its own lease was lost, and remembers what it did", async () => {
+  it("leaves another process's claim unchanged when its own lease expired, and records the IPN", async () => {
     const [sale] = [sampleIpn()];
     const saleVoid = sampleIpn({ command: "VOID", of: sale });
     const release = Promise.withResolvers<void>();

@@ -3,21 +3,21 @@ import { Misused } from "../misused.ts";
 import { PaybellError } from "../paybell-error.ts";
 import { checkedDays, type KnownIpn, retentionDaysDefault, type SeenStore } from "./store.ts";
 
-/** What of an `ioredis` or a `redis` (node-redis) client is used. */
+/** The part of an `ioredis` or a `redis` (node-redis) client that is used. */
 export type RedisClient =
   | { call(command: string, ...args: string[]): Promise<unknown> }
   | { sendCommand(args: string[]): Promise<unknown> };
 
 export interface RedisStoreOptions {
-  /** Of every key; default paybell:ipn: */
+  /** The prefix of every key; default paybell:ipn: */
   readonly prefix?: string;
-  /** How long a crashed process keeps its IPN from being tried again; your function takes less. Default 60,000. */
+  /** How long the IPN of a crashed process stays claimed. Your function must take less. Default 60,000. */
   readonly leaseMs?: number;
-  /** Days without another IPN of the chain, after which it is forgotten; default 100, at least 7. */
+  /** A chain is forgotten after this many days without another IPN; default 100, at least 7. */
   readonly retentionDays?: number;
 }
 
-/** Another process has this IPN, or another of its chain, in hand: the service delivers again. */
+/** Another process is processing this IPN, or another one of its chain: the service delivers again. */
 export class IpnInProgress extends PaybellError {
   readonly code = "ipn_in_progress";
   readonly remedy = "Nothing, once: it comes again. Time and again: your function takes longer than leaseMs.";
@@ -33,19 +33,20 @@ export class IpnInProgress extends PaybellError {
 
 const dayMs = 86_400_000;
 
-// KEYS: the chain's claim, the chain's IPNs. One chain lies in one slot, and each script is one step.
+// KEYS: the chain's claim, the chain's IPNs. One chain is in one hash slot, and each script is atomic.
 const claim = `if redis.call("HEXISTS", KEYS[2], ARGV[1]) == 1 then return "duplicate" end
 if not redis.call("SET", KEYS[1], ARGV[2], "NX", "PX", ARGV[3]) then return "busy" end
 return redis.call("HVALS", KEYS[2])`;
-// It has been done, even when the lease was lost meanwhile; another one's claim is left alone.
+// It was processed, even if the lease expired in the meantime. Another process's claim is left unchanged.
 const confirm = `redis.call("HSET", KEYS[2], ARGV[1], ARGV[3])
 redis.call("PEXPIRE", KEYS[2], ARGV[4])
 if redis.call("GET", KEYS[1]) == ARGV[2] then redis.call("DEL", KEYS[1]) end`;
 const giveBack = `if redis.call("GET", KEYS[1]) == ARGV[1] then redis.call("DEL", KEYS[1]) end`;
 
 /**
- * "Seen" in Redis. Your own writes are elsewhere, so the two are not one transaction: an IPN is claimed, your function
- * runs, then it is confirmed. A crash after your write and before the confirmation runs your function once more.
+ * Records IPNs in Redis. Your own writes are elsewhere, so the two are not one transaction: an IPN is claimed, your
+ * function runs, then the IPN is confirmed. A crash after your write and before the confirmation runs your function
+ * again.
  */
 export function redisStore(client: RedisClient, options: RedisStoreOptions = {}): SeenStore<undefined> {
   const { prefix = "paybell:ipn:", leaseMs = 60_000, retentionDays = retentionDaysDefault } = options;
@@ -69,7 +70,7 @@ export function redisStore(client: RedisClient, options: RedisStoreOptions = {})
           claimed.map((text: string) => JSON.parse(text) as KnownIpn),
         );
       } catch (error) {
-        // Where Redis is gone too, the claim ends with its lease.
+        // If Redis is unavailable too, the claim ends with its lease.
         await run(giveBack, chain, token).catch(() => undefined);
         throw error;
       }

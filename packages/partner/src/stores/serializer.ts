@@ -1,4 +1,4 @@
-/** Lets those of one name run one after the other, in the order they came. */
+/** Runs functions of the same name one after the other, in the order of the calls. */
 export function serializer(): <Result>(name: string, run: () => Promise<Result>) => Promise<Result> {
   const last = new Map<string, Promise<unknown>>();
   return async (name, run) => {

@@ -41,7 +41,7 @@ await once(received);
 `;
 
 describe("in SQLite", () => {
-  // A process that finds the database taken is refused at once: the service delivers again.
+  // A process that finds the database locked is refused at once: the service delivers again.
   storeConformance<DatabaseSync>({
     open: () => sqliteStore(open()),
     own: {
@@ -56,11 +56,11 @@ describe("in SQLite", () => {
     },
   });
 
-  it("hands over the database, by its type too", () => {
+  it("passes the database, with its type", () => {
     deduplicate(sqliteStore(shared))((_, database) => expectTypeOf(database).toEqualTypeOf<DatabaseSync>());
   });
 
-  it("gives up nothing to other code before the COMMIT when the function returns no promise", async () => {
+  it("yields to no other code before the COMMIT if the function returns no promise", async () => {
     const database = open();
     const once = deduplicate(sqliteStore(database))(() => undefined);
     const processing = once(sampleIpn().received);
@@ -68,7 +68,7 @@ describe("in SQLite", () => {
     expect(await processing).toBe("processed");
   });
 
-  it("forgets what is older than it is told", async () => {
+  it("forgets IPNs older than requested", async () => {
     const database = open(":memory:");
     const store = sqliteStore(database, { table: "main.seen" });
     await store.createTable();

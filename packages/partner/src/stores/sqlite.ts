@@ -1,7 +1,7 @@
 import { serializer } from "./serializer.ts";
 import { checkedDays, checkedTable, type KnownIpn, noTable, retentionDaysDefault, type SqlStore } from "./store.ts";
 
-/** What of node:sqlite's DatabaseSync and of better-sqlite3's Database is used. */
+/** The part of node:sqlite's DatabaseSync and of better-sqlite3's Database that is used. */
 export interface SqliteDatabase {
   exec(sql: string): unknown;
   prepare(sql: string): {
@@ -13,10 +13,9 @@ export interface SqliteDatabase {
 const dayMs = 86_400_000;
 
 /**
- * "Seen" and your own writes in one transaction of SQLite: your function gets the database.
- *
- * A function that awaits leaves the transaction open meanwhile: then give the store a connection of its own, or what
- * other code writes on this one is in the transaction too. One IPN is processed at a time.
+ * Records IPNs and your own writes in one SQLite transaction: your function gets the database. A function that awaits
+ * leaves the transaction open meanwhile; then give the store its own connection, otherwise other writes on this one are
+ * in the transaction too. One IPN is processed at a time.
  */
 export function sqliteStore<Database extends SqliteDatabase>(
   database: Database,
@@ -41,7 +40,7 @@ CREATE INDEX IF NOT EXISTS ${index}_by_time ON ${name} (seen_at);
   const select = `SELECT facts FROM ${table} WHERE chain = ? AND id <> ? ORDER BY seen_at, id`;
   const inTurn = serializer();
 
-  /** SQLite looks for the table as soon as a statement is prepared. */
+  /** SQLite looks the table up when a statement is prepared. */
   function prepare(sql: string): ReturnType<SqliteDatabase["prepare"]> {
     try {
       return database.prepare(sql);
@@ -63,7 +62,7 @@ CREATE INDEX IF NOT EXISTS ${index}_by_time ON ${name} (seen_at);
       }),
     once: ({ id, chain, facts }, runs) =>
       inTurn("", async () => {
-        // Takes the right to write at once: another process waits here, and not in the middle.
+        // Acquires the write lock at once, so that another process waits here and not in the middle.
         database.exec("BEGIN IMMEDIATE");
         try {
           const { changes } = prepare(insert).run(id, chain, JSON.stringify(facts), Date.now());
@@ -86,11 +85,11 @@ CREATE INDEX IF NOT EXISTS ${index}_by_time ON ${name} (seen_at);
   };
 }
 
-/** SQLite has rolled some failures back by itself, and then complains that there is no transaction. */
+/** SQLite has rolled some failures back by itself, and then reports that there is no transaction. */
 function rollBack(database: SqliteDatabase): void {
   try {
     database.exec("ROLLBACK");
   } catch {
-    // The error that led here is the one to tell.
+    // Report the original error.
   }
 }

@@ -1,15 +1,15 @@
 import type { NotifiedCommand } from "@paybell/contract";
 import { Misused } from "../misused.ts";
 
-/** What is remembered of an IPN: enough to tell later how its chain stands. No card data. */
+/** The recorded facts of an IPN, enough to determine later the state of its chain. No card data. */
 export interface KnownIpn {
   readonly id: string;
-  /** As the header named it: "" where the header was missing. */
+  /** The command in the header; "" if the header was missing. */
   readonly command: NotifiedCommand | "";
   readonly transactionType: string;
   readonly status: string;
   readonly isoResponseCode: string;
-  /** Of a settlement: totalAmount. */
+  /** For a settlement: totalAmount. */
   readonly amount: string;
   readonly currency: string;
   readonly reqId: string;
@@ -17,9 +17,9 @@ export interface KnownIpn {
   readonly merchantTransId: string;
 }
 
-/** An IPN as a store keeps it. */
+/** An IPN as a store records it. */
 export interface SeenIpn {
-  /** The IPN's id: what makes it one. */
+  /** The IPN's id, which identifies it. */
   readonly id: string;
   /** The same for a Sale and its Void, for a PreAuth, its Complete and their Void. */
   readonly chain: string;
@@ -27,15 +27,16 @@ export interface SeenIpn {
 }
 
 /**
- * Where it is written which IPNs were processed. Write your own for another database: `runs` must be called at most
- * once for an id, for one IPN of a chain at a time, and nothing may be remembered when it rejects.
+ * Records which IPNs were processed. To support another database, implement this: call `runs` at most once for an id,
+ * for one IPN of a chain at a time, and record nothing if it rejects.
  *
- * @typeParam Tx what your function writes with, in the same transaction
+ * @typeParam Tx the transaction that your function writes with
  */
 export interface SeenStore<Tx> {
   /**
-   * @param runs given the transaction, and what is known of other IPNs of the chain
-   * @throws what `runs` threw; or its own error, when nobody knows whether it is processed: both mean "deliver again"
+   * @param runs gets the transaction, and the other known IPNs of the chain
+   * @throws the error of `runs`, or its own error if it is not known whether the IPN is processed: both mean "deliver
+   * again"
    */
   once(
     seen: SeenIpn,
@@ -43,18 +44,18 @@ export interface SeenStore<Tx> {
   ): Promise<"processed" | "duplicate">;
 }
 
-/** A store in SQL. */
+/** A store in an SQL database. */
 export interface SqlStore<Tx> extends SeenStore<Tx> {
-  /** The statements that make its table, for your own migrations. */
+  /** The statements that create its table, for your own migrations. */
   readonly ddl: string;
-  /** Makes the table where it is not there yet. */
+  /** Creates the table if it does not exist. */
   createTable(): Promise<void>;
   /**
-   * Forgets what was processed longer ago. Keep it as long as an IPN can come again: the service keeps notifications
-   * for 90 days unless its operator chose otherwise.
+   * Deletes IPNs that were processed longer ago. Keep them as long as an IPN can arrive again: the service keeps
+   * notifications for 90 days unless its operator chose otherwise.
    *
    * @param days default 100, at least 7
-   * @returns how many
+   * @returns the number deleted
    */
   forget(days?: number): Promise<number>;
 }
@@ -70,7 +71,7 @@ export function checkedDays(days: number): number {
   });
 }
 
-/** It becomes part of statements, so it must be a plain name. */
+/** It becomes part of SQL statements, so it must be a plain name. */
 export function checkedTable(table: string): string {
   if (/^[a-z_][a-z0-9_]{0,40}(\.[a-z_][a-z0-9_]{0,40})?$/.test(table)) return table;
   throw new Misused("wrong_option", "table", {
@@ -78,7 +79,7 @@ export function checkedTable(table: string): string {
   });
 }
 
-/** What to tell in place of the database's own error, which is the cause. */
+/** The error reported in place of the database's own, which is its cause. */
 export function noTable(table: string, cause: unknown): Misused {
   const missing = new Misused("wrong_option", `The table ${table}`, {
     meaning: "is not in this database",

@@ -5,34 +5,34 @@ import { type AlertChannel, type AlertGroup, groupOf } from "./target.ts";
 
 export interface AlertsParts {
   readonly store: EventStore;
-  /** None: events are recorded and counted, and nobody is told. Made where the first alert is sent. */
+  /** Opens the channels when the first alert is sent. Undefined: events are recorded and counted, but not sent. */
   readonly targets: (() => Promise<readonly AlertChannel[]>) | undefined;
   readonly clock: Pick<Clock, "nowMs">;
   readonly log: { warn(fields: object, message: string): void };
   readonly onRecorded?: (kind: EventKind) => void;
   readonly onSent?: (group: AlertGroup, taken: boolean) => void;
-  /** Seconds to wait after each failed try; the last one again and again. */
+  /** Seconds to wait after each failed try; the last one repeats. */
   readonly retryS?: readonly number[];
   readonly timeoutMs?: number;
   readonly pollMs?: number;
-  /** After one of a kind was told, others of that kind wait for so long, and are told together. */
+  /** After an alert was sent, others of its kind wait this long, and are then sent together. */
   readonly quietS?: number;
 }
 
 const giveUpAfterMs = 3 * 86_400_000;
-/** Beyond, the rest is told by itself. */
+/** The rest is sent as another group. */
 const groupMax = 10_000;
-/** Longer than all of a take can last, so that nobody else sends it at the same time. */
+/** Longer than a whole claim can last, so that no other instance sends it at the same time. */
 const leaseMarginS = 30;
 
 /**
- * Records what an operator should know of, and sends alerts on until every target took them. The first of a kind is
- * told at once; those that follow within the quiet time are told together when it is over.
+ * Records events for the operator, and sends alerts until every channel has accepted them. The first of a kind is sent
+ * at once; those that follow within the quiet time are sent together when it is over.
  */
 export class Alerts implements EventSink {
   readonly #parts: Required<Omit<AlertsParts, "onRecorded" | "onSent" | "targets">> &
     Pick<AlertsParts, "onRecorded" | "onSent" | "targets">;
-  /** Of what some targets did not take yet: the names of those that did, by the first alert's id. */
+  /** For groups that some channels did not accept yet: the names of those that did, by the first alert's id. */
   readonly #acceptedBy = new Map<string, Set<string>>();
   readonly #stopping = new AbortController();
   #news = false;
@@ -43,7 +43,7 @@ export class Alerts implements EventSink {
     this.#parts = { retryS: [5, 30, 120, 600, 3_600], timeoutMs: 10_000, pollMs: 5_000, quietS: 300, ...parts };
   }
 
-  /** Durable when it resolves; it never rejects: an event that cannot be recorded now is in the log. */
+  /** The event is durable when this resolves. It never rejects: an event that cannot be recorded now is logged. */
   async record(event: NewEvent): Promise<void> {
     this.#parts.onRecorded?.(event.kind);
     try {
@@ -55,14 +55,14 @@ export class Alerts implements EventSink {
     if (alertKinds.includes(event.kind)) this.#wakeSender();
   }
 
-  /** Does nothing where nobody is told. */
+  /** Does nothing without a channel. */
   start(): void {
     const { targets } = this.#parts;
     if (targets === undefined || this.#loop !== undefined) return;
     this.#loop = this.#run(targets);
   }
 
-  /** Breaks off what is being sent: it is due again, for whoever is there then. */
+  /** Aborts the send in progress. Its alerts become due again, for any instance. */
   async stop(): Promise<void> {
     this.#stopping.abort();
     this.#wakeSender();
@@ -117,7 +117,7 @@ export class Alerts implements EventSink {
     await this.#parts.store.settle(first, quietS);
   }
 
-  /** @returns what each target that did not take it says; who took it before is not told again */
+  /** @returns the problem of each channel that did not accept it; channels that accepted it before are skipped */
   async #sendToAll(group: AlertGroup, targets: readonly AlertChannel[]): Promise<readonly string[]> {
     const taken = this.#acceptedBy.get(group.first.id) ?? new Set();
     this.#acceptedBy.set(group.first.id, taken);
@@ -139,7 +139,10 @@ export class Alerts implements EventSink {
     this.#wake();
   }
 
-  /** Resolves when something was recorded here, or it is time to look for others' alerts and for retries. */
+  /**
+   * Resolves when this instance recorded an alert, or when it is time to look for retries and alerts of other
+   * instances.
+   */
   async #pause(): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#wake = resolve;

@@ -9,13 +9,13 @@ export class HttpTarget {
   readonly #url: URL;
   readonly #agent: Agent;
 
-  /** @param rules where it may lead */
+  /** @param rules the addresses that it may connect to */
   constructor(url: string, rules: ConnectRules) {
     this.#url = new URL(url);
     this.#agent = new Agent({ connections: 5, connect: guarded(rules) });
   }
 
-  /** @returns why it was not taken; undefined for a 2xx */
+  /** @returns why it was not accepted; undefined for a 2xx */
   async post(
     body: string,
     headers: Readonly<Record<string, string>>,
@@ -43,7 +43,7 @@ export class HttpTarget {
   }
 }
 
-/** An alert goes through the guard that callbacks go through. */
+/** Alerts pass the same address guard as callbacks. */
 function guarded(rules: ConnectRules): buildConnector.connector {
   return ({ hostname, port, protocol }, callback) => {
     const secure = protocol === "https:";

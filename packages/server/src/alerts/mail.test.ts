@@ -59,11 +59,11 @@ function send(url: string, signal = AbortSignal.timeout(10_000)) {
   return target.send(group, signal);
 }
 
-test("is sent to all, with the number in its subject and a line for each", async () => {
+test("is sent to all, with the count in its subject and a line for each alert", async () => {
   const { url, mails } = await mailServer();
   expect(await send(`smtp://${url}`)).toBeUndefined();
   expect(mails).toMatchObject([{ from: "paybell@shop.example", to: ["ops@a.example", "b@b.example"] }]);
-  // As its reader's program puts it together again: folded headers, and lines that were broken on the way.
+  // Reassembled as a mail program does: folded headers, and lines broken in transit.
   const text = (mails[0]?.text ?? "").replaceAll(/\r\n /g, " ").replaceAll("=\r\n", "");
   expect(text).toMatch(/^Subject: \[Paybell\] Notifications were parked: their schedule is over \(2 times\)\r$/m);
   expect(text).toContain('{"reason":"tls"}');
@@ -71,7 +71,7 @@ test("is sent to all, with the number in its subject and a line for each", async
   expect(text).toContain(`<${group.first.id}@paybell>`);
 });
 
-test("is not taken by a server that refuses the sender, or is not there, in words", async () => {
+test("is reported as not accepted if the server refuses the sender, or cannot be reached", async () => {
   const refusing = await mailServer({ onMailFrom: (_, __, done) => done(new Error("not from you")) });
   expect(await send(`smtp://${refusing.url}`)).toContain("not from you");
   expect(await send("smtp://127.0.0.1:9")).toContain("ECONNREFUSED");
@@ -90,7 +90,7 @@ test("sends no password without TLS", async () => {
   expect([passwords, mails]).toEqual([[], []]);
 });
 
-test("is broken off when the service stops", async () => {
+test("is aborted when the service stops", async () => {
   const { url } = await mailServer({ onData: () => undefined });
   expect(await send(`smtp://${url}`, AbortSignal.timeout(200))).toBe("it was broken off");
 });

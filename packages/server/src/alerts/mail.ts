@@ -7,11 +7,11 @@ export interface MailOptions {
   readonly url: string;
   readonly from: string;
   readonly to: readonly string[];
-  /** For each step of the connection. */
+  /** Timeout of each step of the connection. */
   readonly timeoutMs: number;
 }
 
-/** By SMTP: encrypted where the server offers it, and always where a password is sent. */
+/** Sends mail by SMTP: encrypted if the server offers it, and always if a password is sent. */
 export function mailTarget({ url, from, to, timeoutMs }: MailOptions): AlertChannel {
   const server = new URL(url);
   const transport = createTransport({
@@ -34,7 +34,7 @@ export function mailTarget({ url, from, to, timeoutMs }: MailOptions): AlertChan
         to: [...to],
         subject: `[Paybell] ${titleOf(group)}`,
         text: [...linesOf(group), "", `What to do: docs/operator/monitoring.md, ${group.first.kind}.`, ""].join("\n"),
-        // The same for each try, so that a mail that came twice can be told.
+        // The same for each try, so that duplicate mails can be recognized.
         messageId: `<${group.first.id}@paybell>`,
       };
       const stopped = new Promise<string>((resolve) => {

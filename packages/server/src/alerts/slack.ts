@@ -3,7 +3,7 @@ import { HttpTarget } from "./http.ts";
 import type { AlertChannel } from "./target.ts";
 import { linesOf, titleOf } from "./words.ts";
 
-/** An incoming webhook as Slack has them; Mattermost, Rocket.Chat and others take the same. The URL is its secret. */
+/** An incoming webhook of Slack; Mattermost, Rocket.Chat and others accept the same. Its URL is secret. */
 export function slackTarget(url: string, rules: ConnectRules): AlertChannel {
   const http = new HttpTarget(url, rules);
   return {
@@ -16,7 +16,7 @@ export function slackTarget(url: string, rules: ConnectRules): AlertChannel {
   };
 }
 
-/** The three characters that its markup begins with. */
+/** Escapes the three characters that begin markup. */
 function escaped(text: string): string {
   return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 }

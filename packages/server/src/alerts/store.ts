@@ -1,7 +1,7 @@
 import type { EventKind, NewEvent } from "../events.ts";
 import type { EventId } from "../ids.ts";
 
-/** Those that somebody should be told of at once. The others are only recorded. */
+/** Events that are sent to the operator at once. The others are only recorded. */
 export const alertKinds: readonly EventKind[] = [
   "parked",
   "reversal_refused",
@@ -29,26 +29,26 @@ export const alertKinds: readonly EventKind[] = [
   "acquirer_up",
 ];
 
-/** An event on its way to the alert URL. */
+/** An event to be sent to the alert channels. */
 export interface Alert extends NewEvent {
   readonly id: EventId;
   readonly atMs: number;
-  /** Times it was tried, this one included. */
+  /** The number of tries, this one included. */
   readonly tries: number;
-  /** The same for all that are told together. */
+  /** The same for all alerts that are sent together. */
   readonly groupId: string;
 }
 
 export interface EventStore {
-  /** Records events; with `alert`, those that are alerts are due to be sent. */
+  /** Records events. With `alert`, those of the kinds above become due. */
   record(events: readonly NewEvent[], alert: boolean): Promise<void>;
   /**
-   * Takes due alerts of one kind for `leaseS` seconds, to be told together: nobody else sends them meanwhile, everybody
-   * may afterwards.
+   * Claims due alerts of one kind for `leaseS` seconds, to be sent together. No other instance sends them meanwhile;
+   * any may afterwards.
    */
   claimDue(rowsMax: number, leaseS: number): Promise<readonly Alert[]>;
-  /** Its group was sent, or given up. @param quietS for so long, others of its kind wait */
+  /** The group was sent, or given up. @param quietS how long others of its kind wait */
   settle(alert: Alert, quietS: number): Promise<void>;
-  /** Its group is due again. */
+  /** The group becomes due again. */
   retry(alert: Alert, delayS: number): Promise<void>;
 }

@@ -1,22 +1,22 @@
 import type { Alert } from "./store.ts";
 
-/** Alerts of one kind that are told together: an outage is one message with a number, not a thousand. */
+/** Alerts of one kind that are sent together: an outage is one message with a count, not a thousand messages. */
 export interface AlertGroup {
-  /** The oldest of them: its id stands for all. */
+  /** The oldest alert. Its id identifies the group. */
   readonly first: Alert;
-  /** The first included. */
+  /** The number of alerts, the first included. */
   readonly count: number;
   /** Milliseconds since 1970. */
   readonly lastAtMs: number;
-  /** The next ones after the first, a hundred at most. */
+  /** The next ones after the first, at most 100. */
   readonly others: readonly Alert[];
 }
 
-/** Somewhere that alerts are sent to. */
+/** A channel that alerts are sent to. */
 export interface AlertChannel {
-  /** Shown in the log, so without any secret. */
+  /** Shown in the log, so it contains no secret. */
   readonly name: string;
-  /** @returns why it was not taken; undefined when it was. It never rejects */
+  /** Never rejects. @returns why it was not accepted; undefined if it was */
   send(group: AlertGroup, signal: AbortSignal): Promise<string | undefined>;
   close(): Promise<void>;
 }
@@ -32,7 +32,7 @@ export function groupOf(alerts: readonly Alert[]): AlertGroup {
   return { first, count: sorted.length, lastAtMs, others: others.slice(0, othersMax) };
 }
 
-/** What went wrong with a request, in words. */
+/** Describes the error of a request. */
 export function problemOf(error: unknown): string {
   return error instanceof Error ? error.message || error.name : String(error);
 }

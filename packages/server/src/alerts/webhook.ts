@@ -6,7 +6,7 @@ import { HttpTarget } from "./http.ts";
 import type { Alert } from "./store.ts";
 import type { AlertChannel } from "./target.ts";
 
-/** A URL of the operator's, signed as the headers of an IPN are: Standard Webhooks v1. */
+/** A URL of the operator, signed like the headers of an IPN: Standard Webhooks v1. */
 export function webhookTarget(
   url: string,
   key: KeyObject,

@@ -2,7 +2,7 @@ import type { EventKind } from "../events.ts";
 import type { Alert } from "./store.ts";
 import type { AlertGroup } from "./target.ts";
 
-/** For people. What to do is in the guide, docs/operator/monitoring.md, under the kind. */
+/** For people. docs/operator/monitoring.md says what to do, by kind. */
 const titles: Readonly<Partial<Record<EventKind, string>>> = {
   parked: "Notifications were parked: their schedule is over",
   reversal_refused: "The acquirer refused a Reversal",
@@ -37,7 +37,7 @@ export function titleOf({ first, count }: AlertGroup): string {
   return count === 1 ? title : `${title} (${count} times)`;
 }
 
-/** What happened to whom, the first ones by name. */
+/** Describes what happened, and for which partners: the first ones by name. */
 export function linesOf({ first, count, others }: AlertGroup): string[] {
   const shown = [first, ...others].slice(0, linesMax);
   const rest = count - shown.length;

@@ -25,7 +25,7 @@ function partsOf(more: Partial<AttemptParts> = {}): AttemptParts {
   };
 }
 
-/** Answers like this, and keeps what was posted. */
+/** Answers with this result, and records the posts. */
 function answering(result: PostResult) {
   const posts: CallbackPost[] = [];
   const post = (posted: CallbackPost) => {
@@ -39,7 +39,7 @@ function nothingMayBeSent(): Promise<never> {
   return Promise.reject(new Error("nothing may be sent"));
 }
 
-test("an IPN whose lease ended while it waited to be sealed is not sent, and no attempt is made of it", async () => {
+test("an IPN whose lease expired while it waited to be sealed is not sent, and no attempt is recorded", async () => {
   let isHeld = true;
   const asked: boolean[] = [];
   const attempt = attempting(
@@ -65,7 +65,7 @@ test("an IPN whose lease ended while it waited to be sealed is not sent, and no 
   expect(asked).toEqual([false]);
 });
 
-test("an IPN for which there is no room to seal is put off for a second: no attempt is made of it", async () => {
+test("an IPN that finds the sealing queue full is put off for a second, and no attempt is recorded", async () => {
   const lines: string[] = [];
   const attempt = attempting(
     partsOf({
@@ -74,11 +74,11 @@ test("an IPN for which there is no room to seal is put off for a second: no atte
     }),
   );
   expect(await attempt(deliveryOf(partner.id), partner, held)).toEqual({ putOffMs: 1_000 });
-  // Nothing broke: many wait so at once, and their number is a metric.
+  // This is no failure: many may wait at once, and their number is a metric.
   expect(lines).toEqual([]);
 });
 
-test("a 2xx is an accepted attempt, which says where it went and under which key", async () => {
+test("a 2xx is an accepted attempt, with its URL and key version", async () => {
   const { transport, posts } = answering({ httpStatus: 204, address: "203.0.113.1", answer: null });
   const attempt = attempting(partsOf({ transport }));
   const made = await attempt(deliveryOf(partner.id, { content, attemptsMade: 2 }), partner, held);
@@ -95,7 +95,7 @@ test("a 2xx is an accepted attempt, which says where it went and under which key
   expect(posts).toMatchObject([{ url: "https://callback.test/ipn", deadlineMs: 1_000, mayWrite: held.mayWrite }]);
 });
 
-test("the time that sealing took is taken from the time to answer", async () => {
+test("the time for sealing is subtracted from the attempt's timeout", async () => {
   let nowMs = 0;
   const { transport, posts } = answering({ httpStatus: 204, address: "203.0.113.1", answer: null });
   const sealingWorker = {
@@ -112,7 +112,7 @@ test("the time that sealing took is taken from the time to answer", async () => 
   expect(posts).toMatchObject([{ deadlineMs: 600 }]);
 });
 
-test("a failure is tried again, no sooner than the partner asked; the last one of the schedule parks", async () => {
+test("a failure is retried, no sooner than the partner asked; the last one of the schedule parks", async () => {
   const refusal = { httpStatus: 503, address: null, answer: Buffer.from("later"), retryAfterMs: 120_000 };
   const nowMs = 1_750_000_000_000;
   const clock = { nowMs: () => nowMs, monotonicMs: () => 0 };
@@ -126,12 +126,12 @@ test("a failure is tried again, no sooner than the partner asked; the last one o
   const late = deliveryOf(partner.id, { content, attemptsMade: 1_000, scheduleStartMs: nowMs - 1e10 });
   const parked = [await attempt(late, partner, held), await attempt(late, partner, held)];
   expect(parked).toMatchObject([{ next: { kind: "parked" } }, { next: { kind: "parked" } }]);
-  // Each parking has an event of its own, whose id stays when its record is repeated.
+  // Each parking has an event of its own, whose id stays the same when its record is repeated.
   const ids = parked.map((one) => "next" in one && one.next.kind === "parked" && one.next.eventId);
   expect(new Set(ids).size).toBe(2);
 });
 
-test("without a callback URL, or a key that may seal once more, nothing is sent and the attempt says why", async () => {
+test("without a callback URL, or with an exhausted key, nothing is sent and the attempt says why", async () => {
   const nowhere = partnerSnapshot({ callBackUrl: null });
   expect(await attempting(partsOf())(deliveryOf(nowhere.id, { content }), nowhere, held)).toMatchObject({
     attempt: { url: "", reason: "no_callback_url", httpStatus: null, keyId: null },
@@ -144,7 +144,7 @@ test("without a callback URL, or a key that may seal once more, nothing is sent 
   });
 });
 
-test("what breaks on our side is an attempt that failed, and the log alone says what broke", async () => {
+test("an internal failure is a failed attempt, and only the log says what failed", async () => {
   const lines: string[] = [];
   const log = pino({}, { write: (line) => void lines.push(line) });
   const attempt = attempting(partsOf({ log }));

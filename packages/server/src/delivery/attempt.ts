@@ -17,13 +17,13 @@ export interface AttemptParts {
   readonly sealingWorker: Pick<SealingWorker, "isLarge" | "makeLarge">;
   readonly clock: Clock;
   readonly log: TroubleLog;
-  /** For everything: connecting, sending, the answer. */
+  /** The timeout of everything: connecting, sending, the response. */
   readonly attemptTimeoutMs: number;
   /** From 0 to less than 1. */
   readonly random: () => number;
 }
 
-/** By then some of what waits to be sealed is. */
+/** By then part of the sealing queue is done. */
 const putOffMs = 1_000;
 
 interface Tried {
@@ -33,8 +33,8 @@ interface Tried {
 }
 
 /**
- * Makes one attempt: chooses the URL, signs and seals as the partner agreed to receive it now, POSTs, and judges the
- * answer.
+ * Returns the function that makes one attempt: it chooses the URL, signs and seals as the partner is configured now,
+ * POSTs, and judges the response.
  */
 export function attempting(parts: AttemptParts): Attempting {
   return async (delivery, partner, options) => {
@@ -47,7 +47,7 @@ export function attempting(parts: AttemptParts): Attempting {
       return { failure: { reason: "internal", detail: "The attempt broke on our side; the log says why." } } as Tried;
     });
     const { result, failure, keyId } = tried;
-    // The lease ended first, or too much waits to be sealed.
+    // The lease expired first, or the sealing queue is full.
     if (result !== undefined && "notWritten" in result) return { putOffMs };
     const answered = result !== undefined && "httpStatus" in result ? result : undefined;
     const attempt: Attempt = {
@@ -101,7 +101,8 @@ async function tryOnce(
   const { headers, body } = sealingWorker.isLarge(content)
     ? await sealingWorker.makeLarge(content, partner, attempt)
     : makeEnvelope(content, partner, attempt);
-  // Sealing a large one, or reserving seals, takes of the same time: in tenths of a second, as a person reads it.
+  // Sealing a large content, or reserving seals, counts towards the timeout. It is rounded to tenths of a second for
+  // people.
   const leftMs = deadlineMs - Math.floor((clock.monotonicMs() - startedMs) / 100) * 100;
   if (leftMs <= 0) return { result: { notWritten: true } };
   const result = await transport.post({ partner, url, headers, body, deadlineMs: leftMs, mayWrite });

@@ -2,24 +2,24 @@ import type { PartnerId } from "../ids.ts";
 import type { Partner } from "../partners/partner.ts";
 import type { Attempt, Delivery, DeliveryOutcome } from "./store.ts";
 
-/** What came of one attempt. */
+/** The result of one attempt. */
 export interface Attempted {
   readonly attempt: Attempt;
   readonly next: DeliveryOutcome["next"];
-  /** What a 429 or 503 asked to wait. */
+  /** The wait that a 429 or 503 asked for. */
   readonly retryAfterMs?: number;
 }
 
 export interface AttemptOptions {
-  /** It leaves before an earlier one of its chain was accepted. */
+  /** It is sent before an earlier one of its chain was accepted. */
   readonly outOfOrder: boolean;
-  /** Asked again before the first byte is written: whether the lease is held. */
+  /** Called again before the first byte is written: whether the lease is still held. */
   readonly mayWrite: () => boolean;
 }
 
 /**
- * Makes one POST of a notification. Never rejects: whatever goes wrong is an attempt with its reason. `putOffMs`:
- * nothing was sent, and no attempt is counted.
+ * Makes one POST of a notification. Never rejects: any failure is an attempt with its reason. `putOffMs`: nothing was
+ * sent, and no attempt is counted.
  */
 export type Attempting = (
   delivery: Delivery,
@@ -27,8 +27,8 @@ export type Attempting = (
   options: AttemptOptions,
 ) => Promise<Attempted | { readonly putOffMs: number }>;
 
-/** Partners as a worker sees them, at most five seconds old. */
+/** Partners as a worker knows them, at most five seconds old. */
 export interface PartnerSource {
-  /** Undefined: not at hand, or too old. It is asked for then, and `reconsider` is called when it is there. */
+  /** Undefined if unknown or too old. Then it is requested, and `reconsider` is called when it arrives. */
   peek(id: PartnerId): Partner | undefined;
 }

@@ -19,7 +19,7 @@ function backpressure({ isBusy = true } = {}) {
   const handOver = (rows: number) => {
     for (let row = 0; row < rows; row += 1) pressure.handedOver();
   };
-  /** Whether a batch that asks now may begin at once, and afterwards. */
+  /** Asks for a turn. @returns whether the batch may begin at once, and whether it has begun since */
   const ask = () => {
     const asked = { mayBegin: false };
     const turn = pressure.waitForTurn();
@@ -35,7 +35,7 @@ function backpressure({ isBusy = true } = {}) {
 
 const settled = () => new Promise((resolve) => setImmediate(resolve));
 
-test("intake goes on at once while it is not too far ahead", () => {
+test("intake continues at once while it is not too far ahead", () => {
   const { handOver, ask, state } = backpressure();
   handOver(10);
   expect(ask()).toEqual({ mayBegin: true });
@@ -56,13 +56,13 @@ test("too far ahead, every batch waits until enough outcomes are recorded", asyn
   expect(ask()).toEqual({ mayBegin: true });
 });
 
-test("threads that are not busy wait for partners, and intake does not wait for those", () => {
+test("while the threads are not busy they wait for partners, and intake does not wait", () => {
   const { handOver, ask } = backpressure({ isBusy: false });
   handOver(1_000);
   expect(ask()).toEqual({ mayBegin: true });
 });
 
-test("what is not recorded after two seconds waits for its partner, and counts no more", () => {
+test("a notification not recorded after two seconds waits for its partner, and is no longer counted", () => {
   const { handOver, ask, state } = backpressure();
   handOver(1_000);
   state.nowMs = 1_500;
@@ -72,7 +72,7 @@ test("what is not recorded after two seconds waits for its partner, and counts n
   expect(ask()).toEqual({ mayBegin: true });
 });
 
-test("a batch waits for a bounded time although nothing is recorded, and so does the next", async () => {
+test("a batch waits for a bounded time although nothing is recorded, and so does the next one", async () => {
   const { handOver, ask, state } = backpressure();
   handOver(1_000);
   const asked = ask();
@@ -82,7 +82,7 @@ test("a batch waits for a bounded time although nothing is recorded, and so does
   expect(ask()).toEqual({ mayBegin: false });
 });
 
-test("what is read from the database and recorded gives no credit beyond what was handed over", () => {
+test("recording notifications that were read from the database gives no credit beyond those handed over", () => {
   const { handOver, ask, pressure } = backpressure();
   pressure.recorded(1_000);
   handOver(11);

@@ -1,22 +1,25 @@
 import type { Clock, Timers } from "../clock.ts";
 
 export interface BackpressureOptions {
-  /** Whether the threads that send are busy: then what waits, waits because of this process and not of its partners. */
+  /**
+   * Whether the delivery threads are busy: then notifications wait because of this process, not because of their
+   * partners.
+   */
   readonly isBusy: () => boolean;
-  /** Notifications that intake may be ahead of delivery. */
+  /** The number of notifications by which intake may be ahead of delivery. */
   readonly rowsMax: number;
   readonly clock: Pick<Clock, "monotonicMs">;
   readonly timers: Timers;
 }
 
-/** A batch waits no longer, whatever becomes of delivery: callers are made to wait a little, and nobody is refused. */
+/** The maximum wait of a batch, whatever delivery does: callers are slowed down, and none is refused. */
 const turnMs = 100;
-/** What is not recorded after this waits for its partner. */
+/** A notification not recorded after this time waits for its partner. */
 const periodMs = 1_000;
 
 /**
- * Intake and delivery take turns while the process cannot do both at full speed. Otherwise intake, which is cheaper,
- * runs ahead: what it has handed over fills the queues in memory, and the rest is read back from the database.
+ * Makes intake and delivery take turns while the process cannot do both at full speed. Otherwise intake, which is
+ * cheaper, runs ahead: it fills the queues in memory, and the rest is read back from the database.
  */
 export class Backpressure {
   readonly #options: BackpressureOptions;
@@ -36,7 +39,7 @@ export class Backpressure {
     this.#rows += 1;
   }
 
-  /** So many outcomes were recorded, those of notifications that were read from the database among them. */
+  /** Outcomes were recorded, including those of notifications that were read from the database. */
   recorded(rows: number): void {
     const older = Math.min(this.#olderRows, rows);
     this.#olderRows -= older;
@@ -44,7 +47,7 @@ export class Backpressure {
     if (!this.#isAhead) this.#end();
   }
 
-  /** Before a batch of intake. @returns what resolves when it may begin; undefined: it may at once */
+  /** Called before a batch of intake. @returns a promise that resolves when it may begin; undefined: at once */
   waitForTurn(): Promise<void> | undefined {
     if (this.#turn !== undefined) return this.#turn;
     this.#beginPeriod();

@@ -2,47 +2,47 @@ import type { EndpointId, EventId, PartnerId } from "../ids.ts";
 import type { Circuit, CircuitState } from "./circuit.ts";
 import type { FailureReason, QueueKey } from "./store.ts";
 
-/** `origin`: all that one origin hosts for a partner. `url`: one exact URL, which answered 410. */
+/** `origin`: everything that one origin hosts for a partner. `url`: one exact URL, which answered 410. */
 export type EndpointKind = "origin" | "url";
 
-/** A circuit as the owner of its shard writes it, with the outcome that changed it. */
+/** A change of a circuit by the owner of its shard, written with the outcome that caused it. */
 export interface CircuitChange extends QueueKey {
-  /** Of its row, where there is none yet. */
+  /** The id of its row, if there is none yet. */
   readonly endpointId: EndpointId;
   readonly kind: EndpointKind;
   /** https://host:port, or the exact URL. */
   readonly target: string;
   readonly circuit: Circuit;
-  /** Rises with each change that the worker makes: of those of one commit the highest stands. */
+  /** Increases with each change by the worker: of those in one commit the highest one applies. */
   readonly changeNo: number;
-  /** Of the shard: an earlier owner's change is dropped. */
+  /** The epoch of the shard: a change by an earlier owner is dropped. */
   readonly epoch: number;
-  /** What the change was made of: it is dropped when a person changed the circuit since. */
+  /** The version that the change is based on: it is dropped if a person changed the circuit since. */
   readonly controlNo: number;
-  /** Its state is another now: the event, written only where the row was changed. */
+  /** The event of a new state, written only if the row was changed. */
   readonly event: { readonly id: EventId; readonly kind: "breaker_open" | "breaker_closed" | "endpoint_gone" } | null;
 }
 
-/** A circuit as it stands in the database. */
+/** A circuit as stored in the database. */
 export interface LoadedCircuit extends QueueKey {
   readonly circuit: Circuit;
   readonly controlNo: number;
 }
 
 /**
- * Circuits of each partner in a worker's memory. Beyond it, those that changed the longest ago are taken for closed:
- * one attempt, or five, tell again what was known.
+ * The number of circuits per partner in a worker's memory. Beyond it, those that changed longest ago are treated as
+ * closed: after one attempt, or five, the state is known again.
  */
 export const circuitsPerPartnerMax = 1_000;
 
-/** Circuits, for the workers that own them. */
+/** Stores circuits, for the workers that own them. */
 export interface CircuitStore {
   /**
-   * Of these shards, those that are tripped, gone or failing, and those that a person has changed: for a new owner. Of
-   * each partner so many as it keeps, those that changed last.
+   * Loads, for a new owner, the circuits of these shards that are tripped, gone or failing, and those that a person has
+   * changed. Of each partner at most `circuitsPerPartnerMax`, the last changed first.
    */
   load(shards: readonly number[]): Promise<readonly LoadedCircuit[]>;
-  /** Of these shards, those that a person has changed: for their owner, who knows the others. */
+  /** Loads those circuits of these shards that a person has changed, for their owner, who knows the others. */
   loadChangedByHand(shards: readonly number[]): Promise<readonly LoadedCircuit[]>;
 }
 
@@ -63,14 +63,14 @@ export interface StoredEndpoint {
 export interface EndpointSearch {
   readonly partnerId?: PartnerId;
   readonly state?: CircuitState;
-  /** The last of the page before: the newest come first. */
+  /** The last one of the previous page: the newest come first. */
   readonly after?: EndpointId;
   readonly limit: number;
 }
 
-/** The same circuits, for people. */
+/** The same circuits, for the APIs. */
 export interface EndpointStore {
   search(search: EndpointSearch): Promise<readonly StoredEndpoint[]>;
-  /** Closes it by hand, with its event. Undefined when there is none; one that is closed stays as it is. */
+  /** Closes it on an operator's request, with its event. Undefined if there is none; a closed one stays unchanged. */
   close(id: EndpointId, partnerId: PartnerId | undefined): Promise<StoredEndpoint | undefined>;
 }

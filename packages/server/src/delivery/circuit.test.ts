@@ -53,7 +53,7 @@ describe("an attempt", () => {
 });
 
 describe("the circuit breaker", () => {
-  test("opens with the fifth failure in a row, and is probed after 5 s", () => {
+  test("trips with the fifth failure in a row, and is probed after 5 s", () => {
     expect(circuitAfter(Array.from({ length: failuresToTrip - 1 }, () => fails))).toMatchObject({
       state: "closed",
       failures: 4,
@@ -61,14 +61,14 @@ describe("the circuit breaker", () => {
     expect(open).toEqual({ state: "open", failures: 5, probes: 0, probeInMs: probeStepMs, lastReason: "timeout" });
   });
 
-  test("begins to count anew with every answer", () => {
+  test("resets its count with every response", () => {
     expect(circuitAfter([fails, fails, fails, fails, lives, fails, fails, fails, fails])).toMatchObject({
       state: "closed",
       failures: 4,
     });
   });
 
-  test("is closed by an answer, of a probe or of what was in flight", () => {
+  test("is closed by any response, of a probe or of an attempt in flight", () => {
     for (const isProbe of [true, false]) {
       expect(circuitAfter([{ ...lives, isProbe }], open)).toMatchObject({
         state: "closed",
@@ -90,11 +90,11 @@ describe("the circuit breaker", () => {
     expect(circuitAfter([{ ...fails, isProbe: true }], before)).toMatchObject({ probes, probeInMs: waitMs });
   });
 
-  test("is not moved by the failures of what was in flight when it opened", () => {
+  test("is not changed by failures of attempts that were in flight when it tripped", () => {
     expect(circuitAfter([fails, fails, fails], open).probeInMs).toBe(open.probeInMs);
   });
 
-  test("waits for Retry-After where that is longer, up to an hour", () => {
+  test("waits for Retry-After if that is longer, up to an hour", () => {
     const asks = (retryAfterMs: number) => ({ ...fails, reason: "rate_limited" as const, retryAfterMs });
     const fifth = circuitAfter([fails, fails, fails, fails]);
     expect(circuitAfter([asks(60_000)], fifth).probeInMs).toBe(60_000);
@@ -103,7 +103,7 @@ describe("the circuit breaker", () => {
     expect(circuitAfter([asks(60_000)], open).probeInMs).toBe(60_000);
   });
 
-  test("of a URL that is gone is left by no attempt", () => {
+  test("of a URL that is gone is not changed by any attempt", () => {
     const left = circuitAfter([gone]);
     expect(left).toMatchObject({ state: "gone", lastReason: "gone", probeInMs: null });
     expect(circuitAfter([lives, fails, gone], left)).toEqual(left);
@@ -116,7 +116,7 @@ describe("the circuit breaker", () => {
     isProbe: fc.boolean(),
   });
 
-  test("is open after exactly those runs that end in five failures or more", () => {
+  test("is open after exactly those sequences that end in five failures or more", () => {
     fc.assert(
       fc.property(fc.array(signal, { maxLength: 60 }), (signals) => {
         const lastAnswer = signals.findLastIndex(({ effect }) => effect === "lives");
@@ -129,7 +129,7 @@ describe("the circuit breaker", () => {
     );
   });
 
-  test("is probed within 5 min + 15 % unless the endpoint asked for more", () => {
+  test("is probed within 5 min + 15 % unless the endpoint asked for a longer wait", () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 0, max: 1_000_000 }),

@@ -8,13 +8,13 @@ export const probeStepMs = 5_000;
 export const probeStepMaxMs = 300_000;
 
 /**
- * What an attempt says about the endpoint. `lives`: it answered. `fails`: it did not, or its answer says that it cannot
- * (429, 5xx). `gone`: 410. `nothing`: the attempt never reached it.
+ * What an attempt says about the endpoint. `lives`: it responded. `fails`: it did not, or its response says that it
+ * cannot process (429, 5xx). `gone`: 410. `nothing`: the attempt never reached it.
  */
 export type Effect = "lives" | "fails" | "gone" | "nothing";
 
-// A name that does not resolve, a reset and an answer that is not HTTP count as failures. Tripping a circuit too early
-// costs seconds; going on to POST to a dead endpoint costs everybody slots.
+// A name that does not resolve, a reset and a response that is not HTTP count as failures. Tripping a circuit too early
+// costs seconds; continuing to POST to a dead endpoint costs everybody slots.
 const effects: Readonly<Record<Exclude<FailureReason, "status">, Effect>> = {
   dns: "fails",
   connect: "fails",
@@ -44,11 +44,11 @@ export type CircuitState = "closed" | "open" | "gone";
 /** The circuit breaker of one endpoint. `open`: tripped. */
 export interface Circuit {
   readonly state: CircuitState;
-  /** In a row. */
+  /** Consecutive failures. */
   readonly failures: number;
-  /** Probes that failed since it tripped. */
+  /** Failed probes since it tripped. */
   readonly probes: number;
-  /** Until one delivery may probe it; null while it is not tripped. */
+  /** The time until one delivery may probe it; null while it is not tripped. */
   readonly probeInMs: number | null;
   readonly lastReason: FailureReason | null;
 }
@@ -61,23 +61,23 @@ export const closedCircuit: Circuit = {
   lastReason: null,
 };
 
-/** One attempt as the circuit breaker sees it. */
+/** The result of one attempt, for the circuit breaker. */
 export interface EndpointSignal {
   readonly effect: Exclude<Effect, "nothing">;
   readonly reason: FailureReason | null;
-  /** What a 429 or 503 asked to wait. */
+  /** The wait that a 429 or 503 asked for. */
   readonly retryAfterMs: number | null;
-  /** It was the one delivery that probed a tripped circuit. */
+  /** It was the delivery that probed a tripped circuit. */
   readonly isProbe: boolean;
 }
 
 /**
- * The circuit after one attempt.
+ * Returns the circuit after one attempt.
  *
  * ```
- * closed ──(5 failures in a row)──► open ──(anything that answers)──► closed
- * open ──(a probe fails)──► open, and the next probe waits twice as long
- * closed, open ──(410)──► gone ──(by hand alone)──► closed
+ * closed ──(5 failures in a row)──► open ──(any response)──► closed
+ *                                   open ──(a probe fails)──► open, and the next probe waits twice as long
+ * closed, open ──(410)──► gone ──(closed by an operator)──► closed
  * ```
  *
  * @param random from 0 to less than 1
@@ -94,13 +94,13 @@ export function afterSignal(circuit: Circuit, signal: EndpointSignal, random: nu
     const probeInMs = Math.max(probeWaitMs(0, random), askedMs);
     return { state: "open", failures, probes: 0, probeInMs, lastReason };
   }
-  // What was in flight when it tripped fails as well: only a probe moves the next one, or a server that asks for time.
+  // Attempts in flight when it tripped fail as well. Only a probe delays the next one, or a server that asks for time.
   const probes = signal.isProbe ? circuit.probes + 1 : circuit.probes;
   const waitMs = signal.isProbe ? probeWaitMs(probes, random) : (circuit.probeInMs ?? 0);
   return { ...circuit, failures, probes, lastReason, probeInMs: Math.max(waitMs, askedMs) };
 }
 
-/** How long to wait for the next probe after `probes` that failed, ± 15 %. */
+/** The wait before the next probe after `probes` failed ones, ± 15 %. */
 export function probeWaitMs(probes: number, random: number): number {
   const stepMs = Math.min(probeStepMs * 2 ** Math.min(probes, 16), probeStepMaxMs);
   return stepMs * (1 - jitter + 2 * jitter * random);

@@ -18,7 +18,7 @@ const tripped: Circuit = { state: "open", failures: 5, probes: 0, probeInMs: pro
 
 function circuitsOf() {
   const clock = { ms: 1_000 };
-  // Without jitter: half of the way from least to most.
+  // Without jitter: 0.5 is the middle of the range.
   const circuits = new Circuits(
     () => 0.5,
     () => clock.ms,
@@ -35,18 +35,18 @@ function circuitsOf() {
 const shut = { untilMs: 1_000 + probeStepMs, reason: "status" };
 
 describe("the gate of a queue", () => {
-  test("is open where nothing is known", () => {
+  test("is open if nothing is known", () => {
     const { gate } = circuitsOf();
     expect([gate(""), gate(origin), gate(urlQueue(url)), gate("", null)]).toEqual(["open", "open", "open", "open"]);
   });
 
-  test("is shut until the probe for all that goes to an origin that tripped, whatever names it", () => {
+  test("is shut, until the probe, for everything that goes to a tripped origin, whatever names it", () => {
     const { trip, gate } = circuitsOf();
     trip();
     expect([gate(""), gate("", otherUrl), gate(origin), gate(urlQueue(url))]).toEqual([shut, shut, shut, shut]);
   });
 
-  test("stays open for other origins, other partners, and where no URL is registered or it is none", () => {
+  test("stays open for other origins, other partners, and if no URL is registered or it is invalid", () => {
     const { circuits, trip, gate } = circuitsOf();
     trip();
     expect(gate("https://elsewhere.example")).toBe("open");
@@ -56,7 +56,7 @@ describe("the gate of a queue", () => {
     expect(circuits.gate({ partnerId: other, queue: origin }, url)).toBe("open");
   });
 
-  test("is shut without an end for one URL that answered 410, and open for its neighbours", () => {
+  test("is shut indefinitely for one URL that answered 410, and open for its neighbours", () => {
     const { circuits, observe, gate } = circuitsOf();
     observe(gone);
     const forGood = { untilMs: undefined, reason: "gone" };
@@ -72,7 +72,7 @@ describe("the gate of a queue", () => {
 });
 
 describe("a tripped circuit is probed", () => {
-  test("once at a time, when its moment has come", () => {
+  test("once at a time, when it is due", () => {
     const { circuits, clock, trip, gate } = circuitsOf();
     trip();
     clock.ms += probeStepMs - 1;
@@ -87,7 +87,7 @@ describe("a tripped circuit is probed", () => {
     expect(gate("")).toBe("probe");
   });
 
-  test("later after a probe that failed, and no more after one that was answered", () => {
+  test("later after a failed probe, and no more after one with a response", () => {
     const { clock, observe, trip, gate } = circuitsOf();
     trip();
     clock.ms += probeStepMs;
@@ -99,7 +99,7 @@ describe("a tripped circuit is probed", () => {
     expect(gate("")).toBe("open");
   });
 
-  test("after another wait where the attempt told nothing, and nothing is written of that", () => {
+  test("after another wait if the attempt said nothing about it, and nothing is written", () => {
     const { circuits, clock, observe, trip, gate } = circuitsOf();
     trip();
     clock.ms += probeStepMs;
@@ -111,7 +111,7 @@ describe("a tripped circuit is probed", () => {
     expect(gate("")).toBe("probe");
   });
 
-  test("at its time, though what was in flight when it tripped told nothing", () => {
+  test("on time, although attempts in flight when it tripped said nothing", () => {
     const { clock, observe, trip, gate } = circuitsOf();
     trip();
     clock.ms += 1_000;
@@ -120,15 +120,15 @@ describe("a tripped circuit is probed", () => {
   });
 });
 
-describe("what an attempt changes", () => {
-  test("is nothing where an endpoint that has not failed answers", () => {
+describe("the change by an attempt", () => {
+  test("is nothing if an endpoint that has not failed responds", () => {
     const { observe } = circuitsOf();
     expect(observe(acceptedAttempt)).toEqual([]);
     observe(gone);
     expect(observe({ ...acceptedAttempt, url: "https://elsewhere.example/ipn" })).toEqual([]);
   });
 
-  test("is numbered in the order in which it was made, under the epoch of the shard", () => {
+  test("is numbered in order, under the epoch of the shard", () => {
     const { trip } = circuitsOf();
     const changes = trip();
     expect(changes.map(({ changeNo }) => changeNo)).toEqual([1, 2, 3, 4, 5]);
@@ -136,13 +136,13 @@ describe("what an attempt changes", () => {
     expect(changes.every(({ epoch, queue, kind }) => epoch === 3 && queue === origin && kind === "origin")).toBe(true);
   });
 
-  test("is an event only where the state is another", () => {
+  test("has an event only if the state changes", () => {
     const { trip } = circuitsOf();
     const events = trip().map(({ event }) => event?.kind);
     expect(events).toEqual([undefined, undefined, undefined, undefined, "breaker_open"]);
   });
 
-  test("is the URL alone with a 410, once; its origin counts as answering", () => {
+  test("with a 410 is the URL only, once; its origin counts as responding", () => {
     const { observe } = circuitsOf();
     observe(failedAttempt);
     const [ofOrigin, ofUrl, ...others] = observe(gone);
@@ -154,16 +154,16 @@ describe("what an attempt changes", () => {
   });
 });
 
-describe("what the database has", () => {
+describe("a loaded circuit", () => {
   const loaded = (circuit: Circuit, controlNo = 0) => [{ partnerId, queue: origin, circuit, controlNo }];
 
-  test("is loaded where nothing is known yet, and its probe counts from then", () => {
+  test("is used if nothing is known yet, and its probe counts from then", () => {
     const { circuits, gate } = circuitsOf();
     expect(circuits.load(loaded(tripped))).toEqual([{ partnerId, queue: origin }]);
     expect(gate("")).toEqual(shut);
   });
 
-  test("is older than what the owner knows, unless a person changed it since", () => {
+  test("is ignored if the owner knows a newer one, unless a person changed it since", () => {
     const { circuits, trip, gate } = circuitsOf();
     trip();
     expect(circuits.load(loaded(closedCircuit))).toEqual([]);
@@ -174,14 +174,14 @@ describe("what the database has", () => {
     expect(gate("")).toBe("open");
   });
 
-  test("is changed under the number that the person left", () => {
+  test("is changed under the version that the person left", () => {
     const { circuits, observe } = circuitsOf();
     expect(observe(failedAttempt)[0]?.controlNo).toBe(0);
     circuits.load(loaded(closedCircuit, 7));
     expect(observe(failedAttempt)[0]).toMatchObject({ controlNo: 7, circuit: { failures: 1 } });
   });
 
-  test("decides again once the shard was somebody else's", () => {
+  test("applies again after the shard was owned by another worker", () => {
     const { circuits, trip, gate } = circuitsOf();
     trip();
     circuits.forget((id) => id === other);
@@ -193,8 +193,8 @@ describe("what the database has", () => {
   });
 });
 
-describe("what is kept in memory", () => {
-  test("is nothing of an endpoint that is well again, unless a person has changed its circuit", () => {
+describe("the memory", () => {
+  test("has no entry for an endpoint that has recovered, unless a person has changed its circuit", () => {
     const { circuits, observe, trip } = circuitsOf();
     trip();
     observe(failedAttempt);
@@ -207,7 +207,7 @@ describe("what is kept in memory", () => {
     expect(observe(failedAttempt)).toMatchObject([{ controlNo: 2 }]);
   });
 
-  test("is bounded for each partner, however many of its URLs are gone, and those that changed last stay", () => {
+  test("is bounded per partner, however many of its URLs are gone, and keeps those that changed last", () => {
     const { circuits, observe } = circuitsOf();
     const urls = Array.from({ length: circuitsPerPartnerMax + 50 }, (_, order) => `${url}/${order}`);
     for (const one of urls) observe({ ...gone, url: one });

@@ -4,23 +4,23 @@ import { afterSignal, type Circuit, closedCircuit, type EndpointSignal, effectOf
 import { type CircuitChange, circuitsPerPartnerMax, type EndpointKind, type LoadedCircuit } from "./circuit-store.ts";
 import type { Attempt, QueueKey } from "./store.ts";
 
-/** Whether a queue may send: all of it, one delivery as a probe, or nothing until a moment (undefined: until told). */
+/** Whether a queue may send: everything, one delivery as a probe, or nothing until a moment (undefined: until told). */
 export type Gate = "open" | "probe" | { readonly untilMs: number | undefined; readonly reason: Circuit["lastReason"] };
 
-/** What one attempt tells of its endpoint. */
+/** The result of one attempt at an endpoint. */
 export interface Observation {
   readonly partnerId: PartnerId;
   readonly attempt: Attempt;
-  /** What a 429 or 503 asked to wait. */
+  /** The wait that a 429 or 503 asked for. */
   readonly retryAfterMs: number | null;
   readonly isProbe: boolean;
-  /** Of the partner's shard. */
+  /** The epoch of the partner's shard. */
   readonly epoch: number;
 }
 
 interface StoredCircuit {
   circuit: Circuit;
-  /** By the monotonic clock: `circuit.probeInMs` counts from here. */
+  /** A monotonic time. `circuit.probeInMs` counts from here. */
   sinceMs: number;
   controlNo: number;
   /** The delivery that probes it now. */
@@ -32,20 +32,20 @@ export function originQueue(url: string): string {
   return new URL(url).origin;
 }
 
-/** The queue of what waits for a URL that is gone: a URL itself is too long for an index. */
+/** The queue of deliveries that wait for a URL that is gone. It is a hash, because a URL is too long for an index. */
 export function urlQueue(url: string): string {
   return `${originQueue(url)} ${createHash("sha256").update(url).digest("hex")}`;
 }
 
 /**
- * The circuits of the partners whose shards a worker owns. Whoever owns a shard decides about its circuits in memory,
- * and writes each change with the outcome that it follows from. What is not kept is closed, and what is closed is kept
- * only where a person has changed it.
+ * The circuits of the partners whose shards a worker owns. The owner decides about its circuits in memory, and writes
+ * each change with the outcome that caused it. A circuit that is not stored is closed; a closed one is stored only if a
+ * person has changed it.
  */
 export class Circuits {
   readonly #random: () => number;
   readonly #nowMs: () => number;
-  /** Of each partner, the one that changed last comes last. */
+  /** By partner; within a partner, the one that changed last comes last. */
   readonly #circuits = new Map<PartnerId, Map<string, StoredCircuit>>();
   #changeNo = 0;
 
@@ -55,12 +55,12 @@ export class Circuits {
     this.#nowMs = nowMs;
   }
 
-  /** Circuits of the partner in memory. */
+  /** The partner's circuits in memory. */
   countOf(partnerId: PartnerId): number {
     return this.#circuits.get(partnerId)?.size ?? 0;
   }
 
-  /** What is there is the worker's own doing and newer, unless a person has changed the circuit since. */
+  /** An existing entry is the worker's own and newer, unless a person has changed the circuit since. */
   load(loaded: readonly LoadedCircuit[]): readonly QueueKey[] {
     const changed: QueueKey[] = [];
     for (const { partnerId, queue, circuit, controlNo } of loaded) {
@@ -72,12 +72,12 @@ export class Circuits {
     return changed;
   }
 
-  /** Their shards are somebody else's. */
+  /** Forgets the partners whose shards belong to another worker now. */
   forget(isGone: (partnerId: PartnerId) => boolean): void {
     for (const partnerId of this.#circuits.keys()) if (isGone(partnerId)) this.#circuits.delete(partnerId);
   }
 
-  /** @param registeredUrl what the queue without a name of its own goes to */
+  /** @param registeredUrl the URL of the queue without a name */
   gate({ partnerId, queue }: QueueKey, registeredUrl: string | null): Gate {
     const circuits = this.#circuits.get(partnerId);
     if (circuits === undefined) return "open";
@@ -93,33 +93,32 @@ export class Circuits {
     return untilMs <= this.#nowMs() ? "probe" : { untilMs, reason: kept.circuit.lastReason };
   }
 
-  /** Whether the URL of a delivery's own is gone: then it belongs in the queue of that URL. */
+  /** Whether a delivery's own URL is gone: then it belongs in the queue of that URL. */
   isGone(partnerId: PartnerId, url: string | null): boolean {
     const circuits = this.#circuits.get(partnerId);
     if (circuits === undefined || url === null || !URL.canParse(url)) return false;
     return circuits.get(urlQueue(url))?.circuit.state === "gone";
   }
 
-  /** The delivery that probes a tripped circuit from now on; nobody else does until `probeEnded`. */
+  /** Marks the delivery as the one probe of a tripped circuit, until `probeEnded`. */
   probeBegins(partnerId: PartnerId, url: string, id: NotificationId): void {
     const kept = this.#circuits.get(partnerId)?.get(originQueue(url));
     if (kept !== undefined) kept.probe = id;
   }
 
-  /** It was answered, or never left: then another may probe at once. */
+  /** The probe got a response, or was not sent: then another may begin at once. */
   probeEnded(partnerId: PartnerId, id: NotificationId): void {
     for (const kept of this.#circuits.get(partnerId)?.values() ?? []) if (kept.probe === id) kept.probe = undefined;
   }
 
   /**
-   * Judges an attempt.
-   *
-   * @returns what is to be written with its outcome: nothing for a success at an endpoint that has not failed
+   * Judges an attempt. @returns the changes to write with its outcome: none for a success at an endpoint that has not
+   * failed
    */
   observe({ partnerId, attempt, retryAfterMs, isProbe, epoch }: Observation): readonly CircuitChange[] {
     const effect = effectOf(attempt);
     const isKnown = this.#circuits.has(partnerId);
-    // It told nothing: the next probe waits as long as a first one.
+    // The attempt said nothing about it: the next probe waits as long as a first one.
     if (effect === "nothing" && isProbe && URL.canParse(attempt.url))
       this.#delayProbe(partnerId, originQueue(attempt.url));
     if (effect === "nothing" || (effect === "lives" && !isKnown) || !URL.canParse(attempt.url)) return [];
@@ -177,7 +176,7 @@ export class Circuits {
   }
 }
 
-/** Nothing needs to be known of it: its row, if it has one, is written over by the next change. */
+/** Nothing needs to be known about it: the next change overwrites its row, if there is one. */
 function isLikeNew({ circuit: { state, failures }, controlNo }: StoredCircuit): boolean {
   return state === "closed" && failures === 0 && controlNo === 0;
 }
@@ -189,7 +188,7 @@ function atMoment({ circuit, sinceMs }: StoredCircuit, nowMs: number): Circuit {
   return { ...circuit, probeInMs: circuit.probeInMs - (nowMs - sinceMs) };
 }
 
-/** A probe's time that merely came closer is no change. */
+/** A probe that merely came closer is not a change. */
 function isSame(before: Circuit, after: Circuit): boolean {
   return (
     before.state === after.state &&

@@ -1,7 +1,7 @@
 import { type LeaseId, newId, type PartnerId } from "../ids.ts";
 import type { Attempt, Delivery, DeliveryOutcome } from "./store.ts";
 
-/** A Sale's notification before its first attempt, of a chain of its own. */
+/** A Sale's notification before its first attempt, in a chain of its own. */
 export function deliveryOf(partnerId: PartnerId, more: Partial<Delivery> = {}): Delivery {
   const content = more.content ?? "{}";
   return {
@@ -40,7 +40,7 @@ export const acceptedAttempt: Attempt = {
 
 export const failedAttempt: Attempt = { ...acceptedAttempt, httpStatus: 503, reason: "status", detail: "HTTP 503" };
 
-/** What an attempt of `leaseId` came to. Without a failure named, everything but an acceptance is a 503. */
+/** The outcome of an attempt under `leaseId`. Without a failure reason, everything but an acceptance is a 503. */
 export function outcomeOf(
   { partnerId, id, round, attemptsMade }: Delivery,
   next: "accepted" | "parked" | { readonly delayMs: number },

@@ -8,7 +8,7 @@ export interface EndpointView
     "id" | "partnerId" | "kind" | "target" | "state" | "failures" | "lastReason" | "probes"
   > {
   readonly openedAt: string | null;
-  /** While it is open: when one delivery tries it again. */
+  /** While it is open: the time of the next probe. */
   readonly probeAt: string | null;
   readonly updatedAt: string;
 }
@@ -18,25 +18,25 @@ export interface EndpointPage {
   readonly next: EndpointId | null;
 }
 
-/** Endpoints as people see and close them. */
+/** Lists and closes endpoints, for the APIs. */
 export class EndpointOperations {
   readonly #store: Pick<EndpointStore, "search" | "close">;
   readonly #onClosed: () => void;
 
-  /** @param onClosed what waited may leave at once */
+  /** @param onClosed called when deliveries that waited may be sent at once */
   constructor(store: Pick<EndpointStore, "search" | "close">, onClosed: () => void) {
     this.#store = store;
     this.#onClosed = onClosed;
   }
 
-  /** Those that have failed at some time, the newest first. One that never failed is closed, and not among them. */
+  /** Lists endpoints that have failed at some time, the newest first. One that never failed has no row. */
   async list(search: EndpointSearch): Promise<EndpointPage> {
     const found = await this.#store.search({ ...search, limit: search.limit + 1 });
     const items = found.slice(0, search.limit).map(view);
     return { items, next: found.length > search.limit ? (items.at(-1)?.id ?? null) : null };
   }
 
-  /** Undefined when there is none, or it is another partner's. To close one that is closed changes nothing. */
+  /** Undefined if there is none, or it belongs to another partner. Closing a closed one changes nothing. */
   async close(id: EndpointId, partnerId?: PartnerId): Promise<EndpointView | undefined> {
     const closed = await this.#store.close(id, partnerId);
     if (closed === undefined) return undefined;

@@ -5,7 +5,7 @@ import type { Delivery, Precedence } from "./store.ts";
 
 const id = (text: string) => text as NotificationId;
 
-test("what is left of a delay is counted from when its statement was sent", () => {
+test("the rest of a delay counts from when its statement was sent", () => {
   const at = (ms: number) => ({ monotonicMs: () => ms });
   expect(leftMs(500, 1_000, at(1_020))).toBe(480);
   expect(leftMs(500, 1_000, at(9_000))).toBe(0);
@@ -29,7 +29,7 @@ describe("a delivery that follows others", () => {
   });
 });
 
-/** An order over deliveries in hand, with timers that run when told. */
+/** An order over deliveries in memory, with timers that run on request. */
 function orderOver(inHand: Delivery[], answers: () => readonly Precedence[], putOff: () => Promise<void>, nowMs = 0) {
   const timers: (() => void)[] = [];
   const left: string[] = [];
@@ -60,7 +60,7 @@ function orderOver(inHand: Delivery[], answers: () => readonly Precedence[], put
 describe("the order of deliveries", () => {
   const follower = { id: id("b") } as Delivery;
 
-  test("asks again when what it waited for is out of hand", async () => {
+  test("checks again when the delivery it waited for has ended", async () => {
     const first = { id: id("a") } as Delivery;
     let after: NotificationId | undefined = first.id;
     const { order, left, runTimers } = orderOver(
@@ -77,7 +77,7 @@ describe("the order of deliveries", () => {
     expect(left).toEqual(["b"]);
   });
 
-  test("lets nothing leave twice because another could not be put off", async () => {
+  test("sends nothing twice because another could not be put off", async () => {
     const blocked = { id: id("c") } as Delivery;
     let failures = 1;
     const answers: Precedence[][] = [

@@ -2,31 +2,32 @@ import type { Clock, Timers } from "../clock.ts";
 import type { NotificationId } from "../ids.ts";
 import type { Delivery, DeliveryKey, DeliveryStore, Precedence, PutOff } from "./store.ts";
 
-/** What becomes of a delivery that follows others. */
+/** The decision about a delivery that follows others. */
 export type OrderDecision =
   | { readonly kind: "leaves"; readonly outOfOrder: boolean }
-  /** An earlier one is in hand: asked again when that one's outcome is recorded. */
+  /** An earlier one is in memory: check again when its outcome is recorded. */
   | { readonly kind: "waits"; readonly after: NotificationId }
-  /** An earlier one is in the database alone: put off there. */
+  /** An earlier one is only in the database: put this one off there. */
   | { readonly kind: "put_off"; readonly delayMs: number };
 
-/** After so long it leaves before what should come first, and says so in a header. */
+/** After this time it is sent before its predecessors, and says so in a header. */
 export const orderWaitMaxMs = 600_000;
 const delayMinMs = 500;
 const delayMaxMs = 30_000;
 
 /**
- * What is left of a delay that a statement wrote, in milliseconds; the statement was sent at `sentMs`. The database
- * counts the delay from when it ran the statement. Counted from the answer, which may come much later, the delivery
- * would be due long before it is looked for.
+ * Returns the rest of a delay that a statement wrote, in milliseconds. The statement was sent at `sentMs`.
+ *
+ * The database counts the delay from when it ran the statement. If it were counted from the answer, which may arrive
+ * much later, the delivery would be due long before it is looked for.
  */
 export function leftMs(delayMs: number, sentMs: number, clock: Pick<Clock, "monotonicMs">): number {
   return Math.max(0, sentMs + delayMs - clock.monotonicMs());
 }
 
 /**
- * Whether a delivery may leave. A blocked one waits in memory only for what is in memory too; it is put off in the
- * database by a tenth of its age otherwise, so that blocked rows never fill a queue.
+ * Decides whether a delivery may leave. A blocked one waits in memory only for a delivery that is in memory too.
+ * Otherwise it is put off in the database by a tenth of its age, so that blocked rows never fill a queue.
  */
 export function judgeOrder({ after, ageMs }: Precedence, isInHand: (id: NotificationId) => boolean): OrderDecision {
   if (after === undefined) return { kind: "leaves", outOfOrder: false };
@@ -41,12 +42,12 @@ export interface OrderParts {
   readonly clock: Pick<Clock, "monotonicMs">;
   readonly timers: Timers;
   readonly isInHand: (id: NotificationId) => boolean;
-  /** Whether this very delivery is in hand, and not another round or reading of it. */
+  /** Whether this very delivery is in memory, and not another round or reading of it. */
   readonly holds: (delivery: Delivery) => boolean;
   readonly onMayLeave: (delivery: Delivery) => void;
   /** It was put off in the database. */
   readonly onPutOff: (delivery: Delivery, delayMs: number) => void;
-  /** It is pending no more: somebody's late outcome ended it. */
+  /** It is no longer pending: a late outcome of another worker ended it. */
   readonly onGone: (delivery: Delivery) => void;
   readonly onTrouble: (error: unknown) => void;
 }
@@ -60,8 +61,8 @@ const askMax = 256;
 const retryMs = 250;
 
 /**
- * Holds the deliveries that follow others until they may leave. Nothing is stored about a delivery being blocked: a
- * DELETE that unblocks cannot see a successor that is not committed yet. So each is asked for again.
+ * Holds the deliveries that follow others until they may leave. Being blocked is not stored: a DELETE that unblocks
+ * cannot see a successor that is not committed yet. So each is checked again.
  */
 export class DeliveryOrder {
   readonly #parts: OrderParts;
@@ -74,7 +75,7 @@ export class DeliveryOrder {
     this.#parts = parts;
   }
 
-  /** Asks whether these may leave. They are in hand. */
+  /** Checks whether these may leave. They are in memory. */
   check(deliveries: readonly Delivery[]): void {
     this.#toAsk.push(...deliveries);
     if (this.#isAsking || this.#toAsk.length === 0) return;
@@ -82,7 +83,7 @@ export class DeliveryOrder {
     this.#parts.timers.after(0, () => void this.#checkAll());
   }
 
-  /** The outcome of this one is recorded: what waited for it is asked for again. */
+  /** The outcome of this one is recorded: the deliveries that waited for it are checked again. */
   ended(id: NotificationId): void {
     this.#outOfOrder.delete(id);
     const followers = this.#waiting.get(id);
@@ -91,7 +92,7 @@ export class DeliveryOrder {
     this.check(followers);
   }
 
-  /** It leaves before an earlier one was accepted or parked. */
+  /** Whether it leaves before an earlier one was accepted or parked. */
   isOutOfOrder(id: NotificationId): boolean {
     return this.#outOfOrder.has(id);
   }
@@ -115,13 +116,13 @@ export class DeliveryOrder {
     this.#isAsking = false;
   }
 
-  /** @returns what is to be put off in the database */
+  /** @returns the deliveries to put off in the database */
   #settle(asked: readonly Delivery[], answers: readonly (Precedence | undefined)[]): readonly Blocked[] {
     const { isInHand, holds, onMayLeave, onGone } = this.#parts;
     const blocked: Blocked[] = [];
-    // Each that may leave is put before those that wait: the one that was asked for first comes last.
+    // Each that may leave is put before those that wait, so the first one asked for is added last.
     for (const [at, delivery] of [...asked.entries()].reverse()) {
-      // Its shard was given away meanwhile.
+      // Its shard was released meanwhile.
       if (!holds(delivery)) continue;
       const answer = answers[at];
       if (answer === undefined) {
@@ -147,7 +148,7 @@ export class DeliveryOrder {
   }
 }
 
-/** A delivery as outcomes name it. */
+/** The key by which outcomes refer to a delivery. */
 export function keyOf({ partnerId, id, round, attemptsMade }: Delivery): DeliveryKey {
   return { partnerId, id, round, attemptsMade };
 }

@@ -1,18 +1,20 @@
 import type { Attempt, DeliveryStore, QueueKey, QueuePosition } from "./store.ts";
 
-/** Of a queue whose endpoint takes nothing. */
+/** A queue whose endpoint accepts nothing. */
 export interface BlockedQueue {
-  /** How long the partner's schedule lasts, with the pauses in which it stood still. */
+  /** The length of the partner's schedule, including the pauses. */
   readonly scheduleMs: number;
   /** The endpoint's last failure. */
   readonly reason: Attempt["reason"];
 }
 
-/** Parks what waits for an endpoint that takes nothing once its schedule is over, some rows of each queue at a time. */
+/**
+ * Parks deliveries for an endpoint that accepts nothing once their schedule is over, some rows of each queue at a time.
+ */
 export class Overdue {
   readonly #store: Pick<DeliveryStore, "parkOverdue">;
   readonly #onParked: (parked: number) => void;
-  /** Where the next look at a queue goes on. */
+  /** The position from which each queue is scanned next. */
   #after = new Map<string, QueuePosition>();
 
   constructor(store: Pick<DeliveryStore, "parkOverdue">, onParked: (parked: number) => void) {
@@ -20,10 +22,7 @@ export class Overdue {
     this.#onParked = onParked;
   }
 
-  /**
-   * One look at each queue that is shut when its turn comes. A queue that is missing in one round is looked at from its
-   * head when it comes again.
-   */
+  /** Scans each blocked queue once. A queue that is missing in one round is scanned from its head when it is back. */
   async parkDue(queues: readonly QueueKey[], shut: (key: QueueKey) => BlockedQueue | undefined): Promise<void> {
     const before = this.#after;
     this.#after = new Map();

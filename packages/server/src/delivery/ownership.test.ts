@@ -4,7 +4,7 @@ import { shardCount } from "../shard.ts";
 import { Ownership } from "./ownership.ts";
 import type { OwnedShard, ShardMap } from "./shard-store.ts";
 
-/** Workers over one table of shards; every timer runs at once. */
+/** Workers over one table of shards; every timer fires at once. */
 function workersOver(count: number) {
   const owners: (LeaseId | null)[] = Array.from({ length: shardCount }, () => null);
   const ids = Array.from({ length: count }, (_, number) => `lease ${number}` as LeaseId);
@@ -57,7 +57,7 @@ describe("workers share the shards", () => {
     expect(Math.min(...counts)).toBeGreaterThanOrEqual(Math.floor(shardCount / count));
   });
 
-  test("and come to rest: nothing changes hands once all have their share", async () => {
+  test("and stop moving: nothing changes hands once all have their share", async () => {
     const { ownerships, gone } = workersOver(3);
     for (let round = 0; round < 60; round += 1) for (const ownership of ownerships) await ownership.tick();
     const before = gone.length;
@@ -65,7 +65,7 @@ describe("workers share the shards", () => {
     expect(gone.length).toBe(before);
   });
 
-  test("of a lease that is lost nobody goes on believing", async () => {
+  test("stop believing in a lease that expired", async () => {
     const { ownerships, living, ids, gone } = workersOver(1);
     const [ownership] = ownerships;
     await ownership?.tick();

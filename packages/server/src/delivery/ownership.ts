@@ -9,17 +9,17 @@ export interface OwnershipParts {
   readonly lease: LeaseHolder;
   readonly clock: Pick<Clock, "monotonicMs">;
   readonly timers: Timers;
-  /** Shards were taken: reads what an owner has to know. They are used once it resolves. */
+  /** Shards were claimed: reads what an owner must know. They are used once it resolves. */
   readonly prepare: (shards: readonly number[]) => Promise<void>;
   readonly onReady: (shards: readonly number[]) => void;
-  /** Nothing more starts for these: puts off what is still on the wire. They are given up once it resolves. */
+  /** Nothing more starts for these: puts off the deliveries on the wire. They are released once it resolves. */
   readonly windUp: (shards: readonly number[]) => Promise<void>;
-  /** These are not ours any more: forgets what is known of them. */
+  /** These are no longer ours: forgets what is known about them. */
   readonly onGone: (shards: readonly number[]) => void;
   readonly onTrouble: (error: unknown) => void;
 }
 
-/** `taken`: not prepared yet. `giving`: nothing more starts. */
+/** `taken`: claimed, not prepared yet. `giving`: nothing more starts. */
 type ShardState = "taken" | "ready" | "giving";
 
 interface Owned {
@@ -28,20 +28,20 @@ interface Owned {
   state: ShardState;
 }
 
-/** Shards that a worker with too many gives up in a second, so that newcomers do not make them flap. */
+/** The number of shards that a worker with too many releases per second, so that newcomers do not make them flap. */
 const giveMax = 8;
-/** A worker that began later may be gone again soon. */
+/** A worker that started later than this may be gone again soon. */
 const settledAfterMs = 10_000;
-/** What is on the wire may end within this. */
+/** The time for attempts on the wire to end. */
 const windUpMs = 500;
 
 /**
- * Which shards this worker owns. `tick` is called every second and settles everything by what the database says: an
- * unknown answer to a take or a give is known by the next one.
+ * The shards that this worker owns. `tick` runs every second and settles everything by the state of the database: a
+ * claim or release whose answer was lost is known at the next one.
  *
  * ```
- * free ──(take: compare-and-set)──► taken ──(prepared)──► ready ──(surplus, or a stop)──► giving ──► free
- * any ──(the lease is lost, or the database says another's)──► gone
+ * free ──(claim: compare-and-set)──► taken ──(prepared)──► ready ──(surplus, or a stop)──► giving ──► free
+ * any ──(the lease is lost, or the database names another owner)──► gone
  * ```
  */
 export class Ownership {
@@ -53,7 +53,7 @@ export class Ownership {
     this.#parts = parts;
   }
 
-  /** Shards that may be sent for. */
+  /** The shards that are ready to send. */
   get ready(): readonly number[] {
     return [...this.#owned].flatMap(([shard, { state }]) => (state === "ready" ? [shard] : []));
   }
@@ -62,14 +62,14 @@ export class Ownership {
     return this.#owned.size;
   }
 
-  /** The epoch of the partner's shard while attempts for it may start; undefined while they may not. */
+  /** The epoch of the partner's shard while attempts for it may start; otherwise undefined. */
   epochOf(partnerId: PartnerId): number | undefined {
     const owned = this.#owned.get(shardOf(partnerId));
     if (owned?.state !== "ready" || this.#leaseId === undefined) return undefined;
     return this.#parts.lease.current() === this.#leaseId ? owned.epoch : undefined;
   }
 
-  /** Since when the partner's shard is ours, by the monotonic clock. */
+  /** When the partner's shard was claimed, by the monotonic clock. */
   sinceMs(partnerId: PartnerId): number {
     return this.#owned.get(shardOf(partnerId))?.sinceMs ?? this.#parts.clock.monotonicMs();
   }
@@ -86,7 +86,7 @@ export class Ownership {
     await this.#prepare();
   }
 
-  /** The lease is lost: everything is somebody else's. */
+  /** The lease is lost: other workers own everything. */
   lose(): void {
     this.#leaseId = undefined;
     const gone = [...this.#owned.keys()];
@@ -94,7 +94,7 @@ export class Ownership {
     if (gone.length > 0) this.#parts.onGone(gone);
   }
 
-  /** Gives everything up. */
+  /** Releases everything. */
   async stop(): Promise<void> {
     if (this.#leaseId !== undefined) await this.#release(this.#leaseId, [...this.#owned.keys()]);
   }
@@ -113,14 +113,15 @@ export class Ownership {
   }
 
   async #share(leaseId: LeaseId, { workers, free }: ShardMap): Promise<void> {
-    // A give whose answer was lost, and which the database does not show.
+    // A release whose answer was lost, and which the database does not show.
     const giving = [...this.#owned].flatMap(([shard, { state }]) => (state === "giving" ? [shard] : []));
     if (giving.length > 0) return this.#release(leaseId, giving);
     const floor = Math.floor(shardCount / workers.length);
     const missing = workers
       .filter((worker) => worker.leaseId !== leaseId && worker.ageMs >= settledAfterMs)
       .reduce((sum, { owned }) => sum + Math.max(0, floor - owned), 0);
-    // While another lacks some, nobody holds more than the floor: what is left over goes to whoever comes first.
+    // While another worker lacks shards, nobody keeps more than the floor. The remainder goes to the first that claims
+    // it.
     const share = missing > 0 ? floor : Math.ceil(shardCount / workers.length);
     const lacking = Math.min(share - this.#owned.size, free);
     if (lacking > 0) return this.#adopt(await this.#parts.store.claim(leaseId, lacking));

@@ -1,16 +1,16 @@
 import type { Partner } from "../partners/partner.ts";
 
-/** Deliveries of one queue in memory, and whether it is read. */
+/** The bounds of one queue in memory, and whether it is read. */
 export interface QueueLimits {
   readonly rowsMax: number;
-  /** False: its partner is paused or not known yet, or the worker does not own it. */
+  /** False: its partner is paused or unknown yet, or the worker does not own it. */
   readonly mayRead: boolean;
 }
 
-/** Of one queue, for each POST that its partner may have in flight. */
+/** Rows of one queue for each POST that its partner may have in flight. */
 const rowsPerInFlight = 4;
 const rowsPerQueueMax = 512;
-/** Of a queue whose partner the main thread is asked for: its answer comes in a moment. */
+/** Rows of a queue whose partner was requested from the main thread and arrives shortly. */
 const rowsOfUnknown = 32;
 
 /** @param partner undefined while it is not known */

@@ -45,7 +45,7 @@ function isAfter({ scheduleStartMs, id }: Delivery, after: QueuePosition | undef
   return dueAtUs > after.dueAtUs || (dueAtUs === after.dueAtUs && id > after.id);
 }
 
-/** Reads as long as it wants to, from what the database has. */
+/** Reads as long as the queue wants to, from these rows. */
 function readAll(queue: Queue, database: readonly Delivery[], nowMs: number): void {
   for (let reads = 0; reads < 50; reads += 1) {
     const wanted = queue.wants(nowMs);
@@ -58,7 +58,7 @@ function readAll(queue: Queue, database: readonly Delivery[], nowMs: number): vo
 }
 
 describe("a queue", () => {
-  test("has no more than its rows, though a page brings more: the rest is read again", () => {
+  test("never exceeds its bound although a page has more: the rest is read again", () => {
     const queue = newQueue(4);
     queue.wake();
     queue.readBegins({ after: undefined, rowsMax: 4 }, 0);
@@ -71,12 +71,12 @@ describe("a queue", () => {
     expect(queue.wants(0)?.after?.id).toBe("n002");
   });
 
-  test("meets what it did not keep by reading on, from before it where the cursor is beyond", () => {
+  test("reads deliveries that it did not keep by reading on, from before them if the cursor is beyond", () => {
     const queue = newQueue(1);
     const [early, kept, late] = [deliveryOf(1), deliveryOf(2), deliveryOf(3)];
     queue.wake();
     queue.readBegins({ after: undefined, rowsMax: 1 }, 0);
-    // Committed while the read ran, which may not show it.
+    // Committed while the read ran, which may not include it.
     expect(queue.offer(late)).toBe(false);
     queue.readEnds(pageOf([kept]), 0, never);
     expect(queue.offer(early)).toBe(false);
@@ -88,7 +88,7 @@ describe("a queue", () => {
     expect([queue.has(early.id), queue.has(late.id), queue.hasMore]).toEqual([true, true, false]);
   });
 
-  test("keeps what comes while it waits to read from the head, and leaves half of its rows to that read", () => {
+  test("keeps hinted deliveries while it waits to read from the head, and leaves half of its rows to that read", () => {
     const queue = newQueue(4);
     queue.offer(deliveryOf(1));
     queue.missed();
@@ -96,11 +96,11 @@ describe("a queue", () => {
     expect(queue.offer(deliveryOf(3))).toBe(false);
   });
 
-  test("reads from the head when what is in hand was read with a later due time, which the cursor passed", () => {
+  test("reads from the head if a delivery in memory was read with a later due time, beyond the cursor", () => {
     const queue = newQueue();
     const [putOff, later] = [deliveryOf(1, { follows: true }), deliveryOf(9)];
     queue.offer(putOff);
-    // Its put-off is committed, and due; the answer is still on its way.
+    // Its put-off is committed, and due; the answer has not arrived yet.
     queue.wake();
     queue.readBegins({ after: undefined, rowsMax: 4 }, 0);
     const page = [
@@ -117,7 +117,7 @@ describe("a queue", () => {
     expect(queue.wants(3)).toMatchObject({ after: undefined });
   });
 
-  test("rests after a read from the head that brought nothing, and not after one that did", () => {
+  test("rests after a read from the head that found nothing, and not after one that did", () => {
     const queue = newQueue();
     queue.wake();
     queue.readBegins({ after: undefined, rowsMax: 4 }, 0);
@@ -132,7 +132,7 @@ describe("a queue", () => {
     expect(queue.wants(1_201)).toBeDefined();
   });
 
-  test("finds again what it forgot while a read was running", () => {
+  test("reads again what it forgot while a read was running", () => {
     const queue = newQueue();
     const [first, second] = [deliveryOf(1), deliveryOf(2)];
     expect(queue.offer(first)).toBe(true);
@@ -143,7 +143,7 @@ describe("a queue", () => {
     expect(queue.has(first.id)).toBe(true);
   });
 
-  test("releases the very delivery alone, and not a later reading of the same notification", () => {
+  test("releases only the very delivery, and not a later reading of the same notification", () => {
     const queue = newQueue();
     const [earlier, later] = [deliveryOf(1), deliveryOf(1)];
     queue.offer(later);
@@ -153,7 +153,7 @@ describe("a queue", () => {
     expect(queue.has(later.id)).toBe(false);
   });
 
-  test("lets a held delivery leave once, however often it is told", () => {
+  test("sends a held delivery once, however often it is told", () => {
     const queue = newQueue();
     const follower = deliveryOf(1, { follows: true });
     queue.offer(follower);
@@ -163,7 +163,7 @@ describe("a queue", () => {
     expect(queue.head).toBeUndefined();
   });
 
-  test("reads from the head when another round was read of what is on its way", () => {
+  test("reads from the head if another round of a delivery in flight was read", () => {
     const queue = newQueue();
     const first = deliveryOf(1);
     queue.offer(first);
@@ -207,14 +207,14 @@ describe("a queue", () => {
   });
 });
 
-/** @returns what the database has after it */
+/** @returns the database's rows after the step */
 function afterStep(queue: Queue, database: readonly Delivery[], step: string, nowMs: number): readonly Delivery[] {
   const sent = step === "send" ? queue.startHead() : undefined;
   if (sent !== undefined) queue.release(sent, nowMs);
   if (step === "forget") queue.forgetReady();
   if (step === "read") readAll(queue, database, nowMs);
   if (!["hinted", "late", "woken", "told since"].includes(step)) return database.filter(({ id }) => id !== sent?.id);
-  // What commits late was due before others that were read meanwhile.
+  // A late commit was due before others that were read meanwhile.
   const delivery = deliveryOf(step === "late" ? Math.max(0, nowMs - 55) : nowMs);
   if (step === "hinted") queue.offer(delivery);
   else queue.wake(step === "told since" ? delivery.scheduleStartMs : undefined);

@@ -6,41 +6,40 @@ export interface QueueOptions {
   readonly name: string;
 }
 
-/** What a queue wants to read: on from the cursor, or from its head. */
+/** The read that a queue wants: on from the cursor, or from its head. */
 export interface WantedRead {
   readonly after: QueuePosition | undefined;
   readonly rowsMax: number;
 }
 
-/** A delivery in memory. `held`: its order is asked for. `taken`: it is sent, or its outcome is recorded. */
+/** A delivery in memory. `held`: its order is being checked. `taken`: it is sent, or its outcome is being recorded. */
 interface InHand {
   readonly delivery: Delivery;
-  /** When it was due as it was read or offered, in milliseconds since 1970 by the database's clock. */
+  /** Its due time when it was read or offered, in milliseconds since 1970 by the database's clock. */
   readonly dueMs: number;
   state: "held" | "ready" | "taken";
-  /** A read showed it later, by round, attempt or due time: that was committed before its answer came. */
+  /** A read showed it with a later round, attempt or due time, committed before the answer of its outcome arrived. */
   isOutdated: boolean;
 }
 
 /**
- * What one partner has pending for one callback origin, as far as it is in memory. The database has all of it.
- *
- * A queue is _complete_ when it has everything that was committed before its last read began, or it _has more_: then it
- * reads on from its cursor when it runs low. _again_ asks for one read from the head, after the reading on has come to
- * its end: somebody says that something is due and not since when, or an outcome missed its row. What was not kept in
- * memory is met by reading on, from before it where the cursor is beyond. A read from the head that brings nothing is
- * followed by a rest ten times as long as it took: beside a transaction that stays open it passes over every row that
- * is gone.
+ * The deliveries pending for one partner at one callback origin, as far as they are in memory. The database has all of
+ * them. A queue is _complete_ if it has everything that was committed before its last read began. Otherwise it _has
+ * more_: it reads on from its cursor when it runs low. _again_ requests one read from the head after that reading has
+ * reached the end: something is due, but not known since when, or an outcome missed its row. Deliveries that were not
+ * kept in memory are read again by reading on, from before them if the cursor is beyond. A read from the head that
+ * finds nothing is followed by a rest ten times as long as it took: while another transaction stays open, it must skip
+ * every deleted row.
  *
  * ```
- * complete ──(not kept, hinted, time of the next one)──► has more ──(read reaches the end)──► complete
+ * complete ──(not kept, hinted, the next one is due)──► has more ──(read reaches the end)──► complete
  * complete ──(again)──► reading from the head ──► complete, or has more
  * ```
  */
 export class Queue {
   readonly partnerId: PartnerId;
   readonly name: string;
-  /** Deliveries in memory at most, sent ones that are not recorded yet among them. */
+  /** The maximum number of deliveries in memory, including sent ones that are not recorded yet. */
   rowsMax = 0;
   #bytes = 0;
   readonly #inHand = new Map<NotificationId, InHand>();
@@ -48,11 +47,11 @@ export class Queue {
   #cursor: QueuePosition | undefined;
   #hasMore = false;
   #again = false;
-  /** The earliest that was not kept while a read ran: reading goes on from before it. In microseconds since 1970. */
+  /** The earliest due time not kept while a read ran: the next read starts before it. In microseconds since 1970. */
   #rewindUs: number | undefined;
   #isReading = false;
   #readFromHead = false;
-  /** A hint came while the read ran whose answer may not show it. */
+  /** A hint arrived while a read was running whose result may not include it. */
   #againAfterRead = false;
   #readStartedMs = 0;
   #headRestsUntilMs = 0;
@@ -64,7 +63,7 @@ export class Queue {
     this.name = name;
   }
 
-  /** What leaves next. */
+  /** The next delivery to send. */
   get head(): Delivery | undefined {
     return this.#ready[0];
   }
@@ -73,12 +72,12 @@ export class Queue {
     return this.#ready.length;
   }
 
-  /** Everything in memory, sent ones that are not recorded yet among it. */
+  /** The number of deliveries in memory, including sent ones that are not recorded yet. */
   get rows(): number {
     return this.#inHand.size;
   }
 
-  /** Content in memory. */
+  /** The size of the content in memory. */
   get bytes(): number {
     return this.#bytes;
   }
@@ -96,7 +95,7 @@ export class Queue {
     return this.#nextDueMs;
   }
 
-  /** Nothing is known of it that the database does not know. */
+  /** Whether it knows nothing that the database does not. */
   get isIdle(): boolean {
     return this.#inHand.size === 0 && !this.hasMore && !this.#isReading && this.#nextDueMs === undefined;
   }
@@ -111,13 +110,12 @@ export class Queue {
   }
 
   /**
-   * A delivery that was just made durable, with its content.
-   *
-   * @returns whether it is in hand now; what is not is read later
+   * Adds a delivery that was just made durable, with its content. @returns whether it is in memory now; otherwise it is
+   * read later
    */
   offer(delivery: Delivery): boolean {
     if (this.#inHand.has(delivery.id)) return false;
-    // What is read from the head finds room beside what comes meanwhile.
+    // A read from the head needs room next to new arrivals.
     const rowsMax = this.#again ? this.rowsMax / 2 : this.rowsMax;
     if (!this.#hasMore && this.#inHand.size < rowsMax) {
       this.#add(delivery, delivery.scheduleStartMs);
@@ -128,10 +126,10 @@ export class Queue {
   }
 
   /**
-   * Something of it was made due that is not in hand.
+   * Something became due that is not in memory.
    *
-   * @param sinceMs nothing of that was due earlier, in milliseconds since 1970 by the database's clock; undefined: it
-   *   is not known, and only a read from the head finds it
+   * @param sinceMs nothing of that was due earlier, in milliseconds since 1970 by the database's clock; undefined:
+   * unknown, so only a read from the head finds it
    */
   wake(sinceMs?: number): void {
     this.#hasMore = true;
@@ -140,7 +138,7 @@ export class Queue {
     else this.#rewind(sinceMs * 1_000);
   }
 
-  /** The read that it wants now, if any: on from the cursor while it runs low, else from the head. */
+  /** Returns the read that it wants now, if any: on from the cursor while it runs low, otherwise from the head. */
   wants(nowMs: number): WantedRead | undefined {
     if (this.#isReading) return undefined;
     if (this.#nextDueMs !== undefined && this.#nextDueMs <= nowMs) {
@@ -150,12 +148,12 @@ export class Queue {
     const room = this.rowsMax - this.#inHand.size;
     if (room <= 0 || this.#ready.length > this.rowsMax / 2) return undefined;
     if (this.#hasMore) return { after: this.#cursor, rowsMax: room };
-    // Those in hand stand at the head as a rule.
+    // Deliveries in memory are usually at the head.
     if (this.#again && nowMs >= this.#headRestsUntilMs) return { after: undefined, rowsMax: room + this.#inHand.size };
     return undefined;
   }
 
-  /** When a read from the head may begin; undefined when none is wanted. */
+  /** When a read from the head may begin; undefined if none is wanted. */
   get restsUntilMs(): number | undefined {
     return this.#again && !this.#hasMore && !this.#isReading ? this.#headRestsUntilMs : undefined;
   }
@@ -181,7 +179,7 @@ export class Queue {
         inHand.isOutdated ||= dueMs > inHand.dueMs || isLater(delivery, inHand.delivery);
       }
       const isNew = delivery !== undefined && inHand === undefined && !isStale(delivery);
-      // Others took the room while it was read: the rest is read again.
+      // Hints took the room during the read: the rest is read again.
       isCut = isNew && this.#inHand.size >= this.rowsMax;
       if (isCut) break;
       cursor = { dueAtUs, id };
@@ -201,7 +199,7 @@ export class Queue {
     return added;
   }
 
-  /** The database did not answer: the same read is wanted again. */
+  /** The read failed: the same one is wanted again. */
   readFailed(): void {
     this.#isReading = false;
     if (this.#readFromHead) this.#again = true;
@@ -209,7 +207,7 @@ export class Queue {
     this.#rewindAfterRead();
   }
 
-  /** Takes the head off: it is held from now on. */
+  /** Removes the head for sending. It counts as taken from now on. */
   startHead(): Delivery | undefined {
     const delivery = this.#ready.shift();
     const inHand = delivery && this.#inHand.get(delivery.id);
@@ -217,7 +215,7 @@ export class Queue {
     return delivery;
   }
 
-  /** A held delivery may leave after all: it is the first of those that wait. */
+  /** A held delivery may leave after all: it becomes the first one that waits. */
   mayLeave(delivery: Delivery): void {
     const inHand = this.#inHand.get(delivery.id);
     if (inHand?.delivery !== delivery || inHand.state !== "held") return;
@@ -225,7 +223,7 @@ export class Queue {
     this.#ready.unshift(delivery);
   }
 
-  /** It is out of hand: accepted, parked, moved, or due again after `againInMs`. */
+  /** Removes a delivery: accepted, parked, moved, or due again after `againInMs`. */
   release(delivery: Delivery, nowMs: number, againInMs?: number): void {
     const inHand = this.#inHand.get(delivery.id);
     if (inHand?.delivery !== delivery) return;
@@ -235,34 +233,33 @@ export class Queue {
     if (againInMs !== undefined) this.#dueAgain(nowMs + againInMs);
   }
 
-  /** An outcome missed its row: the database knows something else. */
+  /** An outcome missed its row: the database has changed. */
   missed(): void {
     this.#wantHead();
   }
 
   /**
-   * Forgets what waits: its endpoint takes nothing now, or its partner is paused. It is read again from the head.
-   *
-   * @returns what was forgotten
+   * Forgets the deliveries that wait: their endpoint accepts nothing now, or their partner is paused. They are read
+   * again from the head. @returns the forgotten ones
    */
   forgetReady(): readonly Delivery[] {
     const forgotten = this.#ready.splice(0);
     for (const delivery of forgotten) this.#remove(delivery);
-    // A read that runs goes on from behind them.
+    // A read in progress continues after them.
     if (this.#isReading) this.#wantHead();
     else this.#cursor = undefined;
     this.#hasMore = true;
     return forgotten;
   }
 
-  /** The sweep found this one at its head. */
+  /** The sweep found this delivery at the queue's head. */
   sawHead(id: NotificationId, dueInMs: number, nowMs: number): void {
     if (this.#inHand.has(id)) return;
     if (dueInMs > 0) this.#dueAgain(nowMs + dueInMs);
     else this.#wantHead();
   }
 
-  /** Everything that is in memory and does not wait its turn: its order is asked for, it is sent, or recorded. */
+  /** The deliveries in memory that do not wait: their order is being checked, they are sent, or being recorded. */
   get busy(): readonly Delivery[] {
     return [...this.#inHand.values()].flatMap(({ delivery, state }) => (state === "ready" ? [] : [delivery]));
   }
@@ -274,7 +271,7 @@ export class Queue {
     if (isReady) this.#ready.push(delivery);
   }
 
-  /** What was not kept while the read ran may have been committed after it began. */
+  /** Deliveries not kept while the read ran may have been committed after it began. */
   #rewindAfterRead(): void {
     if (this.#rewindUs === undefined) return;
     this.#hasMore = true;
@@ -303,14 +300,14 @@ export class Queue {
 }
 
 const restFactor = 10;
-/** A thread or database that stood still for seconds must not keep a queue waiting for a minute. */
+/** A thread or database that stalled for seconds must not make a queue wait for a minute. */
 const headRestMaxMs = 5_000;
 
-/** What may cost much rests ten times as long as it took, within a bound. */
+/** An expensive read is followed by a rest ten times as long as it took, within a bound. */
 export function restMs(tookMs: number, mostMs: number): number {
   return Math.min(tookMs * restFactor, mostMs);
 }
-/** After every id that is due in the same microsecond. */
+/** Sorts after every id that is due in the same microsecond. */
 const lastId = "ffffffff-ffff-ffff-ffff-ffffffffffff" as NotificationId;
 
 function isLater(one: Delivery, other: Delivery): boolean {

@@ -36,12 +36,12 @@ describe("the pull cursor", () => {
     );
   });
 
-  test("tells nothing by its looks and needs no escaping in a URL", () => {
+  test("is opaque, and needs no escaping in a URL", () => {
     expect(writeCursor(cursor, cluster)).toMatch(/^[A-Za-z0-9_-]{64}$/);
     expect(writeCursor({ position: { xid: 1n, id: firstId }, asOfMs }, cluster)).toHaveLength(64);
   });
 
-  test("is refused when a single character of it differs", () => {
+  test("is refused if a single character of it differs", () => {
     const text = writeCursor(cursor, cluster);
     fc.assert(
       fc.property(fc.nat({ max: text.length - 1 }), fc.constantFrom(..."ABCxyz019-_"), (at, character) => {
@@ -63,7 +63,7 @@ describe("the pull cursor", () => {
     expect(codeOf(() => readCursor(text, { cluster, keptFromMs: 0 }))).toBe("invalid_cursor");
   });
 
-  test("is refused by another cluster, and by another timeline of the same one", () => {
+  test("is refused by another database cluster, and by another timeline of the same one", () => {
     const text = writeCursor(cursor, cluster);
     const elsewhere = { ...cluster, systemIdentifier: cluster.systemIdentifier + 1n };
     const restored = { ...cluster, timeline: 2 };
@@ -71,7 +71,7 @@ describe("the pull cursor", () => {
     expect(codeOf(() => readCursor(text, { cluster: restored, keptFromMs: 0 }))).toBe("cursor_from_another_history");
   });
 
-  test("expires with the history that it counts in, not a millisecond before", () => {
+  test("expires with the history that it refers to, not a millisecond before", () => {
     const text = writeCursor(cursor, cluster);
     expect(readCursor(text, { cluster, keptFromMs: asOfMs }).asOfMs).toBe(asOfMs);
     expect(codeOf(() => readCursor(text, { cluster, keptFromMs: asOfMs + 1 }))).toBe("cursor_expired");

@@ -1,15 +1,15 @@
 import { createHash } from "node:crypto";
 import { ServiceError } from "../errors.ts";
 
-/** A place in commit order: everything up to it was seen. */
+/** A position in commit order: everything up to it was seen. */
 export interface HistoryPoint {
-  /** The 64-bit transaction id (`xid8`) under which a notification was committed. */
+  /** The 64-bit transaction id (`xid8`) that committed a notification. */
   readonly xid: bigint;
   /** The notification's id, which orders those of one transaction. */
   readonly id: string;
 }
 
-/** Which history a cursor counts in: a restored backup or a promoted replica goes on with another timeline. */
+/** The history that a cursor refers to. A restored backup or a promoted replica continues on another timeline. */
 export interface DatabaseHistory {
   readonly systemIdentifier: bigint;
   readonly timeline: number;
@@ -17,13 +17,13 @@ export interface DatabaseHistory {
 
 export interface Cursor {
   readonly position: HistoryPoint;
-  /** Everything made before was seen: when history is dropped beyond this moment, something may have been missed. */
+  /** Everything created before was seen. Once history is dropped beyond this moment, something may have been missed. */
   readonly asOfMs: number;
 }
 
 export interface CursorContext {
   readonly cluster: DatabaseHistory;
-  /** Since when history is whole. */
+  /** History is complete from this moment on. */
   readonly keptFromMs: number;
 }
 
@@ -49,8 +49,8 @@ export function writeCursor(cursor: Cursor, cluster: DatabaseHistory): string {
 }
 
 /**
- * @throws ServiceError `invalid_cursor` when it is not one that we wrote, `cursor_from_another_history` when it
- * counts in another database, `cursor_expired` when what comes after it is no longer kept whole.
+ * @throws ServiceError `invalid_cursor` if we did not write it, `cursor_from_another_history` if it refers to another
+ * database, `cursor_expired` if history after it is no longer complete.
  */
 export function readCursor(text: string, { cluster, keptFromMs }: CursorContext): Cursor {
   if (!form.test(text)) throw new ServiceError("invalid_cursor");
@@ -66,7 +66,7 @@ export function readCursor(text: string, { cluster, keptFromMs }: CursorContext)
   return { position: { xid: bytes.readBigUInt64BE(19), id: uuidText(bytes.toString("hex", 27, checkAt)) }, asOfMs };
 }
 
-/** Against slips in copying only: who makes up a cursor reads nothing but their own notifications. */
+/** Detects copying mistakes only: a made-up cursor reads nothing but the caller's own notifications. */
 function checkOf(bytes: Buffer): Buffer {
   return createHash("sha256")
     .update(bytes.subarray(0, checkAt))

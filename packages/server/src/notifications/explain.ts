@@ -5,20 +5,20 @@ import type { Partner } from "../partners/partner.ts";
 import type { Sealer } from "./pull.ts";
 import type { NotificationContent } from "./store.ts";
 
-/** Everything that an attempt would be made of now. It holds what the partner would read, and no key. */
+/** Everything that an attempt would send now. It contains what the partner would read, and no key. */
 export interface ExplainedNotification {
   readonly kind: IpnKind;
   /** Every field under its name on the wire, `signature` included. */
   readonly ipn: Readonly<Record<string, unknown>>;
-  /** The text that was signed (section 5.1), and the version of the key. */
+  /** The signed text (section 5.1), and the version of the key. */
   readonly signed: { readonly mode: "fields" | "whole"; readonly text: string; readonly keyId: string };
   readonly cipher: string;
   readonly encoding: string;
-  /** Where it would go; null: nowhere is registered. */
+  /** The URL it would go to; null: none is registered. */
   readonly url: string | null;
   readonly encryptionKeyId: string;
   readonly headers: Readonly<Record<string, string>>;
-  /** As POSTed: the IPN encrypted. */
+  /** The body as POSTed: the encrypted IPN. */
   readonly body: string;
 }
 

@@ -2,25 +2,25 @@ import type { Attempted } from "../delivery/attempting.ts";
 import type { Delivery } from "../delivery/store.ts";
 import type { PartnerId } from "../ids.ts";
 
-/** Upper bounds of the histogram's buckets in milliseconds; beyond the last there is one more. */
+/** Upper bounds of the histogram's buckets in milliseconds. One more bucket follows the last bound. */
 const figureBoundsMs = [
   1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100, 150, 200, 300, 500, 700, 1_000, 2_000, 5_000, 15_000, 60_000, 600_000,
   3_600_000, 86_400_000,
 ];
 
-/** Deliveries of a time, counted. The histograms have a count for each bucket. */
+/** Counts of deliveries in a period. The histograms have a count for each bucket. */
 export interface DeliveryCounts {
   accepted: number;
-  /** Attempts that failed, whether they are repeated or not. */
+  /** Failed attempts, whether they are repeated or not. */
   failed: number;
   parked: number;
-  /** How long attempts took. */
+  /** Duration of attempts. */
   readonly attemptMs: number[];
-  /** From a notification's creation, or its redelivery, to its acceptance. */
+  /** Time from a notification's creation, or its redelivery, to its acceptance. */
   readonly deliveryMs: number[];
 }
 
-/** Of one partner, or of all together where that is null, in the minute that begins then. */
+/** Counts of one partner, or of all if that is null, in the minute that begins at `minuteMs`. */
 export interface MinuteCounts extends DeliveryCounts {
   readonly partnerId: PartnerId | null;
   readonly minuteMs: number;
@@ -32,12 +32,12 @@ export interface FigurePoint extends DeliveryCounts {
   readonly atMs: number;
 }
 
-/** Where counts of all instances are added up. */
+/** Adds up the counts of all instances. */
 export interface FigureStore {
   add(counts: readonly MinuteCounts[]): Promise<void>;
-  /** Of one partner, or of all where it is null, since then; by minute, or by hour for a week. */
+  /** Reads the figures of one partner, or of all if it is null: by minute, or by hour for a week. */
   read(partnerId: PartnerId | null, span: FigureSpan, sinceMs: number): Promise<readonly FigurePoint[]>;
-  /** Partners of which attempts failed since then, the one with most failures first. */
+  /** Partners with failed attempts since then, the one with most failures first. */
   failing(
     sinceMs: number,
     rowsMax: number,
@@ -46,15 +46,15 @@ export interface FigureStore {
       readonly partnerId: PartnerId;
     })[]
   >;
-  /** What nobody can ask for any more. */
+  /** Deletes figures that can no longer be requested. */
   dropOld(nowMs: number): Promise<void>;
 }
 
 const minuteMs = 60_000;
 
 /**
- * Counts attempts in memory, by partner and minute, and adds them to the store from time to time. A process that
- * crashes loses what it has not added yet: figures are for looking at, and nothing follows from them.
+ * Counts attempts in memory, by partner and minute, and adds them to the store periodically. A crash loses counts that
+ * were not added yet: figures are informative, and nothing depends on them.
  */
 export class FigureCounter {
   readonly #store: Pick<FigureStore, "add">;
@@ -77,7 +77,7 @@ export class FigureCounter {
     }
   }
 
-  /** Counts that cannot be stored now are kept for the next time. */
+  /** Counts that cannot be stored now are kept for the next flush. */
   async flush(): Promise<void> {
     const counts = this.#counts;
     if (counts.size === 0) return;
@@ -119,7 +119,7 @@ function addTo(buckets: number[], ms: number): void {
   buckets[at] = (buckets[at] ?? 0) + 1;
 }
 
-/** The time that such a share of all stayed below, between the bounds of its bucket; null where nothing was counted. */
+/** The time below which this share of all values lies, interpolated within its bucket; null without values. */
 export function percentileMs(buckets: readonly number[], share: number): number | null {
   const total = buckets.reduce((sum, count) => sum + count, 0);
   if (total === 0) return null;

@@ -35,12 +35,12 @@ function bench(waitingMax = 100) {
   return { arrivals, looks, stands, database, wait };
 }
 
-/** Everything that comes within this time. */
+/** Waits for everything that happens within this time. */
 async function passes(ms: number): Promise<void> {
   await vi.advanceTimersByTimeAsync(ms);
 }
 
-test("whoever waits is told of what this instance wrote, and of what another did within a tick", async () => {
+test("callers that wait learn of writes by this instance at once, and by another within a tick", async () => {
   const { arrivals, stands, wait } = bench();
   const [told, found] = [wait(first), wait(second)];
   await passes(100);
@@ -54,7 +54,7 @@ test("whoever waits is told of what this instance wrote, and of what another did
   expect(arrivals.waiting).toBe(0);
 });
 
-test("what was written between the page and the wait is found", async () => {
+test("a write between the page and the wait is found", async () => {
   const { stands, wait } = bench();
   stands.set(first, "settled");
   const { ended } = wait(first);
@@ -62,7 +62,7 @@ test("what was written between the page and the wait is found", async () => {
   expect(await ended).toBe(true);
 });
 
-test("what is not settled yet is looked for again soon, less and less often, and then with everybody", async () => {
+test("a write that is not settled yet is read again soon, less and less often, and then with all others", async () => {
   const { arrivals, looks, stands, wait } = bench();
   const { ended } = wait(first);
   await passes(100);
@@ -79,7 +79,7 @@ test("what is not settled yet is looked for again soon, less and less often, and
   expect(await ended).toBe(true);
 });
 
-test("however many wait and however much is written, one look at a time asks for all of them", async () => {
+test("however many wait and however much is written, one read at a time serves all of them", async () => {
   const { arrivals, looks, database, wait } = bench();
   const everybody = Array.from({ length: 50 }, () => newId<"partner">()).map((id) => wait(id, 1_000));
   await passes(1);
@@ -107,7 +107,7 @@ test("however many wait and however much is written, one look at a time asks for
   await one.ended;
 });
 
-test("nobody is asked for while nobody waits", async () => {
+test("nothing is read while nobody waits", async () => {
   const { arrivals, looks, wait } = bench();
   arrivals.notify(first);
   const { ended } = wait(first, 100);
@@ -119,7 +119,7 @@ test("nobody is asked for while nobody waits", async () => {
   expect(looks).toHaveLength(before);
 });
 
-test("so many may wait, of one partner and in all, and the next is told when to come again", async () => {
+test("callers are bounded, per partner and in all, and the next one is told when to come again", async () => {
   const { arrivals, wait } = bench(20);
   const own = Array.from({ length: 16 }, () => wait(first));
   await expect(wait(first).ended).rejects.toMatchObject({ code: "too_many_requests", retryAfterS: 5 });
@@ -134,7 +134,7 @@ test("so many may wait, of one partner and in all, and the next is told when to 
   expect(arrivals.waiting).toBe(0);
 });
 
-test("a caller who went away, and one whom a stop ends, are worth no further look", async () => {
+test("a caller that disconnected, or that a stop ends, causes no further read", async () => {
   const { arrivals, wait } = bench();
   const [leaves, stays] = [wait(first), wait(second)];
   leaves.gone.abort();
@@ -144,7 +144,7 @@ test("a caller who went away, and one whom a stop ends, are worth no further loo
   expect(await wait(first).ended).toBe(false);
 });
 
-test("a database that cannot be asked refuses those who wait, and the next ones ask again", async () => {
+test("a failed read refuses the callers that wait, and the next ones read again", async () => {
   const { stands, database, wait } = bench();
   const { following } = database;
   database.following = () => Promise.reject(new Error("away"));

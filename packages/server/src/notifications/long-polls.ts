@@ -5,44 +5,47 @@ import type { HistoryPosition, NotificationStore } from "./store.ts";
 
 export interface LongPollsParts {
   readonly store: Pick<NotificationStore, "following">;
-  /** Who may wait at once, all partners together. */
+  /** The maximum number of waiting callers, of all partners. */
   readonly waitingMax: number;
 }
 
-/** For how long somebody waits at most. */
+/** The bounds of one caller's wait. */
 export interface WaitOptions {
   readonly durationMs: number;
-  /** Aborted when whoever waits went away. */
+  /** Aborted when the caller disconnects. */
   readonly signal: AbortSignal;
 }
 
 interface Waiter extends HistoryPosition {
-  /** @param error why it cannot be told whether anything has come */
+  /** @param error why the database could not be read */
   end(error?: ServiceError): void;
 }
 
-/** What another instance wrote is seen by this look, one for everybody who waits. */
+/** Writes by other instances are seen by this read, which serves all waiting callers. */
 const tickMs = 250;
-/** From one look to the next, whatever happens. */
+/** The minimum time between two reads. */
 const pauseMs = 10;
 const waitingOfPartnerMax = 16;
 const retryAfterS = 5;
 
 /**
- * Who waits for a partner's next notification. They look into the database together: as soon as this instance wrote
- * something of theirs, and once in each tick. Between two looks nobody asks, however many wait.
+ * Callers that wait for a partner's next notification. They share reads of the database: as soon as this instance wrote
+ * something for one of them, and once in each tick. Between two reads nothing is queried, however many wait.
  */
 export class LongPolls {
   readonly #parts: LongPollsParts;
   readonly #waiters = new Map<PartnerId, Set<Waiter>>();
-  /** For whom is looked next. */
+  /** The callers that the next read serves. */
   readonly #nextRead = new Set<Waiter>();
   #waiting = 0;
   #tick: NodeJS.Timeout | undefined;
   #next: { readonly timer: NodeJS.Timeout; readonly atMs: number } | undefined;
   #isReading = false;
   #lookedAtMs = Number.NEGATIVE_INFINITY;
-  /** How long is waited for what is durable and not settled: twice as long after each look that still finds it so. */
+  /**
+   * The wait for a notification that is durable but not settled. It doubles after each read that still finds it
+   * unsettled.
+   */
   #settlingMs = pauseMs;
   #stopped = false;
 
@@ -50,15 +53,15 @@ export class LongPolls {
     this.#parts = parts;
   }
 
-  /** How many wait now. */
+  /** The number of callers that wait now. */
   get waiting(): number {
     return this.#waiting;
   }
 
   /**
-   * Resolves when something has come after that place, or the time is over.
+   * Resolves when something follows this position, or the time is over.
    *
-   * @returns false when nobody is there to be told, or the service stops: then it is not worth a look
+   * @returns false if the caller disconnected or the service stops: then no page needs to be read
    * @throws ServiceError `too_many_requests`, `unavailable`
    */
   async wait(partnerId: PartnerId, after: HistoryPoint, { durationMs, signal }: WaitOptions): Promise<boolean> {
@@ -75,7 +78,7 @@ export class LongPolls {
     signal.addEventListener("abort", end, { once: true });
     this.#add(waiter);
     try {
-      // What was written since the page was read told nobody.
+      // Writes since the page was read notified nobody.
       this.#requestRead([waiter]);
       await ended.promise;
     } finally {
@@ -86,7 +89,7 @@ export class LongPolls {
     return !this.#stopped && !signal.aborted;
   }
 
-  /** This instance has made a notification of the partner's durable. */
+  /** This instance has made a notification of the partner durable. */
   notify(partnerId: PartnerId): void {
     const waiters = this.#waiters.get(partnerId);
     if (waiters === undefined) return;
@@ -94,7 +97,7 @@ export class LongPolls {
     this.#requestRead(waiters);
   }
 
-  /** Nobody waits from now on. */
+  /** Ends all waits, and refuses new ones. */
   stop(): void {
     this.#stopped = true;
     for (const waiters of this.#waiters.values()) for (const waiter of waiters) waiter.end();
@@ -138,7 +141,7 @@ export class LongPolls {
   }
 
   #readIn(inMs: number): void {
-    // A look that is under way goes on by itself with whom it did not know of.
+    // A read in progress continues with the callers that it began with.
     if (this.#isReading || this.#nextRead.size === 0) return;
     const nowMs = performance.now();
     const atMs = Math.max(nowMs + inMs, this.#lookedAtMs + pauseMs);
@@ -165,7 +168,7 @@ export class LongPolls {
     this.#settlingMs = Math.min(this.#settlingMs * 2, tickMs);
   }
 
-  /** @returns those for whom there is something that is not settled yet */
+  /** @returns the callers for whom something is not settled yet */
   async #endFound(waiters: readonly Waiter[]): Promise<readonly Waiter[]> {
     try {
       const found = await this.#parts.store.following(waiters);

@@ -28,7 +28,7 @@ import {
 } from "./view.ts";
 
 export interface LongPollOptions extends PullOptions {
-  /** How long an empty page may be kept back for what comes. Absent: not at all. */
+  /** How long an empty page may wait for a new notification. Absent: not at all. */
   readonly wait?: (WaitOptions & { partnerNow(): Promise<Partner> }) | undefined;
 }
 
@@ -40,11 +40,11 @@ export interface NotificationsParts {
   readonly clock: Pick<Clock, "nowMs">;
   /** A UUID v4, for the reqId of a test. */
   readonly newReqId: () => string;
-  /** Told when something of this partner was made due. */
+  /** Called when something of this partner was made due. */
   readonly onDue: (partnerId: PartnerId) => void;
 }
 
-/** Which notifications people look at. Times are ISO 8601: from inclusive, to exclusive. */
+/** The filter of a search. Times are ISO 8601: from inclusive, to exclusive. */
 export interface NotificationFilter {
   readonly partnerId?: PartnerId | undefined;
   readonly state?: NotificationState | undefined;
@@ -53,9 +53,9 @@ export interface NotificationFilter {
 }
 
 export interface NotificationSearch extends NotificationFilter, SubjectMatch {
-  /** A notification id, transaction id, reqId, externalId or merchantTransId; where none is it, its beginning. */
+  /** A notification id, transaction id, reqId, externalId or merchantTransId; if none matches, a prefix. */
   readonly q?: string | undefined;
-  /** `next` of the page before. */
+  /** `next` of the previous page. */
   readonly after?: string | undefined;
   readonly limit: number;
 }
@@ -63,7 +63,7 @@ export interface NotificationSearch extends NotificationFilter, SubjectMatch {
 export interface RedeliveryFilter extends NotificationFilter {
   /** `parked` when absent. */
   readonly state?: NotificationState | undefined;
-  /** Of parked ones: why they were given up. */
+  /** For parked ones: why they were parked. */
   readonly reason?: string | undefined;
 }
 
@@ -75,18 +75,18 @@ export interface RedeliveryResult {
 }
 
 const searchRowsMax = 500;
-/** A search for a rare state looks at this many and then hands over what it found, with a `next` to go on from. */
+/** A search for a rare state scans this many rows, and then returns what it found, with a `next` to continue from. */
 const scanRowsMax = 10_000;
-/** Among contents, of however many partners: whoever looks sees what was found by then. */
+/** The time for scanning contents, of all partners. The caller gets what was found by then. */
 const scanMsMax = 80;
 const scanRows = 500;
-/** Clocks of instances differ: an id may be a little ahead of this one's time. */
+/** Clocks of instances differ, so an id may be slightly ahead of this instance's time. */
 const clocksApartMs = 86_400_000;
 const attemptRowsMax = 500;
 const eventRowsMax = 100;
 const idsShown = 100;
 
-/** What partners and the operator see and ask of notifications once they exist. */
+/** The operations of partners and the operator on existing notifications. */
 export class Notifications {
   readonly #parts: NotificationsParts;
 
@@ -95,18 +95,19 @@ export class Notifications {
   }
 
   /**
-   * Everything ever made for the partner that retention still holds, in commit order, sealed as it would be sent now.
+   * Reads everything created for the partner that retention still holds, in commit order, sealed as it would be sent
+   * now.
    *
-   * @param options.limit items at most, up to 500; fewer when they come to more than 8 MiB
-   * @throws ServiceError `invalid_cursor`, `cursor_from_another_history`, `cursor_expired`; where it waits,
-   * `too_many_requests`, too
+   * @param options.limit maximum number of items, up to 500; fewer if they exceed 8 MiB
+   * @throws ServiceError `invalid_cursor`, `cursor_from_another_history`, `cursor_expired`; while waiting also
+   * `too_many_requests`
    */
   async pull(partner: Partner, { wait: patience, ...options }: LongPollOptions): Promise<PulledPage> {
     const { store, seal, arrivals } = this.#parts;
     const { page, end } = await pullPage(store, seal, partner, options);
     if (patience === undefined || page.items.length > 0) return page;
     if (!(await arrivals.wait(partner.id, end, patience))) return page;
-    // Keys and settings may be others by now, and the caller may be none of the partner's any more.
+    // Keys and settings may have changed during the wait, and the caller may have lost access.
     const asNow = await patience.partnerNow();
     return (await pullPage(store, seal, asNow, { ...options, after: page.next })).page;
   }
@@ -117,7 +118,7 @@ export class Notifications {
     return standing && this.#detail(standing);
   }
 
-  /** The same for the operator, who sees what was recorded about it, too. */
+  /** The same for the operator, with the recorded events. */
   async inspect(id: string): Promise<InspectedNotification | undefined> {
     const standing = await this.#locate(id);
     if (standing === undefined) return undefined;
@@ -130,7 +131,8 @@ export class Notifications {
   }
 
   /**
-   * What an attempt would be made of now, for whoever may read a partner's IPNs. It counts against the key's seals.
+   * Shows what an attempt would send now, for callers that may read the partner's IPNs. It counts against the key's
+   * seals.
    *
    * @throws ServiceError `not_found`
    */
@@ -147,11 +149,7 @@ export class Notifications {
     return await explain(content, partner, seal);
   }
 
-  /**
-   * Its history, signed for a dispute.
-   *
-   * @throws ServiceError `not_found`
-   */
+  /** Returns its history, signed for a dispute. @throws ServiceError `not_found` */
   async prove(id: string): Promise<ProofOfDelivery> {
     const { store, proofs, clock } = this.#parts;
     const standing = await this.#locate(id);
@@ -160,13 +158,13 @@ export class Notifications {
     return proofs.prove(await this.#detail(standing), content, clock.nowMs());
   }
 
-  /** The newest first. A page may hold fewer than `limit` and still have a `next`. */
+  /** Returns the newest first. A page may have fewer than `limit` items and still have a `next`. */
   async search(search: NotificationSearch): Promise<{ items: ListedNotification[]; next: string | null }> {
     const limit = Math.min(Math.max(1, search.limit), searchRowsMax);
     const range = this.#range(search, "newest");
     const found: NotificationStatus[] = [];
     let scanned = 0;
-    // What is looked for among others is read in larger steps.
+    // A search for rare items reads in larger steps.
     const isRare = search.partnerId !== undefined && (matchesContent(search) || search.state === "accepted");
     const endsMs = matchesContent(search) ? this.#parts.clock.nowMs() + scanMsMax : Number.POSITIVE_INFINITY;
     for await (const { standings, lastId, rows } of this.#walk(range, isRare ? scanRows : limit + 1, search)) {
@@ -188,9 +186,9 @@ export class Notifications {
   }
 
   /**
-   * Makes an accepted or parked notification pending again, with a whole schedule before it.
+   * Makes an accepted or parked notification pending again, with a whole schedule.
    *
-   * @param partnerId whose it must be; undefined: anybody's
+   * @param partnerId the required owner; undefined: any
    * @throws ServiceError `notification_pending`, or `not_found` for an unknown id and for another partner's
    */
   async redeliver(
@@ -209,10 +207,10 @@ export class Notifications {
   }
 
   /**
-   * The same for all that `filter` selects, in batches, each partner's oldest first. With `dryRun` nothing is changed.
+   * Redelivers everything that `filter` selects, in batches, each partner's oldest first. With `dryRun` nothing is
+   * changed.
    *
-   * @param limit at most so many: whoever shows progress asks again until fewer match
-   *
+   * @param limit the maximum number; a caller that shows progress repeats until fewer match
    * @throws ServiceError `invalid_value`, `missing_field`: only parked ones, or accepted ones since a time
    */
   async redeliverMany(
@@ -228,7 +226,7 @@ export class Notifications {
     const state = filter.state ?? "parked";
     const ids: NotificationId[] = [];
     let [matched, redelivered] = [0, 0];
-    // Partner by partner: a step through all of them at once would read a batch of each, and use one.
+    // Partner by partner: a step over all of them would read a batch of each, and use one.
     for (const partnerId of filter.partnerId ? [filter.partnerId] : await this.#parts.store.partnerIds()) {
       const range = { ...this.#range({ ...filter, state, partnerId }, "oldest"), reason: filter.reason };
       for await (const batch of this.#batches(range)) {
@@ -245,7 +243,7 @@ export class Notifications {
     return { matched, redelivered, ids };
   }
 
-  /** Sends a sample Sale to the registered URL: a notification like any other, without a transaction behind it. */
+  /** Sends a sample Sale to the registered URL: an ordinary notification without a transaction. */
   async sendTest(partner: Partner): Promise<NotificationSummary> {
     const { store, arrivals, clock, newReqId, onDue } = this.#parts;
     if (partner.settings.callBackUrl === null) throw new ServiceError("no_callback_url");
@@ -264,7 +262,7 @@ export class Notifications {
     const toId = lowestId(timeMs("to", filter.to) ?? this.#parts.clock.nowMs() + clocksApartMs);
     return {
       partnerId: filter.partnerId,
-      // Accepted ones have no table of their own: they are what history holds and the others do not.
+      // Accepted ones have no table of their own: they are the rest of history.
       among: filter.state === undefined || filter.state === "accepted" ? "history" : filter.state,
       fromId: lowestId(timeMs("from", filter.from) ?? 0),
       belowId: after !== undefined && after < toId ? after : toId,
@@ -272,7 +270,7 @@ export class Notifications {
     };
   }
 
-  /** Standings in the order of the range, read in bounded steps; only what the search names. */
+  /** Statuses in the order of the range, read in bounded steps; only those that match the search. */
   async *#walk(range: KeyRange, rowsMax: number, search: NotificationSearch): AsyncGenerator<Step> {
     const { store } = this.#parts;
     const step = async (keys: readonly NotificationKey[]) => {
@@ -351,7 +349,7 @@ export class Notifications {
   }
 }
 
-/** So many keys of a walk, and of them what the search names. */
+/** A number of keys of a walk, and the matching statuses. */
 interface Step {
   readonly standings: readonly NotificationStatus[];
   readonly lastId: NotificationId | null;
@@ -363,11 +361,11 @@ function matchesContent({ command, tid, mid, refId, approveCode, billId, lastFou
 }
 
 interface BrokenRule extends Omit<FieldProblem, "message"> {
-  /** Goes on from the field's name. */
+  /** Continues a sentence that begins with the field's name. */
   readonly rule: string;
 }
 
-/** What the filter of a redelivery may not ask for, all at once. */
+/** Returns everything that is wrong with the filter of a redelivery. */
 export function redeliveryProblems(filter: RedeliveryFilter): BrokenRule[] {
   const problems: BrokenRule[] = [];
   if (filter.state === "pending") {
@@ -393,7 +391,7 @@ function timeMs(field: string, text: string | undefined): number | undefined {
   throw badFields([{ field, code: "invalid_value", message }]);
 }
 
-/** The next id in order: a walk goes on behind what it has seen. */
+/** The next id in order: a walk continues after the last one seen. */
 function following(id: NotificationId): string {
   const next = (BigInt(`0x${id.replaceAll("-", "")}`) + 1n).toString(16).padStart(32, "0");
   return [next.slice(0, 8), next.slice(8, 12), next.slice(12, 16), next.slice(16, 20), next.slice(20)].join("-");

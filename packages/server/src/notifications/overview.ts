@@ -10,14 +10,14 @@ import {
 } from "./figures.ts";
 import { isoTime } from "./view.ts";
 
-/** What stands now. Counts are exact up to 10,000. */
+/** The current counts, exact up to 10,000. */
 export interface CurrentCounts {
   readonly parked: number;
   /** Endpoints whose circuit is tripped, or whose URL is gone. */
   readonly tripped: number;
   readonly reversalsParked: number;
   readonly reversalsPending: number;
-  /** Settlements that the acquirer has not answered at the first try. */
+  /** Settlements that the acquirer did not answer at the first try. */
   readonly settlementsWaiting: number;
 }
 
@@ -28,7 +28,7 @@ export interface CurrentCountsStore {
 export interface FiguresView {
   readonly span: FigureSpan;
   readonly asOf: string;
-  /** One for each minute, or hour of a week, in which something was delivered. */
+  /** One for each minute, or hour of a week, with deliveries. */
   readonly points: readonly {
     readonly at: string;
     readonly accepted: number;
@@ -60,17 +60,17 @@ export interface OverviewView {
 export interface OverviewParts {
   readonly figures: Pick<FigureStore, "read" | "failing">;
   readonly standing: CurrentCountsStore;
-  /** What is pending, of all instances. */
+  /** Pending notifications of all instances. */
   readonly pending: () => Promise<{ readonly count: number; readonly oldestMs: number | undefined }>;
   readonly nowMs: () => number;
 }
 
 const spanMs: Readonly<Record<FigureSpan, number>> = { hour: 3_600_000, day: 86_400_000, week: 7 * 86_400_000 };
 const failingMax = 10;
-/** However many look, the database is asked once in so long. */
+/** The database is read once in this time, however many callers there are. */
 const keptMs = 1_000;
 
-/** How deliveries go: over a time, and what stands now. */
+/** Delivery figures over a period, and current counts. */
 export class Overviews {
   readonly #parts: OverviewParts;
   readonly #kept = new Map<FigureSpan, { readonly untilMs: number; readonly view: Promise<OverviewView> }>();

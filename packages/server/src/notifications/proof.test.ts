@@ -16,7 +16,7 @@ beforeAll(async () => {
 });
 afterAll(() => bench.close());
 
-test("a proof of delivery is checked with the public key alone, and a changed one is noticed", async () => {
+test("a proof of delivery is verified with the public key only, and a modified one is detected", async () => {
   const partner = await registerPartner(bench.pool);
   const id = await insertNotification(bench.pool, partner.id, { state: "accepted" });
   await insertAttempt(bench.pool, partner.id, id, { attemptNo: 1 });
@@ -29,7 +29,7 @@ test("a proof of delivery is checked with the public key alone, and a changed on
   expect(isSigned({ ...proof, state: "parked" })).toBe(false);
 });
 
-test("every instance with the same master key signs alike", () => {
+test("every instance with the same master key signs identically", () => {
   const seed = createSecretKey(Buffer.alloc(32, 7));
   expect(new ProofSigner(seed).publicKey).toBe(new ProofSigner(seed).publicKey);
   expect(new ProofSigner(seed).publicKey).not.toBe(new ProofSigner(createSecretKey(Buffer.alloc(32, 8))).publicKey);

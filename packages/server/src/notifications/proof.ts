@@ -7,22 +7,22 @@ import { isoTime, type NotificationDetail } from "./view.ts";
 export interface ProofOfDelivery {
   readonly proof: Omit<NotificationDetail, "waiting"> & {
     readonly issuedAt: string;
-    /** Of the content as it was committed with the transaction, in hexadecimal. */
+    /** Hash of the content as it was committed with the transaction, in hexadecimal. */
     readonly contentSha256: string;
   };
   readonly signature: {
     readonly algorithm: "Ed25519";
-    /** SubjectPublicKeyInfo in base64: compare it with the one that the service itself gives. */
+    /** SubjectPublicKeyInfo in base64: compare it with the key that the service itself publishes. */
     readonly publicKey: string;
     /** Base64. */
     readonly value: string;
   };
 }
 
-/** DER of a PKCS #8 Ed25519 key up to its 32 bytes (RFC 8410). */
+/** The DER prefix of a PKCS #8 Ed25519 key, up to its 32 bytes (RFC 8410). */
 const pkcs8Lead = Buffer.from("302e020100300506032b657004220420", "hex");
 
-/** Signs proofs, with one key for every instance, which stays when the master key is rotated. */
+/** Signs proofs with one key for every instance. A rotation of the master key does not change it. */
 export class ProofSigner {
   readonly #key: KeyObject;
   /** SubjectPublicKeyInfo in base64. */

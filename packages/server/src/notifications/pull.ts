@@ -17,24 +17,24 @@ export interface PulledNotification {
   readonly state: NotificationState;
   /** The sealed IPN: section 2.1. */
   readonly data: string;
-  /** Those of the POST, the signature over its body among them. */
+  /** The headers of the POST, with the signature over its body. */
   readonly headers: Readonly<Record<string, string>>;
 }
 
 export interface PulledPage {
   readonly items: readonly PulledNotification[];
-  /** Always there: after the last page it waits for what comes next. */
+  /** Always present: after the last page it waits for the next notification. */
   readonly next: string;
 }
 
-/** Seals as an attempt would now; `callBackUrl` is the URL that an attempt would go to, empty when there is none. */
+/** Seals as an attempt would now. `callBackUrl` is the URL that an attempt would use, empty if there is none. */
 export type Sealer = (
   partner: Partner,
   notification: NotificationContent,
   callBackUrl: string,
 ) => Promise<{ readonly headers: Readonly<Record<string, string>>; readonly body: string | Buffer }>;
 
-/** The sealer of an attempt: each item counts against its key like one that is POSTed. */
+/** The sealer of attempts: each item counts against its key like a POSTed one. */
 export function sealing(
   seals: Pick<SealBudget, "spend">,
   clock: Pick<Clock, "nowMs">,
@@ -56,28 +56,28 @@ export function sealing(
 
 const pullRowsMax = 500;
 const pullBytesMax = 8 * 1024 * 1024;
-/** JSON around an item's data: its other keys, and the headers. */
+/** The JSON around an item's data: its other keys, and the headers. */
 const itemBytes = 1_024;
-// Ids are made a moment before they are committed: what follows a notification may be a little older than it.
+// Ids are created shortly before they are committed, so a later notification may be slightly older.
 const commitDelayMs = 60_000;
 const shareBytes = 4 * 1024 * 1024;
-// Larger contents are stored compressed: what they come to is known only once they are read.
+// Larger contents are stored compressed, so their size is known only when they are read.
 const storedPlainBytes = 2_000;
 const compressionGuess = 4;
 
 export interface PullOptions {
-  /** `next` of the page before, or `now`: nothing that is settled already. Absent: from the beginning. */
+  /** `next` of the previous page, or `now`: nothing that is settled already. Absent: from the beginning. */
   readonly after?: string | undefined;
   readonly limit: number;
 }
 
-/** A page, and its end: what comes next stands after it. */
+/** A page and its end: the next page begins there. */
 export interface Pulled {
   readonly page: PulledPage;
   readonly end: HistoryPoint;
 }
 
-/** Reads one page in commit order, bounded in rows and bytes; an item larger than all of that stands alone. */
+/** Reads one page in commit order, bounded in rows and bytes. An item larger than the bound is a page of its own. */
 export async function pullPage(
   store: NotificationStore,
   seal: Sealer,
@@ -86,12 +86,12 @@ export async function pullPage(
 ): Promise<Pulled> {
   const history = await store.history(partner.id);
   const cursor = after === undefined || after === "now" ? undefined : readCursor(after, history);
-  // Ahead of everything that was ever committed here: the database was set back, by a copy of its files.
+  // The cursor is ahead of everything ever committed here: the database was set back by copying its files.
   if (cursor !== undefined && cursor.position.xid > history.horizon) {
     throw new ServiceError("cursor_from_another_history");
   }
   const rowsMax = Math.min(Math.max(1, limit), pullRowsMax);
-  // What is under way now has the horizon's transaction id or a higher one, and is shown once it is settled.
+  // Transactions in progress have the horizon's id or a higher one, and are shown once they are settled.
   const rows = after === "now" ? [] : await store.page(partner.id, cursor?.position, history.horizon, rowsMax);
 
   const items: PulledNotification[] = [];
@@ -104,7 +104,7 @@ export async function pullPage(
     const contents = await store.contents(partner.id, idsOf(share));
     for (const row of share) {
       const content = contents.get(row.id);
-      // Without content it was dropped since the page was read: its time was over.
+      // Without content: it was dropped since the page was read, because its retention is over.
       const item = content && (await pulled(seal, partner, content));
       bytes += item ? item.data.length + itemBytes : 0;
       if (seen && bytes > pullBytesMax) return endingAt(positionAfter(seen, history.keptFromMs));
@@ -113,7 +113,7 @@ export async function pullPage(
     }
   }
   if (seen && rows.length === rowsMax) return endingAt(positionAfter(seen, history.keptFromMs));
-  // All that is settled was seen: what comes later has the horizon's transaction id or a higher one.
+  // Everything settled was seen. Later notifications have the horizon's transaction id or a higher one.
   return endingAt({ position: { xid: history.horizon, id: firstId }, asOfMs: history.nowMs });
 }
 
@@ -131,7 +131,7 @@ async function pulled(seal: Sealer, partner: Partner, content: NotificationConte
   };
 }
 
-/** A page in shares that are read one after the other, so that a large one never stands in memory as a whole. */
+/** Splits a page into shares that are read one after the other, so that a large page is never in memory as a whole. */
 function* sharesOf(rows: readonly PageRow[]): Generator<readonly PageRow[]> {
   let share: PageRow[] = [];
   let bytes = 0;
@@ -151,7 +151,7 @@ function idsOf(rows: readonly PageRow[]): NotificationId[] {
 }
 
 function positionAfter(row: PageRow, keptFromMs: number): Cursor {
-  // What outlived its day and was restored is older than what is kept: its place is as good as the oldest day's.
+  // A restored notification may be older than the oldest day kept. Its position then counts as that of the oldest day.
   const asOfMs = Math.max(keptFromMs, idTimeMs(row.id) - commitDelayMs);
   return { position: { xid: row.xid, id: row.id }, asOfMs };
 }

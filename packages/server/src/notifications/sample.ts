@@ -1,6 +1,6 @@
 import type { CardFacts } from "../ipn/facts.ts";
 
-/** What a test notification is made of. */
+/** The values of a test notification. */
 export interface SampleSale {
   readonly transactionId: string;
   readonly reqId: string;
@@ -8,9 +8,8 @@ export interface SampleSale {
 }
 
 /**
- * A Sale that never was, with every field of section 2.2 that a Sale has: for a partner who tries out a callback.
- * The amount is the smallest there is, and merchantTransId and extraData say what it is, in case it is booked by
- * mistake.
+ * A fictitious Sale with every field of section 2.2 that a Sale has, for a partner that tests a callback. Its amount is
+ * the minimum, and merchantTransId and extraData say that it is a test, in case it is booked by mistake.
  */
 export function sampleSale({ transactionId, reqId, at }: SampleSale): CardFacts {
   return {

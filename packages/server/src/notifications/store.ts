@@ -4,16 +4,18 @@ import type { EventKind } from "../events.ts";
 import type { ChainId, LeaseId, NotificationId, PartnerId, TransactionId } from "../ids.ts";
 import type { DatabaseHistory, HistoryPoint } from "./cursor.ts";
 
-/** Where a notification stands. It is derived: a row among the pending, one among the parked, or neither. */
+/** The state of a notification. It is derived: a row in pending, one in parked, or neither. */
 export type NotificationState = "pending" | "accepted" | "parked";
 
-/** `retention`: its day of history was dropped before it was ever tried, because its partner was paused perhaps. */
+/**
+ * `retention`: its day of history was dropped before it was ever tried, for instance because its partner was paused.
+ */
 export type ParkedReason = FailureReason | "retention";
 
-/** Why a pending one is not sent now, other than that it is not due yet. */
+/** Why a pending notification is not sent now, other than not being due yet. */
 export type WaitsFor = "partner_paused" | "partner_disabled" | "endpoint_gone" | "endpoint_open";
 
-/** A notification's key: its id begins with its time, and so names its day of history. */
+/** A notification's key. Its id begins with its time, and so identifies its day of history. */
 export interface NotificationKey {
   readonly partnerId: PartnerId;
   readonly id: NotificationId;
@@ -23,20 +25,20 @@ export interface NotificationKey {
 export interface PageRow {
   readonly id: NotificationId;
   readonly xid: bigint;
-  /** As stored, compressed perhaps: tells a small content from a large one before it is read. */
+  /** The stored size, perhaps compressed: distinguishes small contents from large ones before they are read. */
   readonly storedBytes: number;
 }
 
-/** Where somebody stands in a partner's notifications. */
+/** A position in a partner's notifications. */
 export interface HistoryPosition {
   readonly partnerId: PartnerId;
   readonly after: HistoryPoint;
 }
 
-/** `settled`: a page shows it now. `unsettled`: it is durable, and shown once what began before it has ended. */
+/** `settled`: a page shows it now. `unsettled`: it is durable, and shown once earlier transactions have ended. */
 export type Following = "settled" | "unsettled" | "nothing";
 
-/** What sealing it needs. */
+/** The data needed to seal a notification. */
 export interface NotificationContent {
   readonly id: NotificationId;
   readonly transactionId: TransactionId | null;
@@ -45,14 +47,14 @@ export interface NotificationContent {
   readonly callBackUrl: string | null;
   readonly createdAtMs: number;
   readonly state: NotificationState;
-  /** Real POSTs so far in the present schedule. */
+  /** POSTs so far in the current schedule. */
   readonly attemptsMade: number;
   readonly toRegistered: boolean;
   /** The facts as JSON text. */
   readonly content: string;
 }
 
-/** A notification and where it stands, as people see it. */
+/** A notification and its status, for the APIs. */
 export interface NotificationStatus extends NotificationKey {
   readonly transactionId: TransactionId | null;
   readonly command: NotifiedCommand;
@@ -66,13 +68,13 @@ export interface NotificationStatus extends NotificationKey {
   readonly outcomeAtMs: number | null;
   readonly waitsFor: WaitsFor | null;
   readonly partnerName: string;
-  /** Of a settlement its totalAmount; null where it has none, or is too large to be read for a list. */
+  /** For a settlement its totalAmount; null if there is none, or if it is too large to be read for a list. */
   readonly amount: string | null;
   readonly currency: string | null;
   readonly merchantTransId: string | null;
 }
 
-/** What people tell notifications apart by: of its content, never a whole card number. Null: unknown. */
+/** The fields of a notification by which people recognize it; never a whole card number. Null: unknown. */
 export interface NotificationSubject {
   readonly merchantTransId: string | null;
   readonly amount: string | null;
@@ -87,7 +89,7 @@ export interface NotificationSubject {
   readonly lastFour: string | null;
 }
 
-/** What its content must have, exactly; `contains` is a part of merchantTransId, in either case. */
+/** Exact values that the content must have. `contains` matches part of merchantTransId, in either case. */
 export interface SubjectMatch {
   readonly command?: NotifiedCommand | undefined;
   readonly tid?: string | undefined;
@@ -99,7 +101,7 @@ export interface SubjectMatch {
   readonly contains?: string | undefined;
 }
 
-/** Why a pending notification was not delivered yet, and until when at least; null: until a person does something. */
+/** Why a pending notification was not delivered yet, and the earliest time it can be; null: until a person acts. */
 export type WaitingFor =
   | { readonly because: "paused" | "disabled"; readonly sinceMs: number; readonly untilMs: null }
   | {
@@ -127,20 +129,20 @@ export interface RecordedAttempt {
   readonly instanceId: LeaseId;
 }
 
-/** What was recorded about a notification or its transaction. */
+/** An event about a notification or its transaction. */
 export interface RecordedEvent {
   readonly kind: EventKind;
   readonly atMs: number;
   readonly detail: Readonly<Record<string, unknown>>;
 }
 
-/** What a search or a redelivery selects by. Bounds are ids: a time's lowest id stands for it. */
+/** The selection of a search or a redelivery. Bounds are ids: the lowest id of a time represents it. */
 export interface KeyRange {
-  /** Absent: every partner's. */
+  /** Absent: all partners. */
   readonly partnerId?: PartnerId | undefined;
   /** `history`: whatever its state. */
   readonly among: "history" | "pending" | "parked";
-  /** Of parked ones alone. */
+  /** Only for parked ones. */
   readonly reason?: string | undefined;
   /** Inclusive. */
   readonly fromId: string;
@@ -149,7 +151,7 @@ export interface KeyRange {
   readonly order: "newest" | "oldest";
 }
 
-/** A notification that no transaction stands behind: a test. */
+/** A notification without a transaction: a test. */
 export interface TestNotification extends NotificationKey {
   readonly chainId: ChainId;
   readonly command: NotifiedCommand;
@@ -158,46 +160,43 @@ export interface TestNotification extends NotificationKey {
 
 export type Redelivered = "redelivered" | "still_pending" | "unknown";
 
-/** The history of notifications, and the ways back into it. */
+/** The history of notifications, and redelivery from it. */
 export interface NotificationStore {
-  /**
-   * The identity of the database that has the partner's, and up to where commit order is settled: below `horizon`
-   * nothing can appear any more.
-   */
+  /** The identity of the partner's database, and the horizon of commit order: below it nothing can appear any more. */
   history(
     partnerId: PartnerId,
   ): Promise<{ cluster: DatabaseHistory; keptFromMs: number; horizon: bigint; nowMs: number }>;
-  /** The next of a partner's in commit order after `after`, below `horizon`. */
+  /** The partner's notifications after `after` in commit order, below `horizon`. */
   page(
     partnerId: PartnerId,
     after: HistoryPoint | undefined,
     horizon: bigint,
     rowsMax: number,
   ): Promise<readonly PageRow[]>;
-  /** Of each place, in their order, what follows it in commit order. */
+  /** For each position, in order, whether something follows it in commit order. */
   following(places: readonly HistoryPosition[]): Promise<readonly Following[]>;
-  /** What is still there of `ids`. */
+  /** The contents of those `ids` that still exist. */
   contents(
     partnerId: PartnerId,
     ids: readonly NotificationId[],
   ): Promise<ReadonlyMap<NotificationId, NotificationContent>>;
   partnerIds(): Promise<readonly PartnerId[]>;
-  /** Looks in every partner when none is named. */
+  /** Searches all partners if none is given. */
   locate(id: NotificationId, partnerId?: PartnerId): Promise<NotificationKey | undefined>;
-  /** By notification id, transaction id, reqId, externalId or merchantTransId; where none is it, by its beginning. */
+  /** Searches by notification id, transaction id, reqId, externalId or merchantTransId; if none matches, by prefix. */
   lookUp(q: string, partnerId: PartnerId | undefined, rowsMax: number): Promise<readonly NotificationKey[]>;
-  /** At most `rowsMax` keys in the order asked for; fewer: there are no more. */
+  /** At most `rowsMax` keys in the requested order. Fewer means that there are no more. */
   keys(range: KeyRange, rowsMax: number): Promise<readonly NotificationKey[]>;
-  /** What is still there of `keys`, in their order. */
+  /** The status of those `keys` that still exist, in their order. */
   statuses(keys: readonly NotificationKey[]): Promise<readonly NotificationStatus[]>;
-  /** What they are about. */
+  /** The subjects of the notifications. */
   subjects(keys: readonly NotificationKey[]): Promise<ReadonlyMap<NotificationId, NotificationSubject>>;
-  /** Those of `keys` that have it, in their order. */
+  /** Those `keys` whose content matches, in their order. */
   matching(keys: readonly NotificationKey[], match: SubjectMatch): Promise<readonly NotificationKey[]>;
   /** Undefined when it is not pending. */
   waiting(key: NotificationKey): Promise<WaitingFor | undefined>;
   attempts(key: NotificationKey, rowsMax: number): Promise<readonly RecordedAttempt[]>;
-  /** Of a notification and its transaction, the oldest first; of very many, the newest `rowsMax`. */
+  /** Events of a notification and its transaction, the oldest first; if there are more than `rowsMax`, the newest. */
   events(of: NotificationStatus, rowsMax: number): Promise<readonly RecordedEvent[]>;
   /** Makes accepted or parked notifications of one partner due again at once, in one transaction. */
   redeliver(
@@ -205,6 +204,6 @@ export interface NotificationStore {
     ids: readonly NotificationId[],
     to: "original" | "registered",
   ): Promise<ReadonlyMap<NotificationId, Redelivered>>;
-  /** Makes a notification that is due at once. */
+  /** Inserts a notification that is due at once. */
   insertTest(test: TestNotification): Promise<void>;
 }

@@ -21,55 +21,55 @@ export interface NotificationSummary {
   readonly command: NotifiedCommand;
   readonly kind: IpnKind;
   readonly state: NotificationState;
-  /** POSTs in the present schedule: a redelivery begins again at 0. */
+  /** POSTs in the current schedule: a redelivery begins again at 0. */
   readonly attemptsMade: number;
-  /** Null when none is to come, or when one is under way. */
+  /** Null if no attempt is scheduled, or one is in progress. */
   readonly nextAttemptAt: string | null;
   /** Why the last attempt failed; null once it was accepted. */
   readonly lastReason: ParkedReason | null;
   readonly createdAt: string;
   /** When it was accepted or parked. */
   readonly outcomeAt: string | null;
-  /** Why a pending one is not sent now, other than that it is not due yet. */
+  /** Why a pending one is not sent now, other than not being due yet. */
   readonly waitsFor: WaitsFor | null;
   readonly partnerName: string;
-  /** Of a settlement its totalAmount; null where it has none, or is too large to be read for a list. */
+  /** For a settlement its totalAmount; null if there is none, or if it is too large to be read for a list. */
   readonly amount: string | null;
   readonly currency: string | null;
   readonly merchantTransId: string | null;
 }
 
-/** A notification of a list, with what people tell it apart by. */
+/** A notification in a list, with the fields by which people recognize it. */
 export interface ListedNotification extends NotificationSummary {
   readonly subject: NotificationSubject;
 }
 
 export interface NotificationDetail extends NotificationSummary {
-  /** The command's own; null: the one registered. */
+  /** The command's own URL; null: the registered one. */
   readonly callBackUrl: string | null;
   readonly subject: NotificationSubject;
-  /** While it is pending: what it waits for. */
+  /** While it is pending: the reason. */
   readonly waiting: WaitingView | null;
-  /** The oldest first; of very many, the newest 500. */
+  /** The oldest first; if there are more than 500, the newest. */
   readonly attempts: readonly AttemptView[];
 }
 
 /** A notification as the operator sees it. */
 export interface InspectedNotification extends NotificationDetail {
-  /** What was recorded about it and its transaction, the oldest first; of very many, the newest 100. */
+  /** Events about it and its transaction, the oldest first; if there are more than 100, the newest. */
   readonly events: readonly EventView[];
 }
 
 export interface WaitingView {
   readonly because: WaitingFor["because"];
-  /** When it goes on at the earliest; null: when a person has done something. */
+  /** The earliest time of the next step; null: when a person has acted. */
   readonly until: string | null;
   readonly since: string | null;
-  /** Of a circuit: the endpoint that it is of. */
+  /** For a circuit: its endpoint. */
   readonly endpointId: string | null;
   readonly target: string | null;
   readonly reason: string | null;
-  /** Of an order: the notification that has to be accepted or parked first. */
+  /** For an order: the notification that has to be accepted or parked first. */
   readonly after: NotificationId | null;
 }
 
@@ -88,7 +88,7 @@ export interface AttemptView {
   readonly httpStatus: number | null;
   readonly reason: FailureReason | null;
   readonly detail: string | null;
-  /** The beginning of an answer that was not 2xx, at most 4 KiB; bytes that are no UTF-8 show as U+FFFD. */
+  /** The beginning of a response that was not 2xx, at most 4 KiB. Bytes that are not UTF-8 are shown as U+FFFD. */
   readonly answer: string | null;
   readonly keyId: string | null;
   readonly instanceId: LeaseId;
@@ -126,7 +126,7 @@ export function waitingView(waiting: WaitingFor): WaitingView {
   return "after" in waiting ? { ...common, after: waiting.after } : common;
 }
 
-/** Of one whose content is gone meanwhile. */
+/** The subject of a notification whose content was dropped. */
 export const unknownSubject: NotificationSubject = {
   merchantTransId: null,
   amount: null,
