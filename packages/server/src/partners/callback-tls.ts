@@ -1,6 +1,6 @@
 import { createPrivateKey, type KeyObject, X509Certificate } from "node:crypto";
 import type { FieldProblem } from "../errors.ts";
-import { invalid, tooLong } from "./setting.ts";
+import { invalid, tooLong } from "./problems.ts";
 
 /** What TLS to a partner's callbacks needs beside the well-known authorities. */
 export const callbackTlsBounds = { caCharactersMax: 65_536, caCountMax: 20, pinsMax: 10, portsMax: 20 } as const;

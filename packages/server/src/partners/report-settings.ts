@@ -1,6 +1,7 @@
 import { z } from "zod";
 import type { FieldProblem } from "../errors.ts";
-import { choice, group, invalid, isObject, type Setting, tooLong, type ValuesOf, wrongType } from "./setting.ts";
+import { invalid, isObject, tooLong, wrongType } from "./problems.ts";
+import { choice, group, type Setting, type ValuesOf } from "./setting.ts";
 
 const schemesMax = 64;
 const schemeCharactersMax = 16;

@@ -16,22 +16,24 @@ import { parseBlock } from "./addresses.ts";
 import { callbackCaProblems, callbackPinProblems, callbackPortProblems, callbackTlsBounds } from "./callback-tls.ts";
 import { type CallbackUrlRules, callbackUrlProblem } from "./callback-url.ts";
 import type { TransactionTypes } from "./partner.ts";
+import {
+  choiceProblems,
+  invalid,
+  isObject,
+  tooLong,
+  unknownField,
+  wholeNumberProblems,
+  wrongType,
+} from "./problems.ts";
 import { type ReportSettings, reportsSetting } from "./report-settings.ts";
 import {
   type CheckContext,
   choice,
-  choiceProblems,
   initialValues,
-  invalid,
-  isObject,
   type Setting,
   tableProblems,
-  tooLong,
-  unknownField,
   type ValuesOf,
   wholeNumber,
-  wholeNumberProblems,
-  wrongType,
 } from "./setting.ts";
 
 const nameCharactersMax = 200;
