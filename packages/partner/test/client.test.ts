@@ -70,12 +70,12 @@ describe("the client and the service", () => {
     await vi.waitFor(async () => {
       await takeAll();
       for (const { id } of first) expect(ids).toContain(id);
-    }, 10_000);
+    }, 600_000);
     const later = await paybell().runCommand(sale());
     await vi.waitFor(async () => {
       await takeAll();
       expect(ids).toContain(later.id);
-    }, 10_000);
+    }, 600_000);
   });
 
   it("agree on an invalid cursor", async () => {
