@@ -7,6 +7,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { createDatabase, type TestDatabase } from "../../../../test/support/database.ts";
 import { Alerts, type AlertsParts } from "../alerts/alerts.ts";
 import { slackTarget } from "../alerts/slack.ts";
+import type { Alert } from "../alerts/store.ts";
 import type { AlertChannel } from "../alerts/target.ts";
 import { webhookTarget } from "../alerts/webhook.ts";
 import { systemClock } from "../clock.ts";
@@ -163,16 +164,31 @@ describe("an alert", () => {
 
   test("that is not taken is due again after 5 s, 30 s, 2 min, 10 min, and then every hour", async () => {
     answer = (response) => response.writeHead(500).end("no");
-    const { alerts, sent } = alertsWith();
+    const delaysS: number[] = [];
+    // Remembers each delay, and waits for none.
+    class Hurried extends PostgresEvents {
+      override retry(alert: Alert, delayS: number): Promise<void> {
+        delaysS.push(delayS);
+        return super.retry(alert, 0);
+      }
+    }
+    const { alerts, sent } = alertsWith({ store: new Hurried(connections.homes) });
     alerts.start();
     await alerts.record(event);
-    for (const [index, delayS] of [5, 30, 120, 600, 3_600, 3_600].entries()) {
-      expect(await sent()).toBe(false);
-      const due = await dueIn((dueInS) => dueInS !== null && Math.abs(dueInS - delayS) < 3);
-      expect(due).not.toBeNull();
-      expect((await rows())[0]?.alert_tries).toBe(index + 1);
-      await pool().query("UPDATE events SET alert_due_at = now()");
-    }
+    for (let tries = 1; tries <= 7; tries += 1) expect(await sent()).toBe(false);
+    expect(delaysS.slice(0, 6)).toEqual([5, 30, 120, 600, 3_600, 3_600]);
+  });
+
+  test("is due again when its delay is over, which counts from now", async () => {
+    const store = new PostgresEvents(connections.homes);
+    await store.record([event], true);
+    const [alert] = await store.claimDue(1, 40);
+    const startedMs = performance.now();
+    await store.retry(alert as Alert, 3_600);
+    const [row] = await rows();
+    expect(row).toMatchObject({ alert_tries: 1 });
+    expect(row?.due_in_s).toBeLessThanOrEqual(3_600);
+    expect(row?.due_in_s).toBeGreaterThan(3_600 - 1 - (performance.now() - startedMs) / 1_000);
   });
 
   test("is sent after a restart, by whoever is there then", async () => {
@@ -201,17 +217,25 @@ describe("an alert", () => {
 
   test.each([
     ["a redirect", (response: ServerResponse) => response.writeHead(302, { location: url }).end()],
-    ["an answer that never comes", () => undefined],
     ["a broken connection", (response: ServerResponse) => response.destroy()],
     ["an answer without an end", (response: ServerResponse) => response.writeHead(500).write("x".repeat(100_000))],
   ])("is not taken by %s", async (_, answering) => {
     answer = answering;
-    const { alerts, sent } = alertsWith({ timeoutMs: 200 });
+    const { alerts, sent } = alertsWith({ timeoutMs: 2_000 });
     alerts.start();
     await alerts.record(event);
     expect(await sent()).toBe(false);
     await dueIn((dueInS) => dueInS !== null && dueInS < 6);
     expect(received).toHaveLength(1);
+  });
+
+  test("is not taken by an answer that never comes", async () => {
+    answer = () => undefined;
+    const { alerts, sent } = alertsWith({ timeoutMs: 200 });
+    alerts.start();
+    await alerts.record(event);
+    expect(await sent()).toBe(false);
+    await dueIn((dueInS) => dueInS !== null && dueInS < 6);
   });
 
   test.each(["by its address", "by a name"])("goes nowhere that its list does not allow, %s", async (how) => {
@@ -270,14 +294,14 @@ describe("an outage", () => {
   const opened = (nth: number): NewEvent => ({ ...event, kind: "breaker_open", detail: { nth } });
 
   test("is told at once, then with its number when the quiet time is over, and its end by itself", async () => {
-    const { alerts, sent } = alertsWith({ quietS: 60 });
+    const { alerts, sent } = alertsWith({ quietS: 3_600 });
     alerts.start();
     await alerts.record(opened(0));
     expect(await sent()).toBe(true);
     await dueIn((dueInS) => dueInS === null);
     for (let nth = 1; nth <= 150; nth += 1) await alerts.record(opened(nth));
     const waiting = (await rows()).slice(1);
-    expect(waiting.every(({ due_in_s: dueInS }) => dueInS !== null && dueInS > 30)).toBe(true);
+    expect(waiting.every(({ due_in_s: dueInS }) => dueInS !== null && dueInS > 3_000)).toBe(true);
     // Another kind does not wait for it.
     await alerts.record({ ...event, kind: "breaker_closed" });
     expect(await sent()).toBe(true);
@@ -301,7 +325,8 @@ describe("an outage", () => {
     };
     answer = (response) => response.writeHead(500).end();
     const targets = async () => [good, webhookTarget(url, key, systemClock, rulesOf(["127.0.0.1/32"]))];
-    const { alerts, sent } = alertsWith({ targets, quietS: 1 });
+    // It is due again when this test says so.
+    const { alerts, sent } = alertsWith({ targets, quietS: 1, retryS: [3_600] });
     await alerts.record(opened(1));
     await alerts.record(opened(2));
     alerts.start();
