@@ -46,7 +46,8 @@ describe("each test file", () => {
   });
 
   test("of the contract, the ledger, delivery, the store and HTTP is of the core", () => {
-    const core = /^packages\/(?:contract|server\/src\/(?:ledger|delivery|store|http|commands|ipn))\//;
+    const core =
+      /^packages\/(?:contract|server\/src\/(?:ledger|delivery|notifications|alerts|store|http|commands|ipn))\//;
     const always = files.filter((path) => core.test(path));
     expect(always.length).toBeGreaterThan(100);
     expect(always.filter(tierOf)).toEqual([]);
