@@ -59,6 +59,7 @@ export const LAYOUT: Readonly<Record<string, Readonly<Record<string, Allowance>>
     "server/notifications": "any",
     "server/partners": "any",
     "server/operators": "any",
+    "server/acquirer": "type",
     "server/commands": "any",
     "server/ipn": "any",
   },

@@ -20,7 +20,9 @@ export interface Api {
   readonly baseUrl: string;
   get<Answer>(path: string, query?: Query, how?: How): Promise<Answer>;
   post<Answer>(path: string, body?: object, headers?: Readonly<Record<string, string>>): Promise<Answer>;
+  put<Answer>(path: string, body: object): Promise<Answer>;
   patch<Answer>(path: string, body: object): Promise<Answer>;
+  delete<Answer>(path: string): Promise<Answer>;
   /** Whatever the status: for /readyz, which answers 503 with what is not ready. */
   look(path: string): Promise<{ readonly status: number; readonly text: string }>;
 }
@@ -72,7 +74,9 @@ export function api(context: CommandContext, baseUrl: string, key?: Key): Api {
     baseUrl,
     get: (path, query = {}, how = {}) => answer("GET", `${path}${queryText(query)}`, how),
     post: (path, body, headers) => answer("POST", path, { ...(body && { body }), ...(headers && { headers }) }),
+    put: (path, body) => answer("PUT", path, { body }),
     patch: (path, body) => answer("PATCH", path, { body }),
+    delete: (path) => answer("DELETE", path),
     look: (path) => call("GET", path),
   };
 }

@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { Acquirer } from "./acquirer/acquirer.ts";
-import { acquirerDetail } from "./app/acquirer-watch.ts";
+import { openAcquirersOf } from "./app/acquirer.ts";
+import { acquirerDetails } from "./app/acquirer-watch.ts";
 import { type OnAttempt, wireDelivery } from "./app/delivery.ts";
 import { health } from "./app/health.ts";
 import { maintainHistory } from "./app/history.ts";
@@ -118,13 +119,16 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     const partitions = new Partitions({ homes: database.homes, clock: systemClock, historyDays: config.historyDays });
     await maintainHistory(partitions, alerts, log);
 
+    const { acquirers, registry: acquirerRegistry } = openAcquirersOf(ground, masterKey, acquirer);
+    closing.push(() => acquirers.stop());
     const listener = new PostgresListener({
       connect: () => database.connectDirectly(),
-      channels: ["paybell_due", "paybell_partner", "paybell_endpoint", "paybell_shards"],
+      channels: ["paybell_due", "paybell_partner", "paybell_endpoint", "paybell_shards", "paybell_acquirers"],
       onNotify: (channel, payload) => {
         if (channel === "paybell_due") delivery.hints.received(payload);
         if (channel === "paybell_endpoint") delivery.tell("circuits");
         if (channel === "paybell_shards") delivery.tell("shards");
+        if (channel === "paybell_acquirers") void acquirers.refresh();
         const partnerId = channel === "paybell_partner" ? readId<"partner">(payload) : undefined;
         if (partnerId === undefined) return;
         const told = directory.invalidate(partnerId).then(() => delivery.partnerChanged(partnerId));
@@ -160,7 +164,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       partners,
       delivery,
       {
-        acquirer,
+        acquirers,
         lease,
         arrivals,
         onReversalEnded: options.onReversalEnded,
@@ -175,6 +179,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       ledger,
       reports,
       registry,
+      acquirers: acquirerRegistry,
       directory,
       apiKeys: partners.apiKeys,
       notifications: new Notifications({
@@ -196,13 +201,13 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       }),
       endpoints: new EndpointOperations(endpoints, () => delivery.tell("circuits")),
       isRegisteredDevice,
-      refusesToken: (token) => acquirer?.refusesToken(token),
+      refusesToken: (partnerId, tid, token) => ledger.refusesToken(partnerId, tid, token),
       isUnavailable: (error) => ["connection", "conflict"].includes(failureKindOf(error)),
       health: () =>
         health({
           standing,
           leaseMs: () => (runsCommands ? lease.remainingMs() : delivery.leaseMs()),
-          acquirer: acquirerDetail(options.acquirerName, acquirer),
+          acquirers: acquirerDetails(options.acquirerName, acquirers),
         }),
       systemOnly: !runsCommands,
       operators: new Operators(new PostgresOperators(database.pool), systemClock),
@@ -220,6 +225,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
 
     directory.start();
     if (runsCommands) {
+      await acquirers.start();
       await lease.start();
       reverser.start();
       settler.start();
@@ -229,7 +235,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     delivery.start();
     alerts.start();
     const heldLease = runsCommands ? lease : undefined;
-    const kept = { ledger: runsCommands ? ledger : undefined, directory, standing, partitions, acquirer, sweepCards };
+    const kept = { ledger: runsCommands ? ledger : undefined, directory, standing, partitions, acquirers, sweepCards };
     const endUpkeep = startMaintenance(ground, kept);
     observeStatus(metrics, {
       delivery,
@@ -238,7 +244,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       lease: heldLease,
       standing,
       partnerMetrics: ground.partnerMetrics,
-      acquirer,
+      acquirers,
     });
 
     const stop = async () => {
@@ -250,7 +256,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       await inOrder(warn("a part could not be stopped"), [
         () => ledger.stop(ledgerStopMs),
         // Whoever still waits for the acquirer is told that no answer comes: it is repeated by whoever is there then.
-        () => acquirer?.close(),
+        () => acquirers.stop(),
         () => Promise.all([reverser.stop(), settler.stop(), comparer.stop(), waitingReports.stop()]),
         () => delivery.stop(),
         () => closed,

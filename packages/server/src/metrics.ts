@@ -42,7 +42,8 @@ export function createMetrics() {
     commandSeconds: histogram("command_seconds", "From a command to its answer", fastSeconds, "command"),
     acquirerLinks: gauge(
       "acquirer_links_in_use",
-      "Links on which the acquirer can be asked: 0 while no host is connected",
+      "Links on which an acquirer can be asked: 0 while none of its hosts is connected",
+      "acquirer",
     ),
     reports: counter("reports_total", "Completions that a switch reported", "command", "result"),
     settlementsCompared: counter(

@@ -1,8 +1,14 @@
-import type { Command } from "commander";
-import { command, group } from "../command.ts";
+import { parseJson } from "@paybell/contract";
+import { type Command, Option } from "commander";
+import { command, ends, group } from "../command.ts";
+import { confirm } from "../confirm.ts";
+import { type ClientOptions, readClientSettings, withClientOptions } from "../connection.ts";
 import type { CommandContext } from "../context.ts";
-import type { ExitCode } from "../exit-codes.ts";
-import type { JsonOption } from "../output.ts";
+import { type ExitCode, exitCodes } from "../exit-codes.ts";
+import { Failure } from "../failure.ts";
+import { readNamedFile } from "../named-file.ts";
+import { columns, type JsonOption, print } from "../output.ts";
+import { printable } from "../printable.ts";
 import { service } from "../service.ts";
 
 interface TestOptions extends JsonOption {
@@ -16,7 +22,14 @@ interface TestOptions extends JsonOption {
 }
 
 export function acquirerCommand(context: CommandContext): Command {
-  return group("acquirer", "try the link to the acquirer's host", [testCommand(context)]);
+  return group("acquirer", "register acquirers, and try the link to a host", [
+    addCommand(context),
+    listCommand(context),
+    showCommand(context),
+    updateCommand(context),
+    removeCommand(context),
+    testCommand(context),
+  ]);
 }
 
 function testCommand(context: CommandContext): Command {
@@ -45,4 +58,157 @@ function testCommand(context: CommandContext): Command {
       const { runAcquirerTest } = await service(context);
       context.conclude((await runAcquirerTest(context, { ...options, json })) as ExitCode);
     });
+}
+
+interface AcquirerRecord {
+  readonly name: string;
+  readonly profile: { readonly name?: string };
+  readonly hosts: readonly string[];
+  readonly tls: string;
+  readonly certificate: string;
+  readonly hasMacKey: boolean;
+  readonly updatedAt: string;
+}
+
+interface RegistrationOptions extends ClientOptions, JsonOption {
+  readonly profile?: string;
+  readonly hosts?: string;
+  readonly tls?: string;
+  readonly ca?: string;
+  readonly certificate?: string;
+  readonly key?: string;
+  readonly macKey?: string;
+}
+
+const acquirersPath = "/operator/v1/acquirers";
+const pathOf = (name: string) => `${acquirersPath}/${encodeURIComponent(name)}`;
+
+function withRegistration(made: Command): Command {
+  return withClientOptions(made.argument("<name>", "a-z, 0-9 and -"))
+    .option("--profile <file>", "JSON of the host's profile")
+    .option("--hosts <hosts>", "name:port, several separated by commas: the preferred one first")
+    .addOption(new Option("--tls <tls>", "off: the line is encrypted by other means").choices(["on", "off"]))
+    .option("--ca <file>", "PEM of the hosts' authorities; default the well-known ones")
+    .option("--certificate <file>", "PEM of the client certificate")
+    .option("--key <file>", "PEM of the client certificate's key")
+    .option("--mac-key <file>", "file with the key of the messages' MACs, in hexadecimal");
+}
+
+function addCommand(context: CommandContext): Command {
+  const made = command("add", {
+    summary: "register an acquirer, for terminals that name it",
+    description:
+      "The keys are read from files and stored encrypted under the master key; nothing shows them again. Give a " +
+      "terminal its acquirer with `acquirer` in its registration.",
+    examples: ["paybell acquirer add first-bank --profile host.json --hosts first.bank.example:5000 --mac-key mac.hex"],
+  });
+  return withRegistration(made).action(
+    ends(context, async (name: string, options: RegistrationOptions) => {
+      const api = (await readClientSettings(context, options)).operator();
+      const { items } = await api.get<{ items: AcquirerRecord[] }>(acquirersPath);
+      if (items.some((one) => one.name === name)) {
+        const remedy = "`paybell acquirer update` changes it.";
+        throw new Failure(`there is an acquirer ${name} already.`, { code: "acquirer_exists", remedy });
+      }
+      const added = await api.put<AcquirerRecord>(pathOf(name), await registrationOf(context, options));
+      print(context, options, added, [`${added.name} is registered.`]);
+      return exitCodes.ok;
+    }),
+  );
+}
+
+function updateCommand(context: CommandContext): Command {
+  const made = command("update", {
+    summary: "change an acquirer: running instances take it up within seconds",
+    description: "What is left out stays. Answers in flight are waited for before the old link is closed.",
+    examples: ["paybell acquirer update first-bank --hosts first.bank.example:5000,second.bank.example:5000"],
+  });
+  return withRegistration(made).action(
+    ends(context, async (name: string, options: RegistrationOptions) => {
+      const api = (await readClientSettings(context, options)).operator();
+      await api.get<AcquirerRecord>(pathOf(name));
+      const updated = await api.put<AcquirerRecord>(pathOf(name), await registrationOf(context, options));
+      print(context, options, updated, [`${updated.name} is changed.`]);
+      return exitCodes.ok;
+    }),
+  );
+}
+
+async function registrationOf(context: CommandContext, options: RegistrationOptions): Promise<object> {
+  const read = async (file: string | undefined) =>
+    file === undefined ? undefined : await readNamedFile(context, file, "unreadable_file");
+  const { hosts, tls } = options;
+  const profile = await read(options.profile);
+  const given = {
+    profile: profile === undefined ? undefined : profileIn(options.profile ?? "", profile),
+    hosts: hosts?.split(",").map((host) => host.trim()),
+    tls,
+    ca: await read(options.ca),
+    certificate: await read(options.certificate),
+    key: await read(options.key),
+    macKey: (await read(options.macKey))?.trim(),
+  };
+  return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
+}
+
+function profileIn(file: string, text: string): unknown {
+  try {
+    return parseJson(text);
+  } catch {
+    throw new Failure(`${file} is not JSON.`, { code: "unreadable_file" });
+  }
+}
+
+function listCommand(context: CommandContext): Command {
+  const made = command("list", { summary: "list the registered acquirers", examples: ["paybell acquirer list"] });
+  return withClientOptions(made).action(
+    ends(context, async (options: ClientOptions & JsonOption) => {
+      const api = (await readClientSettings(context, options)).operator();
+      const { items } = await api.get<{ items: AcquirerRecord[] }>(acquirersPath);
+      const rows = items.map(({ name, profile, hosts }) => [name, printable(String(profile.name)), hosts.join(", ")]);
+      print(context, options, { items }, columns(rows));
+      return exitCodes.ok;
+    }),
+  );
+}
+
+function showCommand(context: CommandContext): Command {
+  const made = command("show", {
+    summary: "show how an acquirer is registered, never a key",
+    examples: ["paybell acquirer show first-bank"],
+  }).argument("<name>", "as `paybell acquirer list` shows it");
+  return withClientOptions(made).action(
+    ends(context, async (name: string, options: ClientOptions & JsonOption) => {
+      const api = (await readClientSettings(context, options)).operator();
+      const shown = await api.get<AcquirerRecord>(pathOf(name));
+      const { profile, hosts, tls, certificate, hasMacKey, updatedAt } = shown;
+      const rows = [
+        ["profile", printable(String(profile.name))],
+        ["hosts", hosts.join(", ")],
+        ["TLS", `${tls}${certificate === "" ? "" : ", with a client certificate"}`],
+        ["MAC key", hasMacKey ? "is set" : "none"],
+        ["changed", updatedAt],
+      ];
+      print(context, options, shown, columns(rows));
+      return exitCodes.ok;
+    }),
+  );
+}
+
+function removeCommand(context: CommandContext): Command {
+  const made = command("remove", {
+    summary: "remove an acquirer that no terminal names any more",
+    examples: ["paybell acquirer remove first-bank"],
+  })
+    .argument("<name>", "as `paybell acquirer list` shows it")
+    .option("--yes", "do not ask");
+  return withClientOptions(made).action(
+    ends(context, async (name: string, options: ClientOptions & JsonOption & { readonly yes?: boolean }) => {
+      if (options.yes !== true) await confirm(context, `The acquirer ${printable(name)} is removed, with its keys.`);
+      const api = (await readClientSettings(context, options)).operator();
+      const removed = await api.delete<AcquirerRecord>(pathOf(name));
+      print(context, options, removed, [`${removed.name} is removed.`]);
+      return exitCodes.ok;
+    }),
+  );
 }

@@ -18,6 +18,29 @@ import type {
   WireNames,
 } from "@paybell/contract";
 
+export type Acquirer = {
+  name: string;
+  profile: Record<string, unknown>;
+  hosts: string[];
+  tls: "on" | "off";
+  ca: string;
+  certificate: string;
+  hasKey: boolean;
+  hasMacKey: boolean;
+  createdAt: string;
+  updatedAt: string;
+};
+
+export type AcquirerRegistration = {
+  profile?: Record<string, unknown>;
+  hosts?: string[];
+  tls?: "on" | "off";
+  ca?: string;
+  certificate?: string;
+  key?: string;
+  macKey?: string;
+};
+
 export type ApiKeyToMake = {
   name: string;
   scopes: ("read" | "pull" | "commands" | "manage")[];
@@ -620,6 +643,7 @@ export type Terminal = {
   merchantAddress: string;
   deviceId: string;
   appName: string;
+  acquirer: string;
 };
 
 export type TerminalRegistration = {
@@ -629,6 +653,7 @@ export type TerminalRegistration = {
   merchantAddress?: string;
   deviceId?: string;
   appName?: string;
+  acquirer?: string;
 };
 
 export type Transaction = CardTransaction | SettlementTransaction;
@@ -733,6 +758,14 @@ export interface Api<Options> {
     query?: { after?: undefined | string; limit?: undefined | number },
     options?: Options,
   ): Promise<{ items: Terminal[]; next: string | null }>;
+  /** Register or change an acquirer. PUT /operator/v1/acquirers/{name} */
+  putAcquirer(name: string, body: AcquirerRegistration, options?: Options): Promise<Acquirer>;
+  /** Get an acquirer. GET /operator/v1/acquirers/{name} */
+  getAcquirer(name: string, options?: Options): Promise<Acquirer>;
+  /** Remove an acquirer. DELETE /operator/v1/acquirers/{name} */
+  removeAcquirer(name: string, options?: Options): Promise<Acquirer>;
+  /** List the registered acquirers, in the order of their names. GET /operator/v1/acquirers */
+  listAcquirers(options?: Options): Promise<{ items: Acquirer[] }>;
   /** Make another API key of a partner, which may do what its scopes say. POST /operator/v1/partners/{id}/api-keys */
   addApiKey(id: string, body: ApiKeyToMake, options?: Options): Promise<NewApiKey>;
   /** Revoke an API key of a partner. POST /operator/v1/partners/{id}/api-keys/{keyId}/revoke */
@@ -941,6 +974,10 @@ export const operations: Readonly<Record<keyof Api<never>, readonly string[]>> =
   disablePartner: ["POST", "/operator/v1/partners/{id}/disable"],
   putTerminal: ["PUT", "/operator/v1/partners/{id}/terminals/{tid}", "body"],
   listTerminals: ["GET", "/operator/v1/partners/{id}/terminals", "query"],
+  putAcquirer: ["PUT", "/operator/v1/acquirers/{name}", "body"],
+  getAcquirer: ["GET", "/operator/v1/acquirers/{name}"],
+  removeAcquirer: ["DELETE", "/operator/v1/acquirers/{name}"],
+  listAcquirers: ["GET", "/operator/v1/acquirers"],
   addApiKey: ["POST", "/operator/v1/partners/{id}/api-keys", "body"],
   revokeApiKey: ["POST", "/operator/v1/partners/{id}/api-keys/{keyId}/revoke"],
   putCallbackCertificate: ["PUT", "/operator/v1/partners/{id}/callback-certificate", "body"],

@@ -1,37 +1,69 @@
 import type { Acquirer } from "../acquirer/acquirer.ts";
+import type { Acquirers } from "../acquirer/acquirers.ts";
+import { settingsName } from "../acquirer/registered/registration.ts";
 import type { EventSink } from "../events.ts";
 
-/** What /readyz says of it. A link that is down is a warning: reports, deliveries and the partners' questions go on. */
-export function acquirerDetail(name: string, acquirer: Acquirer | null): string {
-  const health = acquirer?.health?.();
+/**
+ * What /readyz says of the acquirers, by name. A link that is down is a warning: reports, deliveries and the partners'
+ * questions go on.
+ *
+ * @param ofSettings what the acquirer of the settings is called
+ */
+export function acquirerDetails(ofSettings: string, acquirers: Acquirers): ReadonlyMap<string, string> {
+  const registered = acquirers.names().filter((name) => name !== "");
+  return new Map([
+    ["acquirer", detailOf(ofSettings, acquirers.of(""))],
+    ...registered.map((name) => [`acquirer ${name}`, detailOf("iso8583", acquirers.of(name))] as const),
+  ]);
+}
+
+function detailOf(name: string, acquirer: Acquirer): string {
+  const health = acquirer.health?.();
   if (health === undefined) return name;
   return health.ok ? `${name}: ${health.detail}` : `warning: ${name}: ${health.detail}`;
 }
 
+/** By the name that metrics and events have for it: which acquirers can be asked now. */
+export function acquirerLinks(acquirers: Acquirers): ReadonlyMap<string, boolean> {
+  const names = acquirers.names();
+  return new Map(names.map((name) => [name || settingsName, acquirers.of(name).health?.().ok !== false]));
+}
+
+interface Watched {
+  /** Of the health that the operator was told of last; the first is taken to be good. */
+  told: boolean;
+  seen: boolean;
+}
+
 /**
- * Tells the operator when no host can be asked any more, and when one can again. It looks now and then, and tells what
- * it has seen twice: a connection that is made anew at once is nothing to wake anybody for.
+ * Tells the operator when no host of an acquirer can be asked any more, and when one can again. It checks now and then,
+ * and tells what it has seen twice: a connection that is made anew at once is nothing to wake anybody for.
  */
 export class AcquirerWatch {
-  readonly #acquirer: Acquirer | null;
+  readonly #acquirers: Acquirers;
   readonly #events: EventSink;
-  #told = true;
-  #seen = true;
+  readonly #watched = new Map<string, Watched>();
 
-  constructor(acquirer: Acquirer | null, events: EventSink) {
-    this.#acquirer = acquirer;
+  constructor(acquirers: Acquirers, events: EventSink) {
+    this.#acquirers = acquirers;
     this.#events = events;
   }
 
   check(): void {
-    const health = this.#acquirer?.health?.();
+    const names = this.#acquirers.names();
+    for (const gone of [...this.#watched.keys()].filter((name) => !names.includes(name))) this.#watched.delete(gone);
+    for (const name of names) this.#checkOne(name);
+  }
+
+  #checkOne(name: string): void {
+    const health = this.#acquirers.of(name).health?.();
     if (health === undefined) return;
-    const isNews = health.ok === this.#seen && health.ok !== this.#told;
-    this.#seen = health.ok;
+    const watched = this.#watched.get(name) ?? { told: true, seen: true };
+    const isNews = health.ok === watched.seen && health.ok !== watched.told;
+    this.#watched.set(name, { told: isNews ? health.ok : watched.told, seen: health.ok });
     if (!isNews) return;
-    this.#told = health.ok;
-    const { detail } = health;
+    const detail = { acquirer: name || settingsName, detail: health.detail };
     const kind = health.ok ? "acquirer_up" : "acquirer_down";
-    this.#events.record({ kind, partnerId: null, subjectId: null, detail: { detail } });
+    this.#events.record({ kind, partnerId: null, subjectId: null, detail });
   }
 }

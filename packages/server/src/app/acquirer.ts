@@ -4,9 +4,14 @@ import { Iso8583Acquirer, type Iso8583Options } from "../acquirer/iso8583/iso858
 import type { LinkEvent } from "../acquirer/iso8583/link/link.ts";
 import { maskedLines } from "../acquirer/iso8583/message/masking.ts";
 import { readProfile } from "../acquirer/iso8583/profile/read.ts";
+import { OpenAcquirers } from "../acquirer/registered/open-acquirers.ts";
+import { AcquirerRegistry } from "../acquirer/registered/registry.ts";
 import { systemClock } from "../clock.ts";
 import type { Config } from "../config.ts";
 import type { Log } from "../log.ts";
+import type { MasterKey } from "../partners/master-key.ts";
+import { PostgresAcquirers } from "../store/acquirers.ts";
+import type { Infrastructure } from "./infrastructure.ts";
 import { simulator, simulatorName } from "./simulator.ts";
 
 export interface NamedAcquirer {
@@ -34,6 +39,33 @@ export async function openAcquirer(config: Config, log: Log): Promise<NamedAcqui
   const shown = new Set(options.profile.shownFields);
   const acquirer = new Iso8583Acquirer({ ...options, onEvent: (event) => logEvent(event, shown, log) });
   return { acquirer, name: `iso8583, ${options.profile.name}` };
+}
+
+/**
+ * The acquirers that commands go to: the one of the settings, and those that are registered.
+ *
+ * @param ofSettings null: there is none
+ */
+export function openAcquirersOf(
+  { database, config, log, warn }: Pick<Infrastructure, "database" | "config" | "log" | "warn">,
+  masterKey: MasterKey,
+  ofSettings: Acquirer | null,
+) {
+  const store = new PostgresAcquirers(database);
+  const registry = new AcquirerRegistry(store, masterKey);
+  const acquirers = new OpenAcquirers({
+    ofSettings,
+    store,
+    open(stored, after) {
+      const options = { ...registry.linkOptions(stored), clock: systemClock };
+      const shown = new Set(options.profile.shownFields);
+      const own = log.child({ acquirer: stored.name });
+      return new Iso8583Acquirer({ ...options, after, onEvent: (event) => logEvent(event, shown, own) });
+    },
+    drainMs: config.acquirerTimeoutMs,
+    onTrouble: warn("a registered acquirer could not be opened"),
+  });
+  return { acquirers, registry };
 }
 
 /** What the link is opened with: its profile and its keys, read from their files. */

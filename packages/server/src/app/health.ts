@@ -8,8 +8,8 @@ export interface HealthParts {
   readonly standing: Pick<ServiceStatus, "ping" | "daysAhead">;
   /** Of what this process does: commands, delivery, or both. */
   readonly leaseMs: () => number;
-  /** What stands behind the commands, in words. */
-  readonly acquirer: string;
+  /** What stands behind the commands, in words: each by the name of its check. */
+  readonly acquirers: ReadonlyMap<string, string>;
   /** How long it waits for the database. */
   readonly databaseTimeoutMs?: number;
 }
@@ -38,7 +38,7 @@ export async function health(parts: HealthParts): Promise<Health> {
     lease: { ok: leaseMs > 0, detail: leaseMs > 0 ? `is held for ${(leaseMs / 1_000).toFixed(1)} s` : "lost" },
     // Short is a warning: deliveries go on until there is no place for today.
     history: { ok: daysAhead !== undefined && daysAhead >= 0, detail: historyDetail(daysAhead) },
-    acquirer: { ok: true, detail: parts.acquirer },
+    ...Object.fromEntries([...parts.acquirers].map(([name, detail]) => [name, { ok: true, detail }])),
   };
   return { ready: Object.values(checks).every((check) => check.ok), checks };
 }

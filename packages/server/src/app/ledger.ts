@@ -1,5 +1,4 @@
-import type { Acquirer } from "../acquirer/acquirer.ts";
-import { noAcquirer } from "../acquirer/none.ts";
+import type { OpenAcquirers } from "../acquirer/registered/open-acquirers.ts";
 import { systemClock } from "../clock.ts";
 import type { LeaseHolder } from "../leases/lease.ts";
 import { CardVault } from "../ledger/card-vault.ts";
@@ -10,6 +9,7 @@ import { MoneyOperations } from "../ledger/money-operations.ts";
 import { Reports } from "../ledger/reports.ts";
 import { Reverser, type ReverserParts } from "../ledger/reverser.ts";
 import { Settler } from "../ledger/settler.ts";
+import { TerminalAcquirers } from "../ledger/terminal-acquirers.ts";
 import { UnmatchedAnswers } from "../ledger/unmatched-answers.ts";
 import { WaitingReports } from "../ledger/waiting-reports.ts";
 import type { LongPolls } from "../notifications/long-polls.ts";
@@ -28,8 +28,7 @@ import type { Infrastructure } from "./infrastructure.ts";
 import type { PartnerParts } from "./partners.ts";
 
 export interface LedgerOptions {
-  /** Null: commands are refused. */
-  readonly acquirer: Acquirer | null;
+  readonly acquirers: OpenAcquirers;
   readonly lease: LeaseHolder;
   readonly arrivals: LongPolls;
   readonly onReversalEnded: ReverserParts["onEnded"];
@@ -40,11 +39,10 @@ const commandsMax = 4_000;
 /** What runs commands and takes in reports, and hands what is to be told to delivery. */
 export function wireLedger(
   { database, config, log, metrics, alerts, sandbox, watch }: Infrastructure,
-  { directory, isRegisteredDevice, bodyKey, cardKey }: PartnerParts,
+  { directory, terminals, isRegisteredDevice, bodyKey, cardKey }: PartnerParts,
   { hints, backpressure }: DeliveryParts,
-  { acquirer: chosen, lease, arrivals, onReversalEnded: onEnded }: LedgerOptions,
+  { acquirers, lease, arrivals, onReversalEnded: onEnded }: LedgerOptions,
 ) {
-  const acquirer = chosen ?? noAcquirer;
   const turn = () => backpressure.waitForTurn();
   const notifier = handOver(hints, arrivals);
   const transactions = new PostgresTransactions(database, { ...watch("inits"), turn });
@@ -53,8 +51,8 @@ export function wireLedger(
   const reversals = new PostgresReversals(database.homes);
   const { acquirerTimeoutMs, preAuthDays } = config;
   const cardStore = new PostgresCards(database.homes);
-  const cards = new CardVault({ cards: cardStore, acquirer, key: cardKey, log });
-  const shared = { transactions, completer, acquirer, cards, log, acquirerTimeoutMs };
+  const cards = new CardVault({ cards: cardStore, acquirers, key: cardKey, log });
+  const shared = { transactions, completer, acquirers, cards, log, acquirerTimeoutMs };
   const reverser = new Reverser({ ...shared, reversals, onEnded });
   const settler = new Settler({ ...shared, settlements: new PostgresSettlements(database.homes) });
   const ledger = new Ledger({
@@ -62,7 +60,7 @@ export function wireLedger(
     reversals,
     reverser,
     settler,
-    takesCommands: chosen !== null,
+    terminals: new TerminalAcquirers(terminals, acquirers),
     lease,
     clock: systemClock,
     metrics,
@@ -78,7 +76,7 @@ export function wireLedger(
     ledger,
     log,
   });
-  acquirer.onUnmatchedAnswer?.((answer) => void strays.handle(answer));
+  acquirers.onUnmatchedAnswer((name, answer) => void strays.handle(name, answer));
   const reports = new Reports({
     transactions,
     completions,

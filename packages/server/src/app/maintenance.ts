@@ -1,4 +1,4 @@
-import type { Acquirer } from "../acquirer/acquirer.ts";
+import type { Acquirers } from "../acquirer/acquirers.ts";
 import { systemClock } from "../clock.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { dropOldAudit } from "../operators/audit-retention.ts";
@@ -22,7 +22,7 @@ export interface Maintained {
   readonly directory: PartnerParts["directory"];
   readonly standing: Pick<ServiceStatus, "pending" | "unownedShards">;
   readonly partitions: Partitions;
-  readonly acquirer: Acquirer | null;
+  readonly acquirers: Acquirers;
   /** Deletes the cards that nothing can need any more. */
   readonly sweepCards: () => Promise<number>;
 }
@@ -56,7 +56,7 @@ export function startMaintenance(ground: Infrastructure, kept: Maintained): () =
     watchCertificates(new PostgresPartners(database), alerts).catch(failed);
   };
   lookAtCertificates();
-  const acquirerWatch = new AcquirerWatch(kept.acquirer, alerts);
+  const acquirerWatch = new AcquirerWatch(kept.acquirers, alerts);
   const timers = [
     setInterval(() => acquirerWatch.check(), watchAcquirerEveryMs),
     setInterval(() => {

@@ -1,10 +1,11 @@
-import type { Acquirer } from "../acquirer/acquirer.ts";
+import type { Acquirers } from "../acquirer/acquirers.ts";
 import type { Attempted } from "../delivery/attempting.ts";
 import type { Delivery } from "../delivery/store.ts";
 import type { WorkerStatus } from "../delivery/thread/messages.ts";
 import type { LeaseHolder } from "../leases/lease.ts";
 import type { Metrics } from "../metrics.ts";
 import type { LongPolls } from "../notifications/long-polls.ts";
+import { acquirerLinks } from "./acquirer-watch.ts";
 import type { DeliveryParts } from "./delivery.ts";
 import type { PartnerMetrics } from "./partner-metrics.ts";
 import type { ServiceStatus } from "./service-status.ts";
@@ -39,14 +40,15 @@ export interface Observed {
   readonly database: { readonly [Name in "pool" | "engine"]: { readonly waitingCount: number } };
   readonly standing: Pick<ServiceStatus, "pending" | "byPartner" | "daysAhead" | "unownedShards">;
   readonly partnerMetrics: PartnerMetrics;
-  readonly acquirer?: Pick<Acquirer, "health"> | null;
+  readonly acquirers: Acquirers;
 }
 
 /** Reads, every time somebody looks at the metrics, what stands rather than happens. */
 export function observeStatus(metrics: Metrics, observed: Observed): void {
-  const { delivery, arrivals, database, lease, standing, partnerMetrics, acquirer } = observed;
+  const { delivery, arrivals, database, lease, standing, partnerMetrics, acquirers } = observed;
   metrics.onRead(async () => {
-    metrics.acquirerLinks.set(acquirer?.health?.().ok === false ? 0 : 1);
+    metrics.acquirerLinks.reset();
+    for (const [acquirer, canAsk] of acquirerLinks(acquirers)) metrics.acquirerLinks.set({ acquirer }, canAsk ? 1 : 0);
     const sumOf = (read: (status: WorkerStatus) => number) =>
       delivery.workers.reduce((sum, { status }) => sum + (status === undefined ? 0 : read(status)), 0);
     metrics.slotsInUse.set(delivery.inFlight());

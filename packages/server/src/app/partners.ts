@@ -56,6 +56,7 @@ export async function wirePartners(ground: Infrastructure, masterKey: MasterKey)
     sessionKey,
     proofKey,
     cardKey,
+    terminals,
     isRegisteredDevice: terminals.isRegisteredDevice.bind(terminals),
   };
 }

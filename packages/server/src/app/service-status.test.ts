@@ -1,10 +1,14 @@
 import { expect, test } from "vitest";
+import { onlyAcquirer } from "../acquirer/acquirers.ts";
+import { SimulatedAcquirer } from "../acquirer/simulator/simulator.ts";
 import type { WorkerStatus } from "../delivery/thread/messages.ts";
 import { createMetrics } from "../metrics.ts";
 import { health } from "./health.ts";
 import { observeStatus } from "./observation.ts";
 import { PartnerMetrics } from "./partner-metrics.ts";
 import { serviceStatusOf } from "./service-status.ts";
+
+const acquirers = new Map([["acquirer", "simulator"]]);
 
 /** A database that counts its questions, and answers each when it is told to. */
 function database() {
@@ -64,11 +68,13 @@ test("however often the metrics and /readyz are read, the database is asked once
     lease,
     standing,
     partnerMetrics,
+    acquirers: onlyAcquirer(new SimulatedAcquirer()),
   });
   const look = async () => {
-    const [text, state] = await Promise.all([metrics.text(), health({ standing, leaseMs, acquirer: "simulator" })]);
+    const [text, state] = await Promise.all([metrics.text(), health({ standing, leaseMs, acquirers })]);
     expect(text).toContain("paybell_notifications_pending 3");
     expect(text).toContain("paybell_slots_in_use 5");
+    expect(text).toContain('paybell_acquirer_links_in_use{acquirer="default"} 1');
     expect(text).toContain("paybell_queued_rows 33");
     expect(text).toContain("paybell_bytes_in_flight 55");
     expect(text).toContain("paybell_outcomes_pending 44");
@@ -126,7 +132,7 @@ test("/readyz tells of a database that does not answer, without waiting for it",
   const { standing, answersWith } = database();
   const never = Promise.withResolvers<void>();
   answersWith(() => never.promise);
-  const state = await health({ standing, leaseMs, acquirer: "simulator", databaseTimeoutMs: 10 });
+  const state = await health({ standing, leaseMs, acquirers, databaseTimeoutMs: 10 });
   expect(state).toMatchObject({
     ready: false,
     checks: { database: { ok: false }, history: { ok: false, detail: "could not be read" } },
@@ -135,7 +141,7 @@ test("/readyz tells of a database that does not answer, without waiting for it",
 
 test("an instance whose lease is lost is not ready, and says so", async () => {
   const { standing } = database();
-  const state = await health({ standing, leaseMs: () => 0, acquirer: "simulator" });
+  const state = await health({ standing, leaseMs: () => 0, acquirers });
   expect(state).toMatchObject({
     ready: false,
     checks: { database: { ok: true }, lease: { ok: false, detail: "lost" } },

@@ -4,7 +4,7 @@ import { ServiceError } from "../errors.ts";
 import { refusalError } from "./refusal.ts";
 import { type TerminalAsks, type TerminalState, terminalRefusal } from "./terminal.ts";
 
-const terminal: TerminalState = { mid: "M1", batch: "open", batchCurrency: "VND" };
+const terminal: TerminalState = { mid: "M1", acquirer: "", batch: "open", batchCurrency: "VND" };
 const sale: TerminalAsks = { mid: "M1", entersBatchWith: "VND", money: true };
 
 describe("a terminal", () => {
@@ -21,6 +21,12 @@ describe("a terminal", () => {
     const refusal = terminalRefusal({ ...terminal, batch: "closing" }, { ...sale, mid: "M2", entersBatchWith: "USD" });
     expect(refusal?.code).toBe("terminal_mid_mismatch");
     expect(refusal?.message).not.toContain("M1");
+  });
+
+  test("refuses what enters its batch after an original of another acquirer", () => {
+    const refusal = terminalRefusal({ ...terminal, acquirer: "first" }, { ...sale, mid: null, acquirer: "" });
+    expect(refusal?.code).toBe("other_acquirer");
+    expect(terminalRefusal({ ...terminal, acquirer: "first" }, { ...sale, acquirer: "first" })).toBeUndefined();
   });
 
   test("refuses money while its batch is settled, and says when to come again", () => {

@@ -4,6 +4,8 @@ import { type Refusal, settlementInProgress } from "./refusal.ts";
 export interface TerminalState {
   /** The merchant under which the terminal is known. */
   readonly mid: string;
+  /** Whom its commands go to; empty: the acquirer of the settings. */
+  readonly acquirer: string;
   /** The current batch's. */
   readonly batch: "open" | "closing";
   /** ISO 4217; null while nothing has entered the open batch. */
@@ -13,6 +15,8 @@ export interface TerminalState {
 export interface TerminalAsks {
   /** Null for what follows an original: its mid counts, whatever the terminal's is by now. */
   readonly mid: string | null;
+  /** Of the original, for what enters a batch after it: its acquirer counts that batch. Absent for everything else. */
+  readonly acquirer?: string | undefined;
   /** The currency with which a Sale or PreAuth-Complete enters the open batch; null for what enters none. */
   readonly entersBatchWith: string | null;
   /** Sale, Void, PreAuth, PreAuth-Complete or Settlement: while a batch is settled they all wait. */
@@ -25,6 +29,12 @@ export function terminalRefusal(terminal: TerminalState, asks: TerminalAsks): Re
     return {
       code: "terminal_mid_mismatch",
       message: "The terminal is known under another mid: send that one, or have the operator change the terminal.",
+    };
+  }
+  if (asks.acquirer !== undefined && asks.acquirer !== terminal.acquirer) {
+    return {
+      code: "other_acquirer",
+      message: "The terminal belongs to another acquirer than the original: name a terminal (tid) of that acquirer.",
     };
   }
   if (terminal.batch === "closing" && asks.money) return settlementInProgress("The terminal's batch");

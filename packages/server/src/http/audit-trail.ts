@@ -16,7 +16,7 @@ const charactersMax = 16_384;
 
 /**
  * Records every action that succeeded, before its answer leaves: who, from where, and what it changed. A change of a
- * partner, a terminal or an operator has its state before and after; anything else has what was asked for.
+ * partner, a terminal, an acquirer or an operator has its state before and after; anything else has what was asked for.
  */
 export function auditTrail(
   scope: FastifyInstance,
@@ -64,6 +64,7 @@ interface Params {
   readonly id?: string;
   readonly tid?: string;
   readonly keyId?: string;
+  readonly name?: string;
 }
 
 type StateReader = (parts: HttpParts, params: Params) => Promise<unknown>;
@@ -72,6 +73,7 @@ type StateReader = (parts: HttpParts, params: Params) => Promise<unknown>;
 const states: readonly (readonly [path: string, read: StateReader])[] = [
   ["/operator/v1/partners/:id/terminals/:tid", ofPartner((registry, id, { tid = "" }) => registry.terminal(id, tid))],
   ["/operator/v1/partners/:id", ofPartner((registry, id) => registry.find(id))],
+  ["/operator/v1/acquirers/:name", async ({ acquirers }, { name = "" }) => acquirers.find(name)],
   [
     "/operator/v1/operators/:id",
     async ({ operators }, { id }) => (await operators.list()).find((one) => one.id === id),
@@ -100,8 +102,8 @@ async function stateOf(
 }
 
 function subjectOf({ params }: FastifyRequest, payload: unknown): string {
-  const { id, tid, keyId } = params as Params;
-  const path = [id, tid, keyId].filter((part) => part !== undefined);
+  const { id, tid, keyId, name } = params as Params;
+  const path = [id, tid, keyId, name].filter((part) => part !== undefined);
   if (path.length > 0) return path.join("/");
   // Of what was just made, its id is in the answer alone.
   return typeof payload === "string" ? (/^\{"id":"([0-9a-f-]{36})"/.exec(payload)?.[1] ?? "") : "";

@@ -43,7 +43,9 @@ export async function everyProblemOfCommand(
   const found = await judged(request, partner, judges, (registeredDeviceIds) =>
     requestProblems(request, { signing, registeredDeviceIds }),
   );
-  const refusal = "card" in request && request.card.token !== "" ? judges.refusesToken(request.card.token) : undefined;
+  const token = "card" in request ? request.card.token : "";
+  const tid = "tid" in request ? (request.tid ?? "") : "";
+  const refusal = token === "" ? undefined : await judges.refusesToken(partner.id, tid, token);
   if (refusal !== undefined) found.push({ field: "card.token", code: "unknown_test_card", message: refusal });
   return withOthers(known, found);
 }

@@ -56,10 +56,13 @@ function resolve(schema: Schema | undefined): Schema {
 
 const routes = [
   "DELETE /console/session",
+  "DELETE /operator/v1/acquirers/{name}",
   "DELETE /operator/v1/partners/{id}/callback-certificate",
   "GET /console/session",
   "GET /healthz",
   "GET /metrics",
+  "GET /operator/v1/acquirers",
+  "GET /operator/v1/acquirers/{name}",
   "GET /operator/v1/audit",
   "GET /operator/v1/batches",
   "GET /operator/v1/batches/{id}",
@@ -121,6 +124,7 @@ const routes = [
   "POST /v1/endpoints/{id}/close",
   "POST /v1/notifications/{id}/redeliver",
   "POST /v1/test-notification",
+  "PUT /operator/v1/acquirers/{name}",
   "PUT /operator/v1/partners/{id}/callback-certificate",
   "PUT /operator/v1/partners/{id}/terminals/{tid}",
   "PUT /operator/v1/sandbox/receiver",

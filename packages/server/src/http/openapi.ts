@@ -31,6 +31,7 @@ const tags = {
   Self: "How the partner is registered.",
   Callbacks: "What the service POSTs to the partner.",
   Partners: "The operator registers partners, their keys and terminals.",
+  Acquirers: "The operator registers the acquirers that terminals belong to.",
   Completions: "The operator's own switch reports what it processed.",
   Operators: "Who the operators are, and who did what.",
   Deliveries: "The operator looks after every partner's notifications.",

@@ -24,6 +24,8 @@ const admins: ReadonlySet<string> = new Set([
   "addApiKey",
   "putCallbackCertificate",
   "removeCallbackCertificate",
+  "putAcquirer",
+  "removeAcquirer",
   "addOperator",
   "listOperators",
   "revokeOperator",

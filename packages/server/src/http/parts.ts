@@ -2,6 +2,7 @@ import type { KeyObject } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { FastifyBaseLogger, FastifyInstance, RawServerDefault } from "fastify";
 import type { ZodTypeProvider } from "fastify-type-provider-zod";
+import type { AcquirerRegistry } from "../acquirer/registered/registry.ts";
 import type { Clock } from "../clock.ts";
 import type { ShownSetting } from "../config/shown.ts";
 import type { Config } from "../config.ts";
@@ -59,6 +60,7 @@ export interface HttpParts {
     | "putCallbackCertificate"
     | "removeCallbackCertificate"
   >;
+  readonly acquirers: Pick<AcquirerRegistry, "put" | "find" | "list" | "remove">;
   readonly directory: Pick<PartnerDirectory, "findByApiKey" | "find">;
   readonly apiKeys: Pick<ApiKeys, "add" | "revoke" | "used">;
   readonly notifications: Pick<
@@ -75,8 +77,8 @@ export interface HttpParts {
   readonly endpoints: Pick<EndpointOperations, "list" | "close">;
   /** Whether the operator registered this device for the partner: its serial number is known to be no card number. */
   isRegisteredDevice(partnerId: PartnerId, deviceId: string): Promise<boolean>;
-  /** Why the acquirer cannot take this card token; undefined when it can. */
-  refusesToken(token: string): string | undefined;
+  /** Why the acquirer of this terminal cannot take this card token; undefined when it can. */
+  refusesToken(partnerId: PartnerId, tid: string, token: string): Promise<string | undefined>;
   readonly operators: Pick<Operators, "find" | "add" | "list" | "revoke">;
   readonly audit: {
     append(entry: AuditEntry): Promise<unknown>;

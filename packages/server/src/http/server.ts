@@ -24,6 +24,7 @@ import { consoleSessionRoutes } from "./routes/console-session.ts";
 import { docsRoutes } from "./routes/docs.ts";
 import { endpointRoutes } from "./routes/endpoints.ts";
 import { notificationRoutes } from "./routes/notifications.ts";
+import { operatorAcquirerRoutes } from "./routes/operator-acquirers.ts";
 import { operatorEndpointRoutes } from "./routes/operator-endpoints.ts";
 import { operatorMoneyRoutes } from "./routes/operator-money.ts";
 import { operatorNotificationRoutes } from "./routes/operator-notifications.ts";
@@ -186,6 +187,7 @@ function addOperatorRoutes(scope: FastifyInstance, parts: HttpParts, gate: Gate)
   auditTrail(scope, parts, who, (request) => gate.address(request.raw) ?? "unknown");
   const app = scope.withTypeProvider<ZodTypeProvider>();
   operatorPartnerRoutes(app, parts);
+  operatorAcquirerRoutes(app, parts);
   operatorApiKeyRoutes(app, parts);
   callbackCertificateRoutes(app, parts);
   completionRoutes(app, parts);

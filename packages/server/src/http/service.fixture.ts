@@ -126,9 +126,15 @@ export class HttpTestService {
         abortSettlement: async () => Promise.reject(new ServiceError("not_found")),
       },
       registry: this.#registry(),
+      acquirers: {
+        put: async (name) => acquirerRecord(name),
+        find: async (name) => (name === "first" ? acquirerRecord(name) : undefined),
+        list: async () => [acquirerRecord("first")],
+        remove: async (name) => acquirerRecord(name),
+      },
       isRegisteredDevice: async (_, deviceId) => deviceId === this.registeredDeviceId,
       isUnavailable: (error) => error instanceof Error && error.message === databaseAway,
-      refusesToken: (token) => (token.startsWith("tok_") ? undefined : "It is no test card."),
+      refusesToken: async (_partner, _tid, token) => (token.startsWith("tok_") ? undefined : "It is no test card."),
       directory: {
         find: async (id) => (id === this.strangerId ? undefined : { ...this.partner, id }),
         findByApiKey: async (key) => {
@@ -466,6 +472,12 @@ function recordOf({ id, state, settings }: Pick<Partner, "id" | "state" | "setti
   return { id, state, settings, keys: [], createdAt: now, updatedAt: now };
 }
 
+function acquirerRecord(name: string) {
+  const at = new Date(0).toISOString();
+  const registration = { profile: {}, hosts: ["bank.example:5000"], tls: "on", ca: "", certificate: "" } as const;
+  return { name, ...registration, hasKey: false, hasMacKey: true, createdAt: at, updatedAt: at };
+}
+
 function transactionOf(partner: Partner, request: CommandRequest, done: boolean): Transaction {
   const id = newId<"transaction">();
   const state = done ? "SUCCESS" : "INIT";
@@ -492,6 +504,7 @@ function transactionOf(partner: Partner, request: CommandRequest, done: boolean)
     createdAtMs: Date.UTC(2026, 0, 31),
     amountMinor: null,
     currency: null,
+    acquirer: "",
     batch: null,
     reversal: null,
     runBy: null,

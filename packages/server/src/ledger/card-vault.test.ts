@@ -2,6 +2,8 @@ import { createSecretKey } from "node:crypto";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { dumpRows } from "../../../../test/support/rows.ts";
 import type { AcquirerMessage } from "../acquirer/acquirer.ts";
+import { onlyAcquirer } from "../acquirer/acquirers.ts";
+import { SimulatedAcquirer } from "../acquirer/simulator/simulator.ts";
 import { type ChainId, newId } from "../ids.ts";
 import { createLog } from "../log.ts";
 import type { Partner } from "../partners/partner.ts";
@@ -161,22 +163,26 @@ describe("a sealed card", () => {
   const log = createLog("info", { write: (line: string) => void logged.push(line) });
   const [own, other] = [newId<"chain">() as ChainId, newId<"chain">() as ChainId];
 
+  const acquirers = onlyAcquirer(Object.assign(new SimulatedAcquirer(), { wantsCards: true }));
+
   function vaultOf(sealed: Buffer, key = 1) {
     const cards = {
       find: (_: unknown, ids: readonly ChainId[]) => Promise.resolve(new Map(ids.map((id) => [id, sealed]))),
     };
-    return new CardVault({ cards, acquirer: { wantsCards: true }, key: createSecretKey(Buffer.alloc(32, key)), log });
+    return new CardVault({ cards, acquirers, key: createSecretKey(Buffer.alloc(32, key)), log });
   }
 
   test("opens in its own row and under its own key alone; a Reversal goes without one that does not open", async () => {
-    const sealed = vaultOf(Buffer.alloc(0)).seal(partner.id, own, card) ?? Buffer.alloc(0);
-    expect(await vaultOf(sealed).of(partner.id, own)).toEqual(card);
+    const owner = { partnerId: partner.id, chainId: own, acquirer: "" };
+    const sealed = vaultOf(Buffer.alloc(0)).seal(owner, card) ?? Buffer.alloc(0);
+    expect(await vaultOf(sealed).of(owner)).toEqual(card);
+    expect(vaultOf(sealed).seal({ ...owner, acquirer: "another" }, card)).toBeNull();
     expect(logged).toEqual([]);
-    expect(await vaultOf(sealed).of(partner.id, other)).toEqual({});
-    expect(await vaultOf(sealed).of(newId<"partner">(), own)).toEqual({});
-    expect(await vaultOf(sealed, 2).of(partner.id, own)).toEqual({});
+    expect(await vaultOf(sealed).of({ ...owner, chainId: other })).toEqual({});
+    expect(await vaultOf(sealed).of({ ...owner, partnerId: newId<"partner">() })).toEqual({});
+    expect(await vaultOf(sealed, 2).of(owner)).toEqual({});
     sealed[20] = (sealed[20] ?? 0) ^ 1;
-    expect(await vaultOf(sealed).of(partner.id, own)).toEqual({});
+    expect(await vaultOf(sealed).of(owner)).toEqual({});
     expect(logged).toHaveLength(4);
     expect(logged.join()).not.toContain(card.cardToken);
   });

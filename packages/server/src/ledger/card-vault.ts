@@ -1,6 +1,7 @@
 import type { KeyObject } from "node:crypto";
 import type { Logger } from "pino";
-import type { Acquirer, Card } from "../acquirer/acquirer.ts";
+import type { Card } from "../acquirer/acquirer.ts";
+import type { Acquirers } from "../acquirer/acquirers.ts";
 import type { ChainId, PartnerId } from "../ids.ts";
 import { openValue, sealValue } from "../partners/sealed-value.ts";
 
@@ -11,10 +12,17 @@ export interface CardStore {
 
 export interface CardVaultParts {
   readonly cards: CardStore;
-  readonly acquirer: Pick<Acquirer, "wantsCards">;
+  readonly acquirers: Pick<Acquirers, "of">;
   /** Its own, for nothing else. */
   readonly key: KeyObject;
   readonly log: Logger;
+}
+
+/** Whose card it is, and for which acquirer. */
+interface CardOwner {
+  readonly partnerId: PartnerId;
+  readonly chainId: ChainId;
+  readonly acquirer: string;
 }
 
 /**
@@ -29,9 +37,9 @@ export class CardVault {
   }
 
   /** As it is stored; null where no later message wants it. */
-  seal(partnerId: PartnerId, chainId: ChainId, { cardToken, swipeType, expDate }: Card): Buffer | null {
-    const { acquirer, key } = this.#parts;
-    if (acquirer.wantsCards !== true) return null;
+  seal({ partnerId, chainId, acquirer }: CardOwner, { cardToken, swipeType, expDate }: Card): Buffer | null {
+    const { acquirers, key } = this.#parts;
+    if (acquirers.of(acquirer).wantsCards !== true) return null;
     return sealValue(
       key,
       Buffer.from(JSON.stringify([cardToken, swipeType, expDate])),
@@ -40,14 +48,17 @@ export class CardVault {
   }
 
   /** What a message after the first carries of the card: nothing, where none is kept. */
-  async of(partnerId: PartnerId, chainId: ChainId): Promise<Partial<Card>> {
-    return (await this.all(partnerId, [chainId])).get(chainId) ?? {};
+  async of(owner: CardOwner): Promise<Partial<Card>> {
+    return (await this.all(owner, [owner.chainId])).get(owner.chainId) ?? {};
   }
 
   /** One that does not open is logged and left out: to send a Reversal without its card is better than to send none. */
-  async all(partnerId: PartnerId, chainIds: readonly ChainId[]): Promise<ReadonlyMap<ChainId, Card>> {
-    const { acquirer, cards } = this.#parts;
-    if (acquirer.wantsCards !== true || chainIds.length === 0) return new Map();
+  async all(
+    { partnerId, acquirer }: Omit<CardOwner, "chainId">,
+    chainIds: readonly ChainId[],
+  ): Promise<ReadonlyMap<ChainId, Card>> {
+    const { acquirers, cards } = this.#parts;
+    if (acquirers.of(acquirer).wantsCards !== true || chainIds.length === 0) return new Map();
     const sealed = await cards.find(partnerId, chainIds);
     return new Map([...sealed].flatMap(([chainId, value]) => this.#opened(partnerId, chainId, value)));
   }

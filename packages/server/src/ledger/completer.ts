@@ -80,7 +80,9 @@ export class Completer {
   }
 
   record(transaction: Transaction, kind: EventKind, detail: Readonly<Record<string, unknown>>): void {
-    this.#parts.events.record({ kind, partnerId: transaction.partnerId, subjectId: transaction.id, detail });
+    const { partnerId, id: subjectId, acquirer } = transaction;
+    const named = acquirer === "" ? detail : { ...detail, acquirer };
+    this.#parts.events.record({ kind, partnerId, subjectId, detail: named });
   }
 }
 

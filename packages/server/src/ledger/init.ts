@@ -1,9 +1,90 @@
-import type { Init } from "./store.ts";
+import { createHmac, type KeyObject } from "node:crypto";
+import { canonicalJson } from "@paybell/contract";
+import { refusalError } from "../commands/original.ts";
+import type { CommandRequest } from "../commands/request.ts";
+import { ServiceError } from "../errors.ts";
+import type { ChainId, LeaseId, TransactionId } from "../ids.ts";
+import type { Partner } from "../partners/partner.ts";
+import type { CardVault } from "./card-vault.ts";
+import type { Procedure } from "./procedure.ts";
+import type { Begun, Init } from "./store.ts";
 import type { Transaction } from "./transaction.ts";
+
+export interface InitParts {
+  readonly cards: CardVault;
+  /** For what "the same body" means. A plain hash would let whoever reads the row guess the card's token. */
+  readonly bodyKey: KeyObject;
+  readonly sandbox: boolean;
+}
+
+export interface InitStart {
+  readonly id: TransactionId;
+  readonly leaseId: LeaseId;
+  readonly acquirer: string;
+  readonly procedure: Procedure;
+  readonly original: Transaction | undefined;
+}
+
+/** What a request asks to be begun. */
+export function toInit(
+  { bodyKey, cards, sandbox }: InitParts,
+  partner: Partner,
+  request: CommandRequest,
+  start: InitStart,
+): Init {
+  const { id, leaseId, acquirer, procedure, original } = start;
+  const reqId = request.reqId.toLowerCase();
+  const { tid, mid, takes, amountMinor, currency, card, callBackUrl, refusal } = procedure;
+  const chainId = original?.chainId ?? (id as string as ChainId);
+  return {
+    partnerId: partner.id,
+    id,
+    leaseId,
+    command: request.command,
+    reqId,
+    bodyHash: createHmac("sha256", bodyKey)
+      .update(canonicalJson({ ...request, reqId }))
+      .digest(),
+    originalId: original?.id ?? null,
+    chainId,
+    tid,
+    mid,
+    callBackUrl,
+    openTerminals: partner.settings.terminals === "open",
+    sharesTerminals: sandbox,
+    takes,
+    amountMinor,
+    currency,
+    acquirer,
+    sealedCard: card && cards.seal({ partnerId: partner.id, chainId, acquirer }, card),
+    refusal,
+    facts: (terminal) => procedure.begin(terminal),
+  };
+}
+
+/** Why nothing was begun, as the caller is told. */
+export function refusedBy(
+  begun: Exclude<Begun, { outcome: "begun" | "repeated" }>,
+  { tid, reqId }: Init,
+): ServiceError {
+  if (begun.outcome === "refused") return refusalError(begun.refusal);
+  if (begun.outcome === "reversed_before_arrival") {
+    const detail = `A REVERSAL of the reqId ${reqId} came before the command, which was not sent to the acquirer.`;
+    return new ServiceError("reversed_before_arrival", detail);
+  }
+  if (begun.outcome === "rerouted") {
+    return new ServiceError("unavailable", `tid ${tid} is being given another acquirer.`, { retryAfterS: 1 });
+  }
+  if (begun.outcome === "terminal_taken") {
+    return new ServiceError("terminal_taken", `tid ${tid} with this mid is another partner's terminal.`);
+  }
+  return new ServiceError("terminal_not_registered", `tid ${tid} is not registered.`);
+}
 
 /** The transaction that a durable INIT began. */
 export function toTransaction(init: Init, facts: Transaction["facts"], createdAtMs: number): Transaction {
-  const { partnerId, id, command, reqId, originalId, chainId, callBackUrl, amountMinor, currency, leaseId } = init;
+  const { partnerId, id, command, reqId, originalId, chainId, callBackUrl, amountMinor, currency, acquirer, leaseId } =
+    init;
   return {
     partnerId,
     id,
@@ -18,6 +99,7 @@ export function toTransaction(init: Init, facts: Transaction["facts"], createdAt
     callBackUrl,
     amountMinor,
     currency,
+    acquirer,
     batch: null,
     reversal: null,
     facts,

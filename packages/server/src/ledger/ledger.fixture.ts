@@ -2,6 +2,8 @@ import { createSecretKey } from "node:crypto";
 import { expect } from "vitest";
 import { createDatabase, type TestDatabase } from "../../../../test/support/database.ts";
 import type { Acquirer } from "../acquirer/acquirer.ts";
+import type { Acquirers } from "../acquirer/acquirers.ts";
+import { noAcquirer } from "../acquirer/none.ts";
 import { SimulatedBank } from "../acquirer/simulator/bank.ts";
 import { next } from "../acquirer/simulator/behaviour.ts";
 import { SimulatedAcquirer } from "../acquirer/simulator/simulator.ts";
@@ -18,6 +20,7 @@ import { type Database, openDatabase } from "../store/database/database.ts";
 import { PostgresReversals } from "../store/reversals/reversals.ts";
 import { createHistory, insertLease } from "../store/rows.fixture.ts";
 import { PostgresSettlements } from "../store/settlements/settlements.ts";
+import { PostgresTerminals } from "../store/terminals/terminals.ts";
 import { PostgresCards } from "../store/transactions/cards.ts";
 import { PostgresCompletions } from "../store/transactions/completions.ts";
 import { PostgresTransactions } from "../store/transactions/transactions.ts";
@@ -28,6 +31,7 @@ import { type CrashPoint, InstanceLife } from "./life.fixture.ts";
 import type { NewNotification } from "./notifier.ts";
 import { Reverser } from "./reverser.ts";
 import { Settler } from "./settler.ts";
+import { TerminalAcquirers } from "./terminal-acquirers.ts";
 import type { Transaction } from "./transaction.ts";
 
 export interface LedgerBenchOptions {
@@ -150,7 +154,9 @@ export class LedgerBench {
 /** The real parts of one process, wired as the service wires them; what it passes on to delivery is kept. */
 export class LedgerInstance {
   readonly life = new InstanceLife();
+  /** Of the settings; the others are registered, by name. */
   readonly acquirer: SimulatedAcquirer;
+  readonly others = new Map<string, SimulatedAcquirer>();
   readonly ledger: Ledger;
   readonly reverser: Reverser;
   readonly settler: Settler;
@@ -188,6 +194,11 @@ export class LedgerInstance {
         return answer;
       },
     });
+    const acquirers: Acquirers = {
+      of: (name) => (name === "" ? acquirer : (this.others.get(name) ?? noAcquirer)),
+      has: (name) => name === "" || this.others.has(name),
+      names: () => ["", ...this.others.keys()],
+    };
     const notifier = { notify: (notification: NewNotification) => void this.passedOn.push(notification) };
     const events = life.of({ record: (event: NewEvent) => this.#record(event) });
     const completer = new Completer({
@@ -198,8 +209,8 @@ export class LedgerInstance {
       metrics: this.#metrics,
     });
     const key = createSecretKey(Buffer.alloc(32, 8));
-    const cards = new CardVault({ cards: new PostgresCards(connections.homes), acquirer, key, log });
-    const shared = { transactions, completer, acquirer, cards, log, acquirerTimeoutMs };
+    const cards = new CardVault({ cards: new PostgresCards(connections.homes), acquirers, key, log });
+    const shared = { transactions, completer, acquirers, cards, log, acquirerTimeoutMs };
     this.reverser = new Reverser({ ...shared, reversals });
     this.settler = new Settler({ ...shared, settlements });
     const { reverser, settler } = this;
@@ -208,7 +219,7 @@ export class LedgerInstance {
       reversals,
       reverser,
       settler,
-      takesCommands: true,
+      terminals: new TerminalAcquirers(new PostgresTerminals(connections.homes), acquirers),
       lease,
       clock,
       metrics: this.#metrics,

@@ -1,51 +1,46 @@
-import { createHmac, type KeyObject } from "node:crypto";
-import { canonicalJson, notifiedCommands } from "@paybell/contract";
+import { notifiedCommands } from "@paybell/contract";
 import type { Logger } from "pino";
-import { type Acquirer, type AcquirerMessage, NoAnswer, NotSent } from "../acquirer/acquirer.ts";
+import { type AcquirerMessage, NoAnswer, NotSent } from "../acquirer/acquirer.ts";
+import type { Acquirers } from "../acquirer/acquirers.ts";
 import type { Clock } from "../clock.ts";
 import { requestProblems } from "../commands/check.ts";
-import { refusalError } from "../commands/original.ts";
 import type { AcquirerOutcome } from "../commands/outcome.ts";
 import type { CommandRequest, ReversalRequest } from "../commands/request.ts";
 import { beginReversal, completeReversalOfUnknown } from "../commands/reversal.ts";
 import { badFields, type FieldProblem, ServiceError } from "../errors.ts";
-import { type ChainId, type LeaseId, newId, type PartnerId, readId, type TransactionId } from "../ids.ts";
+import { type LeaseId, newId, type PartnerId, readId, type TransactionId } from "../ids.ts";
 import type { LeaseHolder } from "../leases/lease.ts";
 import type { Metrics } from "../metrics.ts";
 import { callbackUrlProblem } from "../partners/callback-url.ts";
 import type { Partner } from "../partners/partner.ts";
-import type { CardVault } from "./card-vault.ts";
 import { CommandSlots } from "./command-slots.ts";
 import type { Completer } from "./completer.ts";
-import { toTransaction } from "./init.ts";
+import { type InitParts, refusedBy, toInit, toTransaction } from "./init.ts";
 import { type Procedure, procedureFor, resultOf, reversalResult } from "./procedure.ts";
 import type { ReversalStore, Reverser } from "./reverser.ts";
 import type { Settler } from "./settler.ts";
 import type { Begun, Init, TransactionStore } from "./store.ts";
+import type { TerminalAcquirers } from "./terminal-acquirers.ts";
 import type { Transaction } from "./transaction.ts";
 
-export interface LedgerParts {
+export interface LedgerParts extends InitParts {
   readonly transactions: TransactionStore;
   readonly completer: Completer;
   readonly reversals: ReversalStore;
   readonly reverser: Pick<Reverser, "wake">;
   readonly settler: Pick<Settler, "wake">;
-  readonly acquirer: Acquirer;
-  readonly cards: CardVault;
-  /** False: there is no acquirer, and commands are refused before anything is accepted. */
-  readonly takesCommands: boolean;
+  /** Without any, commands are refused before anything is accepted. */
+  readonly acquirers: Acquirers;
+  readonly terminals: Pick<TerminalAcquirers, "of" | "readAnew">;
   readonly lease: Pick<LeaseHolder, "current">;
   readonly clock: Clock;
   readonly log: Logger;
   readonly metrics: Pick<Metrics, "commandSeconds" | "lateAnswers">;
   readonly acquirerTimeoutMs: number;
-  /** For what "the same body" means. A plain hash would let whoever reads the row guess the card's token. */
-  readonly bodyKey: KeyObject;
   /** For how long a PreAuth can be completed. */
   readonly preAuthDays: number;
   /** Commands in the acquirer's hands at once, shared among partners; more are refused before anything is accepted. */
   readonly commandsMax: number;
-  readonly sandbox: boolean;
   /** Whether the operator registered this device for the partner: its serial number is known to be no card number. */
   isRegisteredDevice(partnerId: PartnerId, deviceId: string): Promise<boolean>;
 }
@@ -65,6 +60,8 @@ const notSent: AcquirerOutcome = { kind: "not_sent" };
 const pollFirstMs = 10;
 const pollMostMs = 250;
 const reverseAgainMs = 1_000;
+/** A terminal that has another acquirer at each look is being changed over and over. */
+const reroutesMax = 3;
 
 /** Runs commands: INIT durable, acquirer asked, result and IPN durable, answer. */
 export class Ledger {
@@ -99,7 +96,7 @@ export class Ledger {
    */
   async run(partner: Partner, request: CommandRequest, options: { respondAsync: boolean }): Promise<CommandAnswer> {
     await this.#requireValid(partner, request);
-    if (!this.#parts.takesCommands) throw new ServiceError("no_acquirer");
+    if (this.#parts.acquirers.names().length === 0) throw new ServiceError("no_acquirer");
     const leaseId = this.#parts.lease.current();
     const leavePlace = leaseId === undefined || this.#stopping ? undefined : this.#places.acquire(partner.id);
     if (leaseId === undefined || leavePlace === undefined) {
@@ -138,8 +135,32 @@ export class Ledger {
     const original = await this.#originalOf(partner, request);
     const start = { id: newId<"transaction">(), atMs: this.#parts.clock.nowMs() };
     const procedure = procedureFor(request, { start, original, preAuthDays: this.#parts.preAuthDays });
-    const init = toInit(this.#parts, partner, request, start.id, leaseId, procedure, original);
-    return { begun: await this.#parts.transactions.begin(init), init, procedure };
+    const { terminals, acquirers, transactions } = this.#parts;
+    let acquirer = original?.acquirer ?? (await terminals.of(partner.id, procedure.tid));
+    for (let tries = 1; ; tries += 1) {
+      // What is not there to be reversed needs nobody to reverse it.
+      if (procedure.tid !== "" && !acquirers.has(acquirer)) throw new ServiceError("no_acquirer");
+      const init = toInit(this.#parts, partner, request, { id: start.id, leaseId, acquirer, procedure, original });
+      const begun = await transactions.begin(init);
+      if (begun.outcome !== "rerouted" || tries === reroutesMax) return { begun, init, procedure };
+      acquirer = await terminals.readAnew(partner.id, procedure.tid);
+      const problem = await this.#tokenProblem(partner.id, request);
+      if (problem !== undefined) throw badFields([problem]);
+    }
+  }
+
+  /** Why the acquirer of the terminal cannot take the token of a card; undefined when it can. */
+  async refusesToken(partnerId: PartnerId, tid: string, token: string): Promise<string | undefined> {
+    const { terminals, acquirers } = this.#parts;
+    const refusal = acquirers.of(await terminals.of(partnerId, tid)).refusesToken(token);
+    // The terminal may have another acquirer by now, which nobody has told of.
+    return refusal && acquirers.of(await terminals.readAnew(partnerId, tid)).refusesToken(token);
+  }
+
+  async #tokenProblem(partnerId: PartnerId, request: CommandRequest): Promise<FieldProblem | undefined> {
+    if (!("card" in request)) return undefined;
+    const message = await this.refusesToken(partnerId, request.tid, request.card.token);
+    return message === undefined ? undefined : { field: "card.token", code: "unknown_test_card", message };
   }
 
   /**
@@ -193,8 +214,8 @@ export class Ledger {
       const problem = callbackUrlProblem("callBackUrl", callBackUrl, rules, settings);
       if (problem) problems.push(problem);
     }
-    const refusal = "card" in request ? this.#parts.acquirer.refusesToken(request.card.token) : undefined;
-    if (refusal !== undefined) problems.push({ field: "card.token", code: "unknown_test_card", message: refusal });
+    const tokenProblem = await this.#tokenProblem(partner.id, request);
+    if (tokenProblem !== undefined) problems.push(tokenProblem);
     const [first, ...others] = problems;
     if (first) throw badFields([first, ...others]);
     if (request.command === "REFUND" && settings.refunds === "off") throw new ServiceError("refunds_off");
@@ -299,10 +320,13 @@ export class Ledger {
   }
 
   async #ask(begun: Transaction, message: NonNullable<Procedure["message"]>): Promise<AcquirerOutcome> {
-    const { acquirer, log, acquirerTimeoutMs: timeoutMs } = this.#parts;
+    const { acquirers, log, acquirerTimeoutMs: timeoutMs } = this.#parts;
     try {
+      const asked = await this.#withCard(begun, message(begun.facts));
+      // Only now: its link may have been opened anew meanwhile.
+      const acquirer = acquirers.of(begun.acquirer);
       const onLateAnswer = (answer: { readonly responseCode: string }) => this.answeredLate(begun, answer.responseCode);
-      const answer = await acquirer.ask(await this.#withCard(begun, message(begun.facts)), { timeoutMs, onLateAnswer });
+      const answer = await acquirer.ask(asked, { timeoutMs, onLateAnswer });
       return { kind: "answered", answer, approvals: acquirer.approvals };
     } catch (error) {
       if (error instanceof NotSent) return { kind: "not_sent" };
@@ -315,7 +339,7 @@ export class Ledger {
   async #withCard(begun: Transaction, message: AcquirerMessage): Promise<AcquirerMessage> {
     if (begun.originalId === null) return message;
     try {
-      return { ...message, ...(await this.#parts.cards.of(begun.partnerId, begun.chainId)) } as AcquirerMessage;
+      return { ...message, ...(await this.#parts.cards.of(begun)) } as AcquirerMessage;
     } catch (error) {
       throw new NotSent("The card could not be read", { cause: error });
     }
@@ -323,8 +347,8 @@ export class Ledger {
 
   /** A late answer is recorded, changes no status and sends no IPN; an approval repeats the Reversal. */
   answeredLate(transaction: Transaction, responseCode: string): void {
-    const { acquirer, completer, metrics, reversals, reverser, log } = this.#parts;
-    const approved = acquirer.approvals.has(responseCode);
+    const { acquirers, completer, metrics, reversals, reverser, log } = this.#parts;
+    const approved = acquirers.of(transaction.acquirer).approvals.has(responseCode);
     metrics.lateAnswers.inc({ approved: String(approved) });
     completer.record(transaction, approved ? "late_approval" : "late_answer", { responseCode });
     if (!approved || transaction.command === "LOGON") return;
@@ -396,55 +420,6 @@ export class Ledger {
 function withChipAnswer(ended: Transaction, outcome: AcquirerOutcome): Transaction {
   const emv = outcome.kind === "answered" ? outcome.answer.emv : undefined;
   return emv === undefined ? ended : { ...ended, emv };
-}
-
-function refusedBy(begun: Exclude<Begun, { outcome: "begun" | "repeated" }>, { tid, reqId }: Init): ServiceError {
-  if (begun.outcome === "refused") return refusalError(begun.refusal);
-  if (begun.outcome === "reversed_before_arrival") {
-    const detail = `A REVERSAL of the reqId ${reqId} came before the command, which was not sent to the acquirer.`;
-    return new ServiceError("reversed_before_arrival", detail);
-  }
-  if (begun.outcome === "terminal_taken") {
-    return new ServiceError("terminal_taken", `tid ${tid} with this mid is another partner's terminal.`);
-  }
-  return new ServiceError("terminal_not_registered", `tid ${tid} is not registered.`);
-}
-
-function toInit(
-  { bodyKey, cards, sandbox }: Pick<LedgerParts, "bodyKey" | "cards" | "sandbox">,
-  partner: Partner,
-  request: CommandRequest,
-  id: TransactionId,
-  leaseId: LeaseId,
-  procedure: Procedure,
-  original: Transaction | undefined,
-): Init {
-  const reqId = request.reqId.toLowerCase();
-  const { tid, mid, takes, amountMinor, currency, card, callBackUrl, refusal } = procedure;
-  const chainId = original?.chainId ?? (id as string as ChainId);
-  return {
-    partnerId: partner.id,
-    id,
-    leaseId,
-    command: request.command,
-    reqId,
-    bodyHash: createHmac("sha256", bodyKey)
-      .update(canonicalJson({ ...request, reqId }))
-      .digest(),
-    originalId: original?.id ?? null,
-    chainId,
-    tid,
-    mid,
-    callBackUrl,
-    openTerminals: partner.settings.terminals === "open",
-    sharesTerminals: sandbox,
-    takes,
-    amountMinor,
-    currency,
-    sealedCard: card && cards.seal(partner.id, chainId, card),
-    refusal,
-    facts: (terminal) => procedure.begin(terminal),
-  };
 }
 
 function isNotified(command: string, { settings }: Partner): boolean {

@@ -124,7 +124,12 @@ function voidProcedure(request: VoidRequest, { start, original }: ProcedureConte
     ...money,
     refusal: (terminal, state) =>
       judged(asFound(state, original), voidRefusal) ??
-      onTerminal({ mid: null, entersBatchWith: null, money: true })(terminal),
+      onTerminal({
+        mid: null,
+        acquirer: voidsPreAuth ? undefined : original?.acquirer,
+        entersBatchWith: null,
+        money: true,
+      })(terminal),
     begin: (terminal) => beginVoid(request, cardOf(original), terminal, start, { voidsPreAuth }),
     message: (begun) => ({
       command: "VOID",
@@ -148,7 +153,9 @@ function completeProcedure(request: PreAuthCompleteRequest, context: ProcedureCo
     ...money,
     refusal: (terminal, state) =>
       judged(asFound(state, original), (known) => completeRefusal(known, money.amountMinor, start.atMs, preAuthDays)) ??
-      onTerminal({ mid: otherMid, entersBatchWith: money.currency, money: true })(terminal),
+      onTerminal({ mid: otherMid, acquirer: original?.acquirer, entersBatchWith: money.currency, money: true })(
+        terminal,
+      ),
     begin: (terminal) => beginPreAuthComplete(request, cardOf(original), terminal, start, elsewhere(terminal)),
     message: (begun) => ({
       command: "PREAUTH_COMPLETE",
@@ -170,7 +177,9 @@ function refundProcedure(request: RefundRequest, { start, original }: ProcedureC
     ...money,
     refusal: (terminal, state) =>
       judged(state, (known) => refundRefusal(known, money.amountMinor)) ??
-      onTerminal({ mid: otherMid, entersBatchWith: money.currency, money: true })(terminal),
+      onTerminal({ mid: otherMid, acquirer: original?.acquirer, entersBatchWith: money.currency, money: true })(
+        terminal,
+      ),
     begin: (terminal) => beginRefund(request, cardOf(original), terminal, start, elsewhere(terminal)),
     message: (begun) => ({ command: "REFUND", ...numbersOf(begun), ...money, original: originalReference(original) }),
   };

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "pino";
-import { type Acquirer, NoAnswer, NotSent, type ReversalMessage } from "../acquirer/acquirer.ts";
+import { NoAnswer, NotSent, type ReversalMessage } from "../acquirer/acquirer.ts";
+import type { Acquirers } from "../acquirer/acquirers.ts";
 import type { AcquirerOutcome } from "../commands/outcome.ts";
 import { reversalStateAfter } from "../commands/reversal.ts";
 import type { PartnerId, TransactionId } from "../ids.ts";
@@ -56,7 +57,7 @@ export interface ReverserParts {
   readonly reversals: ReversalStore;
   readonly transactions: TransactionStore;
   readonly completer: Completer;
-  readonly acquirer: Acquirer;
+  readonly acquirers: Pick<Acquirers, "of">;
   readonly cards: CardVault;
   readonly log: Logger;
   readonly acquirerTimeoutMs: number;
@@ -104,8 +105,8 @@ export class Reverser {
     const { reversals, transactions, completer } = this.#parts;
     const transaction = await transactions.find(due.partnerId, due.transactionId);
     if (transaction === undefined) throw new Error(`There is no transaction ${due.transactionId} to reverse.`);
-    const card = await this.#parts.cards.of(due.partnerId, transaction.chainId);
-    const outcome = await this.#ask({ ...messageOf(transaction, due), ...card });
+    const card = await this.#parts.cards.of(transaction);
+    const outcome = await this.#ask(transaction.acquirer, { ...messageOf(transaction, due), ...card });
     const responseCode = outcome.kind === "answered" ? outcome.answer.responseCode : "";
     const after = reversalStateAfter(outcome);
     if (after === "pending") {
@@ -122,8 +123,9 @@ export class Reverser {
     if (ended.requestedBy !== null) await this.#answerPartner(due.partnerId, ended.requestedBy, responseCode);
   }
 
-  async #ask(message: ReversalMessage): Promise<AcquirerOutcome> {
-    const { acquirer, acquirerTimeoutMs: timeoutMs } = this.#parts;
+  async #ask(name: string, message: ReversalMessage): Promise<AcquirerOutcome> {
+    const { acquirers, acquirerTimeoutMs: timeoutMs } = this.#parts;
+    const acquirer = acquirers.of(name);
     try {
       const answer = await acquirer.ask(message, { timeoutMs, onLateAnswer: () => undefined });
       return { kind: "answered", answer, approvals: acquirer.approvals };

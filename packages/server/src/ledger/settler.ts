@@ -1,6 +1,5 @@
 import type { Logger } from "pino";
 import {
-  type Acquirer,
   type AcquirerAnswer,
   type AcquirerMessage,
   type BatchTotals,
@@ -8,6 +7,7 @@ import {
   NoAnswer,
   NotSent,
 } from "../acquirer/acquirer.ts";
+import type { Acquirers } from "../acquirer/acquirers.ts";
 import { completeBatchUpload } from "../commands/batch-upload.ts";
 import { completeSettlement, freezeSettlement } from "../commands/settlement.ts";
 import type { ChainId, PartnerId, TransactionId } from "../ids.ts";
@@ -80,7 +80,7 @@ export interface SettlerParts {
   readonly settlements: SettlementStore;
   readonly transactions: TransactionStore;
   readonly completer: Completer;
-  readonly acquirer: Acquirer;
+  readonly acquirers: Pick<Acquirers, "of">;
   readonly cards: CardVault;
   readonly log: Logger;
   readonly acquirerTimeoutMs: number;
@@ -191,7 +191,7 @@ export class Settler {
 
   async #send(due: DueSettlement, transaction: Transaction): Promise<DueSettlement | undefined> {
     const totals = await this.#parts.settlements.totals(due.partnerId, due.batchId);
-    const { responseCode, refId } = await this.#ask({
+    const { responseCode, refId } = await this.#ask(transaction.acquirer, {
       command: "SETTLEMENT",
       ...headerOf(transaction.facts.fields),
       repeat: due.tries > 1,
@@ -220,12 +220,12 @@ export class Settler {
     // Of an open batch there may be more by now than were numbered: they are of the next step.
     const page = entries.slice(0, traceNos.length);
     const cards = await this.#parts.cards.all(
-      partnerId,
+      transaction,
       page.map(({ chainId }) => chainId),
     );
     for (const [nth, entry] of page.entries()) {
       const traceNo = traceNos[nth] ?? "";
-      const { responseCode } = await this.#ask({
+      const { responseCode } = await this.#ask(transaction.acquirer, {
         ...uploadOf(entry, transaction),
         ...cards.get(entry.chainId),
         ...numbered,
@@ -272,7 +272,8 @@ export class Settler {
     if (facts.kind !== "settlement") {
       if (facts.kind !== "system") throw new Error(`A ${transaction.command} settles nothing.`);
       const answer = { responseCode, approveCode: "", refId: "", tc: "" };
-      const outcome = { kind: "answered", answer, approvals: this.#parts.acquirer.approvals } as const;
+      const { approvals } = this.#parts.acquirers.of(transaction.acquirer);
+      const outcome = { kind: "answered", answer, approvals } as const;
       const { state, facts: completed } = completeBatchUpload(facts, outcome);
       const batch = { ...end, becomes: "unchanged" as const };
       const uploaded = { state, facts: completed, batch };
@@ -290,9 +291,9 @@ export class Settler {
     return ended !== undefined;
   }
 
-  #ask(message: AcquirerMessage): Promise<AcquirerAnswer> {
-    const { acquirer, acquirerTimeoutMs: timeoutMs } = this.#parts;
-    return acquirer.ask(message, { timeoutMs, onLateAnswer: () => undefined });
+  #ask(acquirer: string, message: AcquirerMessage): Promise<AcquirerAnswer> {
+    const { acquirers, acquirerTimeoutMs: timeoutMs } = this.#parts;
+    return acquirers.of(acquirer).ask(message, { timeoutMs, onLateAnswer: () => undefined });
   }
 }
 

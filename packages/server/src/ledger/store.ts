@@ -77,6 +77,8 @@ export interface Init {
   };
   readonly amountMinor: bigint | null;
   readonly currency: string | null;
+  /** That of its original, or what its terminal's was taken to be: looked at again under the terminal's lock. */
+  readonly acquirer: string;
   /** Of a Sale or PreAuth whose acquirer wants its card again. */
   readonly sealedCard: Buffer | null;
   /** Judges what stands under lock; undefined: the command may go on. A terminal that is not known yet is undefined. */
@@ -108,6 +110,8 @@ export type Begun =
   | { readonly outcome: "reversed_before_arrival" }
   /** The state forbids it; nothing was used up. */
   | { readonly outcome: "refused"; readonly refusal: Refusal }
+  /** The terminal has another acquirer than it was taken to have; nothing was used up. */
+  | { readonly outcome: "rerouted" }
   | { readonly outcome: "terminal_unknown" }
   | { readonly outcome: "terminal_taken" };
 

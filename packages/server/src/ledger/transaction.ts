@@ -24,6 +24,8 @@ export interface Transaction {
   /** In the currency's smallest unit; null where no money is named, or a switch reported it. */
   readonly amountMinor: bigint | null;
   readonly currency: string | null;
+  /** Whom the acquirer's messages of its chain go to; empty: the acquirer of the settings, or none. */
+  readonly acquirer: string;
   /** How the batch stands that it belongs to, or settles; null for a PreAuth, a system command, a switch's report. */
   readonly batch: BatchState | null;
   /** Of its own Reversal. */

@@ -10,11 +10,16 @@ const sale = { tid: "T0000001", mid: "M00000000000001", traceNo: "000042", trans
 const atMs = Date.parse(sale.transDateTime);
 
 /** What the ledger was told, and what was logged, when these were in doubt on the terminal and this answer came. */
-async function take(inDoubt: readonly (typeof sale)[], change: Partial<UnmatchedAnswer> = {}, fails = false) {
+async function take(
+  inDoubt: readonly (typeof sale)[],
+  change: Partial<UnmatchedAnswer> = {},
+  fails = false,
+  acquirer = "",
+) {
   const told: string[] = [];
   const logged: string[] = [];
   const transactions = inDoubt.map((fields, at) => {
-    return { id: `${at}`, command: "SALE", facts: { kind: "card", fields } } as unknown as Transaction;
+    return { id: `${at}`, command: "SALE", acquirer: "", facts: { kind: "card", fields } } as unknown as Transaction;
   });
   const strays = new UnmatchedAnswers({
     store: {
@@ -32,7 +37,7 @@ async function take(inDoubt: readonly (typeof sale)[], change: Partial<Unmatched
   });
   const { tid, mid, traceNo } = sale;
   const mayAnswer = (command: string, ofMs: number) => command === "SALE" && ofMs === atMs;
-  await strays.handle({ tid, mid, traceNo, responseCode: "00", mayAnswer, ...change });
+  await strays.handle(acquirer, { tid, mid, traceNo, responseCode: "00", mayAnswer, ...change });
   return { told, logged };
 }
 
@@ -56,4 +61,8 @@ test("what cannot be looked up is logged, and ends nothing", async () => {
   const { told, logged } = await take([sale], {}, true);
   expect(told).toEqual([]);
   expect(logged.join()).toContain("a late answer could not be looked up");
+});
+
+test("an answer of another acquirer is that of another transaction, whatever its numbers", async () => {
+  expect((await take([sale], {}, false, "second")).told).toEqual([]);
 });

@@ -37,21 +37,21 @@ export class UnmatchedAnswers {
   }
 
   /** Never rejects: what cannot be looked up now is logged, and the Reversal stands as it is. */
-  async handle(answer: UnmatchedAnswer): Promise<void> {
+  async handle(acquirer: string, answer: UnmatchedAnswer): Promise<void> {
     const { ledger, log } = this.#parts;
     try {
-      const transaction = await this.#transactionOf(answer);
+      const transaction = await this.#transactionOf(acquirer, answer);
       if (transaction !== undefined) ledger.answeredLate(transaction, answer.responseCode);
     } catch (error) {
       log.error({ err: error, tid: answer.tid, traceNo: answer.traceNo }, "a late answer could not be looked up");
     }
   }
 
-  async #transactionOf(answer: UnmatchedAnswer): Promise<Transaction | undefined> {
+  async #transactionOf(acquirer: string, answer: UnmatchedAnswer): Promise<Transaction | undefined> {
     const { store: strayAnswers, transactions } = this.#parts;
     for (const { partnerId, transactionId } of await strayAnswers.reversedRecently(answer.tid, rowsMax)) {
       const transaction = await transactions.find(partnerId, transactionId);
-      if (transaction !== undefined && isOf(answer, transaction)) return transaction;
+      if (transaction?.acquirer === acquirer && isOf(answer, transaction)) return transaction;
     }
     return undefined;
   }

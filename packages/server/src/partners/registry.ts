@@ -191,8 +191,12 @@ export class PartnerRegistry {
       throw new ServiceError("terminal_taken", `tid ${tid} with this mid is another partner's terminal.`);
     }
     if (put.outcome === "busy") {
-      const message = `tid ${tid} keeps its mid: its batch is not empty, or a PreAuth is open on it.`;
+      const message = `tid ${tid} keeps its mid and acquirer: its batch is not empty, or a PreAuth is open on it.`;
       throw new ServiceError("terminal_busy", message);
+    }
+    if (put.outcome === "no_such_acquirer") {
+      const message = "acquirer is not the name of a registered one.";
+      throw badFields([{ field: "acquirer", code: "invalid_value", message }]);
     }
     return put.terminal;
   }

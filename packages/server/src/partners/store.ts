@@ -137,5 +137,7 @@ export type UpsertedTerminal =
   | { readonly outcome: "put"; readonly terminal: Terminal }
   /** Another partner has it. */
   | { readonly outcome: "taken" }
-  /** Its mid would change, while what belongs to the old one is open. */
-  | { readonly outcome: "busy" };
+  /** Its mid or acquirer would change, while what belongs to the old one is open. */
+  | { readonly outcome: "busy" }
+  /** No acquirer is registered under this name. */
+  | { readonly outcome: "no_such_acquirer" };

@@ -10,6 +10,8 @@ export interface Terminal {
   readonly merchantAddress: string;
   readonly deviceId: string;
   readonly appName: string;
+  /** Whom its commands go to, by its registered name; empty: the acquirer of the settings. */
+  readonly acquirer: string;
 }
 
 /** What a registration says of a terminal; the tid is in its path. */
@@ -24,6 +26,7 @@ export const terminalLengthsMax: Readonly<Record<keyof Terminal, number>> = {
   merchantAddress: 256,
   deviceId: 64,
   appName: 64,
+  acquirer: 32,
 };
 
 export function completeTerminal(tid: string, input: TerminalInput): Terminal {
@@ -35,6 +38,7 @@ export function completeTerminal(tid: string, input: TerminalInput): Terminal {
     merchantAddress: input.merchantAddress ?? "",
     deviceId: input.deviceId ?? "",
     appName: input.appName ?? "",
+    acquirer: input.acquirer ?? "",
   };
 }
 

@@ -57,6 +57,7 @@ export function sampleInit(partnerId: PartnerId, leaseId: LeaseId, change: Parti
     refusal: () => undefined,
     amountMinor: 150_000n,
     currency: "VND",
+    acquirer: "",
     sealedCard: null,
     facts: (terminal) =>
       sampleFacts({ traceNo: terminal.traceNo, invoiceNo: terminal.invoiceNo, batchNo: terminal.batchNo }),

@@ -27,6 +27,8 @@ export interface Iso8583Options {
   /** Required where the profile has messages carry a MAC. */
   readonly macKey?: Buffer | undefined;
   readonly clock: Clock;
+  /** The link in whose place this one comes has ended: a host may allow one alone. Absent: it connects at once. */
+  readonly after?: Promise<unknown>;
   /** What happens on the link; messages in it are not masked. */
   readonly onEvent?: (event: LinkEvent) => void;
   readonly timings?: Partial<Pick<LinkTimings, "backOffMs" | "stableMs">>;
@@ -52,11 +54,11 @@ export class Iso8583Acquirer implements Acquirer {
   #closed = false;
 
   /**
-   * Begins to connect at once.
+   * Begins to connect.
    *
    * @throws RangeError when the profile wants a MAC and there is no key for it, or one of another length
    */
-  constructor({ profile, hosts, tls, macKey, clock, onEvent = () => undefined, timings }: Iso8583Options) {
+  constructor({ profile, hosts, tls, macKey, clock, after, onEvent = () => undefined, timings }: Iso8583Options) {
     this.#mapping = new Mapping(profile);
     this.#tokens = new RegExp(profile.cardTokens);
     this.#clock = clock;
@@ -88,7 +90,8 @@ export class Iso8583Acquirer implements Acquirer {
       clock,
       onEvent: this.#onEvent,
     });
-    this.#link.start();
+    if (after === undefined) this.#link.start();
+    else void after.then(() => this.#closed || this.#link.start());
   }
 
   refusesToken(token: string): string | undefined {

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { terminalLengthsMax } from "../../partners/terminal.ts";
-import { component } from "./registry.ts";
+import { component, described } from "./registry.ts";
 
 const terminalText = (name: keyof typeof terminalLengthsMax) => z.string().max(terminalLengthsMax[name]);
 
@@ -12,6 +12,10 @@ export const terminalBody = component(
     merchantAddress: terminalText("merchantAddress").optional(),
     deviceId: terminalText("deviceId").optional(),
     appName: terminalText("appName").optional(),
+    acquirer: described(
+      terminalText("acquirer"),
+      "The name of the acquirer that its commands go to; empty: the one of the settings",
+    ).optional(),
   }),
   "TerminalRegistration",
   "A terminal's merchant and device; what is left out becomes empty",

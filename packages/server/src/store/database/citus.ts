@@ -8,7 +8,7 @@ export interface HomeAddress {
 }
 
 /** Small tables that statements of every home read: each node has a copy. */
-const referenceTables = ["partners", "partner_keys", "terminal_claims", "alert_quiet"];
+const referenceTables = ["partners", "partner_keys", "terminal_claims", "alert_quiet", "acquirers"];
 
 /** More homes than nodes, so that they can be spread again when nodes are added. */
 const homesPerNode = 4;

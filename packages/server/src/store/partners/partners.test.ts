@@ -337,6 +337,7 @@ describe("terminals", () => {
     merchantAddress: "1 Street",
     deviceId: "D1",
     appName: "App",
+    acquirer: "",
   };
 
   test("are registered, changed and listed by tid", async () => {

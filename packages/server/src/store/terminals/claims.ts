@@ -44,17 +44,17 @@ export async function claimTerminals(client: PoolClient, inits: readonly Init[])
 /** By the operator: a claim of the partner's own becomes a registration. False: it is another partner's. */
 export async function registerTerminalClaim(
   client: PoolClient,
-  { partnerId, mid, tid }: { readonly partnerId: PartnerId; readonly mid: string; readonly tid: string },
+  terminal: { readonly partnerId: PartnerId; readonly acquirer: string; readonly mid: string; readonly tid: string },
 ): Promise<boolean> {
-  await client.query("DELETE FROM terminal_claims WHERE partner_id = $1 AND tid = $2 AND mid <> $3", [
-    partnerId,
-    tid,
-    mid,
-  ]);
+  const { partnerId, acquirer, mid, tid } = terminal;
+  await client.query(
+    "DELETE FROM terminal_claims WHERE partner_id = $1 AND tid = $2 AND (mid <> $3 OR acquirer <> $4)",
+    [partnerId, tid, mid, acquirer],
+  );
   const { rowCount } = await client.query(
-    `INSERT INTO terminal_claims AS c (mid, tid, partner_id, is_registered) VALUES ($1, $2, $3, true)
+    `INSERT INTO terminal_claims AS c (acquirer, mid, tid, partner_id, is_registered) VALUES ($4, $1, $2, $3, true)
      ON CONFLICT (acquirer, mid, tid) DO UPDATE SET is_registered = true WHERE c.partner_id = excluded.partner_id`,
-    [mid, tid, partnerId],
+    [mid, tid, partnerId, acquirer],
   );
   return rowCount === 1;
 }

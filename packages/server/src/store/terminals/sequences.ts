@@ -8,7 +8,7 @@ import type { Registration, Registrations } from "./registrations.ts";
 const lock = {
   name: "lock_terminals",
   text: `
-    SELECT t.partner_id, t.tid, t.mid, t.batch_id, t.batch_closing, t.batch_currency
+    SELECT t.partner_id, t.tid, t.mid, t.acquirer, t.batch_id, t.batch_closing, t.batch_currency
     FROM unnest($1::uuid[], $2::text[]) WITH ORDINALITY AS i (partner_id, tid, nth)
     JOIN terminals t ON t.partner_id = i.partner_id AND t.tid = i.tid
     ORDER BY i.nth
@@ -72,6 +72,7 @@ interface LockedRow {
   readonly partner_id: PartnerId;
   readonly tid: string;
   readonly mid: string;
+  readonly acquirer: string;
   readonly batch_id: string;
   readonly batch_closing: boolean;
   readonly batch_currency: string | null;
@@ -91,6 +92,7 @@ export async function lockTerminals(client: PoolClient, inits: readonly Init[]):
       `${row.partner_id} ${row.tid}`,
       {
         mid: row.mid,
+        acquirer: row.acquirer,
         batch: row.batch_closing ? "closing" : "open",
         batchCurrency: free.has(row.batch_id) ? null : row.batch_currency,
       },

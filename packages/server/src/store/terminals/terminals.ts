@@ -1,23 +1,24 @@
 import type { PoolClient } from "pg";
 import type { PartnerId } from "../../ids.ts";
+import type { TerminalAcquirerStore } from "../../ledger/terminal-acquirers.ts";
 import type { TerminalStore, UpsertedTerminal } from "../../partners/store.ts";
 import type { Terminal } from "../../partners/terminal.ts";
 import type { Homes } from "../database/homes.ts";
 import { registerTerminalClaim } from "./claims.ts";
 
-const shown = "tid, mid, merchant_id, merchant_name, merchant_address, device_id, app_name";
+const shown = "tid, mid, merchant_id, merchant_name, merchant_address, device_id, app_name, acquirer";
 
 const upsert = `
-  INSERT INTO terminals (partner_id, ${shown}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+  INSERT INTO terminals (partner_id, ${shown}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
   ON CONFLICT (partner_id, tid) DO UPDATE SET mid = excluded.mid, merchant_id = excluded.merchant_id,
     merchant_name = excluded.merchant_name, merchant_address = excluded.merchant_address,
-    device_id = excluded.device_id, app_name = excluded.app_name
+    device_id = excluded.device_id, app_name = excluded.app_name, acquirer = excluded.acquirer
   RETURNING ${shown}`;
 
 // Busy: something in its batch stands or is in flight, or a PreAuth can still be completed. Nothing begins on it while
 // its row is locked.
 const standingTerminal = `
-  SELECT r.mid, r.batch_closing
+  SELECT r.mid, r.acquirer, r.batch_closing
       OR EXISTS (SELECT FROM transactions t
         WHERE t.partner_id = r.partner_id AND t.batch_id = r.batch_id AND t.state = 'SUCCESS'
           AND t.reversal_state IS DISTINCT FROM 'done')
@@ -32,6 +33,13 @@ const standingTerminal = `
   FROM terminals r WHERE r.partner_id = $1 AND r.tid = $2
   FOR UPDATE OF r`;
 
+const acquirerByName = "SELECT FROM acquirers WHERE name = $1 FOR SHARE";
+
+const findAcquirer = {
+  name: "acquirer_of_terminal",
+  text: "SELECT acquirer FROM terminals WHERE partner_id = $1 AND tid = $2",
+};
+
 const registeredDevice = {
   name: "registered_device",
   text: "SELECT FROM terminals WHERE partner_id = $1 AND device_id = $2 LIMIT 1",
@@ -45,10 +53,11 @@ interface TerminalRow {
   readonly merchant_address: string;
   readonly device_id: string;
   readonly app_name: string;
+  readonly acquirer: string;
 }
 
 /** Terminals in PostgreSQL, as far as they are registered; their numbers are given with each command. */
-export class PostgresTerminals implements TerminalStore {
+export class PostgresTerminals implements TerminalStore, TerminalAcquirerStore {
   readonly #homes: Homes;
 
   constructor(homes: Homes) {
@@ -72,6 +81,12 @@ export class PostgresTerminals implements TerminalStore {
   async isRegisteredDevice(partnerId: PartnerId, deviceId: string): Promise<boolean> {
     const { rows } = await this.#homes.of(partnerId).engine.query(registeredDevice, [partnerId, deviceId]);
     return rows.length > 0;
+  }
+
+  async acquirerOf(partnerId: PartnerId, tid: string): Promise<string> {
+    const { engine } = this.#homes.of(partnerId);
+    const { rows } = await engine.query<{ acquirer: string }>({ ...findAcquirer, values: [partnerId, tid] });
+    return rows[0]?.acquirer ?? "";
   }
 
   async find(partnerId: PartnerId, tid: string): Promise<Terminal | undefined> {
@@ -101,6 +116,7 @@ function readTerminal(row: TerminalRow): Terminal {
     merchantAddress: row.merchant_address,
     deviceId: row.device_id,
     appName: row.app_name,
+    acquirer: row.acquirer,
   };
 }
 
@@ -110,16 +126,20 @@ async function upsertUnderLock(
   terminal: Terminal,
   preAuthDays: number,
 ): Promise<UpsertedTerminal> {
-  const { tid, mid, merchantId, merchantName, merchantAddress, deviceId, appName } = terminal;
-  const { rows: standing } = await client.query<{ mid: string; is_busy: boolean }>(standingTerminal, [
+  const { tid, mid, merchantId, merchantName, merchantAddress, deviceId, appName, acquirer } = terminal;
+  const { rows: standing } = await client.query<{ mid: string; acquirer: string; is_busy: boolean }>(standingTerminal, [
     partnerId,
     tid,
     preAuthDays,
   ]);
   const [known] = standing;
-  if (known !== undefined && known.mid !== mid && known.is_busy) return { outcome: "busy" };
-  if (!(await registerTerminalClaim(client, { partnerId, mid, tid }))) return { outcome: "taken" };
-  const values = [partnerId, tid, mid, merchantId, merchantName, merchantAddress, deviceId, appName];
+  const moves = known !== undefined && (known.mid !== mid || known.acquirer !== acquirer);
+  if (moves && known.is_busy) return { outcome: "busy" };
+  // It is held until the terminal is there: whoever removes the acquirer waits, and finds it named.
+  const named = acquirer === "" ? 1 : (await client.query(acquirerByName, [acquirer])).rowCount;
+  if (named !== 1) return { outcome: "no_such_acquirer" };
+  if (!(await registerTerminalClaim(client, { partnerId, acquirer, mid, tid }))) return { outcome: "taken" };
+  const values = [partnerId, tid, mid, merchantId, merchantName, merchantAddress, deviceId, appName, acquirer];
   const { rows } = await client.query<TerminalRow>(upsert, values);
   return { outcome: "put", terminal: rows.map(readTerminal)[0] ?? terminal };
 }

@@ -35,14 +35,14 @@ const insertInits = {
   name: "insert_inits",
   text: `
     INSERT INTO transactions (partner_id, id, origin, command, state, req_id, body_hash, original_id, chain_id,
-      callback_url, tid, batch_no, batch_id, amount_minor, currency, facts, merchant_trans_id, lease_id)
+      callback_url, tid, batch_no, batch_id, amount_minor, currency, facts, merchant_trans_id, lease_id, acquirer)
     SELECT partner_id, id, 'command', command, 'INIT', req_id, body_hash, original_id, chain_id, callback_url, tid,
-      batch_no, batch_id, amount_minor, currency, facts, merchant_trans_id, lease_id
+      batch_no, batch_id, amount_minor, currency, facts, merchant_trans_id, lease_id, acquirer
     FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::bytea[], $6::uuid[], $7::uuid[], $8::text[],
       $9::text[], $10::text[], $11::uuid[], $12::bigint[], $13::text[], $14::json[],
-      $15::text[], $16::uuid[])
+      $15::text[], $16::uuid[], $17::text[])
       AS i (partner_id, id, command, req_id, body_hash, original_id, chain_id, callback_url, tid, batch_no, batch_id,
-        amount_minor, currency, facts, merchant_trans_id, lease_id)
+        amount_minor, currency, facts, merchant_trans_id, lease_id, acquirer)
     ON CONFLICT DO NOTHING
     RETURNING id, created_at`,
 };
@@ -190,14 +190,11 @@ async function beginFresh(
   for (const init of inits) {
     const terminal = terminals.get(terminalOf(init));
     const original = init.originalId === null ? undefined : originals.get(`${init.partnerId} ${init.originalId}`);
-    const refusal = init.refusal(terminal, original);
-    if (refusal !== undefined) {
-      refused.push(init);
-      results.set(keyOf(init), { outcome: "refused", refusal });
-    } else if (terminal === undefined && !init.openTerminals && init.tid !== "") {
-      results.set(keyOf(init), { outcome: "terminal_unknown" });
-    } else if (taken.has(terminalOf(init)) && !known.has(terminalOf(init))) {
-      results.set(keyOf(init), { outcome: "terminal_taken" });
+    const isTaken = taken.has(terminalOf(init)) && !known.has(terminalOf(init));
+    const forbidden = forbiddenBy(init, terminal, original, isTaken);
+    if (forbidden !== undefined) {
+      if (forbidden.outcome === "refused") refused.push(init);
+      results.set(keyOf(init), forbidden);
     } else {
       allowed.push(init);
       // Those behind it in this batch are judged by what stands once it is written.
@@ -210,6 +207,21 @@ async function beginFresh(
     for (const [key, begun] of answersForUsed(refused, await findUsed(client, refused))) results.set(key, begun);
   }
   return allowed.length === 0 || writeAllowed(client, allowed, known, results, registrations);
+}
+
+/** What keeps a command from its terminal, or from its original; undefined when nothing does. */
+function forbiddenBy(
+  init: Init,
+  terminal: TerminalState | undefined,
+  original: OriginalState | undefined,
+  isTaken: boolean,
+): Begun | undefined {
+  const { originalId, tid, acquirer } = init;
+  if (originalId === null && tid !== "" && acquirer !== (terminal?.acquirer ?? "")) return { outcome: "rerouted" };
+  const refusal = init.refusal(terminal, original);
+  if (refusal !== undefined) return { outcome: "refused", refusal };
+  if (terminal === undefined && !init.openTerminals && tid !== "") return { outcome: "terminal_unknown" };
+  return isTaken ? { outcome: "terminal_taken" } : undefined;
 }
 
 function opensTerminal(init: Init, known: ReadonlySet<string>): boolean {
@@ -252,6 +264,7 @@ function heldBy(init: Init, original: OriginalState): OriginalState {
 function changedBy({ mid, takes, currency }: Init, before: TerminalState | undefined): TerminalState {
   return {
     mid: before?.mid ?? mid,
+    acquirer: before?.acquirer ?? "",
     batch: takes.settlement === "SETTLEMENT" ? "closing" : (before?.batch ?? "open"),
     batchCurrency: before?.batchCurrency ?? (takes.batch ? currency : null),
   };
@@ -299,6 +312,7 @@ async function insert(
       jsonArray(ready.map(({ facts }) => JSON.stringify(facts))),
       ready.map(({ facts }) => searchable(facts.fields["merchantTransId"])),
       ready.map(({ init }) => init.leaseId),
+      ready.map(({ init }) => init.acquirer),
     ],
   });
   return rows;

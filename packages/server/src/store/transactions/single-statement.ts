@@ -16,9 +16,9 @@ import {
 
 /**
  * INITs that hold nothing but their terminal, in one statement that is its own transaction: one round trip in place of
- * five. It begins what is as it was taken to be: the reqId new, the terminal under that mid, with what is registered
- * for it, its batch open and in that currency. Of a terminal where something is otherwise it begins nothing and changes
- * nothing, and the way by steps tells what forbids it.
+ * five. It begins what is as it was taken to be: the reqId new, the terminal under that mid, of that acquirer, with
+ * what is registered for it, its batch open and in that currency. Of a terminal where something is otherwise it begins
+ * nothing and changes nothing, and the way by steps tells what forbids it.
  *
  * All of it sees one snapshot, which is older than the locks that it waits for. Therefore:
  * - What decides about a terminal stands in its ON CONFLICT: that alone locks the row first and then reads its newest
@@ -42,22 +42,22 @@ const beginWholeStatement = {
       SELECT *, partner_id || ' ' || tid AS terminal
       FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::bytea[], $6::text[], $7::text[], $8::bigint[],
         $9::text[], $10::text[], $11::text[], $12::uuid[], $13::boolean[], $14::integer[],
-        $15::integer[], $28::bytea[])
+        $15::integer[], $28::bytea[], $29::text[])
         AS i (partner_id, id, command, req_id, body_hash, callback_url, tid, amount_minor, currency, facts,
-          merchant_trans_id, lease_id, takes_batch, traces_after, invoices_after, card)),
+          merchant_trans_id, lease_id, takes_batch, traces_after, invoices_after, card, acquirer)),
     used AS MATERIALIZED (
       SELECT coalesce(array_agg(i.terminal), '{}') AS terminals FROM i CROSS JOIN LATERAL (
         SELECT FROM transactions t
         WHERE (t.partner_id = i.partner_id) IS TRUE AND t.req_id = i.req_id AND t.origin = 'command' LIMIT 1) AS t),
     taken AS (
       INSERT INTO terminals AS t (partner_id, tid, mid, trace_no, invoice_no, batch_currency, merchant_id,
-        merchant_name, merchant_address, device_id, app_name)
+        merchant_name, merchant_address, device_id, app_name, acquirer)
       SELECT g.partner_id, g.tid, g.mid, g.traces, g.invoices, g.currency, g.merchant_id, g.merchant_name,
-        g.merchant_address, g.device_id, g.app_name
+        g.merchant_address, g.device_id, g.app_name, g.acquirer
       FROM unnest($16::uuid[], $17::text[], $18::text[], $19::integer[], $20::integer[], $21::text[], $22::text[],
-        $23::text[], $24::text[], $25::text[], $26::text[], $27::boolean[]) WITH ORDINALITY
+        $23::text[], $24::text[], $25::text[], $26::text[], $27::boolean[], $30::text[]) WITH ORDINALITY
         AS g (partner_id, tid, mid, traces, invoices, currency, merchant_id, merchant_name, merchant_address,
-          device_id, app_name, opens, nth)
+          device_id, app_name, opens, acquirer, nth)
       CROSS JOIN used
       WHERE g.partner_id || ' ' || g.tid <> ALL (used.terminals)
         AND ((g.opens AND NOT EXISTS (
@@ -74,14 +74,14 @@ const beginWholeStatement = {
         AND (t.batch_currency IS NULL OR coalesce(excluded.batch_currency, t.batch_currency) = t.batch_currency)
         AND t.merchant_id = excluded.merchant_id AND t.merchant_name = excluded.merchant_name
         AND t.merchant_address = excluded.merchant_address AND t.device_id = excluded.device_id
-        AND t.app_name = excluded.app_name
+        AND t.app_name = excluded.app_name AND t.acquirer = excluded.acquirer
       RETURNING partner_id, tid, trace_no, invoice_no, batch_no, batch_id),
     turns AS MATERIALIZED (
       SELECT jsonb_object_agg(partner_id || ' ' || tid, jsonb_build_array(trace_no, invoice_no, batch_no, batch_id))
         AS by_terminal FROM taken),
     begun AS (
       INSERT INTO transactions (partner_id, id, origin, command, state, req_id, body_hash, chain_id, callback_url, tid,
-        batch_no, batch_id, amount_minor, currency, facts, merchant_trans_id, lease_id)
+        batch_no, batch_id, amount_minor, currency, facts, merchant_trans_id, lease_id, acquirer)
       SELECT partner_id, id, 'command', command, 'INIT', req_id, body_hash, id, callback_url, tid,
         CASE WHEN takes_batch THEN n.batch_no END, CASE WHEN takes_batch THEN n.batch_id END,
         amount_minor, currency,
@@ -89,7 +89,7 @@ const beginWholeStatement = {
           '"traceNo":""', '"traceNo":"' || n.trace_no || '"'),
           '"invoiceNo":""', '"invoiceNo":"' || n.invoice_no || '"'),
           '"batchNo":""', '"batchNo":"' || CASE WHEN takes_batch THEN n.batch_no ELSE '' END || '"')::json,
-        merchant_trans_id, lease_id
+        merchant_trans_id, lease_id, acquirer
       FROM i CROSS JOIN turns
       CROSS JOIN LATERAL (SELECT turns.by_terminal -> i.terminal AS turn OFFSET 0) AS given
       CROSS JOIN LATERAL (
@@ -130,10 +130,10 @@ export async function beginInOneStatement(
 }
 
 /** What the statement takes for granted, and looks at again: under it no command of the group is forbidden. */
-function hasOneMerchantAndCurrency({ first: { mid }, all }: TerminalGroup): boolean {
-  const batchCurrency = currencyOf(all);
+function hasOneMerchantAndCurrency({ first: { mid, acquirer }, all }: TerminalGroup): boolean {
+  const terminal = { mid, acquirer, batch: "open", batchCurrency: currencyOf(all) } as const;
   return all.every(
-    (init) => init.mid === mid && init.refusal({ mid, batch: "open", batchCurrency }, undefined) === undefined,
+    (init) => init.mid === mid && init.acquirer === acquirer && init.refusal(terminal, undefined) === undefined,
   );
 }
 
@@ -189,8 +189,10 @@ function columns(groups: readonly TerminalGroup[], registrations: Registrations)
     registered.map(({ deviceId }) => deviceId),
     registered.map(({ appName }) => appName),
     // One that is to be claimed for its partner is begun by steps.
-    groups.map(({ first }) => first.openTerminals && first.sharesTerminals),
+    groups.map(({ first }) => first.openTerminals && first.sharesTerminals && first.acquirer === ""),
     rows.map(({ init }) => init.sealedCard),
+    rows.map(({ init }) => init.acquirer),
+    groups.map(({ first }) => first.acquirer),
   ];
 }
 

@@ -19,7 +19,7 @@ import { Inits } from "./inits.ts";
 // result has changed, at every call until its connection ends.
 const columns = `
   t.partner_id, t.id, t.origin, t.command, t.state, t.req_id, t.external_id, t.original_id, t.original_external_id,
-  t.chain_id, t.callback_url, t.amount_minor::text AS amount_text, t.currency, t.reversal_state, t.lease_id,
+  t.chain_id, t.callback_url, t.amount_minor::text AS amount_text, t.currency, t.acquirer, t.reversal_state, t.lease_id,
   t.facts, t.notification_id, t.created_at, t.completed_at`;
 
 const carriesItself = "('SETTLEMENT', 'BATCH_UPLOAD')";
@@ -133,6 +133,7 @@ interface TransactionRow {
   readonly callback_url: string | null;
   readonly amount_text: string | null;
   readonly currency: string | null;
+  readonly acquirer: string;
   readonly batch_state: BatchState | null;
   readonly reversal_state: Transaction["reversal"];
   readonly lease_id: LeaseId | null;
@@ -243,6 +244,7 @@ function toTransaction(row: TransactionRow): Transaction {
     callBackUrl: row.callback_url,
     amountMinor: row.amount_text === null ? null : BigInt(row.amount_text),
     currency: row.currency,
+    acquirer: row.acquirer,
     batch: row.batch_state,
     reversal: row.reversal_state,
     runBy: row.lease_id,

@@ -1,0 +1,115 @@
+import { afterEach, expect, test } from "vitest";
+import { type Acquirer, NotSent } from "../acquirer.ts";
+import { SimulatedAcquirer } from "../simulator/simulator.ts";
+import { Till } from "../till.fixture.ts";
+import { OpenAcquirers } from "./open-acquirers.ts";
+import type { StoredAcquirer } from "./registry.ts";
+
+const patient = { timeoutMs: 10_000, onLateAnswer: () => expect.fail("no late answer is due") };
+
+let acquirers: OpenAcquirers | undefined;
+afterEach(() => acquirers?.stop());
+
+/** A link whose answers are held back until they are let go. */
+class Held extends SimulatedAcquirer {
+  readonly goes = Promise.withResolvers<void>();
+  isClosed = false;
+
+  override async ask(...asked: Parameters<Acquirer["ask"]>) {
+    await this.goes.promise;
+    if (this.isClosed) throw new NotSent("it was closed");
+    return super.ask(...asked);
+  }
+
+  override close(): Promise<void> {
+    this.isClosed = true;
+    return super.close();
+  }
+}
+
+async function opened(drainMs = 10_000) {
+  const registered = new Map<string, string>();
+  const links: Held[] = [];
+  const ended: boolean[] = [];
+  const troubles: unknown[] = [];
+  const all = new OpenAcquirers({
+    ofSettings: new SimulatedAcquirer(),
+    store: {
+      versions: async () => new Map(registered),
+      find: async (name) => ({ name, version: registered.get(name) }) as StoredAcquirer,
+    },
+    open({ version }, after) {
+      if (version === "wrong") throw new Error("the profile cannot be used");
+      const link = new Held();
+      const nth = links.push(link) - 1;
+      ended[nth] = false;
+      void after.then(() => {
+        ended[nth] = true;
+      });
+      return link;
+    },
+    drainMs,
+    onTrouble: (error) => troubles.push(error),
+  });
+  acquirers = all;
+  await all.start();
+  return { all, registered, links, ended, troubles };
+}
+
+test("a registration is taken up, changed and given up while the service runs", async () => {
+  const { all, registered, links } = await opened();
+  expect(all.names()).toEqual([""]);
+  expect(all.has("first")).toBe(false);
+  registered.set("first", "1");
+  await all.refresh();
+  expect(all.names()).toEqual(["", "first"]);
+  links[0]?.goes.resolve();
+  expect((await all.of("first").ask(new Till().sale("tok_approve"), patient)).responseCode).toBe("00");
+  await all.refresh();
+  expect(links).toHaveLength(1);
+  registered.delete("first");
+  await all.refresh();
+  expect(all.names()).toEqual([""]);
+  await expect(all.of("first").ask(new Till().sale("tok_approve"), patient)).rejects.toBeInstanceOf(NotSent);
+  expect(all.has("")).toBe(true);
+});
+
+test("an answer in flight is waited for, and what is asked meanwhile goes over the new link", async () => {
+  const { all, registered, links, ended } = await opened();
+  registered.set("first", "1");
+  await all.refresh();
+  const inFlight = all.of("first").ask(new Till().sale("tok_approve"), patient);
+  registered.set("first", "2");
+  await all.refresh();
+  const [old, fresh] = links;
+  fresh?.goes.resolve();
+  expect((await all.of("first").ask(new Till().sale("tok_decline_51"), patient)).responseCode).toBe("51");
+  expect([old?.isClosed, ended[1]]).toEqual([false, false]);
+  old?.goes.resolve();
+  expect((await inFlight).responseCode).toBe("00");
+  await expect.poll(() => [old?.isClosed, ended[1]]).toEqual([true, true]);
+});
+
+test("an answer that does not come holds the old link up for as long as it is waited for, and no longer", async () => {
+  const { all, registered, links } = await opened(20);
+  registered.set("first", "1");
+  await all.refresh();
+  const inFlight = all.of("first").ask(new Till().sale("tok_approve"), patient);
+  registered.delete("first");
+  await all.refresh();
+  await expect.poll(() => links[0]?.isClosed).toBe(true);
+  links[0]?.goes.resolve();
+  await expect(inFlight).rejects.toBeInstanceOf(NotSent);
+});
+
+test("one that cannot be opened is there, and says why it cannot be asked", async () => {
+  const { all, registered, troubles } = await opened();
+  registered.set("first", "wrong");
+  await all.refresh();
+  expect(all.of("first").health?.()).toEqual({
+    ok: false,
+    detail: "cannot be opened: the profile cannot be used",
+  });
+  await expect(all.of("first").ask(new Till().sale("tok_approve"), patient)).rejects.toBeInstanceOf(NotSent);
+  expect(troubles).toHaveLength(1);
+});

@@ -1,0 +1,195 @@
+import { type Acquirer, type AcquirerMessage, type AskOptions, NotSent, type UnmatchedAnswer } from "../acquirer.ts";
+import type { Acquirers } from "../acquirers.ts";
+import { noAcquirer } from "../none.ts";
+import type { AcquirerStore, StoredAcquirer } from "./registry.ts";
+
+export interface OpenAcquirersParts {
+  /** Of the settings: it stays as it is. */
+  readonly ofSettings: Acquirer | null;
+  readonly store: Pick<AcquirerStore, "versions" | "find">;
+  /**
+   * Opens the link of a registration, which may be wrong by now.
+   *
+   * @param after the link in whose place it comes has ended
+   */
+  readonly open: (stored: StoredAcquirer, after: Promise<unknown>) => Acquirer;
+  /** For how long answers in flight are waited for before a link is closed. */
+  readonly drainMs: number;
+  readonly onTrouble: (error: unknown) => void;
+}
+
+interface Opened {
+  readonly version: string;
+  readonly acquirer: CountedAcquirer;
+}
+
+const refreshEveryMs = 5_000;
+
+/**
+ * The acquirers that can be asked now: the one of the settings, and a link to each registered one. A registration that
+ * changed is taken up while the service runs: what is asked from then on goes over a new link, and the old one is
+ * closed once its answers have come.
+ */
+export class OpenAcquirers implements Acquirers {
+  readonly #parts: OpenAcquirersParts;
+  readonly #opened = new Map<string, Opened>();
+  readonly #closing = new Set<Promise<void>>();
+  #names: readonly string[] = [];
+  #refreshing: Promise<void> = Promise.resolve();
+  #timer: NodeJS.Timeout | undefined;
+  #isStopped = false;
+  #onStray: (name: string, answer: UnmatchedAnswer) => void = () => undefined;
+
+  constructor(parts: OpenAcquirersParts) {
+    this.#parts = parts;
+    this.#note();
+  }
+
+  /** Resolves once every registered one is open. Rejects when they cannot be read. */
+  async start(): Promise<void> {
+    const { ofSettings } = this.#parts;
+    ofSettings?.onUnmatchedAnswer?.((answer) => this.#onStray("", answer));
+    await this.#refresh();
+    this.#timer = setInterval(() => void this.refresh(), refreshEveryMs);
+  }
+
+  /** Looks for changes: when told of one, and every five seconds. Never rejects. */
+  refresh(): Promise<void> {
+    this.#refreshing = this.#refreshing.then(() => this.#refresh()).catch(this.#parts.onTrouble);
+    return this.#refreshing;
+  }
+
+  of(name: string): Acquirer {
+    return this.#find(name) ?? noAcquirer;
+  }
+
+  has(name: string): boolean {
+    return this.#find(name) !== undefined;
+  }
+
+  names(): readonly string[] {
+    return this.#names;
+  }
+
+  /** Tells from now on of answers that nobody here waits for. */
+  onUnmatchedAnswer(listener: (name: string, answer: UnmatchedAnswer) => void): void {
+    this.#onStray = listener;
+  }
+
+  /** Whoever still waits for an answer is told that none comes. */
+  async stop(): Promise<void> {
+    this.#isStopped = true;
+    clearInterval(this.#timer);
+    const opened = [...this.#opened.values()].map(({ acquirer }) => acquirer.close());
+    await Promise.all([this.#parts.ofSettings?.close(), ...opened, ...this.#closing, this.#refreshing]);
+  }
+
+  #find(name: string): Acquirer | undefined {
+    return name === "" ? (this.#parts.ofSettings ?? undefined) : this.#opened.get(name)?.acquirer;
+  }
+
+  async #refresh(): Promise<void> {
+    if (this.#isStopped) return;
+    const { store } = this.#parts;
+    const versions = await store.versions();
+    for (const [name, { acquirer }] of this.#opened) {
+      if (versions.has(name)) continue;
+      this.#opened.delete(name);
+      void this.#drain(acquirer);
+    }
+    for (const [name, version] of versions) {
+      const standing = this.#opened.get(name);
+      if (standing?.version === version) continue;
+      const stored = await store.find(name);
+      if (stored !== undefined && !this.#isStopped) this.#replace(standing?.acquirer, stored);
+    }
+    this.#note();
+  }
+
+  #replace(standing: CountedAcquirer | undefined, stored: StoredAcquirer): void {
+    const ended = standing === undefined ? Promise.resolve() : this.#drain(standing);
+    const acquirer = new CountedAcquirer(this.#openOrNot(stored, ended));
+    acquirer.onUnmatchedAnswer((answer) => this.#onStray(stored.name, answer));
+    this.#opened.set(stored.name, { version: stored.version, acquirer });
+  }
+
+  /** One that cannot be opened is there, and says why it cannot be asked. */
+  #openOrNot(stored: StoredAcquirer, ended: Promise<void>): Acquirer {
+    try {
+      return this.#parts.open(stored, ended);
+    } catch (error) {
+      this.#parts.onTrouble(error);
+      const why = error instanceof Error ? error.message : String(error);
+      return {
+        ...noAcquirer,
+        ask: () => Promise.reject(new NotSent(`The acquirer ${stored.name} cannot be opened: ${why}`)),
+        health: () => ({ ok: false, detail: `cannot be opened: ${why}` }),
+      };
+    }
+  }
+
+  #drain(acquirer: CountedAcquirer): Promise<void> {
+    const closed = acquirer.closeOnceAnswered(this.#parts.drainMs);
+    this.#closing.add(closed);
+    return closed.finally(() => this.#closing.delete(closed));
+  }
+
+  #note(): void {
+    this.#names = [...(this.#parts.ofSettings === null ? [] : [""]), ...[...this.#opened.keys()].sort()];
+  }
+}
+
+/** An acquirer that knows how much of what it was asked is not answered yet. */
+class CountedAcquirer implements Acquirer {
+  readonly #acquirer: Acquirer;
+  #inFlight = 0;
+  #onNone: () => void = () => undefined;
+
+  constructor(acquirer: Acquirer) {
+    this.#acquirer = acquirer;
+  }
+
+  get approvals(): ReadonlySet<string> {
+    return this.#acquirer.approvals;
+  }
+
+  get wantsCards(): boolean {
+    return this.#acquirer.wantsCards === true;
+  }
+
+  async ask(message: AcquirerMessage, options: AskOptions) {
+    this.#inFlight += 1;
+    try {
+      return await this.#acquirer.ask(message, options);
+    } finally {
+      this.#inFlight -= 1;
+      if (this.#inFlight === 0) this.#onNone();
+    }
+  }
+
+  refusesToken(token: string): string | undefined {
+    return this.#acquirer.refusesToken(token);
+  }
+
+  health() {
+    return this.#acquirer.health?.() ?? { ok: true, detail: "can be asked" };
+  }
+
+  onUnmatchedAnswer(listener: (answer: UnmatchedAnswer) => void): void {
+    this.#acquirer.onUnmatchedAnswer?.(listener);
+  }
+
+  async closeOnceAnswered(timeoutMs: number): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const timer = setTimeout(resolve, timeoutMs);
+    this.#onNone = resolve;
+    if (this.#inFlight === 0) resolve();
+    await promise;
+    clearTimeout(timer);
+    await this.close();
+  }
+
+  close(): Promise<void> {
+    return this.#acquirer.close();
+  }
+}

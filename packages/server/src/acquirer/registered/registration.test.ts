@@ -1,0 +1,52 @@
+import { generateKeyPairSync } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { linkOptions, merged, mergedSecrets, noRegistration, noSecrets, registrationProblems } from "./registration.ts";
+
+const path = join(import.meta.dirname, "../../../../../docs/operator/acquirer-profile.json");
+const profile = JSON.parse(readFileSync(path, "utf8")) as Record<string, unknown>;
+const macKey = "0123456789abcdef0123456789abcdef";
+const whole = { profile, hosts: ["bank.example:5000"] };
+
+function problemsOf(input: Parameters<typeof merged>[1], name = "first-bank"): string[] {
+  const problems = registrationProblems(name, merged(noRegistration, input), mergedSecrets(noSecrets, input));
+  return problems.map(({ field }) => field);
+}
+
+test("an acquirer needs a name, a profile and hosts, and every problem is named", () => {
+  expect(problemsOf(whole)).toEqual([]);
+  expect(problemsOf({})).toEqual(["hosts", "profile"]);
+  expect(problemsOf(whole, "default")).toEqual(["name"]);
+  expect(problemsOf(whole, "First Bank")).toEqual(["name"]);
+  expect(problemsOf({ ...whole, hosts: ["bank.example"] })).toEqual(["hosts"]);
+  expect(problemsOf({ ...whole, profile: { ...profile, matchBy: [] } })).toEqual(["profile"]);
+});
+
+test("keys fit what they are for, and no problem repeats one", () => {
+  const withMac = { ...whole, profile: { ...profile, mac: { algorithm: "x9.19", networkMessages: true } } };
+  expect(problemsOf(withMac)).toEqual(["macKey"]);
+  expect(problemsOf({ ...withMac, macKey })).toEqual([]);
+  expect(problemsOf({ ...withMac, macKey: "no key" })).toEqual(["macKey"]);
+  const { privateKey } = generateKeyPairSync("ed25519");
+  const key = privateKey.export({ type: "pkcs8", format: "pem" }).toString();
+  expect(problemsOf({ ...whole, key })).toEqual(["key"]);
+  expect(problemsOf({ ...whole, key, certificate: "no certificate" })).toEqual(["certificate"]);
+  expect(problemsOf({ ...whole, ca: "no authority" })).toEqual(["ca"]);
+  const registration = merged(noRegistration, { ...withMac, macKey: "00ff", key });
+  const told = JSON.stringify(registrationProblems("first", registration, { key, macKey: "00ff" }));
+  expect(told).not.toContain("00ff");
+  expect(told).not.toContain("PRIVATE");
+});
+
+test("a change leaves what it does not name; an empty text removes", () => {
+  const standing = merged(noRegistration, whole);
+  expect(merged(standing, { hosts: ["other.example:1"] })).toEqual({ ...standing, hosts: ["other.example:1"] });
+  expect(merged({ ...standing, ca: "PEM" }, { ca: "" }).ca).toBe("");
+  expect(mergedSecrets({ ...noSecrets, macKey }, {})).toEqual({ ...noSecrets, macKey });
+  expect(linkOptions(merged(standing, { tls: "off" }), { ...noSecrets, macKey })).toMatchObject({
+    hosts: [{ host: "bank.example", port: 5000 }],
+    tls: undefined,
+    macKey: Buffer.from(macKey, "hex"),
+  });
+});

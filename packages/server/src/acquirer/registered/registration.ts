@@ -1,0 +1,116 @@
+import { createPrivateKey, X509Certificate } from "node:crypto";
+import { hostAndPort } from "../../config/acquirer-kind.ts";
+import type { FieldProblem } from "../../errors.ts";
+import type { Host, TlsOptions } from "../iso8583/link/connection.ts";
+import { Mac } from "../iso8583/message/mac.ts";
+import { ProfileError, readProfile } from "../iso8583/profile/read.ts";
+import type { Profile } from "../iso8583/profile/schema.ts";
+
+/** What an acquirer is registered with, beside its name. Of a change, what is left out stays. */
+export interface AcquirerInput {
+  /** The JSON of the host's profile. */
+  readonly profile?: Readonly<Record<string, unknown>> | undefined;
+  /** Each as name:port, in the order in which they are tried. */
+  readonly hosts?: readonly string[] | undefined;
+  readonly tls?: "on" | "off" | undefined;
+  /** PEM; an empty text removes it, as of the others. */
+  readonly ca?: string | undefined;
+  readonly certificate?: string | undefined;
+  /** The certificate's, PEM. */
+  readonly key?: string | undefined;
+  /** In hexadecimal. */
+  readonly macKey?: string | undefined;
+}
+
+/** What is stored as it is. */
+export interface Registration {
+  readonly profile: string;
+  readonly hosts: readonly string[];
+  readonly tls: boolean;
+  readonly ca: string;
+  readonly certificate: string;
+}
+
+/** What is stored sealed, and never shown; empty: none. */
+export interface Secrets {
+  readonly key: string;
+  readonly macKey: string;
+}
+
+export const noRegistration: Registration = { profile: "", hosts: [], tls: true, ca: "", certificate: "" };
+export const noSecrets: Secrets = { key: "", macKey: "" };
+
+const namePattern = /^[a-z0-9][a-z0-9-]{0,31}$/;
+const hostsMax = 10;
+const hexadecimal = /^(?:[0-9A-Fa-f]{2})*$/;
+
+/** The label of the acquirer of the settings in metrics and events: no other has that name. */
+export const settingsName = "default";
+
+export function merged(standing: Registration, { profile, hosts, tls, ca, certificate }: AcquirerInput): Registration {
+  return {
+    profile: profile === undefined ? standing.profile : JSON.stringify(profile),
+    hosts: hosts ?? standing.hosts,
+    tls: tls === undefined ? standing.tls : tls === "on",
+    ca: ca ?? standing.ca,
+    certificate: certificate ?? standing.certificate,
+  };
+}
+
+export function mergedSecrets(standing: Secrets, { key, macKey }: AcquirerInput): Secrets {
+  return { key: key ?? standing.key, macKey: macKey ?? standing.macKey };
+}
+
+/** Everything that is wrong with a registration as it would be: no problem repeats a secret. */
+export function registrationProblems(name: string, registration: Registration, secrets: Secrets): FieldProblem[] {
+  const problems: FieldProblem[] = [];
+  const wrong = (field: string, message: string) => problems.push({ field, code: "invalid_value", message });
+  if (!namePattern.test(name) || name === settingsName) {
+    wrong("name", `name must have 1 to 32 characters, a-z, 0-9 and -, and not be ${settingsName}.`);
+  }
+  const { hosts, tls, ca, certificate } = registration;
+  if (hosts.length === 0 || hosts.length > hostsMax) wrong("hosts", `hosts must be 1 to ${hostsMax}, as name:port.`);
+  if (hosts.some((host) => hostAndPort.read(host) === undefined)) wrong("hosts", "hosts must be given as name:port.");
+  const profile = problemsOf(() => readProfile(registration.profile));
+  for (const problem of profile.problems) wrong("profile", problem);
+  if (!hexadecimal.test(secrets.macKey)) wrong("macKey", "macKey must be in hexadecimal.");
+  else if (profile.value?.mac) {
+    const { algorithm } = profile.value.mac;
+    const macKey = problemsOf(() => new Mac(algorithm, Buffer.from(secrets.macKey, "hex")));
+    for (const problem of macKey.problems) wrong("macKey", `${problem}.`);
+  }
+  if (!tls) return problems;
+  const authorities = problemsOf(() => ca === "" || new X509Certificate(ca));
+  if (authorities.problems.length > 0) wrong("ca", "ca must be certificates in PEM.");
+  if ((certificate === "") !== (secrets.key === "")) wrong("key", "certificate and key are required together.");
+  if (certificate === "" || secrets.key === "") return problems;
+  const own = problemsOf(() => new X509Certificate(certificate));
+  if (own.value === undefined) wrong("certificate", "certificate must be one in PEM.");
+  const key = problemsOf(() => createPrivateKey(secrets.key));
+  if (key.value === undefined) wrong("key", "key must be a private key in PEM, not encrypted.");
+  if (own.value && key.value && !own.value.checkPrivateKey(key.value)) wrong("key", "key is not the certificate's.");
+  return problems;
+}
+
+/** What the link is opened with. @throws ProfileError, where a later version refuses what was registered */
+export function linkOptions({ profile, hosts, tls, ca, certificate }: Registration, { key, macKey }: Secrets) {
+  const tlsOptions: TlsOptions = {
+    ...(ca !== "" && { ca }),
+    ...(certificate !== "" && { cert: certificate, key }),
+  };
+  return {
+    profile: readProfile(profile),
+    hosts: hosts.flatMap((host) => hostAndPort.read(host) ?? []),
+    tls: tls ? tlsOptions : undefined,
+    macKey: macKey === "" ? undefined : Buffer.from(macKey, "hex"),
+  } satisfies { profile: Profile; hosts: readonly Host[]; [more: string]: unknown };
+}
+
+function problemsOf<Value>(make: () => Value): { readonly value?: Value; readonly problems: readonly string[] } {
+  try {
+    return { value: make(), problems: [] };
+  } catch (error) {
+    if (error instanceof ProfileError) return { problems: error.problems };
+    return { problems: [error instanceof Error ? error.message : "cannot be read"] };
+  }
+}

@@ -1,0 +1,37 @@
+import { z } from "zod";
+import { component, described } from "./registry.ts";
+
+const json = z.record(z.string(), z.unknown());
+const pem = z.string().max(32_768);
+const shared = {
+  profile: described(json, "The host's profile"),
+  hosts: described(z.array(z.string().max(300)), "Each as name:port, in the order in which they are tried"),
+  tls: described(z.enum(["on", "off"]), "off: for a private line that is encrypted by other means"),
+  ca: described(pem, "PEM of the authorities of the hosts; empty: the well-known ones"),
+  certificate: described(pem, "PEM of the client certificate; empty: none"),
+};
+
+export const acquirerBody = component(
+  z.strictObject({
+    ...z.object(shared).partial().shape,
+    key: described(pem, "PEM of the client certificate's key; empty removes it").optional(),
+    macKey: described(z.string().max(64), "In hexadecimal: the key of the messages' MACs; empty removes it").optional(),
+  }),
+  "AcquirerRegistration",
+  "An acquirer's host. What is left out stays as it is; a new acquirer needs a profile and hosts",
+);
+
+export const acquirerSchema = component(
+  z.object({
+    name: z.string(),
+    ...shared,
+    hasKey: described(z.boolean(), "Secrets are never shown"),
+    hasMacKey: z.boolean(),
+    createdAt: z.iso.datetime(),
+    updatedAt: z.iso.datetime(),
+  }),
+  "Acquirer",
+  "An acquirer as registered",
+);
+
+export const acquirerListSchema = z.object({ items: z.array(acquirerSchema) });

@@ -1,0 +1,37 @@
+import type { Acquirers } from "../acquirer/acquirers.ts";
+import type { PartnerId } from "../ids.ts";
+
+export interface TerminalAcquirerStore {
+  /** Empty: the acquirer of the settings, also for a terminal that is not known yet. */
+  acquirerOf(partnerId: PartnerId, tid: string): Promise<string>;
+}
+
+const terminalsMax = 50_000;
+
+/**
+ * Which acquirer a terminal's commands go to, as this instance last read it. It may be old: each INIT looks again
+ * under the terminal's lock, and what differs there is read anew.
+ */
+export class TerminalAcquirers {
+  readonly #store: TerminalAcquirerStore;
+  readonly #acquirers: Acquirers;
+  readonly #known = new Map<string, string>();
+
+  constructor(store: TerminalAcquirerStore, acquirers: Acquirers) {
+    this.#store = store;
+    this.#acquirers = acquirers;
+  }
+
+  async of(partnerId: PartnerId, tid: string): Promise<string> {
+    if (tid === "" || this.#acquirers.names().every((name) => name === "")) return "";
+    return this.#known.get(`${partnerId} ${tid}`) ?? (await this.readAnew(partnerId, tid));
+  }
+
+  async readAnew(partnerId: PartnerId, tid: string): Promise<string> {
+    const acquirer = await this.#store.acquirerOf(partnerId, tid);
+    const [oldest] = this.#known.keys();
+    if (this.#known.size >= terminalsMax && oldest !== undefined) this.#known.delete(oldest);
+    this.#known.set(`${partnerId} ${tid}`, acquirer);
+    return acquirer;
+  }
+}

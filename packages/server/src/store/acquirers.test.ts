@@ -1,0 +1,89 @@
+import { randomBytes } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { createDatabase, type TestDatabase } from "../../../../test/support/database.ts";
+import { dumpRows } from "../../../../test/support/rows.ts";
+import { AcquirerRegistry } from "../acquirer/registered/registry.ts";
+import { MasterKey } from "../partners/master-key.ts";
+import { resealAll } from "../partners/master-key-rotation.ts";
+import { completeTerminal } from "../partners/terminal.ts";
+import { PostgresAcquirers } from "./acquirers.ts";
+import { type Database, openDatabase } from "./database/database.ts";
+import { PostgresReSeal } from "./partners/reseal.ts";
+import { insertPartner } from "./rows.fixture.ts";
+import { PostgresTerminals } from "./terminals/terminals.ts";
+
+const path = join(import.meta.dirname, "../../../../docs/operator/acquirer-profile.json");
+const profile = { ...JSON.parse(readFileSync(path, "utf8")), mac: { algorithm: "x9.19", networkMessages: true } };
+const macKey = "0123456789abcdeffedcba9876543210";
+const [oldRaw, newRaw] = [randomBytes(32), randomBytes(32)];
+
+let database: TestDatabase;
+let connections: Database;
+let store: PostgresAcquirers;
+let registry: AcquirerRegistry;
+beforeAll(async () => {
+  database = await createDatabase();
+  connections = openDatabase(database.url, { connectionsMax: 6, onIdleError: () => {} });
+  store = new PostgresAcquirers(connections);
+  registry = new AcquirerRegistry(store, new MasterKey(oldRaw));
+});
+afterAll(async () => {
+  await connections.close();
+  await database.drop();
+});
+
+const input = { profile, hosts: ["bank.example:5000"], macKey };
+
+test("what is registered is shown without its key, which lies sealed, and is changed in part", async () => {
+  const added = await registry.put("first", input);
+  expect(added).toMatchObject({ name: "first", hosts: ["bank.example:5000"], tls: "on", hasMacKey: true });
+  expect(JSON.stringify(added)).not.toContain(macKey);
+  const before = await store.versions();
+  const changed = await registry.put("first", { hosts: ["other.example:5000"] });
+  expect(changed).toMatchObject({ hosts: ["other.example:5000"], hasMacKey: true, profile });
+  expect((await store.versions()).get("first")).not.toBe(before.get("first"));
+  expect(await registry.list()).toEqual([changed]);
+  const rows = await dumpRows(database.url);
+  expect(rows).not.toContain(macKey);
+  expect(rows).not.toContain(Buffer.from(macKey).toString("hex"));
+  await expect(registry.put("first", { macKey: "00" })).rejects.toMatchObject({ code: "invalid_value" });
+  expect(await registry.find("nobody")).toBeUndefined();
+});
+
+test("a rotation of the master key seals its keys anew", async () => {
+  await registry.put("rotated", input);
+  const during = new MasterKey(newRaw, [oldRaw]);
+  expect((await resealAll(new PostgresReSeal(connections.pool), during)).notOpened).toBe(0);
+  const stored = await store.find("rotated");
+  if (stored === undefined) throw new Error("it is registered");
+  const after = new AcquirerRegistry(store, new MasterKey(newRaw));
+  expect(after.linkOptions(stored).macKey).toEqual(Buffer.from(macKey, "hex"));
+  registry = after;
+});
+
+test("one that a terminal names, or a Reversal goes to, is not removed", async () => {
+  await registry.put("used", input);
+  const terminals = new PostgresTerminals(connections.homes);
+  const partnerId = await insertPartner(connections.pool);
+  const put = (acquirer: string) => terminals.upsert(partnerId, completeTerminal("T1", { mid: "M1", acquirer }), 30);
+  await put("used");
+  await expect(registry.remove("used")).rejects.toMatchObject({ code: "acquirer_in_use" });
+  await put("");
+  await connections.pool.query(
+    `WITH t AS (
+       INSERT INTO transactions (partner_id, id, origin, command, state, chain_id, facts, tid, acquirer)
+       VALUES ($1, gen_random_uuid(), 'command', 'SALE', 'ERROR', gen_random_uuid(), '{}', 'T1', 'used')
+       RETURNING partner_id, id, tid)
+     INSERT INTO reversals (partner_id, transaction_id, tid) SELECT partner_id, id, tid FROM t`,
+    [partnerId],
+  );
+  await expect(registry.remove("used")).rejects.toMatchObject({ code: "acquirer_in_use" });
+  await connections.pool.query("UPDATE reversals SET state = 'DONE'");
+  expect(await registry.remove("used")).toMatchObject({ name: "used" });
+  await expect(registry.remove("used")).rejects.toMatchObject({ code: "not_found" });
+  const kept = await connections.pool.query("SELECT FROM sealed_values WHERE name = 'acquirer used'");
+  expect(kept.rowCount).toBe(0);
+  expect(await put("used")).toEqual({ outcome: "no_such_acquirer" });
+});

@@ -1,0 +1,117 @@
+import { randomUUID } from "node:crypto";
+import type { Pool, PoolClient } from "pg";
+import type { AcquirerStore, AcquirerToStore, StoredAcquirer } from "../acquirer/registered/registry.ts";
+import type { Database } from "./database/database.ts";
+import type { Homes } from "./database/homes.ts";
+
+const selectAcquirers = `
+  SELECT a.name, a.profile, a.hosts, a.tls, a.ca, a.certificate, a.version, a.created_at, a.updated_at, s.sealed
+  FROM acquirers a JOIN sealed_values s ON s.name = 'acquirer ' || a.name`;
+
+// A rotation of the master key seals it anew meanwhile, or waits: either way the newer secrets stand.
+const keepSecrets = `
+  INSERT INTO sealed_values (name, sealed) VALUES ('acquirer ' || $1::text, $2)
+  ON CONFLICT (name) DO UPDATE SET sealed = excluded.sealed`;
+
+const upsert = `
+  INSERT INTO acquirers AS a (name, profile, hosts, tls, ca, certificate, version) VALUES ($1, $2, $3, $4, $5, $6, $7)
+  ON CONFLICT (name) DO UPDATE SET profile = excluded.profile, hosts = excluded.hosts, tls = excluded.tls,
+    ca = excluded.ca, certificate = excluded.certificate, version = excluded.version, updated_at = now()`;
+
+// Its terminals stand for what is in their batches: a terminal moves only while nothing is. A Reversal may go on for
+// longer, as a late approval repeats it.
+const usedIn = `
+  SELECT FROM (SELECT) AS one
+  WHERE EXISTS (SELECT FROM terminals t WHERE t.acquirer = $1 AND t.acquirer <> '')
+    OR EXISTS (
+      SELECT FROM reversals r JOIN transactions t ON t.partner_id = r.partner_id AND t.id = r.transaction_id
+      WHERE r.state = 'PENDING' AND t.acquirer = $1)`;
+
+interface Row {
+  readonly name: string;
+  readonly profile: string;
+  readonly hosts: readonly string[];
+  readonly tls: boolean;
+  readonly ca: string;
+  readonly certificate: string;
+  readonly sealed: Buffer;
+  readonly version: string;
+  readonly created_at: Date;
+  readonly updated_at: Date;
+}
+
+/** Registered acquirers in PostgreSQL. Each change is told to who listens to `paybell_acquirers`. */
+export class PostgresAcquirers implements AcquirerStore {
+  readonly #pool: Pool;
+  readonly #homes: Homes;
+
+  constructor({ pool, homes }: Pick<Database, "pool" | "homes">) {
+    this.#pool = pool;
+    this.#homes = homes;
+  }
+
+  async versions(): Promise<ReadonlyMap<string, string>> {
+    const { rows } = await this.#pool.query<Pick<Row, "name" | "version">>("SELECT name, version FROM acquirers");
+    return new Map(rows.map(({ name, version }) => [name, version]));
+  }
+
+  find(name: string): Promise<StoredAcquirer | undefined> {
+    return findWith(this.#pool, name);
+  }
+
+  async list(): Promise<readonly StoredAcquirer[]> {
+    return (await this.#pool.query<Row>(`${selectAcquirers} ORDER BY a.name`)).rows.map(storedOf);
+  }
+
+  put(
+    name: string,
+    next: (standing: StoredAcquirer | undefined, registered: number) => AcquirerToStore,
+  ): Promise<StoredAcquirer> {
+    return this.#locked(name, async (client) => {
+      const { rows } = await client.query<{ count: number }>("SELECT count(*)::integer AS count FROM acquirers");
+      const { sealed, profile, hosts, tls, ca, certificate } = next(await findWith(client, name), rows[0]?.count ?? 0);
+      await client.query(keepSecrets, [name, sealed]);
+      await client.query(upsert, [name, profile, hosts, tls, ca, certificate, randomUUID()]);
+      return (await findWith(client, name)) as StoredAcquirer;
+    });
+  }
+
+  remove(name: string): Promise<"removed" | "unknown" | "in_use"> {
+    return this.#locked(name, async (client) => {
+      const { rowCount } = await client.query("SELECT FROM acquirers WHERE name = $1 FOR UPDATE", [name]);
+      if (rowCount === 0) return "unknown";
+      const uses = await this.#homes.gather(async ({ pool }) => (await pool.query(usedIn, [name])).rows);
+      if (uses.length > 0) return "in_use";
+      await client.query("DELETE FROM acquirers WHERE name = $1", [name]);
+      await client.query("DELETE FROM sealed_values WHERE name = 'acquirer ' || $1::text", [name]);
+      return "removed";
+    });
+  }
+
+  /** One change of an acquirer after the other, also of one that is not there yet. */
+  async #locked<Result>(name: string, change: (client: PoolClient) => Promise<Result>): Promise<Result> {
+    const client = await this.#pool.connect();
+    try {
+      await client.query("BEGIN");
+      await client.query("SELECT pg_advisory_xact_lock(hashtext('paybell acquirer'), hashtext($1))", [name]);
+      const result = await change(client);
+      await client.query("SELECT pg_notify('paybell_acquirers', '')");
+      await client.query("COMMIT");
+      client.release();
+      return result;
+    } catch (error) {
+      // Closing it rolls back.
+      client.release(true);
+      throw error;
+    }
+  }
+}
+
+async function findWith(client: Pool | PoolClient, name: string): Promise<StoredAcquirer | undefined> {
+  const { rows } = await client.query<Row>(`${selectAcquirers} WHERE a.name = $1`, [name]);
+  return rows.map(storedOf)[0];
+}
+
+function storedOf({ created_at: createdAt, updated_at: updatedAt, ...row }: Row): StoredAcquirer {
+  return { ...row, createdAt, updatedAt };
+}
