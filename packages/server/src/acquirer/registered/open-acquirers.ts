@@ -53,8 +53,9 @@ export class OpenAcquirers implements Acquirers {
     this.#timer = setInterval(() => void this.refresh(), refreshEveryMs);
   }
 
-  /** Looks for changes: when told of one, and every five seconds. Never rejects. */
+  /** Looks for changes, once started: when told of one, and every five seconds. Never rejects. */
   refresh(): Promise<void> {
+    if (this.#timer === undefined) return Promise.resolve();
     this.#refreshing = this.#refreshing.then(() => this.#refresh()).catch(this.#parts.onTrouble);
     return this.#refreshing;
   }
