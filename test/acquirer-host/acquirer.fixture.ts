@@ -1,15 +1,10 @@
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
 import type { AcquirerUnderTest } from "../../packages/server/src/acquirer/conformance.ts";
+import { profile } from "../../packages/server/src/acquirer/iso8583/example-profile.fixture.ts";
 import { Iso8583Acquirer, type Iso8583Options } from "../../packages/server/src/acquirer/iso8583/iso8583.ts";
-import { readProfile } from "../../packages/server/src/acquirer/iso8583/profile/read.ts";
-import type { Profile } from "../../packages/server/src/acquirer/iso8583/profile/schema.ts";
 import { systemClock } from "../../packages/server/src/clock.ts";
 
-/** The one in the documents, which describes the host of these tests. */
-export const profile: Profile = readProfile(
-  readFileSync(join(import.meta.dirname, "../../docs/operator/acquirer-profile.json"), "utf8"),
-);
+/** It describes the host of these tests. */
+export { profile } from "../../packages/server/src/acquirer/iso8583/example-profile.fixture.ts";
 
 /** The host's cards. */
 export const tokens: AcquirerUnderTest["tokens"] = {

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { Acquirer } from "./acquirer/acquirer.ts";
-import { openAcquirersOf } from "./app/acquirer.ts";
+import { type LinkOptions, openAcquirers } from "./app/acquirer.ts";
 import { acquirerDetails } from "./app/acquirer-watch.ts";
 import { type OnAttempt, wireDelivery } from "./app/delivery.ts";
 import { health } from "./app/health.ts";
@@ -55,8 +55,8 @@ export interface ServiceOptions {
   /** The same database as the role that owns the schema; without it, that is the role of `databaseUrl`. */
   readonly ownerUrl?: string | null;
   readonly masterKey: MasterKey;
-  /** Null: commands are refused, and reports are taken. */
-  readonly acquirer: Acquirer | null;
+  /** Of the settings. Null: there is none, and its commands are refused. */
+  readonly acquirer: Acquirer | LinkOptions | null;
   /** What /readyz says of it. */
   readonly acquirerName: string;
   readonly log: Log;
@@ -119,16 +119,22 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     const partitions = new Partitions({ homes: database.homes, clock: systemClock, historyDays: config.historyDays });
     await maintainHistory(partitions, alerts, log);
 
-    const { acquirers, registry: acquirerRegistry } = openAcquirersOf(ground, masterKey, acquirer);
-    closing.push(() => acquirers.stop());
     const listener = new PostgresListener({
       connect: () => database.connectDirectly(),
-      channels: ["paybell_due", "paybell_partner", "paybell_endpoint", "paybell_shards", "paybell_acquirers"],
+      channels: [
+        "paybell_due",
+        "paybell_partner",
+        "paybell_endpoint",
+        "paybell_shards",
+        "paybell_acquirers",
+        "paybell_session",
+      ],
       onNotify: (channel, payload) => {
         if (channel === "paybell_due") delivery.hints.received(payload);
         if (channel === "paybell_endpoint") delivery.tell("circuits");
         if (channel === "paybell_shards") delivery.tell("shards");
         if (channel === "paybell_acquirers") void acquirers.refresh();
+        if (channel === "paybell_session") post.heard(payload);
         const partnerId = channel === "paybell_partner" ? readId<"partner">(payload) : undefined;
         if (partnerId === undefined) return;
         const told = directory.invalidate(partnerId).then(() => delivery.partnerChanged(partnerId));
@@ -145,6 +151,17 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       timers: systemTimers,
       onTrouble: warn("the lease could not be renewed"),
     });
+    const {
+      acquirers,
+      registry: acquirerRegistry,
+      post,
+    } = openAcquirers(ground, {
+      ofSettings: acquirer,
+      masterKey,
+      sessionKey: partners.acquirerSessionKey,
+      lease,
+    });
+    closing.push(() => acquirers.stop());
     const delivery = wireDelivery(ground, partners, {
       databaseUrl: options.databaseUrl,
       homes,
@@ -257,6 +274,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
         () => ledger.stop(ledgerStopMs),
         // Whoever still waits for the acquirer is told that no answer comes: it is repeated by whoever is there then.
         () => acquirers.stop(),
+        () => post.close(),
         () => Promise.all([reverser.stop(), settler.stop(), comparer.stop(), waitingReports.stop()]),
         () => delivery.stop(),
         () => closed,

@@ -1,5 +1,5 @@
 import { readFile } from "node:fs/promises";
-import { openAcquirer } from "../../../packages/server/src/app/acquirer.ts";
+import { configuredAcquirer } from "../../../packages/server/src/app/acquirer.ts";
 import { openMasterKey } from "../../../packages/server/src/app/master-key.ts";
 import { startService } from "../../../packages/server/src/app.ts";
 import { readConfig } from "../../../packages/server/src/config.ts";
@@ -10,7 +10,7 @@ const config = readConfig(process.env, ["masterKey", "databaseUrl", "callbackCaF
 const { databaseUrl, callbackCaFile } = config;
 if (databaseUrl === null || callbackCaFile === null) throw new Error("a setting is missing");
 const log = createLog(config.logLevel, process.stdout);
-const { acquirer, name: acquirerName } = await openAcquirer(config, log);
+const { acquirer, name: acquirerName } = await configuredAcquirer(config, log);
 const service = await startService({
   config,
   databaseUrl,

@@ -1,3 +1,4 @@
+import type { KeyObject } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import type { Acquirer } from "../acquirer/acquirer.ts";
 import { Iso8583Acquirer, type Iso8583Options } from "../acquirer/iso8583/iso8583.ts";
@@ -6,17 +7,25 @@ import { maskedLines } from "../acquirer/iso8583/message/masking.ts";
 import { readProfile } from "../acquirer/iso8583/profile/read.ts";
 import { OpenAcquirers } from "../acquirer/registered/open-acquirers.ts";
 import { AcquirerRegistry } from "../acquirer/registered/registry.ts";
+import { OneSession } from "../acquirer/session/one-session.ts";
+import { SessionPost } from "../acquirer/session/post.ts";
 import { systemClock } from "../clock.ts";
 import type { Config } from "../config.ts";
+import type { LeaseHolder } from "../leases/lease.ts";
 import type { Log } from "../log.ts";
 import type { MasterKey } from "../partners/master-key.ts";
+import { openValue, sealValue } from "../partners/sealed-value.ts";
+import { PostgresAcquirerSessions } from "../store/acquirer-sessions.ts";
 import { PostgresAcquirers } from "../store/acquirers.ts";
 import type { Infrastructure } from "./infrastructure.ts";
 import { simulator, simulatorName } from "./simulator.ts";
 
+/** What a link to a host is opened with. */
+export type LinkOptions = Omit<Iso8583Options, "onEvent" | "connectsLater">;
+
 export interface NamedAcquirer {
-  /** Null: commands are refused. */
-  readonly acquirer: Acquirer | null;
+  /** Null: there is none, and commands are refused. A link is opened with the service, by its options. */
+  readonly acquirer: Acquirer | LinkOptions | null;
   /** What /readyz and the log call it. */
   readonly name: string;
 }
@@ -26,7 +35,7 @@ export interface NamedAcquirer {
  *
  * @throws ProfileError naming every problem of the host's profile; Error when a file cannot be read
  */
-export async function openAcquirer(config: Config, log: Log): Promise<NamedAcquirer> {
+export async function configuredAcquirer(config: Config, log: Log): Promise<NamedAcquirer> {
   if (config.acquirer === null) {
     log.warn("there is no acquirer: commands are refused, reports are taken");
     return { acquirer: null, name: "none: commands are refused, reports are taken" };
@@ -36,40 +45,61 @@ export async function openAcquirer(config: Config, log: Log): Promise<NamedAcqui
     return { acquirer: simulator(config), name: simulatorName(config) };
   }
   const options = await iso8583Options(config);
-  const shown = new Set(options.profile.shownFields);
-  const acquirer = new Iso8583Acquirer({ ...options, onEvent: (event) => logEvent(event, shown, log) });
-  return { acquirer, name: `iso8583, ${options.profile.name}` };
+  return { acquirer: options, name: `iso8583, ${options.profile.name}` };
 }
 
-/**
- * The acquirers that commands go to: the one of the settings, and those that are registered.
- *
- * @param ofSettings null: there is none
- */
-export function openAcquirersOf(
+export interface AcquirersOptions {
+  /** Of the settings. */
+  readonly ofSettings: NamedAcquirer["acquirer"];
+  readonly masterKey: MasterKey;
+  /** Under which instances pass messages on to each other. */
+  readonly sessionKey: KeyObject;
+  readonly lease: Pick<LeaseHolder, "current">;
+}
+
+/** The acquirers that commands go to: the one of the settings, and those that are registered. */
+export function openAcquirers(
   { database, config, log, warn }: Pick<Infrastructure, "database" | "config" | "log" | "warn">,
-  masterKey: MasterKey,
-  ofSettings: Acquirer | null,
+  { ofSettings, masterKey, sessionKey, lease }: AcquirersOptions,
 ) {
   const store = new PostgresAcquirers(database);
+  const sessions = new PostgresAcquirerSessions(database);
   const registry = new AcquirerRegistry(store, masterKey);
+  const post = new SessionPost({
+    tell: (text) => sessions.tell(text),
+    seal: (plain) => sealValue(sessionKey, plain, sessionContext),
+    open: (sealed) => openValue(sessionKey, sealed, sessionContext),
+    onTrouble: warn("a message could not be passed on between instances"),
+  });
+  const open = (name: string, options: LinkOptions, after?: Promise<unknown>): Acquirer => {
+    const shown = new Set(options.profile.shownFields);
+    const own = name === "" ? log : log.child({ acquirer: name });
+    const linked = { ...options, onEvent: (event: LinkEvent) => logEvent(event, shown, own) };
+    if (options.profile.network.sessions === "each") return new Iso8583Acquirer(linked);
+    return new OneSession({
+      name,
+      open: () => new Iso8583Acquirer({ ...linked, connectsLater: true }),
+      store: sessions,
+      post,
+      lease: () => lease.current(),
+      ...(after && { after }),
+      onTrouble: warn("the session with an acquirer's host could not be looked after"),
+    });
+  };
   const acquirers = new OpenAcquirers({
-    ofSettings,
+    ofSettings: ofSettings !== null && "profile" in ofSettings ? open("", ofSettings) : ofSettings,
     store,
-    open(stored, after) {
-      const options = { ...registry.linkOptions(stored), clock: systemClock };
-      const shown = new Set(options.profile.shownFields);
-      const own = log.child({ acquirer: stored.name });
-      return new Iso8583Acquirer({ ...options, after, onEvent: (event) => logEvent(event, shown, own) });
-    },
+    open: (stored, after) => open(stored.name, { ...registry.linkOptions(stored), clock: systemClock }, after),
     drainMs: config.acquirerTimeoutMs,
     onTrouble: warn("a registered acquirer could not be opened"),
   });
-  return { acquirers, registry };
+  return { acquirers, registry, post };
 }
 
+const sessionContext = "paybell acquirer session";
+
 /** What the link is opened with: its profile and its keys, read from their files. */
-export async function iso8583Options(config: Config): Promise<Iso8583Options> {
+export async function iso8583Options(config: Config): Promise<LinkOptions> {
   const { acquirerProfile, acquirerHosts: hosts, acquirerMacKey } = config;
   if (acquirerProfile === null) throw new Error("PAYBELL_ACQUIRER_PROFILE is required.");
   const profile = readProfile(await readFile(acquirerProfile, "utf8"));

@@ -47,6 +47,7 @@ export async function wirePartners(ground: Infrastructure, masterKey: MasterKey)
   const sessionKey = await keptKey(masterKey, store, "console sessions");
   const proofKey = await keptKey(masterKey, store, "proofs of delivery");
   const cardKey = await keptKey(masterKey, store, "cards");
+  const acquirerSessionKey = await keptKey(masterKey, store, "acquirer sessions");
   return {
     directory,
     registry,
@@ -56,6 +57,7 @@ export async function wirePartners(ground: Infrastructure, masterKey: MasterKey)
     sessionKey,
     proofKey,
     cardKey,
+    acquirerSessionKey,
     terminals,
     isRegisteredDevice: terminals.isRegisteredDevice.bind(terminals),
   };

@@ -5,7 +5,7 @@ import { type InstanceRole, type Service, startService } from "../app.ts";
 import { type Config, ConfigError } from "../config.ts";
 import type { Log } from "../log.ts";
 import { startEmbeddedPostgres } from "../postgres/embedded.ts";
-import { openAcquirer } from "./acquirer.ts";
+import { configuredAcquirer } from "./acquirer.ts";
 import { readCallbackCas } from "./callback-cas.ts";
 import { embeddedUrls } from "./database-url.ts";
 import { openMasterKey } from "./master-key.ts";
@@ -44,7 +44,7 @@ export async function serve(config: Config, log: Log, role: InstanceRole): Promi
       : embeddedUrls(embedded);
   try {
     const operatorTokens = config.operatorTokens.length > 0 ? config.operatorTokens : [await keptToken(home, log)];
-    const { acquirer, name: acquirerName } = await openAcquirer(config, log);
+    const { acquirer, name: acquirerName } = await configuredAcquirer(config, log);
     const service = await startService({
       role,
       config: { ...config, operatorTokens },
@@ -57,9 +57,6 @@ export async function serve(config: Config, log: Log, role: InstanceRole): Promi
       hosts,
       operatorHosts,
       callbackCas,
-    }).catch(async (error: unknown) => {
-      await acquirer?.close();
-      throw error;
     });
     const listening = await service.listen().catch(async (error: unknown) => {
       await service.stop();

@@ -1,16 +1,12 @@
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
 import { systemClock } from "../../clock.ts";
 import { NoAnswer, NotSent } from "../acquirer.ts";
 import { Till } from "../till.fixture.ts";
+import { profile } from "./example-profile.fixture.ts";
 import { Iso8583Acquirer } from "./iso8583.ts";
 import { answerTo, FakeHost } from "./link/fake-host.fixture.ts";
 import type { LinkEvent } from "./link/link.ts";
-import { readProfile } from "./profile/read.ts";
 
-const path = join(import.meta.dirname, "../../../../../docs/operator/acquirer-profile.json");
-const profile = readProfile(readFileSync(path, "utf8"));
 const patient = { timeoutMs: 10_000, onLateAnswer: () => expect.fail("no late answer is due") };
 
 const closing: (() => Promise<void>)[] = [];

@@ -27,8 +27,8 @@ export interface Iso8583Options {
   /** Required where the profile has messages carry a MAC. */
   readonly macKey?: Buffer | undefined;
   readonly clock: Clock;
-  /** The link in whose place this one comes has ended: a host may allow one alone. Absent: it connects at once. */
-  readonly after?: Promise<unknown>;
+  /** It connects when {@link Iso8583Acquirer.connect} says so, and not at once. */
+  readonly connectsLater?: boolean;
   /** What happens on the link; messages in it are not masked. */
   readonly onEvent?: (event: LinkEvent) => void;
   readonly timings?: Partial<Pick<LinkTimings, "backOffMs" | "stableMs">>;
@@ -54,11 +54,20 @@ export class Iso8583Acquirer implements Acquirer {
   #closed = false;
 
   /**
-   * Begins to connect.
+   * Begins to connect at once, unless it is to connect later.
    *
    * @throws RangeError when the profile wants a MAC and there is no key for it, or one of another length
    */
-  constructor({ profile, hosts, tls, macKey, clock, after, onEvent = () => undefined, timings }: Iso8583Options) {
+  constructor({
+    profile,
+    hosts,
+    tls,
+    macKey,
+    clock,
+    connectsLater = false,
+    onEvent = () => undefined,
+    timings,
+  }: Iso8583Options) {
     this.#mapping = new Mapping(profile);
     this.#tokens = new RegExp(profile.cardTokens);
     this.#clock = clock;
@@ -90,8 +99,12 @@ export class Iso8583Acquirer implements Acquirer {
       clock,
       onEvent: this.#onEvent,
     });
-    if (after === undefined) this.#link.start();
-    else void after.then(() => this.#closed || this.#link.start());
+    if (!connectsLater) this.#link.start();
+  }
+
+  /** Nothing happens where it has connected, or is closed. */
+  connect(): void {
+    if (!this.#closed) this.#link.start();
   }
 
   refusesToken(token: string): string | undefined {

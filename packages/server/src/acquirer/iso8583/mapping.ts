@@ -2,7 +2,7 @@ import type { AcquirerAnswer, AcquirerMessage, UnmatchedAnswer } from "../acquir
 import type { Codec, FieldLayout, IsoMessage } from "./message/codec.ts";
 import { IsoFormatError } from "./message/error.ts";
 import { fields1987 } from "./message/fields-1987.ts";
-import type { MessageName, MessageTemplate, Profile } from "./profile/schema.ts";
+import type { MessageName, MessageTemplate, NetworkName, Profile } from "./profile/schema.ts";
 import { templateWriter } from "./profile/template.ts";
 import { type Described, type HostValues, hostValues, type NetworkMessage } from "./profile/values.ts";
 import type { ZonedTime } from "./profile/zoned-time.ts";
@@ -26,7 +26,7 @@ export class Mapping {
   readonly #profile: Profile;
   readonly #transmission: ZonedTime;
   readonly #writers: Readonly<Record<MessageName, Write | null>>;
-  readonly #network: Readonly<Record<keyof Profile["network"], Write | null>>;
+  readonly #network: Readonly<Record<NetworkName, Write | null>>;
   /** Field 39 of an approval, as the ledger knows it: a partial one is among them, so that it is reversed. */
   readonly approvals: ReadonlySet<string>;
 
@@ -36,7 +36,8 @@ export class Mapping {
     this.#profile = profile;
     this.#transmission = host.transmission;
     this.#writers = mapped(profile.messages, write);
-    this.#network = mapped(profile.network, write);
+    const { signOn, echo, signOff } = profile.network;
+    this.#network = mapped({ signOn, echo, signOff }, write);
     this.approvals = new Set([approved, partialApproval, ...profile.approvals]);
   }
 
@@ -50,7 +51,7 @@ export class Mapping {
   }
 
   /** Undefined when the host takes none such. */
-  network(kind: keyof Profile["network"], message: NetworkMessage): IsoMessage | undefined {
+  network(kind: NetworkName, message: NetworkMessage): IsoMessage | undefined {
     return this.#network[kind]?.(message, false);
   }
 

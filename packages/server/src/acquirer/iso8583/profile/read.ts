@@ -97,7 +97,7 @@ export function wantsCards(profile: Profile): boolean {
   return templates.some((template) => cardValues.some((value) => template.includes(value)));
 }
 
-function messages({ messages: own, network }: Profile): [string, MessageTemplate][] {
+function messages({ messages: own, network: { sessions: _, ...network } }: Profile): [string, MessageTemplate][] {
   const named = (group: string, of: Readonly<Record<string, MessageTemplate | null>>) =>
     Object.entries(of).flatMap(([name, message]): [string, MessageTemplate][] =>
       message === null ? [] : [[`${group}.${name}`, message]],

@@ -86,6 +86,8 @@ export const profileSchema = z.strictObject({
   }),
   /** The link's own; null where the host takes none. */
   network: z.strictObject({
+    /** How many the host allows at a time: one for each instance, or one in all. */
+    sessions: alternatives("each", "one").default("each"),
     signOn: message.nullable(),
     echo: message.nullable(),
     signOff: message.nullable(),
@@ -120,6 +122,7 @@ export const profileSchema = z.strictObject({
 export type Profile = Readonly<z.infer<typeof profileSchema>>;
 export type MessageTemplate = Profile["messages"]["SALE"];
 export type MessageName = keyof Profile["messages"];
+export type NetworkName = "signOn" | "echo" | "signOff";
 
 function isTimeZone(name: string): boolean {
   try {

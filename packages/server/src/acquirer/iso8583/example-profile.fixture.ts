@@ -1,0 +1,8 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { readProfile } from "./profile/read.ts";
+
+const path = join(import.meta.dirname, "../../../../../docs/operator/acquirer-profile.json");
+
+/** The one in the documents. */
+export const profile = readProfile(readFileSync(path, "utf8"));

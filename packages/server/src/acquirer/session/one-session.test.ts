@@ -1,0 +1,179 @@
+import { afterEach, expect, test } from "vitest";
+import { systemClock } from "../../clock.ts";
+import { type AcquirerHealth, NoAnswer, NotSent, type UnmatchedAnswer } from "../acquirer.ts";
+import { profile } from "../iso8583/example-profile.fixture.ts";
+import { Iso8583Acquirer } from "../iso8583/iso8583.ts";
+import { answerTo, FakeHost } from "../iso8583/link/fake-host.fixture.ts";
+import { emptyTotals, Till } from "../till.fixture.ts";
+import { OneSession, type SessionHolder, type SessionStore } from "./one-session.ts";
+import { SessionPost } from "./post.ts";
+
+const patient = { timeoutMs: 10_000, onLateAnswer: () => expect.fail("no late answer is due") };
+const shift = (bytes: Buffer, by: number) => Buffer.from(bytes.map((byte) => (byte + by) & 0xff));
+
+const closing: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const close of closing.splice(0).reverse()) await close();
+});
+
+/** What the database is to instances: who holds the session, and what each tells to all. */
+class Shared implements SessionStore {
+  holder: SessionHolder = { leaseId: null, isUp: false, detail: "" };
+  readonly told: string[] = [];
+  readonly posts: SessionPost[] = [];
+  isDeaf = false;
+
+  async claim(_: string, leaseId: string): Promise<SessionHolder> {
+    if (this.holder.leaseId === null) this.holder = { leaseId, isUp: false, detail: "" };
+    return this.holder;
+  }
+
+  async describe(_: string, leaseId: string, { ok, detail }: AcquirerHealth): Promise<void> {
+    if (this.holder.leaseId === leaseId) this.holder = { leaseId, isUp: ok, detail };
+  }
+
+  async release(_: string, leaseId: string): Promise<void> {
+    if (this.holder.leaseId === leaseId) this.holder = { leaseId: null, isUp: false, detail: "" };
+  }
+
+  async tell(text: string): Promise<void> {
+    this.told.push(text);
+    if (this.isDeaf) return;
+    setImmediate(() => {
+      for (const post of this.posts) post.heard(text);
+    });
+  }
+}
+
+async function hosted() {
+  const host = await FakeHost.listen();
+  closing.push(() => host.close());
+  const shared = new Shared();
+  const start = (nth: number) => {
+    let lease: string | undefined = `0000000${nth}-0000-7000-8000-000000000000`;
+    const unmatched: UnmatchedAnswer[] = [];
+    const post = new SessionPost({
+      tell: (text) => shared.tell(text),
+      seal: (plain) => shift(plain, 1),
+      open: (sealed) => shift(sealed, -1),
+      onTrouble: (error) => expect.fail(String(error)),
+    });
+    shared.posts.push(post);
+    const session = new OneSession({
+      name: "first",
+      open: () =>
+        new Iso8583Acquirer({
+          profile,
+          hosts: [{ host: "127.0.0.1", port: host.port }],
+          clock: systemClock,
+          connectsLater: true,
+          timings: { backOffMs: [1, 20] },
+        }),
+      store: shared,
+      post,
+      lease: () => lease,
+      onTrouble: (error) => expect.fail(String(error)),
+    });
+    session.onUnmatchedAnswer((answer) => unmatched.push(answer));
+    closing.push(() => session.close());
+    const loseLease = () => {
+      if (shared.holder.leaseId === lease) shared.holder = { leaseId: null, isUp: false, detail: "" };
+      lease = undefined;
+      session.look();
+    };
+    return { session, post, unmatched, loseLease };
+  };
+  const first = start(1);
+  await expect.poll(() => first.session.health().ok).toBe(true);
+  return { host, shared, start, first };
+}
+
+test("one instance connects; another passes its messages on, and has the same answers", async () => {
+  const { host, shared, start, first } = await hosted();
+  const second = start(2);
+  const till = new Till();
+  expect((await second.session.ask(till.sale("tok_approve"), patient)).responseCode).toBe("00");
+  host.answer = (request) => answerTo(request, "51");
+  expect((await second.session.ask(till.sale("tok_decline_51"), patient)).responseCode).toBe("51");
+  expect((await second.session.ask(till.settlement({ ...emptyTotals, saleQuantity: 3 }), patient)).responseCode).toBe(
+    "51",
+  );
+  expect((await first.session.ask(till.sale("tok_approve"), patient)).responseCode).toBe("51");
+  expect(host.sockets.size).toBe(1);
+  expect(shared.told.join()).not.toContain(Buffer.from("tok_approve").toString("base64").slice(0, 8));
+  await expect
+    .poll(() => second.session.health())
+    .toMatchObject({
+      ok: true,
+      detail: expect.stringMatching(/^another instance has the one session .* signed on at 127/),
+    });
+});
+
+test("many at once find each its own answer", async () => {
+  const { host, start } = await hosted();
+  const second = start(2);
+  host.answer = (request) => answerTo(request, request.fields.get(11)?.slice(-2) ?? "");
+  const till = new Till();
+  const sales = Array.from({ length: 60 }, () => till.sale("tok_approve"));
+  const answers = await Promise.all(sales.map((sale) => second.session.ask(sale, patient)));
+  expect(answers.map(({ responseCode }) => responseCode)).toEqual(sales.map(({ traceNo }) => traceNo.slice(-2)));
+});
+
+test("whoever takes the session over connects, and is asked from then on", async () => {
+  const { host, start, first } = await hosted();
+  const second = start(2);
+  const till = new Till();
+  await second.session.ask(till.sale("tok_approve"), patient);
+  first.loseLease();
+  await expect.poll(() => second.session.health().detail, { timeout: 5_000 }).toMatch(/^signed on at/);
+  expect((await second.session.ask(till.sale("tok_approve"), patient)).responseCode).toBe("00");
+  await expect.poll(() => host.sockets.size).toBe(1);
+  expect(first.session.health().ok).toBe(false);
+});
+
+test("an instance that stops gives the session to another, and loses no answer that has come", async () => {
+  const { host, start, first } = await hosted();
+  const second = start(2);
+  await first.session.close();
+  await expect.poll(() => second.session.health().detail, { timeout: 5_000 }).toMatch(/^signed on at/);
+  expect(host.sockets.size).toBe(1);
+  await expect(first.session.ask(new Till().sale("tok_approve"), patient)).rejects.toBeInstanceOf(NotSent);
+});
+
+test("what nobody can be asked was not sent; what may have reached the other is in doubt", async () => {
+  const { shared, start, first } = await hosted();
+  const second = start(2);
+  const till = new Till();
+  await second.session.ask(till.sale("tok_approve"), patient);
+  shared.isDeaf = true;
+  const hurried = { ...patient, timeoutMs: 30 };
+  await expect(second.session.ask(till.sale("tok_approve"), hurried)).rejects.toBeInstanceOf(NoAnswer);
+  shared.isDeaf = false;
+  first.post.close();
+  await expect(second.session.ask(till.sale("tok_approve"), patient)).rejects.toBeInstanceOf(NotSent);
+  const third = start(3);
+  third.loseLease();
+  first.loseLease();
+  second.loseLease();
+  await expect(third.session.ask(till.sale("tok_approve"), hurried)).rejects.toBeInstanceOf(NotSent);
+});
+
+test("the answer that comes late is told of by who has the session: the one that asked may be gone", async () => {
+  const { host, shared, start, first } = await hosted();
+  const second = start(2);
+  const { promise, resolve } = Promise.withResolvers<Parameters<FakeHost["answer"]>[0]>();
+  host.answer = (request) => {
+    resolve(request);
+    return undefined;
+  };
+  const sale = new Till().sale("tok_approve");
+  const asked = second.session.ask(sale, { timeoutMs: 50, onLateAnswer: () => expect.fail("it is told of once") });
+  await expect(asked).rejects.toBeInstanceOf(NoAnswer);
+  // The one with the session has given up, too, and said so.
+  await expect.poll(() => shared.told).toHaveLength(2);
+  host.send(answerTo(await promise, "00"));
+  await expect.poll(() => first.unmatched).toHaveLength(1);
+  const [late] = first.unmatched;
+  expect(late).toMatchObject({ tid: sale.tid, mid: sale.mid, traceNo: sale.traceNo, responseCode: "00" });
+  expect([late?.mayAnswer("SALE", sale.atMs), late?.mayAnswer("VOID", sale.atMs)]).toEqual([true, false]);
+});
