@@ -16,7 +16,7 @@ const partnerId = newId<"partner">();
 const url = "https://partner.example/ipn";
 const origin = originQueue(url);
 
-/** Time that passes when told. */
+/** A clock that advances on request. */
 class Time {
   ms = 1_000;
   #timers: { readonly atMs: number; readonly work: () => void }[] = [];
@@ -31,7 +31,7 @@ class Time {
     },
   };
 
-  /** Runs what is due within `ms`, in its order, and whatever follows from it. */
+  /** Runs everything that becomes due within `ms`, in order, with its consequences. */
   async pass(ms: number): Promise<void> {
     const untilMs = this.ms + ms;
     for (let steps = 0; steps < 5_000; steps += 1) {
@@ -46,11 +46,11 @@ class Time {
   }
 }
 
-/** The rows that are pending, all of them due. */
+/** The pending rows, all of them due. */
 class Pending {
   rows: Delivery[] = [];
   reads: QueueRead[] = [];
-  /** Since when. */
+  /** How long they have been due. */
   dueForMs = 10_000;
   /** Runs while a statement reads. */
   whileReading: () => Promise<void> = async () => undefined;
@@ -111,7 +111,7 @@ function queuesOver(more: Partial<QueuesParts> = {}) {
 }
 
 describe("a redelivery", () => {
-  test("to the registered URL leaves once the earlier round in another queue is out of memory", async () => {
+  test("to the registered URL is sent once the earlier round in another queue has left memory", async () => {
     const { time, store, queues, queue } = queuesOver();
     const first = deliveryOf(partnerId, { queue: origin, callBackUrl: url });
     queues.offer(first);
@@ -127,7 +127,7 @@ describe("a redelivery", () => {
     expect(queues.startHead(queue(""))).toBe(again);
   });
 
-  test("is found by the sweep, though the outcome of its earlier round is remembered", async () => {
+  test("is found by the sweep, although the outcome of its earlier round is remembered", async () => {
     const { time, store, queues, queue, sweep } = queuesOver();
     const first = deliveryOf(partnerId);
     queues.offer(first);
@@ -145,7 +145,7 @@ describe("a redelivery", () => {
 });
 
 describe("the sweep", () => {
-  test("leaves to its hint what has just become due, and finds it when no hint came", async () => {
+  test("leaves a row that has just become due to its hint, and finds it if no hint arrived", async () => {
     const { time, store, queue, sweep } = queuesOver();
     store.rows = [deliveryOf(partnerId)];
     store.dueForMs = 20;
@@ -159,7 +159,7 @@ describe("the sweep", () => {
   });
 });
 
-test("a sweep of shards that were just taken leaves nothing to hints, which went to their owner before", async () => {
+test("of shards that were just claimed leaves nothing to hints, which went to their previous owner", async () => {
   const { time, store, queue, sweep } = queuesOver();
   store.rows = [deliveryOf(partnerId)];
   store.dueForMs = 20;
@@ -169,7 +169,7 @@ test("a sweep of shards that were just taken leaves nothing to hints, which went
 });
 
 describe("what is read", () => {
-  test("is read again from the head where a delivery came out of hand as it was", async () => {
+  test("is everything from the head again if a delivery was released unchanged", async () => {
     const { time, store, queues, queue } = queuesOver();
     const [first, second] = [deliveryOf(partnerId), deliveryOf(partnerId)];
     store.rows = [first, second];
@@ -182,7 +182,7 @@ describe("what is read", () => {
     expect(queues.has(first.id)).toBe(true);
   });
 
-  test("is nothing where a delivery came out of hand by an outcome", async () => {
+  test("is nothing if a delivery was released by an outcome", async () => {
     const { time, store, queues, queue } = queuesOver();
     const first = deliveryOf(partnerId);
     queues.offer(first);
@@ -192,7 +192,7 @@ describe("what is read", () => {
     expect(store.reads).toEqual([]);
   });
 
-  test("is nothing for an endpoint that takes nothing until it is told", async () => {
+  test("is nothing for an endpoint that accepts nothing, until told", async () => {
     let opensAtMs: number | undefined;
     const { time, store, queues } = queuesOver({ opensAtMs: () => opensAtMs });
     const row = deliveryOf(partnerId);
@@ -242,7 +242,7 @@ describe("outcomes are remembered", () => {
     expect(queues.has(first.id)).toBe(false);
   });
 
-  test("no longer than that, though reads never pause", async () => {
+  test("not longer than that, although reads never pause", async () => {
     const { time, store, queues, queue } = queuesOver();
     const first = deliveryOf(partnerId);
     queues.offer(first);
@@ -280,7 +280,7 @@ describe("a delivery that rests", () => {
     expect(queues.has(first.id)).toBe(false);
   });
 
-  test("takes no room, and is read again afterwards", async () => {
+  test("uses no room, and is read again afterwards", async () => {
     const { time, store, queues, queue } = queuesOver({ limitsOf: () => ({ rowsMax: 4, mayRead: true }) });
     const rows = Array.from({ length: 6 }, () => deliveryOf(partnerId));
     store.rows = rows;
@@ -299,7 +299,7 @@ describe("a delivery that rests", () => {
     expect(queues.startHead(queue(""))).toBe(rows[0]);
   });
 
-  test("is read again behind others, though its partner was not known when its rest was over", async () => {
+  test("is read again after others, although its partner was unknown when its rest was over", async () => {
     let rowsMax: number | undefined = 8;
     const { time, store, queues, queue } = queuesOver({
       limitsOf: () => ({ rowsMax: rowsMax ?? 0, mayRead: rowsMax !== undefined }),
@@ -336,7 +336,7 @@ describe("what is in memory", () => {
   const bytes = 1_000;
   const names = Array.from({ length: 40 }, (_, nth) => `https://p${nth}.example`);
 
-  /** As many rows of each queue; those that are taken are accepted. */
+  /** Reads rows of several queues; those that are started are accepted. */
   async function reading(rowsOfQueue: number, more: Partial<QueuesParts>) {
     const over = queuesOver({ limitsOf: () => ({ rowsMax: 20, mayRead: true }), ...more });
     const { store, queues, sweep, time } = over;
@@ -375,7 +375,7 @@ describe("what is in memory", () => {
     expect([queues.rows, queues.bytes]).toEqual([0, 0]);
   });
 
-  test("asks for no more bytes at a time than there is room for", async () => {
+  test("requests no more bytes at a time than there is room for", async () => {
     const { store } = await reading(1, { bytesMax: 30 * bytes });
     for (const { bytesMax, rowsMax } of store.reads) {
       expect(bytesMax).toBeLessThanOrEqual(Math.min(30 * bytes, rowsMax * 8_192));
@@ -483,7 +483,7 @@ describe("a worker", () => {
     expect(troubles.length).toBeGreaterThan(0);
   });
 
-  test("reads a delivery again without a sweep when it could not be set aside", async () => {
+  test("reads a delivery again without a sweep if it could not be set aside", async () => {
     const { time, pending, worker, begun, troubles, answer } = await workerOver({
       setAside: broken,
       heads: async () => [],
@@ -502,7 +502,7 @@ describe("a worker", () => {
     expect(pending.reads.length).toBeGreaterThan(0);
   });
 
-  test("reads what is offered long after it was written, in place of sending it once more", async () => {
+  test("reads a delivery that is offered long after it was written, instead of sending it again", async () => {
     const { time, pending, worker, begun } = await workerOver();
     const [late, inTime] = [deliveryOf(partnerId), deliveryOf(partnerId)];
     worker.offer([late], time.ms - 5_001);
@@ -532,7 +532,7 @@ describe("a worker", () => {
     expect(begun).toHaveLength(3);
   });
 
-  test("keeps no queue whose URL is gone, parks what is overdue there, and reads it once closed", async () => {
+  test("keeps no queue whose URL is gone, parks its overdue rows, and reads it once it is closed", async () => {
     const looked: string[] = [];
     const name = urlQueue(url);
     const { time, pending, worker, begun, circuits } = await workerOver({
@@ -556,7 +556,7 @@ describe("a worker", () => {
     expect(begun).toEqual(pending.rows);
   });
 
-  test("sweeps after ten times as long as the last sweep took, whoever says that something is due", async () => {
+  test("sweeps after ten times as long as the last sweep took, whatever hints arrive", async () => {
     let sweeps = 0;
     const over: { time?: Time } = {};
     const { time, worker } = await workerOver({
@@ -579,7 +579,7 @@ describe("a worker", () => {
     expect(sweeps).toBeGreaterThan(before);
   });
 
-  test("puts what is on the wire off beyond its deadline when it gives shards up, and reads nothing more", async () => {
+  test("puts deliveries on the wire off when it releases shards, and reads nothing more", async () => {
     const putOffs: { readonly id: string; readonly untilMs: number }[] = [];
     let nowMs = () => 0;
     const over = await workerOver({
@@ -609,7 +609,7 @@ describe("a worker", () => {
     for (const { untilMs } of putOffs) expect(untilMs).toBeGreaterThan(deadlineMs);
   });
 
-  test("begins with the circuits that were loaded when it took the shard, not with earlier ones", async () => {
+  test("uses the circuits that were loaded when it claimed the shard, not earlier ones", async () => {
     const { time, worker, begun, circuits } = await workerOver();
     const late = Promise.withResolvers<readonly LoadedCircuit[]>();
     circuits.loadChangedByHand = () => late.promise;

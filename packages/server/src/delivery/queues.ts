@@ -10,20 +10,20 @@ export interface QueuesParts {
   readonly clock: Pick<Clock, "monotonicMs">;
   readonly timers: Timers;
   /**
-   * Deliveries in memory, of all queues, and their content. Beyond it a queue may have a few all the same, so that
-   * those that are stuck do not keep the others from leaving; beyond twice as much, one of each partner.
+   * Deliveries in memory, of all queues, and their content. Beyond it a queue may still have a few, so that stuck
+   * queues do not block the others; beyond twice as much, one of each partner.
    */
   readonly rowsMax: number;
   readonly bytesMax: number;
-  /** How many a queue may have in memory, and whether it is read. */
+  /** The bounds of a partner's queue, and whether it is read. */
   readonly limitsOf: (partnerId: PartnerId) => QueueLimits;
-  /** When its endpoint takes something: now, at a moment, or (undefined) when it is told. */
+  /** When its endpoint accepts deliveries: now, at a moment, or (undefined) when told. */
   readonly opensAtMs: (key: QueueKey) => number | undefined;
-  /** It has something to send. */
+  /** The queue has something to send. */
   readonly onReady: (queue: Queue) => void;
-  /** It is out of hand, whatever became of it: what waited for it may be asked for again. */
+  /** The delivery left memory, for whatever reason: those that waited for it may be checked again. */
   readonly onReleased: (id: NotificationId) => void;
-  /** Deliveries that follow others are in hand: whether they may leave is to be asked. */
+  /** Deliveries that follow others are in memory: check whether they may leave. */
   readonly onFollowing: (deliveries: readonly Delivery[]) => void;
   /** Whether a queue has more in the database than in memory. */
   readonly onBehind: (key: QueueKey, isBehind: boolean) => void;
@@ -32,35 +32,35 @@ export interface QueuesParts {
 
 const readsMax = 64;
 const readRowsMax = 512;
-/** Of one page: a settlement of 50,000 entries is 3.6 MB. */
+/** The bound of one page: a settlement of 50,000 entries is 3.6 MB. */
 const pageBytesMax = 4 * 1_024 * 1_024;
-/** A page of small ones has as many rows as asked for, and one of large ones no more bytes than this for each. */
+/** A page of small deliveries has as many rows as requested, and one of large ones at most this many bytes per row. */
 const bytesPerRow = 8 * 1_024;
 const retryMs = 250;
-/** Outcomes are remembered so long at least, twice as long as what is offered may have been on its way. */
+/** Outcomes are remembered at least this long: twice the maximum age of an offered delivery. */
 const endedKeptMs = 10_000;
 
 /**
- * The queues of the partners whose shards a worker owns: fills them by hints, by reads, and by the sweep, which finds
- * whatever every hint missed. One read statement at a time serves all queues that run low.
+ * The queues of the partners whose shards a worker owns. It fills them by hints, by reads, and by the sweep, which
+ * finds everything that hints missed. One read statement at a time serves all queues that run low.
  */
 export class Queues {
   readonly #parts: QueuesParts;
   readonly #partners = new Map<PartnerId, Map<string, Queue>>();
-  /** Where each delivery in memory is. */
+  /** The queue of each delivery in memory. */
   readonly #inHand = new Map<NotificationId, Queue>();
-  /** Recorded attempts, for reads that were answered from before them. */
+  /** Recorded attempts, for reads whose snapshot is older. */
   readonly #ended = new RecentOutcomes(endedKeptMs);
   /** Attempts whose outcome could not be stored: they are not read again for a while. */
   readonly #resting = new Map<NotificationId, Delivery>();
-  /** Redelivered to another queue than the one that still has an earlier round in hand: read again after that one. */
+  /** Redelivered to another queue while an earlier round is still in memory: read again after that one. */
   readonly #moved = new Map<NotificationId, QueueKey>();
   readonly #wanting = new Set<Queue>();
   #bytes = 0;
   readonly #timers = new Map<Queue, { atMs: number; cancel: () => void }>();
   readonly #behind = new Set<Queue>();
   #isReading = false;
-  /** When the statement that reads now was sent. */
+  /** When the statement that is reading now was sent. */
   #readSinceMs = Infinity;
   #isStopped = false;
 
@@ -73,7 +73,7 @@ export class Queues {
     return this.#inHand.size;
   }
 
-  /** Their content. */
+  /** The size of their content. */
   get bytes(): number {
     return this.#bytes;
   }
@@ -87,7 +87,7 @@ export class Queues {
     return this.#inHand.get(delivery.id)?.holds(delivery) ?? false;
   }
 
-  /** A delivery that was just made durable. What is not kept is read later. */
+  /** Adds a delivery that was just made durable. If there is no room, it is read later. */
   offer(delivery: Delivery): void {
     if (this.#inHand.has(delivery.id) || this.#isStale(delivery)) return;
     const queue = this.#open(delivery);
@@ -99,7 +99,7 @@ export class Queues {
     this.#consider(queue);
   }
 
-  /** Something of the queue is due that is not in hand. @param sinceMs since when, if it is known */
+  /** Something of the queue is due that is not in memory. @param sinceMs since when, if known */
   wake(key: QueueKey, sinceMs?: number): void {
     const queue = this.#open(key);
     queue.wake(sinceMs);
@@ -114,7 +114,7 @@ export class Queues {
     }
   }
 
-  /** Takes the head off, to be sent. */
+  /** Removes the head for sending. */
   startHead(queue: Queue): Delivery | undefined {
     const delivery = queue.startHead();
     this.#consider(queue);
@@ -137,14 +137,14 @@ export class Queues {
     this.release(delivery, againInMs);
   }
 
-  /** It is out of hand, and may be due as it was: behind the cursor only a read from the head finds it. */
+  /** Releases a delivery that may be due as before: it is behind the cursor, so only a read from the head finds it. */
   releaseUnchanged(delivery: Delivery): void {
     const queue = this.#inHand.get(delivery.id);
     if (queue?.holds(delivery)) queue.missed();
     this.release(delivery);
   }
 
-  /** It is out of hand. An earlier reading of what was read again since changes nothing. */
+  /** Releases a delivery. An earlier reading of a row that was read again changes nothing. */
   release(delivery: Delivery, againInMs?: number): void {
     const { id } = delivery;
     const queue = this.#inHand.get(id);
@@ -160,25 +160,28 @@ export class Queues {
     return this.#resting.has(id);
   }
 
-  /** It is out of hand and due as it was, and is not read again for so long. Its queue goes on without it. */
+  /**
+   * Releases a delivery that is due as before, and does not read it again for this long. Its queue continues without
+   * it.
+   */
   rest(delivery: Delivery, forMs: number): void {
     const { id, partnerId } = delivery;
     this.#resting.set(id, delivery);
     this.release(delivery);
     this.#parts.timers.after(forMs, () => {
       if (this.#resting.get(id) === delivery) this.#resting.delete(id);
-      // A queue that stands knows of it again; one that was closed is opened where it may be read.
+      // An existing queue is told; a closed one is opened if it may be read.
       if (this.#partners.has(partnerId) || this.#parts.limitsOf(partnerId).mayRead) this.wake(delivery);
     });
   }
 
-  /** Its endpoint or its partner takes nothing now: what waits is read again when it does. */
+  /** Its endpoint or its partner accepts nothing now: waiting deliveries are read again when it does. */
   forgetReady(queue: Queue): void {
     this.#leave(queue.forgetReady());
     this.#consider(queue);
   }
 
-  /** The worker does not own the partner any more. @returns what is on its way or unrecorded */
+  /** The worker no longer owns the partner. @returns the deliveries in flight or unrecorded */
   forgetPartner(partnerId: PartnerId): void {
     const queues = this.#partners.get(partnerId);
     if (queues === undefined) return;
@@ -195,10 +198,8 @@ export class Queues {
   }
 
   /**
-   * Looks at the head of each queue of these shards.
-   *
-   * @param leavesRecent to its hint, which is still on its way; false where no hint comes, or one asked for this look
-   * @returns what it found
+   * Reads the head of each queue of these shards. @param leavesRecent leaves recently due rows to their hint, which is
+   * still on the way; false if no hint comes, or one requested this sweep @returns the heads
    */
   async sweep(
     shards: readonly number[],
@@ -212,7 +213,7 @@ export class Queues {
       // Given away while the statement ran, or recorded since. Behind one that rests there may be others.
       const isLeft = () => this.#ended.knows(head) || (leavesRecent && head.dueInMs > -hintMs);
       if (!owns(head.partnerId) || (head.dueInMs <= 0 && isLeft())) continue;
-      // As many URLs may be gone as there were notifications: nothing is kept of those.
+      // As many URLs may be gone as there were notifications, so nothing is kept about those.
       if (this.#find(head) === undefined && this.#parts.opensAtMs(head) === undefined) continue;
       const queue = this.#open(head);
       queue.sawHead(head.id, head.dueInMs, nowMs);
@@ -247,7 +248,7 @@ export class Queues {
   }
 
   /**
-   * As many as its partner needs, and no more rows and bytes than are free: queues that are stuck leave room for the
+   * As many rows as its partner needs, but not more rows and bytes than are free: stuck queues leave room for the
    * others.
    */
   #roomOf({ partnerId, bytes }: Queue): number {
@@ -270,7 +271,7 @@ export class Queues {
     if (queue.head !== undefined) this.#parts.onReady(queue);
   }
 
-  /** Sees to the next read of a queue, or forgets it when there is nothing to know of it. */
+  /** Schedules the next read of a queue, or forgets it if nothing is known about it. */
   #consider(queue: Queue): void {
     if (this.#isStopped || this.#partners.get(queue.partnerId)?.get(queue.name) !== queue) return;
     if (queue.isIdle) {
@@ -293,7 +294,7 @@ export class Queues {
       }
       return;
     }
-    // What is past already waits for room, or for the read that runs: both ask again when they end.
+    // A time in the past waits for room, or for the running read: both check again when they end.
     const later = [queue.nextDueMs, queue.restsUntilMs].filter((atMs) => atMs !== undefined && atMs > nowMs);
     if (later.length > 0) this.#wakeAt(queue, Math.min(...(later as number[])));
   }
@@ -345,7 +346,7 @@ export class Queues {
     this.#readSinceMs = Infinity;
   }
 
-  /** Reads for the queues that have waited longest, within the bounds of one statement. */
+  /** The reads of the queues that have waited longest, within the bounds of one statement. */
   #nextReads(): { queue: Queue; read: QueueRead }[] {
     const nowMs = this.#parts.clock.monotonicMs();
     this.#ended.forget(nowMs, nowMs);
@@ -385,7 +386,7 @@ export class Queues {
     return (holder !== undefined && holder !== queue) || this.#isStale(delivery);
   }
 
-  /** What a read or a hint shows may be from before the outcome that is recorded by now, or have to rest. */
+  /** Whether a row from a read or a hint predates an outcome that is recorded by now, or has to rest. */
   #isStale(row: Pick<Delivery, "id" | "round" | "attemptsMade">): boolean {
     return this.#ended.knows(row) || isNoLater(row, this.#resting.get(row.id));
   }
@@ -432,15 +433,15 @@ export class Queues {
     const moved = this.#moved.get(id);
     if (moved === undefined) return;
     this.#moved.delete(id);
-    // Its queue may have been closed since: it had nothing else. A partner that is forgotten stays so.
+    // Its queue may have been closed since, because it was empty. A forgotten partner stays forgotten.
     if (this.#partners.has(moved.partnerId)) this.wake(moved);
   }
 }
 
 const minRows = 4;
-/** A hint takes no longer as a rule. What became due since is left to it, and to the next sweep. */
+/** A hint usually arrives within this time. Rows that became due since are left to it, and to the next sweep. */
 const hintMs = 500;
-/** What is due later than that is looked for again by then: timers of the platform end at 24 days. */
+/** Rows due later than that are looked for again by then, because the platform's timers end at 24 days. */
 const timerMaxMs = 86_400_000;
 
 type Attempted = Pick<Delivery, "round" | "attemptsMade">;

@@ -14,7 +14,7 @@ function never(): never {
   throw new Error("unreachable");
 }
 
-/** Of any t seconds no more than the rate × t, one second's worth, and one. */
+/** In any t seconds at most rate × t POSTs, one second's worth, and one more. */
 function expectKept(arrivedAtMs: readonly number[], share: number): void {
   for (const [first, fromMs] of arrivedAtMs.entries()) {
     for (const [more, toMs] of arrivedAtMs.slice(first).entries()) {
@@ -47,14 +47,14 @@ describe("a partner's rate", () => {
     expect(takeAll(rates, 10)).toBe(10);
   });
 
-  test("begins with nothing when its shard was just taken: the owner before may have used it up", () => {
+  test("begins empty if its shard was just claimed: the previous owner may have used it up", () => {
     const { clock, rates } = limits();
     expect(takeAll(rates, 10, clock.ms)).toBe(0);
     clock.ms = 300;
     expect(takeAll(rates, 10, 0)).toBe(3);
   });
 
-  test("begins with nothing again when the shard was lost and taken again", () => {
+  test("begins empty again if the shard was lost and claimed again", () => {
     const { clock, rates } = limits();
     expect(takeAll(rates, 10)).toBe(10);
     clock.ms = 60_000;
@@ -62,7 +62,7 @@ describe("a partner's rate", () => {
     expect(takeAll(rates, 10, clock.ms)).toBe(0);
   });
 
-  test("gives a token back for what was not sent, once", () => {
+  test("gets a token back for a POST that was not sent, once", () => {
     const { rates } = limits();
     const token = rates.acquire(partnerId, 3, ownedLongAgoMs) ?? never();
     takeAll(rates, 3);
@@ -70,7 +70,7 @@ describe("a partner's rate", () => {
     expect(takeAll(rates, 3)).toBe(1);
   });
 
-  test("goes on at a partner that takes long to answer", () => {
+  test("continues at a partner that takes long to respond", () => {
     const { clock, rates } = limits();
     for (const [perSecond, answersAfterMs] of [
       [1, 900],
@@ -90,7 +90,7 @@ describe("a partner's rate", () => {
     }
   });
 
-  test("is never passed where POSTs arrive, however long each is under way", () => {
+  test("is never exceeded where POSTs arrive, however long each is in flight", () => {
     const post = fc.record({
       waitMs: fc.integer({ min: 0, max: 400 }),
       tries: fc.integer({ min: 0, max: 30 }),
@@ -128,7 +128,7 @@ describe("a partner's rate", () => {
     );
   });
 
-  test("is used: whoever waits as long as told has a token", () => {
+  test("is used completely: after the announced wait there is a token", () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 1_000 }), (perSecond) => {
         const { clock, rates } = limits();

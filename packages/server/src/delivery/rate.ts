@@ -1,6 +1,6 @@
 import type { PartnerId } from "../ids.ts";
 
-/** Leave for one POST: counted until it is answered. */
+/** Permission for one POST, counted until it is answered. */
 export interface Token {
   readonly partnerId: PartnerId;
   readonly sinceMs: number;
@@ -10,17 +10,17 @@ interface Bucket {
   tokens: number;
   atMs: number;
   perSecond: number;
-  /** In the order in which they were taken. */
+  /** In the order of acquisition. */
   readonly held: Set<Token>;
 }
 
-/** A POST that has not arrived by then hangs: it holds nothing back. */
+/** A POST that has not arrived by then hangs, and holds nothing back. */
 const heldMaxMs = 1_000;
 const fullAfterMs = 1_000;
 
 /**
- * Keeps each partner's POSTs a second: a token bucket that holds one second's worth, at least one token. In any t
- * seconds at most rate × t POSTs arrive, and one bucket, and one more. A token counts for the bucket until its POST is
+ * Limits each partner's POSTs per second by a token bucket that holds one second's worth, at least one token. In any t
+ * seconds at most rate × t POSTs arrive, plus one bucket, plus one. A token counts for the bucket until its POST is
  * answered, because it may arrive at any moment until then. Measured without that: 213 arrived within a second where
  * 200 are allowed.
  */
@@ -34,11 +34,7 @@ export class RateLimits {
     this.#nowMs = nowMs;
   }
 
-  /**
-   * Takes a token, if there is one.
-   *
-   * @param sinceMs when a bucket that is not known yet was empty
-   */
+  /** Acquires a token, if there is one. @param sinceMs when a bucket that is not known yet was empty */
   acquire(partnerId: PartnerId, perSecond: number, sinceMs: number): Token | undefined {
     const bucket = this.#filled(partnerId, perSecond, sinceMs);
     if (bucket.tokens < 1) return undefined;
@@ -48,23 +44,23 @@ export class RateLimits {
     return token;
   }
 
-  /** @param wasSent false: nothing left, and another may have it */
+  /** @param wasSent false: it was not sent, and another POST may have it */
   end(token: Token, wasSent: boolean): void {
     const bucket = this.#buckets.get(token.partnerId);
     if (bucket === undefined) return;
-    // What it held back until now it held back: that counts before it holds nothing any more.
+    // Account for the time until now, while it was still held.
     this.#filled(token.partnerId, bucket.perSecond, 0);
     if (bucket.held.delete(token) && !wasSent) {
       bucket.tokens = Math.min(capacity(bucket.perSecond), bucket.tokens + 1);
     }
   }
 
-  /** Another owner may use up what their buckets hold. */
+  /** Another owner may use up the tokens of these partners. */
   forget(isGone: (partnerId: PartnerId) => boolean): void {
     for (const partnerId of this.#buckets.keys()) if (isGone(partnerId)) this.#buckets.delete(partnerId);
   }
 
-  /** Until there is a token, when nothing is answered meanwhile; 0 when there is one. */
+  /** The wait for the next token, if nothing is answered meanwhile; 0 if there is one. */
   waitMs(partnerId: PartnerId, perSecond: number, sinceMs: number): number {
     const { tokens, held } = this.#filled(partnerId, perSecond, sinceMs);
     if (tokens >= 1) return 0;
@@ -113,8 +109,8 @@ function capacity(perSecond: number): number {
 }
 
 /**
- * Those held and those left, together. Beside one second's worth one more: without it a partner that takes a second to
- * answer would not get all of its rate.
+ * The maximum of held and remaining tokens together: one second's worth and one more. Without that one a partner that
+ * takes a second to respond would not get its full rate.
  */
 function heldAndLeft(perSecond: number): number {
   return perSecond + 1;

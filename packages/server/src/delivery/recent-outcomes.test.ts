@@ -4,7 +4,7 @@ import { RecentOutcomes } from "./recent-outcomes.ts";
 
 const attempt = (round: number, attemptsMade: number) => ({ id: newId<"notification">(), round, attemptsMade });
 
-test("an outcome is known for its attempt and all before it, not for a later attempt or round", () => {
+test("an outcome is known for its attempt and all earlier ones, not for a later attempt or round", () => {
   const outcomes = new RecentOutcomes(10);
   const one = attempt(1, 3);
   outcomes.add(one);
@@ -31,7 +31,7 @@ test("an outcome is remembered for a period at least, and for two at most", () =
   expect([first, second].map((one) => outcomes.knows(one))).toEqual([false, false]);
 });
 
-test("what a running read may be from before is remembered, however long it takes", () => {
+test("outcomes that a running read may predate are remembered, however long it takes", () => {
   const outcomes = new RecentOutcomes(10);
   outcomes.forget(0, 0);
   const one = attempt(0, 0);

@@ -3,13 +3,12 @@ import type { Delivery } from "./store.ts";
 
 type AttemptKey = Pick<Delivery, "id" | "round" | "attemptsMade">;
 
-/** Attempts of one round that a number has room for. */
+/** The maximum number of attempts in a round, for encoding both in one number. */
 const attemptsMax = 1_000_000;
 
 /**
- * The last attempt of each delivery whose outcome was recorded lately: a read or a hint that is from before it shows a
- * delivery that is over. It is remembered for one to two periods; as one of two maps, which costs less to forget than
- * each entry by itself.
+ * The last attempt of each delivery whose outcome was recorded recently: an older read or hint shows a delivery that is
+ * over. It is remembered for one to two periods; rotating two maps costs less than expiring each entry.
  */
 export class RecentOutcomes {
   readonly #periodMs: number;
@@ -17,7 +16,7 @@ export class RecentOutcomes {
   #earlier: ReadonlyMap<NotificationId, number> = new Map();
   #sinceMs = Number.NEGATIVE_INFINITY;
 
-  /** @param periodMs an outcome is remembered so long at least */
+  /** @param periodMs the minimum time for which an outcome is remembered */
   constructor(periodMs: number) {
     this.#periodMs = periodMs;
   }
@@ -26,13 +25,13 @@ export class RecentOutcomes {
     this.#latest.set(id, round * attemptsMax + attemptsMade);
   }
 
-  /** Whether the outcome of this attempt, or of a later one, was recorded lately. */
+  /** Whether the outcome of this attempt, or of a later one, was recorded recently. */
   knows({ id, round, attemptsMade }: AttemptKey): boolean {
     const last = this.#latest.get(id) ?? this.#earlier.get(id);
     return last !== undefined && last >= round * attemptsMax + attemptsMade;
   }
 
-  /** Forgets what is older than a period, and than `neededSinceMs`. */
+  /** Forgets outcomes older than a period, and than `neededSinceMs`. */
   forget(nowMs: number, neededSinceMs: number): void {
     if (nowMs - this.#sinceMs < this.#periodMs || neededSinceMs < this.#sinceMs) return;
     this.#earlier = this.#latest;

@@ -18,7 +18,7 @@ const retrySteps = fc.array(fc.integer({ min: 1, max: retryBounds.stepSecondsMax
 });
 const random = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true });
 
-/** Fails at once, again and again, until it is parked: when each attempt was made, from the start of the schedule. */
+/** Fails at once, repeatedly, until it is parked. Returns the times of the attempts, from the start of the schedule. */
 function attemptsUntilParked(retryS: readonly number[], randoms: readonly number[], retryAfterMs?: number): number[] {
   const startMs = 1_000_000;
   const madeMs = [0];
@@ -33,7 +33,7 @@ function attemptsUntilParked(retryS: readonly number[], randoms: readonly number
 }
 
 describe("the schedule", () => {
-  test("of the specification's decisions takes about three days", () => {
+  test("of the contract's decisions takes about three days", () => {
     expect(scheduleLengthMs(defaultSettings.retry)).toBe(272_555_000);
     expect(attemptsUntilParked(defaultSettings.retry, [0.5]).map((ms) => ms / 1_000)).toEqual([
       0, 5, 35, 155, 755, 2_555, 6_155, 13_355, 27_755, 56_555, 99_755, 186_155, 272_555,
@@ -70,7 +70,7 @@ describe("the schedule", () => {
     );
   });
 
-  test("parks when its length has passed, whatever the attempts", () => {
+  test("parks when its length has passed, whatever the number of attempts", () => {
     fc.assert(
       fc.property(retrySteps, fc.integer({ min: 1, max: 1_000 }), fc.nat(1e9), (retryS, attemptsMade, lateMs) => {
         const nowMs = 7 + scheduleLengthMs(retryS) + lateMs;
@@ -86,7 +86,7 @@ describe("the schedule", () => {
     const next = (pauses: readonly [number, number][]) => nextAttempt([8], { ...failed, pauses }, 0.5);
     expect(next([])).toEqual({ kind: "parked" });
     expect(next([[1_000, 9_000]])).toEqual({ kind: "retry", delayMs: 6_000 });
-    // A notification that came in the middle of the pause has its whole schedule after it.
+    // A notification created during the pause has its whole schedule after it.
     expect(nextAttempt([8], { ...failed, scheduleStartMs: 5_000, pauses: [[1_000, 9_000]] }, 0.5)).toEqual({
       kind: "retry",
       delayMs: 7_000,
@@ -113,7 +113,7 @@ describe("the schedule", () => {
     );
   });
 
-  test("honours Retry-After up to an hour, or the step where that is longer", () => {
+  test("honours Retry-After up to an hour, or the step if that is longer", () => {
     const wait = (retryS: readonly number[], retryAfterMs: number) =>
       nextAttempt(retryS, { attemptsMade: 1, scheduleStartMs: 0, nowMs: 0, pauses: [], retryAfterMs }, 0.5);
     const long = [5, 86_400, 86_400];
@@ -124,7 +124,7 @@ describe("the schedule", () => {
     expect(wait([5, 60], 1e9)).toEqual({ kind: "retry", delayMs: 65_000 });
   });
 
-  test("ends on time although each answer asks for an hour", () => {
+  test("ends on time although each response asks for an hour", () => {
     fc.assert(
       fc.property(retrySteps, random, (retryS, chance) => {
         const madeMs = attemptsUntilParked(retryS, [chance], retryAfterMaxMs);

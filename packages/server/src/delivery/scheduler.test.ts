@@ -6,7 +6,7 @@ import { type PartnerLimits, type Picked, Scheduler, type Slot } from "./schedul
 const quantumBytes = 16 * 1_024;
 const unlimited: PartnerLimits = { maxInFlight: 1_000, maxPerSecond: null, ownedSinceMs: -60_000 };
 
-/** Bodies that wait, by their sizes. */
+/** Bodies to send, by size. */
 class Bodies {
   readonly partnerId: PartnerId;
   readonly waiting: number[];
@@ -47,7 +47,7 @@ function schedulerOf(slotsMax = 1_000, bytesMax = 1e9) {
 describe("partners share by bytes", () => {
   const sizes = fc.array(fc.integer({ min: 1, max: 100_000 }), { minLength: 1, maxLength: 4 });
 
-  test("whatever the sizes of their bodies: nobody gets ahead by more than two turns and a body", () => {
+  test("whatever the sizes of their bodies: no partner gets ahead by more than two turns and a body", () => {
     fc.assert(
       fc.property(fc.array(sizes, { minLength: 2, maxLength: 5 }), (partners) => {
         const { scheduler } = schedulerOf();
@@ -59,7 +59,7 @@ describe("partners share by bytes", () => {
           if (picked === undefined) throw new Error("nothing starts although everything is free");
           const { queue, slot } = picked;
           sent.set(queue, (sent.get(queue) ?? 0) + slot.bytes);
-          // There is always more of it.
+          // There is always another one.
           queue.waiting.push(queue.waiting.shift() ?? 0);
           scheduler.end(slot, true);
           const ahead = Math.max(...sent.values()) - Math.min(...sent.values());
@@ -69,7 +69,7 @@ describe("partners share by bytes", () => {
     );
   });
 
-  test("and one that was alone owes nothing to a newcomer", () => {
+  test("and a partner that was alone owes nothing to a newcomer", () => {
     const { scheduler, start } = schedulerOf();
     scheduler.add(new Bodies("alone", times(20, 50_000)), unlimited);
     for (let sent = 0; sent < 10; sent += 1) expect(start()?.queue.partnerId).toBe("alone");
@@ -86,7 +86,7 @@ describe("partners share by bytes", () => {
     expect(order).toEqual([0, 1, 2, 0, 1, 2, 0, 1, 2]);
   });
 
-  test("and a queue that is empty by now does not keep its partner's others back", () => {
+  test("and an empty queue does not delay its partner's others", () => {
     const { scheduler, start } = schedulerOf();
     const [emptied, other] = [new Bodies("one", times(1)), new Bodies("one", times(1))];
     scheduler.add(emptied, unlimited);
@@ -107,7 +107,7 @@ describe("a partner gets a slot", () => {
     expect(start()).toBeUndefined();
   });
 
-  test("by its maxInFlight of now, where that was lowered", () => {
+  test("by its current maxInFlight, if that was lowered", () => {
     const { scheduler, start } = schedulerOf();
     const queue = new Bodies("one", times(10));
     scheduler.add(queue, { ...unlimited, maxInFlight: 4 });
@@ -118,22 +118,25 @@ describe("a partner gets a slot", () => {
     expect(start()).toBeDefined();
   });
 
-  test.each([1, 2, 3, 7])("while fewer than are free: %i that hang leave one share of the slots", (hanging) => {
-    const { scheduler, startAll } = schedulerOf(64);
-    for (let at = 0; at < hanging; at += 1) scheduler.add(new Bodies(`hangs ${at}`, times(2_000)), unlimited);
-    const inFlight = [...startAll()];
-    // They time out in the order in which they left.
-    for (let ended = 0; ended < 500; ended += 1) {
-      scheduler.end(inFlight.shift()?.slot as Slot, true);
-      inFlight.push(...startAll());
-    }
-    const free = 64 - scheduler.slotsInUse;
-    expect(Math.abs(free - 64 / (hanging + 1))).toBeLessThanOrEqual(1);
-    scheduler.add(new Bodies("lively", times(64)), unlimited);
-    expect(startAll().filter(({ queue }) => queue.partnerId === "lively").length).toBe(Math.ceil(free / 2));
-  });
+  test.each([1, 2, 3, 7])(
+    "while it holds fewer than are free: %i that hang leave one share of the slots",
+    (hanging) => {
+      const { scheduler, startAll } = schedulerOf(64);
+      for (let at = 0; at < hanging; at += 1) scheduler.add(new Bodies(`hangs ${at}`, times(2_000)), unlimited);
+      const inFlight = [...startAll()];
+      // They time out in the order in which they were sent.
+      for (let ended = 0; ended < 500; ended += 1) {
+        scheduler.end(inFlight.shift()?.slot as Slot, true);
+        inFlight.push(...startAll());
+      }
+      const free = 64 - scheduler.slotsInUse;
+      expect(Math.abs(free - 64 / (hanging + 1))).toBeLessThanOrEqual(1);
+      scheduler.add(new Bodies("lively", times(64)), unlimited);
+      expect(startAll().filter(({ queue }) => queue.partnerId === "lively").length).toBe(Math.ceil(free / 2));
+    },
+  );
 
-  test("while its bytes are fewer than are free: one alone has half of them", () => {
+  test("while its bytes are fewer than are free: one partner alone gets half of them", () => {
     const { scheduler, startAll } = schedulerOf(1_000, 10_000);
     scheduler.add(new Bodies("one", times(50, 1_000)), unlimited);
     expect(startAll()).toHaveLength(5);
@@ -142,7 +145,7 @@ describe("a partner gets a slot", () => {
     expect(scheduler.bytes).toBe(8_000);
   });
 
-  test("for a body that is larger than everything: it counts as half, and leaves", () => {
+  test("for a body larger than the limit: it counts as half of it, and is sent", () => {
     const { scheduler, start } = schedulerOf(10, 10_000);
     scheduler.add(new Bodies("large", [1_000_000, 1_000_000]), unlimited);
     const picked = start();
@@ -157,7 +160,7 @@ describe("a partner gets a slot", () => {
 describe("a partner's tokens", () => {
   const onePerSecond: PartnerLimits = { ...unlimited, maxPerSecond: 1 };
 
-  test("bound what leaves, and tell when the next one may", () => {
+  test("bound what is sent, and tell when the next one may be", () => {
     const { scheduler, clock, start } = schedulerOf();
     scheduler.add(new Bodies("one", times(3)), onePerSecond);
     const first = start();
@@ -168,7 +171,7 @@ describe("a partner's tokens", () => {
     expect(start()).toBeDefined();
   });
 
-  test("are not missed when the next one came just after it was looked for", () => {
+  test("are not missed if the next one arrived just after it was looked for", () => {
     const { scheduler, clock, start } = schedulerOf();
     scheduler.add(new Bodies("one", times(3)), onePerSecond);
     scheduler.end(start()?.slot as Slot, true);
@@ -178,7 +181,7 @@ describe("a partner's tokens", () => {
     expect(scheduler.tokenInMs()).toBe(0);
   });
 
-  test("are waited for by nobody who has no slot either", () => {
+  test("are not awaited by a partner that has no slot either", () => {
     const { scheduler, start } = schedulerOf(1);
     scheduler.add(new Bodies("one", times(3)), onePerSecond);
     expect(start()).toBeDefined();
@@ -186,21 +189,21 @@ describe("a partner's tokens", () => {
     expect(scheduler.tokenInMs()).toBeUndefined();
   });
 
-  test("come back when nothing was sent", () => {
+  test("are returned if nothing was sent", () => {
     const { scheduler, start } = schedulerOf();
     scheduler.add(new Bodies("one", times(3)), onePerSecond);
     scheduler.end(start()?.slot as Slot, false);
     expect(start()).toBeDefined();
   });
 
-  test("are none at first for a shard that was taken just now", () => {
+  test("are none at first for a shard that was just claimed", () => {
     const { scheduler, start } = schedulerOf();
     scheduler.add(new Bodies("one", times(3)), { ...onePerSecond, ownedSinceMs: 0 });
     expect(start()).toBeUndefined();
     expect(scheduler.tokenInMs()).toBe(1_000);
   });
 
-  test("are waited for by nobody who has nothing to send", () => {
+  test("are not awaited by a partner with nothing to send", () => {
     const { scheduler, start } = schedulerOf();
     const queue = new Bodies("one", times(1));
     scheduler.add(queue, { ...onePerSecond, ownedSinceMs: 0 });
@@ -209,7 +212,7 @@ describe("a partner's tokens", () => {
     expect(scheduler.tokenInMs()).toBeUndefined();
   });
 
-  test("hold up nobody else, though both have sent more than their turn", () => {
+  test("delay nobody else, although both have sent more than their turn", () => {
     const { scheduler, start } = schedulerOf();
     scheduler.add(new Bodies("limited", times(3, 100_000)), onePerSecond);
     scheduler.add(new Bodies("other", times(3, 100_000)), unlimited);
@@ -231,7 +234,7 @@ describe("nothing starves", () => {
     maxPerSecond: fc.option(fc.integer({ min: 1, max: 5 })),
   });
 
-  test("whatever waits has left in the end, within all bounds", () => {
+  test("everything is sent in the end, within all bounds", () => {
     const loads = fc.array(load, { minLength: 1, maxLength: 6 });
     const bounds = { slotsMax: fc.integer({ min: 1, max: 6 }), bytesMax: fc.integer({ min: 2, max: 20_000 }) };
     fc.assert(

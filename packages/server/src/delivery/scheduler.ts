@@ -4,28 +4,28 @@ import { RateLimits, type Token } from "./rate.ts";
 /** A queue as the scheduler sees it. */
 export interface Schedulable {
   readonly partnerId: PartnerId;
-  /** What leaves next; undefined: nothing may. */
+  /** The next delivery to send; undefined: none may be. */
   readonly head: { readonly bytes: number } | undefined;
 }
 
 export interface SchedulerOptions {
-  /** POSTs in flight at once. */
+  /** Maximum number of POSTs in flight. */
   readonly slotsMax: number;
-  /** Content in flight at once. */
+  /** Maximum size of content in flight. */
   readonly bytesMax: number;
   /** A monotonic clock. */
   readonly nowMs: () => number;
 }
 
-/** What a partner may have in flight. */
+/** The limits of one partner. */
 export interface PartnerLimits {
   readonly maxInFlight: number;
   readonly maxPerSecond: number | null;
-  /** Since when its shard is ours, by the monotonic clock: what was sent before may have used a second's tokens. */
+  /** When its shard was claimed, by the monotonic clock: earlier POSTs may have used a second's tokens. */
   readonly ownedSinceMs: number;
 }
 
-/** A POST in flight: given back with `end`. */
+/** A POST in flight: released by `end`. */
 export interface Slot {
   readonly partnerId: PartnerId;
   readonly bytes: number;
@@ -44,7 +44,7 @@ interface Entry<Queue> {
   readonly queues: Set<Queue>;
   inFlight: number;
   bytes: number;
-  /** Bytes that it may still send in this turn. */
+  /** The bytes that it may still send in this turn. */
   deficit: number;
 }
 
@@ -53,21 +53,20 @@ function headOf<Queue extends Schedulable>({ queues }: Entry<Queue>): Queue["hea
   return queue?.head;
 }
 
-/** Bytes that a turn adds: some ten card IPNs. */
+/** The bytes that a turn adds: about ten card IPNs. */
 const quantumBytes = 16 * 1_024;
 
 /**
- * Decides which delivery gets the next slot. It holds no timer and asks nobody.
- *
- * Deficit round robin by bytes over partners, round robin over a partner's queues. A partner gets a slot while it holds
- * fewer than its `maxInFlight`, and fewer slots and bytes than are free: the dynamic threshold of a switch's buffer. So
- * partners that hang leave as much as each of them holds, and one alone has half of everything.
+ * Decides which delivery gets the next slot. It has no timers and performs no I/O. Deficit round robin by bytes over
+ * partners, round robin over a partner's queues. A partner gets a slot while it holds fewer than its `maxInFlight`, and
+ * fewer slots and bytes than are free: the dynamic threshold of a switch's buffer. So partners that hang leave as much
+ * as each of them holds, and one alone gets half of everything.
  */
 export class Scheduler<Queue extends Schedulable> {
   readonly #options: SchedulerOptions;
   readonly #rates: RateLimits;
   readonly #partners = new Map<PartnerId, Entry<Queue>>();
-  /** Partners that may have a turn, in its order. */
+  /** Partners that may have a turn, in order. */
   readonly #ring = new Set<Entry<Queue>>();
   #taken = 0;
   #bytes = 0;
@@ -100,7 +99,7 @@ export class Scheduler<Queue extends Schedulable> {
     else this.#ring.delete(entry);
   }
 
-  /** The queue has nothing to send any more. */
+  /** The queue has nothing left to send. */
   remove(queue: Queue): void {
     const entry = this.#partners.get(queue.partnerId);
     if (entry === undefined) return;
@@ -108,19 +107,19 @@ export class Scheduler<Queue extends Schedulable> {
     this.#settle(entry);
   }
 
-  /** Their shards are somebody else's. */
+  /** Their shards belong to another worker now. */
   forgetRates(isGone: (partnerId: PartnerId) => boolean): void {
     this.#rates.forget(isGone);
   }
 
-  /** A slot for the head of some queue; undefined while nobody may have one. */
+  /** Returns a slot for the head of some queue; undefined if none may start. */
   next(): Picked<Queue> | undefined {
     return this.#round() ?? (this.#skipTurns() ? this.#round() : undefined);
   }
 
   /**
-   * When somebody who lacked nothing but a token gets one; undefined when nobody did. 0: it came after `next` had
-   * looked for it.
+   * The time until a partner that only lacked a token gets one; undefined without such a partner. 0: it arrived after
+   * `next` looked for it.
    */
   tokenInMs(): number | undefined {
     let soonestMs: number | undefined;
@@ -133,7 +132,7 @@ export class Scheduler<Queue extends Schedulable> {
     return soonestMs;
   }
 
-  /** @param wasSent false: nothing left, and the token counts for another */
+  /** @param wasSent false: nothing was sent, and the token is returned */
   end(slot: Slot, wasSent: boolean): void {
     this.#taken -= 1;
     this.#bytes -= slot.bytes;
@@ -152,7 +151,7 @@ export class Scheduler<Queue extends Schedulable> {
     return entry;
   }
 
-  /** One that is larger than half of all counts as half: it leaves, too. */
+  /** A content larger than half of the limit counts as half, so that it can be sent too. */
   #countedBytes(bytes: number): number {
     return Math.min(bytes, Math.floor(this.#options.bytesMax / 2));
   }
@@ -168,7 +167,7 @@ export class Scheduler<Queue extends Schedulable> {
     return entry.inFlight === 0 || (entry.inFlight < freeSlots && entry.bytes + bytes <= freeBytes);
   }
 
-  /** Undefined when it lacks a token. */
+  /** Undefined if it lacks a token. */
   #start(entry: Entry<Queue>): Picked<Queue> | undefined {
     const [queue] = entry.queues;
     const head = queue?.head;
@@ -183,7 +182,7 @@ export class Scheduler<Queue extends Schedulable> {
     entry.bytes += bytes;
     this.#taken += 1;
     this.#bytes += bytes;
-    // Behind the partner's other queues, and behind other partners when its turn is over.
+    // Move it behind the partner's other queues, and the partner behind the others when its turn is over.
     entry.queues.delete(queue);
     entry.queues.add(queue);
     if (entry.inFlight >= limits.maxInFlight) this.#ring.delete(entry);
@@ -191,7 +190,7 @@ export class Scheduler<Queue extends Schedulable> {
     return { queue, slot: { partnerId, bytes, token } };
   }
 
-  /** Asks each partner once, in its turn. */
+  /** Tries each partner once, in its turn. */
   #round(): Picked<Queue> | undefined {
     for (let asked = this.#ring.size; asked > 0; asked -= 1) {
       const [entry] = this.#ring;
@@ -208,7 +207,7 @@ export class Scheduler<Queue extends Schedulable> {
     return undefined;
   }
 
-  /** All who may send are in debt: the turns that pay nobody's debt off pass at once. @returns whether there are any */
+  /** All partners that may send are in debt: skip the turns that clear nobody's debt. @returns whether there are any */
   #skipTurns(): boolean {
     const indebted = [...this.#ring].filter(
       (entry) => entry.deficit <= 0 && this.#mayStart(entry) && this.#hasToken(entry),
@@ -222,7 +221,7 @@ export class Scheduler<Queue extends Schedulable> {
     return maxPerSecond === null || this.#rates.waitMs(partnerId, maxPerSecond, ownedSinceMs) === 0;
   }
 
-  /** What a turn left over is lost: nobody saves up while it may not send. */
+  /** The rest of a turn is lost, so that nobody saves up while it may not send. */
   #endTurn(entry: Entry<Queue>): void {
     entry.deficit = 0;
     if (this.#ring.has(entry)) this.#rotate(entry);

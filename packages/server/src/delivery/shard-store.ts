@@ -2,13 +2,13 @@ import type { LeaseId } from "../ids.ts";
 
 export interface OwnedShard {
   readonly shard: number;
-  /** Rises with every change of the owner. */
+  /** Increases with every change of the owner. */
   readonly epoch: number;
 }
 
 export interface WorkerShare {
   readonly leaseId: LeaseId;
-  /** Since it began, by the database's clock. */
+  /** Its age by the database's clock. */
   readonly ageMs: number;
   readonly owned: number;
 }
@@ -16,16 +16,16 @@ export interface WorkerShare {
 export interface ShardMap {
   /** Living delivery workers, by their leases. */
   readonly workers: readonly WorkerShare[];
-  /** What the asking lease owns. */
+  /** The shards that the asking lease owns. */
   readonly mine: readonly OwnedShard[];
   readonly free: number;
 }
 
-/** Who owns which shard. */
+/** The owners of shards. */
 export interface ShardStore {
   map(leaseId: LeaseId): Promise<ShardMap>;
-  /** Takes up to `count` free shards: compare-and-set, never from a living owner. Rejects for a lease that is gone. */
+  /** Claims up to `count` free shards by compare-and-set, never from a living owner. Rejects if the lease is gone. */
   claim(leaseId: LeaseId, count: number): Promise<readonly OwnedShard[]>;
-  /** Gives shards up, where they are still the lease's own under their epoch, and tells the others. */
+  /** Releases shards that the lease still owns under their epoch, and notifies the others. */
   release(leaseId: LeaseId, shards: readonly OwnedShard[]): Promise<void>;
 }

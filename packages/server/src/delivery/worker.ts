@@ -31,17 +31,17 @@ export interface WorkerParts {
   readonly random: () => number;
   readonly slotsMax: number;
   readonly bytesInFlightMax: number;
-  /** An attempt ends within this. */
+  /** The timeout of an attempt. */
   readonly attemptTimeoutMs: number;
   readonly onAttempted?: (delivery: Delivery, attempted: Attempted) => void;
   readonly onOverdue?: (parked: number) => void;
-  /** The shards that it sends for are others now. */
+  /** Its shards have changed. */
   readonly onShards?: (shards: readonly number[]) => void;
   readonly onBehind?: (key: QueueKey, isBehind: boolean) => void;
   readonly onTrouble: (message: string, error: unknown) => void;
 }
 
-/** One attempt under way. */
+/** One running attempt. */
 interface Sending {
   readonly delivery: Delivery;
   readonly partner: Partner;
@@ -57,21 +57,20 @@ const tickMs = 1_000;
 const recheckMs = 5_000;
 const overdueEveryMs = 10_000;
 const sweepRestMaxMs = 10_000;
-/** Deliveries in memory for each slot: those in flight, and those that leave next. */
+/** Deliveries in memory for each slot: those in flight, and the next ones. */
 const rowsPerSlot = 8;
-/** Beyond so many unrecorded outcomes for each slot nothing starts: a slow database stops the sending. */
+/** Beyond this many unrecorded outcomes per slot nothing starts: a slow database stops the sending. */
 const unrecordedPerSlot = 4;
-/** An attempt that a shard is given away during has this long for its outcome to be recorded. */
+/** The time for recording the outcome of an attempt during which its shard is released. */
 const recordingMs = 1_000;
-/** Until a delivery whose outcome could not be stored is sent again. */
+/** The rest of a delivery whose outcome could not be stored, before it is sent again. */
 const unstorableMs = 30_000;
 
 /**
- * Sends what the partners of its shards have pending, and nobody else sends for them: order, pace, circuits and fair
- * shares are decided in its memory. It reads plainly, holds no lock, and each outcome changes only the very round and
- * attempt that it belongs to.
- *
- * A delivery: due → queued (`queues.ts`) → sending → accepted, due again, or parked (docs/internals/delivery.md).
+ * Sends the pending notifications of the partners of its shards, and is the only one that does: order, rate, circuits
+ * and fair shares are decided in its memory. It reads without locks, and each outcome changes only the very round and
+ * attempt that it belongs to. A delivery: due → queued (`queues.ts`) → sending → accepted, due again, or parked
+ * (docs/internals/delivery.md).
  */
 export class DeliveryWorker {
   readonly #parts: WorkerParts;
@@ -80,7 +79,7 @@ export class DeliveryWorker {
   readonly #circuits: Circuits;
   readonly #order: DeliveryOrder;
   readonly ownership: Ownership;
-  /** On the wire or unrecorded, with the moment at which the attempt has ended. */
+  /** On the wire or unrecorded, with the time by which the attempt has ended. */
   readonly #sending = new Map<NotificationId, { readonly delivery: Delivery; readonly deadlineMs: number }>();
   readonly #overdue: Overdue;
   #unrecorded = 0;
@@ -108,7 +107,7 @@ export class DeliveryWorker {
       timers,
       rowsMax: slotsMax * rowsPerSlot,
       bytesMax,
-      // What is not its own now is not read: the sweep looks after it when it is.
+      // Partners that it does not own now are not read; the sweep finds their rows when it does.
       limitsOf: (partnerId) =>
         queueLimits(parts.partners.peek(partnerId), this.ownership.epochOf(partnerId) !== undefined),
       opensAtMs: (key) => this.#opensAtMs(key),
@@ -151,7 +150,7 @@ export class DeliveryWorker {
     });
   }
 
-  /** What is in memory, for those who look on. */
+  /** The deliveries in memory, for observation. */
   get queues(): Pick<Queues, "partners" | "queuesOf" | "rests"> {
     return this.#queues;
   }
@@ -171,8 +170,8 @@ export class DeliveryWorker {
   /**
    * Deliveries that were just made durable. Those of other workers' partners are left to them.
    *
-   * @param begunMs by the monotonic clock, before the first of them was written. Whoever stood still, or whose database
-   *   answered late, offers what a sweep may have found long ago: it is read in place of being believed.
+   * @param begunMs by the monotonic clock, before the first of them was written. A sweep may have found them long ago
+   * if this process stalled, or its database answered late: then they are read again.
    */
   offer(deliveries: readonly Delivery[], begunMs: number): void {
     const isLate = this.#parts.clock.monotonicMs() - begunMs > offeredWithinMs;
@@ -183,7 +182,7 @@ export class DeliveryWorker {
     }
   }
 
-  /** Something of these queues is due; of any of the partner's, where none is named. */
+  /** Something of these queues is due; any of the partner's, if none is named. */
   wake(hints: readonly Hint[]): void {
     for (const { partnerId, queue, sinceMs } of hints) {
       if (this.ownership.epochOf(partnerId) === undefined) continue;
@@ -203,12 +202,12 @@ export class DeliveryWorker {
     this.tick();
   }
 
-  /** The lease is lost: what is on the wire ends, its outcomes are recorded, and nothing else starts. */
+  /** The lease is lost: attempts on the wire end, their outcomes are recorded, and nothing else starts. */
   leaseLost(): void {
     this.ownership.lose();
   }
 
-  /** Looks after shards, circuits and what every hint missed: each second, and when somebody calls. */
+  /** Settles shards and circuits, and finds rows that hints missed: each second, and on request. */
   tick(): void {
     if (this.#isStopping) return;
     if (this.#ticking !== undefined) {
@@ -228,9 +227,8 @@ export class DeliveryWorker {
   }
 
   /**
-   * Starts nothing more, waits for what is on the wire (bounded), and gives every shard up.
-   *
-   * @returns how many attempts were still under way: they are made again by others
+   * Starts nothing more, waits for attempts on the wire (bounded), and releases every shard. @returns the number of
+   * attempts that were still running: other workers repeat them
    */
   async stop(drainTimeoutMs: number): Promise<number> {
     this.#isStopping = true;
@@ -266,7 +264,7 @@ export class DeliveryWorker {
 
   async #prepare(shards: readonly number[]): Promise<void> {
     const loaded = await this.#parts.circuits.load(shards);
-    // What an earlier ownership left behind is older than what the owner in between wrote.
+    // Knowledge from an earlier ownership is older than the changes of the owner in between.
     const taken = new Set(shards);
     this.#circuits.forget((partnerId) => taken.has(shardOf(partnerId)));
     this.#circuits.load(loaded);
@@ -290,13 +288,13 @@ export class DeliveryWorker {
       return [];
     } finally {
       const nowMs = clock.monotonicMs();
-      // That of a few shards is short, and shortens no rest.
+      // A sweep of a few shards is short, and shortens no rest.
       const restsUntilMs = nowMs + restMs(nowMs - startedMs, sweepRestMaxMs);
       this.#sweepNotBeforeMs = Math.max(this.#sweepNotBeforeMs, restsUntilMs);
     }
   }
 
-  /** What waits for an endpoint that takes nothing is parked when its schedule is over. */
+  /** Parks deliveries for endpoints that accept nothing when their schedule is over. */
   async #parkOverdue(queues: readonly QueueKey[]): Promise<void> {
     // However many queues there are, the next round begins after this one has ended.
     this.#parkedOverdueMs = Number.POSITIVE_INFINITY;
@@ -330,14 +328,14 @@ export class DeliveryWorker {
     this.#pump();
   }
 
-  /** Starts whatever may start, once for everything that comes in one turn. */
+  /** Starts everything that may start, once for all events of one turn. */
   #pump(): void {
     if (this.#isPumping) return;
     this.#isPumping = true;
     queueMicrotask(() => {
       this.#isPumping = false;
       this.#cancelToken();
-      // An outcome that is recorded pumps again.
+      // A recorded outcome pumps again.
       const mayBegin = () => !this.#isStopping && this.#unrecorded < this.#parts.slotsMax * unrecordedPerSlot;
       while (mayBegin()) {
         const picked = this.#scheduler.next();
@@ -351,7 +349,7 @@ export class DeliveryWorker {
     });
   }
 
-  /** Sends the head of a queue, unless its owner, its partner or its endpoint is another matter by now. */
+  /** Sends the head of a queue, unless its owner, partner or endpoint has changed by now. */
   #begin({ queue, slot }: Picked<Queue>): void {
     const { partnerId, name } = queue;
     const epoch = this.ownership.epochOf(partnerId);
@@ -397,7 +395,7 @@ export class DeliveryWorker {
       return this.#putOff(delivery, attempted.putOffMs);
     }
     const { attempt, retryAfterMs = null } = attempted;
-    // An attempt of an earlier ownership tells nothing: the circuit is somebody else's, or was read anew.
+    // An attempt of an earlier ownership says nothing: the circuit belongs to another worker, or was loaded again.
     const isOwned = this.ownership.epochOf(partnerId) === epoch;
     const circuits = isOwned ? this.#circuits.observe({ partnerId, attempt, retryAfterMs, isProbe, epoch }) : [];
     this.#scheduler.end(slot, true);
@@ -452,13 +450,13 @@ export class DeliveryWorker {
   }
 
   #end(delivery: Delivery): void {
-    // Not that of a later owner's time, which may be on its way again.
+    // Not the attempt of a later ownership, which may be in flight again.
     if (this.#sending.get(delivery.id)?.delivery === delivery) this.#sending.delete(delivery.id);
     this.#pump();
     if (this.#sending.size === 0) this.#onQuiet();
   }
 
-  /** What is on the wire, or unrecorded, is due for the next owner when its attempt has certainly ended. */
+  /** Deliveries on the wire, or unrecorded, become due for the next owner when their attempt has certainly ended. */
   async #windUp(shards: ReadonlySet<number>): Promise<void> {
     const nowMs = this.#parts.clock.monotonicMs();
     const late = [...this.#sending.values()].flatMap(({ delivery, deadlineMs }) =>

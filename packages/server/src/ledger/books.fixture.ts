@@ -23,8 +23,8 @@ const charges = ["SALE", "PREAUTH", "PREAUTH_COMPLETE"];
 const notified = [...charges, "VOID", "REFUND", "SETTLEMENT"];
 
 /**
- * Holds all that a partner's terminals have seen against the bank's books and against a naive count, once everything is
- * quiet and settled. Returns how many successful settlements were checked.
+ * Compares everything that a partner's terminals have seen with the bank's books and with a naive count, once
+ * everything is quiet and settled. Returns the number of successful settlements that were checked.
  */
 export async function audit(bench: LedgerBench, partner: Partner, tills: readonly LedgerTill[]): Promise<number> {
   const rows = await bench.query<Row>(
@@ -47,7 +47,7 @@ export async function audit(bench: LedgerBench, partner: Partner, tills: readonl
   return tills.reduce((checked, till) => checked + expectExactSettlements(bench, rows, till), 0);
 }
 
-/** Nothing is charged but what was told as a success, and everything that was told so is charged. */
+/** Nothing is charged unless it was reported as a success, and everything reported as a success is charged. */
 function expectBooksToAgree(bench: LedgerBench, rows: readonly Row[], tills: readonly LedgerTill[]): void {
   const byId = new Map(rows.map((row) => [row.id, row]));
   const tids = new Set(tills.map(({ tid }) => tid));
@@ -79,12 +79,12 @@ function expectBooksToAgree(bench: LedgerBench, rows: readonly Row[], tills: rea
   }
 }
 
-/** Of these one at most succeeds on each transaction. */
+/** At most one of these commands succeeds on a transaction. */
 function isHolding(command: string): boolean {
   return command === "VOID" || command === "PREAUTH_COMPLETE";
 }
 
-/** What was given back of a transaction is at most what it charged. */
+/** The refunds of a transaction never exceed its charge. */
 function expectRefundsWithinCharges(rows: readonly Row[]): void {
   for (const { id, amount_text } of rows.filter(({ command }) => charges.includes(command))) {
     const refunds = rows.filter(({ command, state, original_id, reversal_state }) => {
@@ -116,7 +116,7 @@ function expectOneOfEach(rows: readonly Row[]): void {
   expect(new Set(batches).size, "each batch is settled once").toBe(batches.length);
 }
 
-/** Whatever a partner was told is reversed does not stand, also when it came after its Reversal. */
+/** A transaction reported as reversed is not charged, even if it arrived after its Reversal. */
 function expectReversedToBeGone(rows: readonly Row[]): void {
   for (const { command, state, original_id, facts } of rows) {
     if (command !== "REVERSAL" || state !== "SUCCESS") continue;
@@ -169,7 +169,7 @@ function sum(rows: readonly Row[]): bigint {
   return rows.reduce((total, { amount_text }) => total + BigInt(amount_text ?? 0), 0n);
 }
 
-/** By its digits alone: "12.50" of a currency with two decimals is 1250. */
+/** The digits only: "12.50" of a currency with two decimals is 1250. */
 function minorOf(amount = "", decimals = 0): bigint {
   const [whole = "", fraction = ""] = amount.split(".");
   expect(fraction).toHaveLength(decimals);

@@ -45,20 +45,20 @@ function withExpiry<Request extends { readonly card: object }>(request: Request)
 const sale = (token?: string) => instance.ended(partner, withExpiry(till.sale(token)));
 const askedFor = (command: AcquirerMessage["command"]) => asked.filter((message) => message.command === command);
 
-/** Whether the card of a transaction is still kept, once it was looked at. */
+/** Whether the card of a transaction is still stored after a sweep. */
 async function isKept({ chainId }: Transaction): Promise<boolean> {
   await bench.query("UPDATE cards SET look_at = now()");
   await cards.sweep(preAuthDays);
   return (await cards.find(partner.id, [chainId])).size === 1;
 }
 
-/** Two days after its Reversal was asked for no late approval can come any more. */
+/** Two days after its Reversal was requested no late approval can arrive. */
 async function twoDaysAfterReversalOf({ id }: Transaction): Promise<void> {
   await bench.query("UPDATE reversals SET created_at = now() - interval '49 hours' WHERE transaction_id = $1", [id]);
 }
 
 describe("the card of a transaction", () => {
-  test("is in its Void, its PreAuth-Complete and its Reversal, whatever instance sends them", async () => {
+  test("is sent with its Void, its PreAuth-Complete and its Reversal, by any instance", async () => {
     await instance.ended(partner, till.void(await sale()));
     const preAuth = await instance.ended(partner, withExpiry(till.preAuth()));
     const complete = await instance.ended(partner, till.complete(preAuth));
@@ -83,7 +83,7 @@ describe("the card of a transaction", () => {
     expect(askedFor("BATCH_UPLOAD")).toEqual([expect.objectContaining(card)]);
   });
 
-  test("is kept while its batch is open, and deleted once that is settled", async () => {
+  test("is stored while its batch is open, and deleted once that is settled", async () => {
     const first = await sale();
     const voided = await sale();
     await instance.ended(partner, till.void(voided));
@@ -95,11 +95,11 @@ describe("the card of a transaction", () => {
     expect(askedFor("REFUND")[0]).not.toHaveProperty("cardToken");
   });
 
-  test("is deleted at once when it was declined", async () => {
+  test("is deleted at once if it was declined", async () => {
     expect(await isKept(await sale("tok_decline_51"))).toBe(false);
   });
 
-  test("is kept while its Reversal is under way or parked, and two days longer for what may come late", async () => {
+  test("is stored while its Reversal is running or parked, and two days longer for late answers", async () => {
     instance.nextFares("REVERSAL", { declines: "05" });
     const parked = await sale("tok_timeout");
     await expect.poll(() => bench.reversalOf(parked.id)).toMatchObject({ state: "PARKED" });
@@ -112,7 +112,7 @@ describe("the card of a transaction", () => {
     expect(await isKept(reversed)).toBe(false);
   });
 
-  test("of a PreAuth is kept until it was voided or its Complete settled, or it can be completed no more", async () => {
+  test("of a PreAuth is stored until it is voided, completed and settled, or expired", async () => {
     const [voided, completed, left] = await Promise.all(
       [1, 2, 3].map(() => instance.ended(partner, withExpiry(till.preAuth()))),
     );
@@ -128,13 +128,13 @@ describe("the card of a transaction", () => {
     expect(await isKept(left)).toBe(false);
   });
 
-  test("of what is in flight is kept", async () => {
+  test("of a command in flight is stored", async () => {
     const begun = await instance.begun(partner, till.sale("tok_slow_100"));
     expect(await isKept(begun)).toBe(true);
     await instance.endOf(begun);
   });
 
-  test("lies sealed and in one table alone: no row of any table and no line of the log holds its token", async () => {
+  test("is sealed and in one table only: no other row and no log line contains its token", async () => {
     const token = "tok_approve_08";
     const one = await sale(token);
     await bench.reversed(one.id);
@@ -146,7 +146,7 @@ describe("the card of a transaction", () => {
     expect(instance.logged.join("\n")).not.toContain("tok_");
   });
 
-  test("is kept for nobody who does not want it", async () => {
+  test("is not stored if the acquirer does not want it", async () => {
     const plain = await LedgerBench.open();
     try {
       const other = await plain.start();
@@ -172,7 +172,7 @@ describe("a sealed card", () => {
     return new CardVault({ cards, acquirers, key: createSecretKey(Buffer.alloc(32, key)), log });
   }
 
-  test("opens in its own row and under its own key alone; a Reversal goes without one that does not open", async () => {
+  test("opens only in its row and under its key; a Reversal is sent without one that does not open", async () => {
     const owner = { partnerId: partner.id, chainId: own, acquirer: "" };
     const sealed = vaultOf(Buffer.alloc(0)).seal(owner, card) ?? Buffer.alloc(0);
     expect(await vaultOf(sealed).of(owner)).toEqual(card);

@@ -5,7 +5,7 @@ import type { Acquirers } from "../acquirer/acquirers.ts";
 import type { ChainId, PartnerId } from "../ids.ts";
 import { openValue, sealValue } from "../partners/sealed-value.ts";
 
-/** Sealed cards, by the chain of their transaction. They come into being with its INIT. */
+/** Sealed cards, by the chain of their transaction. They are inserted with its INIT. */
 export interface CardStore {
   find(partnerId: PartnerId, chainIds: readonly ChainId[]): Promise<ReadonlyMap<ChainId, Buffer>>;
 }
@@ -13,7 +13,7 @@ export interface CardStore {
 export interface CardVaultParts {
   readonly cards: CardStore;
   readonly acquirers: Pick<Acquirers, "of">;
-  /** Its own, for nothing else. */
+  /** A key that is used for nothing else. */
   readonly key: KeyObject;
   readonly log: Logger;
 }
@@ -26,8 +26,8 @@ interface CardOwner {
 }
 
 /**
- * Cards whose transactions may still need them, for acquirers that want them in Reversals, Voids and batch uploads. A
- * card lies sealed under a key of its own, bound to its row, and is deleted once no message can need it.
+ * Stores cards while their transactions may need them, for acquirers that want them in Reversals, Voids and batch
+ * uploads. A card is sealed under a key of its own, bound to its row, and deleted once no message can need it.
  */
 export class CardVault {
   readonly #parts: CardVaultParts;
@@ -36,7 +36,7 @@ export class CardVault {
     this.#parts = parts;
   }
 
-  /** As it is stored; null where no later message wants it. */
+  /** The value to store; null if no later message needs it. */
   seal({ partnerId, chainId, acquirer }: CardOwner, { cardToken, swipeType, expDate }: Card): Buffer | null {
     const { acquirers, key } = this.#parts;
     if (acquirers.of(acquirer).wantsCards !== true) return null;
@@ -47,12 +47,12 @@ export class CardVault {
     );
   }
 
-  /** What a message after the first carries of the card: nothing, where none is kept. */
+  /** The card fields of a follow-up message; none if no card is stored. */
   async of(owner: CardOwner): Promise<Partial<Card>> {
     return (await this.all(owner, [owner.chainId])).get(owner.chainId) ?? {};
   }
 
-  /** One that does not open is logged and left out: to send a Reversal without its card is better than to send none. */
+  /** A card that does not open is logged and left out: a Reversal without its card is better than none. */
   async all(
     { partnerId, acquirer }: Omit<CardOwner, "chainId">,
     chainIds: readonly ChainId[],

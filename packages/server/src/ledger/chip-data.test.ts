@@ -22,7 +22,7 @@ beforeAll(async () => {
 });
 afterAll(() => bench.close());
 
-test("chip data goes to the acquirer in one message, its answer to whoever asked, and neither is stored", async () => {
+test("chip data goes to the acquirer in one message, its answer to the caller, and neither is stored", async () => {
   const till = new LedgerTill();
   const asked: AcquirerMessage[] = [];
   instance.acquirer.behave((message) => {

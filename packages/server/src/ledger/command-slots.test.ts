@@ -8,7 +8,7 @@ function takeAll(places: CommandSlots, partnerId: PartnerId): (() => void)[] {
   return taken;
 }
 
-test("one partner takes half of the places, and what each further one takes is left as well", () => {
+test("one partner gets half of the slots, and each further one leaves as many as it takes", () => {
   const places = new CommandSlots(4_000);
   expect(takeAll(places, newId())).toHaveLength(2_000);
   expect(takeAll(places, newId())).toHaveLength(1_000);
@@ -16,7 +16,7 @@ test("one partner takes half of the places, and what each further one takes is l
   expect(places.acquire(newId())).toBeDefined();
 });
 
-test("a place that is given back is free again, once", () => {
+test("a released slot is free again, once", () => {
   const places = new CommandSlots(10);
   const [one, other] = [newId<"partner">(), newId<"partner">()];
   const taken = takeAll(places, one);
@@ -29,7 +29,7 @@ test("a place that is given back is free again, once", () => {
   expect(takeAll(places, other)).toHaveLength(3);
 });
 
-test("a single place can be taken", () => {
+test("a single slot can be acquired", () => {
   const places = new CommandSlots(1);
   expect(takeAll(places, newId())).toHaveLength(1);
   expect(places.acquire(newId())).toBeUndefined();

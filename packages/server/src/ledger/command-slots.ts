@@ -1,9 +1,9 @@
 import type { PartnerId } from "../ids.ts";
 
 /**
- * Places for commands under way. A partner has at most as many as are free beside: alone it has half of them, and each
- * partner more who wants as many as it can get leaves as many again for the others. With a common bound alone, one
- * partner whose cards the acquirer answers slowly had all of them, and every other was refused.
+ * Slots for running commands. A partner may have at most as many as are free: one partner gets half of them, and each
+ * further partner at its maximum leaves as many again for the others. With only a common bound, a partner whose cards
+ * the acquirer answers slowly took all of them, and every other partner was refused.
  */
 export class CommandSlots {
   readonly #max: number;
@@ -14,7 +14,10 @@ export class CommandSlots {
     this.#max = max;
   }
 
-  /** Undefined when there is none for this partner now; otherwise what gives it back, once, whenever it is called. */
+  /**
+   * Undefined if this partner gets no slot now; otherwise a function that releases it, which may be called more than
+   * once.
+   */
   acquire(partnerId: PartnerId): (() => void) | undefined {
     const own = this.#inUseBy.get(partnerId) ?? 0;
     if (own >= this.#max - this.#inUse) return undefined;
@@ -30,7 +33,7 @@ export class CommandSlots {
   #release(partnerId: PartnerId): void {
     const own = (this.#inUseBy.get(partnerId) ?? 1) - 1;
     this.#inUse -= 1;
-    // Partners come and go: one without a command leaves nothing behind.
+    // A partner without a command leaves no entry behind.
     if (own === 0) this.#inUseBy.delete(partnerId);
     else this.#inUseBy.set(partnerId, own);
   }

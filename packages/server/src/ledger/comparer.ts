@@ -8,7 +8,7 @@ import type { Metrics } from "../metrics.ts";
 import type { PartnerDirectory } from "../partners/partner.ts";
 import { DueWork } from "./due-work.ts";
 
-/** A settlement that a switch reported, to be compared with the ledger. */
+/** A settlement that a switch reported, due to be compared with the ledger. */
 export interface DueComparison {
   readonly partnerId: PartnerId;
   readonly id: TransactionId;
@@ -16,32 +16,32 @@ export interface DueComparison {
 
 export interface ComparedSettlement {
   readonly externalId: string;
-  /** As reported. */
+  /** The fields as reported. */
   readonly fields: Readonly<Record<string, string>>;
-  /** The batch has as many transactions as were read at most, or more: the newest were. */
+  /** The batch has more transactions than are read: the newest were. */
   readonly isCut: boolean;
 }
 
-/** What is read of a batch, as it comes. */
+/** Receives the transactions and entries of a batch as they are read. */
 export interface ComparedInto {
   hold(transaction: HeldTransaction): void;
   list(entry: SettlementEntry): void;
-  /** Whether one time is later than another, each as a switch may report it. */
+  /** Whether one time is later than another, both in the forms that a switch may report. */
   isAfter(time: string, than: string): boolean;
 }
 
-/** The settlements that are to be compared, and what the ledger holds of their batches. */
+/** The settlements to compare, and the ledger's transactions of their batches. */
 export interface ComparisonStore {
-  /** Takes due ones for `heldForMs`: nobody else compares them meanwhile, everybody may afterwards. */
+  /** Claims due ones for `heldForMs`: no other instance compares them meanwhile, any may afterwards. */
   claimDue(rowsMax: number, heldForMs: number): Promise<readonly DueComparison[]>;
   /**
-   * Reads what its batch holds and what it lists, one after the other: at most `rowsMax` that were reported, as many of
-   * our own, as many entries. Undefined when it is gone.
+   * Reads the transactions of its batch and the entries of its list: at most `rowsMax` reported ones, as many of our
+   * own, as many entries. Undefined if the settlement no longer exists.
    */
   read(due: DueComparison, into: ComparedInto, rowsMax: number): Promise<ComparedSettlement | undefined>;
   /**
-   * It was compared: its event and that it is due no more become durable together. False when somebody was faster: then
-   * nothing is written.
+   * Records its event and marks it as compared, in one transaction. False if another instance was faster: then nothing
+   * is written.
    */
   end(due: DueComparison, event: NewEvent | undefined): Promise<boolean>;
 }
@@ -53,15 +53,15 @@ export interface ComparerParts {
   readonly log: Logger;
 }
 
-/** Twice what a settlement may list. */
+/** Twice the number of entries that a settlement may have. */
 const rowsMax = 100_000;
-/** Longer than it takes to read so many. */
+/** Longer than reading so many rows takes. */
 const heldForMs = 120_000;
 const lookEveryMs = 2_000;
 
 /**
- * Compares settlements that a switch reported with what the ledger holds of their batches, ten minutes after they came:
- * what was reported a little later is there by then. A difference is an event. Their IPNs wait for none of it.
+ * Compares settlements reported by a switch with the ledger, ten minutes after they arrived, so that late reports of
+ * their batch are included. A difference is an event. Their IPNs do not wait for it.
  */
 export class Comparer {
   readonly #parts: ComparerParts;
@@ -74,7 +74,7 @@ export class Comparer {
       name: "comparisons",
       log: parts.log,
       everyMs: lookEveryMs,
-      // One after the other: nobody waits for them, and each reads a whole batch.
+      // One at a time: nobody waits for them, and each reads a whole batch.
       claim: async () => (this.#isComparing ? [] : parts.comparisons.claimDue(1, heldForMs)),
       run: (due) => this.#compareAlone(due),
     });
@@ -84,7 +84,7 @@ export class Comparer {
     this.#work.start();
   }
 
-  /** Looks now. */
+  /** Looks for due work now. */
   wake(): void {
     this.#work.wake();
   }

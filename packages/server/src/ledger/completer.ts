@@ -16,7 +16,7 @@ export interface CompleterParts {
   readonly metrics: Pick<Metrics, "commands" | "notificationsCreated">;
 }
 
-/** What a command came to, and what follows from it. */
+/** The result of a command, and its consequences. */
 export interface CommandResult {
   readonly state: "SUCCESS" | "ERROR";
   readonly facts: Transaction["facts"];
@@ -24,13 +24,13 @@ export interface CommandResult {
   readonly original?: Completion["original"];
   readonly reversal?: Completion["reversal"];
   readonly batch?: Completion["batch"];
-  /** No IPN tells of it. */
+  /** It has no IPN. */
   readonly silent?: boolean;
 }
 
 /**
- * Makes results durable with their IPNs, and passes the notifications on: for a command, a Reversal, a settlement
- * alike.
+ * Makes results durable together with their IPNs, and passes the notifications on: for commands, Reversals and
+ * settlements.
  */
 export class Completer {
   readonly #parts: CompleterParts;
@@ -41,8 +41,8 @@ export class Completer {
 
   /**
    * @param begun the command as it was begun, or taken over
-   * @param leaseId under which its row stands
-   * @returns the completed transaction; undefined when another instance took it over, and this result is late
+   * @param leaseId the lease of its row
+   * @returns the completed transaction; undefined if another instance took it over, so this result is late
    */
   async complete(begun: Transaction, result: CommandResult, leaseId: LeaseId): Promise<Transaction | undefined> {
     const { state, facts, warnings = [], original = null, reversal = null, batch = null, silent = false } = result;
@@ -72,7 +72,7 @@ export class Completer {
     return { ...begun, state, facts, notification: told, runBy: null, completedAtMs: completed.atMs };
   }
 
-  /** What must have left before it: nothing, where the partner wants no order. */
+  /** What must be delivered before it: nothing if the partner wants no order. */
   #order(begun: Transaction, batch: Completion["batch"]): Order {
     const ordering = this.#parts.directory.peek(begun.partnerId)?.settings.ordering ?? "chain";
     if (ordering === "none") return { follows: false, settlesBatch: null };

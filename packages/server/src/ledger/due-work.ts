@@ -1,18 +1,18 @@
 import type { Logger } from "pino";
 
 export interface DueWorkOptions<Item> {
-  /** In the log. */
+  /** The name in the log. */
   readonly name: string;
   readonly log: Logger;
   readonly everyMs: number;
-  /** Takes what is due, so that nobody else has it meanwhile. */
+  /** Claims due items, so that no other instance has them meanwhile. */
   claim(): Promise<readonly Item[]>;
   run(item: Item): Promise<void>;
 }
 
 /**
- * Work that stands in the database until it is done, taken by whichever instance is there: now when woken, else by
- * the clock.
+ * Runs work that is stored in the database until it is done, by any instance: at once when woken, otherwise
+ * periodically.
  */
 export class DueWork<Item> {
   readonly #options: DueWorkOptions<Item>;
@@ -31,7 +31,7 @@ export class DueWork<Item> {
     this.#timer = setInterval(() => this.wake(), this.#options.everyMs);
   }
 
-  /** Looks now. */
+  /** Looks for due work now. */
   wake(): void {
     if (this.#stopped) return;
     this.#again = true;
@@ -40,7 +40,7 @@ export class DueWork<Item> {
     });
   }
 
-  /** Takes nothing more, and resolves when what runs has ended. */
+  /** Claims nothing more, and resolves when running work has ended. */
   async stop(): Promise<void> {
     this.#stopped = true;
     clearInterval(this.#timer);
@@ -70,7 +70,7 @@ export class DueWork<Item> {
   }
 }
 
-/** Seconds to wait for an acquirer that does not answer, longer each time. */
+/** Seconds to wait for an acquirer that does not answer; the last one repeats. */
 const backoffS = [1, 2, 5, 10, 30, 60] as const;
 
 export function backoffMs(tries: number): number {

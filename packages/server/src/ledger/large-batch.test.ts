@@ -15,7 +15,7 @@ beforeAll(async () => {
 });
 afterAll(() => bench.close());
 
-/** As many more Sales as the first one, with ids that follow it: in the ledger's rows and in the bank's books. */
+/** Copies the first Sale to fill the batch, in the ledger's rows and in the bank's books, with ids that follow it. */
 async function fillBatch(till: LedgerTill): Promise<void> {
   const first = await instance.ended(partner, till.sale());
   const columns =
@@ -38,7 +38,7 @@ async function fillBatch(till: LedgerTill): Promise<void> {
   }
 }
 
-test("a batch of 50,000 settles whole, and other terminals' Sales go on meanwhile", { timeout: 120_000 }, async () => {
+test("a batch of 50,000 settles completely, while other terminals continue", { timeout: 120_000 }, async () => {
   const till = new LedgerTill();
   await fillBatch(till);
   let settled = false;

@@ -36,20 +36,20 @@ import type { Transaction } from "./transaction.ts";
 
 export interface LedgerBenchOptions {
   readonly acquirerTimeoutMs?: number;
-  /** How long after the time-out late answers come. */
+  /** How long after the timeout late answers arrive. */
   readonly lateByMs?: number;
-  /** The acquirer wants cards again. */
+  /** The acquirer wants cards in follow-up messages. */
   readonly wantsCards?: boolean;
 }
 
-/** One PostgreSQL, one strict bank, and any number of instances of the ledger before them. */
+/** One PostgreSQL, one strict bank, and any number of ledger instances. */
 export class LedgerBench {
   readonly bank = new SimulatedBank({ strict: true, bookingsMax: 200_000 });
   readonly instances: LedgerInstance[] = [];
   readonly clock: Clock = { nowMs: () => Date.now() + this.aheadMs, monotonicMs: () => performance.now() };
-  /** How far the ledger's clock is ahead. */
+  /** The offset of the ledger's clock. */
   aheadMs = 0;
-  /** What every message waits for before it leaves, and every answer before it arrives. */
+  /** Awaited by every message before it is sent, and by every answer before it arrives. */
   onLink: ((what: string) => Promise<unknown>) | undefined;
   readonly database: TestDatabase;
   readonly connections: Database;
@@ -73,7 +73,7 @@ export class LedgerBench {
     this.options = options;
   }
 
-  /** A new process. Its lease is there until it is gone, or is `held` by somebody else. */
+  /** Starts a new process. It has its own lease, or the `held` one of another. */
   async start(held?: LeaseId): Promise<LedgerInstance> {
     const instance = new LedgerInstance(this, held ?? (await insertLease(this.connections.pool)));
     this.instances.push(instance);
@@ -86,7 +86,7 @@ export class LedgerBench {
     return partner;
   }
 
-  /** What was committed to tell of a transaction, in the order of its commits. */
+  /** The committed IPN facts of a transaction, in commit order. */
   async ipnsOf(id: TransactionId): Promise<IpnFacts[]> {
     const rows = await this.query<{ content: IpnFacts }>(
       "SELECT content FROM notifications WHERE transaction_id = $1 ORDER BY xid, id",
@@ -95,7 +95,7 @@ export class LedgerBench {
     return rows.map(({ content }) => content);
   }
 
-  /** Everything that waits for its time has come to it. */
+  /** Makes everything due now. */
   async runDueNow(): Promise<void> {
     await this.query("UPDATE reversals SET due_at = now() WHERE state = 'PENDING'");
     await this.query("UPDATE settlements SET due_at = now()");
@@ -106,7 +106,7 @@ export class LedgerBench {
     }
   }
 
-  /** What holds a lease is gone, and others have seen that. */
+  /** Deletes a lease, and waits until the others have noticed. */
   async dropLease(id: LeaseId): Promise<void> {
     await this.query("DELETE FROM leases WHERE id = $1", [id]);
   }
@@ -129,7 +129,7 @@ export class LedgerBench {
       .toMatchObject({ state: "DONE", code });
   }
 
-  /** Resolves once no command runs, no Reversal is on its way and nothing is being settled for a partner. */
+  /** Resolves once no command, Reversal or settlement of the partner is running. */
   async quiet({ id }: Partner): Promise<void> {
     const busy = async () => {
       const rows = await this.query<{ what: string }>(
@@ -151,7 +151,7 @@ export class LedgerBench {
   }
 }
 
-/** The real parts of one process, wired as the service wires them; what it passes on to delivery is kept. */
+/** The real parts of one process, wired as in the service. Notifications that it passes on are recorded. */
 export class LedgerInstance {
   readonly life = new InstanceLife();
   /** Of the settings; the others are registered, by name. */
@@ -237,14 +237,14 @@ export class LedgerInstance {
     return this.ledger.run(partner, request, { respondAsync });
   }
 
-  /** The command's outcome. */
+  /** Resolves with the outcome of the command. */
   async ended(partner: Partner, request: CommandRequest): Promise<Transaction> {
     const { transaction, done } = await this.run(partner, request);
     if (!done) throw new Error(`${transaction.command} ${transaction.id} has not ended in time`);
     return transaction;
   }
 
-  /** The command as it stands while it runs on. */
+  /** Resolves with the command while it is still running. */
   async begun(partner: Partner, request: CommandRequest): Promise<Transaction> {
     return (await this.run(partner, request, true)).transaction;
   }
@@ -255,14 +255,14 @@ export class LedgerInstance {
     return found;
   }
 
-  /** The transaction once it is not INIT any more. */
+  /** Resolves with the transaction once it is no longer INIT. */
   async endOf({ partnerId, id }: Pick<Transaction, "partnerId" | "id">): Promise<Transaction> {
     const state = async () => (await this.find({ id: partnerId }, id)).state;
     await expect.poll(state, { timeout: 20_000, interval: 5 }).not.toBe("INIT");
     return this.find({ id: partnerId }, id);
   }
 
-  /** Does to the next message of a command what the behaviour says. */
+  /** Sets the behaviour for the next message of a command. */
   nextFares(...rule: Parameters<typeof next>): void {
     this.acquirer.behave(next(...rule));
   }
@@ -280,13 +280,13 @@ export class LedgerInstance {
     }
   }
 
-  /** The process is gone: nothing of it goes on, and its lease is gone. */
+  /** Ends the process: it does nothing more, and its lease is deleted. */
   async crash(): Promise<void> {
     this.life.end();
     await this.#bury();
   }
 
-  /** Resolves when the process went so. Await it after what leads there was begun. */
+  /** Resolves when the process has crashed at this point. Await it after starting the work that leads there. */
   async crashesAt(death: CrashPoint): Promise<void> {
     await this.life.endsAt(death);
     await this.#bury();
@@ -317,7 +317,7 @@ export class LedgerInstance {
 
 let terminals = 0;
 
-/** What one terminal of its own asks for. Every request has a reqId of its own. */
+/** Sends requests for one terminal. Every request has its own reqId. */
 export class LedgerTill {
   readonly tid: string;
   readonly mid = "M00000000000001";
@@ -378,7 +378,7 @@ function newReqId(): string {
   return crypto.randomUUID();
 }
 
-/** Has the bank hold a Sale of an open batch that the ledger does not know: their totals differ from now on. */
+/** Books a Sale at the bank that the ledger does not know: their totals differ from then on. */
 export function bookUnmatched({ bank }: LedgerBench, { tid, mid }: LedgerTill, batchNo = "000001"): void {
   bank.receive({
     command: "SALE",
@@ -398,7 +398,7 @@ export function bookUnmatched({ bank }: LedgerBench, { tid, mid }: LedgerTill, b
   });
 }
 
-/** A field as the IPN's table names it. */
+/** A field of the IPN, by its name in the table. */
 export function field({ facts }: Pick<Transaction, "facts">, name: string): string | undefined {
   return facts.fields[name];
 }

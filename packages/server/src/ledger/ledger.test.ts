@@ -33,7 +33,7 @@ test("INIT is durable before the acquirer is asked", async () => {
   expect(found).toEqual(commands.map((command) => ({ command, state: "INIT" })));
 });
 
-test("the result, its IPN and the pending delivery are one: told once, and passed on", async () => {
+test("the result, its IPN and the pending delivery are committed together, and passed on once", async () => {
   const sale = await instance.ended(partner, new LedgerTill().sale());
   expect(await bench.ipnsOf(sale.id)).toEqual([sale.facts]);
   const { id, state } = sale.notification ?? {};
@@ -51,7 +51,7 @@ test("a Logon moves no money and sends no IPN", async () => {
 });
 
 describe("a reqId that comes again", () => {
-  test("with the same body while the first runs waits for its outcome, and asks nobody twice", async () => {
+  test("with the same body while the first is running waits for its outcome, and asks the acquirer once", async () => {
     const till = new LedgerTill();
     const request = till.sale("tok_slow_80");
     const answers = await Promise.all(Array.from({ length: 5 }, () => instance.ended(partner, request)));
@@ -63,7 +63,7 @@ describe("a reqId that comes again", () => {
     expect(again).toMatchObject({ id: first?.id, state: "SUCCESS" });
   });
 
-  test("for every command gives the first result", async () => {
+  test("for every command returns the first result", async () => {
     const till = new LedgerTill();
     const sale = till.sale();
     const sold = await instance.ended(partner, sale);
@@ -84,7 +84,7 @@ describe("a reqId that comes again", () => {
     }
   });
 
-  test("with another body is refused; a refusal uses the reqId not up", async () => {
+  test("with another body is refused; a refusal does not use the reqId up", async () => {
     const till = new LedgerTill();
     const sale = till.sale();
     await expect(instance.run(partner, { ...sale, amount: "0" })).rejects.toMatchObject({ status: 400 });
@@ -113,7 +113,7 @@ describe("a reqId that comes again", () => {
 });
 
 describe("a terminal's numbers", () => {
-  test("run from 000001 to 999999 and begin again, traceNo, invoiceNo and batchNo each for itself", async () => {
+  test("run from 000001 to 999999 and start again, traceNo, invoiceNo and batchNo independently", async () => {
     const till = new LedgerTill();
     await instance.ended(partner, till.logon());
     const near = "trace_no = 999997, invoice_no = 999998, batch_no = 999999";
@@ -133,7 +133,7 @@ describe("a terminal's numbers", () => {
     ]);
   });
 
-  test("are dealt without a gap or a twin to what comes at once, across the turn of the counter", async () => {
+  test("are assigned without gaps or duplicates to concurrent commands, across the wrap-around", async () => {
     const till = new LedgerTill();
     await instance.ended(partner, till.logon());
     await bench.query("UPDATE terminals SET trace_no = 999990, invoice_no = 999995 WHERE tid = $1", [till.tid]);
@@ -144,7 +144,7 @@ describe("a terminal's numbers", () => {
     expect(order("invoiceNo", 999_996)).toEqual(sales.map((_, index) => index));
   });
 
-  test("of one partner are no business of another's terminal of that name", async () => {
+  test("of one partner do not affect another partner's terminal with the same tid", async () => {
     const till = new LedgerTill();
     const stranger = await bench.partner();
     await instance.ended(partner, till.sale());
@@ -154,7 +154,7 @@ describe("a terminal's numbers", () => {
 });
 
 describe("a terminal", () => {
-  test("is known under one mid: another one is refused, and takes no number", async () => {
+  test("has one mid: another one is refused, and uses no number", async () => {
     const till = new LedgerTill();
     await instance.ended(partner, till.sale());
     for (const request of [till.sale(), till.preAuth(), till.logon(), till.settlement(), till.batchUpload()]) {
@@ -164,7 +164,7 @@ describe("a terminal", () => {
     expect(field(await instance.ended(partner, till.sale()), "traceNo")).toBe("000002");
   });
 
-  test("begun under two mids at once, on two instances, is one merchant's", async () => {
+  test("begun under two mids at once, on two instances, gets one merchant", async () => {
     const other = await bench.start();
     for (let round = 0; round < 10; round += 1) {
       const till = new LedgerTill();
@@ -177,7 +177,7 @@ describe("a terminal", () => {
     }
   });
 
-  test("that is not registered is refused where the partner accepts registered ones only", async () => {
+  test("that is not registered is refused if the partner accepts only registered ones", async () => {
     const strict = await bench.partner({ terminals: "registered" });
     const till = new LedgerTill();
     for (const request of [till.sale(), till.settlement()]) {
@@ -186,7 +186,7 @@ describe("a terminal", () => {
     }
   });
 
-  test("has one currency in its open batch, until that is settled or nothing of it counts", async () => {
+  test("has one currency in its open batch, until that is settled or contains nothing that counts", async () => {
     const till = new LedgerTill();
     const declined = await instance.ended(partner, till.sale("tok_decline_05", "150000", "VND"));
     expect(declined.state).toBe("ERROR");
@@ -200,7 +200,7 @@ describe("a terminal", () => {
     expect(await instance.ended(partner, complete)).toMatchObject({ state: "SUCCESS" });
   });
 
-  test("begun in two currencies at once has one of them", async () => {
+  test("begun in two currencies at once gets one of them", async () => {
     const till = new LedgerTill();
     const asked = await Promise.allSettled([
       instance.ended(partner, till.sale("tok_approve", "12.50", "USD")),
@@ -211,7 +211,7 @@ describe("a terminal", () => {
   });
 });
 
-test("what cannot be accepted now is refused as unavailable, and leaves nothing behind", async () => {
+test("a command that cannot be accepted now is refused as unavailable, and leaves nothing behind", async () => {
   const leaving = await bench.start();
   await leaving.ledger.stop(1_000);
   const request = new LedgerTill().sale();

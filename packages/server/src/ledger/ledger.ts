@@ -37,23 +37,26 @@ export interface LedgerParts extends InitParts {
   readonly log: Logger;
   readonly metrics: Pick<Metrics, "commandSeconds" | "lateAnswers">;
   readonly acquirerTimeoutMs: number;
-  /** For how long a PreAuth can be completed. */
+  /** How many days a PreAuth can be completed. */
   readonly preAuthDays: number;
-  /** Commands in the acquirer's hands at once, shared among partners; more are refused before anything is accepted. */
+  /** Commands at the acquirer at the same time, shared among partners; more are refused before anything is accepted. */
   readonly commandsMax: number;
-  /** Whether the operator registered this device for the partner: its serial number is known to be no card number. */
+  /**
+   * Whether the operator registered this device for the partner: then its serial number is known not to be a card
+   * number.
+   */
   isRegisteredDevice(partnerId: PartnerId, deviceId: string): Promise<boolean>;
 }
 
 export interface CommandAnswer {
   readonly transaction: Transaction;
-  /** False: the outcome is not known yet, and comes as an IPN. */
+  /** False: the outcome is not known yet, and arrives as an IPN. */
   readonly done: boolean;
 }
 
-/** How long a caller waits beyond the acquirer's time-out, for the result to become durable. */
+/** How long a caller waits beyond the acquirer's timeout for the result to become durable. */
 const answerGraceMs = 5_000;
-/** How long the repeat of a command that still runs waits for its outcome. */
+/** How long the repetition of a running command waits for its outcome. */
 const repeatWaitMs = 10_000;
 const takeOverRowsMax = 500;
 const notSent: AcquirerOutcome = { kind: "not_sent" };
@@ -63,11 +66,11 @@ const reverseAgainMs = 1_000;
 /** A terminal that has another acquirer at each look is being changed over and over. */
 const reroutesMax = 3;
 
-/** Runs commands: INIT durable, acquirer asked, result and IPN durable, answer. */
+/** Runs commands: makes INIT durable, asks the acquirer, makes the result and its IPN durable, answers. */
 export class Ledger {
   readonly #parts: LedgerParts;
   readonly #running = new Map<TransactionId, Promise<Transaction>>();
-  /** Taken over, and not ended yet. */
+  /** Commands taken over from dead instances that have not ended yet. */
   readonly #taken = new Map<TransactionId, Transaction>();
   readonly #places: CommandSlots;
   #stopping = false;
@@ -85,14 +88,14 @@ export class Ledger {
     return this.#parts.transactions.findByReqId(partnerId, reqId);
   }
 
-  /** The transaction with its original, Voids, completion and Reversal, in the order they came. */
+  /** The transaction with its original, Voids, completion and Reversal, in order. */
   chain(transaction: Transaction): Promise<readonly Transaction[]> {
     return this.#parts.transactions.chain(transaction);
   }
 
   /**
-   * @throws ServiceError with every bad field, before anything is durable; 404 for an original that is not there; 409
-   * when the state forbids the command; 503 `unavailable` only before anything was accepted.
+   * @throws ServiceError with every invalid field, before anything is durable; 404 if the original does not exist; 409
+   * if the state forbids the command; 503 `unavailable` only before anything was accepted.
    */
   async run(partner: Partner, request: CommandRequest, options: { respondAsync: boolean }): Promise<CommandAnswer> {
     await this.#requireValid(partner, request);
@@ -116,8 +119,8 @@ export class Ledger {
       leavePlace();
     });
     this.#running.set(id, running);
-    // INIT is durable: whatever breaks from now on, the answer is the outcome or that it is not known yet. An error
-    // would have the caller pay again, under a new reqId.
+    // INIT is durable. After any failure the answer is the outcome, or that it is not known yet: an error would make
+    // the caller pay again under a new reqId.
     const outcome = running.catch((error: unknown) => {
       this.#parts.log.error({ err: error, transaction: id }, "the outcome of a command is not known");
       return undefined;
@@ -164,10 +167,8 @@ export class Ledger {
   }
 
   /**
-   * Ends what an instance that is gone had begun: ERROR 96, in doubt, or a partner's Reversal as it was asked for. What
-   * cannot be ended now is this instance's from here on, so the next call tries it again.
-   *
-   * @returns how many are under way
+   * Ends commands of dead instances: as ERROR 96 in doubt, or as the partner's Reversal that was requested. Those that
+   * cannot be ended now belong to this instance, and the next call retries them. @returns how many are still running
    */
   async takeOver(partnerOf: (id: PartnerId) => Promise<Partner | undefined>): Promise<number> {
     const leaseId = this.#parts.lease.current();
@@ -193,7 +194,7 @@ export class Ledger {
     }
   }
 
-  /** Takes no more commands, and resolves when those that run have ended, at the latest after `timeoutMs`. */
+  /** Accepts no more commands, and resolves when running ones have ended, at the latest after `timeoutMs`. */
   async stop(timeoutMs: number): Promise<void> {
     this.#stopping = true;
     await within(timeoutMs, Promise.allSettled(this.#running.values()));
@@ -224,7 +225,10 @@ export class Ledger {
     }
   }
 
-  /** What the command refers to. A Reversal may name what has not come yet: it is remembered, and has no original. */
+  /**
+   * The original of the command. A Reversal may name a command that has not arrived: it is recorded, and has no
+   * original.
+   */
   async #originalOf(partner: Partner, request: CommandRequest): Promise<Transaction | undefined> {
     const { transactions } = this.#parts;
     if ("transactionId" in request && request.transactionId) {
@@ -267,7 +271,7 @@ export class Ledger {
     );
   }
 
-  /** The transaction once it has ended, whoever ends it; undefined when it has not in time. */
+  /** The transaction once it has ended, whichever instance ends it; undefined if it does not end in time. */
   async #awaitEnd(partnerId: PartnerId, id: TransactionId, timeoutMs: number): Promise<Transaction | undefined> {
     const deadlineMs = this.#parts.clock.monotonicMs() + timeoutMs;
     for (let waitMs = pollFirstMs; ; waitMs = Math.min(waitMs * 2, pollMostMs)) {
@@ -302,7 +306,7 @@ export class Ledger {
     message: NonNullable<Procedure["message"]>,
   ): Promise<Transaction> {
     const leaseId = begun.runBy as LeaseId;
-    // Once the lease is not held, others may have reversed it already.
+    // Without the lease, other instances may have reversed it already.
     const outcome = this.#parts.lease.current() === leaseId ? await this.#ask(begun, message) : notSent;
     const result = resultOf(begun, outcome, partner);
     try {
@@ -313,7 +317,7 @@ export class Ledger {
       if (outcome.kind === "answered") this.answeredLate(begun, outcome.answer.responseCode);
       return (await this.find(begun.partnerId, begun.id)) ?? begun;
     } catch (error) {
-      // Nobody may wait for ever for a command whose result cannot be stored.
+      // A caller must not wait forever for a command whose result cannot be stored.
       this.#parts.log.error({ err: error, transaction: begun.id }, "the result of a command could not be stored");
       return (await this.#endInDoubt(partner, begun, leaseId)) ?? begun;
     }
@@ -335,7 +339,7 @@ export class Ledger {
     }
   }
 
-  /** What follows a transaction carries its card, where the acquirer wants that. */
+  /** A follow-up message carries the card if the acquirer wants it. */
   async #withCard(begun: Transaction, message: AcquirerMessage): Promise<AcquirerMessage> {
     if (begun.originalId === null) return message;
     try {
@@ -345,7 +349,7 @@ export class Ledger {
     }
   }
 
-  /** A late answer is recorded, changes no status and sends no IPN; an approval repeats the Reversal. */
+  /** Records a late answer. It changes no status and sends no IPN; an approval repeats the Reversal. */
   answeredLate(transaction: Transaction, responseCode: string): void {
     const { acquirers, completer, metrics, reversals, reverser, log } = this.#parts;
     const approved = acquirers.of(transaction.acquirer).approvals.has(responseCode);
@@ -368,15 +372,15 @@ export class Ledger {
     return ended;
   }
 
-  /** The settler carries it out, here or on another instance. */
+  /** The settler runs it, here or on another instance. */
   async #settle(begun: Transaction): Promise<Transaction> {
     this.#parts.settler.wake();
     return (await this.#awaitEnd(begun.partnerId, begun.id, this.#parts.acquirerTimeoutMs + answerGraceMs)) ?? begun;
   }
 
   /**
-   * Nobody else carries out a REVERSAL while this instance lives: what breaks, such as a database that is away, is
-   * tried again until it is taken, or until others take it over.
+   * While this instance lives, no other runs this REVERSAL. So failures, such as an unavailable database, are retried
+   * until it is stored or others take it over.
    */
   async #reverseUntilTaken(partner: Partner, begun: Transaction, request: ReversalRequest): Promise<Transaction> {
     for (;;) {
@@ -390,7 +394,9 @@ export class Ledger {
     }
   }
 
-  /** A partner's REVERSAL: of what runs, as if its time were over; of what succeeded, by the reverser. */
+  /**
+   * Runs a partner's REVERSAL: a running command ends as if it had timed out, a successful one goes to the reverser.
+   */
   async #reverse(partner: Partner, begun: Transaction, request?: ReversalRequest): Promise<Transaction> {
     const { completer, reversals, reverser, transactions } = this.#parts;
     const leaseId = begun.runBy as LeaseId;
@@ -427,7 +433,7 @@ function isNotified(command: string, { settings }: Partner): boolean {
   return notifiedCommands.some((notified) => notified === command);
 }
 
-/** Undefined when the time is over first. */
+/** Undefined if the time runs out first. */
 async function within<Result>(timeoutMs: number, result: Promise<Result>): Promise<Result | undefined> {
   let timer: NodeJS.Timeout | undefined;
   const timedOut = new Promise<undefined>((resolve) => {

@@ -1,14 +1,14 @@
-/** Where a process ends: before a call has begun, or after it was carried out and before anybody learned of it. */
+/** The point of a crash: before a call begins, or after it ran and before its result is seen. */
 export interface CrashPoint {
   readonly at: string;
   readonly phase: "before" | "after";
-  /** Which of the calls; default every one. */
+  /** Selects the calls; default all. */
   readonly when?: (...args: never[]) => boolean;
 }
 
 /**
- * The life of one process, within a test's own. What its parts call goes through while it lives. Once it has ended no
- * call begins, and none that had begun returns: whoever waits for it waits for ever, as in a process that is gone.
+ * The life of one process within a test's process. Calls of its parts pass through it. Once it has ended, no call
+ * begins and none returns: its callers wait forever, as in a dead process.
  */
 export class InstanceLife {
   #lives = true;
@@ -23,19 +23,19 @@ export class InstanceLife {
     this.#lives = false;
   }
 
-  /** Resolves when it has come to it. */
+  /** Resolves when the crash has happened. */
   endsAt(death: CrashPoint): Promise<void> {
     return new Promise((resolve) => {
       this.#death = { ...death, died: resolve };
     });
   }
 
-  /** The next of these calls fails with the error, and none after it. */
+  /** Makes the next matching call fail with the error, and none after it. */
   breaksAt(at: string, when: (...args: never[]) => boolean, error: Error): void {
     this.#break = { at, when, error };
   }
 
-  /** The same part, as a living process has it. */
+  /** Wraps a part, so that its calls depend on this life. */
   of<Part extends object>(part: Part): Part {
     return new Proxy(part, {
       get: (target, name) => {

@@ -14,7 +14,7 @@ beforeAll(async () => {
 });
 afterAll(() => bench.close());
 
-/** Everything that these instances ask on one terminal, in order, and how each message fares. */
+/** Records all messages of one terminal by these instances, in order, and applies the rule to each. */
 function watch(till: LedgerTill, on: readonly LedgerInstance[], rule: Rule = () => undefined): AcquirerMessage[] {
   const asked: AcquirerMessage[] = [];
   for (const { acquirer } of on) {
@@ -27,12 +27,12 @@ function watch(till: LedgerTill, on: readonly LedgerInstance[], rule: Rule = () 
   return asked;
 }
 
-/** What a later message of the terminal names it by: the elements that it had itself. */
+/** The elements by which a later message refers to this one. */
 const elementsOf = ({ transactionId, command, traceNo, atMs }: AcquirerMessage) => {
   return { transactionId, command, traceNo, atMs };
 };
 
-test("a message has the time of its transaction, and what follows names it by its own elements", async () => {
+test("a message has the time of its transaction, and follow-ups refer to it by its own elements", async () => {
   const till = new LedgerTill();
   const asked = watch(till, [instance]);
   const sale = await instance.ended(partner, till.sale());
@@ -51,7 +51,7 @@ test("a message has the time of its transaction, and what follows names it by it
   expect(completed).toMatchObject({ original: { ...elementsOf(authorised), ...answerOf(preAuth) } });
 });
 
-test("a Reversal names its command by its elements, and is the same message again, whoever repeats it", async () => {
+test("a Reversal refers to its command by its elements, and its repetition is the same message", async () => {
   const till = new LedgerTill();
   const gone = await bench.start();
   let silent = true;
@@ -78,7 +78,7 @@ test("a Reversal names its command by its elements, and is the same message agai
   for (const repeated of repeats) expect(repeated).toEqual({ ...first, repeat: true });
 });
 
-test("an upload names each transaction by its own elements", async () => {
+test("an upload refers to each transaction by its own elements", async () => {
   const till = new LedgerTill();
   const asked = watch(till, [instance]);
   await instance.ended(partner, till.sale());
@@ -88,7 +88,7 @@ test("an upload names each transaction by its own elements", async () => {
   const upload = asked.find(({ command }) => command === "BATCH_UPLOAD");
   if (!sold || !settled) throw new Error("both were asked");
   expect(upload).toMatchObject({ uploaded: elementsOf(sold) });
-  // Each message is one of its own.
+  // Each message has its own number.
   expect(upload?.traceNo).not.toBe(settled.traceNo);
   expect(settled.atMs).toBeGreaterThanOrEqual(sold.atMs);
 });

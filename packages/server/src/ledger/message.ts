@@ -3,7 +3,10 @@ import type { Transaction } from "./transaction.ts";
 
 type Fields = Readonly<Record<string, string>>;
 
-/** What every message to the acquirer begins with. It comes from the frozen facts: so does a repeat's, anywhere. */
+/**
+ * The header of every message to the acquirer. It comes from the frozen facts, so a repetition by any instance is
+ * identical.
+ */
 export function headerOf(fields: Fields) {
   return {
     transactionId: fields["id"] ?? "",
@@ -15,7 +18,7 @@ export function headerOf(fields: Fields) {
   };
 }
 
-/** How the acquirer knows a transaction again. */
+/** The elements by which the acquirer identifies a transaction. */
 export function referenceTo<Command extends Transaction["command"]>(command: Command, fields: Fields) {
   return {
     transactionId: fields["id"] ?? "",
@@ -30,14 +33,14 @@ export function referenceTo<Command extends Transaction["command"]>(command: Com
 
 const referables = ["SALE", "PREAUTH", "PREAUTH_COMPLETE", "REFUND", "VOID"] as const;
 
-/** @throws Error for a command that moves no money: no other is ever referred to */
+/** @throws Error for a command that moves no money, because no message refers to such a command */
 export function referable(command: Transaction["command"]): OriginalReference["command"] {
   const named = referables.find((one) => one === command);
   if (named !== undefined) return named;
   throw new Error(`A ${command} is never referred to.`);
 }
 
-/** Of a settlement the specification calls it transaction_time. */
+/** The specification calls it transaction_time in a settlement. */
 function atMsOf(fields: Fields): number {
   return Date.parse(fields["transDateTime"] ?? fields["transaction_time"] ?? "");
 }

@@ -7,7 +7,7 @@ import type { Partner } from "../partners/partner.ts";
 import type { LedgerBench, LedgerInstance, LedgerTill } from "./ledger.fixture.ts";
 import type { Transaction } from "./transaction.ts";
 
-/** How the acquirer treats a command, or where its instance goes. */
+/** How the acquirer treats a command, or where its instance crashes. */
 export const endings = [
   "approved",
   "declined",
@@ -24,7 +24,7 @@ export const endings = [
 ] as const;
 export type Ending = (typeof endings)[number];
 
-/** What one caller does. `nth` picks among what came before. */
+/** An operation of one caller. `nth` picks one of the earlier commands. */
 export type Op =
   | {
       readonly kind: "charge";
@@ -80,14 +80,14 @@ export const op: fc.Arbitrary<Op> = fc.oneof(
   { weight: 1, arbitrary: repeating },
 );
 
-/** What whoever closes the till does, while others go on selling. */
+/** Operations of the caller that closes the till while others continue to sell. */
 const closingOp: fc.Arbitrary<Op> = fc.oneof(
   { weight: 2, arbitrary: settling },
   { weight: 1, arbitrary: charge },
   { weight: 1, arbitrary: voiding },
 );
 
-/** Callers sell on one terminal while one of them closes it: each has a Sale under way when the first close comes. */
+/** Callers sell on one terminal while one of them closes it: each has a Sale in flight when the first close arrives. */
 export const callers: fc.Arbitrary<readonly (readonly Op[])[]> = fc
   .tuple(
     settling,
@@ -108,8 +108,8 @@ export const callers: fc.Arbitrary<readonly (readonly Op[])[]> = fc
   .map(([close, closing, sellers]) => [...sellers.map(([sale, ops]) => [sale, ...ops]), [close, ...closing]]);
 
 /**
- * How many turns of others each message, and each answer, takes on its way, so that what left later may arrive before
- * it. Those of a settlement take one: it overtakes whatever it does not wait for.
+ * The number of turns that each message, and each answer, takes, so that a later one may arrive earlier. Those of a
+ * settlement take one: it overtakes everything that it does not wait for.
  */
 export const turnsOnLink = fc.array(fc.integer({ min: 1, max: 6 }), { minLength: 1, maxLength: 12, size: "max" });
 
@@ -134,7 +134,7 @@ export function isCrash(fate: Ending): fate is keyof typeof deaths {
   return fate in deaths;
 }
 
-/** The real side: instances that may go, one partner, one terminal. */
+/** The system under test: instances that may crash, one partner, one terminal. */
 export class RealTill {
   readonly bench: LedgerBench;
   readonly partner: Partner;
@@ -148,7 +148,7 @@ export class RealTill {
     this.survivor = survivor;
   }
 
-  /** Sends a command to its fate: the transaction as it ended, or the refusal's code. */
+  /** Runs a command with this ending: returns the ended transaction, or the code of the refusal. */
   async run(request: CommandRequest, fate: Ending): Promise<Transaction | string> {
     return isCrash(fate) ? this.#runAndCrash(request, fate) : this.#runOn(this.survivor, request, fate);
   }

@@ -6,14 +6,14 @@ import { field, LedgerBench, LedgerTill } from "./ledger.fixture.ts";
 import { callers, type Ending, isCrash, type Op, op, RealTill, turnsOnLink } from "./model.fixture.ts";
 import type { Transaction } from "./transaction.ts";
 
-// TEST_RUNS makes it long, TEST_SEED repeats a run.
+// TEST_RUNS sets the number of runs, TEST_SEED repeats one.
 const runs = Number(process.env["TEST_RUNS"] ?? 10);
 const seed = Number(process.env["TEST_SEED"] ?? Date.now() % 2 ** 31);
-// Shrinking a failure takes many runs: the seed tells it as well.
+// Shrinking a failure takes many runs, and the seed reproduces it anyway.
 const timeLimitMs = 20_000 + runs * 4_000;
 const timeoutMs = timeLimitMs + 30_000;
 
-/** For how long a turn waits for those that are not there yet. */
+/** How long a turn waits for callers that have not arrived yet. */
 const gatherMs = 20;
 
 let bench: LedgerBench;
@@ -22,7 +22,7 @@ beforeAll(async () => {
 });
 afterAll(() => bench.close());
 
-/** One transaction as whoever knows the rules, and nothing of how they are kept, believes it to be. */
+/** A transaction according to the model, which knows the rules but not their implementation. */
 interface Entry {
   readonly request: CommandRequest;
   readonly transaction: Transaction;
@@ -30,10 +30,10 @@ interface Entry {
   readonly failed: boolean;
   readonly minor: bigint;
   readonly currency: "VND" | "USD";
-  /** null: in none. */
+  /** null: no batch. */
   readonly batch: number | null;
   fate: "stands" | "voided" | "completed" | "reversed";
-  /** What its Refunds gave back. */
+  /** The sum of its Refunds. */
   refundedMinor: bigint;
 }
 
@@ -59,7 +59,7 @@ const outcomes: Record<Ending, readonly ["SUCCESS" | "ERROR", string]> = {
 
 const finals = { voided: "already_voided", completed: "already_completed", reversed: "already_reversed" } as const;
 
-/** Of what can be followed by nothing. */
+/** The refusals for transactions that nothing can follow. */
 const refusals = {
   void: "not_voidable",
   complete: "not_completable",
@@ -67,7 +67,7 @@ const refusals = {
   reverse: "not_reversible",
 } as const;
 
-/** Why a command on an entry is refused. */
+/** The expected refusal of a command on an entry. */
 function refusalOf(model: Model, kind: "void" | "complete" | "refund" | "reverse", entry: Entry): string | undefined {
   if (kind === "complete" && entry.command !== "PREAUTH") return "not_completable";
   if (kind === "refund" && entry.command === "PREAUTH") return "not_refundable";
@@ -78,7 +78,7 @@ function refusalOf(model: Model, kind: "void" | "complete" | "refund" | "reverse
   return entry.batch !== null && entry.batch < model.batch ? "batch_settled" : undefined;
 }
 
-/** The currency that the open batch is bound to. */
+/** The currency of the open batch. */
 function boundTo({ batch, entries }: Model): string | undefined {
   return entries.find((entry) => entry.batch === batch && !entry.failed)?.currency;
 }
@@ -179,7 +179,7 @@ async function reverse(
 ): Promise<void> {
   const { till } = real;
   const request = one.by === "id" ? till.reversal(entry.transaction) : till.reversalOf(entry.request.reqId);
-  // The Reversal itself is repeated until it is answered, and carried on by others: it always comes to its end.
+  // The Reversal itself is repeated until it is answered, by any instance, so it always ends.
   const fate = isCrash(one.fate) ? one.fate : "approved";
   const ended = expected(await real.run(request, fate), refusalOf(model, "reverse", entry), "approved");
   if (ended) entry.fate = "reversed";
@@ -223,7 +223,7 @@ async function openTill(): Promise<RealTill> {
   const till = new LedgerTill();
   const living = bench.instances.find(({ life }) => life.lives) ?? (await bench.start());
   const real = new RealTill(bench, partner, till, living);
-  // Close to the turn of the counters, so that it is part of every longer run.
+  // Close to the wrap-around of the counters, so that every longer run includes it.
   await bench.query(
     "INSERT INTO terminals (partner_id, tid, mid, trace_no, invoice_no) VALUES ($1, $2, $3, 999990, 999995)",
     [partner.id, till.tid, till.mid],
@@ -231,7 +231,7 @@ async function openTill(): Promise<RealTill> {
   return real;
 }
 
-test("any sequence of commands, answers, silences and crashes comes to what the rules say", {
+test("any sequence of commands, answers, timeouts and crashes follows the rules", {
   timeout: timeoutMs,
 }, async ({ annotate }) => {
   await annotate(`TEST_SEED=${seed} TEST_RUNS=${runs}`);
@@ -240,7 +240,7 @@ test("any sequence of commands, answers, silences and crashes comes to what the 
     fc.asyncProperty(steps, async (commands) => {
       const real = await openTill();
       await fc.asyncModelRun(() => ({ model: { batch: 1, entries: [] }, real }), commands);
-      // Before the settlement too: what is charged without reason, a Batch Upload would take from the bank's books.
+      // Before the settlement too: a Batch Upload would remove a wrong charge from the bank's books.
       await audit(bench, real.partner, [real.till]);
       await real.survivor.ended(real.partner, real.till.settlement());
       await audit(bench, real.partner, [real.till]);
@@ -249,7 +249,7 @@ test("any sequence of commands, answers, silences and crashes comes to what the 
   );
 });
 
-test("several callers on one terminal, in any order of their calls and answers, leave books that agree", {
+test("concurrent callers on one terminal, in any order of calls and answers, leave consistent books", {
   timeout: timeoutMs,
 }, async ({ annotate }) => {
   await annotate(`TEST_SEED=${seed} TEST_RUNS=${runs}`);
@@ -276,7 +276,7 @@ test("several callers on one terminal, in any order of their calls and answers, 
         await scheduler.waitIdle();
       }
       await bench.quiet(real.partner);
-      // Before the settlement too: what is charged without reason, a Batch Upload would take from the bank's books.
+      // Before the settlement too: a Batch Upload would remove a wrong charge from the bank's books.
       await audit(bench, real.partner, [real.till]);
       await real.survivor.ended(real.partner, real.till.settlement());
       await audit(bench, real.partner, [real.till]);
@@ -285,7 +285,7 @@ test("several callers on one terminal, in any order of their calls and answers, 
   );
 });
 
-/** Lets all callers come to where they wait for their turn, as far as they do so soon, before one of them gets it. */
+/** Waits until all callers are waiting for their turn, within a bound, before one of them gets it. */
 async function inAnyOrder(scheduler: fc.Scheduler, callers: readonly Promise<void>[]): Promise<void> {
   let left = callers.length;
   const ended = Promise.all(
@@ -295,7 +295,7 @@ async function inAnyOrder(scheduler: fc.Scheduler, callers: readonly Promise<voi
       }),
     ),
   );
-  // Whoever fails is told of below; the others must not wait for ever.
+  // The failure is reported below; the others must not wait forever.
   ended.catch(() => {
     left = 0;
   });
@@ -307,12 +307,12 @@ async function inAnyOrder(scheduler: fc.Scheduler, callers: readonly Promise<voi
   await ended;
 }
 
-/** What one of several callers does: whether it is allowed is the ledger's to say. */
+/** Runs the operations of one caller. The ledger decides whether each is allowed. */
 async function call(one: Op, known: Known[], real: RealTill): Promise<void> {
   const { till } = real;
   const picked = "nth" in one ? known[one.nth % Math.max(known.length, 1)] : undefined;
   if ("nth" in one && picked === undefined) return;
-  // Whoever has no id yet can name a command by its reqId alone.
+  // A caller without an id can refer to a command only by its reqId.
   if (["void", "complete", "refund"].includes(one.kind) && picked?.id === undefined) return;
   const target = { id: picked?.id ?? ("" as Transaction["id"]), request: picked?.request ?? till.logon() };
   const amount = "minor" in one ? written(one.minor, one.kind === "charge" ? one.currency : "VND") : "";
@@ -337,7 +337,7 @@ async function call(one: Op, known: Known[], real: RealTill): Promise<void> {
   if (typeof ended !== "string") entry.id = ended.id;
 }
 
-/** What the callers know of a command: its id only once it was answered. */
+/** The callers' knowledge of a command: its id only after it was answered. */
 interface Known {
   readonly request: CommandRequest;
   id: Transaction["id"] | undefined;
@@ -348,7 +348,7 @@ function isFollowable({ command }: CommandRequest): boolean {
 }
 
 function fateOf(one: Op): Ending {
-  // A Reversal that is refused leaves a charge for the operator to settle; a settlement outlives its instance anyhow.
+  // A refused Reversal leaves a charge for the operator to resolve; a settlement survives its instance anyway.
   if (one.kind === "reverse" || !("fate" in one)) return "approved";
   return one.kind === "settle" && isCrash(one.fate) ? "approved" : one.fate;
 }

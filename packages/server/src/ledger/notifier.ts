@@ -2,33 +2,32 @@ import type { NotifiedCommand } from "@paybell/contract";
 import type { ChainId, NotificationId, PartnerId, TransactionId } from "../ids.ts";
 import type { IpnFacts } from "../ipn/facts.ts";
 
-/** A notification as it comes into being, in the same transaction as the result that it tells. */
+/** A new notification, created in the same transaction as its result. */
 export interface NewNotification {
   readonly partnerId: PartnerId;
   readonly id: NotificationId;
   readonly transactionId: TransactionId;
   readonly originalId: TransactionId | null;
-  /** Set when the original is known by the switch's id alone: looked up when the notification leaves. */
+  /** Set if the original is known only by the switch's id: it is looked up when the notification is delivered. */
   readonly originalExternalId: string | null;
   readonly chainId: ChainId;
   readonly command: NotifiedCommand;
-  /** The command's own callBackUrl; null: the one registered. */
+  /** The command's own callBackUrl; null: the registered one. */
   readonly callBackUrl: string | null;
   readonly facts: IpnFacts;
-  /** It leaves after the earlier ones of its chain. */
+  /** It is delivered after the earlier ones of its chain. */
   readonly follows: boolean;
-  /** A settlement leaves after the notifications of this batch. */
+  /** A settlement is delivered after the notifications of this batch. */
   readonly settlesBatch: string | null;
-  /** `facts` as JSON text: written once, sent and counted by its length. */
+  /** `facts` as JSON text: serialized once, sent, and counted by its length. */
   readonly content: string;
 }
 
-/** How the ledger passes a notification on. Delivery implements it. */
+/** Passes notifications from the ledger to delivery, which implements it. */
 export interface Notifier {
   /**
-   * The notification is durable, and due since `createdAtMs`. A hint: one that is not told of leaves later.
-   *
-   * @param begunMs by the monotonic clock, before it was written: others may have found it since then
+   * The notification is durable, and due since `createdAtMs`. This is a hint: without it the notification is sent
+   * later. @param begunMs by the monotonic clock, before it was written: other workers may have found it since then
    */
   notify(notification: NewNotification, createdAtMs: number, begunMs: number): void;
 }

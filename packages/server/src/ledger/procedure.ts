@@ -43,26 +43,26 @@ import type { Transaction } from "./transaction.ts";
 
 type Facts = Transaction["facts"];
 
-/** How one command is run: what it takes from its terminal, what forbids it, and who carries it out. */
+/** How one command is run: its terminal numbers, its preconditions, and the part that runs it. */
 export interface Procedure extends Pick<Init, "tid" | "mid" | "takes" | "amountMinor" | "currency" | "refusal"> {
   readonly callBackUrl: string | null;
-  /** Null for what brings none. */
+  /** Null for a command without a card. */
   readonly card: Card | null;
   begin(terminal: TerminalSequence): Facts;
-  /** What the acquirer is asked; undefined for what the settler or the reverser carries out. */
+  /** The message to the acquirer; undefined if the settler or the reverser sends it. */
   readonly message: ((begun: Facts) => AcquirerMessage) | undefined;
 }
 
 export interface ProcedureContext {
   readonly start: TransactionStart;
-  /** What the command refers to, as it was found; judged again under lock. */
+  /** The original as it was found; it is checked again under lock. */
   readonly original: Transaction | undefined;
   readonly preAuthDays: number;
 }
 
 const takesNumbers = { traceNo: true, invoiceNo: false, batch: false, settlement: null } as const;
 
-/** @throws ServiceError `invalid_amount` when the amount does not fit the currency of the original. */
+/** @throws ServiceError `invalid_amount` if the amount does not fit the currency of the original. */
 export function procedureFor(request: CommandRequest, context: ProcedureContext): Procedure {
   switch (request.command) {
     case "SALE":
@@ -197,7 +197,8 @@ function settlementProcedure(request: SettlementRequest, start: TransactionStart
     currency: null,
     refusal: onTerminal({ mid, entersBatchWith: null, money: true }),
     begin(terminal) {
-      // The settlement IPN's table has no traceNo; the acquirer is asked under it, also by whoever takes over.
+      // The settlement IPN's table has no traceNo, but the acquirer is asked under it, also by an instance that takes
+      // over.
       const facts = beginSettlement(request, terminal, start);
       return { ...facts, fields: { ...facts.fields, traceNo: terminal.traceNo } };
     },
@@ -232,14 +233,14 @@ function terminalProcedure(request: TerminalRequest, start: TransactionStart): P
     takes: { ...takesNumbers, settlement: uploads ? "BATCH_UPLOAD" : null },
     amountMinor: null,
     currency: null,
-    // An upload beside a settlement would upload what is being counted.
+    // An upload during a settlement would upload what is being counted.
     refusal: onTerminal({ mid, entersBatchWith: null, money: uploads }),
     begin: (terminal) => (uploads ? beginBatchUpload(request, terminal, start) : beginLogon(request, terminal, start)),
     message: uploads ? undefined : (begun) => ({ command: "LOGON", ...headerOf(begun.fields) }),
   };
 }
 
-/** What an outcome makes of a command that was begun, by whichever instance. */
+/** The result of a command for this outcome, whichever instance began it. */
 export function resultOf(
   begun: Transaction,
   outcome: AcquirerOutcome,
@@ -269,7 +270,7 @@ export function resultOf(
   return { ...result, original, reversal: reverse ? reversalOf(begun, requestedBy) : null };
 }
 
-/** What the acquirer's answer to a Reversal makes of the partner's own REVERSAL. */
+/** The result of the partner's own REVERSAL for the acquirer's answer to the Reversal. */
 export function reversalResult({ facts, originalId }: Transaction, responseCode: string): CommandResult {
   if (facts.kind !== "system") throw new Error("A REVERSAL is a system command.");
   const answer = { responseCode, approveCode: "", refId: "", tc: "" };
@@ -288,7 +289,7 @@ function onTerminal(asks: Parameters<typeof terminalRefusal>[1]) {
 }
 
 /**
- * One that ended since it was found is in flight still: what its successor inherits, and names it by, came with its
+ * An original that ended since it was found still counts as in flight: its successor inherits fields that came with its
  * end.
  */
 function asFound(state: OriginalState | undefined, found: Transaction | undefined): OriginalState | undefined {
@@ -299,7 +300,7 @@ function judged(state: OriginalState | undefined, judge: (state: OriginalState) 
   return state === undefined ? undefined : judge(state);
 }
 
-/** Where an original stands, for the commands that follow it there. */
+/** The terminal and batch of an original, for follow-up commands there. */
 function placeOf(original: Transaction | undefined) {
   const fields = original?.facts.fields ?? {};
   const money = { amountMinor: original?.amountMinor ?? null, currency: original?.currency ?? null };
@@ -307,9 +308,9 @@ function placeOf(original: Transaction | undefined) {
 }
 
 /**
- * Where a PreAuth-Complete or Refund takes place: at the terminal that it names, else at its original's.
+ * The terminal of a PreAuth-Complete or Refund: the one that it names, otherwise its original's.
  *
- * @throws ServiceError `invalid_amount` when the amount does not fit the original's currency
+ * @throws ServiceError `invalid_amount` if the amount does not fit the original's currency
  */
 function followingPlace(
   { tid: named, amount }: { readonly tid?: string | undefined; readonly amount: string },
@@ -326,7 +327,7 @@ function followingPlace(
     mid,
     amountMinor: currency === "" ? 0n : parseAmount(amount, currencyDecimals(currency) ?? 0),
     currency,
-    /** That another terminal must have: it is the same merchant's. */
+    /** The other terminal must belong to the same merchant. */
     otherMid: isElsewhere ? mid : null,
     elsewhere: ({ deviceId, appName }: TerminalSequence) => (isElsewhere ? { tid, deviceId, appName } : undefined),
   };
@@ -346,7 +347,7 @@ function numbersOf({ fields }: Facts) {
   return { ...headerOf(fields), invoiceNo: fields["invoiceNo"] ?? "", batchNo: fields["batchNo"] ?? "" };
 }
 
-/** An empty text counts as absent. */
+/** An empty string counts as absent. */
 function given(text: string | undefined): string | null {
   return text === undefined || text === "" ? null : text;
 }

@@ -25,7 +25,7 @@ async function settledSale(token = "tok_approve", of = partner): Promise<Transac
 }
 
 describe("a Refund", () => {
-  test("gives back a settled Sale in parts, each with numbers, an approval and an IPN of its own", async () => {
+  test("refunds a settled Sale in parts, each with its own numbers, approval and IPN", async () => {
     const sale = await settledSale();
     const request = { ...till.refund(sale, "60000"), merchantTransId: "back-1" };
     const first = await instance.ended(partner, request);
@@ -46,7 +46,7 @@ describe("a Refund", () => {
     await expect(more).rejects.toMatchObject({ status: 409, code: "amount_above_refundable" });
   });
 
-  test("counts for the acquirer in the batch then open, and in no total of the settlement's IPN", async () => {
+  test("counts for the acquirer in the open batch, and in no total of the settlement's IPN", async () => {
     const sale = await settledSale();
     await instance.ended(partner, till.refund(sale, "60000"));
     await instance.ended(partner, till.sale("tok_approve", "5"));
@@ -62,7 +62,7 @@ describe("a Refund", () => {
     expect(batch).toEqual({ refund_quantity: 1, refund_total_minor: "60000" });
   });
 
-  test("is uploaded with the rest of its batch where the totals differ", async () => {
+  test("is uploaded with the rest of its batch if the totals differ", async () => {
     const sale = await settledSale();
     await instance.ended(partner, till.refund(sale, "60000"));
     bookUnmatched(bench, till, "000002");
@@ -80,7 +80,7 @@ describe("a Refund", () => {
     expect(bench.bank.settledBatch(till.mid, other.tid, "VND")).toMatchObject({ refundQuantity: 1 });
   });
 
-  test("that is not answered is reversed, and binds its amount until that is done", async () => {
+  test("that is not answered is reversed, and reserves its amount until that is done", async () => {
     const sale = await settledSale("tok_then_timeout");
     instance.nextFares("REVERSAL", { declines: "91" });
     const refund = await instance.ended(partner, till.refund(sale));
@@ -94,14 +94,14 @@ describe("a Refund", () => {
     expect(await instance.ended(partner, till.refund(sale))).toMatchObject({ state: "SUCCESS" });
   });
 
-  test("that is declined binds nothing", async () => {
+  test("that is declined reserves nothing", async () => {
     const sale = await settledSale();
     instance.nextFares("REFUND", { declines: "05" });
     expect(await instance.ended(partner, till.refund(sale))).toMatchObject({ state: "ERROR" });
     expect(await instance.ended(partner, till.refund(sale))).toMatchObject({ state: "SUCCESS" });
   });
 
-  test("is never more than its Sale, however many ask at the same time, wherever they ask", async () => {
+  test("never exceeds its Sale, however many are requested concurrently, wherever", async () => {
     const sale = await settledSale();
     const second = await bench.start();
     const asked = Array.from({ length: 12 }, (_, nth) =>
@@ -113,7 +113,7 @@ describe("a Refund", () => {
     expect(new Set(codes)).toEqual(new Set(["amount_above_refundable"]));
   });
 
-  test("whose instance is gone ends in doubt, and is reversed", async () => {
+  test("whose instance died ends in doubt, and is reversed", async () => {
     const sale = await settledSale();
     const gone = await bench.start();
     const crashed = gone.crashesAt({ at: "ask", phase: "after" });
@@ -124,7 +124,7 @@ describe("a Refund", () => {
     await bench.reversed(refund.id);
   });
 
-  test("is refused before the settlement and of what cannot be refunded, and is itself final", async () => {
+  test("is refused before the settlement and for other commands, and is itself final", async () => {
     const open = await instance.ended(partner, till.sale());
     await expect(instance.run(partner, till.refund(open))).rejects.toMatchObject({ code: "not_settled" });
     const preAuth = await instance.ended(partner, till.preAuth());
@@ -139,7 +139,7 @@ describe("a Refund", () => {
     await expect(instance.run(partner, till.reversal(refund))).rejects.toMatchObject({ code: "not_reversible" });
   });
 
-  test("is off by default, and without an IPN where that was not agreed on", async () => {
+  test("is off by default, and has no IPN without an agreement", async () => {
     const plain = await bench.partner();
     const sale = await settledSale("tok_approve", plain);
     await expect(instance.run(plain, till.refund(sale))).rejects.toMatchObject({ status: 409, code: "refunds_off" });

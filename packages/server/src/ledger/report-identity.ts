@@ -4,12 +4,12 @@ import type { ReportSettings } from "../partners/partner.ts";
 
 type Identity = Pick<ReportSettings, "identity">;
 
-/** What a switch's report is known by here. Where a Sale and its Void have one number, the command tells them apart. */
+/** The key of a switch's report. If a Sale and its Void share a number, the command is part of it. */
 export function identityOf({ identity }: Identity, externalId: string, command: Command): string {
   return identity === "externalId" ? externalId : `${externalId} #${command}`;
 }
 
-/** What may follow what, the more likely original first. */
+/** The possible originals of a command, the more likely first. */
 const originalsOf: Readonly<Partial<Record<Command, readonly Command[]>>> = {
   VOID: ["PREAUTH_COMPLETE", "SALE", "PREAUTH"],
   PREAUTH_COMPLETE: ["PREAUTH"],
@@ -18,12 +18,12 @@ const originalsOf: Readonly<Partial<Record<Command, readonly Command[]>>> = {
 
 type Following = Pick<CompletionRequest, "command" | "originalExternalId" | "originalCommand">;
 
-/** What the original of a report may be known by, the more likely first; empty where it names none. */
+/** The possible keys of a report's original, the more likely first; empty if it names none. */
 export function originalIdentities(settings: Identity, completion: Following): readonly string[] {
   const { command, originalExternalId = "", originalCommand } = completion;
   if (originalExternalId === "") return [];
   if (settings.identity === "externalId") return [originalExternalId];
   const of = originalCommand ? [originalCommand as Command] : (originalsOf[command] ?? []);
-  // What was reported before commands told reports apart is known by its number alone.
+  // Reports from before the command was part of the key are stored under the number only.
   return [...of.map((original) => identityOf(settings, originalExternalId, original)), originalExternalId];
 }

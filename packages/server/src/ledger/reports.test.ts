@@ -8,7 +8,7 @@ import type { Reported, ReportedCompletion } from "./store.ts";
 
 const partner = partnerSnapshot();
 
-/** Takes reports in memory; each is durable a turn after it was given. `refuses` are those that cannot be made so. */
+/** Accepts reports in memory; each is durable one turn later. `refuses`: those that cannot be made durable. */
 function reportsWith(refuses: readonly string[] = []) {
   const durable: ReportedCompletion[] = [];
   const began: { externalId: string; behind: string[] }[] = [];
@@ -57,7 +57,7 @@ const wholeBatch = [
 ];
 
 describe("of one report", () => {
-  test("what follows another is written once that is durable, settlements last, and each has its result", async () => {
+  test("a follow-up is written once its original is durable, settlements last, and each has its result", async () => {
     const { reports, began } = reportsWith();
     const results = await reports.report(wholeBatch);
     expect(results.map(({ externalId, result }) => [externalId, result])).toEqual(
@@ -71,7 +71,7 @@ describe("of one report", () => {
     expect(behind.get("settlement")).toEqual(["complete", ...first, "void of complete"].sort());
   });
 
-  test("nothing is written behind what could not be made durable: it is reported again with it", async () => {
+  test("nothing is written after a report that could not be made durable: it is reported again with it", async () => {
     const { reports, durable, told } = reportsWith(["sale"]);
     const results = await reports.report(wholeBatch);
     // The Void's notification waits for its original.
@@ -88,7 +88,7 @@ describe("of one report", () => {
     ]);
   });
 
-  test("what is wrong in itself stays refused as such, and holds up nothing", async () => {
+  test("an invalid report is refused as such, and delays nothing", async () => {
     const { reports, durable } = reportsWith();
     const bad = { ...completion("bad", "SALE"), amount: "none" };
     const badSettlement = { ...completion("bad settlement", "SETTLEMENT"), status: "DONE" };
@@ -97,14 +97,14 @@ describe("of one report", () => {
     expect(durable).toHaveLength(1);
   });
 
-  test("two that name each other are both written", async () => {
+  test("two that refer to each other are both written", async () => {
     const { reports, durable } = reportsWith();
     const results = await reports.report([completion("one", "VOID", "other"), completion("other", "VOID", "one")]);
     expect(results.map(({ result }) => result)).toEqual(["accepted", "accepted"]);
     expect(durable).toHaveLength(2);
   });
 
-  test("a settlement names its batch for the order", async () => {
+  test("a settlement has its batch for the order of delivery", async () => {
     const { reports, durable } = reportsWith();
     await reports.report([completion("sale", "SALE"), completion("settlement", "SETTLEMENT")]);
     const [sale, settlement] = durable;

@@ -24,7 +24,7 @@ export interface ReportsParts {
   readonly completions: CompletionStore;
   readonly directory: PartnerDirectory;
   readonly notifier: Notifier;
-  /** What it returns is waited for: a refused item is kept before it is answered. */
+  /** Awaited: a refused item is recorded before it is answered. */
   readonly events: { record(event: NewEvent): Promise<void> | void };
   readonly metrics: Pick<Metrics, "reports" | "notificationsCreated">;
   readonly sandbox: boolean;
@@ -38,14 +38,14 @@ export interface ReportResult {
   readonly problem?: ServiceError;
 }
 
-/** An item that was refused, as it came, and why. */
+/** A refused item as it arrived, and the reason. */
 export interface RefusedItem {
   readonly item: unknown;
   readonly externalId: string;
   readonly problems: readonly { readonly field: string; readonly code: string }[];
 }
 
-/** Of so many refused items it is known that they were told: a switch repeats what was refused. */
+/** The number of refused items remembered as recorded, because a switch repeats refused items. */
 const refusedToldMax = 10_000;
 
 type Originals = ReadonlyMap<string, ReportedOriginal>;
@@ -57,14 +57,14 @@ interface ValidReport {
   readonly completion: CompletionRequest;
   readonly partner: Partner;
   readonly id: TransactionId;
-  /** What it is known by, among the partner's reports. */
+  /** Its key among the partner's reports. */
   readonly identity: string;
-  /** What its original may be known by, the more likely first. */
+  /** Possible keys of its original, the more likely first. */
   readonly originals: readonly string[];
 }
 type Judged = ValidReport | { readonly completion: CompletionRequest; readonly problem: ServiceError };
 
-/** Takes in commands that the operator's switch completed. Each stands alone: a bad one refuses nobody else. */
+/** Accepts commands that the operator's switch completed. Items are independent: an invalid one affects no other. */
 export class Reports {
   readonly #parts: ReportsParts;
   readonly #told = new Set<string>();
@@ -73,7 +73,7 @@ export class Reports {
     this.#parts = parts;
   }
 
-  /** Keeps items that were refused where the operator sees them: what was paid must not go unnoticed. */
+  /** Records refused items for the operator, because a payment must not go unnoticed. */
   async keepRefused(refused: readonly RefusedItem[]): Promise<void> {
     await Promise.all(refused.map((one) => this.#keepRefused(one)));
   }
@@ -92,8 +92,9 @@ export class Reports {
   }
 
   /**
-   * @returns one result each, in their order
-   * @throws ServiceError `unavailable` when nothing at all could be made durable; what was not is `refused` otherwise
+   * @returns one result for each, in order
+   * @throws ServiceError `unavailable` if nothing could be made durable; otherwise the items that could not be are
+   * `refused`
    */
   async report(completions: readonly CompletionRequest[]): Promise<readonly ReportResult[]> {
     const judged = await Promise.all(completions.map((completion) => this.#judge(completion)));
@@ -112,7 +113,7 @@ export class Reports {
     let completion = given;
     try {
       const partnerId = readId<"partner">(given.partnerId);
-      // Thousands a second come here: nothing is waited for that is at hand.
+      // Thousands per second arrive here, so nothing is awaited that is in memory.
       const known =
         partnerId && (this.#parts.directory.peek(partnerId) ?? (await this.#parts.directory.find(partnerId)));
       const partner = requireReportable(known);
@@ -135,8 +136,9 @@ export class Reports {
   }
 
   /**
-   * What follows another of this call is written once that one is durable: its notification must find it pending. Where
-   * something could not be made durable, nothing that comes after it is: all of that is reported again.
+   * A follow-up of another item of this call is written once that one is durable, because its notification must find
+   * the other one pending. After an item that could not be made durable, nothing later is written: all of that is
+   * reported again.
    */
   async #acceptInOrder(judged: readonly Judged[], originals: Originals): Promise<readonly ReportResult[]> {
     const [first = [], ...later] = wavesOf(judged);
@@ -170,7 +172,7 @@ export class Reports {
     }
   }
 
-  /** The same command under its number alone, as it was known before commands told this partner's reports apart. */
+  /** The same command under its number only, from before the command was part of this partner's keys. */
   async #reportedEarlier({ completion, partner, identity }: ValidReport): Promise<TransactionId | undefined> {
     const { externalId, command } = completion;
     if (identity === externalId) return undefined;
@@ -178,7 +180,7 @@ export class Reports {
     return earlier?.command === command ? earlier.id : undefined;
   }
 
-  /** The same again is a duplicate. Anything else under a known externalId would be lost: it is a conflict. */
+  /** An identical report is a duplicate. Anything else under a known externalId would be lost, so it is a conflict. */
   async #repeated(sound: ValidReport, known: Reported & { outcome: "known" }): Promise<ReportResult> {
     const { completion, partner } = sound;
     const { externalId, command, id: given = "" } = completion;
@@ -211,7 +213,10 @@ export class Reports {
     return problem ? [...problems, problem] : problems;
   }
 
-  /** What looks like a card number may be the id of a registered device: asked for only where it decides. */
+  /**
+   * A value that looks like a card number may be the id of a registered device. The registration is read only if it
+   * decides.
+   */
   async #forgiveDevice(completion: CompletionRequest, partner: Partner, found: readonly FieldProblem[]): Promise<void> {
     const { deviceId } = completion;
     const looksLikeCard = found.some(({ field, code }) => field === "deviceId" && code === "card_number_in_clear");
@@ -243,7 +248,7 @@ export class Reports {
     return reported;
   }
 
-  /** The originals that are known, by partner and identity: reported before, or in this same call. */
+  /** The known originals, by partner and key: reported before, or in this call. */
   async #originals(judged: readonly Judged[]): Promise<Originals> {
     const sound = judged.filter((one): one is ValidReport => !("problem" in one));
     const wanted = new Map<PartnerId, Set<string>>();
@@ -258,7 +263,7 @@ export class Reports {
       const originals = await this.#parts.transactions.findReported(partnerId, [...identities]);
       for (const [identity, original] of originals) found.set(`${partnerId} ${identity}`, original);
     }
-    // In their order, so that a Void in one call with its Complete and its PreAuth belongs to the chain of all three.
+    // In order, so that a Void in one call with its Complete and its PreAuth belongs to the chain of all three.
     for (const one of sound) {
       const { partner, completion, id, identity } = one;
       const key = `${partner.id} ${identity}`;
@@ -286,10 +291,13 @@ function requireReportable(partner: Partner | undefined): Partner {
   return partner;
 }
 
-/** As many as a chain has: a PreAuth, its Complete, and the Void of that. */
+/** The length of a chain: a PreAuth, its Complete, and the Void of that. */
 const wavesOfChain = 3;
 
-/** First what follows nothing of this call, then what follows that, and so on; settlements come last. */
+/**
+ * Splits into waves: first the items without an original in this call, then their follow-ups, and so on; settlements
+ * come last.
+ */
 function wavesOf(judged: readonly Judged[]): readonly (readonly Judged[])[] {
   if (!judged.some(({ completion }) => completion.originalExternalId || completion.command === "SETTLEMENT")) {
     return [judged];
@@ -305,7 +313,7 @@ function waveOf(judged: Judged, named: ReadonlyMap<string, ValidReport>): number
   if (judged.completion.command === "SETTLEMENT") return wavesOfChain;
   let turn = 0;
   let original = "problem" in judged ? undefined : namedOriginal(judged, named);
-  // Two may name each other.
+  // Two may refer to each other.
   while (original !== undefined && turn < wavesOfChain - 1) {
     turn += 1;
     original = namedOriginal(original, named);
@@ -321,7 +329,7 @@ function namedOriginal(
   return found === undefined ? undefined : named.get(`${partner.id} ${found}`);
 }
 
-/** Metrics are open to read, and each label is kept: nothing that a caller made up becomes one. */
+/** Metrics are public and each label is stored, so a caller's text never becomes a label. */
 function knownCommand(completion: CompletionRequest | undefined): string {
   return commands.find((known) => known === completion?.command) ?? "unknown";
 }
@@ -368,7 +376,7 @@ function toReport(sound: ValidReport, known: Originals): ReportedCompletion {
   return { ...report, notification, waitsForOriginal: waitsForOriginal(completion, original) };
 }
 
-/** Whether what the partner is told depends on an original that is not known, and nobody said what it is. */
+/** Whether the IPN depends on an original that is unknown and not described in the report. */
 function waitsForOriginal(completion: CompletionRequest, original: ReportedOriginal | undefined): boolean {
   const { command, originalExternalId = "", originalCommand = "", transaction_type: type = "" } = completion;
   if (command !== "VOID" || original !== undefined || originalExternalId === "") return false;

@@ -25,7 +25,7 @@ describe("a command that the acquirer does not answer in time", () => {
     expect(await instance.find(partner, sale.id)).toMatchObject({ state: "ERROR", reversal: "done" });
   });
 
-  test("has its Reversal repeated until it is answered, and the original is locked meanwhile", async () => {
+  test("has its Reversal repeated until it is answered, while the original is locked", async () => {
     const till = new LedgerTill();
     const sale = await instance.ended(partner, till.sale());
     const answered = instance.acquirer.behave(({ command }) =>
@@ -50,7 +50,7 @@ describe("a command that the acquirer does not answer in time", () => {
     expect(bench.bank.find(sale.id)).toMatchObject({ standing: "voided" });
   });
 
-  test("is reversed by 25 when it never reached the acquirer, and stays undone when it comes later", async () => {
+  test("is reversed with 25 if it never reached the acquirer, and stays reversed if it arrives later", async () => {
     const till = new LedgerTill();
     instance.nextFares("SALE", { answers: "lost" });
     const lost = await instance.ended(partner, till.sale());
@@ -81,7 +81,7 @@ describe("a command that the acquirer does not answer in time", () => {
     },
   );
 
-  test("parks its Reversal and tells the operator when it is refused; the original stays locked", async () => {
+  test("parks its Reversal and alerts the operator if it is refused; the original stays locked", async () => {
     const till = new LedgerTill();
     const sale = await instance.ended(partner, till.sale());
     instance.nextFares("VOID", { answers: "never" });
@@ -96,14 +96,14 @@ describe("a command that the acquirer does not answer in time", () => {
     expect(await bench.reversalOf(failed.id)).toMatchObject({ state: "PARKED", tries: 1 });
   });
 
-  test("is not reversed when its message certainly never left: ERROR 91", async () => {
+  test("is not reversed if its message was certainly never sent: ERROR 91", async () => {
     instance.nextFares("SALE", { answers: "not_sent" });
     const sale = await instance.ended(partner, new LedgerTill().sale());
     expect(field(sale, "isoResponseCode")).toBe("91");
     expect(await bench.reversalOf(sale.id)).toBeUndefined();
   });
 
-  test("is not reversed when it is a Logon: it moves no money", async () => {
+  test("is not reversed if it is a Logon, which moves no money", async () => {
     instance.nextFares("LOGON", { answers: "never" });
     const logon = await instance.ended(partner, new LedgerTill().logon());
     expect(logon).toMatchObject({ state: "ERROR", facts: { fields: { isoResponseCode: "68" } } });
@@ -122,12 +122,12 @@ describe("a late answer", () => {
     expect(bench.bank.find(sale.id)).toMatchObject({ standing: "reversed" });
   });
 
-  test("that comes while the first Reversal is on its way has it sent once more", async () => {
+  test("that arrives during the first Reversal causes it to be sent again", async () => {
     const reversals: string[] = [];
     const ends = instance.acquirer.behave((message) => {
       if (message.command !== "REVERSAL") return undefined;
       reversals.push(message.transactionId);
-      // Slower than the late answer: the answer to the first Reversal is of a time before the approval was known.
+      // Slower than the late answer: the answer to the first Reversal predates the approval.
       return reversals.length === 1 ? { answers: { afterMs: 150 } } : {};
     });
     const sale = await instance.ended(partner, new LedgerTill().sale("tok_late"));
@@ -159,7 +159,7 @@ test.each(["09", "19", "68", "90", "91", "96"])("a Reversal that is answered %s 
   expect(bench.bank.find(sale.id)).toMatchObject({ standing: "reversed" });
 });
 
-test("a Reversal that is tried for long is told once, and tried on", async () => {
+test("a Reversal that is retried for long is reported once, and retried further", async () => {
   const fails = instance.acquirer.behave(({ command }) => (command === "REVERSAL" ? { declines: "96" } : undefined));
   const sale = await instance.ended(partner, new LedgerTill().sale("tok_timeout"));
   for (let tries = 1; tries <= 10; tries += 1) {
@@ -224,7 +224,7 @@ describe("a partner's REVERSAL", () => {
     const till = new LedgerTill();
     const sale = await instance.ended(partner, till.sale());
     let calls = 0;
-    // The first look at the original comes before INIT: that one refuses the command, and nothing is owed.
+    // The first read of the original is before INIT: it refuses the command, and nothing is owed.
     const isAfterInit = () => {
       calls += 1;
       return call === "queue" || calls === 2;
@@ -263,7 +263,7 @@ describe("a partner's REVERSAL", () => {
     expect(others).toEqual([]);
   });
 
-  test("of a Sale that is declined meanwhile succeeds: nothing of it stands", async () => {
+  test("of a Sale that is declined meanwhile succeeds: nothing is charged", async () => {
     const till = new LedgerTill();
     instance.nextFares("SALE", { declines: "51", answers: { afterMs: 100 } });
     const sale = await instance.begun(partner, till.sale());
@@ -271,7 +271,7 @@ describe("a partner's REVERSAL", () => {
     await expect.poll(async () => (await instance.find(partner, sale.id)).state).toBe("ERROR");
   });
 
-  test("that came before its command has the command refused, and nothing asked", async () => {
+  test("that arrived before its command makes the command refused, and the acquirer is not asked", async () => {
     const till = new LedgerTill();
     const late = till.sale();
     const reversal = till.reversalOf(late.reqId.toUpperCase());
@@ -285,7 +285,7 @@ describe("a partner's REVERSAL", () => {
     expect(await instance.ended(others, late)).toMatchObject({ state: "SUCCESS" });
   });
 
-  test("and its command at once: either the command is refused, or it is reversed", async () => {
+  test("and its command concurrently: either the command is refused, or it is reversed", async () => {
     const till = new LedgerTill();
     for (let round = 0; round < 10; round += 1) {
       const request = till.sale();
@@ -312,7 +312,7 @@ describe("a partner's REVERSAL", () => {
     expect(settled).toMatchObject({ state: "SUCCESS", facts: { fields: { saleQuantity: "1" } } });
   });
 
-  test("is not answered before the acquirer answers: 202, and it ends when that comes", async () => {
+  test("is not answered before the acquirer answers: 202, and it ends when that arrives", async () => {
     const till = new LedgerTill();
     const sale = await instance.ended(partner, till.sale());
     const answered = instance.acquirer.behave(({ command }) =>
@@ -332,7 +332,7 @@ describe("a partner's REVERSAL", () => {
       .toMatchObject({ state: "SUCCESS" });
   });
 
-  test("is refused for what is voided, settled, declined, of another partner, or no payment", async () => {
+  test("is refused for a voided, settled or declined one, another partner's, or no payment", async () => {
     const till = new LedgerTill();
     const sale = await instance.ended(partner, till.sale());
     const voiding = await instance.ended(partner, till.void(sale));

@@ -13,33 +13,33 @@ import { reversalResult } from "./procedure.ts";
 import type { TransactionStore } from "./store.ts";
 import type { Transaction } from "./transaction.ts";
 
-/** Reversals under way: one for each transaction, until the acquirer has answered it. */
+/** Running Reversals: one per transaction, until the acquirer has answered it. */
 export interface ReversalStore {
-  /** Takes due ones for `heldForMs`: nobody else sends them meanwhile, everybody may afterwards. */
+  /** Claims due ones for `heldForMs`: no other instance sends them meanwhile, any may afterwards. */
   claimDue(rowsMax: number, heldForMs: number): Promise<readonly DueReversal[]>;
-  /** @param responseCode what the acquirer answered; empty where it did not */
+  /** @param responseCode the acquirer's answer; empty without one */
   postpone(reversal: DueReversal, delayMs: number, responseCode: string): Promise<void>;
   /**
-   * Done: what the transaction held is free, and it counts nowhere. Parked: it stays locked. Resolves to undefined, and
-   * changes nothing, when it was asked for again since it was taken: then it is sent once more.
+   * Ends a Reversal. Done: what the transaction held is free, and it counts nowhere. Parked: it stays locked. Resolves
+   * to undefined, and changes nothing, if it was requested again since it was claimed: then it is sent again.
    */
   end(reversal: DueReversal, end: ReversalEnd): Promise<EndedReversal | undefined>;
-  /** Of a transaction that succeeded, for the partner's REVERSAL that holds it. */
+  /** Queues the Reversal of a successful transaction, for the partner's REVERSAL that holds it. */
   queue(partnerId: PartnerId, transactionId: TransactionId, requestedBy: TransactionId): Promise<void>;
-  /** Sends a parked one again. False: it is not parked. */
+  /** Sends a parked one again. False if it is not parked. */
   retry(partnerId: PartnerId, transactionId: TransactionId): Promise<boolean>;
-  /** Ends a parked one as done, by hand. False: it is not parked. */
+  /** Ends a parked one as done, on the operator's decision. False if it is not parked. */
   resolve(partnerId: PartnerId, transactionId: TransactionId): Promise<boolean>;
-  /** Sends an ended one again: a late approval came. */
+  /** Sends an ended one again, because a late approval arrived. */
   repeat(partnerId: PartnerId, transactionId: TransactionId): Promise<void>;
 }
 
 export interface DueReversal {
   readonly partnerId: PartnerId;
   readonly transactionId: TransactionId;
-  /** This one included. */
+  /** The number of tries, this one included. */
   readonly tries: number;
-  /** When it was first asked for. */
+  /** The time of the first request. */
   readonly queuedAtMs: number;
 }
 
@@ -61,11 +61,11 @@ export interface ReverserParts {
   readonly cards: CardVault;
   readonly log: Logger;
   readonly acquirerTimeoutMs: number;
-  /** Told of each that has ended. */
+  /** Called for each one that has ended. */
   readonly onEnded?: ((transaction: Transaction, end: ReversalEnd) => void) | undefined;
 }
 
-/** Some four minutes after the first try: from then on somebody should know of it. */
+/** About four minutes after the first try: from then on the operator should know. */
 const lateAfterTries = 8;
 const rowsMax = 50;
 const graceMs = 10_000;
@@ -91,7 +91,7 @@ export class Reverser {
     this.#work.start();
   }
 
-  /** Something was queued. */
+  /** Looks for queued Reversals now. */
   wake(): void {
     this.#work.wake();
   }
@@ -137,8 +137,8 @@ export class Reverser {
   }
 
   /**
-   * The partner's own REVERSAL ends with the answer. The Reversal has ended for good by now, so this is tried until it
-   * is done, or until this instance ends: whoever takes the REVERSAL over then finds the answer.
+   * Ends the partner's own REVERSAL with the answer. The Reversal is final by now, so this is retried until it succeeds
+   * or this instance ends: then the instance that takes the REVERSAL over finds the answer.
    */
   async #answerPartner(partnerId: PartnerId, id: TransactionId, responseCode: string): Promise<void> {
     for (let tries = 1; !this.#stopping.signal.aborted; tries += 1) {
@@ -155,7 +155,7 @@ export class Reverser {
   }
 }
 
-/** A Reversal carries its original's traceNo; its own time is that at which it was asked for. */
+/** A Reversal carries its original's traceNo. Its own time is that of its request. */
 function messageOf({ command, facts, amountMinor, currency }: Transaction, due: DueReversal): ReversalMessage {
   const { fields } = facts;
   return {

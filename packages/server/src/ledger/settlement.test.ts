@@ -16,7 +16,7 @@ afterAll(() => bench.close());
 
 const entry = (sale: Transaction) => ({ reqId: field(sale, "reqId"), refNo: field(sale, "refId") });
 
-/** Everything that the acquirer is asked on one terminal, in order. */
+/** Records all messages to the acquirer for one terminal, in order. */
 function watch(till: LedgerTill, on = instance): { readonly asked: AcquirerMessage[]; ends(): void } {
   const asked: AcquirerMessage[] = [];
   const ends = on.acquirer.behave((message) => {
@@ -27,7 +27,7 @@ function watch(till: LedgerTill, on = instance): { readonly asked: AcquirerMessa
 }
 
 describe("a settlement", () => {
-  test("counts Sales and Completes, voided ones on both sides, and lists those that stand", async () => {
+  test("counts Sales and Completes, voided ones on both sides, and lists those that are not voided", async () => {
     const till = new LedgerTill();
     const standing = await instance.ended(partner, till.sale("tok_approve", "12.50", "USD"));
     const voided = await instance.ended(partner, till.sale("tok_approve", "7.05", "USD"));
@@ -73,7 +73,7 @@ describe("a settlement", () => {
     expect(field(await instance.ended(partner, till.sale()), "batchNo")).toBe("000002");
   });
 
-  test("of an empty batch settles with zeros, also on a terminal that was never seen", async () => {
+  test("of an empty batch settles with zeros, also on an unknown terminal", async () => {
     const till = new LedgerTill();
     for (const batchNo of ["000001", "000002"]) {
       const settled = await instance.ended(partner, till.settlement());
@@ -88,7 +88,7 @@ describe("a settlement", () => {
     }
   });
 
-  test("sums beyond what a number holds, exactly", async () => {
+  test("has exact sums beyond the range of a number", async () => {
     const till = new LedgerTill();
     const amounts = Array.from({ length: 12 }, (_, index) => `99999999999${index % 10}`);
     for (const amount of amounts) await instance.ended(partner, till.sale("tok_approve", amount));
@@ -97,7 +97,7 @@ describe("a settlement", () => {
     expect(settled.facts.fields).toMatchObject({ saleTotalAmount: String(sum), saleQuantity: "12" });
   });
 
-  test("holds off money commands and a second settlement, with Retry-After; a Logon goes on", async () => {
+  test("holds off money commands and a second settlement, with Retry-After; a Logon is accepted", async () => {
     const till = new LedgerTill();
     const sale = await instance.ended(partner, till.sale());
     const preAuth = await instance.ended(partner, till.preAuth());
@@ -121,7 +121,7 @@ describe("a settlement", () => {
     await expect(instance.run(partner, till.void(sale))).rejects.toMatchObject({ code: "batch_settled" });
   });
 
-  test("waits for what is in flight and for Reversals that are not answered yet", async () => {
+  test("waits for commands in flight and for unanswered Reversals", async () => {
     const till = new LedgerTill();
     let answersReversals = false;
     const silence = instance.acquirer.behave(({ command, tid }) =>
@@ -146,7 +146,7 @@ describe("a settlement", () => {
     expect(bench.bank.find(timedOut.id)).toMatchObject({ standing: "reversed" });
   });
 
-  test("that the acquirer refuses opens the batch again under its number, and tells the totals tried", async () => {
+  test("that the acquirer refuses reopens the batch under its number, with an event that has the totals", async () => {
     const till = new LedgerTill();
     const sale = await instance.ended(partner, till.sale());
     instance.nextFares("SETTLEMENT", { declines: "58" });
@@ -175,7 +175,7 @@ describe("a settlement", () => {
     });
   });
 
-  test("that is not answered stays CLOSING, is asked again as it was, and its IPN follows the outcome", async () => {
+  test("that is not answered stays CLOSING, is repeated unchanged, and its IPN follows the outcome", async () => {
     const till = new LedgerTill();
     const sale = await instance.ended(partner, till.sale());
     let silent = true;
@@ -190,7 +190,7 @@ describe("a settlement", () => {
       expect(await instance.find(partner, settling.id)).toMatchObject({ state: "INIT" });
       await expect(instance.run(partner, till.sale())).rejects.toMatchObject({ code: "settlement_in_progress" });
       expect(await bench.ipnsOf(settling.id)).toEqual([]);
-      // It is due again once its time-out has passed: from then on the clock need not be waited for.
+      // It is due again once its timeout has passed, so the test need not wait for the clock.
       const noted = () =>
         bench.query("SELECT FROM settlements WHERE id = $1 AND due_at < now() + interval '6 s'", [settling.id]);
       if (times < 4) await expect.poll(noted, { timeout: 5_000 }).toHaveLength(1);
@@ -213,8 +213,8 @@ describe("a settlement", () => {
   });
 });
 
-describe("a settlement that is aborted while its answer is on its way", () => {
-  test("ends as ERROR 96, and the operator is told that the acquirer settled it after all", async () => {
+describe("a settlement that is aborted while its answer is on the way", () => {
+  test("ends as ERROR 96, and the operator is alerted that the acquirer settled it after all", async () => {
     const till = new LedgerTill();
     await instance.ended(partner, till.sale());
     const arrived = Promise.withResolvers<void>();
@@ -242,7 +242,7 @@ describe("a settlement that is aborted while its answer is on its way", () => {
   });
 });
 
-describe("a bank that counts differently (95)", () => {
+describe("a bank with other totals (95)", () => {
   async function differing(till: LedgerTill): Promise<{ readonly sales: Transaction[]; readonly voided: Transaction }> {
     const sales = [await instance.ended(partner, till.sale()), await instance.ended(partner, till.sale())];
     const voided = await instance.ended(partner, till.sale());
@@ -251,7 +251,7 @@ describe("a bank that counts differently (95)", () => {
     return { sales, voided };
   }
 
-  test("is uploaded the batch, transaction by transaction, and settles by that", async () => {
+  test("gets the batch uploaded, transaction by transaction, and settles by that", async () => {
     const till = new LedgerTill();
     const { sales, voided } = await differing(till);
     const { asked, ends } = watch(till);
@@ -282,7 +282,7 @@ describe("a bank that counts differently (95)", () => {
     expect(bench.bank.settledBatch(till.mid, till.tid, "VND")).toMatchObject({ saleQuantity: 3, voidQuantity: 1 });
   });
 
-  test("and still does after the upload refuses it, once: the batch is open again", async () => {
+  test("and still has others after the upload refuses it, once: the batch is open again", async () => {
     const till = new LedgerTill();
     await differing(till);
     const disagrees = instance.acquirer.behave(({ command, tid }) =>
@@ -297,7 +297,7 @@ describe("a bank that counts differently (95)", () => {
     expect(field(await instance.ended(partner, till.sale()), "batchNo")).toBe("000001");
   });
 
-  test("and refuses an upload has the settlement refused", async () => {
+  test("and refuses an upload makes the settlement refused", async () => {
     const till = new LedgerTill();
     await differing(till);
     instance.nextFares("BATCH_UPLOAD", { declines: "30" });
@@ -328,7 +328,7 @@ describe("a partner's own BATCH_UPLOAD", () => {
     expect(field(await instance.ended(partner, till.sale()), "batchNo")).toBe("000001");
   });
 
-  test("ends with the code of what was refused", async () => {
+  test("ends with the code of the refused transaction", async () => {
     const till = new LedgerTill();
     await instance.ended(partner, till.sale());
     instance.nextFares("BATCH_UPLOAD", { declines: "30" });

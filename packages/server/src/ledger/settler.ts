@@ -18,38 +18,38 @@ import { headerOf, referenceTo } from "./message.ts";
 import type { TransactionStore } from "./store.ts";
 import type { Transaction } from "./transaction.ts";
 
-/** Settlements and Batch Uploads under way, and the batches that they count. */
+/** Running settlements and Batch Uploads, and their batches. */
 export interface SettlementStore {
-  /** Takes due ones for `heldForMs`: nobody else goes on with them meanwhile, everybody may afterwards. */
+  /** Claims due ones for `heldForMs`: no other instance continues them meanwhile, any may afterwards. */
   claimDue(rowsMax: number, heldForMs: number): Promise<readonly DueSettlement[]>;
   /** Undefined once it has ended. */
   find(partnerId: PartnerId, id: TransactionId): Promise<DueSettlement | undefined>;
   postpone(settlement: DueSettlement, delayMs: number): Promise<void>;
-  /** Notes where it stands now, and holds it on for `heldForMs`. */
+  /** Records its current step, and keeps the claim for `heldForMs`. */
   advance(to: DueSettlement, heldForMs: number): Promise<void>;
   /**
-   * Takes up to `count` trace numbers of the terminal for the messages of this step, and keeps them with it. Asked
-   * again at the same step it gives the same ones, as many as there were.
+   * Reserves up to `count` trace numbers of the terminal for the messages of this step, and stores them with it. Called
+   * again at the same step it returns the same ones.
    */
   number(settlement: DueSettlement, count: number): Promise<MessageNumbers>;
   /** Whether nothing is in flight on the terminal that may still change its batch. */
   isQuiet(partnerId: PartnerId, tid: string): Promise<boolean>;
   totals(partnerId: PartnerId, batchId: string): Promise<BatchTotals>;
-  /** What is uploaded, in the order of its ids. */
+  /** The transactions to upload, in the order of their ids. */
   entries(
     partnerId: PartnerId,
     batchId: string,
     after: TransactionId | null,
     rowsMax: number,
   ): Promise<readonly BatchEntry[]>;
-  /** What stands, neither voided nor reversed: the settlementList. */
+  /** Transactions that are neither voided nor reversed: the settlementList. */
   standing(partnerId: PartnerId, batchId: string): Promise<readonly { reqId: string; refNo: string }[]>;
 }
 
 export interface MessageNumbers {
   readonly traceNos: readonly string[];
   readonly atMs: number;
-  /** They were taken before, and the messages may have been sent. */
+  /** They were reserved before, and the messages may have been sent. */
   readonly repeat: boolean;
 }
 
@@ -62,7 +62,7 @@ export interface DueSettlement {
   readonly step: "waiting" | "sending" | "uploading";
   readonly isUploaded: boolean;
   readonly uploadedUpTo: TransactionId | null;
-  /** At this step, this one included. */
+  /** The number of tries at this step, this one included. */
   readonly tries: number;
 }
 
@@ -94,13 +94,12 @@ const noNumbers: MessageNumbers = { traceNos: [], atMs: 0, repeat: false };
 const accepted = "00";
 const totalsDiffer = "95";
 const malfunction = "96";
-/** Of a settlement that is not answered: from then on somebody should know of it. */
+/** From this try on the operator should know of an unanswered settlement. */
 const unansweredAfterTries = 4;
 
 /**
- * Carries settlements through: waits until the batch is quiet, sends its totals, uploads it where they differ, sends
- * them once more, and closes the batch or opens it again. Where each stands is in the database, so that any instance
- * goes on.
+ * Runs settlements: waits until the batch is quiet, sends its totals, uploads it if they differ, sends them again, and
+ * closes or reopens the batch. Each step is stored in the database, so that any instance can continue.
  */
 export class Settler {
   readonly #parts: SettlerParts;
@@ -122,7 +121,7 @@ export class Settler {
     this.#work.start();
   }
 
-  /** A settlement was begun. */
+  /** Looks for a new settlement now. */
   wake(): void {
     this.#work.wake();
   }
@@ -132,7 +131,7 @@ export class Settler {
     return this.#work.stop();
   }
 
-  /** Ends one under way as ERROR 96, on the operator's word. False: it has ended already. */
+  /** Ends a running one as ERROR 96, on the operator's decision. False if it has ended already. */
   async abort(partnerId: PartnerId, id: TransactionId): Promise<boolean> {
     const { settlements, transactions } = this.#parts;
     const due = await settlements.find(partnerId, id);
@@ -160,8 +159,8 @@ export class Settler {
       await settlements.postpone(at, 0);
     } catch (error) {
       if (!(error instanceof NoAnswer || error instanceof NotSent)) throw error;
-      // It stays CLOSING, and the same request is repeated: a settlement is never reversed. How often it was looked at
-      // while it waited says nothing of the acquirer.
+      // It stays CLOSING, and the same request is repeated: a settlement is never reversed. Checks while it waited are
+      // not counted, because they say nothing about the acquirer.
       if (at.tries === unansweredAfterTries) {
         this.#parts.completer.record(transaction, "settlement_unanswered", {
           tid: at.tid,
@@ -173,7 +172,7 @@ export class Settler {
     }
   }
 
-  /** @returns where it stands then; undefined when it has ended, or waits */
+  /** @returns the next step; undefined if it has ended, or waits */
   async #step(due: DueSettlement, transaction: Transaction): Promise<DueSettlement | undefined> {
     if (due.step === "waiting") return this.#wait(due);
     if (due.step === "uploading") return this.#upload(due, transaction);
@@ -217,7 +216,7 @@ export class Settler {
     const { partnerId, batchId, uploadedUpTo } = due;
     const entries = await settlements.entries(partnerId, batchId, uploadedUpTo, entriesAtOnce);
     const { traceNos, ...numbered } = entries.length === 0 ? noNumbers : await settlements.number(due, entries.length);
-    // Of an open batch there may be more by now than were numbered: they are of the next step.
+    // An open batch may have grown since the numbers were reserved: the rest belongs to the next step.
     const page = entries.slice(0, traceNos.length);
     const cards = await this.#parts.cards.all(
       transaction,
@@ -246,7 +245,7 @@ export class Settler {
     return undefined;
   }
 
-  /** After an upload the totals are sent as another message. */
+  /** After an upload the totals are sent as a new message. */
   async #ownNumber(due: DueSettlement) {
     const { traceNos, atMs, repeat } = await this.#parts.settlements.number(due, 1);
     return { traceNo: traceNos[0] ?? "", atMs, repeat };
@@ -297,7 +296,7 @@ export class Settler {
   }
 }
 
-/** The header is its settlement's, but for number, time and repeat. */
+/** The header of its settlement, except for number, time and repeat. */
 function uploadOf(entry: BatchEntry, settlement: Transaction): BatchUploadMessage {
   const { id, command, fields, amountMinor, currency, voided } = entry;
   return {

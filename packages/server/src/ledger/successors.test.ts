@@ -17,7 +17,7 @@ afterAll(() => bench.close());
 const sixDigits = /^\d{6}$/;
 
 describe("a Void", () => {
-  test("of a Sale inherits what it is not given; its own are id, reqId, numbers, time, status and code", async () => {
+  test("of a Sale inherits missing fields; its own are id, reqId, numbers, time, status and code", async () => {
     const till = new LedgerTill();
     const request = { ...till.sale(), billId: "bill-1", extraData: "{}", deviceId: "SN-1", appName: "Till 1" };
     const sale = await instance.ended(partner, request);
@@ -33,7 +33,7 @@ describe("a Void", () => {
     expect(bench.bank.find(sale.id)).toMatchObject({ standing: "voided" });
   });
 
-  test("carries what it is given itself, and never its original's callBackUrl", async () => {
+  test("uses its own fields if given, and never its original's callBackUrl", async () => {
     const till = new LedgerTill();
     const sale = await instance.ended(partner, { ...till.sale(), callBackUrl: "https://127.0.0.1/sale" });
     const own = { merchantTransId: "void-1", billId: "bill-2", extraData: "x", deviceId: "SN-2", appName: "Till 2" };
@@ -43,7 +43,7 @@ describe("a Void", () => {
     expect(voiding.callBackUrl).toBeNull();
   });
 
-  test("of a Sale or a PreAuth-Complete is a VOID of their batch, of a PreAuth a CANCEL in none", async () => {
+  test("of a Sale or a PreAuth-Complete is a VOID in their batch, of a PreAuth a CANCEL in none", async () => {
     const till = new LedgerTill();
     const sale = await instance.ended(partner, till.sale());
     const first = await instance.ended(partner, till.preAuth());
@@ -87,7 +87,7 @@ describe("a Void", () => {
     expect(await instance.endOf(voiding)).toMatchObject({ state: "SUCCESS" });
   });
 
-  test("is allowed once, however many ask at the same time", async () => {
+  test("succeeds once, however many are requested concurrently", async () => {
     const till = new LedgerTill();
     const sale = await instance.ended(partner, till.sale());
     const asked = await Promise.allSettled(Array.from({ length: 10 }, () => instance.ended(partner, till.void(sale))));
@@ -96,7 +96,7 @@ describe("a Void", () => {
     expect(new Set([...refused, "in_flight", "already_voided"])).toEqual(new Set(["in_flight", "already_voided"]));
   });
 
-  test("of what has no outcome yet waits for it, and inherits nothing that is not there", async () => {
+  test("of a command without an outcome waits for it, and inherits nothing that is missing", async () => {
     const till = new LedgerTill();
     const sale = await instance.begun(partner, till.sale("tok_slow_60"));
     const asked: unknown[] = [];
@@ -113,7 +113,7 @@ describe("a Void", () => {
     expect(voiding).toMatchObject({ state: "SUCCESS", facts: { fields: { approveCode, invoiceNo } } });
   });
 
-  test("is refused for what is declined, voided already, a Void, unknown, or another partner's", async () => {
+  test("is refused for a declined or voided one, a Void, an unknown one, or another partner's", async () => {
     const till = new LedgerTill();
     const sale = await instance.ended(partner, till.sale());
     const voiding = await instance.ended(partner, till.void(sale));
@@ -128,7 +128,7 @@ describe("a Void", () => {
     await expect(instance.run(partner, malformed)).rejects.toMatchObject({ status: 404, code: "not_found" });
   });
 
-  test("of what was settled is refused; of a PreAuth it is not, whatever was settled since", async () => {
+  test("of a settled transaction is refused; of a PreAuth it is not, whatever was settled since", async () => {
     const till = new LedgerTill();
     const sale = await instance.ended(partner, till.sale());
     const preAuth = await instance.ended(partner, till.preAuth());
@@ -175,7 +175,7 @@ describe("a PreAuth", () => {
     await expect(instance.run(partner, twice)).rejects.toMatchObject({ status: 409, code: "already_completed" });
   });
 
-  test("is completed at another terminal of its merchant: numbers, device and batch are that one's", async () => {
+  test("is completed at another terminal of its merchant, with that one's numbers, device and batch", async () => {
     const [till, other] = [new LedgerTill(), new LedgerTill()];
     const preAuth = await instance.ended(partner, { ...till.preAuth(), deviceId: "SN-1" });
     for (const _ of [1, 2]) await instance.ended(partner, other.sale());
@@ -231,7 +231,7 @@ describe("a PreAuth", () => {
     expect(await instance.ended(partner, till.complete(preAuth))).toMatchObject({ state: "SUCCESS" });
   });
 
-  test("can be completed for 30 days and not a moment longer, and voided at any time", async () => {
+  test("can be completed for 30 days and not longer, and voided at any time", async () => {
     const till = new LedgerTill();
     const [kept, expired] = await Promise.all([1, 2].map(() => instance.ended(partner, till.preAuth())));
     if (kept === undefined || expired === undefined) throw new Error("two were begun");

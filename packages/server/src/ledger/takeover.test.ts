@@ -19,7 +19,7 @@ beforeEach(async () => {
 });
 afterEach(() => bench.close());
 
-/** Begins a command on an instance that does not outlive it. */
+/** Begins a command on an instance that crashes. */
 async function crash(death: CrashPoint, begin: (gone: LedgerInstance) => Promise<unknown>): Promise<LedgerInstance> {
   const instance = await bench.start();
   const crashed = instance.crashesAt(death);
@@ -34,7 +34,7 @@ const stages: readonly (readonly [string, CrashPoint, "00" | "25"])[] = [
   ["before its result is written", { at: "complete", phase: "before" }, "00"],
 ];
 
-describe("an instance that goes", () => {
+describe("an instance that crashes", () => {
   test.each(stages)(
     "%s leaves a Sale that another ends as ERROR 96, with its IPN and its Reversal",
     async (_, death, code) => {
@@ -55,7 +55,7 @@ describe("an instance that goes", () => {
     },
   );
 
-  test("once the result is durable leaves nothing to do: the Sale stands, and its IPN is pending", async () => {
+  test("once the result is durable leaves nothing to do: the Sale counts, and its IPN is pending", async () => {
     const request = till.sale();
     await crash({ at: "complete", phase: "after" }, (gone) => gone.run(partner, request, true));
     const instance = await bench.start();
@@ -137,7 +137,7 @@ describe("an instance that goes", () => {
     expect(await bench.ipnsOf(sale.id)).toHaveLength(1);
   });
 
-  test("in a REVERSAL of its own Sale in flight leaves both to another: nothing stands", async () => {
+  test("in a REVERSAL of its own Sale in flight leaves both to another: nothing is charged", async () => {
     const request = till.sale();
     const reversal = till.reversalOf(request.reqId);
     await crash({ at: "complete", phase: "before" }, async (gone) => {
@@ -179,7 +179,7 @@ describe("an instance that goes", () => {
     expect(field(await instance.ended(partner, till.sale()), "batchNo")).toBe("000002");
   });
 
-  test("in the middle of a Batch Upload has another resume it behind what was noted, and settle once", async () => {
+  test("in the middle of a Batch Upload lets another resume it after the recorded step, and settle once", async () => {
     const before = await bench.start();
     const sales = 250;
     for (let begun = 0; begun < sales; begun += 50) {
@@ -204,7 +204,7 @@ describe("an instance that goes", () => {
 });
 
 describe("an instance that lives", () => {
-  test("keeps what is its own, however long that takes", async () => {
+  test("keeps its own commands, however long they take", async () => {
     const instance = await bench.start();
     const other = await bench.start();
     const sale = await instance.begun(partner, till.sale("tok_slow_150"));
@@ -212,7 +212,7 @@ describe("an instance that lives", () => {
     expect(await instance.endOf(sale)).toMatchObject({ state: "SUCCESS" });
   });
 
-  test("and comes back after its lease changes nothing: its answer is late, and reversed once more", async () => {
+  test("that comes back after its lease is gone changes nothing: its answer is late, and reversed again", async () => {
     const stopped = await bench.start();
     const other = await bench.start();
     const sale = await stopped.begun(partner, till.sale("tok_slow_150"));
@@ -238,7 +238,7 @@ describe("an instance that lives", () => {
     expect(await instance.ended(partner, request)).toMatchObject({ facts: { fields: { isoResponseCode: "96" } } });
   });
 
-  test("takes over what an instance left whose lease beats no more, and not before it is called dead", async () => {
+  test("takes over from an instance whose lease no longer beats, and not before it is declared dead", async () => {
     const instance = await bench.start();
     const connection = await bench.connections.connectDirectly();
     let lives = true;
@@ -247,7 +247,7 @@ describe("an instance that lives", () => {
     const shared = { clock: bench.clock, timers: systemTimers, onTrouble: () => {} };
     const lease = new Lease({ kind: "api", store, ...shared });
     await lease.start();
-    // What the bench's other instance holds beats by this test alone.
+    // Only this test beats the lease of the bench's other instance.
     const beating = setInterval(() => void leases.beat(instance.leaseId).catch(() => undefined), 1_000);
     const reaped: LeaseId[] = [];
     const reaper = new LeaseReaper({ store: leases, ...shared, onReaped: (ids) => void reaped.push(...ids) });

@@ -9,7 +9,7 @@ import { UnmatchedAnswers } from "./unmatched-answers.ts";
 const sale = { tid: "T0000001", mid: "M00000000000001", traceNo: "000042", transDateTime: "2026-01-31T09:30:01.000Z" };
 const atMs = Date.parse(sale.transDateTime);
 
-/** What the ledger was told, and what was logged, when these were in doubt on the terminal and this answer came. */
+/** The calls and log lines for this answer, with these transactions in doubt on the terminal. */
 async function take(
   inDoubt: readonly (typeof sale)[],
   change: Partial<UnmatchedAnswer> = {},
@@ -41,7 +41,7 @@ async function take(
   return { told, logged };
 }
 
-test("an answer that nobody waits for is told to the ledger, for the transaction that it names", async () => {
+test("an answer that matches no request is passed to the ledger, for the transaction that it names", async () => {
   const earlier = { ...sale, transDateTime: "2026-01-30T09:30:01.000Z" };
   const { told, logged } = await take([{ ...sale, traceNo: "000041" }, earlier, sale]);
   expect(told).toEqual(["2 00"]);
@@ -57,7 +57,7 @@ test.each([
   expect((await take([sale], change)).told).toEqual([]);
 });
 
-test("what cannot be looked up is logged, and ends nothing", async () => {
+test("an answer that cannot be looked up is logged, and ends nothing", async () => {
   const { told, logged } = await take([sale], {}, true);
   expect(told).toEqual([]);
   expect(logged.join()).toContain("a late answer could not be looked up");

@@ -12,7 +12,7 @@ export interface ReversedRecently {
 }
 
 export interface UnmatchedAnswerStore {
-  /** What got a Reversal on a terminal of this number in the last two days, the youngest first. */
+  /** Transactions with a Reversal on a terminal of this number in the last two days, the newest first. */
   reversedRecently(tid: string, rowsMax: number): Promise<readonly ReversedRecently[]>;
 }
 
@@ -26,8 +26,8 @@ export interface UnmatchedAnswersParts {
 const rowsMax = 100;
 
 /**
- * Finds the transaction of an answer that nobody waits for: an instance that is gone asked, or it was long ago. Its
- * command has ended and is reversed; an approval repeats the Reversal, as every late one does.
+ * Finds the transaction of an answer that matches no open request: its instance died, or it is very late. Its command
+ * has ended and is reversed; an approval repeats the Reversal, as every late one does.
  */
 export class UnmatchedAnswers {
   readonly #parts: UnmatchedAnswersParts;
@@ -36,7 +36,7 @@ export class UnmatchedAnswers {
     this.#parts = parts;
   }
 
-  /** Never rejects: what cannot be looked up now is logged, and the Reversal stands as it is. */
+  /** Never rejects: an answer that cannot be looked up now is logged, and the Reversal stays as it is. */
   async handle(acquirer: string, answer: UnmatchedAnswer): Promise<void> {
     const { ledger, log } = this.#parts;
     try {

@@ -10,7 +10,7 @@ import type { Notifier } from "./notifier.ts";
 import { originalIdentities } from "./report-identity.ts";
 import type { CompletionStore, ReportedOriginal, TransactionStore } from "./store.ts";
 
-/** A Void that a switch reported before its original: whether it is a PreAuth's decides what the partner is told. */
+/** A Void that a switch reported before its original. Its IPN depends on whether the original is a PreAuth. */
 export interface WaitingReport {
   readonly partnerId: PartnerId;
   readonly id: TransactionId;
@@ -20,12 +20,12 @@ export interface WaitingReport {
   readonly facts: CardFacts;
   readonly notificationId: NotificationId;
   readonly batchId: string | null;
-  /** Since it was reported. */
+  /** The time since it was reported. */
   readonly ageMs: number;
 }
 
 export interface WaitingStore {
-  /** Takes due ones for `heldForMs`: nobody else looks for their originals meanwhile, everybody may afterwards. */
+  /** Claims due ones for `heldForMs`: no other instance looks for their originals meanwhile, any may afterwards. */
   claimDue(rowsMax: number, heldForMs: number): Promise<readonly WaitingReport[]>;
   postpone(report: WaitingReport, delayMs: number): Promise<void>;
 }
@@ -47,7 +47,7 @@ const waitMaxMs = 600_000;
 const lookFirstMs = 1_000;
 const lookMostMs = 60_000;
 
-/** Notifies of reported Voids once their originals are known, or after ten minutes without. */
+/** Notifies of reported Voids once their originals are known, or after ten minutes without them. */
 export class WaitingReports {
   readonly #parts: WaitingReportsParts;
   readonly #work: DueWork<WaitingReport>;
@@ -78,7 +78,7 @@ export class WaitingReports {
     if (settings === undefined) throw new Error(`There is no partner ${partnerId}.`);
     const original = await this.#originalOf(report, settings.reports);
     if (original === undefined && ageMs < waitMaxMs) {
-      // It is looked for less and less often: a row that waits costs a dozen looks in all.
+      // The interval grows: a row that waits is looked up a dozen times in all.
       const delayMs = Math.max(lookFirstMs, Math.min(ageMs, lookMostMs, waitMaxMs - ageMs));
       return waiting.postpone(report, delayMs);
     }

@@ -1,7 +1,7 @@
 import type { CurrentCounts, CurrentCountsStore } from "../notifications/overview.ts";
 import type { Homes } from "./database/homes.ts";
 
-/** Counted to the end up to here: no question grows with what stands. */
+/** Counts are exact up to here, so that no query grows with the number of rows. */
 const countedMax = 10_000;
 
 const counts = `
@@ -16,7 +16,7 @@ const counts = `
     (SELECT count(*) FROM (SELECT FROM settlements WHERE tries > 1 LIMIT ${countedMax}) AS few)::integer
       AS "settlementsWaiting"`;
 
-/** What stands now, of all partners. */
+/** Current counts of all partners. */
 export class PostgresCurrentCounts implements CurrentCountsStore {
   readonly #homes: Homes;
 

@@ -77,7 +77,7 @@ const rulesOf = (addresses: readonly string[]) => ({
 interface Watched {
   readonly alerts: Alerts;
   readonly recorded: EventKind[];
-  /** Resolves with whether the next alert was taken. */
+  /** Resolves with whether the next alert was accepted. */
   sent(): Promise<boolean>;
 }
 
@@ -120,7 +120,7 @@ async function rows(): Promise<Row[]> {
   return result.rows;
 }
 
-/** Until what follows from an outcome is written. */
+/** Waits until the consequence of an outcome is written. */
 async function dueIn(holds: (dueInS: number | null) => boolean): Promise<number | null> {
   for (;;) {
     const [row] = await rows();

@@ -7,7 +7,7 @@ import { shardOf } from "../shard.ts";
 import { queryAlongIndexes } from "./database/along-indexes.ts";
 import type { Homes } from "./database/homes.ts";
 
-/** Stands for the service itself, or for all partners together, where a key needs a partner. */
+/** The service itself, or all partners together, in keys that need a partner. */
 export const serviceId = "00000000-0000-0000-0000-000000000000" as PartnerId;
 
 const insert = {
@@ -21,7 +21,7 @@ const insert = {
     ON CONFLICT DO NOTHING`,
 };
 
-// Several instances see the same thing: one of them tells it.
+// Several instances see the same condition: only one of them reports it.
 const wasTold = {
   name: "was_told",
   text: `
@@ -29,7 +29,8 @@ const wasTold = {
       SELECT FROM events WHERE partner_id = $1 AND id >= $2 AND kind = $3) AS told`,
 };
 
-// What was tried together is tried together again, with nothing added: some targets may have taken it.
+// Alerts that were tried together are tried together again, with nothing added, because some channels may have accepted
+// them.
 const takeDue = {
   name: "take_due_alerts",
   text: `
@@ -53,7 +54,7 @@ const beQuiet = {
     ON CONFLICT (kind) DO UPDATE SET until = excluded.until`,
 };
 
-// Whoever took it since counts one try more: what became of ours is no news then, unless it arrived.
+// An instance that claimed it since counts one more try: then our result is ignored, unless it was delivered.
 const settle = {
   name: "settle_alert",
   text: `
@@ -66,7 +67,7 @@ const retry = {
     WHERE alert_group = $1 AND alert_tries = $2 AND alert_due_at IS NOT NULL`,
 };
 
-// Sorted apart: for their order alone, a plan walked through all events of the partner.
+// Sorted separately: with their order in the query, a plan scanned all events of the partner.
 const aboutSubjects = `
   WITH about AS MATERIALIZED (
     SELECT e.id, e.kind, e.detail, e.created_at FROM events e
@@ -84,7 +85,7 @@ interface AlertRow {
   readonly created_at: Date;
 }
 
-/** Records events on a connection of the caller's: within the transaction of what they tell, if it has one open. */
+/** Records events on the caller's connection, and so within its transaction if one is open. */
 export async function insertEvents(
   database: Pick<PoolClient, "query">,
   events: readonly NewEvent[],
@@ -103,7 +104,7 @@ export async function insertEvents(
   });
 }
 
-/** What was recorded about these, the oldest first; of very many, the newest. */
+/** The events of these subjects, the oldest first; if there are too many, the newest. */
 export async function readEvents(
   pool: Pool,
   partnerId: PartnerId,
@@ -115,7 +116,7 @@ export async function readEvents(
   return rows.reverse().map(({ kind, detail, created_at: at }) => ({ kind, detail, atMs: at.getTime() }));
 }
 
-/** Events, and alerts on their way, in PostgreSQL. */
+/** Events, and alerts to be sent, in PostgreSQL. */
 export class PostgresEvents implements EventStore {
   readonly #homes: Homes;
 
@@ -131,7 +132,7 @@ export class PostgresEvents implements EventStore {
     });
   }
 
-  /** Whether the service itself told of such a thing since then. */
+  /** Whether the service itself reported such an event since then. */
   async wasSentSince(kind: EventKind, sinceMs: number): Promise<boolean> {
     const { rows } = await this.#homes.of(serviceId).pool.query<{ told: boolean }>({
       ...wasTold,
@@ -141,7 +142,7 @@ export class PostgresEvents implements EventStore {
   }
 
   async claimDue(rowsMax: number, leaseS: number): Promise<readonly Alert[]> {
-    // A group is of one home: the next one's turn comes when this one has nothing due.
+    // A group belongs to one home: the next home is tried if this one has nothing due.
     for (const { pool } of this.#homes.all) {
       const { rows } = await pool.query<AlertRow>({ ...takeDue, values: [rowsMax, leaseS] });
       if (rows.length > 0) return rows.map(readAlert);
@@ -161,7 +162,9 @@ export class PostgresEvents implements EventStore {
   }
 }
 
-/** So many seconds from now, by the database's clock. As text, because a Date would cut the microseconds off. */
+/**
+ * A time this many seconds from now by the database's clock. A string, because a Date would truncate the microseconds.
+ */
 async function timeIn(pool: Pool, seconds: number): Promise<string | undefined> {
   const { rows } = await pool.query<{ at: string }>("SELECT (now() + $1 * interval '1 second')::text AS at", [seconds]);
   return rows[0]?.at;

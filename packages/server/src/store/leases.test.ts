@@ -110,7 +110,10 @@ test("a connection that falls silent costs no lease: the next beat goes over ano
   expect(lost).toEqual([]);
 }, 20_000);
 
-/** In front of PostgreSQL. What is connected when it is frozen hears nothing more, and stays open; others go on. */
+/**
+ * A proxy in front of PostgreSQL. Connections that exist when it freezes get no more answers, and stay open; new ones
+ * work.
+ */
 async function freezingProxy(url: string): Promise<{ readonly url: string; freeze(): void }> {
   const { host, port, user = "", password = "", database = "" } = new Client({ connectionString: url });
   const open: (readonly [Socket, Socket])[] = [];

@@ -11,7 +11,7 @@ const insert = {
 
 const raise = { name: "raise_beat", text: "UPDATE leases SET beat = beat + 1, beaten_at = now() WHERE id = $1" };
 
-// Its shards are free: told with the same commit.
+// Its shards are free: the same commit notifies the others.
 const remove = {
   name: "remove_lease",
   text: "WITH gone AS (DELETE FROM leases WHERE id = $1 RETURNING id) SELECT pg_notify('paybell_shards', '') FROM gone",
@@ -33,7 +33,7 @@ const { version } = JSON.parse(readFileSync(new URL("../../package.json", import
   readonly version: string;
 };
 
-/** Leases in PostgreSQL, over a connection of their own: a beat never queues behind other work. */
+/** Leases in PostgreSQL, over a dedicated connection: a beat never queues behind other work. */
 export class PostgresLeases implements LeaseStore, LeaseBeats {
   readonly #connection: () => Promise<Client>;
 
@@ -70,7 +70,8 @@ export class PostgresLeases implements LeaseStore, LeaseBeats {
     try {
       return await client.query<Row>(query);
     } catch (error) {
-      // What gave no answer may never give one, and would hold up all that comes after: the next goes over another.
+      // A connection without an answer may never answer, and would delay everything after it: the next beat uses
+      // another one.
       client.end().catch(() => undefined);
       throw error;
     }

@@ -1,6 +1,6 @@
 import type { Pool } from "pg";
 
-/** One node of a plan, as PostgreSQL tells it after it ran. */
+/** One node of a plan, as PostgreSQL reports it after the statement ran. */
 interface PlanNode {
   readonly "Node Type": string;
   readonly "Relation Name"?: string;
@@ -14,16 +14,16 @@ interface PlanNode {
   readonly Plans?: readonly PlanNode[];
 }
 
-/** How one statement was really carried out. */
+/** The actual execution of one statement. */
 export interface CarriedOut {
   readonly text: string;
-  /** Rows that scans of tables brought or threw away. */
+  /** Rows that scans of tables returned or discarded. */
   readonly rowsTouched: number;
-  /** Pages looked at, those of indexes too: entries that a scan passes by are in no count of rows. */
+  /** Pages read, including index pages: index entries that a scan skips are in no row count. */
   readonly blocks: number;
-  /** The indexes it went along, and how often. */
+  /** The indexes used, and how often. */
   readonly along: readonly string[];
-  /** Tables that were read whole. */
+  /** Tables that were scanned completely. */
   readonly readWhole: readonly string[];
 }
 
@@ -37,13 +37,13 @@ const explainAll = `
   SET auto_explain.log_level = notice`;
 
 /**
- * Has PostgreSQL itself tell the plan of every statement that the pool's connections run from now on, with the rows
- * each step touched: prepared statements as they are, in the transactions they belong to.
+ * Makes PostgreSQL report the plan of every statement that the pool's connections run from now on, with the rows of
+ * each step: prepared statements unchanged, in their transactions.
  */
 export function watchPlans(pool: Pool): CarriedOut[] {
   const carriedOut: CarriedOut[] = [];
   const { onConnect } = pool.options;
-  // Waited for: a connection that is not pipelined takes one statement at a time.
+  // Awaited, because a connection without pipelining runs one statement at a time.
   pool.options.onConnect = async (client) => {
     await onConnect?.(client);
     client.on("notice", ({ message = "" }) => {

@@ -23,12 +23,12 @@ import { PostgresComparisons } from "./settlements/comparisons.ts";
 import { PostgresCompletions } from "./transactions/completions.ts";
 import { PostgresTransactions } from "./transactions/transactions.ts";
 
-/** Pending rows, with a notification and a transaction each. TEST_ROWS=1000000 for the largest. */
+/** Numbers of pending rows, with a notification and a transaction each. TEST_ROWS=1000000 for the largest. */
 const sizes = [0, 1_000, Number(process.env["TEST_ROWS"] ?? 100_000)];
 const together = 20;
-/** Rows, and pages, that one statement may touch for each row that it was asked for. Measured: 23 pages at most. */
+/** Rows, and pages, that one statement may touch per requested row. Measured: 23 pages at most. */
 const touchedMax = 50;
-/** So that each of the engine's connections ran each statement more than five times. */
+/** Each of the engine's connections runs each statement more than five times. */
 const runsToSettle = 40;
 
 let database: TestDatabase;
@@ -51,7 +51,7 @@ beforeAll(async () => {
   engine = watchPlans(connections.engine);
   people = watchPlans(pool);
   await createHistory(pool);
-  // As they are when a service was just begun: every table looks empty, and nobody looks again.
+  // As just after a service started: every table looks empty, and no vacuum corrects it.
   for (const table of ["pending", "transactions", "notifications_now", "attempts_now", "endpoints"]) {
     await pool.query(`ALTER TABLE ${table} SET (autovacuum_enabled = off)`);
   }
@@ -76,10 +76,10 @@ beforeEach(() => {
   people.length = 0;
 });
 
-/** Of all that the backlog holds. */
+/** The batch that contains the whole backlog. */
 const largeBatch = newId();
 
-/** Fills up to `count` rows of the backlog, all of them due. */
+/** Fills the backlog up to `count` rows, all of them due. */
 async function fill(from: number, count: number): Promise<void> {
   const id = "(left($2::text, 24) || lpad(to_hex(i), 12, '0'))::uuid";
   const each = `FROM generate_series($3::integer + 1, $4::integer) AS i`;
@@ -109,14 +109,14 @@ function readOf(more: Partial<QueueRead> = {}): QueueRead {
   return { partnerId, queue: "", rowsMax: together, bytesMax: 1e9, after: undefined, ...more };
 }
 
-/** Some that are certainly there, whatever the backlog: the first of the queue. */
+/** Some rows that certainly exist, whatever the backlog: the first of the queue. */
 async function readSome(): Promise<readonly Delivery[]> {
   await several(() => completions.report(sampleReport(partnerId)));
   const [page] = await deliveries.read([readOf()]);
   return page?.due.flatMap(({ delivery }) => delivery ?? []) ?? [];
 }
 
-/** Read again from where it ended, as the owner does. */
+/** Continues reading from the cursor, as the owner does. */
 async function readOn(): Promise<void> {
   const [page] = await deliveries.read([readOf()]);
   const after = page?.due.at(-1);
@@ -126,14 +126,14 @@ async function readOn(): Promise<void> {
   ]);
 }
 
-/** What follows its chain, and settlements of the large batch and of batches of which nothing is pending. */
+/** Follow-ups of a chain, and settlements of the large batch and of batches with nothing pending. */
 async function lookForEarlier(): Promise<void> {
   const some = await readSome();
   const settling = (batch: string) => some.map((delivery) => ({ ...delivery, follows: true, settlesBatch: batch }));
   const answers = await deliveries.preceding(settling(newId()));
   expect(answers).toHaveLength(together);
   await deliveries.preceding(settling(largeBatch));
-  // They are of the large batch themselves, and earlier than all that is waited for.
+  // They belong to the large batch themselves, and are earlier than everything that waits.
   expect(answers.some((answer) => answer !== undefined)).toBe(true);
 }
 
@@ -141,7 +141,7 @@ async function record(next: (delivery: Delivery) => DeliveryOutcome): Promise<vo
   await Promise.all((await readSome()).map((delivery) => deliveries.record(next(delivery))));
 }
 
-/** Outcomes of other kinds in the same commit: an acceptance does not stand alone then. */
+/** Outcomes of several kinds in one commit: then an acceptance is not alone. */
 async function recordMixed(): Promise<void> {
   const kinds = [accepted, retried, parked];
   const some = await readSome();
@@ -158,7 +158,7 @@ async function setAside(): Promise<void> {
   await deliveries.setAside(some.map((delivery) => ({ ...delivery, queue: "https://gone.example ab" })));
 }
 
-/** Five hundred rows at a time are looked at, and the few that are overdue are parked. */
+/** 500 rows at a time are scanned, and the few overdue ones are parked. */
 async function parkOverdue(): Promise<void> {
   const some = await readSome();
   const older =
@@ -183,22 +183,22 @@ async function begin(state = "INIT") {
   return init;
 }
 
-/** After one that another currency was declined in: what the batch holds is looked at. */
+/** After a declined one with another currency: then the batch's content is checked. */
 async function beginBySteps() {
   const { tid } = await begin("ERROR");
   await transactions.begin(sampleInit(partnerId, leaseId, { tid, currency: "USD" }));
 }
 
 /**
- * Every plan of what runs without anything pending is made anew while the tables have no row, as a vacuum at a quiet
- * hour leaves them: the owner looks every second, and late answers come to what is gone already. Measured:
- * planned so, outcomes walked the whole backlog, 3.2 s for 500 with 20,000 pending.
+ * Statements that also run with nothing pending are planned again while the tables have no row, as a vacuum at a quiet
+ * hour causes: the owner polls every second, and late answers refer to deleted rows. Measured: planned like that,
+ * outcomes scanned the whole backlog, 3.2 s for 500 with 20,000 pending.
  */
 async function planWhileNothingIsThere(): Promise<void> {
   const gone = await readSome();
   for (const table of ["pending", "parked"]) {
     await connections.pool.query(`DELETE FROM ${table}`);
-    // Pages that are there, and no row in them: then even a plan that is made for one run alone believes in no row.
+    // Keeps the pages, but without rows: then even a plan for a single run expects no row.
     await connections.pool.query(`VACUUM (ANALYZE, TRUNCATE off) ${table}`);
   }
   for (let run = 0; run < runsToSettle; run += 1) {
@@ -286,7 +286,7 @@ describe.each(sizes)("with %i pending and statistics taken when there were none"
     if (rows > before) await fill(before, rows);
     await connections.pool.query("DELETE FROM endpoints");
     if (rows > 0) return;
-    // A connection keeps the plan that it made for a statement in the beginning, from its sixth run on.
+    // From its sixth run on, a connection keeps the plan that it made for a statement.
     for (let run = 0; run < runsToSettle; run += 1) for (const [, , work] of works) await work();
     await planWhileNothingIsThere();
   }, 300_000);
@@ -319,7 +319,7 @@ describe.each(sizes)("with %i pending and statistics taken when there were none"
   test("what is overdue touches the rows that it looks at, and those that it parks", async () => {
     await parkOverdue();
     const [look] = engine.filter(({ text }) => text.includes("looked AS MATERIALIZED"));
-    // It looks at 500 rows, each once along the index and in the table.
+    // It scans 500 rows, each once in the index and in the table.
     expect(look?.blocks).toBeLessThan(500 * 3 + touchedMax * together);
     expect(look?.rowsTouched).toBeLessThan(500 + touchedMax * together);
     expect(look?.readWhole).toEqual([]);
@@ -331,7 +331,7 @@ test("a statement that reads a table whole is noticed", async () => {
   expect(() => expectBounded(people, [])).toThrow();
 });
 
-/** Tables that do not grow with what partners do. All others can be distributed by partner. */
+/** Tables that do not grow with partners' activity. All others can be distributed by partner. */
 const exempt = {
   partners: "one row for each partner: its id is the partner's",
   leases: "one row for each running process or delivery worker",
@@ -361,7 +361,7 @@ test("every table that grows has the partner first in its primary key", async ()
   expect(rows.length).toBeGreaterThan(found.length + 5);
 });
 
-/** Unique indexes that know nothing of the partner, and why their tables can do without being distributed. */
+/** Unique indexes without the partner, and why their tables need not be distributed. */
 const exemptIndexes = {
   partner_keys_api_key: "an API key tells whose it is; a partner has a few keys, so that every node can have them all",
 };

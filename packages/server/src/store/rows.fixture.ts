@@ -7,7 +7,7 @@ import type { Init, ReportedCompletion } from "../ledger/store.ts";
 
 const dayMs = 86_400_000;
 
-/** History of yesterday, today and tomorrow, in one piece. */
+/** Creates one partition for yesterday, today and tomorrow. */
 export async function createHistory(pool: Pool): Promise<void> {
   const today = Math.floor(Date.now() / dayMs) * dayMs;
   for (const table of ["notifications", "attempts"]) {
@@ -18,14 +18,14 @@ export async function createHistory(pool: Pool): Promise<void> {
   }
 }
 
-/** A partner's row with nothing agreed: enough for the rows that refer to it. */
+/** Inserts a partner's row without settings: enough for rows that refer to it. */
 export async function insertPartner(pool: Pool): Promise<PartnerId> {
   const id = newId<"partner">();
   await pool.query("INSERT INTO partners (id, state, settings) VALUES ($1, 'active', '{}')", [id]);
   return id;
 }
 
-/** The lease of a process that runs commands. One that is gone has no row. */
+/** Inserts the lease of a process that runs commands. A dead process has no row. */
 export async function insertLease(pool: Pool): Promise<LeaseId> {
   const id = newId<"lease">();
   await pool.query("INSERT INTO leases (id, kind, host, version) VALUES ($1, 'api', 'test', '0')", [id]);

@@ -51,7 +51,7 @@ function opened(partner: Partner, body: string) {
 
 describe("an envelope", () => {
   test.each(ciphers.flatMap((cipher) => encodings.map((encoding) => [cipher, encoding] as const)))(
-    "sealed with %s in %s opens to the IPN that it was",
+    "sealed with %s in %s opens to the same IPN",
     (cipher, encoding) => {
       const partner = partnerSnapshot({ cipher, encoding });
       const { body, keyId } = makeEnvelope(JSON.stringify(sale), partner, attempt());
@@ -75,7 +75,7 @@ describe("an envelope", () => {
     }
   });
 
-  test("is another one each time, under the same id", () => {
+  test("differs each time, under the same id", () => {
     const partner = partnerSnapshot();
     const at = attempt();
     const [first, second] = [
@@ -111,7 +111,7 @@ describe("an envelope", () => {
     expect(webhookSignatureMatches(signature, at.notificationId, "1750000000", `${body} `, keys)).toBe(false);
   });
 
-  test("names no key in a header when it is a JWE, which names it itself", () => {
+  test("names no key in a header if it is a JWE, which names it itself", () => {
     const partner = partnerSnapshot({ cipher: "jwe" });
     const { headers, body } = makeEnvelope(JSON.stringify(sale), partner, attempt());
     expect(headers).not.toHaveProperty("paybell-key");

@@ -13,21 +13,21 @@ import type { IpnFacts } from "../../ipn/facts.ts";
 import { renderIpn } from "../../ipn/render.ts";
 import type { Partner } from "../../partners/partner.ts";
 
-/** What one attempt knows beside the notification's facts. */
+/** The input of one attempt in addition to the notification's facts. */
 export interface EnvelopeFor {
   readonly notificationId: NotificationId;
   readonly command: NotifiedCommand;
   readonly originalId: TransactionId | null;
   /** 1 for the first POST. */
   readonly attemptNo: number;
-  /** The URL of this attempt: a settlement IPN names it. */
+  /** The URL of this attempt: a settlement IPN contains it. */
   readonly callbackUrl: string;
-  /** It leaves before an earlier one of its chain was accepted. */
+  /** It is sent before an earlier one of its chain was accepted. */
   readonly outOfOrder: boolean;
   readonly nowMs: number;
 }
 
-/** What of a partner decides how its notifications are sealed. */
+/** The partner fields that determine how its notifications are sealed. */
 export type SealedFor = Pick<Partner, "settings" | "keys">;
 
 /** One attempt's bytes: section 4.1. */
@@ -39,7 +39,7 @@ export interface Envelope<Body extends string | Uint8Array = string> {
   readonly keyId: string;
 }
 
-/** Makes an envelope: here at once, or elsewhere while this thread goes on. */
+/** Makes an envelope: in this thread at once, or in another one. */
 export type MakeEnvelope = (
   content: string,
   partner: SealedFor,
@@ -47,8 +47,8 @@ export type MakeEnvelope = (
 ) => Envelope | Promise<Envelope<Buffer>>;
 
 /**
- * Signs and seals a notification as the partner agreed to receive it now: only its facts were frozen when it came into
- * being, so a corrected setting heals what is queued. Each call is one seal: take it from the SealBudget first.
+ * Signs and seals a notification as the partner is configured now. Only its facts were fixed when it was created, so a
+ * corrected setting applies to queued notifications. Each call is one seal: spend it from the SealBudget first.
  * Measured: 26 µs for a card IPN, from facts to signed headers.
  *
  * @param content the facts as JSON text
@@ -59,7 +59,7 @@ export function makeEnvelope(content: string, partner: SealedFor, attempt: Envel
   const { kind, ipn } = renderIpn(facts, settings, { callbackUrl: attempt.callbackUrl });
   const wire = toWire(kind, ipn as unknown as Record<string, unknown>, settings.wireNames);
   wire["signature"] = sign(signedString(kind, wire, settings.signing), keys.signing.key);
-  // In base64, base64url, hexadecimal and a compact JWE there is nothing that JSON would escape.
+  // Base64, base64url, hexadecimal and a compact JWE contain nothing that JSON would escape.
   const body = `${bodyLead}${seal(JSON.stringify(wire), settings, keys.encryption)}${bodyEnd}`;
   const timestampS = Math.floor(attempt.nowMs / 1_000);
   const headers: Record<string, string> = {
@@ -78,7 +78,7 @@ export function makeEnvelope(content: string, partner: SealedFor, attempt: Envel
 const bodyLead = '{"data":"';
 const bodyEnd = '"}';
 
-/** The sealed IPN in a body that was made here: reading 5 MB of JSON for it would hold the event loop. */
+/** The sealed IPN in a body that was made here. Parsing 5 MB of JSON for it would block the event loop. */
 export function dataOf(body: string | Buffer): string {
   if (typeof body === "string") return body.slice(bodyLead.length, -bodyEnd.length);
   return body.toString("latin1", bodyLead.length, body.length - bodyEnd.length);
@@ -88,17 +88,17 @@ function readFacts(content: string): IpnFacts {
   try {
     return JSON.parse(content) as IpnFacts;
   } catch {
-    // The parser's own words quote the text, and so a cardholder.
+    // The parser's own message quotes the text, and so card data.
     throw new TypeError("The notification's facts are no JSON.");
   }
 }
 
-/** One signature for each secret that stands: two while a rotation lasts. */
+/** One signature for each valid secret: two during a rotation. */
 function signatures(partner: SealedFor, id: string, timestampS: number, body: string): string {
   return partner.keys.webhook.map((secret) => webhookSignature(id, timestampS, body, secret.key)).join(" ");
 }
 
-/** The headers that are the same for every notification of a partner: made once for each of its snapshots. */
+/** The headers that are the same for all notifications of a partner, computed once per snapshot. */
 const sameHeaders = new WeakMap<SealedFor, Readonly<Record<string, string>>>();
 
 function headersOf(partner: SealedFor): Readonly<Record<string, string>> {

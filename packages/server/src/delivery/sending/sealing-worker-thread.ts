@@ -1,21 +1,21 @@
 import { parentPort } from "node:worker_threads";
 import { type Envelope, type EnvelopeFor, makeEnvelope, type SealedFor } from "./envelope.ts";
 
-/** What the thread is asked: the number of a job, and what `makeEnvelope` takes. */
+/** The request to the thread: the number of a job, and the arguments of `makeEnvelope`. */
 export interface SealingJob {
   readonly no: number;
-  /** The facts as JSON text in UTF-8. Its memory is the thread's from then on. */
+  /** The facts as JSON text in UTF-8. Its memory is transferred to the thread. */
   readonly content: Uint8Array<ArrayBuffer>;
   readonly partner: SealedFor;
   readonly attempt: EnvelopeFor;
 }
 
-/** What it answers. The memory of the body comes along, uncopied. */
+/** The answer. The memory of the body is transferred, not copied. */
 export type SealingDone =
   | { readonly no: number; readonly envelope: Envelope<Uint8Array<ArrayBuffer>> }
   | { readonly no: number; readonly problem: string };
 
-// The entry of the worker thread. Imported by the main thread, it does nothing.
+// The entry of the worker thread. It does nothing when the main thread imports it.
 parentPort?.on("message", (job: SealingJob) => {
   try {
     const envelope = sealed(job);
@@ -29,7 +29,7 @@ parentPort?.on("message", (job: SealingJob) => {
 
 function sealed({ content, partner, attempt }: SealingJob): Envelope<Uint8Array<ArrayBuffer>> {
   const { headers, body, keyId } = makeEnvelope(new TextDecoder().decode(content), partner, attempt);
-  // Never from the pool, whose memory is shared and cannot be given away. The body is ASCII: see makeEnvelope.
+  // Never from the pool, whose memory is shared and cannot be transferred. The body is ASCII: see makeEnvelope.
   const bytes = Buffer.allocUnsafeSlow(body.length) as Buffer<ArrayBuffer>;
   bytes.write(body, "latin1");
   return { headers, body: bytes, keyId };

@@ -82,7 +82,7 @@ describe("a large envelope", () => {
     },
   );
 
-  test("is made by one thread for all, at most four at a time, and each is the one that was asked for", async () => {
+  test("is made by one thread for all, at most four at a time, and each caller gets its own", async () => {
     const worker = sealingWorker({ smallCharsMax: 0 });
     const asked = Array.from({ length: 20 }, () => {
       const partner = partnerSnapshot();
@@ -98,22 +98,22 @@ describe("a large envelope", () => {
     expect(worker.standing).toEqual({ jobs: 0, waitingChars: 0, threadId });
   });
 
-  test("tells how long it waited for the thread, once for each", async () => {
+  test("reports how long it waited for the thread, once each", async () => {
     const waited: number[] = [];
     const worker = sealingWorker({ jobsMax: 1, onHanded: (waitedMs) => void waited.push(waitedMs) });
     const partner = partnerSnapshot();
-    // Made before: each one's wait begins when it is asked for.
+    // Made before: each one's wait begins when it is requested.
     const settlement = settlementOf(entries);
     await Promise.all([1, 2, 3].map(() => worker.make(settlement, partner, attempt())));
     expect(waited).toHaveLength(3);
-    // The first is handed over at once, each other after the one before it.
+    // The first is passed on at once, each other after the one before it.
     expect([...waited].sort((a, b) => a - b)).toEqual(waited);
     expect(waited[1]).toBeGreaterThan(waited[0] ?? 0);
     await worker.make(settlementOf(1), partner, attempt());
     expect(waited).toHaveLength(3);
   });
 
-  test("that comes when too much waits is refused at once, and those before it are made", async () => {
+  test("is refused at once if the queue is full, and those before it are made", async () => {
     const content = settlementOf(100);
     const worker = sealingWorker({ smallCharsMax: 0, waitingCharsMax: 2 * content.length });
     const partner = partnerSnapshot();
@@ -125,13 +125,13 @@ describe("a large envelope", () => {
     await expect(worker.make(content, partner, attempt())).resolves.toHaveProperty("headers");
   });
 
-  test("that is larger than all that may wait is made when nothing else waits", async () => {
+  test("larger than the queue's limit is made when nothing else waits", async () => {
     const worker = sealingWorker({ smallCharsMax: 0, jobsMax: 1, waitingCharsMax: 10 });
     const made = [1, 2].map(() => worker.make(settlementOf(100), partnerSnapshot(), attempt()));
     expect(await Promise.all(made)).toHaveLength(2);
   });
 
-  test("whose facts cannot be read fails without a word of them, and the thread goes on", async () => {
+  test("with invalid facts fails without quoting them, and the thread continues", async () => {
     const worker = sealingWorker({ smallCharsMax: 0 });
     const partner = partnerSnapshot();
     const bad = Promise.resolve(worker.make("cardHolder NGUYEN VAN A", partner, attempt()));
@@ -143,7 +143,7 @@ describe("a large envelope", () => {
     expect(worker.standing.threadId).toBe(threadId);
   });
 
-  test("that does not fit into the thread's memory ends the thread, and not the process", async () => {
+  test("that exceeds the thread's memory ends the thread, and not the process", async () => {
     const worker = sealingWorker({ heapMbMax: 32 });
     const partner = partnerSnapshot();
     const large = worker.make(settlementOf(10 * entries), partner, attempt());
@@ -157,7 +157,7 @@ describe("a large envelope", () => {
     expect(worker.standing.threadId).not.toBe(threadId);
   });
 
-  test("that the thread says nothing about for too long fails", async () => {
+  test("fails if the thread is silent for too long", async () => {
     // The thread has not even started by then.
     const stuck = sealingWorker({ smallCharsMax: 0, silentMs: 1 });
     await expect(stuck.make(settlementOf(1), partnerSnapshot(), attempt())).rejects.toThrow(/stuck/);
@@ -165,7 +165,7 @@ describe("a large envelope", () => {
     expect(lines.join("")).toContain("the sealing thread is stuck");
   });
 
-  test("asked for when sealing has stopped, or not made by then, fails", async () => {
+  test("fails if it is requested after the stop, or not made by then", async () => {
     const worker = sealingWorker({ smallCharsMax: 0, jobsMax: 1 });
     const made = [1, 2].map(() => worker.make(settlementOf(1), partnerSnapshot(), attempt()));
     const stopped = worker.stop();
@@ -175,7 +175,7 @@ describe("a large envelope", () => {
     expect(worker.standing).toEqual({ jobs: 0, waitingChars: 0, threadId: undefined });
   });
 
-  test("starts the thread, which ends once nobody has needed it for a while", async () => {
+  test("starts the thread, which ends when it was not needed for a while", async () => {
     const worker = sealingWorker({ smallCharsMax: 0, idleMs: 20 });
     expect(worker.standing.threadId).toBeUndefined();
     await worker.make(settlementOf(1), partnerSnapshot(), attempt());
@@ -224,7 +224,7 @@ test("small deliveries are accepted while a settlement of 50,000 entries is bein
     delivered.push(`${name} ${"attempt" in made ? made.attempt.httpStatus : "put off"}`);
   };
   try {
-    // The connection and the thread stand: what is left is the sealing alone.
+    // The connection and the thread exist: only the sealing remains.
     const settlement = settlementOf(entries);
     await Promise.all([deliver("first", JSON.stringify(sale)), worker.make(settlement, partner, attempt())]);
     let salesAreDue = true;

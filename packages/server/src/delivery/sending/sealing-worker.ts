@@ -5,14 +5,14 @@ import { type Envelope, type EnvelopeFor, type MakeEnvelope, makeEnvelope, type 
 import type { SealingDone, SealingJob } from "./sealing-worker-thread.ts";
 import { threadEnvironment } from "./thread-environment.ts";
 
-/** More waits to be sealed than is allowed. Nothing was sealed: again in a second. */
+/** The sealing queue is full. Nothing was sealed: try again in a second. */
 export class SealingQueueFull extends ServiceError {
   constructor() {
     super("unavailable", "Too much waits to be sealed.", { retryAfterS: 1 });
   }
 }
 
-/** The thread ended, or was stopped, with jobs in its hands; none of them left the house. */
+/** The thread ended, or was stopped, with unfinished jobs; none of them was sent. */
 export class SealingWorkerDied extends Error {
   override readonly name = "SealingWorkerDied";
 }
@@ -21,9 +21,9 @@ export interface SealingWorkerOptions {
   readonly log: TroubleLog;
   /** Content up to this many characters is sealed by the caller's own thread. */
   readonly smallCharsMax?: number;
-  /** Jobs in the thread's hands at once. */
+  /** Maximum number of jobs in the thread. */
   readonly jobsMax?: number;
-  /** Characters of content that wait for the thread; a larger one waits only alone. */
+  /** Characters of content that may wait for the thread. A larger one waits only alone. */
   readonly waitingCharsMax?: number;
   /** After this long without a word from the thread, with jobs in its hands, it is ended. */
   readonly silentMs?: number;
@@ -31,7 +31,7 @@ export interface SealingWorkerOptions {
   readonly idleMs?: number;
   /** The thread's own memory, in megabytes. */
   readonly heapMbMax?: number;
-  /** Told of each large content that was handed to the thread: how long it had waited for that. */
+  /** Called for each large content that was passed to the thread, with its waiting time. */
   readonly onHanded?: (waitedMs: number) => void;
 }
 
@@ -51,9 +51,9 @@ const waitingCharsMaxDefault = 32 * 1_024 * 1_024;
 const heapMbMaxDefault = 512;
 
 /**
- * Makes large envelopes in a thread of its own, so that a settlement holds nobody's event loop, and small ones at once.
- * The thread is started when it is first needed and ended when it has nothing to do for a minute.
- * Measured: sealing 50,000 entries (3.6 MB) takes 37 to 60 ms; here it holds the event loop for 2 to 9 ms in all.
+ * Makes large envelopes in a separate thread, so that a settlement blocks no event loop, and small ones at once. The
+ * thread is started when it is first needed, and ended after a minute without work. Measured: sealing 50,000 entries
+ * (3.6 MB) takes 37 to 60 ms; here it blocks the event loop for 2 to 9 ms in all.
  */
 export class SealingWorker {
   readonly #options: Required<SealingWorkerOptions>;
@@ -78,12 +78,12 @@ export class SealingWorker {
     };
   }
 
-  /** Jobs in the thread's hands; characters that wait for it; the thread's id, undefined when there is none. */
+  /** Jobs in the thread; characters that wait for it; the thread's id, undefined without a thread. */
   get standing(): { readonly jobs: number; readonly waitingChars: number; readonly threadId: number | undefined } {
     return { jobs: this.#taken.size, waitingChars: this.#waitingChars, threadId: this.#thread?.threadId };
   }
 
-  /** Whether this content is for the thread: it would hold an event loop for long. */
+  /** Whether this content is for the thread: sealing it would block the event loop for long. */
   isLarge(content: string): boolean {
     return content.length > this.#options.smallCharsMax;
   }
@@ -93,9 +93,9 @@ export class SealingWorker {
     this.isLarge(content) ? this.makeLarge(content, partner, attempt) : makeEnvelope(content, partner, attempt);
 
   /**
-   * As `makeEnvelope`, in the thread. The memory of the body is its own.
+   * As `makeEnvelope`, in the thread. The body has memory of its own.
    *
-   * @throws SealingQueueFull (rejected) when too much waits, SealingWorkerDied when the thread ended meanwhile
+   * @throws SealingQueueFull (rejected) if the queue is full, SealingWorkerDied if the thread ended meanwhile
    */
   makeLarge(content: string, partner: SealedFor, attempt: EnvelopeFor): Promise<Envelope<Buffer>> {
     if (this.#stopped) return Promise.reject(new SealingWorkerDied("Sealing was stopped."));
@@ -108,7 +108,7 @@ export class SealingWorker {
     });
   }
 
-  /** Ends the thread. What it has not sealed fails; what comes later fails at once. */
+  /** Ends the thread. Unfinished jobs fail, and later ones fail at once. */
   async stop(): Promise<void> {
     this.#stopped = true;
     this.#waitingChars = 0;
@@ -116,7 +116,7 @@ export class SealingWorker {
     await this.#end("Sealing was stopped.");
   }
 
-  /** Hands over what the thread may have. */
+  /** Passes jobs to the thread while it may have more. */
   #hand(): void {
     while (this.#taken.size < this.#options.jobsMax) {
       const job = this.#waiting.shift();
@@ -133,7 +133,7 @@ export class SealingWorker {
     this.#taken.set(this.#lastNo, job);
     try {
       this.#thread ??= this.#start();
-      // Given away, not copied once more.
+      // Transferred, not copied again.
       const content = new TextEncoder().encode(job.content);
       const message: SealingJob = {
         no: this.#lastNo,
@@ -151,7 +151,7 @@ export class SealingWorker {
   }
 
   #start(): Worker {
-    // Beside this file, in the sources as in what is published.
+    // Next to this file, in the sources and in the published package.
     const entry = import.meta.url.endsWith(".ts") ? "./sealing-worker-thread.ts" : "./sealing-worker-thread.js";
     const thread = new Worker(new URL(entry, import.meta.url), {
       name: "paybell sealing",
@@ -176,7 +176,7 @@ export class SealingWorker {
     else job?.resolve({ ...done.envelope, body: Buffer.from(done.envelope.body.buffer) });
     this.#hand();
     this.#watch();
-    // What has nothing to do keeps no process alive.
+    // An idle thread keeps no process alive.
     if (this.#taken.size === 0) this.#thread?.unref();
   }
 
@@ -198,7 +198,7 @@ export class SealingWorker {
     await thread?.terminate();
   }
 
-  /** The thread is none any more: its jobs fail, and what waits gets a new one. */
+  /** The thread has ended: its jobs fail, and waiting ones get a new thread. */
   #lost(why: string): void {
     clearTimeout(this.#silence);
     this.#silence = undefined;

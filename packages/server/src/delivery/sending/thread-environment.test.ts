@@ -4,7 +4,7 @@ import { Worker } from "node:worker_threads";
 import { expect, test } from "vitest";
 import { threadEnvironment } from "./thread-environment.ts";
 
-test("a thread knows nothing of the environment but where compiled code is kept", async () => {
+test("a thread's environment only names the folder of compiled code", async () => {
   enableCompileCache(fileURLToPath(new URL("../../../../../node_modules/.cache/paybell", import.meta.url)));
   process.env["PAYBELL_MASTER_KEY"] ??= "nothing that a thread may know";
   const source = 'require("node:worker_threads").parentPort.postMessage({ ...process.env })';

@@ -2,11 +2,11 @@ import { getCompileCacheDir } from "node:module";
 import { dirname } from "node:path";
 
 /**
- * The environment of a thread: no master key, no database password. Only where compiled code is kept, when it is:
- * without it a thread strips the types of all it loads once more, and holds 25 MB for that.
+ * The environment of a thread: no master key, no database password. It only names the folder of compiled code, if there
+ * is one: without it a thread strips the types of everything it loads again, and uses 25 MB for that.
  */
 export function threadEnvironment(): Record<string, string> {
-  // Node adds a folder of its own version to the one it was given.
+  // Node appends a folder of its own version to the configured one.
   const folder = getCompileCacheDir();
   return folder === undefined ? {} : { NODE_COMPILE_CACHE: dirname(folder) };
 }

@@ -3,7 +3,7 @@ import { newId } from "../../ids.ts";
 import { acceptedAttempt, deliveryOf } from "../delivery.fixture.ts";
 import { AttemptNotes, notesMax } from "./attempt-notes.ts";
 
-test("a main thread that stands still is told of so many attempts, and later of how many were left out", () => {
+test("a stalled main thread gets a bounded number of attempts, and later the number left out", () => {
   const told: string[] = [];
   const leftOut: number[] = [];
   const notes = new AttemptNotes(

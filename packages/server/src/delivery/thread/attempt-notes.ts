@@ -2,12 +2,12 @@ import type { FromWorker } from "./messages.ts";
 
 type Note = FromWorker["attempted"][number];
 
-/** Beyond so many that the main thread has not taken in, attempts are counted alone. */
+/** Beyond this number of unacknowledged notes, attempts are only counted. */
 export const notesMax = 8_192;
 
 /**
- * What a worker tells the main thread of its attempts, for metrics and for whoever looks on. A main thread that stands
- * still must not fill the memory: what it would be told beyond the bound is left out.
+ * A worker's notes about its attempts for the main thread, for metrics and the sandbox. A stalled main thread must not
+ * fill the memory, so notes beyond the bound are left out.
  */
 export class AttemptNotes {
   readonly #tell: (note: Note) => void;
@@ -15,7 +15,7 @@ export class AttemptNotes {
   #underWay = 0;
   #leftOut = 0;
 
-  /** @param onLeftOut the main thread goes on: so many attempts were not told */
+  /** @param onLeftOut the main thread continues: this many attempts were left out */
   constructor(tell: (note: Note) => void, onLeftOut: (attempts: number) => void) {
     this.#tell = tell;
     this.#onLeftOut = onLeftOut;
@@ -30,7 +30,7 @@ export class AttemptNotes {
     this.#tell(note);
   }
 
-  /** The main thread has taken so many in. */
+  /** The main thread has acknowledged this many. */
   noted(notes: number): void {
     this.#underWay -= notes;
     if (notes === 0 || this.#leftOut === 0) return;

@@ -7,7 +7,7 @@ import { Hints } from "./hints.ts";
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
-/** A process of two workers, of which each owns the partners named. */
+/** A process of two workers, each of which owns the named partners. */
 function processOf(...owned: readonly (readonly PartnerId[])[]) {
   const announced: string[] = [];
   const troubles: unknown[] = [];
@@ -33,7 +33,7 @@ function processOf(...owned: readonly (readonly PartnerId[])[]) {
 const partner = () => newId<"partner">();
 const nothing = { offered: [], hinted: [], told: [] };
 
-test("a delivery goes with its content to the worker that owns its partner, and nobody else is told", () => {
+test("a delivery goes with its content to the worker that owns its partner, and to no other", () => {
   const [here, there] = [partner(), partner()];
   const { hints, got, announced } = processOf([here], [there]);
   const delivery = deliveryOf(there);
@@ -47,7 +47,7 @@ test("a delivery goes with its content to the worker that owns its partner, and 
   expect(announced).toEqual([]);
 });
 
-test("what another process owns is announced by name alone: at once, then gathered for 5 ms", () => {
+test("partners of another process are announced by name only: at once, then batched for 5 ms", () => {
   const { hints, announced } = processOf([]);
   const [first, second] = [partner(), partner()];
   hints.offer(deliveryOf(first, { content: "a secret", queue: "https://a.example", scheduleStartMs: 1_000 }), 0);
@@ -63,7 +63,7 @@ test("what another process owns is announced by name alone: at once, then gather
   expect(announced).toHaveLength(3);
 });
 
-test("where one hint to a queue does not know since when, the announcement does not", () => {
+test("if one hint to a queue does not know since when, the announcement does not either", () => {
   const partnerId = partner();
   const { hints, announced } = processOf([]);
   hints.due({ partnerId: partner() });
@@ -74,7 +74,7 @@ test("where one hint to a queue does not know since when, the announcement does 
   expect(announced[1]).toBe(JSON.stringify([[partnerId, ""]]));
 });
 
-test("what is announced is understood by another process, and reaches the owner alone", () => {
+test("an announcement is understood by another process, and reaches only the owner", () => {
   const [here, elsewhere] = [partner(), partner()];
   const { hints, announced } = processOf([]);
   hints.due({ partnerId: here, queue: 'https://a.example/"ü' });
@@ -96,11 +96,11 @@ test("what is announced is understood by another process, and reaches the owner 
     },
   ]);
   vi.runAllTimers();
-  // Passed on, it would go round for ever.
+  // If it were passed on, it would circulate forever.
   expect(other.announced).toEqual([]);
 });
 
-test("more than one NOTIFY may hold is announced in several", () => {
+test("more than one NOTIFY may contain is announced in several", () => {
   const { hints, announced } = processOf([]);
   const partners = Array.from({ length: 500 }, partner);
   for (const partnerId of partners) hints.due({ partnerId, queue: "" });
@@ -110,7 +110,7 @@ test("more than one NOTIFY may hold is announced in several", () => {
   expect(named).toEqual(partners.map((partnerId) => [partnerId, ""]));
 });
 
-test("an announcement that cannot be read lets every worker look at all of its queues", () => {
+test("an announcement that cannot be parsed makes every worker look at all of its queues", () => {
   const other = processOf([], []);
   other.hints.received("");
   other.hints.received("not JSON");
@@ -120,7 +120,7 @@ test("an announcement that cannot be read lets every worker look at all of its q
   ]);
 });
 
-test("an announcement that fails is told, and the next one is made", async () => {
+test("a failed announcement is reported, and the next one is made", async () => {
   const { hints, announced, troubles, state } = processOf([]);
   const { announce } = state;
   state.announce = () => Promise.reject(new Error("away"));
@@ -132,7 +132,7 @@ test("an announcement that fails is told, and the next one is made", async () =>
   expect(announced).toHaveLength(1);
 });
 
-test("while the database is slow a few announcements are under way, and the next has what came meanwhile", async () => {
+test("with a slow database a few announcements are in flight, and the next has everything since", async () => {
   const { hints, announced, state } = processOf([]);
   const { announce } = state;
   const answer = Promise.withResolvers<void>();

@@ -5,28 +5,28 @@ import type { WorkerSupervisor } from "./supervisor.ts";
 export interface HintsParts {
   /** The workers of this process. */
   readonly workers: readonly Pick<WorkerSupervisor, "owns" | "offer" | "hint" | "notify">[];
-  /** Tells the other processes; what it says may be lost. */
+  /** Notifies the other processes; the message may be lost. */
   readonly announce: (payload: string) => Promise<void>;
-  /** A delivery was handed over within this process. */
+  /** A delivery was passed on within this process. */
   readonly onOffered?: () => void;
   readonly onTrouble: (error: unknown) => void;
 }
 
-/** What a NOTIFY may hold: 8,000 bytes in PostgreSQL. */
+/** The limit of a NOTIFY: 8,000 bytes in PostgreSQL. */
 const payloadCharsMax = 7_000;
 const announceEveryMs = 5;
-/** Announcements under way: beyond them, what comes is gathered until one is answered. */
+/** Maximum number of announcements in flight. Beyond it, hints are collected until one is answered. */
 const announcingMax = 4;
-/** Queues to be announced, while the database is slow. What is beyond them is left to the sweep. */
+/** Maximum number of queues to announce while the database is slow. The rest is left to the sweep. */
 const namesMax = 10_000;
 
 /**
- * Passes on what is due: to the worker of this process that owns the partner, with its content, else to the other
- * processes, by name alone: at once, then every 5 ms. Any hint may be lost; the owner's sweep finds the row.
+ * Passes on hints: to the worker of this process that owns the partner, with the content, otherwise to the other
+ * processes, by name only: at once, then every 5 ms. Any hint may be lost; the owner's sweep finds the row.
  */
 export class Hints {
   readonly #parts: HintsParts;
-  /** What is to be announced, by partner and queue. */
+  /** Hints to announce, by partner and queue. */
   #hints = new Map<string, Hint>();
   #announcing = 0;
   #timer: NodeJS.Timeout | undefined;
@@ -35,7 +35,7 @@ export class Hints {
     this.#parts = parts;
   }
 
-  /** A delivery that was just made durable. @param begunMs by the monotonic clock, before it was written */
+  /** Passes on a delivery that was just made durable. @param begunMs by the monotonic clock, before it was written */
   offer(delivery: Delivery, begunMs: number): void {
     const owner = this.#ownerOf(delivery.partnerId);
     const { partnerId, queue, scheduleStartMs: sinceMs } = delivery;
@@ -54,7 +54,7 @@ export class Hints {
     else this.#announce(hint);
   }
 
-  /** Another process said so. */
+  /** Another process sent this. */
   received(payload: string): void {
     const hints = readPayload(payload);
     if (hints === undefined) for (const worker of this.#parts.workers) worker.notify("due");
@@ -105,7 +105,7 @@ export class Hints {
   }
 }
 
-/** Of two hints to one queue. Where one does not know since when, nobody does. */
+/** Merges two hints to one queue. If one does not know since when, the result does not either. */
 function earlier(one: Hint, other: Hint): Hint {
   if (one.sinceMs === undefined) return one;
   return other.sinceMs === undefined || other.sinceMs < one.sinceMs ? other : one;

@@ -3,34 +3,34 @@ import type { Partner } from "../../partners/partner.ts";
 import type { Attempted } from "../attempting.ts";
 import type { Delivery, Hint, QueueKey } from "../store.ts";
 
-/** What the main thread knows of a partner. */
+/** The main thread's answer about a partner. */
 export interface PartnerAnswer {
   readonly id: PartnerId;
-  /** `same`: as it was told before. Undefined: there is none, or it cannot be read now. */
+  /** `same`: unchanged since the last answer. Undefined: it does not exist, or cannot be read now. */
   readonly partner: Partner | "same" | undefined;
-  /** When it was so, on the monotonic clock that all threads share. */
+  /** When this was confirmed, by the monotonic clock that all threads share. */
   readonly confirmedMs: number;
 }
 
-/** What one turn of the main thread's event loop has for a worker. */
+/** The message of one turn of the main thread's event loop to a worker. */
 export interface ToWorker {
-  /** Just made durable. */
+  /** Deliveries that were just made durable. */
   readonly deliveries: readonly Delivery[];
   /** Before the first of them was written, by the monotonic clock that all threads share. */
   readonly begunMs: number;
   readonly hints: readonly Hint[];
   readonly partners: readonly PartnerAnswer[];
-  /** Of `FromWorker`, attempts that were taken in: told for many at a time. */
+  /** Acknowledged attempts of `FromWorker`: sent for many at a time. */
   readonly noted: number;
-  /** Somebody else says that something is to be looked at now. */
+  /** Another part requests a look at these now. */
   readonly news: readonly ("shards" | "circuits" | "due")[];
-  /** End, after what is on the wire, but no later than this. */
+  /** Stop after the attempts on the wire, but no later than this. */
   readonly stopWithinMs?: number;
 }
 
 /** A worker's figures, each second. */
 export interface WorkerStatus {
-  /** Content in flight. */
+  /** The size of content in flight. */
   readonly bytes: number;
   /** Deliveries in memory. */
   readonly rows: number;
@@ -42,30 +42,30 @@ export interface WorkerStatus {
   readonly sealingWaiting: number;
 }
 
-/** What one turn of a worker's event loop has for the main thread. */
+/** The message of one turn of a worker's event loop to the main thread. */
 export interface FromWorker {
-  /** Deliveries of `ToWorker` that were taken in: their credit is free again. */
+  /** Acknowledged deliveries of `ToWorker`: their credit is free again. */
   readonly taken: number;
   readonly takenBytes: number;
-  /** Hints of `ToWorker` that were taken in. */
+  /** Acknowledged hints of `ToWorker`. */
   readonly heard: number;
-  /** Partners that it has to know of, and whether it has a snapshot of each. */
+  /** Partners that it needs, and whether it has a snapshot of each. */
   readonly asks: readonly (readonly [PartnerId, boolean])[];
-  /** Queues with more in the database than in memory, or no more. */
+  /** Queues that have more in the database than in memory, or no longer have. */
   readonly behind: readonly (readonly [QueueKey, boolean])[];
   readonly attempted: readonly (readonly [Omit<Delivery, "content">, Attempted])[];
   /** Commits of outcomes: rows, milliseconds, rows that wait. */
   readonly commits: readonly (readonly [number, number, number])[];
   readonly parkedOverdue: number;
   readonly log: readonly LogLine[];
-  /** Shards that it sends for, when they have changed. */
+  /** The shards that it sends for, if they have changed. */
   readonly shards?: readonly number[];
-  /** The lease that it holds now, when it is another. */
+  /** Its current lease, if it has changed. */
   readonly leaseId?: LeaseId;
   readonly status?: WorkerStatus;
   /** POSTs in flight now. */
   readonly slots: number;
-  /** It has stopped: attempts that were still under way. */
+  /** It has stopped: the number of attempts that were still running. */
   readonly stopped?: number;
 }
 

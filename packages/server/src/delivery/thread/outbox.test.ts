@@ -11,7 +11,7 @@ function posting() {
   return { outbox, posted };
 }
 
-test("what one turn of the event loop writes is one message", async () => {
+test("everything written in one turn of the event loop is one message", async () => {
   const { outbox, posted } = posting();
   outbox.message.words.push("a");
   outbox.message.words.push("b");
@@ -31,7 +31,7 @@ test("nothing is posted while nothing is written", async () => {
   expect(posted).toEqual([]);
 });
 
-test("a message that must leave now does not leave again", async () => {
+test("a message that was flushed is not posted again", async () => {
   const { outbox, posted } = posting();
   outbox.message.words.push("last");
   outbox.flush();

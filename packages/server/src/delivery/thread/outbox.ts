@@ -4,8 +4,8 @@ export type MessageDraft<Message> = {
 };
 
 /**
- * Gathers what one turn of the event loop has for another thread into one message: each message costs more than what is
- * in it.
+ * Collects what one turn of the event loop has for another thread into one message, because each message costs more
+ * than its content.
  */
 export class Outbox<Message extends object> {
   readonly #empty: () => MessageDraft<Message>;
@@ -19,7 +19,7 @@ export class Outbox<Message extends object> {
     this.#message = empty();
   }
 
-  /** The message that is being written; it leaves after this turn. */
+  /** The message being written; it is posted after this turn. */
   get message(): MessageDraft<Message> {
     this.#posting ??= setImmediate(() => this.flush());
     return this.#message;

@@ -10,7 +10,7 @@ function remote() {
   return { clock, asked, partners };
 }
 
-test("a partner is asked for when it is needed, every half a second until it is told", () => {
+test("a partner is requested when it is needed, every half second until it arrives", () => {
   const { clock, asked, partners } = remote();
   const id = newId<"partner">();
   expect([partners.peek(id), partners.peek(id)]).toEqual([undefined, undefined]);
@@ -20,7 +20,7 @@ test("a partner is asked for when it is needed, every half a second until it is 
   expect(asked).toHaveLength(2);
 });
 
-test("one that was told is at hand, and asked for again in time while it is in use", () => {
+test("a received partner is available, and requested again in time while it is in use", () => {
   const { clock, asked, partners } = remote();
   const partner = partnerSnapshot();
   const { id } = partner;
@@ -40,23 +40,23 @@ test("one that was told is at hand, and asked for again in time while it is in u
   expect(partners.peek(id)).toBe(partner);
 });
 
-test("one that was confirmed more than five seconds ago is not relied on, until it is confirmed again", () => {
+test("a partner confirmed more than five seconds ago is not used until it is confirmed again", () => {
   const { clock, partners } = remote();
   const partner = partnerSnapshot();
   const { id } = partner;
   partners.peek(id);
-  // It was read a while before the answer came.
+  // It was read a while before the answer arrived.
   partners.received({ id, partner, confirmedMs: clock.nowMs - 4_000 });
   clock.nowMs += 1_000;
   expect(partners.peek(id)).toBe(partner);
   clock.nowMs += 1;
   expect(partners.peek(id)).toBeUndefined();
-  // Whoever waited for it must look again.
+  // Callers that waited for it must look again.
   expect(partners.received({ id, partner: "same", confirmedMs: clock.nowMs })).toBe(true);
   expect(partners.peek(id)).toBe(partner);
 });
 
-test("an answer that is older than what is known, or that nobody asked for, changes nothing", () => {
+test("an answer that is older than the known one, or was not requested, changes nothing", () => {
   const { clock, partners } = remote();
   const [before, now] = [partnerSnapshot(), partnerSnapshot()];
   const { id } = now;
@@ -67,7 +67,7 @@ test("an answer that is older than what is known, or that nobody asked for, chan
   expect(partners.received({ id: before.id, partner: before, confirmedMs: clock.nowMs })).toBe(false);
 });
 
-test("a partner that is gone, or cannot be read, is not there any more", () => {
+test("a partner that does not exist, or cannot be read, is no longer available", () => {
   const { clock, partners } = remote();
   const partner = partnerSnapshot();
   const { id } = partner;
@@ -77,7 +77,7 @@ test("a partner that is gone, or cannot be read, is not there any more", () => {
   expect(partners.peek(id)).toBeUndefined();
 });
 
-test("however many are in use none is forgotten, and nobody needs those that were not used for a minute", () => {
+test("partners in use are never forgotten, and others after a minute", () => {
   const { clock, asked, partners } = remote();
   const ids = Array.from({ length: 20_000 }, () => newId<"partner">());
   const told = partnerSnapshot();

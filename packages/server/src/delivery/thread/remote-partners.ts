@@ -4,12 +4,12 @@ import type { Partner } from "../../partners/partner.ts";
 import type { PartnerSource } from "../attempting.ts";
 import type { PartnerAnswer } from "./messages.ts";
 
-/** Older ones are not relied on: the same bound as the directory's. */
+/** Older ones are not used: the same bound as the directory's. */
 const ageMaxMs = 5_000;
-/** One that is in use is asked for again in time. */
+/** A partner in use is requested again after this time. */
 const renewAfterMs = 2_500;
 const askEveryMs = 500;
-/** One that nobody needed for so long is forgotten, as in the directory. */
+/** A partner that is not used for this long is forgotten, as in the directory. */
 const forgottenAfterMs = 60_000;
 
 interface Entry {
@@ -20,8 +20,8 @@ interface Entry {
 }
 
 /**
- * Partners in a worker's thread, as the main thread told them: it alone has the master key, and opens their keys. As
- * many are kept as are in use: one that was forgotten in the midst of its deliveries would hold them up.
+ * Partners in a worker's thread, received from the main thread: only that one has the master key, and opens their keys.
+ * Every partner in use is kept: forgetting one in the middle of its deliveries would delay them.
  */
 export class RemotePartners implements PartnerSource {
   readonly #clock: Pick<Clock, "monotonicMs">;
@@ -50,7 +50,7 @@ export class RemotePartners implements PartnerSource {
     return this.#entries.size;
   }
 
-  /** @returns whether it is another now than it was */
+  /** @returns whether it has changed */
   received({ id, partner, confirmedMs }: PartnerAnswer): boolean {
     const entry = this.#entries.get(id);
     if (entry === undefined || confirmedMs < entry.confirmedMs) return false;

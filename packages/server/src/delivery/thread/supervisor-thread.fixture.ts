@@ -2,15 +2,15 @@ import { parentPort, workerData } from "node:worker_threads";
 import type { LeaseId } from "../../ids.ts";
 import type { FromWorker, ToWorker } from "./messages.ts";
 
-/** What a test has the thread do, as the detail of a log line that it echoes. */
+/** What the test makes the thread do: it echoes the details as log lines. */
 export interface ThreadData {
-  /** Its first lease; each thread after it takes the next. */
+  /** Its first lease; each later thread uses the next one. */
   readonly leases: readonly LeaseId[];
-  /** Raised by each thread that starts. */
+  /** Incremented by each thread that starts. */
   readonly starts: SharedArrayBuffer;
 }
 
-// Does what the hints of the test say, and repeats all that it was told.
+// Does what the hints of the test say, and echoes every message.
 if (parentPort !== null) {
   const main = parentPort;
   const { leases, starts } = workerData as ThreadData;

@@ -11,7 +11,7 @@ import type { ThreadData } from "./supervisor-thread.fixture.ts";
 /** Longer than a test may take: nothing here assumes how fast a thread is. */
 const waitFor = { timeout: 600_000, interval: 5 };
 
-/** A supervisor of the fixture's thread, all that the thread was told, and all that happened, in order. */
+/** A supervisor of the fixture's thread, the messages to the thread, and all events in order. */
 async function supervising(more: Partial<SupervisorOptions> = {}) {
   const leases = Array.from({ length: 3 }, () => newId<"lease">());
   const data: ThreadData = { leases, starts: new SharedArrayBuffer(4) };
@@ -59,7 +59,7 @@ async function supervising(more: Partial<SupervisorOptions> = {}) {
   const hint = (queue: string) => supervisor.hint({ partnerId, queue });
   const deliveries = () => told.flatMap((message) => message.deliveries);
   const hints = () => told.flatMap((message) => message.hints);
-  /** All that was said before has reached the thread, and its answers have come back. */
+  /** Resolves when the thread has answered everything sent before. */
   const settled = async () => {
     const mark = newId();
     hint(mark);
@@ -68,11 +68,11 @@ async function supervising(more: Partial<SupervisorOptions> = {}) {
   return { supervisor, partnerId, told, happened, elapse, hint, hints, deliveries, settled };
 }
 
-test("a thread that breaks keeps its lease until it has ended; then another begins under another lease", async () => {
+test("a thread that fails keeps its lease until it has ended; then another begins under another lease", async () => {
   const { supervisor, partnerId, happened, elapse, hint, settled } = await supervising();
   hint("throw");
   await vi.waitFor(() => expect(happened).toHaveLength(3), waitFor);
-  // Whoever took the lease at the error could meet an attempt of the thread that still runs.
+  // A worker that took over at the error could collide with an attempt of the thread that is still running.
   expect(happened).toEqual([
     "a delivery worker broke",
     "lease 0 removed",
@@ -86,7 +86,7 @@ test("a thread that breaks keeps its lease until it has ended; then another begi
   await vi.waitFor(() => expect(happened).toContain("lease 1 removed"), waitFor);
 });
 
-test("a thread that says nothing for too long is ended, and only then its lease removed", async () => {
+test("a thread that is silent for too long is ended, and only then its lease is removed", async () => {
   const { happened, elapse, hint, hints } = await supervising();
   hint("block");
   await vi.waitFor(() => expect(hints().map(({ queue }) => queue)).toContain("block"), waitFor);
@@ -95,7 +95,7 @@ test("a thread that says nothing for too long is ended, and only then its lease 
   expect(happened.slice(0, 2)).toEqual(["a delivery worker is stuck; its thread is ended", "lease 0 removed"]);
 });
 
-test("a thread that stops says what was under way, and is not started again", async () => {
+test("a thread that stops reports its running attempts, and is not started again", async () => {
   const { supervisor, happened, told } = await supervising();
   expect(await supervisor.stop(1_234)).toBe(3);
   expect(told.at(-1)?.stopWithinMs).toBe(1_234);
@@ -103,7 +103,7 @@ test("a thread that stops says what was under way, and is not started again", as
   expect(happened).toEqual([]);
 });
 
-test("rows are offered in one message for each turn, up to the credit; beyond it their queues are named", async () => {
+test("rows are offered in one message per turn, up to the credit; beyond it their queues are named", async () => {
   const { supervisor, partnerId, told, hint, hints, deliveries, settled } = await supervising();
   const offer = (queue: string) => supervisor.offer(deliveryOf(partnerId, { queue }), 0);
   for (let nth = 0; nth < 4_096; nth += 1) offer("within");
@@ -122,7 +122,7 @@ test("rows are offered in one message for each turn, up to the credit; beyond it
   expect(hints().map(({ queue }) => queue)).toContain("beyond again");
 });
 
-test("hints beyond their credit are left out, and the thread looks at everything when it has room", async () => {
+test("hints beyond their credit are dropped, and the thread looks at everything when it has room", async () => {
   const { told, hint, hints } = await supervising();
   hint("hear all");
   for (let nth = 0; nth < 4_200; nth += 1) hint(`https://p${nth}.example`);
@@ -163,13 +163,13 @@ test("rows of a queue that the thread reads for itself are kept back until it ha
   expect(deliveries()).toHaveLength(3);
 });
 
-test("partners are told when they are asked for or have changed, and as they were by a word alone", async () => {
+test("partners are sent when they are requested or have changed, and as `same` if unchanged", async () => {
   const state: { partner: Partner; confirmedMs: number } = { partner: partnerSnapshot(), confirmedMs: 1 };
   const { supervisor, partnerId, told, hint, settled } = await supervising({
     findPartner: () => Promise.resolve({ ...state }),
   });
   const answers = () => told.flatMap((message) => message.partners);
-  // Nobody has asked for it.
+  // It was not requested.
   supervisor.partnerChanged(partnerId);
   await settled();
   expect(answers()).toEqual([]);
@@ -186,7 +186,7 @@ test("partners are told when they are asked for or have changed, and as they wer
   expect(answers()[2]).toMatchObject({ partner: { id: state.partner.id } });
 });
 
-test("a partner that cannot be read now is not answered: what the thread knows grows old", async () => {
+test("a partner that cannot be read now is not answered: the thread's copy gets old", async () => {
   const { told, hint, settled } = await supervising();
   hint("ask");
   await settled();
@@ -194,7 +194,7 @@ test("a partner that cannot be read now is not answered: what the thread knows g
   expect(told.flatMap((message) => message.partners)).toEqual([]);
 });
 
-test("what the thread tells is passed on, and news are told once a turn", async () => {
+test("messages of the thread are passed on, and news is sent once per turn", async () => {
   const messages: FromWorker[] = [];
   const { supervisor, told, settled } = await supervising({ onMessage: (message) => void messages.push(message) });
   for (const news of ["shards", "due", "shards"] as const) supervisor.notify(news);

@@ -11,27 +11,29 @@ import type { FromWorker, PartnerAnswer, ToWorker, WorkerStatus } from "./messag
 import { Outbox } from "./outbox.ts";
 
 export interface SupervisorOptions {
-  /** The module that the thread runs, and what it is given. */
+  /** The module that the thread runs, and its data. */
   readonly entry: URL;
   readonly data: unknown;
   readonly name: string;
   readonly log: Log;
-  /** A partner with the moment at which it was confirmed. Rejects when it cannot be read now. */
+  /** Finds a partner and the moment at which it was confirmed. Rejects if it cannot be read now. */
   readonly findPartner: (
     id: PartnerId,
   ) => Promise<{ readonly partner: Partner | undefined; readonly confirmedMs: number }>;
-  /** The thread is gone, and with it whoever held this lease. */
+  /** The thread has ended, so its lease is removed. */
   readonly removeLease: (id: LeaseId) => Promise<void>;
   readonly onMessage: (message: FromWorker) => void;
   readonly timers: Timers;
 }
 
-/** What is on its way to the thread and not taken in yet: beyond it, rows are left to be read. */
+/** Rows sent to the thread and not acknowledged. Beyond it, rows are left to be read. */
 const creditRows = 4_096;
 const creditBytes = 32 * 1_024 * 1_024;
-/** Hints on their way to it: beyond them it is told to look at everything, once it has taken some in. */
+/**
+ * Hints sent and not acknowledged. Beyond it the thread is told to look at everything, once it has acknowledged some.
+ */
 const creditHints = 4_096;
-/** The thread is told at a time of so many attempts that were taken in. */
+/** The number of acknowledged attempts per message to the thread. */
 const notedEvery = 1_024;
 /** The thread has forgotten it by then, too. */
 const forgottenAfterMs = 60_000;
@@ -42,7 +44,7 @@ export const silentMs = 60_000;
 const closeMs = 5_000;
 
 /**
- * Runs one delivery worker in a thread of its own, and starts another when it ends. The thread's lease is removed only
+ * Runs one delivery worker in a separate thread, and starts another when it ends. The thread's lease is removed only
  * after its `exit` event: an `error`, or silence, does not prove that it sends nothing more.
  */
 export class WorkerSupervisor {
@@ -58,9 +60,9 @@ export class WorkerSupervisor {
   #hintsUnderWay = 0;
   #wasHintKept = false;
   #notes = 0;
-  /** Queues that it reads for itself now, and since when what was kept from it meanwhile is due. */
+  /** Queues that the thread reads for itself now, and since when rows that were kept from it are due. */
   readonly #behind = new Map<string, { readonly key: QueueKey; keptSinceMs: number | undefined }>();
-  /** Snapshots that the thread has, and when it last asked for each: it asks every few seconds for those in use. */
+  /** Snapshots that the thread has, and when it last requested each: it requests those in use every few seconds. */
   readonly #sentPartners = new Map<PartnerId, { readonly partner: Partner; readonly atMs: number }>();
   #usage: EventLoopUtilization | undefined;
   #busyShare = 0;
@@ -83,12 +85,12 @@ export class WorkerSupervisor {
     return this.#status;
   }
 
-  /** POSTs in flight, as it last said. */
+  /** POSTs in flight, by its last report. */
   get slots(): number {
     return this.#slots;
   }
 
-  /** How much of the last moment its thread was busy, from 0 to 1. */
+  /** The share of the last moment for which its thread was busy, from 0 to 1. */
   busyShare(): number {
     const nowMs = performance.now();
     if (this.#thread === undefined) return 0;
@@ -110,7 +112,7 @@ export class WorkerSupervisor {
       name,
       env: threadEnvironment(),
       workerData: data,
-      // Measured with 24: a seventh of the thread's time was collecting garbage. Without a bound it holds 40 MB more.
+      // Measured with 24: garbage collection took a seventh of the thread's time. Without a bound it uses 40 MB more.
       resourceLimits: { maxYoungGenerationSizeMb: 48 },
     });
     this.#thread = thread;
@@ -121,7 +123,7 @@ export class WorkerSupervisor {
     this.#watch();
   }
 
-  /** A delivery of a partner that it owns. @param begunMs by the monotonic clock, before it was written */
+  /** Passes on a delivery of a partner that it owns. @param begunMs by the monotonic clock, before it was written */
   offer(delivery: Delivery, begunMs: number): void {
     const { partnerId, queue, bytes, scheduleStartMs: sinceMs } = delivery;
     const behind = this.#behind.get(nameOf({ partnerId, queue }));
@@ -154,12 +156,12 @@ export class WorkerSupervisor {
     if (!message.news.includes(news)) message.news.push(news);
   }
 
-  /** The partner changed: it is told anew. */
+  /** The partner has changed: it is sent again. */
   partnerChanged(id: PartnerId): void {
     if (this.#sentPartners.has(id)) void this.#answer(id, true);
   }
 
-  /** @returns how many attempts were still under way */
+  /** @returns the number of attempts that were still running */
   stop(withinMs: number): Promise<number> {
     this.#stopping ??= this.#stop(withinMs);
     return this.#stopping;
@@ -178,12 +180,12 @@ export class WorkerSupervisor {
     const cancel = this.#options.timers.after(withinMs + closeMs, () => void thread.terminate());
     const left = await promise;
     cancel();
-    // What still hangs on the wire keeps it alive.
+    // Attempts that still hang on the wire would keep it alive.
     await thread.terminate();
     return left;
   }
 
-  /** Ends the thread in the midst of whatever it does. */
+  /** Ends the thread immediately. */
   async end(): Promise<void> {
     await this.#thread?.terminate();
   }
@@ -232,7 +234,7 @@ export class WorkerSupervisor {
       },
       () => undefined,
     );
-    // What cannot be read grows old in the thread, and its deliveries wait.
+    // The thread's copy gets old if the partner cannot be read, and its deliveries wait.
     if (answer !== undefined) this.#outbox.message.partners.push(answer);
   }
 

@@ -4,14 +4,14 @@ import { connect } from "./connect.ts";
 import { AddressGuard } from "./guard.ts";
 import { tcpPeer } from "./transport.fixture.ts";
 
-/** Takes every answer of a name server for good, as if what was judged had not been what was connected to. */
+/** Accepts every address that a name server returns, as if the connection went elsewhere than the checked address. */
 class DeceivedGuard extends AddressGuard {
   override allowedOf(_hostname: string, addresses: readonly string[]): readonly string[] {
     return addresses;
   }
 }
 
-test("a socket that turns out to be connected elsewhere is ended before its first byte", async () => {
+test("a socket that is connected to another address is closed before its first byte", async () => {
   const peer = await tcpPeer(() => undefined);
   const ended = Promise.withResolvers<void>();
   peer.server.once("connection", (socket) => socket.once("close", () => ended.resolve()));
@@ -30,7 +30,7 @@ test("a socket that turns out to be connected elsewhere is ended before its firs
   expect(peer.bytes).toBe(0);
 });
 
-test("a connection that is abandoned ends, whatever its stage", async () => {
+test("a connection that is abandoned is closed, whatever its stage", async () => {
   const peer = await tcpPeer(() => undefined);
   const ended = Promise.withResolvers<void>();
   const rules = {

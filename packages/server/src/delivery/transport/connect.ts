@@ -6,16 +6,16 @@ import type { Resolve } from "./resolve.ts";
 import { publicKeyPin } from "./tls.ts";
 import { tlsDetail } from "./tls-failure.ts";
 
-/** How connections to one endpoint of one partner are made. */
+/** The rules for connections to one endpoint of one partner. */
 export interface ConnectRules {
   readonly guard: AddressGuard;
   readonly resolve: Resolve;
   readonly secureContext: SecureContext;
   /** For name look-up, TCP and TLS together. */
   readonly connectTimeoutMs: number;
-  /** Of public keys: the server's must be one of them. None: any that its certificate proves. */
+  /** Hashes of public keys: the server's must be one of them. None: any key with a valid certificate. */
   readonly pins?: readonly string[];
-  /** Told until when the server's certificate is valid. */
+  /** Called with the end of the server certificate's validity. */
   readonly onCertificate?: (endsAt: Date) => void;
 }
 
@@ -26,12 +26,12 @@ export interface ConnectTarget {
   readonly secure: boolean;
 }
 
-/** TLS sessions to resume: kept per endpoint, so that no partner's session is offered to another. */
+/** TLS sessions to resume: per endpoint, so that no partner's session is offered to another. */
 export interface SessionMemory {
   session: Buffer | undefined;
 }
 
-/** A connection being made. `abandon` ends it, whatever its stage. */
+/** A connection being made. `abandon` closes it, whatever its stage. */
 export interface Connecting {
   readonly connected: Promise<Socket>;
   abandon(): void;
@@ -40,7 +40,7 @@ export interface Connecting {
 const attemptOneAddressMs = 500;
 
 /**
- * Connects where the guard allows, and nowhere else: `connected` rejects with a TransportFailure that says what went
+ * Connects only to addresses that the guard allows. `connected` rejects with a TransportFailure that says what went
  * wrong. Certificates are always verified.
  */
 export function connect(target: ConnectTarget, rules: ConnectRules, memory: SessionMemory): Connecting {
@@ -103,7 +103,7 @@ function openTcp(target: ConnectTarget, addresses: readonly string[], made: (soc
     const socket = connectTcp({
       host: list.length === 1 && only !== undefined ? only : target.hostname,
       port: target.port,
-      // Judged already: the socket tries these and asks nobody.
+      // Checked already: the socket tries these, without another look-up.
       lookup: (_hostname, _options, callback) => callback(null, list),
       autoSelectFamily: true,
       autoSelectFamilyAttemptTimeout: attemptOneAddressMs,
@@ -128,16 +128,16 @@ function openTls(
     const socket = connectTls({
       socket: tcp,
       host: target.hostname,
-      // RFC 6066: no address is a server name.
+      // RFC 6066: an address is not a server name.
       ...(isIP(target.hostname) === 0 ? { servername: target.hostname } : {}),
       secureContext,
       rejectUnauthorized: true,
       ALPNProtocols: ["http/1.1"],
-      // A resumed session shows no certificate whose key could be compared.
+      // A resumed session has no certificate whose key could be compared.
       ...(memory.session === undefined || pins.length > 0 ? {} : { session: memory.session }),
     });
     made(socket);
-    // The TLS socket tells what befalls both; an event that nobody hears would end the process.
+    // The TLS socket reports the errors of both. An event without a listener would end the process.
     tcp.on("error", () => undefined);
     const ended = () => reject(new Error("the connection was closed during the TLS handshake"));
     socket.on("session", (session) => {

@@ -3,7 +3,7 @@ import { Connection } from "./connection.ts";
 
 /**
  * The connections to one origin of one partner, never shared with another. The one used last is used again first, so
- * that those beyond the need grow idle.
+ * that surplus ones become idle.
  */
 export class ConnectionPool {
   readonly version: string;
@@ -29,19 +29,22 @@ export class ConnectionPool {
     return this.#busy;
   }
 
-  /** For one request, to be given back or dropped. How many there are is bounded by the slots of its callers. */
+  /**
+   * Acquires a connection for one request, to be released or dropped. Their number is bounded by the slots of the
+   * callers.
+   */
   acquire(): Connection {
     this.#busy += 1;
     return this.#idle.pop() ?? new Connection(this.#origin, this.#rules, this.#memory);
   }
 
-  /** As `take`, certainly without a socket that was used before. */
+  /** As `acquire`, but certainly without a socket that was used before. */
   acquireNew(): Connection {
     this.#busy += 1;
     return new Connection(this.#origin, this.#rules, this.#memory);
   }
 
-  /** The request is answered to its end. False when the endpoint was closed and the connection with it. */
+  /** The response was received completely. False if the pool was closed, and the connection with it. */
   release(connection: Connection): boolean {
     this.#busy -= 1;
     if (this.#closed) connection.destroy();
@@ -54,12 +57,12 @@ export class ConnectionPool {
     connection.destroy();
   }
 
-  /** Ends the connection that was idle longest. */
+  /** Closes the connection that was idle longest. */
   shed(): void {
     this.#idle.shift()?.destroy();
   }
 
-  /** Ends what is idle now, and what is busy when it has its answer. */
+  /** Closes idle connections now, and busy ones when they have their response. */
   close(): void {
     this.#closed = true;
     for (const connection of this.#idle.splice(0)) connection.destroy();

@@ -4,31 +4,31 @@ import { type Connecting, type ConnectRules, connect, type SessionMemory } from 
 import { HeadBound } from "./head-bound.ts";
 
 /**
- * Idle connections are kept this long unless the partner's Keep-Alive header says otherwise. A partner that closes its
- * own earlier costs one repetition on a new connection, inside the attempt.
+ * Idle connections are kept this long unless the partner's Keep-Alive header says otherwise. If a partner closes
+ * earlier, it costs one repetition on a new connection, within the attempt.
  */
 const keepAliveMs = 30_000;
 const keepAliveMaxMs = 60_000;
 const headBytesMax = 16 * 1_024;
 
-/** Whoever sends may not do so any more. */
+/** The sender may no longer write. */
 export class WriteForbidden extends Error {
   override readonly name = "WriteForbidden";
 }
 
 /**
- * One connection at a time to one origin of one partner, for one request at a time. When it was closed, the next
+ * One connection at a time to one origin of one partner, for one request at a time. After it was closed, the next
  * request connects again.
  */
 export class Connection {
   readonly client: Client;
-  /** Of the answer that is on its way. */
+  /** The head of the response being received. */
   readonly head = new HeadBound();
   /** The address connected to, or last connected to. */
   address: string | null = null;
-  /** Asked when a new socket is there, before the request is written to it. */
+  /** Called when a new socket is ready, before the request is written to it. */
   mayWrite: () => boolean = () => true;
-  /** Answers that came over the socket as it stands. */
+  /** Responses received over the current socket. */
   answers = 0;
   #connecting: Connecting | undefined;
 
@@ -70,10 +70,10 @@ export class Connection {
     this.answers = 0;
   }
 
-  /** Ends it at once; a request on it fails. */
+  /** Closes it at once; a running request fails. */
   destroy(): void {
     this.#connecting?.abandon();
-    // It resolves when the socket is closed, and never rejects.
+    // Resolves when the socket is closed, and never rejects.
     void this.client.destroy();
   }
 }

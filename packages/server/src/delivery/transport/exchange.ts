@@ -2,14 +2,17 @@ import type { Dispatcher } from "undici";
 import type { Connection } from "./connection.ts";
 import { TransportFailure } from "./failure.ts";
 
-/** Kept of an answer that is not 2xx. */
+/** Bytes kept of a response that is not 2xx. */
 export const answerBytesKept = 4 * 1_024;
-/** Read of any answer's body, to use the connection again; a longer one is cut with its connection. */
+/** Bytes read of any response body, to reuse the connection; a longer one is cut off with its connection. */
 const bodyBytesMax = 64 * 1_024;
-/** The status line has decided by then: no body keeps its slot longer than this. */
+/** The status line has decided by then: no body occupies its slot longer than this. */
 const bodyWaitMs = 1_000;
 
-/** Before the answer itself; one is usual. Measured: endless ones took half a processor until the attempt's end. */
+/**
+ * Interim responses before the final one; one is usual. Measured: endless ones used half a processor until the
+ * attempt's end.
+ */
 const interimAnswersMax = 16;
 
 export interface CallbackResponse {
@@ -18,11 +21,13 @@ export interface CallbackResponse {
   readonly body: Buffer | null;
 }
 
-/** One request over one connection, from its first byte to the end of its answer. Calls one of its callbacks, once. */
+/**
+ * One request over one connection, from its first byte to the end of its response. It calls one of its callbacks, once.
+ */
 export class HttpExchange implements Dispatcher.DispatchHandler {
-  /** Something of the answer has come. */
+  /** Part of the response was received. */
   answerBegan = false;
-  /** The request went over a connection that had answered before. */
+  /** The connection had received a response before. */
   reused = false;
   /** The request was written. */
   sent = false;
@@ -62,7 +67,7 @@ export class HttpExchange implements Dispatcher.DispatchHandler {
     httpStatus: number,
     headers: Record<string, string | string[] | undefined>,
   ): void {
-    // 103 and the like come before the answer.
+    // Interim responses such as 103.
     if (httpStatus < 200) {
       this.#interimAnswers += 1;
       if (this.#interimAnswers > interimAnswersMax) controller.abort(tooManyInterimAnswers());
@@ -79,7 +84,7 @@ export class HttpExchange implements Dispatcher.DispatchHandler {
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
     if (this.#over) return;
     const room = answerBytesKept - this.#bytes;
-    // Copied: a part of the chunk would keep all of it in memory.
+    // Copied, because a slice would keep the whole chunk in memory.
     if (room > 0 && this.#httpStatus >= 300) this.#kept.push(Buffer.from(chunk.subarray(0, room)));
     this.#bytes += chunk.length;
     if (this.#bytes > bodyBytesMax) this.#end(false);
@@ -91,7 +96,7 @@ export class HttpExchange implements Dispatcher.DispatchHandler {
   }
 
   onResponseError(_controller: Dispatcher.DispatchController | null, error: Error): void {
-    // The status line decides: what becomes of the body after it changes nothing.
+    // The status line decides; a failure in the body changes nothing.
     if (this.#httpStatus !== 0) this.#end(false);
     else if (!this.#over) {
       this.#over = true;
@@ -99,7 +104,7 @@ export class HttpExchange implements Dispatcher.DispatchHandler {
     }
   }
 
-  /** Gives up: nothing is told any more. */
+  /** Gives up: no callback is called any more. */
   abandon(): void {
     this.#over = true;
     clearTimeout(this.#bodyTimer);

@@ -1,7 +1,7 @@
 import { errors } from "undici";
 import type { FailureReason } from "../store.ts";
 
-/** Why a POST got no answer, in a stable word and in words for the operator. */
+/** Why a POST got no response: a stable reason, and a description for the operator. */
 export class TransportFailure extends Error {
   override readonly name = "TransportFailure";
   readonly reason: FailureReason;
@@ -17,7 +17,7 @@ interface CodedError {
   readonly message: string;
 }
 
-/** The code and words of an error, the words cut: a TLS error can quote a whole certificate. */
+/** The code and message of an error, truncated: a TLS error can quote a whole certificate. */
 export function describe(error: unknown): string {
   const { code, message } = codedError(error);
   const cut = message.length > 300 ? `${message.slice(0, 300)}…` : message;
@@ -29,7 +29,7 @@ export function codeOf(error: unknown): string {
   return typeof code === "string" ? code : "";
 }
 
-/** Of an attempt at several addresses, the first failure speaks for all. */
+/** For an attempt at several addresses, the first failure is reported. */
 function codedError(error: unknown): CodedError {
   if (error instanceof AggregateError && error.errors[0] instanceof Error) return error.errors[0];
   return error instanceof Error ? error : { message: String(error) };
@@ -37,22 +37,22 @@ function codedError(error: unknown): CodedError {
 
 const resetCodes = new Set(["ECONNRESET", "EPIPE", "ECONNABORTED", "UND_ERR_SOCKET"]);
 
-/** The connection ended under the request: on one that was used before, the partner may just have closed it as idle. */
+/** The connection was closed during the request. If it was used before, the partner may just have closed it as idle. */
 export function isReset(error: unknown): boolean {
   return resetCodes.has(codeOf(error)) && !isBadAnswer(error);
 }
 
-/** undici's own word for an answer that cannot be one, such as 101 to a POST. */
+/** undici's code for an invalid response, such as 101 to a POST. */
 function isBadAnswer(error: unknown): boolean {
   return error instanceof Error && /^bad (response|upgrade)$/.test(error.message);
 }
 
-/** The client library asserts that a status is one: 099 fails there, in its words. */
+/** The client library asserts the range of a status: 099 fails there, with its message. */
 const impossibleStatus = "ERR_ASSERTION";
 
 const notHttp = [errors.HTTPParserError, errors.HeadersOverflowError, errors.ResponseContentLengthMismatchError];
 
-/** What an error after the connection stood means for the attempt. */
+/** The failure of an attempt by an error after the connection was established. */
 export function exchangeFailure(error: unknown): TransportFailure {
   if (error instanceof TransportFailure) return error;
   if (isReset(error)) {

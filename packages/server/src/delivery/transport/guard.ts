@@ -1,20 +1,20 @@
 import { AddressBlocks } from "../../partners/addresses.ts";
 import { literalAddress } from "../../partners/callback-url.ts";
 
-/** A callback's address is not one that this partner may be called at. The message says which one, and which list. */
+/** This partner may not be called at this address. The message names the address and the list. */
 export class AddressRefused extends Error {
   override readonly name = "AddressRefused";
 }
 
 export interface GuardRules {
-  /** The sandbox alone calls loopback addresses, and they must be listed there as well. */
+  /** Only the sandbox calls loopback addresses, and they must be listed there as well. */
   readonly loopbackAllowed: boolean;
 }
 
 /**
- * Which addresses a partner's callbacks may go to: section 5, rule 2. It judges three times: a host that is a literal
- * address before anything is connected (a resolver is never asked for those), every address that a name resolves to,
- * and the address a socket really is connected to, before its first byte.
+ * The addresses that a partner's callbacks may go to: section 5, rule 2. It checks three times: a host that is a
+ * literal address before anything is connected (a resolver is never asked for those), every address that a name
+ * resolves to, and the address that a socket is really connected to, before its first byte.
  */
 export class AddressGuard {
   readonly #list: AddressBlocks;
@@ -25,7 +25,7 @@ export class AddressGuard {
     this.#rules = rules;
   }
 
-  /** Why this address must not be called; undefined when it may. */
+  /** Why this address must not be called; undefined if it may. */
   refusal(address: string): string | undefined {
     return this.#list.refusal(address, this.#rules.loopbackAllowed);
   }
@@ -38,10 +38,10 @@ export class AddressGuard {
   }
 
   /**
-   * Of the addresses that a name resolved to, those that may be called. Only they are connected to, so a mixed answer
-   * does no harm.
+   * The allowed ones of the addresses that a name resolved to. Only they are connected to, so a mixed answer does no
+   * harm.
    *
-   * @throws AddressRefused when there is none, saying why of each
+   * @throws AddressRefused if there is none, with the reason for each
    */
   allowedOf(hostname: string, addresses: readonly string[]): readonly string[] {
     const allowed = addresses.filter((address) => this.refusal(address) === undefined);
@@ -52,11 +52,7 @@ export class AddressGuard {
     throw new AddressRefused(`${hostname}: ${reasons.join("; ")}${more}.`);
   }
 
-  /**
-   * The literal address that a URL's hostname is, judged; undefined for a name.
-   *
-   * @throws AddressRefused
-   */
+  /** Checks and returns the literal address in a URL's hostname; undefined for a name. @throws AddressRefused */
   literal(hostname: string): string | undefined {
     const address = literalAddress(hostname);
     if (address !== undefined) this.requireAllowed(address);

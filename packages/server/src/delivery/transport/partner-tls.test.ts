@@ -46,7 +46,7 @@ const pinOf = (pem: string) => {
   return `sha256/${createHash("sha256").update(spki).digest("base64")}`;
 };
 
-test("a partner's own authority takes the place of every other one", async () => {
+test("a partner's own CA replaces every other one", async () => {
   const peer = await ok();
   expect(await post(peer, partnerWith({ callbackCa: authority.cert }))).toMatchObject(accepted);
   expect(await post(peer, partnerWith({ callbackCa: another.cert }))).toMatchObject({ reason: "tls" });
@@ -55,7 +55,7 @@ test("a partner's own authority takes the place of every other one", async () =>
   expect(await post(theirs, partnerWith({}))).toMatchObject({ reason: "tls" });
 });
 
-test("a server whose public key is not pinned gets no byte, whoever vouches for it", async () => {
+test("a server whose public key is not pinned gets no byte, whatever CA signed it", async () => {
   const peer = await ok();
   const pinned = pinOf(certificate.cert);
   const other = pinOf(another.cert);
@@ -72,7 +72,7 @@ test("a server whose public key is not pinned gets no byte, whoever vouches for 
   expect(requests).toEqual([]);
 });
 
-test("a pin holds for every connection, resumed sessions too", async () => {
+test("a pin applies to every connection, resumed sessions too", async () => {
   const peer = await ok();
   const transport = transportOf();
   const settings = { callbackPins: [pinOf(certificate.cert)] };
@@ -84,7 +84,7 @@ test("a pin holds for every connection, resumed sessions too", async () => {
   expect(peer.connections).toBe(3);
 });
 
-test("a server that asks for a client certificate gets its partner's, and no other partner's", async () => {
+test("a server that requests a client certificate gets its partner's, and no other partner's", async () => {
   const shown: (string | undefined)[] = [];
   const options = { requestCert: true, rejectUnauthorized: false, ca: [another.cert] };
   const peer = await weakPeer(certificate, options);
@@ -121,7 +121,7 @@ test.each([
     clock: { ...systemClock, nowMs: () => nowMs },
     onCertificateEnding: (...args) => told.push(args),
   });
-  // Issued for one day from now: what counts is how long before its end it is looked at.
+  // Issued for one day from now: the warning depends on how long before its end it is checked.
   const endsAt = new Date(Math.floor(Date.now() / 1_000) * 1_000 + dayMs / 2);
   nowMs = endsAt.getTime() - days * dayMs;
   const peer = await ok(await authority.issue("callback.test", endsAt));

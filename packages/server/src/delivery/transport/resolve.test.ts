@@ -73,17 +73,17 @@ test("IPv4 addresses come before IPv6 ones", async () => {
   expect(found.at(-1)).toBe("2001:db8::1");
 });
 
-test("a name with IPv6 addresses alone is found", async () => {
+test("a name with only IPv6 addresses is found", async () => {
   const servers = [await nameServer({ a: [], aaaa: [ipv6] })];
   expect(await createResolver({ hostsFile, servers })("partner.example")).toEqual(["2001:db8::1"]);
 });
 
-test("a name server that is silent about IPv6 does not hold up what is known", async () => {
+test("a name server that is silent about IPv6 does not delay IPv4", async () => {
   const servers = [await nameServer({ a: [[192, 0, 2, 1]], aaaa: "silence" })];
   expect(await createResolver({ hostsFile, servers })("partner.example")).toEqual(["192.0.2.1"]);
 });
 
-test("names that end at the system are looked up one at a time, and only so many wait", async () => {
+test("names that only the system knows are looked up one at a time, and only so many wait", async () => {
   const servers = [await nameServer({ a: [], aaaa: [] })];
   const asked: string[] = [];
   const answer = Promise.withResolvers<void>();

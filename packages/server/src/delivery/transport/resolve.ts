@@ -2,32 +2,32 @@ import { promises as dns } from "node:dns";
 import { readFile } from "node:fs/promises";
 import { isIP } from "node:net";
 
-/** The addresses of a host's name, the ones to try first in front. Rejects when there are none, or no answer. */
+/** Resolves a host name to its addresses, the preferred ones first. Rejects if there are none, or without an answer. */
 export type Resolve = (hostname: string) => Promise<readonly string[]>;
 
 export interface ResolverOptions {
-  /** As /etc/hosts. */
+  /** Path of a file like /etc/hosts. */
   readonly hostsFile: string;
-  /** `address:port` of each name server; those of the machine when left out. */
+  /** `address:port` of each name server; default those of the machine. */
   readonly servers?: readonly string[];
-  /** Asked last; default the system's getaddrinfo. */
+  /** Used last; default the system's getaddrinfo. */
   readonly systemLookUp?: Resolve;
 }
 
 const queryTimeoutMs = 2_000;
 const queryTries = 2;
-/** How long IPv6 addresses are waited for once IPv4 ones are known: some name servers never answer for AAAA. */
+/** How long to wait for IPv6 addresses once IPv4 ones are known: some name servers never answer for AAAA. */
 const otherFamilyWaitMs = 100;
-/** Names that may wait for getaddrinfo. A partner's names can be made to end here, and to be answered never. */
+/** Names that may wait for getaddrinfo. A partner can make its names end here, and never be answered. */
 const systemWaitingMax = 8;
-/** No such name for these, so that another source may know it. */
+/** Codes that mean that the name is unknown here, so another source may know it. */
 const unknownName = new Set(["ENOTFOUND", "ENODATA", "ECONNREFUSED", "ESERVFAIL", "EREFUSED", "EBADNAME"]);
 
 /**
- * Names are looked up in the hosts file and then at the name servers, on sockets. getaddrinfo is asked last, for search
- * domains and the like, and for one name at a time: it holds one of Node's two threads for such work until it has
+ * Looks names up in the hosts file and then at the name servers, on sockets. getaddrinfo is used last, for search
+ * domains and the like, and for one name at a time: it occupies one of Node's two threads for such work until it has
  * answered, and connections to PostgreSQL need the other. Measured with eight names whose server says no once and then
- * nothing: a look-up beside them took 40 s.
+ * nothing: another look-up took 40 s.
  */
 export function createResolver(options: ResolverOptions = { hostsFile: "/etc/hosts" }): Resolve {
   const resolver = new dns.Resolver({ timeout: queryTimeoutMs, tries: queryTries });
@@ -37,7 +37,7 @@ export function createResolver(options: ResolverOptions = { hostsFile: "/etc/hos
     const name = hostname.replace(/\.$/, "").toLowerCase();
     const listed = fromHostsFile(await readFile(options.hostsFile, "utf8").catch(() => ""), name);
     if (listed.length > 0) return listed;
-    // RFC 6761: never asked of a name server.
+    // RFC 6761: never sent to a name server.
     if (name === "localhost" || name.endsWith(".localhost")) return ["127.0.0.1", "::1"];
     if (!name.includes(".")) return await fromSystem(name);
     try {
@@ -56,7 +56,7 @@ function fromHostsFile(text: string, name: string): string[] {
   });
 }
 
-/** IPv4 first: partners list mostly those, and an egress without IPv6 is common. */
+/** IPv4 first: most partners list those, and an egress without IPv6 is common. */
 async function fromNameServers(resolver: dns.Resolver, name: string): Promise<string[]> {
   const [v4, v6] = [resolver.resolve4(name), resolver.resolve6(name).catch(() => [])];
   const first = await v4.catch(async (error: unknown) => {

@@ -1,6 +1,6 @@
 import { codeOf, describe } from "./failure.ts";
 
-/** By Node's codes: its own words quote OpenSSL's source lines, or give advice to whoever runs Node. */
+/** By Node's codes: its own messages quote OpenSSL's source lines, or advise whoever runs Node. */
 const words: Readonly<Record<string, string>> = {
   CERT_HAS_EXPIRED: "The certificate, or one of its chain, has expired",
   CERT_NOT_YET_VALID: "The certificate is not valid yet",
@@ -23,7 +23,7 @@ const words: Readonly<Record<string, string>> = {
   ERR_SSL_SSL_TLS_ALERT_HANDSHAKE_FAILURE: "The server offers no AEAD cipher suite",
 };
 
-/** Why a TLS connection was not made, in a sentence and with the code to search for. */
+/** Why a TLS connection failed: a sentence, with the code to search for. */
 export function tlsDetail(error: unknown, hostname: string): string {
   const code = codeOf(error) === "EPROTO" ? codeInWords(error) : codeOf(error);
   if (code === "ERR_TLS_CERT_ALTNAME_INVALID") return `The certificate is not for ${hostname} (${code}).`;
@@ -33,7 +33,7 @@ export function tlsDetail(error: unknown, hostname: string): string {
   return `${describe(error)}.`;
 }
 
-/** Of a handshake that broke while it was written to, Node gives OpenSSL's line: `…:SSL routines:<where>:<reason>:…` */
+/** If a handshake fails while it is written to, Node reports OpenSSL's line: `…:SSL routines:<where>:<reason>:…` */
 function codeInWords(error: unknown): string {
   const [, reason] = /SSL routines:[^:]*:([^:]+):/.exec(describe(error)) ?? [];
   return reason === undefined ? "EPROTO" : `ERR_SSL_${reason.toUpperCase().replaceAll(/[ /]/g, "_")}`;

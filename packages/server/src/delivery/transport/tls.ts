@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { createSecureContext, getCACertificates, type SecureContext, type TLSSocket } from "node:tls";
 import type { ClientCertificate } from "../../partners/partner.ts";
 
-/** TLS 1.3's, and of 1.2 those with forward secrecy and an AEAD: no CBC, no SHA-1. */
+/** The ciphers of TLS 1.3, and those of 1.2 with forward secrecy and an AEAD: no CBC, no SHA-1. */
 const aeadCiphers = [
   ...["TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256", "TLS_AES_128_GCM_SHA256"],
   ...["ECDHE-ECDSA-AES256-GCM-SHA384", "ECDHE-ECDSA-CHACHA20-POLY1305", "ECDHE-ECDSA-AES128-GCM-SHA256"],
@@ -16,15 +16,15 @@ const signatures = [
 ].join(":");
 
 export interface Trust {
-  /** PEM certificates that are trusted beside the well-known authorities. */
+  /** PEM certificates that are trusted in addition to the well-known CAs. */
   readonly extraCas?: readonly string[] | undefined;
-  /** PEM: these authorities alone are trusted, and no other. */
+  /** PEM: only these CAs are trusted. */
   readonly onlyCa?: string | null;
-  /** Shown to a server that asks for one. */
+  /** Presented to a server that requests a certificate. */
   readonly client?: ClientCertificate | undefined;
 }
 
-/** What every connection of ours to somebody else's server begins with. */
+/** The TLS context of every outgoing connection. */
 export function callingContext({ extraCas, onlyCa = null, client }: Trust = {}): SecureContext {
   const beside = extraCas === undefined ? undefined : [...getCACertificates("default"), ...extraCas];
   const ca = onlyCa ?? beside;
@@ -39,7 +39,9 @@ export function callingContext({ extraCas, onlyCa = null, client }: Trust = {}):
   });
 }
 
-/** The server's public key: `sha256/` and the base64 of its SPKI's SHA-256. Undefined without a certificate. */
+/**
+ * The pin of the server's public key: `sha256/` and the base64 of its SPKI's SHA-256. Undefined without a certificate.
+ */
 export function publicKeyPin(socket: TLSSocket): string | undefined {
   const spki = socket.getPeerX509Certificate()?.publicKey.export({ type: "spki", format: "der" });
   return spki && `sha256/${createHash("sha256").update(spki).digest("base64")}`;

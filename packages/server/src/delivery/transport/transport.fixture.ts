@@ -12,11 +12,11 @@ interface Certificate {
 }
 
 interface Authority extends Certificate {
-  /** For 127.0.0.1 too, or the addresses given in its place. */
+  /** For 127.0.0.1 too, or for `addresses` instead. */
   issue(dnsName: string, validTo?: Date, addresses?: readonly string[]): Promise<Certificate>;
 }
 
-/** A certificate authority of its own. */
+/** Makes a certificate authority. */
 export async function makeAuthority(name: string): Promise<Authority> {
   const made = await generate([{ name: "commonName", value: name }], {
     keyType: "ec",
@@ -54,11 +54,11 @@ async function issue(
   return { key: made.private, cert: made.cert };
 }
 
-/** A peer on 127.0.0.1 that counts its connections, and goes when the test has finished. */
+/** A peer on 127.0.0.1 that counts its connections, and is closed when the test has finished. */
 export interface Peer {
   readonly port: number;
   connections: number;
-  /** Bytes of requests received, after TLS where it speaks TLS. */
+  /** Bytes of requests received, after TLS if it uses TLS. */
   bytes: number;
   readonly server: Server;
   close(): Promise<void>;
@@ -75,13 +75,13 @@ export function httpsPeer(
   return listen(server);
 }
 
-/** Speaks TLS, and after it whatever the script says. `talk` is called for each piece of a request. */
+/** Completes the TLS handshake, then runs the script. `talk` is called for each chunk of a request. */
 export function tlsPeer(certificate: Certificate, talk: (socket: Socket, connection: number) => void): Promise<Peer> {
   const server = createTlsServer(certificate);
   return scripted(server, "secureConnection", talk);
 }
 
-/** Answers 200 over TLS as these options have it. */
+/** Answers 200 over TLS with these options. */
 export function weakPeer(certificate: Certificate, options: TlsOptions): Promise<Peer> {
   const server = createTlsServer({ ...certificate, ...options });
   return scripted(server, "secureConnection", (socket) => socket.write(answer("200 OK")));
@@ -134,11 +134,11 @@ async function listen(server: Server): Promise<Peer> {
 
 function track(sockets: Set<Socket>, socket: Socket): void {
   sockets.add(socket);
-  // The other side ends as it likes; that is what is tested.
+  // How the other side closes is what is tested.
   socket.on("error", () => undefined).on("close", () => sockets.delete(socket));
 }
 
-/** An answer with a body, as text. */
+/** A raw response with a body. */
 export function answer(status: string, body = "", headers = ""): string {
   return `HTTP/1.1 ${status}\r\ncontent-length: ${Buffer.byteLength(body)}\r\n${headers}\r\n${body}`;
 }

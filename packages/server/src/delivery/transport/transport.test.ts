@@ -68,13 +68,13 @@ async function postAnswered(port: number, sent: Sent = {}): Promise<PostAnswered
   return result;
 }
 
-describe("an answer", () => {
-  test("is taken by its status line, with the address it came from", async () => {
+describe("a response", () => {
+  test("is accepted by its status line, with the address it came from", async () => {
     const peer = await httpsPeer(certificate, (_request, response) => response.writeHead(202).end("welcome"));
     expect(await post(peer.port)).toEqual({ httpStatus: 202, address: "127.0.0.1", answer: null });
   });
 
-  test("arrives with the body and headers as sent", async () => {
+  test("gets the body and headers as sent", async () => {
     const received = Promise.withResolvers<{ text: string; header: string | undefined; url: string | undefined }>();
     const peer = await tlsPeer(certificate, (socket) => {
       socket.once("data", () => undefined);
@@ -94,7 +94,7 @@ describe("an answer", () => {
     expect(text).toContain(`host: callback.test:${peer.port}\r\n`);
   });
 
-  test("that is not 2xx leaves its first 4 KiB, as bytes", async () => {
+  test("that is not 2xx is recorded with its first 4 KiB, as bytes", async () => {
     const body = Buffer.alloc(10_000, 0xc3);
     const peer = await httpsPeer(certificate, (_request, response) => response.writeHead(500).end(body));
     const result = await postAnswered(peer.port);
@@ -102,14 +102,14 @@ describe("an answer", () => {
     expect(result.answer).toEqual(body.subarray(0, 4_096));
   });
 
-  test("that shows a full card number is kept without it", async () => {
+  test("that contains a full card number is recorded without it", async () => {
     const peer = await httpsPeer(certificate, (_request, response) => {
       response.writeHead(400).end('{"error":"no card 4111111111111111"}');
     });
     expect((await postAnswered(peer.port)).answer?.toString()).toBe('{"error":"no card 411111******1111"}');
   });
 
-  test("of 100 MB is cut: 2xx is accepted, anything else keeps its 4 KiB", async () => {
+  test("of 100 MB is cut off: 2xx is accepted, anything else keeps its 4 KiB", async () => {
     const size = 100 * 1_024 * 1_024;
     let status = 200;
     const closed = Promise.withResolvers<number>();
@@ -151,7 +151,7 @@ describe("an answer", () => {
     expect(await written.promise).toBeLessThan(32 * 1_024 * 1_024);
   });
 
-  test("may have a body in the same piece as its head", async () => {
+  test("may have a body in the same chunk as its head", async () => {
     const body = "x".repeat(60_000);
     const peer = await tlsPeer(certificate, (socket) => socket.write(answer("200 OK", body)));
     const transport = makeTransport();
@@ -169,21 +169,21 @@ describe("an answer", () => {
     },
   );
 
-  test("whose body never ends is taken a second after its head", async () => {
+  test("whose body never ends is accepted a second after its head", async () => {
     const peer = await tlsPeer(certificate, (socket) => {
       socket.write("HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\nand then");
     });
     expect((await postAnswered(peer.port)).httpStatus).toBe(200);
   });
 
-  test("that breaks off in its body stands by its status line", async () => {
+  test("that breaks off in its body counts by its status line", async () => {
     const peer = await tlsPeer(certificate, (socket) => {
       socket.end("HTTP/1.1 500 Oh\r\ncontent-length: 1000\r\n\r\nbroken");
     });
     expect(await postAnswered(peer.port)).toMatchObject({ httpStatus: 500, answer: Buffer.from("broken") });
   });
 
-  test("may be announced by early hints", async () => {
+  test("may be preceded by early hints", async () => {
     const peer = await httpsPeer(certificate, (_request, response) => {
       response.writeEarlyHints({ link: "</style.css>; rel=preload" });
       response.writeHead(204).end();
@@ -214,7 +214,7 @@ describe("an answer", () => {
 });
 
 describe("a failure says what it was:", () => {
-  test("no answer at all", async () => {
+  test("no response at all", async () => {
     const peer = await tlsPeer(certificate, () => undefined);
     expect(await postUnanswered(peer.port, { deadlineMs: 200 })).toEqual({
       reason: "timeout",
@@ -223,7 +223,7 @@ describe("a failure says what it was:", () => {
     });
   });
 
-  test("an answer that trickles in, whatever its pace", async () => {
+  test("a response that trickles in, at any pace", async () => {
     const peer = await tlsPeer(certificate, (socket) => {
       const letters = [..."HTTP/1.1 200 OK\r\nx-slow: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"];
       const timer = setInterval(() => socket.write(letters.shift() ?? "a"), 10);
@@ -235,7 +235,7 @@ describe("a failure says what it was:", () => {
     });
   });
 
-  test("a connection closed in place of an answer", async () => {
+  test("a connection closed instead of a response", async () => {
     const peer = await tlsPeer(certificate, (socket) => socket.destroy());
     expect(await postUnanswered(peer.port)).toMatchObject({ reason: "reset", address: "127.0.0.1" });
     expect(peer.connections).toBe(1);
@@ -262,7 +262,7 @@ describe("a failure says what it was:", () => {
     expect(await postUnanswered(peer.port)).toMatchObject({ reason: "bad_response" });
   });
 
-  test("interim answers without end; a few are passed over", async () => {
+  test("endless interim responses; a few are skipped", async () => {
     const interim = "HTTP/1.1 103 Early Hints\r\nlink: </ipn>\r\n\r\n";
     const endless = await tlsPeer(certificate, (socket) => socket.write(interim.repeat(17)));
     expect(await postUnanswered(endless.port)).toMatchObject({
@@ -273,7 +273,7 @@ describe("a failure says what it was:", () => {
     expect(await post(few.port)).toMatchObject({ httpStatus: 204 });
   });
 
-  test("a head without end", async () => {
+  test("an endless head", async () => {
     const peer = await tlsPeer(certificate, (socket) => {
       socket.write(`HTTP/1.1 200 OK\r\n${"x-more: and more\r\n".repeat(2_000)}`);
     });
@@ -321,12 +321,12 @@ describe("a failure says what it was:", () => {
     });
   });
 
-  test("an attempt whose time is over while it connects", async () => {
+  test("an attempt that times out while it connects", async () => {
     const peer = await tcpPeer(() => undefined);
     expect(await postUnanswered(peer.port, { deadlineMs: 150 })).toMatchObject({ reason: "connect_timeout" });
   });
 
-  test("nobody listening", async () => {
+  test("a closed port", async () => {
     const peer = await tcpPeer(() => undefined);
     await peer.close();
     expect(await postUnanswered(peer.port)).toMatchObject({
@@ -366,7 +366,7 @@ describe("a failure says what it was:", () => {
 });
 
 describe("connections", () => {
-  test("are used again", async () => {
+  test("are reused", async () => {
     const peer = await httpsPeer(certificate, (_request, response) => response.end("thanks"));
     const transport = makeTransport();
     for (let i = 0; i < 5; i += 1) await postAnswered(peer.port, { transport });
@@ -381,7 +381,7 @@ describe("connections", () => {
     expect(peer.connections).toBe(2);
   });
 
-  test("go when the registration changes, and stay when a snapshot is only newer", async () => {
+  test("are closed when the registration changes, and stay when a snapshot is only newer", async () => {
     const peer = await httpsPeer(certificate, (_request, response) => response.end());
     const transport = makeTransport();
     const closed = Promise.withResolvers<void>();
@@ -395,7 +395,7 @@ describe("connections", () => {
     expect(peer.connections).toBe(2);
   });
 
-  test("have their answer first when they are ended under way", async () => {
+  test("get their response first when they are closed during a request", async () => {
     const asked = Promise.withResolvers<() => void>();
     const peer = await httpsPeer(certificate, (_request, response) => asked.resolve(() => response.end()));
     const transport = makeTransport();
@@ -406,7 +406,7 @@ describe("connections", () => {
     expect((await result).httpStatus).toBe(200);
   });
 
-  test("beyond the bound of idle ones are ended, the longest unused first", async () => {
+  test("beyond the bound of idle ones are closed, the longest unused first", async () => {
     const closed = Promise.withResolvers<void>();
     const first = await httpsPeer(certificate, (_request, response) => response.end());
     const second = await httpsPeer(certificate, (_request, response) => response.end());
@@ -419,7 +419,7 @@ describe("connections", () => {
     expect(second.connections).toBe(1);
   });
 
-  test("to endpoints beyond their bound are ended, the longest unused first", async () => {
+  test("of pools beyond their bound are closed, the longest unused first", async () => {
     const closed = Promise.withResolvers<void>();
     const first = await httpsPeer(certificate, (_request, response) => response.end());
     const second = await httpsPeer(certificate, (_request, response) => response.end());
@@ -430,7 +430,7 @@ describe("connections", () => {
     await closed.promise;
   });
 
-  test("that were closed as idle under a request are replaced once, inside the attempt", async () => {
+  test("that were closed as idle during a request are replaced once, within the attempt", async () => {
     const peer = await tlsPeer(certificate, (socket, connection) => {
       if (connection === 1 && socket.bytesWritten > 0) socket.destroy();
       else socket.write(answer("200 OK"));
@@ -441,7 +441,7 @@ describe("connections", () => {
     expect(peer.connections).toBe(2);
   });
 
-  test("that end again on the new connection are the partner's failure", async () => {
+  test("that are closed again on the new connection are the partner's failure", async () => {
     const peer = await tlsPeer(certificate, (socket) => {
       if (peer.connections === 1 && socket.bytesWritten === 0) socket.write(answer("200 OK"));
       else socket.destroy();
@@ -452,7 +452,7 @@ describe("connections", () => {
     expect(peer.connections).toBe(2);
   });
 
-  test("that break after the first byte of an answer are not tried again", async () => {
+  test("that break after the first byte of a response are not tried again", async () => {
     const peer = await tlsPeer(certificate, (socket) => {
       if (socket.bytesWritten === 0) socket.write(answer("200 OK"));
       else socket.end("HTTP/1.1 2");
@@ -463,7 +463,7 @@ describe("connections", () => {
     expect(peer.connections).toBe(1);
   });
 
-  test("end in every way while many requests are under way, and each request has one result", async () => {
+  test("are closed in every way during many requests, and each request has one result", async () => {
     const behaviours = [
       (socket: Socket) => socket.write(answer("200 OK", "fine")),
       (socket: Socket) => socket.write(answer("500 Oh", "no")),
@@ -492,7 +492,7 @@ describe("connections", () => {
     expect(new Set(kinds).size).toBeGreaterThan(4);
   });
 
-  test("that the partner closes after each answer are simply made again", async () => {
+  test("that the partner closes after each response are simply made again", async () => {
     const peer = await httpsPeer(certificate, (_request, response) => {
       response.setHeader("connection", "close").end();
     });
@@ -501,7 +501,7 @@ describe("connections", () => {
     expect(peer.connections).toBe(3);
   });
 
-  test("are as many as there are requests at once", async () => {
+  test("are as many as there are concurrent requests", async () => {
     const open: (() => void)[] = [];
     const peer = await httpsPeer(certificate, (_request, response) => {
       open.push(() => response.end());
@@ -514,8 +514,8 @@ describe("connections", () => {
   });
 });
 
-describe("whoever may not write any more", () => {
-  /** Says yes so many times, then no. */
+describe("a sender that may no longer write", () => {
+  /** Says yes this many times, then no. */
   const yesTimes = (times: number) => {
     let asked = 0;
     return () => {
@@ -530,7 +530,7 @@ describe("whoever may not write any more", () => {
     expect(peer.connections).toBe(0);
   });
 
-  test("writes not a byte to a new connection that stood too late", async () => {
+  test("writes no byte to a new connection that was ready too late", async () => {
     const closed = Promise.withResolvers<void>();
     const peer = await tlsPeer(certificate, () => undefined);
     peer.server.once("connection", (socket: Socket) => socket.once("close", () => closed.resolve()));
@@ -539,7 +539,7 @@ describe("whoever may not write any more", () => {
     expect(peer).toMatchObject({ connections: 1, bytes: 0 });
   });
 
-  test("writes not a byte to a connection that is used again", async () => {
+  test("writes no byte to a reused connection", async () => {
     const peer = await tlsPeer(certificate, (socket) => socket.write(answer("204 No Content")));
     const transport = makeTransport();
     await postAnswered(peer.port, { transport });
@@ -574,7 +574,7 @@ describe("TLS", () => {
     expect(await postUnanswered(server.port)).toMatchObject({ reason: "tls" });
   });
 
-  test("1.2 with an AEAD is taken", async () => {
+  test("1.2 with an AEAD is accepted", async () => {
     const server = await weakPeer(certificate, { ciphers: "ECDHE-ECDSA-AES128-GCM-SHA256", maxVersion: "TLSv1.2" });
     expect((await postAnswered(server.port)).httpStatus).toBe(200);
   });
@@ -605,7 +605,7 @@ describe("the address guard", () => {
     expect(peer.connections).toBe(0);
   });
 
-  test("says which address is outside of which list", async () => {
+  test("reports the address, and the list that does not contain it", async () => {
     const partner = partnerSnapshot({ callbackAddresses: ["203.0.113.0/24"] });
     const transport = makeTransport({ resolve: () => Promise.resolve(["198.51.100.7", "10.0.0.5"]) });
     expect(await postUnanswered(443, { transport, partner })).toEqual({
@@ -623,7 +623,7 @@ describe("the address guard", () => {
     expect((await postAnswered(peer.port, { transport })).address).toBe("127.0.0.1");
   });
 
-  test("lets http:// through in the sandbox alone", async () => {
+  test("allows http:// only in the sandbox", async () => {
     const server = createHttpServer((request, response) => request.resume().on("end", () => response.end()));
     server.listen(0, "127.0.0.1");
     await once(server, "listening");

@@ -17,19 +17,19 @@ import { callingContext } from "./tls.ts";
 export interface TransportOptions {
   readonly clock: Clock;
   readonly resolve: Resolve;
-  /** The sandbox alone calls http:// and loopback addresses. */
+  /** Only the sandbox calls http:// and loopback addresses. */
   readonly sandbox: boolean;
-  /** PEM certificates that are trusted beside the well-known authorities. */
+  /** PEM certificates that are trusted in addition to the well-known CAs. */
   readonly extraCas?: readonly string[];
   /** For name look-up, TCP and TLS together. */
   readonly connectTimeoutMs: number;
-  /** Told, at most once a day for each origin, that a partner's certificate ends within 14 days. */
+  /** Called, at most once a day for each origin, if a partner's certificate ends within 14 days. */
   readonly onCertificateEnding?: (partnerId: PartnerId, origin: string, endsAt: Date) => void;
   readonly idleConnectionsMax?: number;
   readonly endpointsMax?: number;
 }
 
-/** What of a partner decides where its connections may go. */
+/** The partner fields that determine where its connections may go. */
 export type PartnerConnectionSettings = Pick<Partner, "id" | "settings"> & {
   readonly keys?: Pick<Partner["keys"], "client">;
 };
@@ -39,38 +39,38 @@ export interface CallbackPost {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string | Buffer;
-  /** For everything: connecting, sending, a repetition, the answer. Milliseconds from now. */
+  /** For everything: connecting, sending, a repetition, the response. Milliseconds from now. */
   readonly deadlineMs: number;
-  /** Asked before the first byte is written. */
+  /** Called before the first byte is written. */
   readonly mayWrite?: () => boolean;
 }
 
-/** An answer, whatever its status. */
+/** A response, whatever its status. */
 export interface PostAnswered {
   readonly httpStatus: number;
   readonly address: string | null;
-  /** The first 4 KiB of an answer that is not 2xx. */
+  /** The first 4 KiB of a response that is not 2xx. */
   readonly answer: Buffer | null;
-  /** What a 429 or 503 asked to wait. */
+  /** The wait that a 429 or 503 asked for. */
   readonly retryAfterMs?: number;
 }
 
-/** No answer. */
+/** No response. */
 export interface PostUnanswered {
   readonly reason: FailureReason;
   readonly detail: string;
-  /** The address that was connected to; null when it came to no connection. */
+  /** The address connected to; null without a connection. */
   readonly address: string | null;
 }
 
-/** Not a byte was written: `mayWrite` said no. */
+/** Nothing was written: `mayWrite` returned false. */
 export interface NotWritten {
   readonly notWritten: true;
 }
 
 export type PostResult = PostAnswered | PostUnanswered | NotWritten;
 
-/** What a POST needs of a callback URL. */
+/** The parts of a callback URL that a POST needs. */
 interface CallbackTarget {
   readonly protocol: string;
   readonly origin: string;
@@ -84,14 +84,13 @@ const evictAfterMs = 60_000;
 const sweepEveryMs = 10_000;
 const targetsMax = 1_000;
 
-/** A server's certificate that ends sooner is told of. */
+/** A server's certificate that ends sooner is reported. */
 const endingMs = 14 * 86_400_000;
 const toldEveryMs = 86_400_000;
 
 /**
- * POSTs to partners' callback URLs: section 4.1.
- * Measured on two cores, 32 at a time over keep-alive HTTPS to an empty receiver: 27,000 to 31,000 a second at 30 µs of
- * CPU each; undici's own Pool and request() needed 42 µs.
+ * POSTs to partners' callback URLs: section 4.1. Measured on two cores, 32 at a time over keep-alive HTTPS to an empty
+ * receiver: 27,000 to 31,000 a second at 30 µs of CPU each; undici's own Pool and request() needed 42 µs.
  */
 export class Transport {
   readonly #options: TransportOptions;
@@ -100,7 +99,7 @@ export class Transport {
   readonly #pools = new Map<string, ConnectionPool>();
   readonly #targets = new Map<string, CallbackTarget>();
   readonly #versions = new WeakMap<PartnerConnectionSettings, string>();
-  /** By partner and origin: when it was told that a certificate ends, by the wall clock. */
+  /** By partner and origin: when the end of a certificate was reported, by the wall clock. */
   readonly #warnedAtMs = new Map<string, number>();
   readonly #sweeper: NodeJS.Timeout;
   #idle = 0;
@@ -111,7 +110,7 @@ export class Transport {
     this.#sweeper = setInterval(() => this.#sweep(), sweepEveryMs).unref();
   }
 
-  /** One attempt. It never rejects: what went wrong is a result, to be recorded. */
+  /** Makes one attempt. It never rejects: a failure is a result, to be recorded. */
   post(post: CallbackPost): Promise<PostResult> {
     const target = this.#read(post.url);
     if (target === undefined) return Promise.resolve(refused("internal", "The callback URL cannot be read."));
@@ -126,7 +125,7 @@ export class Transport {
     return this.#run(post, target);
   }
 
-  /** Thousands of POSTs a second go to a few URLs: each is read once. Undefined when it cannot be read. */
+  /** Thousands of POSTs per second go to a few URLs, so each URL is parsed once. Undefined if it is invalid. */
   #read(text: string): CallbackTarget | undefined {
     const known = this.#targets.get(text);
     if (known !== undefined || !URL.canParse(text)) return known;
@@ -138,7 +137,7 @@ export class Transport {
     return target;
   }
 
-  /** Ends every idle connection, and each busy one when it has its answer. */
+  /** Closes every idle connection, and each busy one when it has its response. */
   close(): void {
     clearInterval(this.#sweeper);
     for (const [key, endpoint] of this.#pools) this.#remove(key, endpoint);
@@ -169,12 +168,12 @@ export class Transport {
       };
       const failed = (error: Error) => {
         if (error instanceof WriteForbidden) {
-          // Written once already, over the connection that was closed: an attempt was made.
+          // It was already written to the connection that was closed, so an attempt was made.
           if (written !== undefined) return fail(exchangeFailure(written));
           endpoint.drop(connection);
           return end({ notWritten: true });
         }
-        // Closed as idle while the request was on its way: once more, on a new connection, whose end would be its own.
+        // Closed as idle during the request: repeat once on a new connection, whose failure counts.
         if (!(exchange.reused && !exchange.answerBegan && isReset(error))) return fail(exchangeFailure(error));
         written = error;
         endpoint.drop(connection);
@@ -237,7 +236,7 @@ export class Transport {
     return endpoint;
   }
 
-  /** What of the registration decides where connections may go. */
+  /** The registration fields that determine where connections may go. */
   #version(partner: PartnerConnectionSettings): string {
     const known = this.#versions.get(partner);
     if (known !== undefined) return known;

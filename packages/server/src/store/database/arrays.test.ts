@@ -30,9 +30,9 @@ async function readBack(type: string, parameter: unknown): Promise<unknown> {
   return rows.map(({ element }) => element);
 }
 
-// PostgreSQL's text holds everything but NUL and lone surrogates; both are refused at intake.
+// PostgreSQL's text stores everything but NUL and lone surrogates; both are refused at intake.
 const text = fc.string({ unit: "binary", maxLength: 40 }).map((value) => value.replaceAll("\0", ""));
-// Neighbours that are the same go another way.
+// Equal neighbours take another code path.
 const fewUuids = ["01890a5d-ac96-774b-bcce-b302099a8057", "ffffffff-0000-4000-8000-0123456789ab"];
 const orNull = <Value>(arbitrary: fc.Arbitrary<Value>) => fc.option(arbitrary, { nil: null });
 
@@ -48,7 +48,7 @@ const columns: readonly [string, fc.Arbitrary<readonly unknown[]>, (values: neve
 ];
 
 for (const [type, values, build] of columns) {
-  test(`a column of ${type} arrives as it was given`, async () => {
+  test(`a column of ${type} arrives unchanged`, async () => {
     await fc.assert(
       fc.asyncProperty(values, async (given) => {
         expect(await readBack(type, build(given as never))).toEqual(given);
@@ -58,7 +58,7 @@ for (const [type, values, build] of columns) {
   });
 }
 
-test("a column of JSON arrives as it was given", async () => {
+test("a column of JSON arrives unchanged", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(fc.record({ a: text, b: fc.array(fc.integer()) })), async (given) => {
       expect(await readBack("json", jsonArray(given.map((value) => JSON.stringify(value))))).toEqual(given);
@@ -72,7 +72,7 @@ test("a uuid in capitals arrives as PostgreSQL writes it", async () => {
   expect(await readBack("uuid", uuidArray(given))).toEqual(given.map((id) => id?.toLowerCase() ?? null));
 });
 
-test("what is no uuid is refused by PostgreSQL as bad data, so that its batch can be halved", async () => {
+test("an invalid uuid is refused by PostgreSQL as bad data, so that its batch can be halved", async () => {
   const sound = "01890a5d-ac96-774b-bcce-b302099a8057";
   const broken = ["", "01890a5d", "g1890a5d-ac96-774b-bcce-b302099a8057", "01890a5d-ac96-774b-bcce-b302099a805\u0131"];
   for (const one of [...broken, `${sound.slice(0, 8)}0${sound.slice(9)}`]) {
@@ -80,6 +80,6 @@ test("what is no uuid is refused by PostgreSQL as bad data, so that its batch ca
   }
 });
 
-test("a text with NUL is refused by PostgreSQL as bad data", async () => {
+test("a string with NUL is refused by PostgreSQL as bad data", async () => {
   await expect(readBack("text", textArray(["a\0b"]))).rejects.toMatchObject({ code: "22021" });
 });

@@ -1,7 +1,7 @@
 import { Client, type ClientBase } from "pg";
 import { shardCount } from "../../shard.ts";
 
-/** A home on Citus: a schema, and the node that has it. */
+/** A home on Citus: a schema, and the node that stores it. */
 export interface HomeAddress {
   readonly connectionString: string;
   readonly schema: string;
@@ -10,7 +10,7 @@ export interface HomeAddress {
 /** Small tables that statements of every home read: each node has a copy. */
 const referenceTables = ["partners", "partner_keys", "terminal_claims", "alert_quiet", "acquirers"];
 
-/** More homes than nodes, so that they can be spread again when nodes are added. */
+/** More homes than nodes, so that they can be moved when nodes are added. */
 const homesPerNode = 4;
 
 const isCoordinator = "SELECT FROM pg_extension WHERE extname = 'citus'";
@@ -20,7 +20,7 @@ const nodes = "SELECT count(*)::integer AS count FROM pg_dist_node WHERE noderol
 const homeSchemas = `
   SELECT nspname AS schema FROM pg_namespace WHERE nspname ~ '^home_[0-9]+$' ORDER BY substr(nspname, 6)::integer`;
 
-// Every table of a home is on one node: one of them tells which.
+// All tables of a home are on one node, so one of them determines it.
 const homeAddresses = `
   SELECT m.nspname AS schema, n.nodename AS host, n.nodeport AS port
   FROM pg_namespace m
@@ -30,7 +30,7 @@ const homeAddresses = `
   JOIN pg_dist_node n ON n.groupid = p.groupid AND n.noderole = 'primary'
   WHERE m.nspname ~ '^home_[0-9]+$' ORDER BY substr(m.nspname, 6)::integer`;
 
-/** The schemas to which a migration of homes is applied; none where the database is one PostgreSQL. */
+/** The schemas to which a migration of homes is applied; none on plain PostgreSQL. */
 export async function schemasOfHomes(client: ClientBase): Promise<readonly string[]> {
   if ((await client.query(isCoordinator)).rowCount === 0) return [];
   const { rows: made } = await client.query<{ schema: string }>(homeSchemas);
@@ -39,20 +39,20 @@ export async function schemasOfHomes(client: ClientBase): Promise<readonly strin
   return Array.from({ length: homesFor(rows[0]?.count ?? 0) }, (_, no) => `home_${no}`);
 }
 
-/** A power of two, so that each home has as many shards. */
+/** A power of two, so that each home has the same number of shards. */
 export function homesFor(nodeCount: number): number {
   if (nodeCount === 0) throw new Error("Citus has no node that takes data: add one with citus_add_node().");
   return Math.min(shardCount, 2 ** Math.ceil(Math.log2(nodeCount * homesPerNode)));
 }
 
-/** Within the transaction of a migration: from here on, tables are those of that home. */
+/** Within the transaction of a migration: from here on, table names refer to that home. */
 export async function enterHome(client: Client, schema: string): Promise<void> {
   await client.query("SET LOCAL citus.enable_schema_based_sharding = on");
   await client.query(`CREATE SCHEMA IF NOT EXISTS ${schema}`);
   await client.query(`SET LOCAL search_path = ${schema}, public`);
 }
 
-/** Within the transaction of a migration: what it made, and statements of homes read, is copied to every node. */
+/** Within the transaction of a migration: copies the new tables that statements of homes read to every node. */
 export async function copyReferenceTables(client: Client): Promise<void> {
   if ((await client.query(isCoordinator)).rowCount === 0) return;
   await client.query(
@@ -64,7 +64,7 @@ export async function copyReferenceTables(client: Client): Promise<void> {
   );
 }
 
-/** Where the homes of a migrated database are; undefined: it is one PostgreSQL, and one home. */
+/** The homes of a migrated database; undefined on plain PostgreSQL, which is one home. */
 export async function findHomes(connectionString: string): Promise<readonly HomeAddress[] | undefined> {
   const client = new Client({ connectionString, connectionTimeoutMillis: 5_000, query_timeout: 15_000 });
   await client.connect();

@@ -6,7 +6,7 @@ import { failureKindOf } from "./retryable.ts";
 
 const options = { connectionsMax: 6, onIdleError: () => undefined };
 
-test("the engine reads no whole table, people may ask for longer, and nobody stands in a transaction", async () => {
+test("the engine never scans a whole table, people may query for longer, and no transaction stays idle", async () => {
   const database = await createDatabase();
   const { pool, engine, connectDirectly, close } = openDatabase(database.url, options);
   const shown = `SELECT string_agg(name || '=' || setting, ' ' ORDER BY name) AS all
@@ -38,18 +38,18 @@ test("the engine reads no whole table, people may ask for longer, and nobody sta
   await database.drop();
 });
 
-test("a process that stood still in a transaction finds its locks gone, and does all of it again", async () => {
+test("a process that stalled in a transaction finds its locks gone, and repeats all of it", async () => {
   const database = await createDatabase();
   const { engine, close } = openDatabase(database.url, options);
   const client = await engine.connect();
   await client.query("SET idle_in_transaction_session_timeout = 50");
   await client.query("BEGIN");
-  // The whole thread stands, so that it has not heard of its end when it goes on.
+  // The whole thread stalls, so it has not noticed the end of its connection when it continues.
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 500);
   const broken = await client.query("COMMIT").catch((error: unknown) => error);
   expect(failureKindOf(broken)).toBe("connection");
   client.release(true);
-  // Over TCP the statement leaves before the end of the connection is read, and has PostgreSQL's reason for an answer.
+  // Over TCP the statement is sent before the end of the connection is read, and gets PostgreSQL's reason.
   const told = await engine
     .query("DO $$ BEGIN RAISE 'stood still' USING ERRCODE = 'idle_in_transaction_session_timeout'; END $$")
     .catch((error: unknown) => error);
@@ -58,7 +58,7 @@ test("a process that stood still in a transaction finds its locks gone, and does
   await database.drop();
 });
 
-/** What a connection says before anything else, as `name` and `value` in turn. */
+/** The startup parameters of a connection, as alternating names and values. */
 async function startupOf(connect: (url: string) => Promise<unknown>): Promise<string[]> {
   const { promise, resolve } = Promise.withResolvers<Buffer>();
   const server = createServer((socket) => {

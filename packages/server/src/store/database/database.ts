@@ -3,35 +3,35 @@ import type { HomeAddress } from "./citus.ts";
 import { type Home, Homes } from "./homes.ts";
 
 /**
- * The connections to PostgreSQL, by what they are for. The engine's statements touch a few rows by key, whatever the
- * statistics say: these connections know no plan that reads a whole table. Measured: with statistics taken while
- * `pending` was empty, PostgreSQL chose a sequential scan inside a nested loop, and a DELETE of 500 rows took 30 s on
- * a backlog of a million. And they make one plan of each statement, at its first time: PostgreSQL would make the first
- * five at each connection anew, 20 ms for a claim, and what it then keeps would depend on what it estimated.
+ * The connections to PostgreSQL, by purpose. The engine's statements touch a few rows by key, whatever the statistics
+ * say, so sequential scans are disabled on its connections. Measured: with statistics from an empty `pending`,
+ * PostgreSQL chose a sequential scan inside a nested loop, and a DELETE of 500 rows took 30 s on a backlog of a
+ * million. Each statement is planned once, at its first use: PostgreSQL would plan the first five uses per connection
+ * again, 20 ms for a claim, and the plan it then keeps would depend on its estimates.
  */
 export interface Database {
-  /** Questions of people and of administration. */
+  /** For queries of people and administration. */
   readonly pool: Pool;
-  /** The hot statements about what all partners share: leases, shards, and who the partners are. */
+  /** For the engine's statements on shared tables: leases, shards, partners. */
   readonly engine: Pool;
-  /** What grows with what partners do. On one PostgreSQL its one home has the same connections. */
+  /** For tables that grow with partners' activity. On plain PostgreSQL the only home has the same connections. */
   readonly homes: Homes;
-  /** One connection of its own, for LISTEN and the lease: never in a queue behind other work. */
+  /** Opens a dedicated connection, for LISTEN and the lease: it never queues behind other work. */
   connectDirectly(): Promise<Client>;
   close(): Promise<void>;
 }
 
-/** A lease that is believed for 5 s outlives one silence of a server that is gone without a word. */
+/** The lease, valid for 5 s, survives one timeout of a server that disappeared silently. */
 const directAnswerMs = 3_000;
 
-/** A process that stands still in a transaction holds locks that others wait for, a terminal's for one. */
+/** A process that stalls in a transaction holds locks that others wait for, such as a terminal's. */
 const idleInTransaction = { idle_in_transaction_session_timeout: "30000" };
 
 const byKeyOnly = ["enable_seqscan", "enable_hashjoin", "enable_mergejoin", "enable_bitmapscan", "enable_material"];
 
 /**
- * Settings of a connection, by a statement of their own when it begins: one round trip in its life. As parameters of
- * the connection's start, PgBouncer refuses them, or drops them without a word.
+ * Sets a connection's parameters by a statement when it opens: one round trip. As startup parameters PgBouncer would
+ * refuse them, or drop them silently.
  */
 function begin(settings: Readonly<Record<string, string>>): (client: ClientBase) => Promise<void> {
   const text = Object.entries(settings)
@@ -42,7 +42,7 @@ function begin(settings: Readonly<Record<string, string>>): (client: ClientBase)
   };
 }
 
-// int8 as a number: our counts stay far below 2^53. xid8 stays text, it is only ever handed back.
+// Reads int8 as a number, because our counts are far below 2^53. xid8 stays a string, because it is only passed back.
 const readInt8 = (text: string) => Number(text);
 const parsers: ClientConfig["types"] = {
   getTypeParser: ((oid: number, format?: "text" | "binary") =>
@@ -53,9 +53,9 @@ const parsers: ClientConfig["types"] = {
 
 export interface DatabaseOptions {
   readonly connectionsMax: number;
-  /** Told of connections that broke while nobody used them; they are replaced. */
+  /** Called for connections that broke while idle; they are replaced. */
   readonly onIdleError: (error: Error) => void;
-  /** With Citus, what `findHomes` told. */
+  /** With Citus, the result of `findHomes`. */
   readonly homes?: readonly HomeAddress[] | undefined;
 }
 
@@ -64,7 +64,8 @@ export function openDatabase(connectionString: string, options: DatabaseOptions)
     connectionString,
     types: parsers,
     connectionTimeoutMillis: 5_000,
-    // A new connection plans each statement anew. With pg's 10 s an idle instance made one every eight seconds.
+    // A new connection plans each statement again. With pg's default of 10 s an idle instance opened one every eight
+    // seconds.
     idleTimeoutMillis: 60_000,
     keepAlive: true,
     application_name: "paybell",
@@ -73,15 +74,15 @@ export function openDatabase(connectionString: string, options: DatabaseOptions)
   const open = (config: PoolConfig, settings: Readonly<Record<string, string>>): Pool => {
     const connections = new Pool({ ...common, ...config, onConnect: begin({ ...settings, ...idleInTransaction }) });
     connections.on("error", options.onIdleError);
-    // A connection that breaks in somebody's hands between two statements tells nobody but itself, and an error that
-    // nobody hears ends the process. Who holds it learns by the next statement.
+    // A connection that breaks between two statements of its user only emits an event, and an error event without a
+    // listener would end the process. The user learns of it by the next statement.
     connections.on("connect", (client) => client.on("error", () => undefined));
     all.push(connections);
     return connections;
   };
   const forPeople = (max: number, at: PoolConfig = {}, settings: Readonly<Record<string, string>> = {}) =>
     open({ ...at, max, query_timeout: 35_000 }, { ...settings, statement_timeout: "30000" });
-  // The server's own time-out does not help when the server has stopped answering.
+  // The server's own timeout does not help if the server no longer answers.
   const forEngine = (max: number, at: PoolConfig = {}, settings: Readonly<Record<string, string>> = {}) =>
     open({ ...at, max, query_timeout: 15_000, pipeline: true }, { ...settings, ...engineSettings });
   const engineSettings = {
@@ -90,7 +91,7 @@ export function openDatabase(connectionString: string, options: DatabaseOptions)
     plan_cache_mode: options.homes === undefined ? "force_generic_plan" : "auto",
     ...Object.fromEntries(byKeyOnly.map((setting) => [setting, "off"])),
   };
-  // A third for people, the rest for the engine: a heavy search cannot take the engine's connections.
+  // A third for people, the rest for the engine: a heavy search cannot occupy the engine's connections.
   const peopleMax = Math.max(2, Math.floor(options.connectionsMax / 3));
   const engineMax = Math.max(4, options.connectionsMax - peopleMax);
   const pool = forPeople(peopleMax);

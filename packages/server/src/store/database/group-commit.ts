@@ -2,49 +2,49 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { ServiceError } from "../../errors.ts";
 import { failureKindOf } from "./retryable.ts";
 
-/** Those who watch a group commit, and may hold it up. */
+/** Hooks that observe a group commit, and may delay it. */
 export interface GroupCommitHooks {
-  /** Asked before each batch, which begins when the promise has resolved. Undefined: it begins at once. */
+  /** Called before each batch, which begins when the promise has resolved. Undefined: it begins at once. */
   readonly turn?: () => Promise<void> | undefined;
   readonly onFlush?: (rows: number, durationMs: number, waitingRows: number) => void;
-  /** Told of each row that was refused: too much waited, or the database was away for too long. */
+  /** Called for each refused row: the queue was full, or the database was unavailable for too long. */
   readonly onRefused?: () => void;
 }
 
 export interface GroupCommitOptions<Item, Result> extends GroupCommitHooks {
-  /** For metrics and messages. */
+  /** The name in metrics and messages. */
   readonly name: string;
-  /** Two items of one key never share a batch: the second waits for the next. */
+  /** Two items with one key never share a batch: the second waits for the next one. */
   key(item: Item): string;
   bytes(item: Item): number;
   /**
-   * Makes a whole batch durable in one transaction, items in key order, and answers for each key. Called again with the
-   * same items after an unknown COMMIT, so it must be idempotent. An item without an answer is a bug.
+   * Makes a whole batch durable in one transaction, items in key order, and returns a result per key. It is called
+   * again with the same items after an unknown COMMIT, so it must be idempotent. An item without a result is a bug.
    */
   commit(items: readonly Item[]): Promise<ReadonlyMap<string, Result>>;
   /**
-   * How long an item is tried while the database is away; then it is refused as `unavailable`. Infinity: never given
-   * up.
+   * How long an item is retried while the database is unavailable; then it is refused as `unavailable`. Infinity:
+   * forever.
    */
   readonly giveUpAfterMs: number;
-  /** Told of an item given up although its COMMIT may have happened. */
+  /** Called for an item that was given up although its COMMIT may have happened. */
   readonly onDoubt?: (item: Item) => void;
   readonly rowsMax?: number;
   readonly bytesMax?: number;
   readonly queueRowsMax?: number;
   readonly queueBytesMax?: number;
-  /** Batches on their way at once. */
+  /** Maximum number of concurrent batches. */
   readonly concurrency?: number;
   /**
-   * Beside another on its way, a batch waits for so many rows; or for the end of that one, or for 20 ms. Each batch
-   * costs something, however few are in it.
+   * While another batch is in flight, a batch waits for this many rows, for the end of that one, or for 20 ms. Each
+   * batch has a fixed cost.
    */
   readonly companyMin?: number;
-  /** How long the first of a batch waits for company when none is on its way. For what nobody waits for. */
+  /** How long the first item waits for others when no batch is in flight. For writes that no caller waits for. */
   readonly lingerMs?: number;
 }
 
-/** What is on its way may wait for a lock. */
+/** The batch in flight may wait for a lock. */
 const companyWaitMs = 20;
 
 interface Waiting<Item, Result> {
@@ -57,10 +57,9 @@ interface Waiting<Item, Result> {
 }
 
 /**
- * Lets concurrent writes share one transaction, and so one flush of the disk. What comes while a batch is on its way
- * waits for the next one: under load batches grow by themselves, without load nobody waits.
- *
- * A row that cannot be stored is found by halving the batch, and fails alone.
+ * Lets concurrent writes share one transaction, and so one flush to disk. Items that arrive during a batch wait for the
+ * next one: under load batches grow by themselves, without load nobody waits. A row that cannot be stored is found by
+ * halving the batch, and fails alone.
  */
 export class GroupCommit<Item, Result> {
   readonly #options: Required<Omit<GroupCommitOptions<Item, Result>, "onDoubt" | keyof GroupCommitHooks>> &
@@ -91,7 +90,7 @@ export class GroupCommit<Item, Result> {
     return { rows: this.#queue.length, bytes: this.#queueBytes };
   }
 
-  /** Resolves once the item is durable. Rejects at once with `unavailable` when the queue is full. */
+  /** Resolves once the item is durable. Rejects at once with `unavailable` if the queue is full. */
   add(item: Item): Promise<Result> {
     const bytes = this.#options.bytes(item);
     if (this.#queue.length >= this.#options.queueRowsMax || this.#queueBytes + bytes > this.#options.queueBytesMax) {
@@ -105,7 +104,7 @@ export class GroupCommit<Item, Result> {
     });
   }
 
-  /** Resolves when nothing waits and nothing is on its way. */
+  /** Resolves when nothing is waiting or in flight. */
   async drained(): Promise<void> {
     if (this.#queue.length === 0 && this.#running === 0) return;
     await new Promise<void>((resolve) => this.#idle.push(resolve));
@@ -124,7 +123,7 @@ export class GroupCommit<Item, Result> {
     };
     const { lingerMs, rowsMax } = this.#options;
     if (lingerMs > 0 && this.#queue.length < rowsMax) setTimeout(flush, lingerMs);
-    // After the present turn of the event loop, so that all requests it read share one batch.
+    // After the current turn of the event loop, so that all requests it read share one batch.
     else setImmediate(flush);
   }
 
@@ -157,7 +156,7 @@ export class GroupCommit<Item, Result> {
     let bytes = 0;
     let taken = 0;
     for (const waiting of this.#queue) {
-      // The first is always taken, however large: it would wait for ever otherwise.
+      // The first is always included, however large: otherwise it would wait forever.
       if (batch.length > 0 && (batch.length >= this.#options.rowsMax || bytes + waiting.bytes > this.#options.bytesMax))
         break;
       taken += 1;
@@ -171,11 +170,11 @@ export class GroupCommit<Item, Result> {
     }
     this.#queue = left.concat(this.#queue.slice(taken));
     this.#queueBytes -= bytes;
-    // Rows are locked in key order by every writer, so that two batches never wait for each other.
+    // Every writer locks rows in key order, so that two batches never wait for each other.
     return batch.sort((a, b) => (a.key < b.key ? -1 : 1));
   }
 
-  /** Answers every item of the batch; never rejects. */
+  /** Settles every item of the batch; never rejects. */
   async #settle(waiting: readonly Waiting<Item, Result>[]): Promise<void> {
     let batch = waiting;
     for (let tries = 1; batch.length > 0; tries += 1) {
@@ -210,7 +209,9 @@ export class GroupCommit<Item, Result> {
     else waiting.resolve(result);
   }
 
-  /** What has waited as long in the queue was never sent: it leaves no doubt, and need not wait for a hanging batch. */
+  /**
+   * Items that waited as long in the queue were never sent: they leave no doubt, and need not wait for a hanging batch.
+   */
   #refuseOverdue(cause: unknown): void {
     const nowMs = performance.now();
     this.#queue = this.#queue.filter((waiting) => {

@@ -3,19 +3,19 @@ import type { PartnerId } from "../../ids.ts";
 import { shardCount, shardOf } from "../../shard.ts";
 
 /**
- * Where everything of some partners is: on one PostgreSQL there is one home, on Citus a schema on one of its nodes. Its
- * connections lead to that node, so that no statement needs another one.
+ * The place of some partners' rows: plain PostgreSQL is one home, on Citus a home is a schema on one of the nodes. Its
+ * connections go to that node, so that no statement needs another one.
  */
 export interface Home {
-  /** Questions of people and of administration. */
+  /** For queries of people and administration. */
   readonly pool: Pool;
-  /** The hot statements. */
+  /** For the engine's statements. */
   readonly engine: Pool;
-  /** What makes and drops tables: with Citus the coordinator alone may. */
+  /** For creating and dropping tables: with Citus only at the coordinator. */
   readonly ddl: Pool;
   /**
-   * Whether one part of a statement may hand rows to another that inserts them. Citus sends such rows to every node and
-   * commits in two phases, so that one node that is down would stop all homes: there, it is done step by step.
+   * Whether one part of a statement may pass rows to another that inserts them. Citus sends such rows to every node and
+   * commits in two phases, so one unavailable node would stop all homes. There, it is done step by step.
    */
   readonly handsRowsOn: boolean;
 }
@@ -24,16 +24,16 @@ interface OfPartner {
   readonly partnerId: PartnerId;
 }
 
-/** One of a kind for each home. */
+/** One instance per home. */
 export interface PerHome<One> {
   of(partnerId: PartnerId): One;
 }
 
-/** The look-up that says which connections hold a partner. Shards that follow each other share a home. */
+/** Finds the connections for a partner. Consecutive shards share a home. */
 export class Homes {
   readonly all: readonly Home[];
 
-  /** @param all as many as divide the number of shards */
+  /** @param all their number must divide the number of shards */
   constructor(all: readonly Home[]) {
     this.all = all;
   }
@@ -42,14 +42,14 @@ export class Homes {
     return this.#at(shardOf(partnerId));
   }
 
-  /** Makes one of a kind for each home. */
+  /** Makes one instance per home. */
   each<One>(make: (home: Home) => One): PerHome<One> {
     const made = new Map(this.all.map((home) => [home, make(home)]));
-    // A home is only ever one of `all`.
+    // Every home is one of `all`.
     return { of: (partnerId) => made.get(this.of(partnerId)) as One };
   }
 
-  /** Asks each home about its own, all at once, and answers all together. */
+  /** Queries each home about its own items concurrently, and joins the answers. */
   async askAbout<Item, Answer>(
     items: readonly Item[],
     shardOfItem: (item: Item) => number,
@@ -59,7 +59,7 @@ export class Homes {
     return (await Promise.all(asked.map(([home, some]) => ask(home, some)))).flat();
   }
 
-  /** What is asked about, by the home that holds it. */
+  /** Groups the items by home. */
   #split<Item>(items: readonly Item[], shardOfItem: (item: Item) => number): ReadonlyMap<Home, readonly Item[]> {
     const [only, ...others] = this.all;
     if (only !== undefined && others.length === 0) return new Map([[only, items]]);
@@ -73,7 +73,7 @@ export class Homes {
     return byHome;
   }
 
-  /** Asks each home about its own, all at once. One answer for each, in the order of what is asked about. */
+  /** Queries each home about its own items concurrently. One answer per item, in order. */
   async ask<Item extends OfPartner, Answer>(
     items: readonly Item[],
     ask: (home: Home, some: readonly Item[]) => Promise<readonly Answer[]>,
@@ -89,12 +89,12 @@ export class Homes {
     return items.map((item) => answers.get(item) as Answer);
   }
 
-  /** Asks every home the same. */
+  /** Runs the same query at every home. */
   async gather<Answer>(ask: (home: Home) => Promise<readonly Answer[]>): Promise<readonly Answer[]> {
     return (await Promise.all(this.all.map(ask))).flat();
   }
 
-  /** Of `rowsMax` that may be taken at once, how many each home may give. */
+  /** How many of `rowsMax` rows each home may contribute. */
   share(rowsMax: number): number {
     return Math.ceil(rowsMax / this.all.length);
   }

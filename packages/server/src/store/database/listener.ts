@@ -2,13 +2,13 @@ import type { Client } from "pg";
 
 export interface PostgresListenerOptions {
   connect(): Promise<Client>;
-  /** Told of each notification, and, with every channel, after each reconnect: what came in between is lost. */
+  /** Called for each notification and, with every channel, after each reconnect: notifications in between are lost. */
   readonly onNotify: (channel: string, payload: string) => void;
   readonly onTrouble: (error: unknown) => void;
   readonly channels: readonly string[];
 }
 
-/** One connection of its own for LISTEN and the lease; it connects again by itself. */
+/** A dedicated connection for LISTEN and the lease; it reconnects by itself. */
 export class PostgresListener {
   readonly #options: PostgresListenerOptions;
   #client: Client | undefined;
@@ -20,7 +20,7 @@ export class PostgresListener {
     this.#options = options;
   }
 
-  /** The connection, made anew when it was lost. */
+  /** The current connection; a new one after it was lost. */
   connection(): Promise<Client> {
     if (this.#client) return Promise.resolve(this.#client);
     this.#connecting ??= this.#connect().finally(() => {

@@ -1,11 +1,11 @@
 import { DatabaseError } from "pg";
 
 /**
- * What an error of the database says about repeating the work. The one place that decides it.
+ * Classifies a database error by whether to repeat the work. This is the only place that decides it.
  *
  * - `conflict`: deadlock, serialization, lock timeout: the same batch again.
- * - `data`: a row cannot be stored: the batch is halved until the bad row stands alone.
- * - `connection`: the database went away, so that a COMMIT may or may not have happened: again, which is idempotent.
+ * - `data`: a row cannot be stored: the batch is halved until the bad row is alone.
+ * - `connection`: the database was unavailable, so a COMMIT may or may not have happened: again, which is idempotent.
  * - `bug`: anything else; never repeated.
  */
 export type FailureKind = "conflict" | "data" | "connection" | "bug";
@@ -15,7 +15,7 @@ const conflicts = new Set(["40001", "40P01", "55P03", "40003"]);
 const dataClasses = new Set(["22", "23", "54"]);
 // Connection exceptions, insufficient resources, operator intervention, system errors.
 const connectionClasses = new Set(["08", "53", "57", "58"]);
-// A read-only server is a former primary: wait for the new one. Who stood still in a transaction lost its connection.
+// A read-only server is a former primary: wait for the new one. A session idle in a transaction lost its connection.
 const connectionCodes = new Set(["25006", "25P03"]);
 const socketCodes = new Set([
   "ECONNRESET",
@@ -32,7 +32,7 @@ const socketCodes = new Set([
   "ECONNABORTED",
 ]);
 
-// The driver's own words, which carry no code. One that falls silent is read from until its time is over.
+// The driver's own messages, which have no code. A silent server is detected by the timeout of the read.
 const driverWords = new RegExp(
   [
     "connection (terminated|ended)",

@@ -1,7 +1,7 @@
 import type { ClientBase } from "pg";
 import { schemasOfHomes } from "./citus.ts";
 
-/** The role lacks these: GRANTs, made from the catalogue. Partitions are reached by their parents. */
+/** GRANTs that the role lacks, generated from the catalogue. Partitions are accessed through their parents. */
 const missingGrants = `
   WITH schemas AS (
     SELECT oid, nspname FROM pg_namespace WHERE nspname = ANY (current_schema() || $2::text[]))
@@ -24,8 +24,8 @@ const missingGrants = `
   FROM schemas s WHERE NOT has_schema_privilege($1, s.oid, 'USAGE')`;
 
 /**
- * Lets the service's role read and write rows. It changes no table, adds to the audit and changes nothing there, and
- * makes and drops days of history by the functions that do only that.
+ * Lets the service's role read and write rows. It cannot change tables, only appends to the audit, and creates and
+ * drops days of history through functions that do nothing else.
  *
  * @param owner a connection of the role that owns the schema
  */

@@ -35,7 +35,7 @@ const loadChangedByHand = {
     ORDER BY e.updated_at`,
 };
 
-// Rows are made and locked in key order. What stays unchanged belongs to a later owner, or was changed by a person.
+// Rows are inserted and locked in key order. Unchanged rows belong to a later owner, or were changed by a person.
 const write = {
   name: "write_circuits",
   text: `
@@ -106,13 +106,13 @@ function readCircuit(row: CircuitRow): LoadedCircuit {
   };
 }
 
-/** Writes what outcomes changed of their circuits, within their transaction, with the events of what was changed. */
+/** Writes the changes of circuits by outcomes, within their transaction, with the events of the changed rows. */
 export async function writeCircuits(
   client: PoolClient,
   changes: readonly CircuitChange[],
   alert: boolean,
 ): Promise<void> {
-  // The outcomes of a commit are in the order of their keys, not in that of what happened.
+  // The outcomes of a commit are in key order, not in the order of events.
   const inOrder = [...changes].sort((a, b) => a.changeNo - b.changeNo);
   const last = new Map(inOrder.map((change) => [keyOf(change), change]));
   const written = [...last].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, change]) => change);

@@ -12,9 +12,9 @@ export interface DeliveriesContext {
   readonly connections: Database;
   readonly completions: PostgresCompletions;
   readonly deliveries: PostgresDeliveries;
-  /** Of the test that runs now. */
+  /** The partner of the current test. */
   readonly partnerId: PartnerId;
-  /** One row for each report, due now, in the order of their coming. */
+  /** Inserts one row per report, due now, in order. */
   report(count: number, change?: Partial<ReportedCompletion> & { readonly callBackUrl?: string | null }): Promise<void>;
   read(read?: Partial<QueueRead>): Promise<QueuePage>;
   /** The delivery that is due first. */
@@ -24,7 +24,7 @@ export interface DeliveriesContext {
   query(text: string, values?: unknown[]): Promise<readonly Record<string, unknown>[]>;
 }
 
-/** A database for the tests of one file, with a partner of its own for each test. */
+/** Opens a database for the tests of one file, with a new partner for each test. */
 export function useDeliveries(): DeliveriesContext {
   let database: TestDatabase;
   const context = {} as { -readonly [Key in keyof DeliveriesContext]: DeliveriesContext[Key] };

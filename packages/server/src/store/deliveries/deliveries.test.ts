@@ -15,7 +15,7 @@ async function reportOne(): Promise<Delivery> {
   return first();
 }
 
-/** A redelivery asked for by hand: due now, of the next round, its attempts counted anew. */
+/** A manual redelivery: due now, in the next round, its attempts counted from 0. */
 async function redelivered({ id }: Delivery): Promise<void> {
   await query("UPDATE pending SET round = round + 1, attempts_made = 0, due_at = now() WHERE id = $1", [id]);
 }
@@ -135,7 +135,7 @@ describe("a failed attempt", () => {
     expect(await record(late, kind === "retry" ? { delayMs: 1 } : kind)).toBe("missed");
     expect(await query("SELECT * FROM pending")).toEqual(before);
     expect([...(await parked()), ...(await events())]).toEqual([]);
-    // Both were made, under leases of their own, and history has both.
+    // Both attempts happened, under different leases, and history has both.
     expect(await attempts()).toHaveLength(2);
   });
 
@@ -158,7 +158,7 @@ describe("a failed attempt", () => {
 });
 
 describe("an outcome", () => {
-  /** Does what is asked, and loses the answer: whoever asked cannot know. */
+  /** Runs the statement, and loses the answer. */
   function loseNext(words: "COMMIT" | "WITH attempt"): { readonly lost: number } {
     const { engine } = context.connections;
     const state = { lost: 0 };
@@ -176,7 +176,7 @@ describe("an outcome", () => {
     const spies = [
       vi.spyOn(engine, "query").mockImplementation(query as never),
       vi.spyOn(engine, "connect").mockImplementation((async (callback?: never) => {
-        // The pool's own way to a connection, for a query outside of a transaction.
+        // The pool's own way to get a connection, for a query outside of a transaction.
         if (callback !== undefined) return connect(callback);
         const client = await connect();
         const losingQuery = losing(client);

@@ -35,12 +35,12 @@ import {
   unpark,
 } from "./statements.ts";
 
-/** Nobody waits for an outcome: a moment's company makes one commit of many. */
+/** No caller waits for an outcome, so a short wait makes one commit of many. */
 const outcomeLingerMs = 3;
 const overdueRowsMax = 500;
 
 export interface DeliveriesOptions extends GroupCommitHooks {
-  /** Whether somebody is told of what is parked. */
+  /** Whether events of parked deliveries are sent as alerts. */
   readonly alerting?: boolean;
 }
 
@@ -66,7 +66,7 @@ export class PostgresDeliveries implements DeliveryStore {
           bytes: (outcome) => 512 + (outcome.attempt.answer?.length ?? 0),
           commit: (outcomes) => this.#commit(home, outcomes),
           giveUpAfterMs: Number.POSITIVE_INFINITY,
-          // Its callers bound it: nothing more is sent while too many are unrecorded.
+          // Bounded by its callers: nothing more is sent while too many outcomes are unrecorded.
           queueRowsMax: Number.POSITIVE_INFINITY,
           queueBytesMax: Number.POSITIVE_INFINITY,
           lingerMs: outcomeLingerMs,
@@ -124,7 +124,7 @@ export class PostgresDeliveries implements DeliveryStore {
     try {
       return await this.#write(home, outcomes, true);
     } catch (error) {
-      // The attempt's day of history may be gone. What follows from the attempt counts, not the note of it.
+      // The attempt's day of history may be gone. Its consequence counts, not its record.
       if (outcomes.length > 1 || failureKindOf(error) !== "data") throw error;
       return this.#write(home, outcomes, false);
     }
@@ -147,11 +147,11 @@ export class PostgresDeliveries implements DeliveryStore {
         accepted.length > 0 ? client.query({ ...unpark, values: roundColumns(accepted) }) : undefined,
       ];
       const failing = this.#writeFailed(client, outcomes);
-      // The statement that was refused says why; those behind it, only that the transaction is over.
+      // The refused statement has the reason; those after it only report that the transaction is over.
       failing.catch(() => undefined);
       await Promise.all(written);
       const failed = await failing;
-      // Last, so that endpoints are locked while nothing else is waited for.
+      // Last, so that endpoints are not locked while waiting for anything else.
       if (circuits.length > 0) await writeCircuits(client, circuits, this.#alerting);
       return failed;
     });
@@ -163,13 +163,13 @@ export class PostgresDeliveries implements DeliveryStore {
     );
   }
 
-  /** One round trip: the statement is its own transaction. */
+  /** One round trip: the statement is a transaction of its own. */
   async #writeAccepted({ engine }: Home, outcomes: readonly DeliveryOutcome[]): Promise<ReadonlyMap<string, Recorded>> {
     const { rows } = await engine.query<{ gone: number }>({
       ...recordAccepted,
       values: attemptColumns(outcomes),
     });
-    // Parked a moment before, or changed while the statement looked for them.
+    // Parked shortly before, or changed while the statement looked for them.
     if ((rows[0]?.gone ?? 0) < outcomes.length) {
       const values = roundColumns(outcomes);
       await engine.query({ ...deleteAccepted, values });
@@ -178,10 +178,10 @@ export class PostgresDeliveries implements DeliveryStore {
     return new Map(outcomes.map((outcome) => [attemptKeyOf(outcome), "applied"]));
   }
 
-  /** @returns the rows that were changed; the event of a parked one is written with it alone */
+  /** @returns the changed rows; the event of a parked one is written only with it */
   async #writeFailed(client: PoolClient, outcomes: readonly DeliveryOutcome[]): Promise<ReadonlySet<string>> {
     const changed = new Set<string>();
-    // Once more for what changed while the statement looked for it.
+    // Again, for rows that changed while the statement looked for them.
     for (let tries = 0; tries < 2; tries += 1) {
       const left = outcomes.filter((outcome) => !changed.has(rowKeyOf(outcome)));
       const retried = left.flatMap((outcome) =>
@@ -204,7 +204,7 @@ export class PostgresDeliveries implements DeliveryStore {
     return changed;
   }
 
-  /** Rows that changed while the statement looked for them are asked for once more. */
+  /** Repeated once for rows that changed while the statement looked for them. */
   async #change<Key extends DeliveryKey>(
     statement: { readonly name: string; readonly text: string },
     keys: readonly Key[],
@@ -224,7 +224,7 @@ export class PostgresDeliveries implements DeliveryStore {
   async #inTransaction<Result>({ engine }: Home, work: (client: PoolClient) => Promise<Result>): Promise<Result> {
     const client = await engine.connect();
     try {
-      // Sent behind BEGIN, without waiting for it.
+      // Sent after BEGIN without waiting for its answer.
       const [, result] = await Promise.all([client.query("BEGIN"), work(client)]);
       const committed = await client.query("COMMIT");
       if (committed.command !== "COMMIT") throw new Error("The transaction was rolled back.");

@@ -7,7 +7,7 @@ import type { Database } from "../database/database.ts";
 import type { Home, Homes } from "../database/homes.ts";
 import { insertEvents } from "../events.ts";
 
-/** Tells the owner of the endpoint's shard that a person changed it. */
+/** Notifies the owner of the endpoint's shard that a person changed it. */
 const announceEndpoints = { name: "announce_endpoints", text: "SELECT pg_notify('paybell_endpoint', '')" };
 
 const shown = `
@@ -42,13 +42,13 @@ interface EndpointRow {
   readonly updated_at: Date;
 }
 
-/** Callback endpoints that have failed, in PostgreSQL. What is not there is closed. */
+/** Callback endpoints that have failed, in PostgreSQL. An endpoint without a row is closed. */
 export class PostgresEndpoints implements EndpointStore {
   readonly #pool: Pool;
   readonly #homes: Homes;
   readonly #alerting: boolean;
 
-  /** @param pool what every instance listens to */
+  /** @param pool the database that every instance listens to */
   constructor({ pool, homes }: Pick<Database, "pool" | "homes">, options: { readonly alerting?: boolean } = {}) {
     this.#pool = pool;
     this.#homes = homes;

@@ -27,7 +27,7 @@ afterAll(() => bench.close());
 
 type Attempted = Parameters<FigureCounter["count"]>[1];
 
-/** An attempt that took 40 ms, of a notification that was created a second before its end. */
+/** Counts an attempt that took 40 ms, of a notification created a second before its end. */
 function count(counter: FigureCounter, kind: "accepted" | "retry" | "parked", atMs = Date.now()): void {
   const attempt = { startedAtMs: atMs - 40, durationMs: 40, reason: kind === "accepted" ? null : "status" };
   const delivery = { partnerId: partner.id, scheduleStartMs: atMs - 1_000 };

@@ -9,7 +9,7 @@ const sum = (column: string) => `
   (SELECT array_agg(coalesce(a, 0) + coalesce(b, 0) ORDER BY no)
    FROM unnest(f.${column}, excluded.${column}) WITH ORDINALITY AS u (a, b, no))`;
 
-// In the order of their keys, so that two instances that add to the same rows wait for each other and not in a circle.
+// In key order, so that two instances that add to the same rows cannot deadlock.
 const add = `
   INSERT INTO delivery_figures AS f (partner_id, grain, at, accepted, failed, parked, attempt_ms, delivery_ms)
   SELECT i."partnerId", g.grain, date_trunc(g.grain, to_timestamp(i."minuteMs" / 1000.0), 'UTC'),
@@ -28,7 +28,7 @@ const read = `
   FROM delivery_figures f
   WHERE f.partner_id = $1 AND f.grain = $2 AND f.at >= to_timestamp($3 / 1000.0) ORDER BY f.at`;
 
-// By hour, of which each partner has two: the index is read along by the partners.
+// By hour, of which each partner has two: the index is read partner by partner.
 const failing = `
   SELECT p.id AS "partnerId", f.accepted::integer, f.failed::integer, f.parked::integer
   FROM partners p CROSS JOIN LATERAL (
@@ -40,7 +40,7 @@ const dropOld = "DELETE FROM delivery_figures WHERE grain = $1 AND at < to_times
 
 const keptMs = { minute: 25 * 3_600_000, hour: 8 * 86_400_000 } as const;
 
-/** The figures of all instances, added up in PostgreSQL. */
+/** The figures of all instances, summed up in PostgreSQL. */
 export class PostgresFigures implements FigureStore {
   readonly #homes: Homes;
 
@@ -55,7 +55,7 @@ export class PostgresFigures implements FigureStore {
       ({ partnerId }) => shardOf(partnerId),
       async ({ pool }, rows) => {
         await pool.query(add, [JSON.stringify(rows), "minute"]);
-        // Of one hour there may be several minutes among them, and a statement touches a row once.
+        // Several minutes may belong to one hour, and a statement updates a row only once.
         for (const rowsOfMinute of byMinute(rows)) await pool.query(add, [JSON.stringify(rowsOfMinute), "hour"]);
         return [];
       },

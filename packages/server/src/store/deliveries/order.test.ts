@@ -17,7 +17,7 @@ interface Wished {
   readonly settlesBatch?: string | null;
 }
 
-/** Completes one, and reads it back as the worker has it. */
+/** Completes one, and reads it back as the worker does. */
 async function report(wished: Wished = {}): Promise<Delivery> {
   const { partnerId } = context;
   const { batchId = null, follows = false, settlesBatch = null } = wished;

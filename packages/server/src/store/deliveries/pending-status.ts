@@ -3,13 +3,13 @@ import { idTimeMs, type PartnerId } from "../../ids.ts";
 import type { Database } from "../database/database.ts";
 import type { Homes } from "../database/homes.ts";
 
-// On Citus a table of a home is called by the number of its shard too.
+// On Citus the name of a home's table includes the number of its shard.
 const estimateOf = (table: "pending" | "parked") => `(
         SELECT sum(n_live_tup)::bigint FROM pg_stat_user_tables
         WHERE schemaname = current_schema() AND relname ~ '^${table}(_[0-9]+)?$')`;
 
-// One step along the index for each partner that has any: its oldest, whose id tells its time. The numbers are exact
-// while they are small and estimates beyond: no statement grows with the backlog.
+// One index step for each partner with pending rows: its oldest, whose id contains its time. The counts are exact while
+// they are small and estimates beyond, so that no statement grows with the backlog.
 const pendingStatus = {
   name: "pending_status",
   text: `
@@ -26,17 +26,18 @@ const pendingStatus = {
       ${estimateOf("parked")} AS parked_estimate`,
 };
 
-/** What waits to be delivered, for all instances. */
+/** Pending notifications of all instances. */
 export interface PendingCount {
   /** Exact up to 10,000, an estimate beyond. */
   readonly count: number;
-  /** When the oldest was created; undefined when nothing is pending. */
+  /** When the oldest was created; undefined if nothing is pending. */
   readonly oldestMs: number | undefined;
-  /** Given up for now; exact up to 10,000, an estimate beyond. */
+  /** Parked notifications; exact up to 10,000, an estimate beyond. */
   readonly parked: number;
 }
 
-// Those whose oldest has waited longest come first. Each count is bounded: beyond, nobody needs the number.
+// The partner whose oldest has waited longest comes first. Each count is bounded, because nobody needs the exact number
+// beyond.
 const backlogByPartner = {
   name: "backlog_by_partner",
   text: `
@@ -64,7 +65,7 @@ const backlogByPartner = {
     FROM chosen c`,
 };
 
-/** What one partner has waiting and parked, for all instances. */
+/** Pending and parked notifications of one partner, of all instances. */
 export interface PartnerBacklog {
   readonly partnerId: PartnerId;
   /** Up to 1,000. */
@@ -75,18 +76,18 @@ export interface PartnerBacklog {
   readonly oldestMs: number | undefined;
 }
 
-/** Pending deliveries as the main thread sees them: it counts them, and tells other processes that something is due. */
+/** The main thread's view of pending deliveries: counts them, and notifies other processes. */
 export class PendingStatus {
   readonly #engine: Pool;
   readonly #homes: Homes;
 
-  /** @param engine what every instance listens to, and where shards are */
+  /** @param engine the database that every instance listens to, with the shards */
   constructor({ engine, homes }: Pick<Database, "engine" | "homes">) {
     this.#engine = engine;
     this.#homes = homes;
   }
 
-  /** Resolves when the database answers the engine, at every home. */
+  /** Resolves when the database answers the engine's connections, at every home. */
   async ping(): Promise<void> {
     await Promise.all([this.#engine.query("SELECT"), ...this.#homes.all.map(({ engine }) => engine.query("SELECT"))]);
   }
@@ -108,13 +109,13 @@ export class PendingStatus {
     };
   }
 
-  /** Of the partners that have something pending or parked, so many, the one that waits longest first. */
+  /** The partners with pending or parked rows, the one that waits longest first. */
   async byPartner(partnersMax: number): Promise<readonly PartnerBacklog[]> {
     type Row = { partner_id: PartnerId; oldest_id: string | null; pending: number; parked: number };
     const rows = await this.#homes.gather(
       async ({ engine }) => (await engine.query<Row>({ ...backlogByPartner, values: [partnersMax] })).rows,
     );
-    // Ids are in the order of their time; those with nothing pending come last.
+    // Ids are in order of time. Partners without pending rows come last.
     const waitsSince = ({ oldest_id }: Row) => oldest_id ?? "z";
     const first = [...rows].sort((a, b) => waitsSince(a).localeCompare(waitsSince(b))).slice(0, partnersMax);
     return first.map(({ partner_id, oldest_id, pending, parked }) => ({
@@ -134,7 +135,7 @@ export class PendingStatus {
     return rows[0]?.free ?? 0;
   }
 
-  /** Tells every process what is due. */
+  /** Notifies every process of due deliveries. */
   async announceDue(payload: string): Promise<void> {
     await this.#engine.query({ name: "announce_due", text: "SELECT pg_notify('paybell_due', $1)", values: [payload] });
   }
@@ -144,7 +145,7 @@ function sum(counts: readonly number[]): number {
   return counts.reduce((all, count) => all + count, 0);
 }
 
-/** @param few exact, up to one more than is counted */
+/** @param few exact, up to one more than the bound */
 function counted(few: number, estimate: number): number {
   return few > 10_000 ? Math.max(few, estimate) : few;
 }

@@ -12,7 +12,7 @@ const { report, read, query } = context;
 
 const idsOf = ({ due }: QueuePage) => due.map(({ id }) => id as string);
 
-/** Its ids, in the order in which they are due. */
+/** Ids in the order in which they are due. */
 async function inOrder(): Promise<string[]> {
   const rows = await query("SELECT id FROM pending WHERE partner_id = $1 ORDER BY due_at, id", [context.partnerId]);
   return rows.map(({ id }) => id as string);

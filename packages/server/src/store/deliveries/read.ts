@@ -4,10 +4,9 @@ import type { Delivery, Precedence, QueueHead, QueuePage, QueuePosition, QueueRe
 import type { ChainId, NotificationId, TransactionId } from "../../ids.ts";
 import { booleanArray, doubleArray, integerArray, textArray, uuidArray } from "../database/arrays.ts";
 
-// Neither locks nor changes anything. One row more than asked for tells whether there is more, or when the next is due;
-// content comes only for what is due and within the bounds.
-//
-// Measured beside an open transaction with 90,000 rows gone: 0.3 ms from a cursor, 80 ms from the head.
+// Neither locks nor changes anything. It reads one row more than requested, to learn whether there are more, or when
+// the next one is due; content is read only for due rows within the bounds. Measured beside an open transaction with
+// 90,000 deleted rows: 0.3 ms from a cursor, 80 ms from the head.
 const readDue = {
   name: "read_due",
   text: `
@@ -45,7 +44,7 @@ const readDue = {
     ORDER BY q.no, p.nth`,
 };
 
-// One step along the index for each shard, then for each queue.
+// One index step for each shard, then for each queue.
 const readHeads = {
   name: "read_heads",
   text: `
@@ -64,7 +63,8 @@ const readHeads = {
     FROM head h`,
 };
 
-// Earlier is what began earlier. A redelivered earlier one holds up nobody: its schedule began later.
+// A notification is earlier if its schedule began earlier. A redelivered one delays nobody, because its schedule began
+// later.
 const readPreceding = {
   name: "read_preceding",
   text: `
@@ -102,7 +102,7 @@ interface DueRow {
   readonly bytes: number;
   readonly transaction_id: TransactionId | null;
   readonly original_id: TransactionId | null;
-  /** Null: its content was not asked for, or its day of history is gone. */
+  /** Null: its content was not requested, or its day of history is gone. */
   readonly command: NotifiedCommand | null;
   readonly callback_url: string | null;
   readonly content: string | null;
@@ -144,7 +144,7 @@ function toPage(read: QueueRead, rows: readonly DueRow[]): QueuePage {
 }
 
 function toDelivery({ partnerId, queue }: QueueRead, row: DueRow): Delivery | undefined {
-  // Its day of history was dropped: it is being parked.
+  // Its day of history was dropped: it is about to be parked.
   if (row.command === null || row.content === null) return undefined;
   return {
     partnerId,

@@ -34,7 +34,7 @@ async function worker(kind: "delivery" | "api" = "delivery"): Promise<LeaseId> {
 }
 
 const die = (id: LeaseId) => connections.pool.query("DELETE FROM leases WHERE id = $1", [id]);
-/** A take for a lease that is dying may end in a deadlock, too: the next look settles it. */
+/** A claim for an expiring lease may end in a deadlock too: the next tick settles it. */
 function refused(error: Error): undefined {
   expect(error.message).toMatch(/foreign key|deadlock detected/);
 }
@@ -114,7 +114,7 @@ describe("a take", () => {
             if (next === "die") await die(id).catch(refused);
           }),
         );
-        // An epoch is one ownership: had two owners taken the same one, it would be there twice.
+        // An epoch belongs to one ownership: two owners of the same one would make a duplicate.
         const names = all.map(({ shard, epoch }) => `${shard} ${epoch}`);
         expect(new Set(names).size).toBe(names.length);
         for (const { shard, epoch } of before) {

@@ -15,9 +15,9 @@ const map = {
       (SELECT count(*) FROM shards s WHERE s.lease_id IS NULL) AS free`,
 };
 
-// The row's own lock makes it a compare-and-set: after waiting for it, PostgreSQL looks again whether the shard is
-// free. The foreign key refuses a lease that was deleted. Measured: NOT EXISTS (living lease) gave one shard to two
-// owners, because the second look reads an old snapshot of the other table.
+// The row's lock makes it a compare-and-set: after waiting for it, PostgreSQL checks again whether the shard is free.
+// The foreign key refuses a deleted lease. Measured: NOT EXISTS (living lease) gave one shard to two owners, because
+// the second check reads an old snapshot of the other table.
 const take = {
   name: "take_shards",
   text: `
@@ -38,7 +38,7 @@ const give = {
 
 const announceShards = { name: "announce_shards", text: "SELECT pg_notify('paybell_shards', '')" };
 
-/** Who owns which shard, in PostgreSQL. */
+/** The owners of shards, in PostgreSQL. */
 export class PostgresShards implements ShardStore {
   readonly #engine: Pool;
 

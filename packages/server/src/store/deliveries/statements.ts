@@ -1,14 +1,14 @@
-// A row of `pending` is found by key in a LATERAL list and changed by its place in the table (ctid): there is one plan
-// for that. A join by key has two, and the one made while nothing is pending walks the whole backlog later. Measured:
-// 3.2 s for 500 outcomes with 20,000 pending. A row that changed since the statement began has another place and is
-// missed, so the caller asks once more when fewer rows were changed than asked for. OFFSET keeps the list from being
-// joined after all.
+// Finds a row of `pending` by key in a LATERAL list, and changes it by its location in the table (ctid): there is only
+// one plan for that. A join by key has two, and the one planned while nothing is pending scans the whole backlog later.
+// Measured: 3.2 s for 500 outcomes with 20,000 pending. A row that changed since the statement began has another
+// location and is missed, so the caller repeats the statement if fewer rows were changed than requested. OFFSET
+// prevents the list from being joined after all.
 const itsRow = (condition: string) => `CROSS JOIN LATERAL (
         SELECT t.ctid AS at FROM pending t WHERE t.partner_id = i.partner_id AND t.id = i.id AND ${condition} OFFSET 0
       ) AS found`;
-/** An acceptance counts for its own round and the earlier ones: the partner has it. */
+/** An acceptance counts for its own round and the earlier ones: the partner has the IPN. */
 const upToItsRound = itsRow("t.round <= i.round");
-/** A failure counts for the very attempt that it belongs to. */
+/** A failure counts only for its own attempt. */
 const itsAttempt = itsRow("t.round = i.round AND t.attempts_made = i.attempts_made");
 
 const attemptsInserted = `
@@ -24,7 +24,7 @@ const attemptsInserted = `
 
 export const insertAttempts = { name: "insert_attempts", text: attemptsInserted };
 
-/** Where all were accepted: one statement that is its own transaction, and one round trip. */
+/** If all were accepted: one statement that is a transaction of its own, in one round trip. */
 export const recordAccepted = {
   name: "record_accepted",
   text: `
@@ -45,7 +45,7 @@ export const deleteAccepted = {
     WHERE p.ctid = found.at`,
 };
 
-/** Parked a moment before its 2xx came. */
+/** Parked shortly before its 2xx arrived. */
 export const unpark = {
   name: "unpark",
   text: `
@@ -93,7 +93,7 @@ export const park = {
     RETURNING partner_id, id`,
 };
 
-/** Looks at the next rows of a queue whose endpoint takes nothing, and parks those whose schedule is over. */
+/** Scans the next rows of a queue whose endpoint accepts nothing, and parks those whose schedule is over. */
 export const parkOverdue = {
   name: "park_overdue",
   text: `

@@ -128,7 +128,7 @@ describe("what waits for an endpoint that takes nothing", () => {
 
   test("is looked at to the end of the queue, some rows at a time, however many are not overdue", async () => {
     const { partnerId } = context;
-    // Two hundred share one moment, as those of a batch do; every third is overdue.
+    // 200 rows with the same due time, as in a batch; every third is overdue.
     await query(
       `INSERT INTO pending (partner_id, id, chain_id, due_at, bytes, schedule_start)
        SELECT $1, gen_random_uuid(), gen_random_uuid(), now() + i / 200 * interval '1 second', 2,

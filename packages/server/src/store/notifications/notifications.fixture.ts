@@ -14,7 +14,7 @@ import { sampleFacts } from "../rows.fixture.ts";
 import { Partitions } from "../schema/partitions.ts";
 import { PostgresNotifications } from "./notifications.ts";
 
-/** A database with its days of history, and the notifications as people use them. */
+/** A database with its days of history, and the notifications as the APIs use them. */
 export interface NotificationBench {
   readonly pool: Pool;
   readonly engine: Pool;
@@ -24,7 +24,7 @@ export interface NotificationBench {
   readonly arrivals: LongPolls;
   readonly notifications: Notifications;
   readonly partitions: Partitions;
-  /** Partners that were told to have something due. */
+  /** Partners for which something was reported as due. */
   readonly told: PartnerId[];
   close(): Promise<void>;
 }
@@ -77,7 +77,7 @@ export interface NotificationInput {
   readonly round?: number;
 }
 
-/** A notification as the store's other parts leave it. */
+/** Inserts a notification as the other parts of the store do. */
 export async function insertNotification(
   database: Pool | PoolClient,
   partnerId: PartnerId,

@@ -36,7 +36,7 @@ export class PostgresNotifications implements NotificationStore {
   readonly #homes: Homes;
   readonly #partitions: Pick<Partitions, "ensureDays">;
 
-  /** @param pool asked who the partners are */
+  /** @param pool the database with the partners */
   constructor({ pool, homes }: Pick<Database, "pool" | "homes">, partitions: Pick<Partitions, "ensureDays">) {
     this.#pool = pool;
     this.#homes = homes;
@@ -134,7 +134,7 @@ function shardOfKey({ partnerId }: NotificationKey): number {
   return shardOf(partnerId);
 }
 
-/** Homes answer one after the other: in the order in which it was asked. */
+/** Homes answer independently: restores the requested order. */
 function inOrderOf<Found extends NotificationKey>(keys: readonly NotificationKey[], found: readonly Found[]): Found[] {
   const places = new Map(keys.map(({ partnerId, id }, place) => [`${partnerId} ${id}`, place]));
   const placeOf = ({ partnerId, id }: NotificationKey) => places.get(`${partnerId} ${id}`) ?? 0;

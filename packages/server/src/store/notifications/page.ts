@@ -12,9 +12,9 @@ import type {
 } from "../../notifications/store.ts";
 import { queryAlongIndexes } from "../database/along-indexes.ts";
 
-// Statements of people have no name: each is planned with its values, so that it reads the days it needs and no others.
+// Statements for people have no name: each is planned with its values, so that it reads only the days it needs.
 
-// The control file's timeline lags behind a promotion until the next checkpoint; that of the log's position does not.
+// The control file's timeline lags behind a promotion until the next checkpoint; that of the WAL position does not.
 const history = `
   SELECT (SELECT system_identifier FROM pg_control_system())::text AS system_identifier,
     left(pg_walfile_name(pg_current_wal_lsn()), 8) AS timeline,
@@ -29,7 +29,7 @@ const page = `
     AND n.xid > '0'
   ORDER BY n.xid, n.id LIMIT $5`;
 
-// The first one after each place tells: where it is not settled, nothing behind it is shown either.
+// The first notification after each position decides: if it is not settled, nothing after it is shown either.
 const following = `
   SELECT w.place::integer AS place, n.xid < pg_snapshot_xmin(pg_current_snapshot()) AS settled
   FROM unnest($1::uuid[], $2::xid8[], $3::uuid[]) WITH ORDINALITY AS w (partner_id, xid, id, place)
@@ -38,7 +38,7 @@ const following = `
     WHERE n.partner_id = w.partner_id AND (n.xid, n.id) > (w.xid, w.id) AND n.xid > '0' AND n.id >= $4::uuid
     ORDER BY n.xid, n.id LIMIT 1) AS n`;
 
-/** An id is made when its notification is to be written; only an outage keeps it longer. */
+/** An id is created just before its notification is written; only an outage delays the write longer. */
 const writtenWithinMs = 86_400_000;
 
 const contents = `
@@ -88,7 +88,7 @@ export async function readHistory(pool: Pool): ReturnType<NotificationStore["his
   const [row] = rows;
   if (row === undefined) throw new Error("The database did not tell its identity.");
   return {
-    // The server writes the identifier as a signed number.
+    // The server returns the identifier as a signed number.
     cluster: {
       systemIdentifier: BigInt.asUintN(64, BigInt(row.system_identifier)),
       timeline: Number.parseInt(row.timeline, 16),
@@ -116,7 +116,7 @@ export async function readPage(
   return rows.map((row) => ({ id: row.id, xid: BigInt(row.xid), storedBytes: row.stored_bytes }));
 }
 
-/** Looks at the days of history alone in which what is written now has its ids: two of them, not a hundred. */
+/** Reads only the days of history that contain ids of current notifications: two of them, not a hundred. */
 export async function readFollowing(pool: Pool, places: readonly HistoryPosition[]): Promise<readonly Following[]> {
   const { rows } = await queryAlongIndexes<{ place: number; settled: boolean }>(pool, following, [
     places.map(({ partnerId }) => partnerId),

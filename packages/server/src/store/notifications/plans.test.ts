@@ -7,7 +7,7 @@ import type { Partner } from "../../partners/partner.ts";
 import { PostgresEvents } from "../events.ts";
 import { type NotificationBench, openBench, registerPartner } from "./notifications.fixture.ts";
 
-/** More than the largest page and its neighbours; each partner below has several times as many. */
+/** More than the largest page and its neighbours. Each partner below has several times as many rows. */
 const rowsReadMax = 1_100;
 
 interface Plan {
@@ -22,10 +22,10 @@ let bench: NotificationBench;
 let partner: Partner;
 let some: NotificationId;
 let pendingOne: NotificationId;
-/** How each statement was carried out. */
+/** The plan of each statement that ran. */
 const carriedOut: { text: string; plan: Plan }[] = [];
 
-/** The same pool, explaining each statement with values where and as it runs, before it runs. */
+/** The same pool, but it explains each statement, with its values, before it runs. */
 function watched(pool: Pool): Pool {
   const explain = async (client: PoolClient, text: string, values: readonly unknown[]) => {
     const { rows } = await client.query(`EXPLAIN (ANALYZE, FORMAT JSON) ${text}`, [...values]);
@@ -68,7 +68,7 @@ function overriding<Of extends object>(of: Of, methods: Readonly<Record<string, 
 
 beforeAll(async () => {
   bench = await openBench(watched);
-  // Statistics as they are when a service was just begun: every table looks empty.
+  // Statistics as they are just after a service started: every table looks empty.
   await bench.pool.query("ANALYZE");
   partner = await registerPartner(bench.pool, { callBackUrl: "https://partner.example/ipn" });
   for (let i = 0; i < 5; i += 1) await fill((await registerPartner(bench.pool)).id);
@@ -126,12 +126,12 @@ async function fill(partnerId: string): Promise<NotificationId> {
   return rows[0].id;
 }
 
-/** Statements of which a step went through more rows than a page has. */
+/** Statements with a step that read more rows than a page has. */
 function readingTooMuch(): string[] {
   return carriedOut.filter(({ plan }) => rowsRead(plan) > rowsReadMax).map(({ text }) => text);
 }
 
-/** Of the step that went through most. */
+/** The rows of the step that read most. */
 function rowsRead(plan: Plan): number {
   const own = (plan["Actual Rows"] + (plan["Rows Removed by Filter"] ?? 0)) * plan["Actual Loops"];
   return Math.max(own, ...(plan.Plans ?? []).map(rowsRead));

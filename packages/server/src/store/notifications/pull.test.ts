@@ -24,7 +24,7 @@ afterAll(() => bench.close());
 
 let writersOpen = 0;
 
-/** Other tests share the server, and a transaction of theirs holds the horizon back as ours do: it is waited for. */
+/** Other tests share the server, and their transactions hold the horizon back as ours do, so it is awaited. */
 async function settled(): Promise<void> {
   const { rows } = await bench.pool.query<{ xid: string }>("SELECT pg_current_xact_id()::text AS xid");
   const mark = BigInt(rows[0]?.xid ?? 0);

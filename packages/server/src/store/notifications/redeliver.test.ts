@@ -49,7 +49,7 @@ async function places(id: NotificationId): Promise<{ pending: number; parked: nu
   return rows[0] ?? { pending: -1, parked: -1 };
 }
 
-/** What is pending, as its shard's owner reads it. */
+/** Pending rows, as their shard's owner reads them. */
 async function pendingNow(): Promise<Record<string, unknown>[]> {
   const { rows } = await bench.pool.query(
     `SELECT id, queue, round, attempts_made, to_registered, due_at <= now() AS is_due, schedule_start, bytes

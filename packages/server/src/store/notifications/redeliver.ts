@@ -7,12 +7,12 @@ import type { Partitions } from "../schema/partitions.ts";
 const outlived = `
   SELECT d.id FROM parked d WHERE d.partner_id = $1 AND d.id = ANY ($2::uuid[]) AND d.notification IS NOT NULL`;
 
-// An outcome that is being written is waited for: read before it, its notification would come to stand both among the
-// parked and the pending.
+// Waits for an outcome that is being written: if it were read before, its notification would be both parked and
+// pending.
 const awaitOutcomes = `
   SELECT p.id FROM pending p WHERE p.partner_id = $1 AND p.id = ANY ($2::uuid[]) ORDER BY p.id FOR UPDATE`;
 
-// Outcomes of earlier rounds may still be on their way to be recorded: each names its round, and changes no later one.
+// Outcomes of earlier rounds may still arrive. Each names its round, and changes no later one.
 const takeOut = `
   WITH freed AS (
     DELETE FROM parked WHERE partner_id = $1 AND id = ANY ($2::uuid[])
@@ -61,7 +61,7 @@ const insertTest = `
     INSERT INTO notifications (partner_id, id, chain_id, command, content) VALUES ($1, $2, $3, $4, $5))
   INSERT INTO pending (partner_id, id, chain_id, due_at, bytes) VALUES ($1, $2, $3, now(), $6)`;
 
-/** `no partition of relation found for row`: the day was dropped between looking and writing. */
+/** `no partition of relation found for row`: the day was dropped between reading and writing. */
 const noPartition = "23514";
 
 export async function redeliverAll(
@@ -107,7 +107,7 @@ async function redeliverIn(
       rows.map((row) => (toRegistered ? "" : queueOf(row.callback_url))),
     ]),
   );
-  // Made due by somebody else in the meantime.
+  // Another session made it due in the meantime.
   for (const id of await idsOf(stillPending, [partnerId, free.filter((id) => !due.has(id))])) pending.add(id);
   return new Map(ids.map((id) => [id, due.has(id) ? "redelivered" : pending.has(id) ? "still_pending" : "unknown"]));
 }

@@ -4,8 +4,8 @@ import { queryAlongIndexes } from "../database/along-indexes.ts";
 import type { Homes } from "../database/homes.ts";
 import { dayMs } from "../schema/partition-days.ts";
 
-// Every key begins with its partner, so a question without one is asked once for each: a thousand steps along an index
-// take milliseconds, while an index for the operator's questions alone would cost every completion.
+// Every key begins with its partner, so a search without one is repeated per partner: a thousand index steps take
+// milliseconds, while an index only for the operator's searches would cost every completion.
 const wanted = `
   wanted AS (
     SELECT $1::uuid AS id WHERE $1::uuid IS NOT NULL
@@ -22,7 +22,7 @@ const located = `
 
 const locate = `WITH ${wanted} ${located}`;
 
-/** Arms of a search: each is one step along an index for each partner. $2 is the text, a UUID in the first ones. */
+/** The parts of a search: each is one index step per partner. $2 is the text, a UUID in the first ones. */
 const byUuid = [
   located,
   ...[
@@ -31,7 +31,7 @@ const byUuid = [
     "t.req_id = $2::uuid::text AND t.origin = 'switch'",
   ].map(arm),
 ];
-/** The column holds 64 characters: of a longer text the rest is compared with the facts. */
+/** The column has 64 characters: the rest of a longer text is compared with the facts. */
 const byText = [
   arm("t.external_id = $2 AND t.origin = 'switch'"),
   arm(`t.merchant_trans_id COLLATE "C" = left($2, 64) AND t.facts #>> '{fields,merchantTransId}' = $2`),
@@ -67,7 +67,7 @@ function keysOf(range: KeyRange): string {
     ORDER BY f.id ${order} LIMIT $4`;
 }
 
-/** Beyond these together 127 days the rest of history is one window. */
+/** These together span 127 days; the rest of history is one window. */
 const windowMsMax = 64 * dayMs;
 
 interface KeyRow {
@@ -101,7 +101,7 @@ export async function lookUpKeys(
   return [...keys.values()].sort((a, b) => (a.id < b.id ? 1 : -1)).slice(0, rowsMax);
 }
 
-/** Keys in the order of their ids, which is that of time. */
+/** Keys in the order of their ids, which is the order of time. */
 export async function readKeys(homes: Homes, range: KeyRange, rowsMax: number): Promise<readonly NotificationKey[]> {
   const keys: NotificationKey[] = [];
   for (const [fromId, belowId] of windowsOf(range)) {
@@ -116,8 +116,8 @@ export async function readKeys(homes: Homes, range: KeyRange, rowsMax: number): 
 }
 
 /**
- * History is walked in windows of 1, 2, 4, 8 … days: a page of the newest reads one day, not all that is kept. The
- * other tables are small, and one index: a single window.
+ * History is scanned in windows of 1, 2, 4, 8 … days: a page of the newest reads one day, not all of history. The other
+ * tables are small and have one index: a single window.
  */
 function* windowsOf(range: KeyRange): Generator<readonly [string, string]> {
   if (range.among !== "history") return yield [range.fromId, range.belowId];
@@ -147,7 +147,7 @@ function earlier(a: string, b: string): string {
   return a < b ? a : b;
 }
 
-/** Asks the home of a partner; without one, every home. */
+/** Queries the partner's home, or every home without a partner. */
 async function askAlong(
   homes: Homes,
   partnerId: PartnerId | undefined,

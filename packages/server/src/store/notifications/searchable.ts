@@ -1,6 +1,6 @@
 const searchableMax = 64;
 
-/** What people look for a transaction by: its first 64 characters, in whole ones. */
+/** The searchable prefix of a merchantTransId: 64 whole characters. */
 export function searchable(merchantTransId: string | undefined): string | null {
   if (merchantTransId === undefined || merchantTransId === "") return null;
   if (merchantTransId.length <= searchableMax) return merchantTransId;

@@ -12,12 +12,10 @@ import type {
 } from "../../notifications/store.ts";
 import { queryAlongIndexes } from "../database/along-indexes.ts";
 
-// What waits for an open endpoint is due at its next probe; what waits for a URL that is gone or
-// for a partner that is not active has no time.
-//
-// One statement, and so one moment: read one after the other, a notification on its way from the parked to the pending
-// would be in neither, and look accepted.
-// A settlement with thousands of entries is not read: that would be megabytes for one line.
+// A notification that waits for an open circuit is due at its next probe; one that waits for a URL that is gone, or for
+// an inactive partner, has no time. One statement, and so one snapshot: with separate reads a notification that moves
+// from parked to pending would be in neither, and look accepted. A settlement with thousands of entries is not read:
+// that would be megabytes for one line.
 const readBytesMax = 65_536;
 const standings = `
   SELECT k.partner_id, k.id,
@@ -75,7 +73,7 @@ const standings = `
   WHERE n.id IS NOT NULL OR d.notification IS NOT NULL
   ORDER BY k.place`;
 
-// Numbered on through every redelivery, as people count them; a row's own number begins anew in each round.
+// Numbered across redeliveries, as people count them; a row's own number restarts in each round.
 const attempts = `
   SELECT * FROM (
     SELECT row_number() OVER (ORDER BY a.round, a.attempt_no, a.lease_id) AS attempt_no, count(*) OVER () AS attempts,

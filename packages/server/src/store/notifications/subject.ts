@@ -3,7 +3,7 @@ import type { NotificationId, PartnerId } from "../../ids.ts";
 import type { NotificationKey, NotificationSubject, SubjectMatch } from "../../notifications/store.ts";
 import { queryAlongIndexes } from "../database/along-indexes.ts";
 
-// What outlived its day of history stands among the parked.
+// A notification that outlived its day of history is in parked.
 const withContent = `
   FROM unnest($1::uuid[], $2::uuid[]) WITH ORDINALITY AS k (partner_id, id, place)
   LEFT JOIN LATERAL (
@@ -45,7 +45,7 @@ export async function readSubjects(
   return new Map(rows.map(({ partnerId: _, id, ...subject }) => [id, subject]));
 }
 
-/** Those whose content has what is looked for, in their order. */
+/** Those whose content matches, in order. */
 export async function readMatching(
   pool: Pool,
   keys: readonly NotificationKey[],

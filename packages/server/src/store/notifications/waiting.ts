@@ -3,7 +3,7 @@ import type { NotificationId } from "../../ids.ts";
 import type { NotificationKey, WaitingFor } from "../../notifications/store.ts";
 import { queryAlongIndexes } from "../database/along-indexes.ts";
 
-// The order is that of read_preceding, which the workers ask.
+// The same order as in read_preceding, which the workers use.
 const waiting = `
   SELECT a.state AS partner_state, a.updated_at AS partner_since, p.due_at, p.attempts_made,
     e.id AS endpoint_id, e.state AS endpoint_state, e.target, e.last_reason, e.probe_at,
@@ -40,7 +40,7 @@ interface Row {
   readonly after_id: NotificationId | null;
 }
 
-/** Undefined when it is not pending. */
+/** Undefined if it is not pending. */
 export async function readWaiting(pool: Pool, { partnerId, id }: NotificationKey): Promise<WaitingFor | undefined> {
   const { rows } = await queryAlongIndexes<Row>(pool, waiting, [partnerId, id]);
   const [row] = rows;

@@ -2,9 +2,9 @@ import type { Pool } from "pg";
 import type { AuditEntry, AuditRecord, AuditSearch, AuditStore } from "../../operators/audit.ts";
 
 const shown = "seq, at_ms, actor, role, token_id, address, action, subject, before, after, hash";
-/** Stands before the first entry. */
+/** The predecessor of the first entry. */
 const start = "0".repeat(64);
-/** Held while an entry is added, by whichever instance: each follows the one before it. */
+/** Held by the instance that adds an entry, because each entry contains the hash of the previous one. */
 const lockKey = 4_820_041;
 const dropRows = 5_000;
 
@@ -22,7 +22,7 @@ interface Row {
   readonly hash: string;
 }
 
-/** The audit in PostgreSQL, which refuses to change what stands there. */
+/** The audit in PostgreSQL, where entries cannot be changed. */
 export class PostgresAudit implements AuditStore {
   readonly #pool: Pool;
 

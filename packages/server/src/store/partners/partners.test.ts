@@ -475,7 +475,7 @@ describe("what the engine needs of partners", () => {
       "partners_pkey × 1, partner_keys_pkey × 1, partner_keys_pkey × 1",
       "partner_keys_pkey × 1",
     ]);
-    // Of the one partner: its row and its four keys, twice where both the keys and what tells of changes are read.
+    // One partner: its row and its four keys, twice if both the keys and the change marker are read.
     expect(Math.max(...ofEngine.map(({ rowsTouched }) => rowsTouched))).toBe(9);
   });
 });

@@ -16,8 +16,8 @@ import type {
 import type { Database } from "../database/database.ts";
 import type { Homes } from "../database/homes.ts";
 
-// Of a partner's own changes its xmin tells, of time passing the list of the versions that stand. Counting seals
-// changes neither.
+// A partner's changes are detected by its xmin, and expiry by the list of valid versions. Counting seals changes
+// neither.
 const standing = "k.active_from <= now() AND (k.expires_at IS NULL OR k.expires_at > now())";
 const fingerprint = `
   p.xmin::text || coalesce((
@@ -55,7 +55,7 @@ const addSeals = {
   text: "UPDATE partner_keys SET seals = seals + $3 WHERE partner_id = $1 AND id = $2 RETURNING seals",
 };
 
-/** Longer than any schedule that is of use; what is older is forgotten when a partner becomes active again. */
+/** Longer than any useful schedule; older pauses are deleted when a partner becomes active again. */
 const pausesKeptDays = 400;
 
 const insertKeys = `
@@ -89,8 +89,8 @@ interface PartnerRow {
 }
 
 /**
- * Partners and their key versions in PostgreSQL. What every report and every POST needs of them goes along the engine's
- * connections: measured, five searches that took 30 s held all connections for people, and nothing was sent for 25 s.
+ * Partners and their key versions in PostgreSQL. Reads for reports and POSTs use the engine's connections: measured,
+ * five searches of 30 s occupied all connections for people, and nothing was sent for 25 s.
  */
 export class PostgresPartners implements PartnerStore {
   readonly #engine: Pool;
@@ -189,7 +189,7 @@ export class PostgresPartners implements PartnerStore {
     });
   }
 
-  /** Client certificates that end within so many days, and that no event of the last day tells of. */
+  /** Client certificates that end within this many days, without an event in the last day. */
   async endingCertificates(
     withinDays: number,
   ): Promise<readonly { readonly partnerId: PartnerId; readonly keyId: KeyId; readonly endsAt: Date }[]> {
@@ -203,7 +203,7 @@ export class PostgresPartners implements PartnerStore {
                AND e.created_at > now() - interval '1 day')`,
         [withinDays],
       );
-      // Each home knows the keys of all partners, and the events of its own alone.
+      // Each home has the keys of all partners, but only its own events.
       return ending.rows.filter((row) => this.#homes.of(row.partner_id) === home);
     });
     return rows.map((row) => ({ partnerId: row.partner_id, keyId: row.id, endsAt: row.expires_at }));
@@ -215,7 +215,7 @@ export class PostgresPartners implements PartnerStore {
     keysMax: number,
   ): Promise<"added" | "too many" | "no such partner"> {
     return await this.#changing(partnerId, async (client) => {
-      // Its row's lock: two at the same time are counted one after the other.
+      // The row lock serializes two concurrent calls.
       if ((await touch(client, partnerId)) === undefined) return "no such partner";
       const { rows } = await client.query<{ keys: number; expiresAt: string | null }>(
         `SELECT count(*)::integer AS keys, (now() + $2 * interval '1 second')::text AS "expiresAt"
@@ -290,7 +290,7 @@ export class PostgresPartners implements PartnerStore {
     return rows[0]?.sealed;
   }
 
-  /** Every instance keeps partners in memory for some seconds: that it is told shortens them. */
+  /** Every instance caches partners for some seconds; the notification shortens that. */
   async #changing<Result>(id: PartnerId, work: (client: PoolClient) => Promise<Result>): Promise<Result> {
     const client = await this.#pool.connect();
     try {
@@ -322,7 +322,7 @@ async function findOne(client: PoolClient, id: PartnerId): Promise<StoredPartner
   return row;
 }
 
-/** Locks the partner and makes it changed. @returns when; undefined when there is no such partner */
+/** Locks the partner and marks it as changed. @returns the time; undefined if there is no such partner */
 async function touch(client: PoolClient, id: PartnerId): Promise<string | undefined> {
   const { rowCount } = await client.query("SELECT FROM partners WHERE id = $1 FOR UPDATE", [id]);
   if (rowCount === 0) return undefined;
@@ -331,7 +331,7 @@ async function touch(client: PoolClient, id: PartnerId): Promise<string | undefi
   return now;
 }
 
-/** After the locks that were waited for. As text, because a Date would cut the microseconds off. */
+/** The time after the locks were acquired. A string, because a Date would truncate the microseconds. */
 async function clockOf(client: PoolClient): Promise<string> {
   const { rows } = await client.query<{ now: string }>("SELECT clock_timestamp()::text AS now");
   const [row] = rows;
@@ -366,7 +366,7 @@ function keyColumns(keys: readonly NewKey[]): [KeyId[], KeyKind[], Buffer[]] {
   return [keys.map((key) => key.id), keys.map((key) => key.kind), keys.map((key) => key.material)];
 }
 
-/** Where its registered URL leads: the queue of what has no URL of its own goes there. */
+/** The origin of its registered URL, for the queue of notifications without a URL of their own. */
 function originOf({ callBackUrl }: PartnerSettings): string {
   return callBackUrl ? new URL(callBackUrl).origin : "";
 }

@@ -15,7 +15,7 @@ import { PostgresReSeal } from "./reseal.ts";
 
 const [oldRaw, newRaw] = [randomBytes(32), randomBytes(32)];
 const before = new MasterKey(oldRaw);
-/** As services run while the key is rotated: first one seals, then the other, and both open. */
+/** Services during the rotation: first one seals, then the other, and both open. */
 const [during, then] = [new MasterKey(oldRaw, [newRaw]), new MasterKey(newRaw, [oldRaw])];
 const after = new MasterKey(newRaw);
 const partnersCount = 80;
@@ -97,7 +97,7 @@ test("a service with both keys opens what either sealed, at every step of a rota
 
   const told: number[] = [];
   const done = await resealAll(reseal, then, (sealed) => told.push(sealed));
-  // Three keys each; the first batch of 100 was done before, and the newest partner's never had to be.
+  // Three keys each. The first batch of 100 was done before, and the newest partner's needed nothing.
   expect(done).toEqual({ sealed: partnersCount * 3 - 100, notOpened: 0 });
   expect(told.at(-1)).toBe(done.sealed);
   expect(await resealAll(reseal, then)).toEqual({ sealed: 0, notOpened: 0 });

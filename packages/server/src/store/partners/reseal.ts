@@ -3,7 +3,7 @@ import type { PartnerId } from "../../ids.ts";
 import type { ReSealStore, SealedKey } from "../../partners/master-key-rotation.ts";
 import type { KeyKind } from "../../partners/partner.ts";
 
-/** The id of the master key stands behind the first byte of what it sealed. */
+/** The id of the master key follows the first byte of a sealed value. */
 const sealedBy = "encode(substring(material FROM 2 FOR 4), 'hex')";
 
 interface Row {
@@ -13,7 +13,7 @@ interface Row {
   readonly material: Buffer;
 }
 
-/** What a rotation of the master key reads and writes in PostgreSQL. */
+/** The reads and writes of a master key rotation in PostgreSQL. */
 export class PostgresReSeal implements ReSealStore {
   readonly #pool: Pool;
 

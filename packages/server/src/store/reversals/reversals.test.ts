@@ -33,7 +33,7 @@ afterAll(async () => {
   await database.drop();
 });
 
-/** A Sale that was not answered in time; its Reversal is queued with its result. */
+/** A Sale that timed out; its Reversal is queued with its result. */
 async function timedOut(requestedBy: TransactionId | null = null): Promise<TransactionId> {
   const init = sampleInit(partnerId, leaseId);
   await transactions.begin(init);
@@ -126,7 +126,8 @@ test("an end that loses a deadlock is tried again, and none of it is lost", asyn
       .query("SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'")
       .then(({ rows }) => rows.length);
   await expect.poll(waits, { timeout: 5_000, interval: 5 }).toBe(1);
-  // It waits for us with the Reversal locked, and now we wait for it: whoever waited longest is told of the deadlock.
+  // The other session waits for us with the Reversal locked, and now we wait for it: the one that waited longest gets
+  // the deadlock error.
   await other.query("SELECT FROM reversals WHERE partner_id = $1 AND transaction_id = $2 FOR UPDATE", [partnerId, id]);
   await other.query("COMMIT");
   other.release();

@@ -4,7 +4,7 @@ import type { DueReversal, EndedReversal, ReversalEnd, ReversalStore } from "../
 import type { Homes } from "../database/homes.ts";
 import { failureKindOf } from "../database/retryable.ts";
 
-// Taken until its answer must have come: whoever took it and is gone by then has it repeated by another.
+// Claimed until its answer must have arrived: if the claiming instance is dead by then, another one repeats it.
 const takeDue = {
   name: "take_due_reversals",
   text: `
@@ -16,7 +16,7 @@ const takeDue = {
     RETURNING r.partner_id, r.transaction_id, r.tries, r.created_at`,
 };
 
-// Whoever was asked to repeat it meanwhile has counted a try: then its time is not this one's to set.
+// If a repetition was requested meanwhile, the try count differs: then this instance must not set the due time.
 const postpone = {
   name: "postpone_reversal",
   text: `
@@ -24,8 +24,8 @@ const postpone = {
     WHERE partner_id = $1 AND transaction_id = $2 AND state = 'PENDING' AND tries = $4`,
 };
 
-// Undone: what it held is free, and a partner's REVERSAL that waited for it has ended its original. The answer to a try
-// that is not the last one asked for says nothing of what a late approval booked since.
+// Reversed: what it held is free, and a partner's REVERSAL that waited for it has ended its original. The answer to a
+// try that is not the last requested one says nothing about a later late approval.
 const endWhere = (standing: string) => `
     WITH ended AS (
       UPDATE reversals SET state = $3::text, response_code = $4
@@ -47,7 +47,7 @@ const endWhere = (standing: string) => `
 const end = { name: "end_reversal", text: endWhere("state = 'PENDING' AND tries = $5") };
 const resolve = { name: "resolve_reversal", text: endWhere("state = 'PARKED'") };
 
-// Asked for by a partner: the transaction had succeeded, and is held by the REVERSAL already.
+// Requested by a partner: the transaction had succeeded, and the REVERSAL holds it already.
 const queue = {
   name: "queue_reversal",
   text: `
@@ -61,7 +61,7 @@ const queue = {
       tries = r.tries + 1, requested_by = coalesce(excluded.requested_by, r.requested_by)`,
 };
 
-// A late approval: what was undone, or never seen, may stand now.
+// A late approval: the reversed, or unknown, transaction may be charged now.
 const repeat = {
   name: "repeat_reversal",
   text: `
@@ -90,8 +90,8 @@ const conflictTriesMax = 10;
 const conflictWaitMs = 5;
 
 /**
- * Runs a statement again that lost a deadlock. These lock a Reversal before its transaction and the original of that:
- * who comes from the other side may need them the other way round. Each is safe to repeat, as its failure undid it.
+ * Repeats a statement that lost a deadlock. These lock a Reversal before its transaction and its original; others may
+ * need them in the opposite order. Repetition is safe, because the failure rolled everything back.
  */
 async function despiteConflicts<Result>(run: () => Promise<Result>): Promise<Result> {
   for (let tries = 1; ; tries += 1) {
@@ -104,7 +104,7 @@ async function despiteConflicts<Result>(run: () => Promise<Result>): Promise<Res
   }
 }
 
-/** Reversals on their way, in PostgreSQL. */
+/** Running Reversals, in PostgreSQL. */
 export class PostgresReversals implements ReversalStore {
   readonly #homes: Homes;
 

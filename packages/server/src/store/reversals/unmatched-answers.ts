@@ -2,7 +2,7 @@ import type { PartnerId, TransactionId } from "../../ids.ts";
 import type { ReversedRecently, UnmatchedAnswerStore } from "../../ledger/unmatched-answers.ts";
 import type { Homes } from "../database/homes.ts";
 
-// What was not answered has a Reversal. A host that answers after days answers nothing that could be known again.
+// Every unanswered command has a Reversal. After days, an answer can no longer be matched.
 const reversedRecently = {
   name: "doubtful_of_terminal",
   text: `
@@ -11,7 +11,7 @@ const reversedRecently = {
     ORDER BY created_at DESC LIMIT $2`,
 };
 
-/** What was in doubt on a terminal, in PostgreSQL. */
+/** Recently reversed transactions of a terminal, in PostgreSQL. */
 export class PostgresUnmatchedAnswers implements UnmatchedAnswerStore {
   readonly #homes: Homes;
 

@@ -1,19 +1,19 @@
 import { Client } from "pg";
 import { inspectSchema, type SchemaState, type UnfitSchema } from "./migrate.ts";
 
-/** What `paybell check` asks a database. */
+/** The results of `paybell check` for a database. */
 export interface Inspection {
   readonly version: string;
   /** 180004 for 18.4. */
   readonly versionNumber: number;
   readonly durability: readonly { readonly name: string; readonly value: string }[];
   readonly isReplica: boolean;
-  /** How far the database's clock is ahead of ours. */
+  /** The difference between the database's clock and ours. */
   readonly clockAheadMs: number;
   readonly listenWorks: boolean;
   readonly canCreate: boolean;
   readonly schema: SchemaState | UnfitSchema;
-  /** Undefined in a database that no service was started on yet. */
+  /** Undefined if no service was started on this database yet. */
   readonly masterKeyCheck: Buffer | undefined;
 }
 

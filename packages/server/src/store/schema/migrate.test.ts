@@ -90,7 +90,7 @@ test("a database of a build that was never released, or of another program, is t
     message: expect.stringContaining("0001_baseline.sql is another one"),
     remedy: expect.stringContaining("Use a new database"),
   });
-  // Builds before kept no sums.
+  // Earlier builds stored no checksums.
   await client.query("ALTER TABLE migrations DROP COLUMN sha256");
   await expect(migrate(database.url, folder)).rejects.toThrow("never released");
   await client.query("DROP TABLE migrations; CREATE TABLE migrations (id text); INSERT INTO migrations VALUES ('x')");

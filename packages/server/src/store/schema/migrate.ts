@@ -5,8 +5,8 @@ import { copyReferenceTables, enterHome, schemasOfHomes } from "../database/citu
 import { grantToService } from "../database/service-role.ts";
 
 /**
- * One numbered SQL file. Its first line may say `--! breaking`: version n−1 of the service cannot go on running beside
- * it; and `--! homes`: it is applied to each home.
+ * One numbered SQL file. Its first line may be `--! breaking`: version n−1 of the service cannot keep running beside
+ * it; or `--! homes`: it is applied to each home.
  */
 interface Migration {
   readonly number: number;
@@ -19,13 +19,13 @@ interface Migration {
 }
 
 export interface SchemaState {
-  /** Migrations that the database has: 0 before the first start. */
+  /** Applied migrations: 0 before the first start. */
   readonly applied: number;
-  /** Those of this version that it has not. */
+  /** Migrations of this version that are missing. */
   readonly missing: number;
 }
 
-/** The database's schema is not one that this version can work on or bring up to date. */
+/** This version can neither use the database's schema nor upgrade it. */
 export class UnfitSchema extends Error {
   override readonly name = "UnfitSchema";
   readonly code = "unfit_schema";
@@ -37,7 +37,7 @@ export class UnfitSchema extends Error {
   }
 }
 
-/** The next migration ends what older instances rely on, and some of them run. */
+/** The next migration removes something that older running instances need. */
 export class InstancesInTheWay extends Error {
   override readonly name = "InstancesInTheWay";
   readonly code = "instances_in_the_way";
@@ -61,33 +61,33 @@ class MigrationsMissing extends Error {
 }
 
 export interface SchemaUrls {
-  /** As the role that runs the service. */
+  /** The URL with the role that runs the service. */
   readonly databaseUrl: string;
-  /** As the role that owns the schema; without it, that is the same role. */
+  /** The URL with the role that owns the schema; without it, that is the same role. */
   readonly ownerUrl?: string | null;
 }
 
 const migrationsFolder = new URL("migrations/", import.meta.url);
-// Any number will do, as long as every version of the service uses the same one.
+// An arbitrary number, the same in every version of the service.
 const migrationLock = 7_420_001;
 
 /**
- * Brings the schema up to this version, by its owner, and gives the service's role its rights on it.
+ * Upgrades the schema to this version, as its owner, and grants the service's role its rights.
  *
- * @throws MigrationsMissing without the owner's URL, when the service's role may not change the schema
+ * @throws MigrationsMissing without the owner's URL, if the service's role may not change the schema
  */
 export async function prepareSchema({ databaseUrl, ownerUrl = null }: SchemaUrls): Promise<readonly string[]> {
   return ownerUrl === null ? migrate(databaseUrl) : migrate(ownerUrl, migrationsFolder, await roleOf(databaseUrl));
 }
 
 /**
- * Brings the schema up to this version: each missing migration in a transaction of its own, one instance at a time.
+ * Upgrades the schema to this version: each missing migration in a transaction of its own, one instance at a time.
  *
- * @param folder of the migrations, another one for a test
- * @param serviceRole which is given what it needs to run the service
- * @throws UnfitSchema where the database is of a newer version than this service, or was not made by a release of it
- * @throws InstancesInTheWay before a breaking migration, while anybody holds a lease, or did a moment ago
- * @returns the names of the migrations that were applied now
+ * @param folder of the migrations; tests pass another one
+ * @param serviceRole gets the rights to run the service
+ * @throws UnfitSchema if the database belongs to a newer version of this service, or to none
+ * @throws InstancesInTheWay before a breaking migration, while an instance holds a lease, or did shortly before
+ * @returns the names of the migrations applied now
  */
 export async function migrate(
   connectionString: string,
@@ -141,7 +141,7 @@ async function withClient<Result>(connectionString: string, use: (client: Client
   }
 }
 
-/** Looks at the schema and changes nothing. */
+/** Inspects the schema without changing it. */
 export async function inspectSchema(client: Client): Promise<SchemaState | UnfitSchema> {
   const migrations = await readMigrations(migrationsFolder);
   const applied = await readApplied(client);
@@ -150,7 +150,7 @@ export async function inspectSchema(client: Client): Promise<SchemaState | Unfit
 
 type Applied = Readonly<{ number: number; name: string; sha256: string | undefined }>;
 
-/** None in a database that was never migrated. As JSON, because a table of another program has other columns. */
+/** None in a database that was never migrated. Read as JSON, because another program's table has other columns. */
 async function readApplied(client: Client): Promise<readonly Applied[]> {
   const { rows: tables } = await client.query("SELECT WHERE to_regclass('migrations') IS NOT NULL");
   if (tables.length === 0) return [];
@@ -182,14 +182,14 @@ function unfitness(migrations: readonly Migration[], applied: readonly Applied[]
 async function apply(client: Client, migration: Migration): Promise<void> {
   await client.query("BEGIN");
   try {
-    // What waits for a lock of a table holds up all who come after it.
+    // A session that waits for a table lock delays everything after it.
     await client.query("SET LOCAL lock_timeout = '5s'");
     if (migration.isBreaking) await requireNoHolders(client, migration.name);
     const schemas = migration.isOfHomes ? await schemasOfHomes(client) : [];
     if (schemas.length === 0) await client.query(migration.sql);
     for (const schema of schemas) {
       await enterHome(client, schema);
-      // Citus passes a statement on with all that was sent with it.
+      // Citus forwards a statement together with everything sent with it.
       for (const statement of statementsOf(migration.sql)) await client.query(statement);
     }
     if (!migration.isOfHomes) await copyReferenceTables(client);
@@ -204,11 +204,11 @@ async function apply(client: Client, migration: Migration): Promise<void> {
   }
 }
 
-/** An instance takes a lease only after it has migrated: whoever holds one now is of a version before this. */
+/** An instance acquires a lease only after it has migrated, so current leases belong to earlier versions. */
 async function requireNoHolders(client: Client, migration: string): Promise<void> {
   const { rows: tables } = await client.query("SELECT FROM pg_tables WHERE tablename = 'leases'");
   if (tables.length === 0) return;
-  // Nobody takes a lease, and none is kept up, until this transaction has ended.
+  // No lease can be inserted or renewed until this transaction has ended.
   await client.query("LOCK TABLE leases IN SHARE MODE");
   const { rows } = await client.query<{ host: string }>(
     "SELECT host FROM leases WHERE beaten_at > now() - interval '8 seconds' ORDER BY id",

@@ -41,7 +41,7 @@ const calls: readonly [string, () => Promise<unknown>][] = [
   ["takeOver", () => transactions.takeOver(leaseId, 10)],
 ];
 
-/** So many at once that every connection has prepared it. */
+/** Concurrent calls, so that every connection has prepared the statement. */
 const onEveryConnection = (call: () => Promise<unknown>) => Promise.all(Array.from({ length: 8 }, call));
 
 test.each(calls)("%s goes on when a later version gives its table another column", async (name, call) => {

@@ -2,10 +2,10 @@ import { lowestId } from "../../ids.ts";
 
 export const dayMs = 86_400_000;
 
-/** The tables whose rows find their day by their id. */
+/** The tables whose rows are assigned to a day by their id. */
 export const historyTables = ["notifications", "attempts"] as const;
 
-/** The beginning of the UTC day of a moment, in milliseconds since 1970. */
+/** The start of the UTC day of a time, in milliseconds since 1970. */
 export function dayOf(atMs: number): number {
   return Math.floor(atMs / dayMs) * dayMs;
 }
@@ -14,7 +14,7 @@ export function partitionName(table: string, startMs: number): string {
   return `${table}_${new Date(startMs).toISOString().slice(0, 10).replaceAll("-", "")}`;
 }
 
-/** The day that a partition's name tells; undefined for a name that is not ours. */
+/** The day in a partition's name; undefined for a foreign name. */
 export function dayOfPartition(name: string): number | undefined {
   const [, year, month, day] = /_(\d{4})(\d\d)(\d\d)$/.exec(name) ?? [];
   if (year === undefined || month === undefined || day === undefined) return undefined;

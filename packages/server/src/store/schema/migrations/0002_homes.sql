@@ -1,7 +1,7 @@
 --! homes
--- What grows with what partners do: everything of one partner is in one home, and no statement needs two. One PostgreSQL
--- is one home, in the schema of the connection. On Citus each home is a schema, distributed as a whole to one node.
--- Every table has partner_id first in its primary key.
+-- Tables that grow with partners' activity. All rows of one partner are in one home, and no statement needs two. Plain
+-- PostgreSQL is one home, in the schema of the connection. On Citus each home is a schema, distributed as a whole to
+-- one node. Every table has partner_id as the first column of its primary key.
 
 CREATE TABLE terminals (
   partner_id        uuid NOT NULL,
@@ -12,14 +12,14 @@ CREATE TABLE terminals (
   merchant_address  text NOT NULL DEFAULT '',
   device_id         text NOT NULL DEFAULT '',
   app_name          text NOT NULL DEFAULT '',
-  -- The numbers last given; 0 before the first.
+  -- The last assigned numbers; 0 before the first.
   trace_no          integer NOT NULL DEFAULT 0,
   invoice_no        integer NOT NULL DEFAULT 0,
   batch_no          integer NOT NULL DEFAULT 1,
-  -- Its open batch. It is CLOSING from the moment a settlement was asked for until the acquirer answered.
+  -- Its open batch. It is CLOSING from the request of a settlement until the acquirer answered.
   batch_id          uuid NOT NULL DEFAULT gen_random_uuid(),
   batch_closing     boolean NOT NULL DEFAULT false,
-  -- Of the commands in it, once there is one.
+  -- The currency of its commands, once there is one.
   batch_currency    text,
   created_at        timestamptz NOT NULL DEFAULT now(),
   PRIMARY KEY (partner_id, tid)
@@ -37,7 +37,7 @@ CREATE TABLE transactions (
   original_id           uuid,
   original_external_id  text,
   chain_id              uuid NOT NULL,
-  -- The one that the command brought.
+  -- The command's own URL.
   callback_url          text,
   tid                   text,
   batch_no              text,
@@ -45,61 +45,59 @@ CREATE TABLE transactions (
   amount_minor          bigint,
   currency              text,
   facts                 json NOT NULL,
-  -- Its first 64 characters: an entry of an index has a size limit.
+  -- Its first 64 characters: an index entry has a size limit.
   merchant_trans_id     text,
-  -- The api lease of the process that runs it while it is INIT. When that lease is gone it is in doubt.
+  -- The api lease of the process that runs it while it is INIT. Without that lease it is in doubt.
   lease_id              uuid,
   notification_id       uuid,
-  -- The Void, Complete or Reversal that holds it, or ended it: one at most.
+  -- The Void, Complete or Reversal that holds it, or ended it: at most one.
   successor_id          uuid,
   successor_command     text,
   successor_state       text CHECK (successor_state IN ('in_flight', 'in_doubt', 'done')),
-  -- Of its own Reversal.
+  -- The state of its own Reversal.
   reversal_state        text CHECK (reversal_state IN ('pending', 'done', 'parked')),
-  -- Not a transaction, but the memory that its reqId was reversed before it arrived.
+  -- Not a transaction, but the record that its reqId was reversed before it arrived.
   is_tombstone          boolean NOT NULL DEFAULT false,
-  -- The batch that a switch put it in, or settled by it: one value for its partner, mid, tid and batch number.
+  -- The batch that a switch assigned it to, or settled with it: one value per partner, mid, tid and batch number.
   reported_batch        uuid,
-  -- When a settlement that a switch reported is compared with the ledger; null once it was, and for everything else.
+  -- When a settlement reported by a switch is compared with the ledger; null afterwards, and for everything else.
   compare_at            timestamptz,
-  -- A reported Void whose original is not known yet: its notification is made once that is, or when this time is over.
+  -- A reported Void whose original is unknown: its notification is created when the original is known, or at this time.
   notify_at             timestamptz,
   created_at            timestamptz NOT NULL DEFAULT now(),
   completed_at          timestamptz,
   PRIMARY KEY (partner_id, id),
   CHECK ((successor_id IS NULL) = (successor_state IS NULL))
 );
--- While a table has few rows, all its indexes that begin with the partner cost the planner the same, and a connection keeps
--- the plan that it made then. Measured: planned below 1,000 rows, the look-up of a reqId went along the primary key by its
--- partner alone; later 600 pages for each row in place of 4. So of two indexes only one can be taken for a look-up: the
--- statement keeps the partner from being looked for, `(t.partner_id = i.partner_id) IS TRUE`.
---
--- The idempotency key of a command; what a switch reported has one of its own.
+-- While a table has few rows, all its indexes that begin with the partner have the same cost for the planner, and a
+-- connection keeps the plan that it made then. Measured: planned below 1,000 rows, the look-up of a reqId used the
+-- primary key with the partner only; later it read 600 pages per row instead of 4. So only one of two indexes must be
+-- usable for a look-up: the statement prevents the use of the partner by `(t.partner_id = i.partner_id) IS TRUE`. This
+-- one is the idempotency key of a command; reports of a switch have another.
 CREATE UNIQUE INDEX transactions_req_id ON transactions (req_id, partner_id) WHERE origin = 'command';
 CREATE UNIQUE INDEX transactions_external_id ON transactions (external_id, partner_id) WHERE origin = 'switch';
 CREATE INDEX transactions_reported_req_id ON transactions (partner_id, req_id)
   WHERE origin = 'switch' AND req_id IS NOT NULL;
--- A settlement asks by terminal what is still in flight; a take-over asks for all of it.
+-- A settlement reads commands in flight by terminal; a take-over reads all of them.
 CREATE INDEX transactions_in_flight ON transactions (partner_id, tid) WHERE state = 'INIT';
--- What counts in a batch is read along with its state, past what was declined in it. Measured: it read 100,000 declined
--- rows before.
+-- A batch's rows are read by state, which skips declined ones. Measured: it read 100,000 declined rows before.
 CREATE INDEX transactions_batch ON transactions (partner_id, batch_id, state, id) WHERE batch_id IS NOT NULL;
 CREATE INDEX transactions_original ON transactions (partner_id, original_id) WHERE original_id IS NOT NULL;
--- In the order of its bytes: a search by its beginning reads a part of the index.
+-- In byte order: a prefix search reads a range of the index.
 CREATE INDEX transactions_merchant_trans_id ON transactions (partner_id, merchant_trans_id COLLATE "C")
   WHERE merchant_trans_id IS NOT NULL;
--- The ledger drops what is past retention in the order of its ids, which begin with their time. A switch may give its
--- transactions ids of another kind: those, and nothing else, are found by this index.
+-- The ledger drops rows past retention in the order of their ids, which begin with their time. A switch may assign ids
+-- of another kind: only those are in this index.
 CREATE INDEX transactions_untimed_id ON transactions (partner_id, created_at, id)
   WHERE get_byte(uuid_send(id), 6) >> 4 <> 7;
 CREATE INDEX transactions_reported_batch ON transactions (reported_batch, created_at) WHERE reported_batch IS NOT NULL;
 CREATE INDEX transactions_compare ON transactions (compare_at) WHERE compare_at IS NOT NULL;
 CREATE INDEX transactions_notify_at ON transactions (notify_at) WHERE notify_at IS NOT NULL;
--- A terminal's mid stays while a PreAuth is open on it.
+-- A terminal's mid cannot change while a PreAuth is open on it.
 CREATE INDEX transactions_open_preauth ON transactions (partner_id, tid)
   WHERE command = 'PREAUTH' AND state = 'SUCCESS' AND successor_id IS NULL;
 
--- Batches that were settled; the open one stands in its terminal.
+-- Settled batches; the open one is in its terminal's row.
 CREATE TABLE batches (
   partner_id        uuid NOT NULL,
   id                uuid NOT NULL,
@@ -118,7 +116,7 @@ CREATE TABLE batches (
   PRIMARY KEY (partner_id, id)
 );
 
--- Reversals on their way to the acquirer, repeated until it answers. One for each transaction.
+-- Reversals to be sent to the acquirer, repeated until it answers. One per transaction.
 CREATE TABLE reversals (
   partner_id      uuid NOT NULL,
   transaction_id  uuid NOT NULL,
@@ -126,7 +124,7 @@ CREATE TABLE reversals (
   state           text NOT NULL DEFAULT 'PENDING' CHECK (state IN ('PENDING', 'DONE', 'PARKED')),
   -- The partner's REVERSAL that waits for it.
   requested_by    uuid,
-  -- Taken by an instance, it is due again when that instance must have had its answer.
+  -- After an instance claimed it, it is due again when that instance must have its answer.
   due_at          timestamptz NOT NULL DEFAULT now(),
   tries           integer NOT NULL DEFAULT 0,
   response_code   text,
@@ -135,35 +133,35 @@ CREATE TABLE reversals (
 );
 CREATE INDEX reversals_due ON reversals (due_at) WHERE state = 'PENDING';
 CREATE INDEX reversals_of_terminal ON reversals (partner_id, tid) WHERE state = 'PENDING';
--- An answer that comes after its instance is gone names a terminal, and no partner.
+-- An answer that arrives after its instance died names a terminal, and no partner.
 CREATE INDEX reversals_by_terminal ON reversals (tid, created_at);
 
--- Cards that later messages of their chain may need, where the acquirer wants them again: sealed, and deleted once none can.
+-- Cards that later messages of their chain may need, if the acquirer wants them: sealed, and deleted once none can.
 CREATE TABLE cards (
   partner_id  uuid NOT NULL,
   chain_id    uuid NOT NULL,
   sealed      bytea NOT NULL,
-  -- When it is looked at next, whether it is still needed.
+  -- When to check next whether it is still needed.
   look_at     timestamptz NOT NULL DEFAULT now() + interval '1 minute',
   PRIMARY KEY (partner_id, chain_id)
 );
 CREATE INDEX cards_look_at ON cards (look_at);
 
--- Settlements and Batch Uploads under way: where each stands, so that any instance can go on with it.
+-- Running settlements and Batch Uploads: their current step, so that any instance can continue.
 CREATE TABLE settlements (
   partner_id      uuid NOT NULL,
-  -- The SETTLEMENT's or BATCH_UPLOAD's transaction.
+  -- The transaction of the SETTLEMENT or BATCH_UPLOAD.
   id              uuid NOT NULL,
   kind            text NOT NULL CHECK (kind IN ('SETTLEMENT', 'BATCH_UPLOAD')),
   tid             text NOT NULL,
   batch_id        uuid NOT NULL,
   step            text NOT NULL DEFAULT 'waiting' CHECK (step IN ('waiting', 'sending', 'uploading')),
-  -- The acquirer had other totals, and the batch was uploaded.
+  -- The acquirer's totals differed, and the batch was uploaded.
   is_uploaded     boolean NOT NULL DEFAULT false,
-  -- The last transaction that was uploaded.
+  -- The last uploaded transaction.
   uploaded_up_to  uuid,
-  -- The numbers of what is being sent: each upload, and the settlement that follows them, is a message of its own. They
-  -- stay until the next step, so that whoever goes on after a crash repeats the same messages.
+  -- The numbers of the messages being sent: each upload, and the settlement after them, has its own. They stay until
+  -- the next step, so that an instance that continues after a crash repeats the same messages.
   trace_no        integer,
   trace_count     integer,
   numbered_at     timestamptz,
@@ -174,7 +172,7 @@ CREATE TABLE settlements (
 );
 CREATE INDEX settlements_due ON settlements (due_at);
 
--- History: a notification is its frozen IPN, never updated. An id finds its day, because it begins with its time.
+-- History: a notification is its frozen IPN, never updated. Its id begins with its time, and so identifies its day.
 CREATE TABLE notifications (
   partner_id            uuid NOT NULL,
   id                    uuid NOT NULL,
@@ -185,20 +183,20 @@ CREATE TABLE notifications (
   command               text NOT NULL,
   callback_url          text,
   content               json NOT NULL,
-  -- Commit order for the pull cursor: ids are not in commit order.
+  -- Commit order for the pull cursor, because ids are not in commit order.
   xid                   xid8 NOT NULL DEFAULT pg_current_xact_id(),
   created_at            timestamptz NOT NULL DEFAULT now(),
   PRIMARY KEY (partner_id, id)
 ) PARTITION BY RANGE (id);
--- Taken by those alone who ask for an xid, and say so in its words.
+-- Used only by statements that compare xid, and repeat this condition.
 CREATE INDEX notifications_commit_order ON notifications (partner_id, xid, id) WHERE xid > '0';
 
 -- History: each POST.
 CREATE TABLE attempts (
   partner_id    uuid NOT NULL,
-  -- The notification's.
+  -- The id of the notification.
   id            uuid NOT NULL,
-  -- Raised by each redelivery; attempts are numbered anew in each.
+  -- Incremented by each redelivery; attempts are numbered from 1 in each.
   round         integer NOT NULL,
   attempt_no    integer NOT NULL,
   -- The delivery lease under which it was made.
@@ -215,23 +213,23 @@ CREATE TABLE attempts (
   PRIMARY KEY (partner_id, id, round, attempt_no, lease_id)
 ) PARTITION BY RANGE (id);
 
--- Since when history is whole: every day before it was dropped. One row.
+-- History is complete since then: every earlier day was dropped. One row.
 CREATE TABLE history (
   only_row   boolean PRIMARY KEY DEFAULT true CHECK (only_row),
   kept_from  timestamptz NOT NULL
 );
 INSERT INTO history (kept_from) VALUES ('epoch');
 
--- What is still to be delivered, and nothing else: small, and busy. Nobody locks or claims a row: the owner of its shard
--- reads it, and each outcome names the round and the attempt that it belongs to.
+-- Notifications still to be delivered, and nothing else: small, and busy. Nobody locks or claims a row: the owner of
+-- its shard reads it, and each outcome names its round and attempt.
 CREATE TABLE pending (
-  -- The last byte of the partner's id: `shardOf` says the same.
+  -- The last byte of the partner's id, as `shardOf` computes it.
   shard           smallint NOT NULL GENERATED ALWAYS AS (get_byte(uuid_send(partner_id), 15)::smallint) STORED,
   partner_id      uuid NOT NULL,
-  -- The notification's.
+  -- The id of the notification.
   id              uuid NOT NULL,
-  -- The origin of its own callback URL; empty: the registered one. What waits for a URL that answered 410 has a queue of
-  -- its own, of that URL.
+  -- The origin of its own callback URL; empty: the registered one. Notifications for a URL that answered 410 are in a
+  -- queue of that URL.
   queue           text NOT NULL DEFAULT '',
   due_at          timestamptz NOT NULL,
   round           integer NOT NULL DEFAULT 0,
@@ -240,7 +238,7 @@ CREATE TABLE pending (
   chain_id        uuid NOT NULL,
   -- It waits for the earlier ones of its chain.
   follows         boolean NOT NULL DEFAULT false,
-  -- The batch that its transaction is in.
+  -- The batch of its transaction.
   batch_id        uuid,
   -- A settlement waits for the notifications of this batch.
   settles_batch   uuid,
@@ -252,13 +250,13 @@ CREATE TABLE pending (
   autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 50000,
   autovacuum_vacuum_cost_delay = 0
 );
--- One queue after the other, each in the order in which its rows are due.
+-- Queue by queue, each in the order of due times.
 CREATE INDEX pending_due ON pending (shard, partner_id, queue, due_at, id);
--- Without the partner in front, so that no plan takes these for the key.
+-- Without the partner as the first column, so that no plan uses these instead of the key.
 CREATE INDEX pending_chain ON pending (chain_id, schedule_start);
 CREATE INDEX pending_batch ON pending (batch_id, schedule_start) WHERE batch_id IS NOT NULL;
 
--- Given up for now, kept, replayable. Its content comes along only when its day of history is dropped.
+-- Parked: given up for now, kept, replayable. Its content is copied only when its day of history is dropped.
 CREATE TABLE parked (
   partner_id     uuid NOT NULL,
   id             uuid NOT NULL,
@@ -271,42 +269,42 @@ CREATE TABLE parked (
   parked_at      timestamptz NOT NULL DEFAULT now(),
   PRIMARY KEY (partner_id, id)
 );
--- What outlived its day of history is found by its id too.
+-- A notification that outlived its day of history is also found by its id.
 CREATE INDEX parked_with_content ON parked (partner_id, id) WHERE notification IS NOT NULL;
 
--- Callback endpoints that have failed: their circuit breakers. What is not here is closed.
+-- The circuit breakers of callback endpoints that have failed. An endpoint without a row is closed.
 CREATE TABLE endpoints (
   shard          smallint NOT NULL GENERATED ALWAYS AS (get_byte(uuid_send(partner_id), 15)::smallint) STORED,
   partner_id     uuid NOT NULL,
   id             uuid NOT NULL,
-  -- https://host:port; for one that answered 410, the exact URL.
+  -- https://host:port; after a 410, the exact URL.
   target         text NOT NULL,
-  -- The queue of pending that it stands for: the origin; of a URL that is gone, its origin and its SHA-256, because a URL is
-  -- too long for an entry of an index.
+  -- Its queue of pending: the origin; for a URL that is gone, its origin and SHA-256, because a URL is too long for an
+  -- index entry.
   queue          text NOT NULL,
   kind           text NOT NULL CHECK (kind IN ('origin', 'url')),
   state          text NOT NULL CHECK (state IN ('closed', 'open', 'gone')),
-  -- Failures in a row that count.
+  -- Consecutive failures.
   failures       integer NOT NULL DEFAULT 0,
   last_reason    text,
   opened_at      timestamptz,
   -- While it is tripped: when one delivery may probe it.
   probe_at       timestamptz,
   probes         integer NOT NULL DEFAULT 0,
-  -- Of the shard, when its owner wrote this: an earlier owner's change is dropped.
+  -- The shard's epoch of the last write: a change by an earlier owner is dropped.
   epoch          integer NOT NULL DEFAULT 0,
-  -- Raised when a person changes it: what its owner makes of older knowledge is dropped.
+  -- Incremented when a person changes it: changes based on older knowledge are dropped.
   control_no     integer NOT NULL DEFAULT 0,
   updated_at     timestamptz NOT NULL DEFAULT now(),
   PRIMARY KEY (partner_id, id)
 );
 CREATE UNIQUE INDEX endpoints_queue ON endpoints (partner_id, queue);
 CREATE INDEX endpoints_shard ON endpoints (shard);
--- Their owners look for these every 5 s, however many URLs are gone.
+-- Owners poll these every 5 s, however many URLs are gone.
 CREATE INDEX endpoints_changed_by_hand ON endpoints (shard) WHERE control_no > 0;
 
--- How deliveries went, counted by minute for a day and by hour for a week: of each partner, and of all under the nil id.
--- A histogram has a count for each bucket of notifications/figures.ts.
+-- Delivery figures, by minute for a day and by hour for a week: per partner, and for all under the nil id. A histogram
+-- has a count for each bucket of notifications/figures.ts.
 CREATE TABLE delivery_figures (
   partner_id   uuid NOT NULL,
   grain        text NOT NULL CHECK (grain IN ('minute', 'hour')),
@@ -320,7 +318,7 @@ CREATE TABLE delivery_figures (
 ) WITH (fillfactor = 50);
 CREATE INDEX delivery_figures_old ON delivery_figures (grain, at);
 
--- What an operator should know of, alerts among it: those are sent on until the alert URL took them.
+-- Events for the operator, including alerts: those are sent until every channel accepted them.
 CREATE TABLE events (
   partner_id    uuid NOT NULL,
   id            uuid NOT NULL,
@@ -329,18 +327,18 @@ CREATE TABLE events (
   detail        jsonb NOT NULL,
   alert_due_at  timestamptz,
   alert_tries   integer NOT NULL DEFAULT 0,
-  -- The first of those that are told together with it, once they were tried.
+  -- The first alert of its group, once they were tried.
   alert_group   uuid,
   created_at    timestamptz NOT NULL DEFAULT now(),
   PRIMARY KEY (partner_id, id)
 );
 CREATE INDEX events_alerts_due ON events (alert_due_at) WHERE alert_due_at IS NOT NULL;
--- The operator sees a notification with what was recorded about it and its transaction.
+-- The operator sees a notification with the events of it and its transaction.
 CREATE INDEX events_subject ON events (partner_id, subject_id) WHERE subject_id IS NOT NULL;
 
--- Days of history are made and dropped by whoever runs the service, which may lack the right to change the schema: these
--- run as its owner, and do nothing else. CREATE, then ATTACH: unlike CREATE … PARTITION OF, this never locks out those who
--- read and write the parent.
+-- Days of history are created and dropped by the service's role, which may lack the right to change the schema: these
+-- functions run as its owner, and do nothing else. CREATE, then ATTACH: unlike CREATE … PARTITION OF, this never blocks
+-- readers and writers of the parent.
 CREATE FUNCTION create_history_partition(parent text, name text, lowest uuid, beyond uuid) RETURNS void
   LANGUAGE plpgsql SECURITY DEFINER AS $$
 BEGIN
@@ -361,7 +359,7 @@ BEGIN
   EXECUTE format('DROP TABLE %I', name);
 END $$;
 
--- A function that runs as another role must look nowhere for its tables but in its own schema.
+-- A function that runs as another role must look for its tables only in its own schema.
 DO $$ BEGIN
   EXECUTE format('ALTER FUNCTION create_history_partition SET search_path = %I, pg_temp', current_schema());
   EXECUTE format('ALTER FUNCTION drop_history_partition SET search_path = %I, pg_temp', current_schema());

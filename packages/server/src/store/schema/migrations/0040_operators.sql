@@ -1,4 +1,4 @@
--- Operators by name. Of a token its hash alone is kept: it has 256 random bits, so it cannot be guessed back.
+-- Operators by name. Only the hash of a token is stored: with 256 random bits it cannot be guessed.
 CREATE TABLE operators (
   id            uuid PRIMARY KEY,
   name          text NOT NULL,

@@ -1,5 +1,5 @@
--- Who did what. Each entry holds the hash of the one before it, so that none can be changed or taken out unseen. What is
--- hashed is the text of each column as it stands: before and after are JSON as it was written, not as it would be read.
+-- The audit. Each entry contains the hash of the previous one, so that none can be changed or removed unnoticed. The
+-- hash covers the text of each column as stored: before and after are JSON as it was written.
 CREATE TABLE audit (
   seq       bigint PRIMARY KEY,
   at_ms     bigint NOT NULL,
@@ -17,7 +17,7 @@ CREATE INDEX audit_actor ON audit (actor, seq);
 CREATE INDEX audit_subject ON audit (subject, seq);
 CREATE INDEX audit_action ON audit (action, seq);
 
--- The last entry that was dropped because its time was over: the chain goes on from its hash.
+-- The last entry dropped by retention: the chain continues from its hash.
 CREATE TABLE audit_start (
   only_one  boolean PRIMARY KEY DEFAULT true CHECK (only_one),
   seq       bigint NOT NULL,
@@ -35,8 +35,8 @@ CREATE TRIGGER audit_append_only BEFORE UPDATE OR TRUNCATE ON audit
 CREATE TRIGGER audit_keeps_its_days BEFORE DELETE ON audit
   FOR EACH ROW EXECUTE FUNCTION audit_is_append_only();
 
--- Drops the oldest entries, at most rows_max of them, and never the newest, from which the numbers go on. It runs as the
--- owner: the service's role may delete nothing here, and cannot have what is younger than 90 days dropped.
+-- Drops the oldest entries, at most rows_max of them, and never the newest, from which the numbers continue. It runs as
+-- the owner: the service's role may delete nothing here, and nothing younger than 90 days.
 CREATE FUNCTION drop_audit_before(before_ms bigint, rows_max integer) RETURNS bigint
   LANGUAGE plpgsql SECURITY DEFINER AS $$
 DECLARE
