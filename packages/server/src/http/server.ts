@@ -36,6 +36,7 @@ import { selfRoutes } from "./routes/self.ts";
 import { settingRoutes } from "./routes/settings.ts";
 import { aliveRoute, systemRoutes } from "./routes/system.ts";
 import { transactionRoutes } from "./routes/transactions.ts";
+import { documentProblems } from "./schemas/problem.ts";
 import { Sessions } from "./sessions.ts";
 import { validate } from "./validation.ts";
 import { WrongKeys } from "./wrong-keys.ts";
@@ -138,6 +139,7 @@ interface Gate extends Doors {
 
 function addPartnerRoutes(scope: FastifyInstance, parts: HttpParts, gate: Gate): void {
   const callers = new Callers(parts, gate.address, gate);
+  documentProblems(scope, "partner");
   scope.addHook("onRequest", callers.authenticate);
   scope.addHook("onRequest", gate.limits.ofPartner(callers));
   const who = (request: FastifyRequest) => ({
@@ -179,6 +181,7 @@ function addOperatorSystemRoutes(scope: FastifyInstance, parts: HttpParts): void
 
 function addOperatorRoutes(scope: FastifyInstance, parts: HttpParts, gate: Gate): void {
   const callers = new OperatorCallers({ ...gate, operators: parts.operators });
+  documentProblems(scope, "operator");
   scope.addHook("onRequest", callers.authenticate);
   const who = (request: FastifyRequest) => {
     const { name, role, tokenId } = callers.actor(request);

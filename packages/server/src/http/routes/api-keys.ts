@@ -3,7 +3,7 @@ import { ServiceError } from "../../errors.ts";
 import { type KeyId, type PartnerId, readId } from "../../ids.ts";
 import type { HttpApp, HttpParts, PartnerRoutes } from "../parts.ts";
 import { apiKeyBody, newApiKeySchema, revokedApiKeySchema } from "../schemas/api-key.ts";
-import { bodyErrors, operatorErrors, partnerErrors, responses } from "../schemas/problem.ts";
+import { bodyErrors, responses } from "../schemas/problem.ts";
 import { described } from "../schemas/registry.ts";
 
 const keyParams = z.object({ keyId: described(z.string(), "The key's id") });
@@ -23,7 +23,7 @@ export function apiKeyRoutes({ app, parts, callers }: PartnerRoutes): void {
         tags: ["Self"],
         summary: "Make another API key, which may do what its scopes say",
         body: apiKeyBody,
-        response: responses(made, ...partnerErrors, ...addErrors),
+        response: responses(made, ...addErrors),
       },
     },
     async (request, reply) => {
@@ -39,7 +39,7 @@ export function apiKeyRoutes({ app, parts, callers }: PartnerRoutes): void {
         tags: ["Self"],
         summary: "Revoke one of your API keys",
         params: keyParams,
-        response: responses(revoked, ...partnerErrors, "not_found"),
+        response: responses(revoked, "not_found"),
       },
     },
     async (request) => revoke(parts, callers.partner(request).id, request.params.keyId),
@@ -57,7 +57,7 @@ export function operatorApiKeyRoutes(app: HttpApp, parts: HttpParts): void {
         summary: "Make another API key of a partner, which may do what its scopes say",
         params: partnerParams,
         body: apiKeyBody,
-        response: responses(made, ...operatorErrors, ...addErrors, "not_found"),
+        response: responses(made, ...addErrors, "not_found"),
       },
     },
     async (request, reply) => {
@@ -73,7 +73,7 @@ export function operatorApiKeyRoutes(app: HttpApp, parts: HttpParts): void {
         tags: ["Partners"],
         summary: "Revoke an API key of a partner",
         params: ofPartner,
-        response: responses(revoked, ...operatorErrors, "not_found"),
+        response: responses(revoked, "not_found"),
       },
     },
     async (request) => revoke(parts, requirePartner(request.params.id), request.params.keyId),

@@ -3,7 +3,7 @@ import { ServiceError } from "../../errors.ts";
 import { type PartnerId, readId } from "../../ids.ts";
 import type { HttpApp, HttpParts } from "../parts.ts";
 import { partnerSchema } from "../schemas/partner.ts";
-import { bodyErrors, operatorErrors, responses } from "../schemas/problem.ts";
+import { responses } from "../schemas/problem.ts";
 import { component, described } from "../schemas/registry.ts";
 
 const path = "/operator/v1/partners/:id/callback-certificate";
@@ -32,7 +32,7 @@ export function callbackCertificateRoutes(app: HttpApp, { registry }: HttpParts)
         description: "It replaces the one before at once. It ends when the certificate does.",
         params,
         body,
-        response: responses(found, ...operatorErrors, ...bodyErrors, "not_found"),
+        response: responses(found, "not_found"),
       },
     },
     async (request) => registry.putCallbackCertificate(requirePartner(request.params.id), request.body),
@@ -45,7 +45,7 @@ export function callbackCertificateRoutes(app: HttpApp, { registry }: HttpParts)
         tags,
         summary: "Show no client certificate to a partner's server any more",
         params,
-        response: responses(found, ...operatorErrors, "not_found"),
+        response: responses(found, "not_found"),
       },
     },
     async (request) => registry.removeCallbackCertificate(requirePartner(request.params.id)),

@@ -5,7 +5,7 @@ import type { Partner } from "../../partners/partner.ts";
 import { everyProblemOfCommand } from "../every-problem.ts";
 import type { HttpParts, PartnerRoutes } from "../parts.ts";
 import { commandSchema } from "../schemas/command.ts";
-import { bodyErrors, partnerErrors, responses } from "../schemas/problem.ts";
+import { responses } from "../schemas/problem.ts";
 import { described } from "../schemas/registry.ts";
 import { transactionSchema } from "../schemas/transaction.ts";
 import { transactionView } from "../transaction-view.ts";
@@ -84,8 +84,6 @@ export function commandRoutes({ app, parts, callers }: PartnerRoutes): void {
             200: { schema: transactionSchema, description: "Completed: see status and isoResponseCode" },
             202: { schema: transactionSchema, description: "Accepted, the outcome is not known yet" },
           },
-          ...partnerErrors,
-          ...bodyErrors,
           ...commandErrors,
         ),
       },

@@ -7,7 +7,7 @@ import { shapeError } from "../issues.ts";
 import type { HttpApp, HttpParts } from "../parts.ts";
 import { type Problem, problemOf } from "../problem.ts";
 import { completionSchema, reportFrame, reportSchema, withReqIds } from "../schemas/completion.ts";
-import { bodyErrors, operatorErrors, problemSchema, responses } from "../schemas/problem.ts";
+import { problemSchema, responses } from "../schemas/problem.ts";
 import { bodyCheckedAs } from "../validation.ts";
 
 const bodyBytesMax = 8 * 1024 * 1024;
@@ -39,11 +39,7 @@ export function completionRoutes(app: HttpApp, parts: HttpParts): void {
           "conflict (known with other content) or refused with its problem; the results come in the order of the " +
           "items. Only a body that is no list of at most 1,000 completions is refused as a whole.",
         body: reportSchema,
-        response: responses(
-          { 200: { schema: resultsSchema, description: "A result for each item, in order" } },
-          ...operatorErrors,
-          ...bodyErrors,
-        ),
+        response: responses({ 200: { schema: resultsSchema, description: "A result for each item, in order" } }),
       },
     },
     async (request, reply) => {

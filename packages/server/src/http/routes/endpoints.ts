@@ -3,7 +3,7 @@ import { ServiceError } from "../../errors.ts";
 import { type EndpointId, readId } from "../../ids.ts";
 import type { PartnerRoutes } from "../parts.ts";
 import { endpointPageSchema, endpointSchema, endpointsQuery } from "../schemas/endpoint.ts";
-import { partnerErrors, queryErrors, responses } from "../schemas/problem.ts";
+import { responses } from "../schemas/problem.ts";
 import { described } from "../schemas/registry.ts";
 
 export const endpointParams = z.object({ id: described(z.string(), "The endpoint's id") });
@@ -18,11 +18,7 @@ export function endpointRoutes({ app, parts, callers }: PartnerRoutes): void {
         tags: ["Notifications"],
         summary: "See which of your endpoints failed",
         querystring: endpointsQuery,
-        response: responses(
-          { 200: { schema: endpointPageSchema, description: "A page" } },
-          ...partnerErrors,
-          ...queryErrors,
-        ),
+        response: responses({ 200: { schema: endpointPageSchema, description: "A page" } }),
       },
     },
     async (request) => await parts.endpoints.list({ ...pageOf(request.query), partnerId: callers.partner(request).id }),
@@ -36,11 +32,7 @@ export function endpointRoutes({ app, parts, callers }: PartnerRoutes): void {
         summary: "Have deliveries to an endpoint go on at once",
         description: "The endpoint works again. What waited for it leaves.",
         params: endpointParams,
-        response: responses(
-          { 200: { schema: endpointSchema, description: "It is closed" } },
-          ...partnerErrors,
-          "not_found",
-        ),
+        response: responses({ 200: { schema: endpointSchema, description: "It is closed" } }, "not_found"),
       },
     },
     async (request) => {

@@ -12,7 +12,7 @@ import {
   searchSchema,
   summarySchema,
 } from "../schemas/notification.ts";
-import { bodyErrors, partnerErrors, queryErrors, responses } from "../schemas/problem.ts";
+import { responses } from "../schemas/problem.ts";
 import { redeliverBody } from "../schemas/redelivery.ts";
 import { described } from "../schemas/registry.ts";
 
@@ -46,8 +46,6 @@ export function notificationRoutes({ app, parts, callers }: PartnerRoutes): void
         querystring: pullQuery,
         response: responses(
           { 200: { schema: pulledSchema, description: "A page; empty at the end" } },
-          ...partnerErrors,
-          ...queryErrors,
           "too_many_requests",
           "invalid_cursor",
           "cursor_from_another_history",
@@ -70,12 +68,7 @@ export function notificationRoutes({ app, parts, callers }: PartnerRoutes): void
         summary: "Search your notifications",
         description: "For people who look for one: to fetch what was missed, use the list in commit order.",
         querystring: ownSearchQuery,
-        response: responses(
-          { 200: { schema: searchSchema, description: "A page" } },
-          ...partnerErrors,
-          ...queryErrors,
-          "invalid_cursor",
-        ),
+        response: responses({ 200: { schema: searchSchema, description: "A page" } }, "invalid_cursor"),
       },
     },
     async (request) => await parts.notifications.search({ ...request.query, partnerId: callers.partner(request).id }),
@@ -88,11 +81,7 @@ export function notificationRoutes({ app, parts, callers }: PartnerRoutes): void
         tags: ["Notifications"],
         summary: "Get a notification with its attempts",
         params,
-        response: responses(
-          { 200: { schema: detailSchema, description: "The notification" } },
-          ...partnerErrors,
-          "not_found",
-        ),
+        response: responses({ 200: { schema: detailSchema, description: "The notification" } }, "not_found"),
       },
     },
     async (request) => {
@@ -112,8 +101,6 @@ export function notificationRoutes({ app, parts, callers }: PartnerRoutes): void
         body: redeliverBody,
         response: responses(
           { 202: { schema: summarySchema, description: "It is due again" } },
-          ...partnerErrors,
-          ...bodyErrors,
           "not_found",
           "notification_pending",
         ),
@@ -134,11 +121,7 @@ export function notificationRoutes({ app, parts, callers }: PartnerRoutes): void
         tags: ["Notifications"],
         summary: "Have a test notification sent",
         description: "A sample Sale to the registered callback URL. No transaction stands behind it.",
-        response: responses(
-          { 202: { schema: summarySchema, description: "It is due" } },
-          ...partnerErrors,
-          "no_callback_url",
-        ),
+        response: responses({ 202: { schema: summarySchema, description: "It is due" } }, "no_callback_url"),
       },
     },
     async (request, reply) => reply.code(202).send(await parts.notifications.sendTest(callers.partner(request))),

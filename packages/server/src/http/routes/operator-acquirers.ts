@@ -2,7 +2,7 @@ import { z } from "zod";
 import { ServiceError } from "../../errors.ts";
 import type { HttpApp, HttpParts } from "../parts.ts";
 import { acquirerBody, acquirerListSchema, acquirerSchema } from "../schemas/acquirer.ts";
-import { bodyErrors, operatorErrors, responses } from "../schemas/problem.ts";
+import { responses } from "../schemas/problem.ts";
 import { described } from "../schemas/registry.ts";
 
 const tags = ["Acquirers"];
@@ -22,7 +22,7 @@ export function operatorAcquirerRoutes(app: HttpApp, { acquirers }: HttpParts): 
         description: "Running instances take it up within seconds, and lose no answer in flight.",
         params,
         body: acquirerBody,
-        response: responses(found, ...operatorErrors, ...bodyErrors),
+        response: responses(found),
       },
     },
     async (request) => acquirers.put(request.params.name, request.body),
@@ -34,7 +34,7 @@ export function operatorAcquirerRoutes(app: HttpApp, { acquirers }: HttpParts): 
         operationId: "listAcquirers",
         tags,
         summary: "List the registered acquirers, in the order of their names",
-        response: responses({ 200: { schema: acquirerListSchema, description: "All of them" } }, ...operatorErrors),
+        response: responses({ 200: { schema: acquirerListSchema, description: "All of them" } }),
       },
     },
     async () => ({ items: [...(await acquirers.list())] }),
@@ -47,7 +47,7 @@ export function operatorAcquirerRoutes(app: HttpApp, { acquirers }: HttpParts): 
         tags,
         summary: "Get an acquirer",
         params,
-        response: responses(found, ...operatorErrors, "not_found"),
+        response: responses(found, "not_found"),
       },
     },
     async (request) => {
@@ -67,7 +67,6 @@ export function operatorAcquirerRoutes(app: HttpApp, { acquirers }: HttpParts): 
         params,
         response: responses(
           { 200: { schema: acquirerSchema, description: "The acquirer as it was" } },
-          ...operatorErrors,
           "not_found",
           "acquirer_in_use",
         ),

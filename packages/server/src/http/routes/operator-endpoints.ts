@@ -1,7 +1,7 @@
 import { type PartnerId, readId } from "../../ids.ts";
 import type { HttpApp, HttpParts } from "../parts.ts";
 import { closeEndpointBody, endpointPageSchema, endpointSchema, operatorEndpointsQuery } from "../schemas/endpoint.ts";
-import { bodyErrors, operatorErrors, queryErrors, responses } from "../schemas/problem.ts";
+import { responses } from "../schemas/problem.ts";
 import { endpointParams, notFound, pageOf, requireEndpointId } from "./endpoints.ts";
 
 const tags = ["Deliveries"];
@@ -16,12 +16,7 @@ export function operatorEndpointRoutes(app: HttpApp, { endpoints }: HttpParts): 
         tags,
         summary: "See which endpoints failed",
         querystring: operatorEndpointsQuery,
-        response: responses(
-          { 200: { schema: endpointPageSchema, description: "A page" } },
-          ...operatorErrors,
-          ...queryErrors,
-          "unknown_partner",
-        ),
+        response: responses({ 200: { schema: endpointPageSchema, description: "A page" } }, "unknown_partner"),
       },
     },
     async (request) => {
@@ -40,8 +35,6 @@ export function operatorEndpointRoutes(app: HttpApp, { endpoints }: HttpParts): 
         body: closeEndpointBody.optional(),
         response: responses(
           { 200: { schema: endpointSchema, description: "It is closed" } },
-          ...operatorErrors,
-          ...bodyErrors,
           "unknown_partner",
           "not_found",
         ),

@@ -1,7 +1,7 @@
 import { moneyKinds } from "../../ledger/money-operations.ts";
 import type { HttpApp, HttpParts } from "../parts.ts";
 import { chainSchema, moneyItem, moneyPage, moneyParams, moneyQuery, reasonBody } from "../schemas/money.ts";
-import { bodyErrors, operatorErrors, queryErrors, responses } from "../schemas/problem.ts";
+import { responses } from "../schemas/problem.ts";
 
 const tags = ["Money"];
 const one = { 200: { schema: moneyItem, description: "As it stands" } };
@@ -19,7 +19,7 @@ export function operatorMoneyRoutes(app: HttpApp, { money }: HttpParts): void {
           tags,
           summary: kind === "settlements" ? "See settlements under way" : `Search ${kind}`,
           querystring: moneyQuery,
-          response: responses(page, ...operatorErrors, ...queryErrors, "unknown_partner"),
+          response: responses(page, "unknown_partner"),
         },
       },
       async (request) => await money.search(kind, request.query),
@@ -32,7 +32,7 @@ export function operatorMoneyRoutes(app: HttpApp, { money }: HttpParts): void {
           tags,
           summary: `See one of the ${kind}`,
           params: moneyParams,
-          response: responses(one, ...operatorErrors, ...queryErrors, "not_found"),
+          response: responses(one, "not_found"),
         },
       },
       async (request) => await money.find(kind, request.params.id),
@@ -46,12 +46,7 @@ export function operatorMoneyRoutes(app: HttpApp, { money }: HttpParts): void {
         tags,
         summary: "See a transaction with those that it changes, and those that change it",
         params: moneyParams,
-        response: responses(
-          { 200: { schema: chainSchema, description: "In their order" } },
-          ...operatorErrors,
-          ...queryErrors,
-          "not_found",
-        ),
+        response: responses({ 200: { schema: chainSchema, description: "In their order" } }, "not_found"),
       },
     },
     async (request) => ({ items: await money.chain(request.params.id) }),
@@ -64,7 +59,7 @@ export function operatorMoneyRoutes(app: HttpApp, { money }: HttpParts): void {
         tags,
         summary: "Send a parked Reversal again",
         params: moneyParams,
-        response: responses(one, ...operatorErrors, ...bodyErrors, "not_found", "reversal_not_parked"),
+        response: responses(one, "not_found", "reversal_not_parked"),
       },
     },
     async (request) => await money.retryReversal(request.params.id),
@@ -78,7 +73,7 @@ export function operatorMoneyRoutes(app: HttpApp, { money }: HttpParts): void {
         summary: "End a parked Reversal by hand: nothing of its transaction stands at the acquirer",
         params: moneyParams,
         body: reasonBody,
-        response: responses(one, ...operatorErrors, ...bodyErrors, "not_found", "reversal_not_parked"),
+        response: responses(one, "not_found", "reversal_not_parked"),
       },
     },
     async (request) => await money.resolveReversal(request.params.id, request.body.reason),
@@ -92,7 +87,7 @@ export function operatorMoneyRoutes(app: HttpApp, { money }: HttpParts): void {
         summary: "End a settlement that the acquirer does not answer: its batch is open again",
         params: moneyParams,
         body: reasonBody,
-        response: responses(one, ...operatorErrors, ...bodyErrors, "not_found", "settlement_ended"),
+        response: responses(one, "not_found", "settlement_ended"),
       },
     },
     async (request) => await money.abortSettlement(request.params.id, request.body.reason),

@@ -4,7 +4,7 @@ import { type PartnerId, readId } from "../../ids.ts";
 import type { HttpApp, HttpParts } from "../parts.ts";
 import { explainedSchema, inspectedSchema, proofSchema } from "../schemas/inspected.ts";
 import { searchQuery, searchSchema, summarySchema } from "../schemas/notification.ts";
-import { bodyErrors, operatorErrors, queryErrors, responses } from "../schemas/problem.ts";
+import { responses } from "../schemas/problem.ts";
 import { redeliverBody, redeliveredSchema, redeliveriesBody } from "../schemas/redelivery.ts";
 import { described } from "../schemas/registry.ts";
 import { requireId } from "./notifications.ts";
@@ -23,8 +23,6 @@ export function operatorNotificationRoutes(app: HttpApp, { notifications, direct
         querystring: searchQuery,
         response: responses(
           { 200: { schema: searchSchema, description: "A page" } },
-          ...operatorErrors,
-          ...queryErrors,
           "unknown_partner",
           "invalid_cursor",
         ),
@@ -43,11 +41,7 @@ export function operatorNotificationRoutes(app: HttpApp, { notifications, direct
         tags,
         summary: "Get a notification with its attempts and events",
         params: z.object({ id: described(z.string(), "The notification's id") }),
-        response: responses(
-          { 200: { schema: inspectedSchema, description: "The notification" } },
-          ...operatorErrors,
-          "not_found",
-        ),
+        response: responses({ 200: { schema: inspectedSchema, description: "The notification" } }, "not_found"),
       },
     },
     async (request) => {
@@ -67,7 +61,6 @@ export function operatorNotificationRoutes(app: HttpApp, { notifications, direct
         params: z.object({ id: described(z.string(), "The notification's id") }),
         response: responses(
           { 200: { schema: explainedSchema, description: "What an attempt would be made of" } },
-          ...operatorErrors,
           "not_found",
         ),
       },
@@ -83,7 +76,7 @@ export function operatorNotificationRoutes(app: HttpApp, { notifications, direct
         summary: "Get a notification's history, signed",
         description: "For a dispute. The audit records that it was given.",
         params: z.object({ id: described(z.string(), "The notification's id") }),
-        response: responses({ 200: { schema: proofSchema, description: "The proof" } }, ...operatorErrors, "not_found"),
+        response: responses({ 200: { schema: proofSchema, description: "The proof" } }, "not_found"),
       },
     },
     async (request) => await notifications.prove(request.params.id),
@@ -99,8 +92,6 @@ export function operatorNotificationRoutes(app: HttpApp, { notifications, direct
         body: redeliverBody,
         response: responses(
           { 202: { schema: summarySchema, description: "It is due again" } },
-          ...operatorErrors,
-          ...bodyErrors,
           "not_found",
           "notification_pending",
         ),
@@ -122,7 +113,6 @@ export function operatorNotificationRoutes(app: HttpApp, { notifications, direct
         params: z.object({ id: described(z.string(), "The partner's id") }),
         response: responses(
           { 202: { schema: summarySchema, description: "It is due" } },
-          ...operatorErrors,
           "not_found",
           "no_callback_url",
         ),
@@ -146,8 +136,6 @@ export function operatorNotificationRoutes(app: HttpApp, { notifications, direct
         body: redeliveriesBody,
         response: responses(
           { 200: { schema: redeliveredSchema, description: "How many matched, and how many are due again" } },
-          ...operatorErrors,
-          ...bodyErrors,
           "invalid_text",
           "unknown_partner",
         ),

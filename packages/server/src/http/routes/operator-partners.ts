@@ -14,7 +14,7 @@ import {
   rotateBody,
   rotatedSchema,
 } from "../schemas/partner.ts";
-import { bodyErrors, operatorErrors, queryErrors, responses } from "../schemas/problem.ts";
+import { responses } from "../schemas/problem.ts";
 import { described } from "../schemas/registry.ts";
 import { terminalBody, terminalPageSchema, terminalSchema } from "../schemas/terminal.ts";
 import { bodyCheckedElsewhere } from "../validation.ts";
@@ -43,12 +43,7 @@ export function operatorPartnerRoutes(app: HttpApp, { registry }: HttpParts): vo
         summary: "Register a partner",
         description: "The keys are in this answer only: nothing shows them again.",
         body: partnerInputSchema,
-        response: responses(
-          { 201: { schema: newPartnerSchema, description: "Registered" } },
-          ...operatorErrors,
-          ...bodyErrors,
-          ...settingErrors,
-        ),
+        response: responses({ 201: { schema: newPartnerSchema, description: "Registered" } }, ...settingErrors),
       },
     },
     async (request, reply) => {
@@ -68,12 +63,7 @@ export function operatorPartnerRoutes(app: HttpApp, { registry }: HttpParts): vo
         tags,
         summary: "List the partners, in the order of registration",
         querystring: pageQuery,
-        response: responses(
-          { 200: { schema: partnerPageSchema, description: "A page" } },
-          ...operatorErrors,
-          ...queryErrors,
-          "invalid_cursor",
-        ),
+        response: responses({ 200: { schema: partnerPageSchema, description: "A page" } }, "invalid_cursor"),
       },
     },
     async (request) => {
@@ -92,7 +82,7 @@ export function operatorPartnerRoutes(app: HttpApp, { registry }: HttpParts): vo
         tags,
         summary: "Get a partner",
         params,
-        response: responses(partnerFound, ...operatorErrors, "not_found"),
+        response: responses(partnerFound, "not_found"),
       },
     },
     async (request) => {
@@ -112,7 +102,7 @@ export function operatorPartnerRoutes(app: HttpApp, { registry }: HttpParts): vo
         description: "What is left out stays. A corrected setting holds for what is queued, too.",
         params,
         body: partnerPatchSchema,
-        response: responses(partnerFound, ...operatorErrors, ...bodyErrors, ...settingErrors, "not_found"),
+        response: responses(partnerFound, ...settingErrors, "not_found"),
       },
     },
     async (request) =>
@@ -133,8 +123,6 @@ export function operatorPartnerRoutes(app: HttpApp, { registry }: HttpParts): vo
         body: rotateBody,
         response: responses(
           { 200: { schema: rotatedSchema, description: "The new version; its secret is in this answer only" } },
-          ...operatorErrors,
-          ...bodyErrors,
           "not_found",
         ),
       },
@@ -152,7 +140,7 @@ export function operatorPartnerRoutes(app: HttpApp, { registry }: HttpParts): vo
           summary,
           description,
           params,
-          response: responses(partnerFound, ...operatorErrors, "not_found"),
+          response: responses(partnerFound, "not_found"),
         },
       },
       async (request) => await registry.setState(requirePartnerId(request.params.id), state),
@@ -180,8 +168,6 @@ function terminalRoutes(app: HttpApp, registry: HttpParts["registry"]): void {
         body: terminalBody,
         response: responses(
           { 200: { schema: terminalSchema, description: "The terminal" } },
-          ...operatorErrors,
-          ...bodyErrors,
           "delimiter_in_signed_field",
           "invalid_text",
           "card_number_in_clear",
@@ -206,12 +192,7 @@ function terminalRoutes(app: HttpApp, registry: HttpParts["registry"]): void {
         summary: "List a partner's terminals",
         params,
         querystring: pageQuery,
-        response: responses(
-          { 200: { schema: terminalPageSchema, description: "A page" } },
-          ...operatorErrors,
-          ...queryErrors,
-          "not_found",
-        ),
+        response: responses({ 200: { schema: terminalPageSchema, description: "A page" } }, "not_found"),
       },
     },
     async (request) => {

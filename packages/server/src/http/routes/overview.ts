@@ -4,7 +4,7 @@ import { readId } from "../../ids.ts";
 import { eventStream } from "../event-stream.ts";
 import type { HttpApp, HttpParts, PartnerRoutes } from "../parts.ts";
 import { figuresSchema, overviewSchema, spanQuery } from "../schemas/overview.ts";
-import { operatorErrors, partnerErrors, queryErrors, responses } from "../schemas/problem.ts";
+import { responses } from "../schemas/problem.ts";
 import { described } from "../schemas/registry.ts";
 
 const tags = ["Deliveries"];
@@ -25,11 +25,7 @@ export function overviewRoutes(app: HttpApp, { overview, registry }: HttpParts):
         tags,
         summary: "See how deliveries go, and what stands now",
         querystring: spanQuery,
-        response: responses(
-          { 200: { schema: overviewSchema, description: "As of now" } },
-          ...operatorErrors,
-          ...queryErrors,
-        ),
+        response: responses({ 200: { schema: overviewSchema, description: "As of now" } }),
       },
     },
     async ({ query }) => await overview.all(query.span),
@@ -43,11 +39,9 @@ export function overviewRoutes(app: HttpApp, { overview, registry }: HttpParts):
         summary: "Have the overview sent every two seconds",
         description: "Server-sent events; the data of each is an Overview. The stream ends after five minutes.",
         querystring: spanQuery,
-        response: responses(
-          { 200: { schema: z.string(), description: "A stream of events", type: "text/event-stream" } },
-          ...operatorErrors,
-          ...queryErrors,
-        ),
+        response: responses({
+          200: { schema: z.string(), description: "A stream of events", type: "text/event-stream" },
+        }),
       },
     },
     async (request, reply) => {
@@ -68,12 +62,7 @@ export function overviewRoutes(app: HttpApp, { overview, registry }: HttpParts):
         summary: "See how deliveries to a partner go",
         params: z.object({ id: described(z.string(), "The partner's id") }),
         querystring: spanQuery,
-        response: responses(
-          { 200: { schema: figuresSchema, description: "As of now" } },
-          ...operatorErrors,
-          ...queryErrors,
-          "not_found",
-        ),
+        response: responses({ 200: { schema: figuresSchema, description: "As of now" } }, "not_found"),
       },
     },
     async ({ params, query }) => {
@@ -96,11 +85,7 @@ export function figuresRoutes({ app, parts, callers }: PartnerRoutes): void {
         tags: ["Notifications"],
         summary: "See how deliveries to you go",
         querystring: spanQuery,
-        response: responses(
-          { 200: { schema: figuresSchema, description: "As of now" } },
-          ...partnerErrors,
-          ...queryErrors,
-        ),
+        response: responses({ 200: { schema: figuresSchema, description: "As of now" } }),
       },
     },
     async (request) => await parts.overview.of(callers.partner(request).id, request.query.span),

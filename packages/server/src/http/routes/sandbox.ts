@@ -5,7 +5,7 @@ import { everyProblemOfCommand } from "../every-problem.ts";
 import type { HttpApp, HttpParts } from "../parts.ts";
 import { commandSchema } from "../schemas/command.ts";
 import { receiverBody, receiverSchema } from "../schemas/console.ts";
-import { bodyErrors, operatorErrors, responses } from "../schemas/problem.ts";
+import { responses } from "../schemas/problem.ts";
 import { transactionSchema } from "../schemas/transaction.ts";
 import { transactionView } from "../transaction-view.ts";
 
@@ -36,7 +36,7 @@ export function sandboxRoutes(app: HttpApp, parts: HttpParts): void {
         operationId: "getSandboxReceiver",
         tags,
         summary: "See what arrived at the sandbox partner's receiver",
-        response: responses(found, ...operatorErrors, "not_found"),
+        response: responses(found, "not_found"),
       },
     },
     view,
@@ -49,7 +49,7 @@ export function sandboxRoutes(app: HttpApp, parts: HttpParts): void {
         tags,
         summary: "Have the sandbox partner's receiver fail, hang, refuse or reject",
         body: receiverBody,
-        response: responses(found, ...operatorErrors, ...bodyErrors, "not_found"),
+        response: responses(found, "not_found"),
       },
     },
     async (request) => {
@@ -69,8 +69,6 @@ export function sandboxRoutes(app: HttpApp, parts: HttpParts): void {
         body: commandSchema,
         response: responses(
           { 200: { schema: transactionSchema, description: "Completed, or INIT where it takes longer" } },
-          ...operatorErrors,
-          ...bodyErrors,
           "not_found",
         ),
       },

@@ -1,7 +1,7 @@
 import { ServiceError } from "../../errors.ts";
 import type { PartnerRoutes } from "../parts.ts";
 import { selfSchema } from "../schemas/partner.ts";
-import { partnerErrors, responses } from "../schemas/problem.ts";
+import { responses } from "../schemas/problem.ts";
 
 /** GET /v1/self */
 export function selfRoutes({ app, parts, callers }: PartnerRoutes): void {
@@ -12,7 +12,7 @@ export function selfRoutes({ app, parts, callers }: PartnerRoutes): void {
         operationId: "getSelf",
         tags: ["Self"],
         summary: "Get your settings, key versions and our egress addresses",
-        response: responses({ 200: { schema: selfSchema, description: "The calling partner" } }, ...partnerErrors),
+        response: responses({ 200: { schema: selfSchema, description: "The calling partner" } }),
       },
     },
     async (request) => {

@@ -1,6 +1,6 @@
 import type { HttpApp, HttpParts } from "../parts.ts";
 import { settingListSchema } from "../schemas/console.ts";
-import { operatorErrors, responses } from "../schemas/problem.ts";
+import { responses } from "../schemas/problem.ts";
 
 /** The settings of this instance, to look at: they are changed where it is started. */
 export function settingRoutes(app: HttpApp, { settings }: HttpParts): void {
@@ -11,7 +11,7 @@ export function settingRoutes(app: HttpApp, { settings }: HttpParts): void {
         operationId: "listSettings",
         tags: ["Service"],
         summary: "See the settings, with their sources and defaults",
-        response: responses({ 200: { schema: settingListSchema, description: "All of them" } }, ...operatorErrors),
+        response: responses({ 200: { schema: settingListSchema, description: "All of them" } }),
       },
     },
     async () => ({ items: settings }),

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { ServiceError } from "../../errors.ts";
 import { readId } from "../../ids.ts";
 import type { PartnerRoutes } from "../parts.ts";
-import { partnerErrors, queryErrors, responses } from "../schemas/problem.ts";
+import { responses } from "../schemas/problem.ts";
 import { described } from "../schemas/registry.ts";
 import { transactionDetailSchema } from "../schemas/transaction.ts";
 import { transactionDetail } from "../transaction-view.ts";
@@ -19,7 +19,7 @@ export function transactionRoutes({ app, parts, callers }: PartnerRoutes): void 
         tags: ["Transactions"],
         summary: "Get a transaction by its id",
         params: z.object({ id: described(z.string(), "The transaction's id") }),
-        response: responses(found, ...partnerErrors, "not_found"),
+        response: responses(found, "not_found"),
       },
     },
     async (request) => {
@@ -39,7 +39,7 @@ export function transactionRoutes({ app, parts, callers }: PartnerRoutes): void 
         summary: "Find a transaction by its reqId",
         description: "What became of a command whose answer was lost.",
         querystring: z.strictObject({ reqId: described(z.string().max(36), "The reqId of its command, in any case") }),
-        response: responses(found, ...partnerErrors, ...queryErrors, "not_found"),
+        response: responses(found, "not_found"),
       },
     },
     async (request) => {

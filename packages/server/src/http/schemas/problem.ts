@@ -1,3 +1,4 @@
+import type { FastifyInstance } from "fastify";
 import { z } from "zod";
 import { type ErrorCode, errors } from "../../errors.ts";
 import { problemType } from "../problem.ts";
@@ -26,7 +27,7 @@ export const problemSchema = component(
 
 /** What any route may answer. */
 const everywhere = ["internal"] as const satisfies readonly ErrorCode[];
-/** What a body may be refused for before its fields are looked at. */
+/** What a body may be refused for. */
 export const bodyErrors = [
   "invalid_json",
   "invalid_request",
@@ -38,7 +39,7 @@ export const bodyErrors = [
   "body_too_large",
   "unsupported_media_type",
 ] as const satisfies readonly ErrorCode[];
-export const queryErrors = [
+const queryErrors = [
   "unknown_field",
   "missing_field",
   "invalid_value",
@@ -46,7 +47,7 @@ export const queryErrors = [
   "wrong_type",
   "too_long",
 ] as const;
-export const partnerErrors = [
+const partnerErrors = [
   "unauthorized",
   "address_not_allowed",
   "partner_disabled",
@@ -54,7 +55,7 @@ export const partnerErrors = [
   "too_many_requests",
   "unavailable",
 ] as const;
-export const operatorErrors = [
+const operatorErrors = [
   "unauthorized",
   "address_not_allowed",
   "role_not_allowed",
@@ -64,7 +65,7 @@ export const operatorErrors = [
 
 type Responses = Record<number, { description: string; content: Record<string, { schema: z.ZodType }> }>;
 
-/** A route's answers as documented: its successes, and for each status the codes that it may carry. */
+/** A route's answers as documented: its successes, and for each status the codes that it alone may carry. */
 export function responses(
   successes: Readonly<Record<number, { schema: z.ZodType; description: string; type?: string }>>,
   ...codes: readonly ErrorCode[]
@@ -73,14 +74,30 @@ export function responses(
   for (const [status, { schema, description, type }] of Object.entries(successes)) {
     documented[Number(status)] = { description, content: { [type ?? "application/json"]: { schema } } };
   }
-  for (const code of new Set([...codes, ...everywhere])) {
+  addProblems(documented, [...codes, ...everywhere]);
+  return documented;
+}
+
+/** Adds to each route of a scope what any route with such callers, such a body or such a query may answer. */
+export function documentProblems(scope: FastifyInstance, callers: "partner" | "operator"): void {
+  const ofCallers = callers === "partner" ? partnerErrors : operatorErrors;
+  scope.addHook("onRoute", ({ schema }) => {
+    const ofBody = schema?.body === undefined ? [] : bodyErrors;
+    const ofQuery = schema?.querystring === undefined ? [] : queryErrors;
+    if (schema?.response !== undefined)
+      addProblems(schema.response as Responses, [...ofCallers, ...ofBody, ...ofQuery]);
+  });
+}
+
+function addProblems(documented: Responses, codes: readonly ErrorCode[]): void {
+  for (const code of codes) {
     const { status, title } = errors[code];
     const line = `\`${code}\`: ${title}.`;
-    const standing = documented[status]?.description;
+    const lines = documented[status]?.description.split("\n") ?? [];
+    if (lines.includes(line)) continue;
     documented[status] = {
-      description: standing === undefined ? line : `${standing}\n${line}`,
+      description: [...lines, line].join("\n"),
       content: { [problemType]: { schema: problemSchema } },
     };
   }
-  return documented;
 }
