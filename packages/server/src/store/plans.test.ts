@@ -184,7 +184,7 @@ async function begin(state = "INIT") {
 }
 
 /** After a declined one with another currency: then the batch's content is checked. */
-async function beginBySteps() {
+async function beginInDollars() {
   const { tid } = await begin("ERROR");
   await transactions.begin(sampleInit(partnerId, leaseId, { tid, currency: "USD" }));
 }
@@ -245,14 +245,9 @@ const works: readonly (readonly [string, readonly string[], () => Promise<unknow
   ["circuits changed by hand", ["e.control_no > 0\n    ORDER"], () => circuits.loadChangedByHand([shardOf(partnerId)])],
   ["the map of the shards", ["FROM shards s WHERE s.lease_id = l.id"], () => shards.map(leaseId)],
   [
-    "a command that begins whole, and its reqId",
-    ["t.req_id = i.req_id", "INSERT INTO terminals AS t", "traces_after"],
-    () => several(() => begin()),
-  ],
-  [
-    "a command that begins by steps, and its reqId",
+    "a command that begins, and its reqId",
     ["t.req_id = i.req_id", "FOR UPDATE OF t", "INSERT INTO transactions", "t.state = 'SUCCESS' LIMIT 1"],
-    () => several(beginBySteps),
+    () => several(beginInDollars),
   ],
   [
     "a command that completes, with its notification",

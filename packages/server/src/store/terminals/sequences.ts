@@ -2,7 +2,6 @@ import type { PoolClient } from "pg";
 import type { TerminalState } from "../../commands/terminal.ts";
 import type { PartnerId } from "../../ids.ts";
 import type { Init, TerminalSequence } from "../../ledger/store.ts";
-import type { Registration, Registrations } from "./registrations.ts";
 
 // Every command on a terminal takes this lock first and holds it to the end of its transaction, in key order.
 const lock = {
@@ -48,7 +47,7 @@ const take = {
       trace_no, invoice_no, batch_no, batch_id, t.xmax = 0 AS is_new`,
 };
 
-export interface TerminalRow {
+interface TerminalRow {
   readonly partner_id: PartnerId;
   readonly tid: string;
   readonly merchant_id: string;
@@ -135,7 +134,6 @@ export async function allotSequences(
   client: PoolClient,
   inits: readonly Init[],
   known: ReadonlySet<string>,
-  registrations: Registrations,
 ): Promise<ReadonlyMap<Init, AllottedSequence>> {
   const groups = groupByTerminal(inits.filter(({ takes }) => takes.traceNo));
   if (groups.length === 0) return new Map();
@@ -156,30 +154,21 @@ export async function allotSequences(
   for (const { first, all } of groups) {
     const row = given.get(terminalOf(first));
     if (row === undefined) continue;
-    const registered = registrationOf(row);
-    registrations.note(terminalOf(first), registered);
     if (!row.is_new && !known.has(terminalOf(first))) continue;
-    for (const [init, turn] of assignNumbers(row, registered, all)) turns.set(init, turn);
+    for (const [init, turn] of assignNumbers(row, all)) turns.set(init, turn);
   }
   return turns;
 }
 
-function registrationOf(row: TerminalRow): Registration {
-  return {
+/** Deals the numbers that a terminal gave to a group, the last of which the row now holds. */
+function assignNumbers(row: TerminalRow, inits: readonly Init[]): (readonly [Init, AllottedSequence])[] {
+  const registered = {
     merchantId: row.merchant_id,
     merchantName: row.merchant_name,
     merchantAddress: row.merchant_address,
     deviceId: row.device_id,
     appName: row.app_name,
   };
-}
-
-/** Deals the numbers that a terminal gave to a group, the last of which the row now holds. */
-export function assignNumbers(
-  row: Pick<TerminalRow, "trace_no" | "invoice_no" | "batch_no" | "batch_id">,
-  registered: Registration,
-  inits: readonly Init[],
-): (readonly [Init, AllottedSequence])[] {
   let trace = row.trace_no - inits.length;
   let invoice = row.invoice_no - inits.filter((init) => init.takes.invoiceNo).length;
   return inits.map((init) => {
@@ -201,13 +190,13 @@ export function sixDigits(number: number): string {
   return String(number < 1 ? number + 999_999 : number).padStart(6, "0");
 }
 
-export interface TerminalGroup {
+interface TerminalGroup {
   readonly first: Init;
   readonly all: Init[];
 }
 
 /** In key order: every writer locks terminals in this order, so that two batches never wait for each other. */
-export function groupByTerminal(inits: readonly Init[]): TerminalGroup[] {
+function groupByTerminal(inits: readonly Init[]): TerminalGroup[] {
   const groups = new Map<string, TerminalGroup>();
   for (const init of inits) {
     const group = groups.get(terminalOf(init));

@@ -8,7 +8,6 @@ import { GroupCommit, type GroupCommitHooks } from "../database/group-commit.ts"
 import type { Home, Homes, PerHome } from "../database/homes.ts";
 import { searchable } from "../notifications/searchable.ts";
 import { claimTerminals } from "../terminals/claims.ts";
-import { Registrations } from "../terminals/registrations.ts";
 import {
   type AllottedSequence,
   allotSequences,
@@ -18,7 +17,6 @@ import {
   terminalOf,
 } from "../terminals/sequences.ts";
 import { lockOriginals, reserveOriginals } from "./originals.ts";
-import { allowsOneStatement, beginInOneStatement } from "./single-statement.ts";
 
 // One look-up for each, in this order alone. Measured: a plan made while the table was empty, and kept by its
 // connection, read all 100,000 transactions of a partner for 20 reqIds.
@@ -91,49 +89,29 @@ interface UsedRow {
 
 type Results = Map<string, Begun>;
 
-const notBegun = { begun: undefined };
-
-/**
- * Makes INITs durable, concurrent ones in one commit. What holds its terminal alone begins in one statement, if all is
- * as expected; what holds an original, what closes a batch, and what is odd begins by steps: terminals locked first,
- * then originals, always in key order.
- */
+/** Makes INITs durable, concurrent ones in one commit: terminals locked first, then originals, always in key order. */
 export class Inits {
   readonly #homes: Homes;
-  readonly #registrations = new Registrations();
-  readonly #whole: PerHome<GroupCommit<Init, { readonly begun: Begun | undefined }>>;
-  readonly #bySteps: PerHome<GroupCommit<Init, Begun>>;
+  readonly #commits: PerHome<GroupCommit<Init, Begun>>;
 
   constructor(homes: Homes, observe: GroupCommitHooks) {
     this.#homes = homes;
-    const options = {
-      key: keyOf,
-      bytes: () => 1_024,
-      giveUpAfterMs: 5_000,
-      onDoubt: (init: Init) => void this.#abandon(init),
-      ...observe,
-    };
-    this.#whole = homes.each(
-      ({ engine }) =>
+    this.#commits = homes.each(
+      (home) =>
         new GroupCommit({
           name: "begin",
-          ...options,
-          commit: async (inits) => {
-            const begun = await beginInOneStatement(engine, inits, this.#registrations);
-            return new Map(inits.map((init) => [keyOf(init), { begun: begun.get(keyOf(init)) }]));
-          },
+          key: keyOf,
+          bytes: () => 1_024,
+          giveUpAfterMs: 5_000,
+          onDoubt: (init) => void this.#abandon(init),
+          commit: (inits) => this.#commit(home, inits),
+          ...observe,
         }),
-    );
-    this.#bySteps = homes.each(
-      (home) => new GroupCommit({ name: "begin by steps", ...options, commit: (inits) => this.#commit(home, inits) }),
     );
   }
 
-  async begin(init: Init): Promise<Begun> {
-    const { partnerId } = init;
-    const isWhole = this.#homes.of(partnerId).handsRowsOn && allowsOneStatement(init);
-    const { begun } = isWhole ? await this.#whole.of(partnerId).add(init) : notBegun;
-    return begun ?? (await this.#bySteps.of(partnerId).add(init));
+  begin(init: Init): Promise<Begun> {
+    return this.#commits.of(init.partnerId).add(init);
   }
 
   async #commit(home: Home, inits: readonly Init[]): Promise<Results> {
@@ -142,7 +120,7 @@ export class Inits {
       const [, used] = await Promise.all([client.query("BEGIN"), findUsed(client, inits)]);
       const results = answersForUsed(inits, used);
       const fresh = inits.filter((init) => !results.has(keyOf(init)));
-      const written = fresh.length === 0 || (await beginFresh(client, fresh, results, this.#registrations));
+      const written = fresh.length === 0 || (await beginFresh(client, fresh, results));
       await client.query(written ? "COMMIT" : "ROLLBACK");
       client.release();
       // Another instance has committed by now: the next look finds its rows.
@@ -172,12 +150,7 @@ export class Inits {
  * them lost a race against another instance: then nothing of this may stand, neither a number nor a batch that is
  * closing.
  */
-async function beginFresh(
-  client: PoolClient,
-  inits: readonly Init[],
-  results: Results,
-  registrations: Registrations,
-): Promise<boolean> {
+async function beginFresh(client: PoolClient, inits: readonly Init[], results: Results): Promise<boolean> {
   const terminals = new Map(await lockTerminals(client, inits));
   const known = new Set(terminals.keys());
   const taken = await claimTerminals(
@@ -206,7 +179,7 @@ async function beginFresh(
   if (refused.length > 0) {
     for (const [key, begun] of answersForUsed(refused, await findUsed(client, refused))) results.set(key, begun);
   }
-  return allowed.length === 0 || writeAllowed(client, allowed, known, results, registrations);
+  return allowed.length === 0 || writeAllowed(client, allowed, known, results);
 }
 
 /** What keeps a command from its terminal, or from its original; undefined when nothing does. */
@@ -233,9 +206,8 @@ async function writeAllowed(
   allowed: readonly Init[],
   known: ReadonlySet<string>,
   results: Results,
-  registrations: Registrations,
 ): Promise<boolean> {
-  const turns = await allotSequences(client, allowed, known, registrations);
+  const turns = await allotSequences(client, allowed, known);
   const ready = allowed.flatMap((init) => {
     const taken = init.takes.traceNo ? turns.get(init) : noSequence;
     return taken === undefined ? [] : [{ init, taken, facts: init.facts(sequenceFor(init, taken)) }];

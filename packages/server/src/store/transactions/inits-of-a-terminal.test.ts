@@ -206,7 +206,7 @@ describe("what another instance does between the look and the lock", () => {
 
   test.each([
     ["a Sale", {}],
-    ["a PreAuth-Complete, which begins by steps", { originalId: newId<"transaction">() }],
+    ["a PreAuth-Complete", { originalId: newId<"transaction">() }],
   ])("the currency of what it began binds the batch, for %s", async (_, change: Partial<Init>) => {
     const tid = newTid();
     await store.begin(init(tid, { takes: preAuth }));
