@@ -7,6 +7,7 @@ import {
   hmacKey,
   type IpnKind,
   type Signing,
+  sealedForms,
   settlementSigningOrder,
   sign,
   signedString,
@@ -89,9 +90,3 @@ export function signingReference(): GeneratedFile {
     ),
   };
 }
-
-const sealedForms: Readonly<Record<(typeof ciphers)[number], string>> = {
-  "aes-256-gcm": "encode(iv[12] ‖ ciphertext ‖ tag[16]); the default",
-  "aes-256-cbc": "encode(iv[16] ‖ ciphertext), PKCS#7 padding",
-  jwe: "RFC 7516 compact, `alg: dir`, `enc: A256GCM`, `kid` the key's id; no `zip`",
-};

@@ -1,3 +1,6 @@
+import { ciphers, encodings, wireNames } from "@paybell/contract";
+import { anyOf } from "./any-of.ts";
+
 /** What the commands for partners and operators read of the environment and the service itself does not. */
 export const clientVariables = {
   PAYBELL_URL: "Where Paybell is, as https://paybell.example",
@@ -6,8 +9,8 @@ export const clientVariables = {
   PAYBELL_ENCRYPTION_KEY: "The partner's encryptionKey; several versions are separated by commas",
   PAYBELL_SIGNING_KEY: "The partner's signingKey; several versions are separated by commas",
   PAYBELL_WEBHOOK_SECRET: "The partner's webhookSecret; several versions are separated by commas",
-  PAYBELL_CIPHER: "aes-256-gcm, aes-256-cbc or jwe, as registered",
-  PAYBELL_ENCODING: "base64, base64url or hex, as registered",
+  PAYBELL_CIPHER: `${anyOf(ciphers)}, as registered`,
+  PAYBELL_ENCODING: `${anyOf(encodings)}, as registered`,
   PAYBELL_SIGNING: "fields, whole, or the agreed lists as JSON, as registered",
-  PAYBELL_WIRE_NAMES: "table or sample, as registered",
+  PAYBELL_WIRE_NAMES: `${anyOf(wireNames)}, as registered`,
 } as const;

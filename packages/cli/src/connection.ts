@@ -1,5 +1,7 @@
+import { ciphers, encodings } from "@paybell/contract";
 import type { ReceiverOptions } from "@paybell/partner";
 import type { Command } from "commander";
+import { anyOf } from "./any-of.ts";
 import { type Api, api } from "./api.ts";
 import type { CommandContext } from "./context.ts";
 import {
@@ -35,8 +37,8 @@ export interface SealingOptions {
 /** Adds the options that say how a partner's IPNs are sealed and signed, as registered. */
 export function withSealing(command: Command): Command {
   return command
-    .option("--cipher <cipher>", "aes-256-gcm, aes-256-cbc or jwe (PAYBELL_CIPHER)")
-    .option("--encoding <encoding>", "base64, base64url or hex (PAYBELL_ENCODING)")
+    .option("--cipher <cipher>", `${anyOf(ciphers)} (PAYBELL_CIPHER)`)
+    .option("--encoding <encoding>", `${anyOf(encodings)} (PAYBELL_ENCODING)`)
     .option("--signing <mode>", "fields, whole, or the agreed lists as JSON (PAYBELL_SIGNING)");
 }
 

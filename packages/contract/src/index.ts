@@ -13,8 +13,16 @@ export { countKeys, parseJson, repeatedKey } from "./parse-json.ts";
 export { fromWire, type WireIpn } from "./read-wire.ts";
 export { type ResponseCode, responseCodes, responseMeaning } from "./response-codes.ts";
 export { ipnJsonSchema } from "./schema.ts";
-export { open, seal } from "./seal.ts";
-export { type Cipher, ciphers, defaultSealing, type Sealing, type SealingKey, sealingKey } from "./sealing.ts";
+export { open, seal, sealedForms } from "./seal.ts";
+export {
+  type Cipher,
+  ciphers,
+  defaultSealing,
+  type Sealing,
+  type SealingKey,
+  sealingKey,
+  sealings,
+} from "./sealing.ts";
 export {
   cardSigningOrder,
   defaultSigning,

@@ -2,19 +2,22 @@ import { Buffer } from "node:buffer";
 import { createCipheriv } from "node:crypto";
 import { NotAuthentic, type NotAuthenticReason } from "./errors.ts";
 import { pooledRandom } from "./pooled-random.ts";
-import { decrypt, keysFor, type Sealing, type SealingKey, takeApart } from "./sealing.ts";
+import { type Cipher, decrypt, keysFor, type Sealing, type SealingKey, takeApart } from "./sealing.ts";
 
 const gcmIvBytes = 12;
 const cbcIvBytes = 16;
 const freshBytes = pooledRandom();
 const gcm = { authTagLength: 16 } as const;
 
+/** What `data` is, for people. */
+export const sealedForms: Readonly<Record<Cipher, string>> = {
+  "aes-256-gcm": "encode(iv[12] ‖ ciphertext ‖ tag[16]); the default",
+  "aes-256-cbc": "encode(iv[16] ‖ ciphertext), PKCS#7 padding",
+  jwe: "RFC 7516 compact, `alg: dir`, `enc: A256GCM`, `kid` the key's id; no `zip`",
+};
+
 /**
- * Seals a text: section 5, rule 3.
- *
- * - aes-256-gcm: encode(iv[12] ‖ ciphertext ‖ tag[16])
- * - aes-256-cbc: encode(iv[16] ‖ ciphertext), PKCS#7
- * - jwe: RFC 7516 compact, alg dir, enc A256GCM, kid is the key's id
+ * Seals a text (section 5, rule 3) into one of the `sealedForms`.
  *
  * @param random returns fresh bytes for the IV. Using an IV twice with one key breaks GCM: pass another source only in
  * a test.

@@ -1,6 +1,6 @@
 import { Buffer, isUtf8 } from "node:buffer";
 import { createDecipheriv, type KeyObject } from "node:crypto";
-import { decodeStrictly, type Encoding } from "./encoding.ts";
+import { decodeStrictly, type Encoding, encodings } from "./encoding.ts";
 import type { NotAuthenticReason } from "./errors.ts";
 import { jweParts } from "./jwe.ts";
 import { secretKey } from "./keys.ts";
@@ -15,6 +15,11 @@ export interface Sealing {
   /** Ignored for jwe, which is base64url by RFC 7516. */
   readonly encoding: Encoding;
 }
+
+/** Every way to seal: jwe has its one encoding. */
+export const sealings: readonly Sealing[] = ciphers.flatMap((cipher) =>
+  (cipher === "jwe" ? (["base64url"] as const) : encodings).map((encoding) => ({ cipher, encoding })),
+);
 
 export const defaultSealing: Sealing = { cipher: "aes-256-gcm", encoding: "base64" };
 

@@ -1,14 +1,13 @@
 import type { Buffer } from "node:buffer";
 import type { KeyObject } from "node:crypto";
 import {
-  ciphers,
-  encodings,
   headerNames,
   NotAuthentic,
   openAndVerify,
   type Sealing,
   type SealingKey,
   type Signing,
+  sealings,
   webhookSignatureMatches,
 } from "@paybell/contract/receiving";
 import type { HeaderReader } from "./headers.ts";
@@ -83,14 +82,13 @@ export function explainContent(body: string, reason: RefusedReason, setup: Setup
 
 function explainSeal(body: string, setup: Setup): IpnRefused | undefined {
   const { sealing, encryption, signingKeys, webhook } = setup;
-  for (const cipher of ciphers) {
-    for (const encoding of cipher === "jwe" ? (["base64url"] as const) : encodings) {
-      if (!opens(body, { ...setup, sealing: { cipher, encoding } }, encryption)) continue;
-      if (cipher !== sealing.cipher)
-        return new IpnRefused("wrong_cipher", `cipher is ${sealing.cipher}, and it is sealed with ${cipher}.`);
-      if (encoding !== sealing.encoding && cipher !== "jwe")
-        return new IpnRefused("wrong_encoding", `encoding is ${sealing.encoding}, and data is ${encoding}.`);
-    }
+  for (const tried of sealings) {
+    const { cipher, encoding } = tried;
+    if (!opens(body, { ...setup, sealing: tried }, encryption)) continue;
+    if (cipher !== sealing.cipher)
+      return new IpnRefused("wrong_cipher", `cipher is ${sealing.cipher}, and it is sealed with ${cipher}.`);
+    if (encoding !== sealing.encoding && cipher !== "jwe")
+      return new IpnRefused("wrong_encoding", `encoding is ${sealing.encoding}, and data is ${encoding}.`);
   }
   for (const [option, keys] of [
     ["signingKey", signingKeys],

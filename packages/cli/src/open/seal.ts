@@ -1,4 +1,4 @@
-import { ciphers, encodings, NotAuthentic, open, parseJson, type Sealing, sealingKey } from "@paybell/contract";
+import { NotAuthentic, open, parseJson, type Sealing, sealingKey, sealings } from "@paybell/contract";
 import type { OpenFinding } from "./finding.ts";
 import type { NamedKey, NamedKeys } from "./named-keys.ts";
 
@@ -45,18 +45,11 @@ function tryToOpen({ sealing, key, data }: Try): string | undefined {
 }
 
 function* otherTries(data: string, configured: Sealing, keys: NamedKeys): Generator<Try> {
-  const sealings = [configured, ...allSealings()];
+  const tried = [configured, ...sealings];
   const texts = [data, data.replaceAll(/\s/g, ""), data.replaceAll(" ", "+")];
   const all = [...keys.encryption, ...keys.signing, ...keys.webhook];
   for (const key of all)
-    for (const sealing of sealings) for (const text of new Set(texts)) yield { key, sealing, data: text };
-}
-
-function allSealings(): readonly Sealing[] {
-  return ciphers.flatMap((cipher): Sealing[] => {
-    if (cipher === "jwe") return [{ cipher, encoding: "base64url" }];
-    return encodings.map((encoding) => ({ cipher, encoding }));
-  });
+    for (const sealing of tried) for (const text of new Set(texts)) yield { key, sealing, data: text };
 }
 
 function remedyOf({ sealing, key, data }: Try, configured: Sealing, keys: NamedKeys, captured: string): string {

@@ -7,6 +7,7 @@ import {
   type Sealing,
   type Signing,
   seal,
+  sealings,
   toWire,
   webhookSignature,
 } from "../../src/index.ts";
@@ -19,7 +20,6 @@ import {
   otherWebhookKey,
   otherWebhookSecret,
   type SigningKeyId,
-  sealings,
   signings,
   webhookSecret,
   writtenKeys,

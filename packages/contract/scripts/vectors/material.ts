@@ -1,6 +1,6 @@
 import { Buffer } from "node:buffer";
 import type { KeyObject } from "node:crypto";
-import { hmacKey, type Sealing, type SealingKey, type Signing, sealingKey, webhookKey } from "../../src/index.ts";
+import { hmacKey, type SealingKey, type Signing, sealingKey, webhookKey } from "../../src/index.ts";
 
 /** 32 bytes that count up from a start, so that nobody takes them for a real key. */
 function counting(from: number): Buffer {
@@ -37,16 +37,6 @@ export const otherWebhookKey = webhookKey(otherWebhookSecret);
 export function fixedIv(bytes: number): Buffer {
   return Buffer.alloc(bytes, 0xc0);
 }
-
-export const sealings: readonly Sealing[] = [
-  { cipher: "aes-256-gcm", encoding: "base64" },
-  { cipher: "aes-256-gcm", encoding: "base64url" },
-  { cipher: "aes-256-gcm", encoding: "hex" },
-  { cipher: "aes-256-cbc", encoding: "base64" },
-  { cipher: "aes-256-cbc", encoding: "base64url" },
-  { cipher: "aes-256-cbc", encoding: "hex" },
-  { cipher: "jwe", encoding: "base64url" },
-];
 
 export const signings: Readonly<Record<"specification" | "agreed" | "whole", Signing>> = {
   specification: { mode: "fields" },

@@ -4,6 +4,7 @@ import {
   type Sealing,
   type Signing,
   seal,
+  sealings,
   sign,
   signedString,
   toWire,
@@ -15,7 +16,6 @@ import {
   fixedIv,
   ipns,
   type SigningKeyId,
-  sealings,
   signingKey,
   signings,
 } from "./material.ts";

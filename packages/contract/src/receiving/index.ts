@@ -7,5 +7,13 @@ export { NotAuthentic, type NotAuthenticReason } from "../errors.ts";
 export { headerNames, webhookKey, webhookSignatureMatches } from "../headers.ts";
 export { type OpenedIpn, openAndVerify } from "../opening.ts";
 export { parseJson } from "../parse-json.ts";
-export { type Cipher, ciphers, defaultSealing, type Sealing, type SealingKey, sealingKey } from "../sealing.ts";
+export {
+  type Cipher,
+  ciphers,
+  defaultSealing,
+  type Sealing,
+  type SealingKey,
+  sealingKey,
+  sealings,
+} from "../sealing.ts";
 export { defaultSigning, hmacKey, type Signing, signingProblems } from "../signing.ts";
