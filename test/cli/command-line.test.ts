@@ -50,7 +50,7 @@ describe("every command", () => {
     const { code, stdout } = await line.run([...path.split(" ").slice(1), "--help"]);
     expect(code).toBe(0);
     expect(stdout).toContain(examples[0]);
-    if (!/ (?:sandbox|serve|export|new)$/.test(path)) expect(stdout).toContain("--json");
+    if (!/ (?:sandbox|serve|export|new|completion|complete)$/.test(path)) expect(stdout).toContain("--json");
   });
 
   test.each(all)("%s refuses an option that there is not, with 2", async (path) => {

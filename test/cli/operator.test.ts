@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { stat } from "node:fs/promises";
 import { join } from "node:path";
@@ -154,6 +155,92 @@ describe("partner", () => {
     const unknown = await line.run(["partner", "rotate", "masterKey", "--partner", partner.id]);
     expect([unknown.code, unknown.stderr]).toEqual([2, expect.stringContaining("encryptionKey")]);
     expect((await line.run([...args.slice(0, -1), "1000"])).code).toBe(2);
+  });
+});
+
+describe("what the operator looks after", () => {
+  test("a partner is changed, paused, resumed and disabled, and shows its statistics", async () => {
+    const { id } = await service.register({ name: "Changing" });
+    line.write("change.json", { maxInFlight: 3 });
+    const changed = (await ok("partner", "set", id, "--settings", "change.json", "--json")).json();
+    expect(changed).toMatchObject({ settings: { maxInFlight: 3, name: "Changing" } });
+    for (const [action, state] of [
+      ["pause", "paused"],
+      ["resume", "active"],
+      ["disable", "disabled"],
+    ] as const) {
+      expect((await ok("partner", action, id)).stdout).toBe(`Changing is ${state}.\n`);
+      expect((await ok("partner", "show", id, "--json")).json()).toMatchObject({ state });
+    }
+    expect((await ok("partner", "statistics", id, "--span", "day")).stdout).toMatch(/^Accepted +0\n/);
+    const own = { PAYBELL_OPERATOR_TOKEN: "", PAYBELL_URL: "" };
+    const statistics = await line.run(["partner", "statistics", "--credentials", "partner.json", "--json"], {
+      env: own,
+    });
+    expect(statistics.json()).toMatchObject({ span: "hour", accepted: expect.any(Number) });
+    expect((await line.run(["partner", "set", id])).stderr).toContain("--settings");
+  });
+
+  test("a terminal is registered and listed; the service's own words say what is wrong", async () => {
+    const of = ["--partner", partner.id];
+    const set = await ok("terminal", "set", "T0000077", "--mid", "M00000000000077", "--merchant-name", "Shop", ...of);
+    expect(set.stdout).toContain("T0000077 belongs to M00000000000077");
+    expect((await ok("terminal", "list", ...of)).stdout).toMatch(/T0000077 +M00000000000077 +Shop/);
+    const refused = await line.run(["terminal", "set", "T0000078", ...of]);
+    expect([refused.code, refused.stderr]).toEqual([3, expect.stringContaining("mid")]);
+  });
+
+  test("transactions, batches and events are listed and shown, a transaction with its chain", async () => {
+    const { body } = await partner.run(sale({ merchantTransId: "for-records" }));
+    const id = body["id"] as string;
+    const voided = await partner.run({ command: "VOID", reqId: randomUUID(), transactionId: id });
+    expect(voided.status, JSON.stringify(voided.body)).toBe(200);
+    const of = ["--partner", partner.id];
+    expect((await ok("transaction", "list", ...of)).stdout).toMatch(new RegExp(`VOID.*\\n.*SALE.*${id}`));
+    const shown = await ok("transaction", "show", id);
+    expect(shown.stdout).toMatch(/^command +SALE$/m);
+    expect(shown.stdout).toMatch(/^Chain\n.*VOID/m);
+    for (const noun of ["batch", "settlement", "reversal", "event"]) {
+      const { items } = (await ok(noun, "list", "--json")).json<{ items: { id: string }[] }>();
+      const [first] = items;
+      if (first !== undefined) expect((await ok(noun, "show", first.id, "--json")).json()).toMatchObject(first);
+    }
+    const unknown = "01a1fc4e-6d3c-700f-874e-0ad9ef58793d";
+    expect((await line.run(["reversal", "retry", unknown])).code).toBe(3);
+    const bare = await line.run(["reversal", "resolve", unknown]);
+    expect([bare.code, bare.stderr]).toEqual([2, expect.stringContaining("--reason")]);
+    expect((await line.run(["settlement", "abort", unknown, "--reason", "not there"])).code).toBe(3);
+  });
+
+  test("an endpoint that is gone is listed, and closed by hand", async () => {
+    const gone = await service.register({ name: "Closing" });
+    gone.server.answersAlways(410);
+    await gone.run(sale());
+    const found = await eventually("the circuit to be tripped", async () => {
+      const { items } = (await ok("endpoint", "list", "--partner", gone.id, "--json")).json<{
+        items: { id: string }[];
+      }>();
+      return items[0];
+    });
+    gone.server.answersAlways(204);
+    expect((await ok("endpoint", "list", "--state", "gone")).stdout).toContain(found.id);
+    expect((await ok("endpoint", "close", found.id)).stdout).toContain("is closed");
+  });
+
+  test("top prints once where the output is no terminal", async () => {
+    const { stdout } = await ok("top");
+    expect(stdout).toMatch(/^Deliveries of the last hour/);
+    expect(stdout).toMatch(/^Pending /m);
+    expect((await ok("top", "--json")).json()).toMatchObject({ pending: expect.any(Number) });
+  });
+
+  test("completion prints a script, and complete what may follow", async () => {
+    const script = spawnPaybell(["completion", "bash"], {});
+    expect(await script.exited, script.output()).toBe(0);
+    expect(script.output()).toContain("complete -F");
+    const following = spawnPaybell(["complete", "--", "rever"], {});
+    expect(await following.exited).toBe(0);
+    expect(following.output()).toContain("reversal\t");
   });
 });
 

@@ -25,12 +25,17 @@ export function describedOf(command: Command): CommandDescription | undefined {
 
 /** A command with its help, an example, and `--json`. Arguments, options and the action are added to what it is. */
 export function command(name: string, described: CommandDescription): Command {
+  return describe(new Command(name), described);
+}
+
+/** Gives a command its help. One that somebody else made is given the same. */
+export function describe(made: Command, described: CommandDescription): Command {
   const { summary, description, examples, exitCodes: codes = {}, json = true } = described;
   const sections = [
     examplesText(examples),
     Object.keys(codes).length === 0 ? "" : `\nExit codes:\n${codeLines(codes).join("\n")}`,
   ];
-  const made = new Command(name)
+  made
     .summary(summary)
     .description(description === undefined ? sentence(summary) : `${sentence(summary)}\n\n${description}`)
     .addHelpText("after", sections.filter((section) => section !== "").join("\n"));

@@ -96,6 +96,16 @@ function isSame(one: string, other = ""): boolean {
   return a.protocol === b.protocol && sameHost;
 }
 
+/** The partner that is named, or else the one that the credentials are of. @throws Failure where neither is known */
+export function partnerIdOf({ credentials }: ClientSettings, named: string | undefined): string {
+  const known = named ?? credentials.partnerId;
+  if (known !== undefined) return known;
+  throw new Failure("it is not said which partner.", {
+    code: "no_partner",
+    remedy: "`paybell partner list` lists them.",
+  });
+}
+
 /** What opens a partner's IPNs. @throws Failure naming each key that is missing */
 export function receiverOptionsOf(credentials: Credentials): ReceiverOptions {
   const { encryptionKey, signingKey, webhookSecret, cipher, encoding, signing } = credentials;

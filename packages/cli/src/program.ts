@@ -5,6 +5,8 @@ import { alertsCommand } from "./commands/alerts.ts";
 import { auditCommand } from "./commands/audit.ts";
 import { certifyCommand } from "./commands/certify.ts";
 import { checkCommand } from "./commands/check.ts";
+import { addCompletion } from "./commands/completion.ts";
+import { endpointCommand } from "./commands/endpoint.ts";
 import { keysCommand } from "./commands/keys.ts";
 import { listenCommand } from "./commands/listen.ts";
 import { masterKeyCommand } from "./commands/master-key.ts";
@@ -13,9 +15,18 @@ import { notificationsCommand } from "./commands/notifications.ts";
 import { openCommand } from "./commands/open.ts";
 import { operatorCommand } from "./commands/operator.ts";
 import { partnerCommand } from "./commands/partner.ts";
+import {
+  batchCommand,
+  eventCommand,
+  reversalCommand,
+  settlementCommand,
+  transactionCommand,
+} from "./commands/records.ts";
 import { sandboxCommand } from "./commands/sandbox.ts";
 import { serveCommand } from "./commands/serve.ts";
 import { statusCommand } from "./commands/status.ts";
+import { terminalCommand } from "./commands/terminal.ts";
+import { topCommand } from "./commands/top.ts";
 import { triggerCommand } from "./commands/trigger.ts";
 import type { CommandContext } from "./context.ts";
 import { exitCodeMeanings } from "./exit-codes.ts";
@@ -23,7 +34,8 @@ import { exitCodeMeanings } from "./exit-codes.ts";
 const groups = [
   ["For a partner's engineer:", [listenCommand, triggerCommand, openCommand, certifyCommand, keysCommand]],
   ["For both sides:", [notificationsCommand]],
-  ["For the operator:", [partnerCommand, operatorCommand, statusCommand]],
+  ["For the operator:", [partnerCommand, terminalCommand, endpointCommand, operatorCommand, statusCommand, topCommand]],
+  ["Money:", [transactionCommand, batchCommand, settlementCommand, reversalCommand, eventCommand]],
   [
     "The service:",
     [
@@ -54,6 +66,7 @@ export function program(context: CommandContext, saysUsage = true): Command {
     root.commandsGroup(heading);
     for (const make of factories) root.addCommand(make(context));
   }
+  addCompletion(root);
   for (const one of withSubcommands(root)) settle(one, context, saysUsage);
   return root;
 }

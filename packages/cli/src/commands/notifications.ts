@@ -17,6 +17,7 @@ import {
 } from "../notifications/detail.ts";
 import { type BulkFilter, countMatching, redeliverEach, redeliverShares } from "../notifications/redeliver.ts";
 import { findSealed } from "../notifications/sealed.ts";
+import { readLimit } from "../numbers.ts";
 import { columns, type JsonOption, print } from "../output.ts";
 import { printable } from "../printable.ts";
 import { showing } from "../progress.ts";
@@ -85,11 +86,6 @@ function readTime(text: string): string {
   const timeMs = Date.parse(text);
   if (!Number.isNaN(timeMs)) return new Date(timeMs).toISOString();
   throw new InvalidArgumentError("It is a time as 2026-11-21T08:00:00Z, or a day as 2026-11-21.");
-}
-
-function readLimit(text: string): number {
-  if (/^[1-9]\d{0,6}$/.test(text)) return Number(text);
-  throw new InvalidArgumentError("It is a whole number from 1.");
 }
 
 async function list(context: CommandContext, options: ListOptions): Promise<ExitCode> {

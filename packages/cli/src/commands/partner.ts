@@ -4,6 +4,7 @@ import { command, ends, group } from "../command.ts";
 import {
   type ClientOptions,
   type ClientSettings,
+  partnerIdOf,
   readClientSettings,
   withClientOptions,
   withSealing,
@@ -15,13 +16,22 @@ import { Failure } from "../failure.ts";
 import { writePrivateFile } from "../keys/private-file.ts";
 import { columns, type JsonOption, print } from "../output.ts";
 import { keyKinds, type PartnerRecord, partnerLines } from "../partners/partner.ts";
-import { type RegistrationOptions, readRegistration } from "../partners/registration.ts";
+import { type RegistrationOptions, readRegistration, readSettings } from "../partners/registration.ts";
 import { printable } from "../printable.ts";
 import { readAll } from "../read-all.ts";
+import { type Figures, figuresLines } from "../status/overview.ts";
 
 export function partnerCommand(context: CommandContext): Command {
-  const commands = [addCommand, listCommand, showCommand, rotateCommand].map((make) => make(context));
-  return group("partner", "register partners, show them, and rotate their keys", commands);
+  const commands = [
+    addCommand(context),
+    listCommand(context),
+    showCommand(context),
+    setCommand(context),
+    ...stateChanges.map((change) => stateCommand(context, change)),
+    statisticsCommand(context),
+    rotateCommand(context),
+  ];
+  return group("partner", "register partners, show and change them, pause them, and rotate their keys", commands);
 }
 
 interface AddOptions extends ClientOptions, JsonOption, RegistrationOptions {
@@ -131,16 +141,88 @@ async function readPartner(connection: ClientSettings, id: string | undefined): 
   if (id === undefined && apiKey !== undefined && operatorToken === undefined) {
     return connection.partner().get<PartnerRecord>("/v1/self");
   }
-  return connection.operator().get<PartnerRecord>(`/operator/v1/partners/${idOf(connection, id)}`);
+  return connection.operator().get<PartnerRecord>(pathOf(connection, id));
 }
 
-function idOf({ credentials }: ClientSettings, id: string | undefined): string {
-  const known = id ?? credentials.partnerId;
-  if (known !== undefined) return encodeURIComponent(known);
-  throw new Failure("it is not said which partner.", {
-    code: "no_partner",
-    remedy: "`paybell partner list` lists them.",
-  });
+function pathOf(connection: ClientSettings, id: string | undefined): string {
+  return `/operator/v1/partners/${encodeURIComponent(partnerIdOf(connection, id))}`;
+}
+
+interface SetOptions extends ClientOptions, JsonOption {
+  readonly settings?: string;
+}
+
+function setCommand(context: CommandContext): Command {
+  const made = command("set", {
+    summary: "change a partner's settings",
+    description: "The file names the settings that change, as the operator API names them; the others stay.",
+    examples: ["paybell partner set 01a1fc39-e58e-73fb-a49a-dce132454876 --settings change.json"],
+  })
+    .argument("[id]", "default: the one that the credentials are of")
+    .option("--settings <file>", "what changes, as JSON");
+  return withClientOptions(made).action(
+    ends(context, async (id: string | undefined, options: SetOptions) => {
+      if (options.settings === undefined) {
+        throw new Failure("it is not said what changes.", {
+          code: "bad_usage",
+          remedy: 'Name a file with --settings, such as {"maxInFlight": 64}.',
+        });
+      }
+      const connection = await readClientSettings(context, connectionOf(options));
+      const changes = await readSettings(context, options.settings);
+      const partner = await connection.operator().patch<PartnerRecord>(pathOf(connection, id), changes);
+      print(context, options, partner, partnerLines(partner));
+      return exitCodes.ok;
+    }),
+  );
+}
+
+const stateChanges = [
+  { name: "pause", summary: "hold deliveries to a partner back; commands and reports go on", done: "is paused" },
+  { name: "resume", summary: "have deliveries to a paused partner go on", done: "is active" },
+  { name: "disable", summary: "refuse a partner's calls, and hold deliveries to it back", done: "is disabled" },
+] as const;
+
+function stateCommand(context: CommandContext, { name, summary, done }: (typeof stateChanges)[number]): Command {
+  const made = command(name, {
+    summary,
+    examples: [`paybell partner ${name} 01a1fc39-e58e-73fb-a49a-dce132454876`],
+  }).argument("[id]", "default: the one that the credentials are of");
+  return withClientOptions(made).action(
+    ends(context, async (id: string | undefined, options: ClientOptions & JsonOption) => {
+      const connection = await readClientSettings(context, options);
+      const partner = await connection.operator().post<PartnerRecord>(`${pathOf(connection, id)}/${name}`, {});
+      print(context, options, partner, [`${printable(partner.settings.name)} ${done}.`]);
+      return exitCodes.ok;
+    }),
+  );
+}
+
+interface StatisticsOptions extends ClientOptions, JsonOption {
+  readonly span: string;
+}
+
+function statisticsCommand(context: CommandContext): Command {
+  const made = command("statistics", {
+    summary: "show how deliveries to a partner go: outcomes and latencies",
+    description: "With a partner's API key and no operator token it shows that partner's own.",
+    examples: ["paybell partner statistics --span day"],
+  })
+    .argument("[id]", "default: the one that the credentials are of")
+    .addOption(new Option("--span <span>", "up to now").choices(["hour", "day", "week"]).default("hour"));
+  return withClientOptions(made).action(
+    ends(context, async (id: string | undefined, options: StatisticsOptions) => {
+      const connection = await readClientSettings(context, options);
+      const { operatorToken, apiKey } = connection.credentials;
+      const isOwn = id === undefined && apiKey !== undefined && operatorToken === undefined;
+      const query = { span: options.span };
+      const figures = isOwn
+        ? await connection.partner().get<Figures>("/v1/figures", query)
+        : await connection.operator().get<Figures>(`${pathOf(connection, id)}/figures`, query);
+      print(context, options, figures, figuresLines(figures, context.stdout.columns ?? 80));
+      return exitCodes.ok;
+    }),
+  );
 }
 
 interface RotateOptions extends ClientOptions, JsonOption {
@@ -192,7 +274,7 @@ async function rotate(context: CommandContext, key: string, options: RotateOptio
   }
   const connection = await readClientSettings(context, options);
   const api = connection.operator();
-  const path = `/operator/v1/partners/${idOf(connection, options.partner)}/keys/rotate`;
+  const path = `${pathOf(connection, options.partner)}/keys/rotate`;
   const post = () => api.post<Rotated>(path, { key, overlapHours });
   const rotated = out === undefined ? await post() : await writePrivateFile(context, out, post);
   const { secret, ...rest } = rotated;

@@ -32,7 +32,8 @@ export async function readRegistration(
   };
 }
 
-async function readSettings(context: CommandContext, path: string): Promise<object> {
+/** A file of settings. @throws Failure where it is no JSON object */
+export async function readSettings(context: CommandContext, path: string): Promise<object> {
   const value = parse(await readNamedFile(context, path, "unreadable"));
   if (typeof value === "object" && value !== null && !Array.isArray(value)) return value;
   throw new Failure(`${path} is no JSON object of settings.`, { code: "bad_settings" });

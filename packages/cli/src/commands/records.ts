@@ -1,0 +1,197 @@
+import { type Command, Option } from "commander";
+import { command, ends, group } from "../command.ts";
+import { type ClientOptions, readClientSettings, withClientOptions } from "../connection.ts";
+import type { CommandContext } from "../context.ts";
+import { exitCodes } from "../exit-codes.ts";
+import { Failure } from "../failure.ts";
+import { readLimit } from "../numbers.ts";
+import { columns, type JsonOption, print } from "../output.ts";
+import { printable } from "../printable.ts";
+import { readAll } from "../read-all.ts";
+
+/** A record of the ledger as the operator API answers it, or an event. */
+type LedgerRecord = Readonly<Record<string, unknown>> & { readonly id: string };
+
+interface Kind {
+  readonly noun: string;
+  readonly plural: string;
+  /** What `--state` compares, as in `--state <${stateName}>`. */
+  readonly stateName: string;
+  readonly exampleState: string;
+  /** The columns of a list, the id last. */
+  readonly listed: readonly string[];
+}
+
+const transaction: Kind = {
+  noun: "transaction",
+  plural: "transactions",
+  stateName: "state",
+  exampleState: "APPROVED",
+  listed: ["createdAt", "command", "state", "amount", "currency", "tid", "reqId", "id"],
+};
+const batch: Kind = {
+  noun: "batch",
+  plural: "batches",
+  stateName: "state",
+  exampleState: "CLOSED",
+  listed: ["closedAt", "tid", "mid", "batchNo", "currency", "saleQuantity", "saleTotalMinor", "id"],
+};
+const settlement: Kind = {
+  noun: "settlement",
+  plural: "settlements",
+  stateName: "step",
+  exampleState: "ASK",
+  listed: ["createdAt", "kind", "tid", "state", "tries", "dueAt", "id"],
+};
+const reversal: Kind = {
+  noun: "reversal",
+  plural: "reversals",
+  stateName: "state",
+  exampleState: "PARKED",
+  listed: ["createdAt", "tid", "state", "responseCode", "tries", "dueAt", "id"],
+};
+const event: Kind = {
+  noun: "event",
+  plural: "events",
+  stateName: "kind",
+  exampleState: "parked",
+  listed: ["at", "kind", "partnerId", "subjectId", "id"],
+};
+
+export function transactionCommand(context: CommandContext): Command {
+  return recordGroup(context, transaction, "search transactions, and show one with its chain");
+}
+
+export function batchCommand(context: CommandContext): Command {
+  return recordGroup(context, batch, "search batches, and show one");
+}
+
+export function settlementCommand(context: CommandContext): Command {
+  const abort = actionCommand(context, settlement, {
+    name: "abort",
+    summary: "end a settlement that the acquirer does not answer: its batch is open again",
+    asksReason: true,
+    done: "is ended; its batch is open again",
+  });
+  return recordGroup(context, settlement, "search settlements under way, show one, and abort one", [abort]);
+}
+
+export function reversalCommand(context: CommandContext): Command {
+  const retry = actionCommand(context, reversal, {
+    name: "retry",
+    summary: "send a parked Reversal again",
+    asksReason: false,
+    done: "is due again",
+  });
+  const resolve = actionCommand(context, reversal, {
+    name: "resolve",
+    summary: "end a parked Reversal by hand: the acquirer holds nothing of its transaction",
+    asksReason: true,
+    done: "is resolved",
+  });
+  return recordGroup(context, reversal, "search Reversals, show one, retry or resolve one", [retry, resolve]);
+}
+
+export function eventCommand(context: CommandContext): Command {
+  return recordGroup(context, event, "search events, and show one");
+}
+
+function recordGroup(context: CommandContext, kind: Kind, summary: string, more: readonly Command[] = []): Command {
+  return group(kind.noun, summary, [listCommand(context, kind), showCommand(context, kind), ...more]);
+}
+
+function pathOf({ plural }: Kind, ...parts: readonly string[]): string {
+  return ["/operator/v1", plural, ...parts.map(encodeURIComponent)].join("/");
+}
+
+interface ListOptions extends ClientOptions, JsonOption {
+  readonly partner?: string;
+  readonly state?: string;
+  readonly limit: number;
+}
+
+function listCommand(context: CommandContext, kind: Kind): Command {
+  const { noun, plural, stateName, exampleState, listed } = kind;
+  const made = command("list", {
+    summary: `list ${plural}, newest first`,
+    examples: [`paybell ${noun} list`, `paybell ${noun} list --state ${exampleState} --limit 500`],
+  })
+    .option("--partner <id>", "of one partner")
+    .option("--state <state>", `only those of this ${stateName}`)
+    .addOption(new Option("--limit <n>", "at most so many").default(50).argParser(readLimit));
+  return withClientOptions(made).action(
+    ends(context, async (options: ListOptions) => {
+      const { partner, state, limit } = options;
+      const api = (await readClientSettings(context, options)).operator();
+      const items = await readAll<LedgerRecord>(api, pathOf(kind), { partner, state }, { itemsMax: limit });
+      const rows = items.map((item) => listed.map((name) => cell(item[name])));
+      print(context, options, { items }, items.length === 0 ? ["None."] : columns(rows));
+      return exitCodes.ok;
+    }),
+  );
+}
+
+function showCommand(context: CommandContext, kind: Kind): Command {
+  const { noun } = kind;
+  const made = command("show", {
+    summary: kind === transaction ? "show a transaction, and those it changes or is changed by" : `show one ${noun}`,
+    examples: [`paybell ${noun} show 01a1fc40-577c-728c-bd54-142edc79a51f`],
+  }).argument("<id>", `as \`paybell ${noun} list\` shows it`);
+  return withClientOptions(made).action(
+    ends(context, async (id: string, options: ClientOptions & JsonOption) => {
+      const api = (await readClientSettings(context, options)).operator();
+      const found = await api.get<LedgerRecord>(pathOf(kind, id));
+      const chain =
+        kind === transaction ? await api.get<{ items: readonly LedgerRecord[] }>(pathOf(kind, id, "chain")) : undefined;
+      const others = (chain?.items ?? []).filter((one) => one.id !== found.id);
+      print(context, options, chain === undefined ? found : { ...found, chain: chain.items }, [
+        ...columns(Object.entries(found).map(([name, value]) => [name, cell(value)])),
+        ...(others.length === 0 ? [] : ["", "Chain"]),
+        ...columns(others.map((one) => ["", ...kind.listed.map((name) => cell(one[name]))])),
+      ]);
+      return exitCodes.ok;
+    }),
+  );
+}
+
+interface Action {
+  readonly name: string;
+  readonly summary: string;
+  /** The audit names it. */
+  readonly asksReason: boolean;
+  readonly done: string;
+}
+
+interface ActionOptions extends ClientOptions, JsonOption {
+  readonly reason?: string;
+}
+
+function actionCommand(context: CommandContext, kind: Kind, { name, summary, asksReason, done }: Action): Command {
+  const { noun } = kind;
+  const example = `paybell ${noun} ${name} 01a1fc40-577c-728c-bd54-142edc79a51f`;
+  const made = command(name, {
+    summary,
+    examples: [asksReason ? `${example} --reason "the bank says that it holds nothing"` : example],
+  }).argument("<id>", `as \`paybell ${noun} list\` shows it`);
+  if (asksReason) made.option("--reason <text>", "why, for the audit");
+  return withClientOptions(made).action(
+    ends(context, async (id: string, options: ActionOptions) => {
+      const { reason } = options;
+      if (asksReason && reason === undefined) {
+        throw new Failure(`a ${noun} is not ended by hand without a reason.`, {
+          code: "bad_usage",
+          remedy: "Give it with --reason; the audit keeps it.",
+        });
+      }
+      const api = (await readClientSettings(context, options)).operator();
+      const changed = await api.post<LedgerRecord>(pathOf(kind, id, name), asksReason ? { reason } : {});
+      print(context, options, changed, [`The ${noun} ${printable(changed.id)} ${done}.`]);
+      return exitCodes.ok;
+    }),
+  );
+}
+
+function cell(value: unknown): string {
+  if (value === null || value === undefined) return "";
+  return printable(typeof value === "string" ? value : JSON.stringify(value));
+}

@@ -1,0 +1,82 @@
+import type { Command } from "commander";
+import { command, ends, group } from "../command.ts";
+import { type ClientOptions, partnerIdOf, readClientSettings, withClientOptions } from "../connection.ts";
+import type { CommandContext } from "../context.ts";
+import { definedOf } from "../credentials.ts";
+import { exitCodes } from "../exit-codes.ts";
+import { columns, type JsonOption, print } from "../output.ts";
+import { printable } from "../printable.ts";
+import { readAll } from "../read-all.ts";
+
+interface Terminal {
+  readonly tid: string;
+  readonly mid: string;
+  readonly merchantId: string;
+  readonly merchantName: string;
+  readonly merchantAddress: string;
+  readonly deviceId: string;
+  readonly appName: string;
+}
+
+interface TerminalOptions extends ClientOptions, JsonOption {
+  readonly partner?: string;
+}
+
+export function terminalCommand(context: CommandContext): Command {
+  return group("terminal", "list a partner's terminals, and register or change one", [
+    listCommand(context),
+    setCommand(context),
+  ]);
+}
+
+function pathOf(partnerId: string): string {
+  return `/operator/v1/partners/${encodeURIComponent(partnerId)}/terminals`;
+}
+
+function withPartner(made: Command): Command {
+  return withClientOptions(made).option("--partner <id>", "default: the one that the credentials are of");
+}
+
+function listCommand(context: CommandContext): Command {
+  const made = command("list", {
+    summary: "list a partner's terminals",
+    examples: ["paybell terminal list --partner 01a1fc39-e58e-73fb-a49a-dce132454876"],
+  });
+  return withPartner(made).action(
+    ends(context, async (options: TerminalOptions) => {
+      const settings = await readClientSettings(context, options);
+      const items = await readAll<Terminal>(settings.operator(), pathOf(partnerIdOf(settings, options.partner)));
+      const rows = items.map(({ tid, mid, merchantName }) => [tid, mid, printable(merchantName)]);
+      print(context, options, { items }, items.length === 0 ? ["None."] : columns(rows));
+      return exitCodes.ok;
+    }),
+  );
+}
+
+type SetOptions = TerminalOptions & Partial<Omit<Terminal, "tid">>;
+
+function setCommand(context: CommandContext): Command {
+  const made = command("set", {
+    summary: "register a terminal, or change one",
+    description: "What is not named is empty. A terminal's mid cannot change while its batch is open.",
+    examples: ['paybell terminal set T0000001 --mid M00000000000001 --merchant-name "Corner Shop"'],
+  })
+    .argument("<tid>", "the terminal's number at the acquirer, eight characters")
+    .option("--mid <mid>", "the merchant's number at the acquirer")
+    .option("--merchant-id <id>", "the partner's own number of the merchant")
+    .option("--merchant-name <name>", "as IPNs show it")
+    .option("--merchant-address <address>", "as IPNs show it")
+    .option("--device-id <id>", "the device's serial number")
+    .option("--app-name <name>", "the application on the device");
+  return withPartner(made).action(
+    ends(context, async (tid: string, options: SetOptions) => {
+      const { mid, merchantId, merchantName, merchantAddress, deviceId, appName } = options;
+      const settings = await readClientSettings(context, options);
+      const input = definedOf({ mid, merchantId, merchantName, merchantAddress, deviceId, appName });
+      const path = `${pathOf(partnerIdOf(settings, options.partner))}/${encodeURIComponent(tid)}`;
+      const terminal = await settings.operator().put<Terminal>(path, input);
+      print(context, options, terminal, [`Terminal ${printable(terminal.tid)} belongs to ${printable(terminal.mid)}.`]);
+      return exitCodes.ok;
+    }),
+  );
+}

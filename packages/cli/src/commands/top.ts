@@ -1,0 +1,73 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { type Command, InvalidArgumentError, Option } from "commander";
+import type { Api } from "../api.ts";
+import { command, ends } from "../command.ts";
+import { type ClientOptions, readClientSettings, withClientOptions } from "../connection.ts";
+import type { CommandContext } from "../context.ts";
+import { type ExitCode, exitCodes } from "../exit-codes.ts";
+import { type JsonOption, print } from "../output.ts";
+import type { PartnerRecord } from "../partners/partner.ts";
+import { printable } from "../printable.ts";
+import { type Overview, overviewLines } from "../status/overview.ts";
+import { styleFor } from "../style.ts";
+
+interface TopOptions extends ClientOptions, JsonOption {
+  readonly interval: number;
+  readonly once?: boolean;
+}
+
+/** Moves to the upper left corner, and clears what is below. */
+const redraw = "\u001b[H\u001b[J";
+
+export function topCommand(context: CommandContext): Command {
+  const made = command("top", {
+    summary: "watch deliveries: rates, latencies, backlog and failing partners",
+    description:
+      "On a terminal it is drawn again every few seconds until Ctrl-C. With --once, with --json, or where the output " +
+      "is no terminal, it is printed once.",
+    examples: ["paybell top", "paybell top --once"],
+  })
+    .addOption(new Option("--interval <seconds>", "how often it is drawn").default(2).argParser(readSeconds))
+    .option("--once", "print it once");
+  return withClientOptions(made).action(ends(context, (options: TopOptions) => top(context, options), "finishes"));
+}
+
+function readSeconds(text: string): number {
+  if (/^[1-9]\d{0,3}$/.test(text)) return Number(text);
+  throw new InvalidArgumentError("It is a whole number of seconds, from 1.");
+}
+
+async function top(context: CommandContext, options: TopOptions): Promise<ExitCode> {
+  const api = (await readClientSettings(context, options)).operator();
+  const { stdout, signal } = context;
+  const style = styleFor(stdout, context.env);
+  const names = new Map<string, string>();
+  const draw = async () => {
+    const overview = await api.get<Overview>("/operator/v1/overview", { span: "hour" }, { signal });
+    await learnNames(api, overview, names);
+    const width = stdout.columns ?? 80;
+    return { overview, lines: overviewLines(overview, names, { style, width, nowMs: context.nowMs() }) };
+  };
+  if (options.once === true || options.json === true || stdout.isTTY !== true) {
+    const { overview, lines } = await draw();
+    print(context, options, overview, lines);
+    return exitCodes.ok;
+  }
+  while (!signal.aborted) {
+    const { lines } = await draw();
+    stdout.write(`${redraw}${lines.join("\n")}\n`);
+    // It rejects at Ctrl-C, which the loop's condition sees.
+    await sleep(options.interval * 1_000, undefined, { signal }).catch(() => undefined);
+  }
+  return exitCodes.ok;
+}
+
+/** A partner that fails is shown by its name, which is asked for once. */
+async function learnNames(api: Api, { failing }: Overview, names: Map<string, string>): Promise<void> {
+  const unknown = failing.filter(({ partnerId }) => !names.has(partnerId));
+  const found = unknown.map(async ({ partnerId }) => {
+    const { settings } = await api.get<PartnerRecord>(`/operator/v1/partners/${encodeURIComponent(partnerId)}`);
+    names.set(partnerId, printable(settings.name));
+  });
+  await Promise.all(found);
+}

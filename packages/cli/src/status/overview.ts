@@ -1,0 +1,114 @@
+import { columns } from "../output.ts";
+import type { Style } from "../style.ts";
+
+/** What `GET /operator/v1/overview` answers. */
+export interface Overview {
+  readonly figures: Figures;
+  readonly pending: number;
+  readonly oldestPendingAt: string | null;
+  readonly standing: {
+    readonly parked: number;
+    readonly tripped: number;
+    readonly reversalsParked: number;
+    readonly reversalsPending: number;
+    readonly settlementsWaiting: number;
+  };
+  /** Partners whose deliveries failed in the span, those with the most failures first. */
+  readonly failing: readonly (Outcomes & { readonly partnerId: string })[];
+}
+
+interface Outcomes {
+  readonly accepted: number;
+  readonly failed: number;
+  readonly parked: number;
+}
+
+export interface Figures extends Outcomes {
+  readonly asOf: string;
+  /** In order of time, the newest last. */
+  readonly points: readonly (Outcomes & { readonly at: string })[];
+  readonly attemptP50Ms: number | null;
+  readonly attemptP99Ms: number | null;
+  readonly deliveryP50Ms: number | null;
+  readonly deliveryP99Ms: number | null;
+}
+
+interface View {
+  readonly style: Style;
+  /** Of the terminal, in columns. */
+  readonly width: number;
+  readonly nowMs: number;
+}
+
+const bars = "▁▂▃▄▅▆▇█";
+const labelWidth = 12;
+
+/** @param names of partners, by id */
+export function overviewLines(overview: Overview, names: ReadonlyMap<string, string>, view: View): string[] {
+  const { figures, pending, oldestPendingAt, standing, failing } = overview;
+  const { style, width, nowMs } = view;
+  const oldestS = oldestPendingAt === null ? 0 : Math.max(0, Math.round((nowMs - Date.parse(oldestPendingAt)) / 1_000));
+  const alarming = (count: number, text: string) => (count === 0 ? style.faint(text) : style.bad(text));
+  return [
+    style.strong(`Deliveries of the last hour, as of ${figures.asOf}`),
+    "",
+    line("Accepted", `${figures.accepted}`),
+    line("Failed", alarming(figures.failed, `${figures.failed} attempts`)),
+    line("Parked", alarming(figures.parked, `${figures.parked}, ${standing.parked} in all`)),
+    ...courseLines(figures, width),
+    "",
+    line("Pending", pending === 0 ? "nothing" : `${pending}, the oldest for ${oldestS} s`),
+    line("Circuits", alarming(standing.tripped, `${standing.tripped} open or gone`)),
+    line(
+      "Money",
+      alarming(
+        standing.reversalsParked,
+        `${standing.reversalsParked} Reversals parked, ${standing.reversalsPending} pending, ` +
+          `${standing.settlementsWaiting} settlements waiting`,
+      ),
+    ),
+    ...(failing.length === 0 ? [] : ["", style.strong("Failing partners")]),
+    ...columns(
+      failing.map(({ partnerId, accepted, failed, parked }) => [
+        `  ${names.get(partnerId) ?? partnerId}`,
+        `${failed} failed`,
+        `${accepted} accepted`,
+        parked === 0 ? "" : `${parked} parked`,
+        partnerId,
+      ]),
+    ),
+  ];
+}
+
+/** One partner's figures. */
+export function figuresLines(figures: Figures, width: number): string[] {
+  return [
+    line("Accepted", `${figures.accepted}`),
+    line("Failed", `${figures.failed} attempts`),
+    line("Parked", `${figures.parked}`),
+    ...courseLines(figures, width),
+  ];
+}
+
+function courseLines(figures: Figures, width: number): string[] {
+  return [
+    line("Over time", sparkline(figures.points, width - labelWidth)),
+    line("Attempt", `p50 ${ms(figures.attemptP50Ms)}, p99 ${ms(figures.attemptP99Ms)}`),
+    line("Delivery", `p50 ${ms(figures.deliveryP50Ms)}, p99 ${ms(figures.deliveryP99Ms)}`),
+  ];
+}
+
+function line(label: string, text: string): string {
+  return `${label.padEnd(labelWidth)}${text}`;
+}
+
+/** One bar for each point, the newest last; the highest is the one with the most outcomes. */
+function sparkline(points: Figures["points"], width: number): string {
+  const counts = points.slice(-Math.max(1, width)).map(({ accepted, failed, parked }) => accepted + failed + parked);
+  const most = Math.max(1, ...counts);
+  return counts.map((count) => bars[Math.ceil((count / most) * (bars.length - 1))] ?? "").join("");
+}
+
+function ms(value: number | null): string {
+  return value === null ? "–" : `${Math.round(value)} ms`;
+}
