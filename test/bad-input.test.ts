@@ -25,7 +25,7 @@ afterAll(() => service.stop());
 const tables = ["transactions", "notifications", "pending", "parked", "attempts", "terminals"];
 let before: Record<string, number>;
 beforeEach(async () => {
-  before = await countRows(service.database.url, tables);
+  before = await countRows(service.database, tables);
 });
 
 /** Refused with this code, every bad field named, each with what to do, and nothing half done. */
@@ -42,7 +42,7 @@ async function expectRefusal(answer: HttpAnswer, code: ErrorCode, fields: Readon
   const named = (answer.body["errors"] ?? []) as { field: string; code: string; message: string }[];
   expect(Object.fromEntries(named.map((one) => [one.field, one.code]))).toEqual(fields);
   for (const { message } of named) expect(message).toMatch(/^\S.*\.$/s);
-  expect(await countRows(service.database.url, tables)).toEqual(before);
+  expect(await countRows(service.database, tables)).toEqual(before);
 }
 
 const run = (command: unknown) => partner.call("POST", "/v1/commands", { json: command });
@@ -171,7 +171,7 @@ describe("a Sale is refused, with nothing half done, for", () => {
       { field: "card.number", code: "invalid_card_number" },
     ]);
     expect(text).not.toContain(visa);
-    expect(await countRows(service.database.url, tables)).toEqual(before);
+    expect(await countRows(service.database, tables)).toEqual(before);
   });
 
   test("several things at once, each with its own code", async () => {
@@ -260,7 +260,7 @@ describe("a caller is refused", () => {
 describe("what belongs to another partner", () => {
   test("is as unknown as what does not exist", async () => {
     const { body } = await other.run(sale({ tid: "T0000077" }));
-    before = await countRows(service.database.url, tables);
+    before = await countRows(service.database, tables);
     const notificationId = String((body["notification"] as { id: string }).id);
     const unknown = randomUUID();
     const questions = (id: string, notification: string) => [
@@ -280,14 +280,14 @@ describe("what belongs to another partner", () => {
   test("and a reqId that was used with another body is refused", async () => {
     const command = sale();
     await partner.run(command);
-    before = await countRows(service.database.url, tables);
+    before = await countRows(service.database, tables);
     await expectRefusal(await run({ ...command, amount: "150001" }), "req_id_reused");
     await expectRefusal(await run({ ...command, extraData: " " }), "req_id_reused");
   });
 
   test("and a terminal that is known under another mid is refused", async () => {
     await partner.run(sale({ tid: "T0000009" }));
-    before = await countRows(service.database.url, tables);
+    before = await countRows(service.database, tables);
     await expectRefusal(await run(sale({ tid: "T0000009", mid: "M2" })), "terminal_mid_mismatch");
   });
 });
@@ -336,7 +336,7 @@ describe("a report takes its good items and names the bad ones", () => {
       ).toContain(`completions[${2 * index}].${field}`);
       if (code !== "invalid_request") expect(problem?.code, name).toBe(code);
     }
-    const after = await countRows(service.database.url, tables);
+    const after = await countRows(service.database, tables);
     expect(after["transactions"]).toBe((before["transactions"] ?? 0) + good.length);
     expect(after["notifications"]).toBe((before["notifications"] ?? 0) + good.length);
     expect(answer.text).not.toContain(visa);

@@ -1,8 +1,8 @@
 import { randomBytes } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { reportedSale, sale } from "./support/commands.ts";
-import { createDatabase, type TestDatabase, withAdmin } from "./support/database.ts";
-import { eventually, shareShards, startTestService, type TestPartner, type WholeService } from "./support/service.ts";
+import { createDatabase, queryHomes, type TestDatabase } from "./support/database.ts";
+import { eventually, shareShards, startWholeService, type TestPartner, type WholeService } from "./support/service.ts";
 
 interface Endpoint {
   readonly id: string;
@@ -32,9 +32,7 @@ afterAll(async () => {
   await database.drop();
 });
 
-async function sql(text: string, values: readonly unknown[] = []): Promise<readonly Record<string, unknown>[]> {
-  return withAdmin(database.url, async (client) => (await client.query(text, [...values])).rows);
-}
+const sql = (text: string, values: readonly unknown[] = []) => queryHomes(database, text, values);
 
 async function endpoints(partner: TestPartner): Promise<readonly Endpoint[]> {
   const { body } = await partner.call("GET", "/v1/endpoints");

@@ -1,8 +1,8 @@
 import { setTimeout } from "node:timers/promises";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { reportedSale, sale } from "./support/commands.ts";
-import { withAdmin } from "./support/database.ts";
-import { eventually, startTestService, type TestPartner, type WholeService } from "./support/service.ts";
+import { queryHomes, withAdmin } from "./support/database.ts";
+import { eventually, startWholeService, type TestPartner, type WholeService } from "./support/service.ts";
 
 const backlog = 20_000;
 const timeoutMs = "1000";
@@ -17,9 +17,7 @@ beforeAll(async () => {
 });
 afterAll(() => service.stop());
 
-async function sql(text: string, values: readonly unknown[] = []): Promise<readonly Record<string, unknown>[]> {
-  return withAdmin(service.database.url, async (client) => (await client.query(text, [...values])).rows);
-}
+const sql = (text: string, values: readonly unknown[] = []) => queryHomes(service.database, text, values);
 
 /** Copies of one notification, all due: as many as an outage of hours leaves behind. */
 async function pile(partner: TestPartner, notificationId: string, count: number): Promise<void> {
@@ -40,12 +38,8 @@ async function pile(partner: TestPartner, notificationId: string, count: number)
 }
 
 async function standing(partner: TestPartner): Promise<{ pending: number; untouched: number }> {
-  const [row] = await sql(
-    `SELECT count(*)::integer AS pending, count(*) FILTER (WHERE attempts_made = 0)::integer AS untouched
-     FROM pending WHERE partner_id = $1`,
-    [partner.id],
-  );
-  return row as { pending: number; untouched: number };
+  const rows = await sql("SELECT attempts_made FROM pending WHERE partner_id = $1", [partner.id]);
+  return { pending: rows.length, untouched: rows.filter((row) => row["attempts_made"] === 0).length };
 }
 
 /** As a person would change it: the owner of its shard reads it again. */
@@ -151,26 +145,30 @@ describe("partners that hang all in one instant", () => {
 });
 
 describe("operators' searches that hold every connection for people", () => {
-  test("keep no report waiting, and no notification, of a partner not asked about before", async () => {
-    const partner = await service.register();
-    const blocked = `SELECT FROM pg_stat_activity
+  // On Citus each home has connections for people of its own, at its node.
+  test.skipIf(inject("databaseNodeUrls").length > 0)(
+    "keep no report waiting, and no notification, of a partner not asked about before",
+    async () => {
+      const partner = await service.register();
+      const blocked = `SELECT FROM pg_stat_activity
       WHERE datname = current_database() AND wait_event_type = 'Lock' AND application_name = 'paybell'`;
-    await withAdmin(service.database.url, async (client) => {
-      await client.query("BEGIN; LOCK TABLE parked IN ACCESS EXCLUSIVE MODE");
-      const searches = Array.from({ length: peopleConnections }, () =>
-        service.operator("GET", "/operator/v1/notifications?state=parked"),
-      );
-      await eventually("the searches to hold every connection for people", async () =>
-        (await sql(blocked)).length === peopleConnections ? true : undefined,
-      );
-      const reportedAtMs = performance.now();
-      await service.report([reportedSale(partner.id)]);
-      await partner.server.next(1);
-      expect(performance.now() - reportedAtMs).toBeLessThan(1_000);
-      await client.query("COMMIT");
-      expect((await Promise.all(searches)).map(({ status }) => status)).toEqual(searches.map(() => 200));
-    });
-  });
+      await withAdmin(service.database.url, async (client) => {
+        await client.query("BEGIN; LOCK TABLE parked IN ACCESS EXCLUSIVE MODE");
+        const searches = Array.from({ length: peopleConnections }, () =>
+          service.operator("GET", "/operator/v1/notifications?state=parked"),
+        );
+        await eventually("the searches to hold every connection for people", async () =>
+          (await sql(blocked)).length === peopleConnections ? true : undefined,
+        );
+        const reportedAtMs = performance.now();
+        await service.report([reportedSale(partner.id)]);
+        await partner.server.next(1);
+        expect(performance.now() - reportedAtMs).toBeLessThan(1_000);
+        await client.query("COMMIT");
+        expect((await Promise.all(searches)).map(({ status }) => status)).toEqual(searches.map(() => 200));
+      });
+    },
+  );
 });
 
 describe("maxPerSecond", () => {

@@ -1,9 +1,9 @@
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { sale } from "./support/commands.ts";
-import { withAdmin } from "./support/database.ts";
+import { inHomes, queryHomes } from "./support/database.ts";
 import type { ReceivedDelivery } from "./support/receiver.ts";
-import { eventually, startTestService, type TestPartner, type WholeService } from "./support/service.ts";
+import { eventually, startWholeService, type TestPartner, type WholeService } from "./support/service.ts";
 
 let service: WholeService;
 beforeAll(async () => {
@@ -56,10 +56,10 @@ describe.concurrent("the notifications of one chain", () => {
     await voidOf(partner, body["id"]);
     // Not due while their time is set back: a claim that looks in between would compare the one's new with the other's
     // old.
-    await withAdmin(service.database.url, async (client) => {
+    await inHomes(service.database, async (client) => {
       const both = "UPDATE pending SET due_at = now() + $2 * interval '1 minute'";
       await client.query(`${both} WHERE partner_id = $1`, [partner.id, 60]);
-      const earlier = "schedule_start = schedule_start - interval '11 minutes'";
+      const earlier = "schedule_start = now() - interval '11 minutes'";
       await client.query(`${both}, ${earlier} WHERE partner_id = $1`, [partner.id, 60]);
       await client.query(`${both} WHERE partner_id = $1 AND follows`, [partner.id, 0]);
     });
@@ -198,19 +198,19 @@ describe.concurrent("the notification of a settlement that a switch reported", (
       return (body["items"] as { attemptsMade: number }[]).some(({ attemptsMade }) => attemptsMade === 1) || undefined;
     });
     await service.report([reportedOf(partner, "SETTLEMENT")]);
-    await withAdmin(service.database.url, async (client) => {
-      const { rowCount } = await client.query(
-        `UPDATE pending SET schedule_start = schedule_start - interval '11 minutes'
-         WHERE partner_id = $1 AND settles_batch IS NULL`,
-        [partner.id],
-      );
-      expect(rowCount).toBe(1);
-      await client.query(
-        `UPDATE pending SET schedule_start = schedule_start - interval '11 minutes' + interval '1 second'
-         WHERE partner_id = $1 AND settles_batch IS NOT NULL`,
-        [partner.id],
-      );
-    });
+    const earlier = await queryHomes(
+      service.database,
+      `UPDATE pending SET schedule_start = now() - interval '660 seconds'
+       WHERE partner_id = $1 AND settles_batch IS NULL RETURNING id`,
+      [partner.id],
+    );
+    expect(earlier).toHaveLength(1);
+    await queryHomes(
+      service.database,
+      `UPDATE pending SET schedule_start = now() - interval '659 seconds'
+       WHERE partner_id = $1 AND settles_batch IS NOT NULL`,
+      [partner.id],
+    );
     const [, second] = await partner.server.next(2);
     expect(second?.received?.command).toBe("SETTLEMENT");
     expect(second?.headers["paybell-out-of-order"]).toBe("1");

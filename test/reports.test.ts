@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { withAdmin } from "./support/database.ts";
+import { queryHomes } from "./support/database.ts";
 import { ipnOf } from "./support/receiver.ts";
 import { startTestService, type TestPartner, type WholeService } from "./support/service.ts";
 
@@ -29,15 +29,9 @@ function saleOf(partner: TestPartner, change: Readonly<Record<string, unknown>> 
 
 /** What the operator was told of a kind, about one partner. */
 async function eventsOf(partnerId: string, kind: string): Promise<readonly Readonly<Record<string, unknown>>[]> {
-  let details: Readonly<Record<string, unknown>>[] = [];
-  await withAdmin(service.database.url, async (client) => {
-    const { rows } = await client.query<{ detail: Record<string, unknown> }>(
-      "SELECT detail FROM events WHERE partner_id = $1 AND kind = $2 ORDER BY id",
-      [partnerId, kind],
-    );
-    details = rows.map(({ detail }) => detail);
-  });
-  return details;
+  const ofKind = "SELECT detail FROM events WHERE partner_id = $1 AND kind = $2 ORDER BY id";
+  const rows = await queryHomes<{ detail: Record<string, unknown> }>(service.database, ofKind, [partnerId, kind]);
+  return rows.map(({ detail }) => detail);
 }
 
 describe("an externalId that was reported before", () => {
@@ -171,10 +165,8 @@ describe("a Void that is reported before its original", () => {
   test("leaves without it after ten minutes", async () => {
     const partner = await service.register();
     const [voided] = await report(voidOf(partner, "never reported"));
-    await withAdmin(service.database.url, async (client) => {
-      const earlier = "created_at = created_at - interval '10 minutes', notify_at = now()";
-      await client.query(`UPDATE transactions SET ${earlier} WHERE id = $1`, [voided?.transactionId]);
-    });
+    const earlier = "created_at = now() - interval '10 minutes', notify_at = now()";
+    await queryHomes(service.database, `UPDATE transactions SET ${earlier} WHERE id = $1`, [voided?.transactionId]);
     const [delivery] = await partner.server.next(1);
     expect(ipnOf(delivery)).toMatchObject({ transaction_type: "VOID", id: voided?.transactionId });
   });

@@ -58,7 +58,7 @@ test("no answer, no log line and no row shows a key, a card's token or a full ca
   const rotated = await service.operator("POST", `/operator/v1/partners/${partner.id}/keys/rotate`, rotate);
   expect(rotated.status, rotated.text).toBe(200);
 
-  const rows = await dumpRows(service.database.url);
+  const rows = await dumpRows(service.database);
   const log = service.logged();
   expect(rows).toContain(String(body["id"]));
   expect(log).toContain("/v1/commands");

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { withAdmin } from "./support/database.ts";
+import { queryHomes } from "./support/database.ts";
 import { ipnOf } from "./support/receiver.ts";
 import { eventually, startTestService, type TestPartner, type WholeService } from "./support/service.ts";
 
@@ -45,18 +45,12 @@ async function inspected(partner: TestPartner): Promise<Inspected> {
 
 /** As if ten minutes had gone by. Resolves once it was compared. */
 async function compared(partner: TestPartner): Promise<void> {
-  await withAdmin(service.database.url, async (client) => {
-    const { rowCount } = await client.query(
-      "UPDATE transactions SET compare_at = now() WHERE partner_id = $1 AND compare_at IS NOT NULL",
-      [partner.id],
-    );
-    expect(rowCount).toBe(1);
-    await eventually("the settlement to be compared", async () => {
-      const due = await client.query("SELECT FROM transactions WHERE partner_id = $1 AND compare_at IS NOT NULL", [
-        partner.id,
-      ]);
-      return due.rowCount === 0 || undefined;
-    });
+  const compare = (text: string) => queryHomes(service.database, text, [partner.id]);
+  const waiting = "WHERE partner_id = $1 AND compare_at IS NOT NULL";
+  expect(await compare(`UPDATE transactions SET compare_at = now() ${waiting} RETURNING id`)).toHaveLength(1);
+  await eventually("the settlement to be compared", async () => {
+    const due = await compare(`SELECT id FROM transactions ${waiting}`);
+    return due.length === 0 || undefined;
   });
 }
 

@@ -1,8 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { sale } from "./support/commands.ts";
-import { withAdmin } from "./support/database.ts";
-import { startTestService, type TestPartner, type WholeService } from "./support/service.ts";
+import { queryHomes } from "./support/database.ts";
+import { startWholeService, type TestPartner, type WholeService } from "./support/service.ts";
 
 let service: WholeService;
 beforeAll(async () => {
@@ -53,10 +53,8 @@ test("its mid stays while a PreAuth is open, and what follows an older one has t
   const preAuth = { ...sale({ tid, mid: "M1" }), command: "PREAUTH" };
   const { body } = await partner.run(preAuth);
   expect(await put(partner, tid, "M2")).toMatchObject({ status: 409, body: { code: "terminal_busy" } });
-  await withAdmin(service.database.url, async (client) => {
-    const older = "UPDATE transactions SET created_at = created_at - interval '31 days' WHERE id = $1";
-    await client.query(older, [body["id"]]);
-  });
+  const older = "UPDATE transactions SET created_at = now() - interval '31 days' WHERE id = $1";
+  await queryHomes(service.database, older, [body["id"]]);
   expect(await put(partner, tid, "M2")).toMatchObject({ status: 200 });
   const voided = await partner.run({ command: "VOID", reqId: randomUUID(), transactionId: body["id"] });
   expect(voided).toMatchObject({ status: 200, body: { status: "SUCCESS", mid: "M1" } });

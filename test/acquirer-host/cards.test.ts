@@ -81,7 +81,7 @@ describe.skipIf(unavailable !== undefined)("a host that wants cards again", () =
     await expect
       .poll(() => host.order("cards"), { timeout: 60_000, interval: 200 })
       .toEqual([`card 0200 2912 051 ${token}`, "card 0400 3108 051 tok_timeout"]);
-    const rows = await dumpRows(database.url);
+    const rows = await dumpRows(database);
     expect(rows).toMatch(/^cards /m);
     for (const text of [rows, before, instance.output()]) expect(text).not.toMatch(/tok_|746f6b5f/);
   }, 240_000);

@@ -47,7 +47,7 @@ describe.skipIf(unavailable !== undefined)("the service on a host of ISO 8583", 
     callHttp(instance.baseUrl, "POST", "/v1/commands", { key: partner.secrets.apiKey, json });
   const settlement = (reqId: string) => run({ command: "SETTLEMENT", reqId, tid: "T0000001", mid: "M00000000000001" });
   const eventsOf = async (id: string) => {
-    const rows = (await dumpRows(database.url)).split("\n");
+    const rows = (await dumpRows(database)).split("\n");
     return rows.filter((row) => row.startsWith("events ") && row.includes(id)).join();
   };
   const fresh = () => crypto.randomUUID();

@@ -1,7 +1,9 @@
 import { Client } from "pg";
 import { describe, expect, test } from "vitest";
+import { schemasOfHomes } from "../../packages/server/src/store/database/citus.ts";
 import { reportedSale, sale } from "../support/commands.ts";
-import { eventually, type HttpAnswer, startTestService, type WholeService } from "../support/service.ts";
+import { countRows } from "../support/rows.ts";
+import { eventually, type HttpAnswer, startWholeService, type WholeService } from "../support/service.ts";
 
 const completionsPath = "/operator/v1/completions";
 
@@ -15,7 +17,10 @@ interface Lock {
 async function lockTable(service: WholeService, table: Table): Promise<Lock> {
   const client = new Client({ connectionString: service.database.url });
   await client.connect();
-  await client.query(`BEGIN; LOCK TABLE ${table} IN ACCESS EXCLUSIVE MODE`);
+  const homes = await schemasOfHomes(client);
+  const tables = homes.length === 0 ? [table] : homes.map((home) => `${home}.${table}`);
+  await client.query("BEGIN");
+  await client.query(`LOCK TABLE ${tables.join(", ")} IN ACCESS EXCLUSIVE MODE`);
   let released: Promise<void> | undefined;
   return {
     release() {
@@ -125,18 +130,7 @@ describe.concurrent("while another session locks a table,", () => {
       await lock.release();
       const accepted = (await Promise.all(reports)).reduce((sum, count) => sum + count, 0);
       expect(accepted).toBeLessThan(24_000);
-      expect(await pendingOf(service)).toBe(accepted);
+      expect(await countRows(service.database, ["pending"])).toEqual({ pending: accepted });
     }),
   );
 });
-
-async function pendingOf(service: WholeService): Promise<number> {
-  const client = new Client({ connectionString: service.database.url });
-  await client.connect();
-  try {
-    const { rows } = await client.query<{ count: number }>("SELECT count(*)::integer AS count FROM pending");
-    return rows[0]?.count ?? 0;
-  } finally {
-    await client.end();
-  }
-}

@@ -1,8 +1,8 @@
 import { randomUUID } from "node:crypto";
-import { Client } from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { next } from "../../packages/server/src/acquirer/simulator/behaviour.ts";
 import { sale } from "../support/commands.ts";
+import { queryHomes } from "../support/database.ts";
 import type { HttpAnswer, TestPartner } from "../support/service.ts";
 import { type Instances, startInstances } from "./instances.fixture.ts";
 
@@ -122,10 +122,8 @@ test("a Complete above the authorised amount is 409, and one twice too", async (
 
 test("a Complete of a PreAuth that has expired is 409 preauth_expired, and its Void releases the hold", async () => {
   const id = await done(preAuth(newTid()));
-  const client = new Client({ connectionString: instances.database.url });
-  await client.connect();
-  await client.query("UPDATE transactions SET created_at = created_at - interval '31 days' WHERE id = $1", [id]);
-  await client.end();
+  const older = "UPDATE transactions SET created_at = now() - interval '31 days' WHERE id = $1";
+  await queryHomes(instances.database, older, [id]);
   const late = await partner.run(completeOf(id));
   expectProblem(late, 409, "preauth_expired", /older than 30 days: void it, and send a new SALE or PREAUTH/);
   expect(await partner.run(voidOf(id))).toMatchObject({ status: 200, body: { status: "SUCCESS" } });

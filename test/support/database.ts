@@ -1,7 +1,8 @@
 import { randomBytes } from "node:crypto";
 import { setTimeout as pause } from "node:timers/promises";
-import { Client } from "pg";
+import { Client, type QueryResultRow } from "pg";
 import { inject } from "vitest";
+import { schemasOfHomes } from "../../packages/server/src/store/database/citus.ts";
 
 declare module "vitest" {
   interface ProvidedContext {
@@ -63,6 +64,35 @@ export async function withAdmin<Result>(serverUrl: string, use: (client: Client)
   } finally {
     await client.end();
   }
+}
+
+/**
+ * Looks into the tables of partners, or changes them, by hand: the same in each home, one after the other. One
+ * PostgreSQL is one home.
+ */
+export async function inHomes<Result>(
+  database: Pick<TestDatabase, "url">,
+  use: (client: Client) => Promise<Result>,
+): Promise<readonly Result[]> {
+  return withAdmin(database.url, async (client) => {
+    const schemas = await schemasOfHomes(client);
+    if (schemas.length === 0) return [await use(client)];
+    const results: Result[] = [];
+    for (const schema of schemas) {
+      await client.query(`SET search_path = ${schema}, public`);
+      results.push(await use(client));
+    }
+    return results;
+  });
+}
+
+/** One statement in each home. @returns the rows of all */
+export async function queryHomes<Row extends QueryResultRow = Record<string, unknown>>(
+  database: Pick<TestDatabase, "url">,
+  text: string,
+  values: readonly unknown[] = [],
+): Promise<readonly Row[]> {
+  return (await inHomes(database, async (client) => (await client.query<Row>(text, [...values])).rows)).flat();
 }
 
 async function drop(client: Client, name: string, isCluster: boolean): Promise<void> {

@@ -1,40 +1,30 @@
-import { Client } from "pg";
+import { queryHomes, type TestDatabase, withAdmin } from "./database.ts";
 
-/** How many rows each of the tables has. */
-export async function countRows(databaseUrl: string, tables: readonly string[]): Promise<Record<string, number>> {
-  return withClient(databaseUrl, async (client) => {
-    const counts: Record<string, number> = {};
-    for (const table of tables) {
-      const { rows } = await client.query<{ count: string }>(`SELECT count(*) FROM ${client.escapeIdentifier(table)}`);
-      counts[table] = Number(rows[0]?.count);
-    }
-    return counts;
-  });
+/** How many rows each of the tables of partners has. */
+export async function countRows(
+  database: Pick<TestDatabase, "url">,
+  tables: readonly string[],
+): Promise<Record<string, number>> {
+  const counted = tables.map((table) => `SELECT '${table}' AS of, count(*)::integer FROM ${table}`).join(" UNION ALL ");
+  const counts: Record<string, number> = {};
+  for (const { of, count } of await queryHomes<{ of: string; count: number }>(database, counted))
+    counts[of] = (counts[of] ?? 0) + count;
+  return counts;
 }
 
 /** Every row of every table as text, the table's name before it; bytes in hexadecimal. */
-export async function dumpRows(databaseUrl: string): Promise<string> {
-  return withClient(databaseUrl, async (client) => {
-    const tables = await client.query<{ table_name: string }>(
-      "SELECT table_name FROM information_schema.tables WHERE table_schema = 'public' AND table_type = 'BASE TABLE'",
+export async function dumpRows({ url }: Pick<TestDatabase, "url">): Promise<string> {
+  return withAdmin(url, async (client) => {
+    const tables = await client.query<{ table: string; path: string }>(
+      `SELECT c.relname AS table, format('%I.%I', n.nspname, c.relname) AS path
+       FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+       WHERE (n.nspname = 'public' OR n.nspname LIKE 'home%') AND c.relkind IN ('r', 'p') AND NOT c.relispartition`,
     );
     const lines: string[] = [];
-    for (const { table_name: table } of tables.rows) {
-      const { rows } = await client.query<{ row: string }>(
-        `SELECT to_jsonb(t)::text AS row FROM ${client.escapeIdentifier(table)} t`,
-      );
+    for (const { table, path } of tables.rows) {
+      const { rows } = await client.query<{ row: string }>(`SELECT to_jsonb(t)::text AS row FROM ${path} t`);
       lines.push(...rows.map(({ row }) => `${table} ${row}`));
     }
     return lines.join("\n");
   });
-}
-
-async function withClient<Result>(databaseUrl: string, use: (client: Client) => Promise<Result>): Promise<Result> {
-  const client = new Client({ connectionString: databaseUrl });
-  await client.connect();
-  try {
-    return await use(client);
-  } finally {
-    await client.end();
-  }
 }

@@ -139,7 +139,7 @@ describe("the card of a transaction", () => {
     const one = await sale(token);
     await bench.reversed(one.id);
     expect(askedFor("REVERSAL")[0]).toMatchObject({ cardToken: token });
-    const rows = await dumpRows(bench.database.url);
+    const rows = await dumpRows(bench.database);
     expect(rows).toContain(`"chain_id": "${one.chainId}"`);
     expect(rows).not.toContain("tok_");
     expect(rows).not.toContain(Buffer.from("tok_").toString("hex"));

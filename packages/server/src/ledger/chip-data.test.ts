@@ -43,7 +43,7 @@ test("chip data goes to the acquirer in one message, its answer to the caller, a
   await instance.ended(partner, till.settlement());
   expect(asked.map(({ command }) => command)).toContain("BATCH_UPLOAD");
   const later = JSON.stringify(asked.slice(1), (_, value) => (typeof value === "bigint" ? `${value}` : value));
-  const kept = [await dumpRows(bench.database.url), instance.logged.join(), later];
+  const kept = [await dumpRows(bench.database), instance.logged.join(), later];
   for (const secret of [chip.track2, chip.pinBlock, chip.emv, "8A023030"]) {
     for (const text of kept) {
       expect(text).not.toContain(secret);
