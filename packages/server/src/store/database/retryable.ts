@@ -1,3 +1,4 @@
+import { setTimeout as pause } from "node:timers/promises";
 import { DatabaseError } from "pg";
 
 /**
@@ -55,4 +56,19 @@ export function failureKindOf(error: unknown): FailureKind {
   if (!(error instanceof Error)) return "bug";
   if (socketCodes.has((error as NodeJS.ErrnoException).code ?? "")) return "connection";
   return driverWords.test(error.message) ? "connection" : "bug";
+}
+
+const conflictTriesMax = 10;
+const conflictWaitMs = 5;
+
+/** Repeats what lost a deadlock. Repetition is safe, because the failure rolled everything back. */
+export async function despiteConflicts<Result>(run: () => Promise<Result>): Promise<Result> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await run();
+    } catch (error) {
+      if (failureKindOf(error) !== "conflict" || tries >= conflictTriesMax) throw error;
+      await pause(tries * conflictWaitMs);
+    }
+  }
 }

@@ -14,7 +14,7 @@ import type {
   Recorded,
 } from "../../delivery/store.ts";
 import type { NewEvent } from "../../events.ts";
-import type { NotificationId } from "../../ids.ts";
+import type { NotificationId, PartnerId } from "../../ids.ts";
 import { shardOf } from "../../shard.ts";
 import { bytesArray, doubleArray, integerArray, textArray, uuidArray } from "../database/arrays.ts";
 import { GroupCommit, type GroupCommitHooks } from "../database/group-commit.ts";
@@ -26,6 +26,7 @@ import { readPrecedence, readQueueHeads, readQueues } from "./read.ts";
 import {
   deleteAccepted,
   insertAttempts,
+  lookForOverdue,
   park,
   parkOverdue,
   putOff,
@@ -102,22 +103,39 @@ export class PostgresDeliveries implements DeliveryStore {
   }
 
   async parkOverdue({ partnerId, queue, after, scheduleMs, reason }: OverdueLook): Promise<OverdueLooked> {
-    const values = [partnerId, queue, after?.dueAtUs ?? 0, after?.id ?? nilId, scheduleMs, reason, overdueRowsMax];
-    const parked: { id: NotificationId; attempts_made: number }[] = [];
-    const looked = await this.#inTransaction(this.#homes.of(partnerId), async (client) => {
-      const { rows } = await client.query<OverdueRow>({ ...parkOverdue, values });
-      const [row] = rows;
-      parked.push(...(row?.parked ?? []));
+    const home = this.#homes.of(partnerId);
+    const values = [partnerId, queue, after?.dueAtUs ?? 0, after?.id ?? nilId, scheduleMs, overdueRowsMax];
+    const { rows } = await home.engine.query<OverdueRow>({ ...lookForOverdue, values });
+    const [looked] = rows;
+    const parked = await this.#parkOverdue(home, partnerId, looked?.overdue ?? [], reason);
+    const isEnd = looked === undefined || looked.looked < overdueRowsMax;
+    if (isEnd || looked.last_us === null || looked.last_id === null) return { parked, after: undefined };
+    return { parked, after: { dueAtUs: looked.last_us, id: looked.last_id } };
+  }
+
+  /** Those that did not change since they were looked at. @returns how many */
+  async #parkOverdue(
+    home: Home,
+    partnerId: PartnerId,
+    overdue: OverdueRow["overdue"],
+    reason: OverdueLook["reason"],
+  ): Promise<number> {
+    if (overdue.length === 0) return 0;
+    const keys = overdue.map((row) => ({ ...row, partnerId }));
+    return this.#inTransaction(home, async (client) => {
+      const values = [...keyColumns(keys), textArray(keys.map(() => reason))];
+      const { rows } = await client.query<ChangedRow>({ ...parkOverdue, values });
+      const parked = new Set(rows.map(({ id }) => id));
       const detail = "Its schedule was over while its endpoint took nothing.";
-      const events = parked.map(({ id, attempts_made: attemptsMade }): NewEvent => {
-        return { kind: "parked", partnerId, subjectId: id, detail: { reason, detail, httpStatus: null, attemptsMade } };
+      const events = keys.flatMap(({ id, attemptsMade }): NewEvent[] => {
+        if (!parked.has(id)) return [];
+        return [
+          { kind: "parked", partnerId, subjectId: id, detail: { reason, detail, httpStatus: null, attemptsMade } },
+        ];
       });
       if (events.length > 0) await insertEvents(client, events, this.#alerting);
-      return row;
+      return events.length;
     });
-    const isEnd = looked === undefined || looked.looked < overdueRowsMax;
-    if (isEnd || looked.last_us === null || looked.last_id === null) return { parked: parked.length, after: undefined };
-    return { parked: parked.length, after: { dueAtUs: looked.last_us, id: looked.last_id } };
   }
 
   async #commit(home: Home, outcomes: readonly DeliveryOutcome[]): Promise<ReadonlyMap<string, Recorded>> {
@@ -238,7 +256,7 @@ export class PostgresDeliveries implements DeliveryStore {
 }
 
 interface OverdueRow {
-  readonly parked: readonly { readonly id: NotificationId; readonly attempts_made: number }[];
+  readonly overdue: readonly Pick<DeliveryKey, "id" | "round" | "attemptsMade">[];
   readonly looked: number;
   readonly last_us: number | null;
   readonly last_id: NotificationId | null;

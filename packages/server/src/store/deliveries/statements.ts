@@ -78,41 +78,38 @@ export const setAside = {
     RETURNING p.partner_id, p.id`,
 };
 
-export const park = {
-  name: "park",
-  text: `
+/** @param counted whether an attempt was made */
+const parking = (counted: boolean) => `
     WITH gone AS (
       DELETE FROM pending p
       USING unnest($1::uuid[], $2::uuid[], $3::integer[], $4::integer[], $5::text[])
         AS i (partner_id, id, round, attempts_made, reason) ${itsAttempt}
       WHERE p.ctid = found.at
-      RETURNING p.partner_id, p.id, p.chain_id, p.round, p.bytes, i.attempts_made + 1 AS attempts_made, i.reason)
+      RETURNING p.partner_id, p.id, p.chain_id, p.round, p.bytes,
+        i.attempts_made ${counted ? "+ 1" : ""} AS attempts_made, i.reason)
     INSERT INTO parked (partner_id, id, chain_id, round, attempts_made, bytes, reason)
     SELECT partner_id, id, chain_id, round, attempts_made, bytes, reason FROM gone
     ON CONFLICT (partner_id, id) DO NOTHING
-    RETURNING partner_id, id`,
-};
+    RETURNING partner_id, id`;
 
-/** Scans the next rows of a queue whose endpoint accepts nothing, and parks those whose schedule is over. */
-export const parkOverdue = {
-  name: "park_overdue",
+export const park = { name: "park", text: parking(true) };
+
+export const parkOverdue = { name: "park_overdue", text: parking(false) };
+
+/** Scans the next rows of a queue whose endpoint accepts nothing, and names those whose schedule is over. */
+export const lookForOverdue = {
+  name: "look_for_overdue",
   text: `
     WITH looked AS MATERIALIZED (
-      SELECT p.ctid AS at, p.due_at, p.id, p.schedule_start <= now() - $5 * interval '1 millisecond' AS is_overdue
+      SELECT p.due_at, p.id, p.round, p.attempts_made,
+        p.schedule_start <= now() - $5 * interval '1 millisecond' AS is_overdue
       FROM pending p
       WHERE p.shard = get_byte(uuid_send($1), 15)::smallint AND p.partner_id = $1 AND p.queue = $2
         AND (p.due_at, p.id) > (timestamptz 'epoch' + $3 * interval '1 microsecond', $4::uuid)
-      ORDER BY p.due_at, p.id LIMIT $7),
-    gone AS (
-      DELETE FROM pending p USING looked l WHERE l.is_overdue AND p.ctid = l.at
-      RETURNING p.partner_id, p.id, p.chain_id, p.round, p.attempts_made, p.bytes),
-    parked AS (
-      INSERT INTO parked (partner_id, id, chain_id, round, attempts_made, bytes, reason)
-      SELECT partner_id, id, chain_id, round, attempts_made, bytes, $6 FROM gone
-      ON CONFLICT (partner_id, id) DO NOTHING
-      RETURNING id, attempts_made)
-    SELECT (SELECT coalesce(json_agg(parked), '[]') FROM parked) AS parked, count(*) AS looked,
-      max((extract(epoch FROM l.due_at) * 1000000)::bigint) AS last_us,
-      (SELECT z.id FROM looked z ORDER BY z.due_at DESC, z.id DESC LIMIT 1) AS last_id
+      ORDER BY p.due_at, p.id LIMIT $6)
+    SELECT count(*) AS looked, max((extract(epoch FROM l.due_at) * 1000000)::bigint) AS last_us,
+      (SELECT z.id FROM looked z ORDER BY z.due_at DESC, z.id DESC LIMIT 1) AS last_id,
+      coalesce(json_agg(json_build_object('id', l.id, 'round', l.round, 'attemptsMade', l.attempts_made))
+        FILTER (WHERE l.is_overdue), '[]') AS overdue
     FROM looked l`,
 };

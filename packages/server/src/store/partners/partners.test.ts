@@ -222,6 +222,25 @@ describe("a partner", () => {
   });
 });
 
+test("a change that waited in a circle with another is made once that one has ended", async () => {
+  const { registry } = service();
+  const { partner } = await registry.register(input);
+  const other = await pool.connect();
+  try {
+    // The change is the one that PostgreSQL ends.
+    await other.query("SET deadlock_timeout = '20s'; BEGIN");
+    await other.query("UPDATE partner_keys SET seals = seals WHERE partner_id = $1", [partner.id]);
+    const rotated = registry.rotate(partner.id, "signingKey", 1);
+    const waiting = "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()";
+    await expect.poll(async () => (await pool.query(waiting)).rowCount).toBe(1);
+    await other.query("SELECT FROM partners WHERE id = $1 FOR UPDATE", [partner.id]);
+    await other.query("COMMIT");
+    expect(await rotated).toMatchObject({ kind: "signingKey" });
+  } finally {
+    other.release(true);
+  }
+});
+
 describe("other instances", () => {
   test("are told of each change of a partner and of its keys", async () => {
     const { registry } = service();

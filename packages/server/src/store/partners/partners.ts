@@ -15,6 +15,7 @@ import type {
 } from "../../partners/store.ts";
 import type { Database } from "../database/database.ts";
 import type { Homes } from "../database/homes.ts";
+import { despiteConflicts } from "../database/retryable.ts";
 
 // A partner's changes are detected by its xmin, and expiry by the list of valid versions. Counting seals changes
 // neither.
@@ -122,15 +123,16 @@ export class PostgresPartners implements PartnerStore {
       const [row] = await findRows(client, id, "FOR UPDATE");
       if (row === undefined) return undefined;
       const { state = row.state, settings = row.settings } = next(row);
+      const { now, keptFrom } = await clockOf(client);
       await client.query(
         `UPDATE partners SET state = $2, settings = $3, registered_origin = $4, updated_at = $6,
            stopped_at = CASE WHEN $2 <> 'active' THEN coalesce(stopped_at, $6) END,
            pauses = CASE WHEN $2 = 'active' AND stopped_at IS NOT NULL
              THEN (pauses + tstzmultirange(tstzrange(stopped_at, $6)))
-               * tstzmultirange(tstzrange($6::timestamptz - $5 * interval '1 day', NULL))
+               * tstzmultirange(tstzrange($5, NULL))
              ELSE pauses END
          WHERE id = $1`,
-        [id, state, settings, originOf(settings), pausesKeptDays, await clockOf(client)],
+        [id, state, settings, originOf(settings), keptFrom, now],
       );
       return await findOne(client, id);
     });
@@ -238,7 +240,7 @@ export class PostgresPartners implements PartnerStore {
       const { rowCount } = await client.query(
         `UPDATE partner_keys SET expires_at = least(expires_at, $3)
          WHERE partner_id = $1 AND id = $2 AND kind = 'apiKey'`,
-        [partnerId, keyId, await clockOf(client)],
+        [partnerId, keyId, (await clockOf(client)).now],
       );
       return rowCount === 1;
     });
@@ -271,7 +273,9 @@ export class PostgresPartners implements PartnerStore {
   }
 
   async addSeals(partnerId: PartnerId, keyId: string, count: number): Promise<number | undefined> {
-    const { rows } = await this.#engine.query<{ seals: string | number }>(addSeals, [partnerId, keyId, count]);
+    const { rows } = await despiteConflicts(() =>
+      this.#engine.query<{ seals: string | number }>(addSeals, [partnerId, keyId, count]),
+    );
     return rows[0] && Number(rows[0].seals);
   }
 
@@ -290,8 +294,15 @@ export class PostgresPartners implements PartnerStore {
     return rows[0]?.sealed;
   }
 
-  /** Every instance caches partners for some seconds; the notification shortens that. */
-  async #changing<Result>(id: PartnerId, work: (client: PoolClient) => Promise<Result>): Promise<Result> {
+  /**
+   * Every instance caches partners for some seconds; the notification shortens that. On Citus a change of one partner's
+   * keys locks all partners, so that it and a new partner can deadlock.
+   */
+  #changing<Result>(id: PartnerId, work: (client: PoolClient) => Promise<Result>): Promise<Result> {
+    return despiteConflicts(() => this.#changeOnce(id, work));
+  }
+
+  async #changeOnce<Result>(id: PartnerId, work: (client: PoolClient) => Promise<Result>): Promise<Result> {
     const client = await this.#pool.connect();
     try {
       await client.query("BEGIN");
@@ -326,17 +337,20 @@ async function findOne(client: PoolClient, id: PartnerId): Promise<StoredPartner
 async function touch(client: PoolClient, id: PartnerId): Promise<string | undefined> {
   const { rowCount } = await client.query("SELECT FROM partners WHERE id = $1 FOR UPDATE", [id]);
   if (rowCount === 0) return undefined;
-  const now = await clockOf(client);
+  const { now } = await clockOf(client);
   await client.query("UPDATE partners SET updated_at = $2 WHERE id = $1", [id, now]);
   return now;
 }
 
 /** The time after the locks were acquired. A string, because a Date would truncate the microseconds. */
-async function clockOf(client: PoolClient): Promise<string> {
-  const { rows } = await client.query<{ now: string }>("SELECT clock_timestamp()::text AS now");
+async function clockOf(client: PoolClient): Promise<{ readonly now: string; readonly keptFrom: string }> {
+  const { rows } = await client.query<{ now: string; keptFrom: string }>(
+    `SELECT t.now::text, (t.now - $1 * interval '1 day')::text AS "keptFrom" FROM clock_timestamp() AS t (now)`,
+    [pausesKeptDays],
+  );
   const [row] = rows;
   if (row === undefined) throw new Error("The database did not tell the time.");
-  return row.now;
+  return row;
 }
 
 function readPartner(row: PartnerRow): StoredPartner {

@@ -1,8 +1,7 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import type { PartnerId, TransactionId } from "../../ids.ts";
 import type { DueReversal, EndedReversal, ReversalEnd, ReversalStore } from "../../ledger/reverser.ts";
 import type { Homes } from "../database/homes.ts";
-import { failureKindOf } from "../database/retryable.ts";
+import { despiteConflicts } from "../database/retryable.ts";
 
 // Claimed until its answer must have arrived: if the claiming instance is dead by then, another one repeats it.
 const takeDue = {
@@ -86,25 +85,10 @@ const retry = {
     SELECT FROM again`,
 };
 
-const conflictTriesMax = 10;
-const conflictWaitMs = 5;
-
 /**
- * Repeats a statement that lost a deadlock. These lock a Reversal before its transaction and its original; others may
- * need them in the opposite order. Repetition is safe, because the failure rolled everything back.
+ * Running Reversals, in PostgreSQL. Its statements lock a Reversal before its transaction and its original; others may
+ * need them in the opposite order.
  */
-async function despiteConflicts<Result>(run: () => Promise<Result>): Promise<Result> {
-  for (let tries = 1; ; tries += 1) {
-    try {
-      return await run();
-    } catch (error) {
-      if (failureKindOf(error) !== "conflict" || tries >= conflictTriesMax) throw error;
-      await sleep(tries * conflictWaitMs);
-    }
-  }
-}
-
-/** Running Reversals, in PostgreSQL. */
 export class PostgresReversals implements ReversalStore {
   readonly #homes: Homes;
 

@@ -33,10 +33,10 @@ const parkPending = `
       SELECT d.partner_id, d.id FROM pending d WHERE d.id >= $1 AND d.id < $2
       ORDER BY d.partner_id, d.id LIMIT $3 FOR UPDATE SKIP LOCKED)
     RETURNING p.partner_id, p.id, p.chain_id, p.round, p.attempts_made, p.bytes)
-  INSERT INTO parked (partner_id, id, chain_id, round, attempts_made, bytes, reason, notification)
-  SELECT m.partner_id, m.id, m.chain_id, m.round, m.attempts_made, m.bytes,
+  INSERT INTO parked (partner_id, id, chain_id, round, attempts_made, bytes, parked_at, reason)
+  SELECT m.partner_id, m.id, m.chain_id, m.round, m.attempts_made, m.bytes, $4,
     coalesce((SELECT a.reason FROM attempts a WHERE a.partner_id = m.partner_id AND a.id = m.id
-              ORDER BY a.round DESC, a.attempt_no DESC, a.lease_id DESC LIMIT 1), 'retention'), ${content}
+              ORDER BY a.round DESC, a.attempt_no DESC, a.lease_id DESC LIMIT 1), 'retention')
   FROM m`;
 
 const takeContent = `
@@ -61,10 +61,10 @@ export async function dropDay(drop: DayToDrop): Promise<DropResult> {
   const ids = idsOfDay(drop.day);
   const busy = await drop.pool.query(underWay, [...ids, drop.scheduleS]);
   if (busy.rowCount !== 0) return "a delivery is under way";
-  for (const statement of [parkPending, takeContent]) {
-    let moved: number | null = batchRows;
-    while (moved === batchRows) moved = (await drop.pool.query(statement, [...ids, batchRows])).rowCount;
-  }
+  // Citus 13 makes no valid statement of an INSERT that reads a table and asks for the time.
+  const { rows } = await drop.pool.query<{ now: Date }>("SELECT now()");
+  await inBatches(drop.pool, parkPending, [...ids, batchRows, rows[0]?.now]);
+  await inBatches(drop.pool, takeContent, [...ids, batchRows]);
   for (let tries = 1; ; tries += 1) {
     try {
       return await drop.finally((client) => detachAndDrop(client, drop.day));
@@ -75,6 +75,11 @@ export async function dropDay(drop: DayToDrop): Promise<DropResult> {
       await pause(tries * 50);
     }
   }
+}
+
+async function inBatches(pool: Pool, statement: string, values: readonly unknown[]): Promise<void> {
+  let moved: number | null = batchRows;
+  while (moved === batchRows) moved = (await pool.query(statement, [...values])).rowCount;
 }
 
 async function detachAndDrop(client: PoolClient, day: number): Promise<DropResult> {
