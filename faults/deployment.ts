@@ -6,6 +6,7 @@ import type { ReceivedIpn } from "@paybell/partner";
 import type { Cleanup } from "../bench/environment.ts";
 import { Caller } from "./caller.ts";
 import { machineAddress, partnerCertificate, partnerDomain } from "./certificate.ts";
+import { CitusCluster } from "./citus-cluster.ts";
 import { ExpectedTotals } from "./expected-totals.ts";
 import { freePort, ownTree, ServiceInstance } from "./instance.ts";
 import { Journal } from "./journal.ts";
@@ -23,6 +24,8 @@ import { SmallDisk } from "./small-disk.ts";
 export interface DeploymentPlan {
   readonly instances: number;
   readonly hasStandby: boolean;
+  /** Default: one PostgreSQL, or two. */
+  readonly isCitus?: boolean;
   readonly partners: number;
   /** Arguments of `paybell serve` for each instance, in turn. */
   readonly serveArguments: readonly (readonly string[])[];
@@ -64,7 +67,7 @@ export class Deployment {
   readonly partnerLinks: FaultyLink[] = [];
   readonly partners: RegisteredPartner[] = [];
   disk: SmallDisk | undefined;
-  #cluster: PostgresCluster | undefined;
+  #cluster: PostgresCluster | CitusCluster | undefined;
   #names: NameServer | undefined;
   #server: PartnersServer | undefined;
   #caller: Caller | undefined;
@@ -91,8 +94,19 @@ export class Deployment {
     return stage;
   }
 
+  /** Where one server is enough for a fault: of Citus, the coordinator. */
+  get primary(): PostgresCluster["primary"] | CitusCluster["primary"] {
+    return required(this.#cluster).primary;
+  }
+
   get cluster(): PostgresCluster {
-    return required(this.#cluster);
+    if (this.#cluster instanceof PostgresCluster) return this.#cluster;
+    throw new Error("The stage has no standby.");
+  }
+
+  get citus(): CitusCluster {
+    if (this.#cluster instanceof CitusCluster) return this.#cluster;
+    throw new Error("The stage is not on Citus.");
   }
 
   get names(): NameServer {
@@ -114,7 +128,7 @@ export class Deployment {
 
   /** Every instance reaches the primary there from now on. */
   leadToPrimary(): void {
-    for (const link of this.databaseLinks) link.leadTo({ path: this.cluster.primary.socketPath });
+    for (const link of this.databaseLinks) link.leadTo(this.primary.address);
   }
 
   /** @returns how many versions were there before this one */
@@ -143,26 +157,28 @@ export class Deployment {
     this.#names = names;
   }
 
-  async #openDatabase({ hasStandby }: DeploymentPlan, cleanup: Cleanup): Promise<void> {
+  async #openDatabase({ hasStandby, isCitus = false }: DeploymentPlan, cleanup: Cleanup): Promise<void> {
     const folder = join(this.folder, "database");
+    if (isCitus) {
+      const cluster = await CitusCluster.start(folder, this.random.fork("citus"));
+      cleanup.add(() => cluster.stop());
+      this.#cluster = cluster;
+      return;
+    }
     await mkdir(folder, { mode: 0o755 });
     // A clone of a primary on the small disk would have to fit on it too.
     this.disk = hasStandby ? undefined : await SmallDisk.mount(folder, diskMegabytes);
     const { disk } = this;
     if (disk !== undefined) cleanup.add(() => disk.unmount());
-    const cluster = await PostgresCluster.start(
-      folder,
-      await postgresProgram(join(this.folder, "programs")),
-      hasStandby,
-    );
-    cleanup.add(() => this.cluster.stop());
+    const cluster = await PostgresCluster.start(folder, await postgresProgram(join(this.folder, "programs")), hasStandby);
+    cleanup.add(() => cluster.stop());
     this.#cluster = cluster;
   }
 
   async #startInstances({ instances, serveArguments }: DeploymentPlan, cleanup: Cleanup): Promise<void> {
     const masterKey = randomBytes(32).toString("base64");
     for (let at = 0; at < instances; at += 1) {
-      const link = new FaultyLink({ path: this.cluster.primary.socketPath }, this.random.fork(`database ${at}`));
+      const link = new FaultyLink(this.primary.address, this.random.fork(`database ${at}`));
       await link.listen("127.0.0.1");
       cleanup.add(() => link.close());
       this.databaseLinks.push(link);

@@ -2,7 +2,7 @@ import type { Deployment } from "./deployment.ts";
 import type { SeededRandom } from "./random.ts";
 
 /** What a fault needs of its stage. */
-export type Needs = "one instance" | "several instances" | "a standby" | "a small disk" | "nothing";
+export type Needs = "one instance" | "several instances" | "a standby" | "a small disk" | "Citus" | "nothing";
 
 /** What may come once more because of it: what these instances had in flight, and had not written down. */
 export interface FaultEffect {

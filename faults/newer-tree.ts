@@ -29,7 +29,8 @@ export async function makeNewerTree(folder: string, version: number): Promise<st
     .flat()
     .entries()) {
     const number = firstNumber + at;
-    const sql = `ALTER TABLE ${name} ADD COLUMN of_migration_${number} text;\n`;
+    const mark = name === "partners" ? "" : "--! homes\n";
+    const sql = `${mark}ALTER TABLE ${name} ADD COLUMN of_migration_${number} text;\n`;
     await writeFile(join(tree, migrations, `${number}_${name}.sql`), sql);
   }
   return tree;

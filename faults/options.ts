@@ -6,6 +6,8 @@ export interface FaultOptions {
   readonly seed: number;
   /** One of each fault of the short form, as short as they can be. */
   readonly quick: boolean;
+  /** On Citus, and with what can happen there. */
+  readonly citus: boolean;
   /** Names of faults; undefined: all. */
   readonly only: readonly string[] | undefined;
   /** Undefined: each once. */
@@ -22,9 +24,10 @@ export interface FaultOptions {
 
 const names = catalogue.map(({ name }) => name);
 
-export const usage = `npm run faults -- [--seed n] [--quick] [--only name,…] [--faults n] [--commands n]
+export const usage = `npm run faults -- [--seed n] [--quick] [--citus] [--only name,…] [--faults n] [--commands n]
   [--per-second n] [--stages n] [--serve="arguments of an instance"]…
 --quick lets each fault of the short form happen once; --only, those that it names
+--citus needs PostgreSQL 15 with Citus on this machine, and starts a coordinator and two workers
 The faults: ${names.join(", ")}
 `;
 
@@ -40,6 +43,7 @@ export function readOptions(argv: readonly string[]): FaultOptions {
     options: {
       seed: { type: "string" },
       quick: { type: "boolean", default: false },
+      citus: { type: "boolean", default: false },
       only: { type: "string" },
       faults: { type: "string" },
       commands: { type: "string" },
@@ -52,6 +56,7 @@ export function readOptions(argv: readonly string[]): FaultOptions {
   return {
     seed: wholeNumber("--seed", values.seed) ?? randomInt(2 ** 31),
     quick: values.quick,
+    citus: values.citus,
     only: values.only === undefined ? undefined : namesOf(values.only),
     faults: wholeNumber("--faults", values.faults) ?? mode.faults,
     commands: wholeNumber("--commands", values.commands) ?? mode.commands,

@@ -14,12 +14,19 @@ interface Kind {
   readonly meets: ReadonlySet<Needs>;
   readonly instances: number;
   readonly hasStandby: boolean;
+  readonly isCitus?: boolean;
 }
 
 const kinds: readonly Kind[] = [
   { meets: new Set(["one instance", "a small disk", "nothing"]), instances: 1, hasStandby: false },
   { meets: new Set(["several instances", "a standby", "nothing"]), instances: 4, hasStandby: true },
 ];
+const onCitus: Kind = {
+  meets: new Set(["Citus", "several instances", "nothing"]),
+  instances: 2,
+  hasStandby: false,
+  isCitus: true,
+};
 
 /** A stage begins anew after so many: disk and memory of a long run stay bounded. */
 const faultsOfStage = 24;
@@ -30,7 +37,7 @@ const quickInstancesMax = 2;
 /** Which faults happen on which stage. Every one that was asked for comes about as often as every other one. */
 export function planOf(options: FaultOptions, random: SeededRandom): readonly FaultSeries[] {
   const wanted = catalogue.filter(({ name, isQuick }) => options.only?.includes(name) ?? (isQuick || !options.quick));
-  const usable = kinds.filter((kind) => faultsOf(kind, wanted, options).length > 0);
+  const usable = kindsOf(options).filter((kind) => faultsOf(kind, wanted, options).length > 0);
   const decks = usable.map((kind) => new Deck(faultsOf(kind, wanted, options), random));
   const total = decks.reduce((sum, { size }) => sum + size, 0);
   const share = Math.ceil((options.faults ?? total) / usable.length);
@@ -47,19 +54,22 @@ export function planOf(options: FaultOptions, random: SeededRandom): readonly Fa
   return acts;
 }
 
-function stageOf({ instances, hasStandby }: Kind, { quick, serveArguments }: FaultOptions): DeploymentPlan {
+function kindsOf({ citus }: FaultOptions): readonly Kind[] {
+  return citus ? [onCitus] : kinds;
+}
+
+function stageOf({ instances, hasStandby, isCitus = false }: Kind, { quick, serveArguments }: FaultOptions): DeploymentPlan {
   const count = quick ? Math.min(instances, quickInstancesMax) : instances;
-  return { instances: count, hasStandby, partners, serveArguments };
+  return { instances: count, hasStandby, isCitus, partners, serveArguments };
 }
 
 /** Where a fault belongs that can happen anywhere, when there is no time for both: where there is less to start. */
-function homeOf(needs: Needs, kind: number): boolean {
-  return needs === "nothing" ? kind === 0 : (kinds[kind]?.meets.has(needs) ?? false);
+function belongsTo(kind: Kind, needs: Needs, options: FaultOptions): boolean {
+  return needs === "nothing" ? kind === kindsOf(options)[0] : kind.meets.has(needs);
 }
 
-function faultsOf(kind: Kind, wanted: readonly InjectedFault[], { quick }: FaultOptions): readonly InjectedFault[] {
-  const index = kinds.indexOf(kind);
-  return wanted.filter(({ needs }) => (quick ? homeOf(needs, index) : kind.meets.has(needs)));
+function faultsOf(kind: Kind, wanted: readonly InjectedFault[], options: FaultOptions): readonly InjectedFault[] {
+  return wanted.filter(({ needs }) => (options.quick ? belongsTo(kind, needs, options) : kind.meets.has(needs)));
 }
 
 /** Draws without putting back, and shuffles when all have been drawn. */

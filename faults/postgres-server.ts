@@ -63,6 +63,10 @@ export class PostgresServer {
     return join(this.#socketDirectory, ".s.PGSQL.5432");
   }
 
+  get address(): { readonly path: string } {
+    return { path: this.socketPath };
+  }
+
   get socketDirectory(): string {
     return this.#socketDirectory;
   }

@@ -39,7 +39,7 @@ const sabotage: InjectedFault = {
   async happen({ stage, over, last }) {
     for (const link of stage.partnerLinks) await link.begin("refuse");
     await last(1_500, 1_500);
-    await stage.cluster.primary.query("DELETE FROM pending", [], "paybell");
+    await stage.primary.query("DELETE FROM pending", [], "paybell");
     for (const link of stage.partnerLinks) await link.end();
     over();
     return { instances: 0 };

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { reportedSale, sale } from "./support/commands.ts";
 import { createDatabase, queryHomes, type TestDatabase } from "./support/database.ts";
-import { eventually, shareShards, startWholeService, type TestPartner, type WholeService } from "./support/service.ts";
+import { eventually, shareShards, startTestService, type TestPartner, type WholeService } from "./support/service.ts";
 
 interface Endpoint {
   readonly id: string;

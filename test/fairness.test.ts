@@ -2,7 +2,7 @@ import { setTimeout } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { reportedSale, sale } from "./support/commands.ts";
 import { queryHomes, withAdmin } from "./support/database.ts";
-import { eventually, startWholeService, type TestPartner, type WholeService } from "./support/service.ts";
+import { eventually, startTestService, type TestPartner, type WholeService } from "./support/service.ts";
 
 const backlog = 20_000;
 const timeoutMs = "1000";

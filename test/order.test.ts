@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { sale } from "./support/commands.ts";
 import { inHomes, queryHomes } from "./support/database.ts";
 import type { ReceivedDelivery } from "./support/receiver.ts";
-import { eventually, startWholeService, type TestPartner, type WholeService } from "./support/service.ts";
+import { eventually, startTestService, type TestPartner, type WholeService } from "./support/service.ts";
 
 let service: WholeService;
 beforeAll(async () => {
@@ -59,8 +59,9 @@ describe.concurrent("the notifications of one chain", () => {
     await inHomes(service.database, async (client) => {
       const both = "UPDATE pending SET due_at = now() + $2 * interval '1 minute'";
       await client.query(`${both} WHERE partner_id = $1`, [partner.id, 60]);
-      const earlier = "schedule_start = now() - interval '11 minutes'";
-      await client.query(`${both}, ${earlier} WHERE partner_id = $1`, [partner.id, 60]);
+      const setBack = "UPDATE pending SET schedule_start = now() - $2 * interval '1 second' WHERE partner_id = $1";
+      await client.query(`${setBack} AND NOT follows`, [partner.id, 661]);
+      await client.query(`${setBack} AND follows`, [partner.id, 660]);
       await client.query(`${both} WHERE partner_id = $1 AND follows`, [partner.id, 0]);
     });
     const [, second] = await partner.server.next(2);

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { sale } from "./support/commands.ts";
 import { queryHomes } from "./support/database.ts";
-import { startWholeService, type TestPartner, type WholeService } from "./support/service.ts";
+import { startTestService, type TestPartner, type WholeService } from "./support/service.ts";
 
 let service: WholeService;
 beforeAll(async () => {

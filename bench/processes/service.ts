@@ -7,6 +7,7 @@ import { readConfig } from "../../packages/server/src/config.ts";
 import type { PartnerId } from "../../packages/server/src/ids.ts";
 import { createLog } from "../../packages/server/src/log.ts";
 import { MasterKey } from "../../packages/server/src/partners/master-key.ts";
+import { schemasOfHomes } from "../../packages/server/src/store/database/citus.ts";
 import { producers, type RoundOutcome } from "../contender.ts";
 import { type MemorySample, MemoryWatch } from "../memory-watch.ts";
 import { saleCompletion } from "../sale.ts";
@@ -68,6 +69,7 @@ export function serviceMethods(process: NodeJS.Process) {
   let service: Service | undefined;
   let database: Client | undefined;
   let partnerIds: readonly string[] = [];
+  let pendingTables: readonly string[] = ["pending"];
   let attempts = 0;
   let failed = 0;
   let failure: string | undefined;
@@ -104,6 +106,8 @@ export function serviceMethods(process: NodeJS.Process) {
     // PostgreSQL may be restarted: whoever asks it then is told by the question.
     database.on("error", () => undefined);
     await database.connect();
+    const homes = await schemasOfHomes(database);
+    if (homes.length > 0) pendingTables = homes.map((home) => `${home}.pending`);
     const partners = [...(plan.joins?.partners ?? [])];
     for (const [index, one] of plan.register.entries()) {
       const { partner, secrets } = await service.registry.register({
@@ -135,8 +139,11 @@ export function serviceMethods(process: NodeJS.Process) {
   }
 
   async function anyPending(): Promise<boolean> {
-    const found = await database?.query("SELECT FROM pending LIMIT 1");
-    return (found?.rowCount ?? 0) > 0;
+    for (const table of pendingTables) {
+      const found = await database?.query(`SELECT FROM ${table} LIMIT 1`);
+      if ((found?.rowCount ?? 0) > 0) return true;
+    }
+    return false;
   }
 
   async function reportOne(partnerId: string): Promise<void> {

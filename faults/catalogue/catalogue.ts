@@ -1,4 +1,5 @@
 import type { InjectedFault } from "../fault.ts";
+import { citusFaults } from "./citus.ts";
 import { databaseFaults } from "./database.ts";
 import { networkFaults } from "./network.ts";
 import { partnerFaults } from "./partners.ts";
@@ -10,6 +11,7 @@ export const catalogue: readonly InjectedFault[] = [
   ...processFaults,
   ...networkFaults,
   ...databaseFaults,
+  ...citusFaults,
   ...partnerFaults,
   ...upgradeFaults,
 ];

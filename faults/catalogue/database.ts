@@ -1,8 +1,8 @@
 import { Client } from "pg";
 import type { InjectedFault } from "../fault.ts";
-import type { PostgresServer } from "../postgres-server.ts";
+import type { Deployment } from "../deployment.ts";
 
-const sessionsMax = 200;
+const sessionsMax = 300;
 const againMs = 20;
 
 /** What a database suffers that goes on running. */
@@ -12,7 +12,7 @@ export const databaseFaults: readonly InjectedFault[] = [
     needs: "nothing",
     isQuick: true,
     async happen({ stage, over, last }) {
-      const hog = new ConnectionHog(stage.cluster.primary);
+      const hog = new ConnectionHog(stage.primary);
       await hog.begin();
       for (const link of stage.databaseLinks) link.cutAll();
       await last(2_000, 7_000);
@@ -30,7 +30,7 @@ export const databaseFaults: readonly InjectedFault[] = [
       await last(3_000, 8_000);
       await stage.disk?.free();
       // Where the log found no room, PostgreSQL has given up.
-      if (!stage.cluster.primary.isRunning) await stage.cluster.primary.start();
+      if (!stage.primary.isRunning) await stage.primary.start();
       over();
       return { instances: stage.instances.length };
     },
@@ -51,12 +51,12 @@ export const databaseFaults: readonly InjectedFault[] = [
 
 /** Takes every connection that PostgreSQL has to give, and each that becomes free. */
 class ConnectionHog {
-  readonly #server: PostgresServer;
+  readonly #server: Deployment["primary"];
   readonly #sessions: Client[] = [];
   #going = true;
   #taking: Promise<void> = Promise.resolve();
 
-  constructor(server: PostgresServer) {
+  constructor(server: Deployment["primary"]) {
     this.#server = server;
   }
 

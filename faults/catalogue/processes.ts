@@ -37,9 +37,9 @@ export const processFaults: readonly InjectedFault[] = [
     needs: "nothing",
     isQuick: true,
     async happen({ stage, over, last }) {
-      await stage.cluster.primary.kill();
+      await stage.primary.kill();
       await last(300, 6_000);
-      await stage.cluster.primary.start();
+      await stage.primary.start();
       over();
       return { instances: stage.instances.length };
     },
@@ -49,9 +49,9 @@ export const processFaults: readonly InjectedFault[] = [
     needs: "nothing",
     isQuick: true,
     async happen({ stage, over, last }) {
-      await Promise.all([stage.cluster.primary.kill(), ...stage.instances.map((instance) => instance.kill())]);
+      await Promise.all([stage.primary.kill(), ...stage.instances.map((instance) => instance.kill())]);
       await last(0, 3_000);
-      await stage.cluster.primary.start();
+      await stage.primary.start();
       over();
       await Promise.all(stage.instances.map((instance) => instance.start()));
       return { instances: stage.instances.length };

@@ -1,21 +1,42 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { CitusMissing, requireCitus, startCluster } from "./cluster.ts";
+import { globSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { nodeNames } from "../../faults/citus-cluster.ts";
+import { CitusMissing, CitusNode, prepareNodes, requireCitus } from "../../faults/citus-node.ts";
 
-/** The whole system as callers see it, and a round of faults on the nodes. */
-const suites = [
-  "test/sale.test.ts",
-  "test/completions.test.ts",
-  "test/order.test.ts",
-  "test/outcomes.test.ts",
-  "test/pull.test.ts",
-  "test/reports.test.ts",
-  "test/idempotency.test.ts",
-  "test/batch.test.ts",
-  "test/retries.test.ts",
-  "test/terminals.test.ts",
-  "test/citus/faults.test.ts",
-];
+/** Files and folders of whole-system tests that are not run on Citus, and why. */
+const leftOut: Readonly<Record<string, string>> = {
+  "test/certify": "starts no service",
+  "test/console": "is about pages in a browser",
+  "test/languages": "is about receivers in other languages",
+  "test/ops": "is about documents, images and proxies of one PostgreSQL",
+  "test/packages": "is about what is installed from packages",
+  "test/support": "is about the tools of tests",
+  "test/cli/command-line.test.ts": "starts no service",
+  "test/cli/open.test.ts": "starts no service",
+  "test/acquirer-host/alike.test.ts": "starts no service",
+  "test/acquirer-host/command.test.ts": "starts no service",
+  "test/acquirer-host/conformance.test.ts": "starts no service",
+  "test/acquirer-host/faults.test.ts": "starts no service",
+  "test/examples.test.ts": "is about the sandbox, which brings the embedded PostgreSQL",
+  "test/sandbox.test.ts": "is about the sandbox, which brings the embedded PostgreSQL",
+  "test/sandbox-ending.test.ts": "is about the sandbox, which brings the embedded PostgreSQL",
+  "test/taken-port.test.ts": "is about the sandbox, which brings the embedded PostgreSQL",
+  "test/tutorial.test.ts": "is about the sandbox, which brings the embedded PostgreSQL",
+  "test/faults/database-restart.test.ts": "stops the embedded PostgreSQL; test/citus/faults.test.ts kills nodes",
+  "test/faults/database-away.test.ts": "cuts all off at one socket; test/citus/faults.test.ts cuts off nodes",
+  "test/faults/silent-connection.test.ts": "silences one socket; test/citus/faults.test.ts holds back answers of nodes",
+};
+
+function wholeSystem(): readonly string[] {
+  const isLeftOut = (file: string) => Object.keys(leftOut).some((path) => file === path || file.startsWith(`${path}/`));
+  return globSync("test/**/*.test.ts")
+    .filter((file) => !isLeftOut(file))
+    .sort();
+}
 
 // `npm run citus [-- test files]`: exit code 0 when all passed, 2 when something is not installed.
 async function main(files: readonly string[]): Promise<number> {
@@ -26,16 +47,15 @@ async function main(files: readonly string[]): Promise<number> {
     process.stderr.write(`${error.message}\n`);
     return 2;
   }
-  const cluster = await startCluster();
+  const folder = await mkdtemp(join(tmpdir(), "paybell-citus-"));
+  const nodes: CitusNode[] = [];
   try {
-    const env = {
-      ...process.env,
-      PAYBELL_TEST_CITUS: cluster.urls.join(" "),
-      PAYBELL_TEST_CITUS_FOLDER: cluster.folder,
-    };
+    await prepareNodes(folder);
+    for (const name of nodeNames) nodes.push(await CitusNode.start(folder, name));
+    const env = { ...process.env, PAYBELL_TEST_CITUS: nodes.map((node) => node.url()).join(" ") };
     // One file at a time: three servers share the processors with it.
     const vitest = ["node_modules/vitest/vitest.mjs", "run", "--no-file-parallelism"];
-    const child = spawn(process.execPath, [...vitest, ...(files.length > 0 ? files : suites)], {
+    const child = spawn(process.execPath, [...vitest, ...(files.length > 0 ? files : wholeSystem())], {
       stdio: "inherit",
       env,
     });
@@ -44,7 +64,8 @@ async function main(files: readonly string[]): Promise<number> {
     const [code] = await once(child, "exit");
     return code ?? 1;
   } finally {
-    await cluster.stop();
+    await Promise.all(nodes.map((node) => node.stop()));
+    await rm(folder, { recursive: true, force: true });
   }
 }
 

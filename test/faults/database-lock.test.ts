@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { schemasOfHomes } from "../../packages/server/src/store/database/citus.ts";
 import { reportedSale, sale } from "../support/commands.ts";
 import { countRows } from "../support/rows.ts";
-import { eventually, type HttpAnswer, startWholeService, type WholeService } from "../support/service.ts";
+import { eventually, type HttpAnswer, startTestService, type WholeService } from "../support/service.ts";
 
 const completionsPath = "/operator/v1/completions";
 
