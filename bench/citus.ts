@@ -1,10 +1,10 @@
 import { join } from "node:path";
 import { joinNodes, nodeNames } from "../faults/citus-cluster.ts";
 import { CitusNode, prepareNodes, requireCitus } from "../faults/citus-node.ts";
+import { Cleanup, startEnvironment } from "./environment.ts";
 import { treeCpuMs } from "./processor.ts";
 import { type CalledService, openCalledService } from "./service-rows.ts";
 import { median } from "./statistics.ts";
-import { Cleanup, startEnvironment } from "./environment.ts";
 
 const roundMs = Number(process.env["ROUND_MS"] ?? 3_000);
 const rounds = Number(process.env["ROUNDS"] ?? 7);

@@ -1,6 +1,6 @@
 import { CitusNode, prepareNodes } from "./citus-node.ts";
-import type { PostgresCluster } from "./postgres-cluster.ts";
 import { FaultyLink } from "./link.ts";
+import type { PostgresCluster } from "./postgres-cluster.ts";
 import type { SeededRandom } from "./random.ts";
 
 const databaseName = "paybell";

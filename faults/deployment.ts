@@ -170,7 +170,11 @@ export class Deployment {
     this.disk = hasStandby ? undefined : await SmallDisk.mount(folder, diskMegabytes);
     const { disk } = this;
     if (disk !== undefined) cleanup.add(() => disk.unmount());
-    const cluster = await PostgresCluster.start(folder, await postgresProgram(join(this.folder, "programs")), hasStandby);
+    const cluster = await PostgresCluster.start(
+      folder,
+      await postgresProgram(join(this.folder, "programs")),
+      hasStandby,
+    );
     cleanup.add(() => cluster.stop());
     this.#cluster = cluster;
   }

@@ -58,7 +58,10 @@ function kindsOf({ citus }: FaultOptions): readonly Kind[] {
   return citus ? [onCitus] : kinds;
 }
 
-function stageOf({ instances, hasStandby, isCitus = false }: Kind, { quick, serveArguments }: FaultOptions): DeploymentPlan {
+function stageOf(
+  { instances, hasStandby, isCitus = false }: Kind,
+  { quick, serveArguments }: FaultOptions,
+): DeploymentPlan {
   const count = quick ? Math.min(instances, quickInstancesMax) : instances;
   return { instances: count, hasStandby, isCitus, partners, serveArguments };
 }

@@ -1,7 +1,7 @@
 import { setTimeout } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { reportedSale, sale } from "./support/commands.ts";
-import { queryHomes, withAdmin } from "./support/database.ts";
+import { inHomes, queryHomes, withAdmin } from "./support/database.ts";
 import { eventually, startTestService, type TestPartner, type WholeService } from "./support/service.ts";
 
 const backlog = 20_000;
@@ -21,20 +21,25 @@ const sql = (text: string, values: readonly unknown[] = []) => queryHomes(servic
 
 /** Copies of one notification, all due: as many as an outage of hours leaves behind. */
 async function pile(partner: TestPartner, notificationId: string, count: number): Promise<void> {
-  await sql(
-    `WITH copies AS (
-       INSERT INTO notifications (partner_id, id, chain_id, command, content)
-       SELECT n.partner_id, copy, copy, n.command, n.content FROM notifications n
-       CROSS JOIN LATERAL (
-         SELECT (left(n.id::text, 24) || lpad(to_hex(i), 12, '0'))::uuid AS copy
-         FROM generate_series(1, $3::integer) AS i
-       ) AS copies
-       WHERE n.partner_id = $1 AND n.id = $2
-       RETURNING partner_id, id, chain_id)
-     INSERT INTO pending (partner_id, id, chain_id, due_at, bytes)
-     SELECT partner_id, id, chain_id, now(), 400 FROM copies`,
-    [partner.id, notificationId, count],
-  );
+  const copies = `(SELECT (left($2, 24) || lpad(to_hex(i), 12, '0'))::uuid AS id FROM generate_series(1, $3) AS i) AS c`;
+  await inHomes(service.database, async (client) => {
+    const { rows } = await client.query<{ command: string; content: string }>(
+      "SELECT command, content::text FROM notifications WHERE partner_id = $1 AND id = $2",
+      [partner.id, notificationId],
+    );
+    for (const { command, content } of rows) {
+      await client.query(
+        `INSERT INTO notifications (partner_id, id, chain_id, command, content)
+         SELECT $1::uuid, c.id, c.id, $4::text, $5::json FROM ${copies}`,
+        [partner.id, notificationId, count, command, content],
+      );
+      await client.query(
+        `INSERT INTO pending (partner_id, id, chain_id, due_at, bytes)
+         SELECT $1::uuid, c.id, c.id, now(), 400 FROM ${copies}`,
+        [partner.id, notificationId, count],
+      );
+    }
+  });
 }
 
 async function standing(partner: TestPartner): Promise<{ pending: number; untouched: number }> {

@@ -1,6 +1,6 @@
 import { Client } from "pg";
-import type { InjectedFault } from "../fault.ts";
 import type { Deployment } from "../deployment.ts";
+import type { InjectedFault } from "../fault.ts";
 
 const sessionsMax = 300;
 const againMs = 20;

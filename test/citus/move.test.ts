@@ -7,7 +7,14 @@ import { CitusNode, prepareNodes } from "../../faults/citus-node.ts";
 import { schemasOfHomes } from "../../packages/server/src/store/database/citus.ts";
 import { reportedSale } from "../support/commands.ts";
 import { createDatabase, type TestDatabase, withAdmin } from "../support/database.ts";
-import { callHttp, eventually, notificationIdOf, startTestService, type TestPartner, type WholeService } from "../support/service.ts";
+import {
+  callHttp,
+  eventually,
+  notificationIdOf,
+  startTestService,
+  type TestPartner,
+  type WholeService,
+} from "../support/service.ts";
 
 const masterKey = randomBytes(32);
 
