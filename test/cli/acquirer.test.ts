@@ -82,6 +82,6 @@ test("its keys are in no row, no log, no answer and no entry of the audit", asyn
     { subject: "first-bank", before: null, after: { hosts: [at(0)], hasMacKey: false } },
   ]);
   const json = (await ok("acquirer", "show", "first-bank", "--json")).stdout;
-  const seen = [JSON.stringify(body), json, service.logged(), await dumpRows(service.database.url)].join("\n");
+  const seen = [JSON.stringify(body), json, service.logged(), await dumpRows(service.database)].join("\n");
   expect(seen).not.toContain(macKey);
 });

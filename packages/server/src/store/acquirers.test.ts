@@ -45,7 +45,7 @@ test("what is registered is shown without its key, which lies sealed, and is cha
   expect(changed).toMatchObject({ hosts: ["other.example:5000"], hasMacKey: true, profile });
   expect((await store.versions()).get("first")).not.toBe(before.get("first"));
   expect(await registry.list()).toEqual([changed]);
-  const rows = await dumpRows(database.url);
+  const rows = await dumpRows(database);
   expect(rows).not.toContain(macKey);
   expect(rows).not.toContain(Buffer.from(macKey).toString("hex"));
   await expect(registry.put("first", { macKey: "00" })).rejects.toMatchObject({ code: "invalid_value" });
