@@ -82,7 +82,8 @@ async function main(cleanup: Cleanup): Promise<void> {
     });
     const [plain = [], citus = []] = samples;
     const ratios = (of: keyof Sample) => median(citus.map((sample, nth) => sample[of] / (plain[nth]?.[of] ?? 0)));
-    const ratio = `Citus to alone: rate ${ratios("perS").toFixed(2)}, processor time ${ratios("postgresUs").toFixed(2)}`;
+    const [rate, cpu] = [ratios("perS").toFixed(2), ratios("postgresUs").toFixed(2)];
+    const ratio = `Citus to alone: rate ${rate}, processor time ${cpu}`;
     process.stdout.write(`${load.label}: ${figures.join("; ")}; ${ratio}\n`);
   }
 }

@@ -21,7 +21,8 @@ const sql = (text: string, values: readonly unknown[] = []) => queryHomes(servic
 
 /** Copies of one notification, all due: as many as an outage of hours leaves behind. */
 async function pile(partner: TestPartner, notificationId: string, count: number): Promise<void> {
-  const copies = `(SELECT (left($2, 24) || lpad(to_hex(i), 12, '0'))::uuid AS id FROM generate_series(1, $3) AS i) AS c`;
+  const copies = `
+    (SELECT (left($2, 24) || lpad(to_hex(i), 12, '0'))::uuid AS id FROM generate_series(1, $3) AS i) AS c`;
   await inHomes(service.database, async (client) => {
     const { rows } = await client.query<{ command: string; content: string }>(
       "SELECT command, content::text FROM notifications WHERE partner_id = $1 AND id = $2",
