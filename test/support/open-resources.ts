@@ -27,6 +27,8 @@ interface Opened {
 export interface OpenResources {
   /** One line for each that still keeps the process alive: what it is, and where it was opened. */
   list(): string[];
+  /** Watches no longer. */
+  stop(): void;
 }
 
 const framesMax = 40;
@@ -37,7 +39,7 @@ const framesMax = 40;
  */
 export function watchOpenResources(): OpenResources {
   const opened = new Map<number, Opened>();
-  createHook({
+  const hook = createHook({
     // Promises are most of what a test makes, and none of them keeps a process alive.
     trackPromises: false,
     init(id, type, _trigger, resource) {
@@ -48,7 +50,7 @@ export function watchOpenResources(): OpenResources {
       opened.delete(id);
     },
   }).enable();
-  return { list: () => [...opened.values()].filter(isLeft).map(describe) };
+  return { list: () => [...opened.values()].filter(isLeft).map(describe), stop: () => void hook.disable() };
 }
 
 function stackHere(): Error {

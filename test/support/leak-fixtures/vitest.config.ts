@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { defineConfig } from "vitest/config";
 
-// Run by ../leaks.test.ts alone: each file here but the clean one has to fail.
+// Run by ../leaks.test.ts alone: each file here but "clean" and "cleared" has to fail.
 export default defineConfig({
   root: import.meta.dirname,
   test: {
