@@ -19,7 +19,10 @@ const ascii: Profile = {
     oddDigits: { fixed: "left", variable: "left" },
   },
 };
-const withMac = (of: Profile): Profile => ({ ...of, mac: { algorithm: "x9.19", networkMessages: true } });
+const withMac = (of: Profile): Profile => ({
+  ...of,
+  mac: { algorithm: "x9.19", networkMessages: true, keyExchange: null },
+});
 
 const links: readonly { name: string; host: AcquirerHostOptions; profile: Profile; macKey?: Buffer }[] = [
   { name: "in BCD", host: { encoding: "bcd" }, profile },

@@ -21,7 +21,8 @@ import org.jpos.iso.packager.ISO87BPackager;
 
 /**
  * A small acquirer's host on jPOS: {@code java Host [port] [bcd|ascii] [key of its MAC in hexadecimal]}. It tells its
- * port, then takes orders a line each: forget, break, deaf on|off, refuse on|off, totals <n>, deliver, books, cards, quit.
+ * port, then takes orders a line each: forget, break, deaf on|off, refuse on|off, totals <n>, deliver, books, cards, quit,
+ * and key <what field 48 brings> <the new key of its MAC>, which it takes up once that was approved.
  */
 public final class Host {
     private static final byte[] TPDU = ISOUtil.hex2byte("6000010000");
@@ -31,7 +32,11 @@ public final class Host {
     private final Set<BaseChannel> channels = ConcurrentHashMap.newKeySet();
     private final ScheduledExecutorService later = Executors.newScheduledThreadPool(1);
     private final boolean ascii;
-    private final RetailMac mac;
+    private volatile RetailMac mac;
+    /** Of a key that was sent: in use from its approval on. */
+    private volatile RetailMac nextMac;
+    /** Of what was asked before the key was changed. */
+    private volatile RetailMac formerMac;
     /** Hears everything, acts on it, and answers nothing. */
     private volatile boolean deaf;
     /** Answers that were not given, for the order to deliver them after all. */
@@ -88,8 +93,16 @@ public final class Host {
     }
 
     private void answer(BaseChannel channel, ISOMsg request) throws IOException, ISOException {
-        if (mac != null && !mac.fits(request)) {
+        if (mac != null && !mac.fits(request) && (formerMac == null || !formerMac.fits(request))) {
             say("error a message whose MAC does not fit");
+            return;
+        }
+        if (request.getMTI().equals("0810")) {
+            say("key " + request.getString(39));
+            if (request.getString(39).equals("00")) {
+                formerMac = mac;
+                mac = nextMac;
+            }
             return;
         }
         Books.Outcome outcome = books.receive(request);
@@ -147,11 +160,27 @@ public final class Host {
                     withheld.forEach(answer -> channels.forEach(channel -> sendNow(channel, answer)));
                     withheld.clear();
                 }
+                case "key" -> sendKey(words[1], words[2]);
                 case "cards" -> cards.forEach(card -> say("card " + card));
                 case "books" -> say("books " + books.describe());
                 default -> say("error there is no order " + words[0]);
             }
             say("done " + order);
+        }
+    }
+
+    private void sendKey(String content, String key) {
+        nextMac = new RetailMac(ISOUtil.hex2byte(key));
+        try {
+            ISOMsg request = new ISOMsg("0800");
+            request.set(7, "0131093001");
+            request.set(11, "000001");
+            request.set(48, content);
+            request.set(70, "101");
+            mac.put(request, packager());
+            for (BaseChannel channel : channels) channel.send(request);
+        } catch (IOException | ISOException error) {
+            say("error the key could not be sent: " + error.getMessage());
         }
     }
 

@@ -78,6 +78,7 @@ interface RegistrationOptions extends ClientOptions, JsonOption {
   readonly certificate?: string;
   readonly key?: string;
   readonly macKey?: string;
+  readonly keyEncryptionKey?: string;
 }
 
 const acquirersPath = "/operator/v1/acquirers";
@@ -91,7 +92,8 @@ function withRegistration(made: Command): Command {
     .option("--ca <file>", "PEM of the hosts' authorities; default the well-known ones")
     .option("--certificate <file>", "PEM of the client certificate")
     .option("--key <file>", "PEM of the client certificate's key")
-    .option("--mac-key <file>", "file with the key of the messages' MACs, in hexadecimal");
+    .option("--mac-key <file>", "file with the key of the messages' MACs, in hexadecimal")
+    .option("--key-encryption-key <file>", "file with the key for new MAC keys over the link, in hexadecimal");
 }
 
 function addCommand(context: CommandContext): Command {
@@ -147,6 +149,7 @@ async function registrationOf(context: CommandContext, options: RegistrationOpti
     certificate: await read(options.certificate),
     key: await read(options.key),
     macKey: (await read(options.macKey))?.trim(),
+    keyEncryptionKey: (await read(options.keyEncryptionKey))?.trim(),
   };
   return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
 }

@@ -27,6 +27,7 @@ export type Acquirer = {
   certificate: string;
   hasKey: boolean;
   hasMacKey: boolean;
+  hasKeyEncryptionKey: boolean;
   createdAt: string;
   updatedAt: string;
 };
@@ -39,6 +40,7 @@ export type AcquirerRegistration = {
   certificate?: string;
   key?: string;
   macKey?: string;
+  keyEncryptionKey?: string;
 };
 
 export type ApiKeyToMake = {

@@ -23,6 +23,8 @@ export interface Acquirer {
   health?(): AcquirerHealth;
   /** Tells from now on of answers that nobody here waits for: another process may have asked, and be gone. */
   onUnmatchedAnswer?(listener: (answer: UnmatchedAnswer) => void): void;
+  /** Another instance was sent a new key of the MACs, which is kept. */
+  rereadKey?(): Promise<void>;
   close(): Promise<void>;
 }
 

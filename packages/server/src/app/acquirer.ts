@@ -1,7 +1,8 @@
-import type { KeyObject } from "node:crypto";
+import { createHash, type KeyObject } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import type { Acquirer } from "../acquirer/acquirer.ts";
 import { Iso8583Acquirer, type Iso8583Options } from "../acquirer/iso8583/iso8583.ts";
+import type { KeptKey } from "../acquirer/iso8583/key-exchange.ts";
 import type { LinkEvent } from "../acquirer/iso8583/link/link.ts";
 import { maskedLines } from "../acquirer/iso8583/message/masking.ts";
 import { readProfile } from "../acquirer/iso8583/profile/read.ts";
@@ -21,7 +22,7 @@ import type { Infrastructure } from "./infrastructure.ts";
 import { simulator, simulatorName } from "./simulator.ts";
 
 /** What a link to a host is opened with. */
-export type LinkOptions = Omit<Iso8583Options, "onEvent" | "connectsLater">;
+export type LinkOptions = Omit<Iso8583Options, "onEvent" | "connectsLater" | "keptKey">;
 
 export interface NamedAcquirer {
   /** Null: there is none, and commands are refused. A link is opened with the service, by its options. */
@@ -71,10 +72,22 @@ export function openAcquirers(
     open: (sealed) => openValue(sessionKey, sealed, sessionContext),
     onTrouble: warn("a message could not be passed on between instances"),
   });
+  // One that was kept belongs to the registered key of its time: another one that is given later begins anew.
+  const keptKeyOf = (name: string, { macKey = Buffer.alloc(0) }: LinkOptions): KeptKey => {
+    const sealedAs = `acquirer-key ${name} ${createHash("sha256").update(macKey).digest("hex").slice(0, 8)}`;
+    return {
+      async read() {
+        const sealed = await store.keptKey(sealedAs);
+        return sealed && masterKey.openNamed(sealed, sealedAs);
+      },
+      keep: (key) => store.keepKey(name, sealedAs, masterKey.sealNamed(key, sealedAs)),
+    };
+  };
   const open = (name: string, options: LinkOptions, after?: Promise<unknown>): Acquirer => {
     const shown = new Set(options.profile.shownFields);
     const own = name === "" ? log : log.child({ acquirer: name });
-    const linked = { ...options, onEvent: (event: LinkEvent) => logEvent(event, shown, own) };
+    const keptKey = keptKeyOf(name, options);
+    const linked = { ...options, keptKey, onEvent: (event: LinkEvent) => logEvent(event, shown, own) };
     if (options.profile.network.sessions === "each") return new Iso8583Acquirer(linked);
     return new OneSession({
       name,
@@ -100,11 +113,12 @@ const sessionContext = "paybell acquirer session";
 
 /** What the link is opened with: its profile and its keys, read from their files. */
 export async function iso8583Options(config: Config): Promise<LinkOptions> {
-  const { acquirerProfile, acquirerHosts: hosts, acquirerMacKey } = config;
+  const { acquirerProfile, acquirerHosts: hosts, acquirerMacKey, acquirerKeyEncryptionKey } = config;
   if (acquirerProfile === null) throw new Error("PAYBELL_ACQUIRER_PROFILE is required.");
   const profile = readProfile(await readFile(acquirerProfile, "utf8"));
   const tls = config.acquirerTls === "off" ? undefined : await tlsOptions(config);
-  return { profile, hosts, tls, macKey: acquirerMacKey ?? undefined, clock: systemClock };
+  const keyEncryptionKey = acquirerKeyEncryptionKey ?? undefined;
+  return { profile, hosts, tls, macKey: acquirerMacKey ?? undefined, keyEncryptionKey, clock: systemClock };
 }
 
 async function tlsOptions({ acquirerCaFile, acquirerCertificateFile, acquirerKeyFile }: Config) {
@@ -130,6 +144,12 @@ function logEvent(event: LinkEvent, shown: ReadonlySet<number>, log: Log): void 
       return;
     case "unwritable":
       log.error({ host, detail: event.detail }, "acquirer: a message cannot be written by the host's profile");
+      return;
+    case "key":
+      log.info({ host, detail: event.detail }, "acquirer: a new MAC key is in use");
+      return;
+    case "key_refused":
+      log.error({ host, detail: event.detail }, "acquirer: a new MAC key could not be taken up");
       return;
     case "down":
       log.warn({ host, detail: event.detail }, "acquirer: the connection ended");

@@ -248,6 +248,12 @@ export const settings = {
     meaning: "Key of the messages' MACs, if the profile requires them.",
     secret: true,
   }),
+  acquirerKeyEncryptionKey: optional({
+    name: "PAYBELL_ACQUIRER_KEY_ENCRYPTION_KEY",
+    kind: keyInHex([16, 24, 32]),
+    meaning: "Key under which new keys of the MACs come over the link, if the profile says that they do.",
+    secret: true,
+  }),
   acquirerTimeoutMs: setting({
     name: "PAYBELL_ACQUIRER_TIMEOUT_MS",
     kind: wholeNumber(100, 600_000),

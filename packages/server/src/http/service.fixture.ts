@@ -475,7 +475,15 @@ function recordOf({ id, state, settings }: Pick<Partner, "id" | "state" | "setti
 function acquirerRecord(name: string) {
   const at = new Date(0).toISOString();
   const registration = { profile: {}, hosts: ["bank.example:5000"], tls: "on", ca: "", certificate: "" } as const;
-  return { name, ...registration, hasKey: false, hasMacKey: true, createdAt: at, updatedAt: at };
+  return {
+    name,
+    ...registration,
+    hasKey: false,
+    hasMacKey: true,
+    hasKeyEncryptionKey: false,
+    createdAt: at,
+    updatedAt: at,
+  };
 }
 
 function transactionOf(partner: Partner, request: CommandRequest, done: boolean): Transaction {

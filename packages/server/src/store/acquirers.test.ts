@@ -63,6 +63,22 @@ test("a rotation of the master key seals its keys anew", async () => {
   registry = after;
 });
 
+test("the key that came last is kept alone, and goes with its acquirer", async () => {
+  await registry.put("keyed", input);
+  const versions = await store.versions();
+  await store.keepKey("keyed", "acquirer-key keyed 1", Buffer.from("first"));
+  await store.keepKey("keyed", "acquirer-key keyed 2", Buffer.from("second"));
+  await store.keepKey("keyed-too", "acquirer-key keyed-too 1", Buffer.from("another"));
+  expect(await store.keptKey("acquirer-key keyed 1")).toBeUndefined();
+  expect(await store.keptKey("acquirer-key keyed 2")).toEqual(Buffer.from("second"));
+  // The link is not opened anew for it.
+  expect(await store.versions()).toEqual(versions);
+  await registry.remove("keyed");
+  expect(await store.keptKey("acquirer-key keyed 2")).toBeUndefined();
+  expect(await store.keptKey("acquirer-key keyed-too 1")).toEqual(Buffer.from("another"));
+  await connections.pool.query("DELETE FROM sealed_values WHERE name LIKE 'acquirer-key keyed-too%'");
+});
+
 test("one that a terminal names, or a Reversal goes to, is not removed", async () => {
   await registry.put("used", input);
   const terminals = new PostgresTerminals(connections.homes);

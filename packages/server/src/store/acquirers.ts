@@ -13,6 +13,8 @@ const keepSecrets = `
   INSERT INTO sealed_values (name, sealed) VALUES ('acquirer ' || $1::text, $2)
   ON CONFLICT (name) DO UPDATE SET sealed = excluded.sealed`;
 
+const dropKeptKeys = "DELETE FROM sealed_values WHERE starts_with(name, 'acquirer-key ' || $1::text || ' ')";
+
 const upsert = `
   INSERT INTO acquirers AS a (name, profile, hosts, tls, ca, certificate, version) VALUES ($1, $2, $3, $4, $5, $6, $7)
   ON CONFLICT (name) DO UPDATE SET profile = excluded.profile, hosts = excluded.hosts, tls = excluded.tls,
@@ -76,6 +78,22 @@ export class PostgresAcquirers implements AcquirerStore {
     });
   }
 
+  /** The key of the MACs that came over the link last; `sealedAs` begins with `acquirer-key` and the name. */
+  async keptKey(sealedAs: string): Promise<Buffer | undefined> {
+    const { rows } = await this.#pool.query<{ sealed: Buffer }>("SELECT sealed FROM sealed_values WHERE name = $1", [
+      sealedAs,
+    ]);
+    return rows[0]?.sealed;
+  }
+
+  /** Only the last one is kept, and all instances are told. */
+  async keepKey(name: string, sealedAs: string, sealed: Buffer): Promise<void> {
+    await this.#locked(name, async (client) => {
+      await client.query(dropKeptKeys, [name]);
+      await client.query("INSERT INTO sealed_values (name, sealed) VALUES ($1, $2)", [sealedAs, sealed]);
+    });
+  }
+
   remove(name: string): Promise<"removed" | "unknown" | "in_use"> {
     return this.#locked(name, async (client) => {
       const { rowCount } = await client.query("SELECT FROM acquirers WHERE name = $1 FOR UPDATE", [name]);
@@ -84,6 +102,7 @@ export class PostgresAcquirers implements AcquirerStore {
       if (uses.length > 0) return "in_use";
       await client.query("DELETE FROM acquirers WHERE name = $1", [name]);
       await client.query("DELETE FROM sealed_values WHERE name = 'acquirer ' || $1::text", [name]);
+      await client.query(dropKeptKeys, [name]);
       return "removed";
     });
   }

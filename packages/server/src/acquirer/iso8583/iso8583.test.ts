@@ -66,7 +66,7 @@ describe("an acquirer over ISO 8583", () => {
   });
 
   test("needs a key where the profile has messages carry a MAC", () => {
-    const withMac = { ...profile, mac: { algorithm: "x9.19", networkMessages: false } as const };
+    const withMac = { ...profile, mac: { algorithm: "x9.19", networkMessages: false, keyExchange: null } as const };
     const open = (macKey?: Buffer) => new Iso8583Acquirer({ profile: withMac, hosts: [], macKey, clock: systemClock });
     expect(() => open()).toThrow("there is no key for it");
     expect(() => open(Buffer.alloc(8))).toThrow("a key for X9.19 has 16 bytes");

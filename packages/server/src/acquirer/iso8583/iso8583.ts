@@ -9,15 +9,18 @@ import {
   NotSent,
   type UnmatchedAnswer,
 } from "../acquirer.ts";
+import { type KeptKey, KeyExchange } from "./key-exchange.ts";
 import type { Host, TlsOptions } from "./link/connection.ts";
-import { Link, type LinkEvent, type LinkTimings } from "./link/link.ts";
+import { Link, type LinkEvent, type LinkKeys, type LinkTimings } from "./link/link.ts";
 import { Wire } from "./link/wire.ts";
-import { approvalOf, layoutOf, Mapping } from "./mapping.ts";
+import { answerWith, approvalOf, layoutOf, Mapping } from "./mapping.ts";
 import { Codec, type IsoMessage } from "./message/codec.ts";
-import { Mac } from "./message/mac.ts";
+import { HeldKeyOpener, type KeyOpener } from "./message/key-opener.ts";
+import type { MacAlgorithm } from "./message/mac.ts";
+import { MacKeys } from "./message/mac-keys.ts";
 import { cardNumberIn } from "./message/masking.ts";
 import { wantsCards } from "./profile/read.ts";
-import type { Profile } from "./profile/schema.ts";
+import type { KeyExchangeProfile, NetworkName, Profile } from "./profile/schema.ts";
 
 export interface Iso8583Options {
   readonly profile: Profile;
@@ -26,6 +29,12 @@ export interface Iso8583Options {
   readonly tls?: TlsOptions | undefined;
   /** Required where the profile has messages carry a MAC. */
   readonly macKey?: Buffer | undefined;
+  /** Opens keys that come over the link. Absent: one with `keyEncryptionKey`. */
+  readonly keyOpener?: KeyOpener | undefined;
+  /** Required where the profile has keys come over the link, and there is no other opener. */
+  readonly keyEncryptionKey?: Buffer | undefined;
+  /** Where they are kept, where they are the acquirer's and not a connection's. */
+  readonly keptKey?: KeptKey | undefined;
   readonly clock: Clock;
   /** It connects when {@link Iso8583Acquirer.connect} says so, and not at once. */
   readonly connectsLater?: boolean;
@@ -38,6 +47,7 @@ const defaultTimings = { backOffMs: [200, 30_000], stableMs: 10_000 } as const;
 /** How long a message waits for the link to stand, at most: a host that ended a silent connection is back by then. */
 const linkWaitMsMax = 3_000;
 const traceNos = 999_999;
+const malfunction = "96";
 
 /** An acquirer bank that is reached by ISO 8583:1987, as its profile says. */
 export class Iso8583Acquirer implements Acquirer {
@@ -48,6 +58,7 @@ export class Iso8583Acquirer implements Acquirer {
   readonly #tokens: RegExp;
   readonly #clock: Clock;
   readonly #name: string;
+  readonly #keys: KeyExchange | undefined;
   readonly #onEvent: (event: LinkEvent) => void;
   #traceNo = Math.floor(Math.random() * traceNos);
   #onStray: (answer: UnmatchedAnswer) => void = () => undefined;
@@ -58,16 +69,8 @@ export class Iso8583Acquirer implements Acquirer {
    *
    * @throws RangeError when the profile wants a MAC and there is no key for it, or one of another length
    */
-  constructor({
-    profile,
-    hosts,
-    tls,
-    macKey,
-    clock,
-    connectsLater = false,
-    onEvent = () => undefined,
-    timings,
-  }: Iso8583Options) {
+  constructor(options: Iso8583Options) {
+    const { profile, hosts, tls, clock, connectsLater = false, onEvent = () => undefined, timings } = options;
     this.#mapping = new Mapping(profile);
     this.#tokens = new RegExp(profile.cardTokens);
     this.#clock = clock;
@@ -78,10 +81,12 @@ export class Iso8583Acquirer implements Acquirer {
     };
     this.approvals = this.#mapping.approvals;
     this.wantsCards = wantsCards(profile);
+    const macKeys = macKeysOf(options);
+    this.#keys = macKeys && keyExchangeOf(options, macKeys);
     const wire = new Wire({
       codec: new Codec(layoutOf(profile)),
       framing: profile.framing,
-      authentication: authentication(profile, macKey),
+      authentication: macKeys && authentication(profile, macKeys),
     });
     this.#link = new Link({
       hosts,
@@ -93,6 +98,7 @@ export class Iso8583Acquirer implements Acquirer {
         echo: () => this.#network("echo"),
         signOff: () => this.#network("signOff"),
         answerTo: (request) => (request.mti.startsWith("08") ? approvalOf(request) : undefined),
+        keys: this.#linkKeys(),
       },
       keyOf: (message) => this.#mapping.keyOf(message),
       timings: { ...profile.timings, ...defaultTimings, ...timings },
@@ -147,6 +153,10 @@ export class Iso8583Acquirer implements Acquirer {
     this.#onStray = listener;
   }
 
+  async rereadKey(): Promise<void> {
+    await this.#keys?.reread();
+  }
+
   async close(): Promise<void> {
     this.#closed = true;
     await this.#link.close();
@@ -167,16 +177,46 @@ export class Iso8583Acquirer implements Acquirer {
     }
   }
 
-  #network(kind: "signOn" | "echo" | "signOff"): IsoMessage | undefined {
+  #linkKeys(): LinkKeys | undefined {
+    const keys = this.#keys;
+    if (keys === undefined) return undefined;
+    return {
+      request: () => this.#network("keyRequest"),
+      requestEveryMs: keys.requestEveryMs,
+      begin: () => keys.begin(),
+      brings: (request) => keys.brings(request),
+      take: (message) => keys.take(message),
+      refusal: (request) => answerWith(request, malfunction),
+    };
+  }
+
+  #network(kind: NetworkName): IsoMessage | undefined {
     this.#traceNo = (this.#traceNo % traceNos) + 1;
     const traceNo = this.#traceNo.toString().padStart(6, "0");
     return this.#mapping.network(kind, { command: "NETWORK", traceNo, atMs: this.#clock.nowMs() });
   }
 }
 
-function authentication({ mac, encoding }: Profile, key: Buffer | undefined) {
+function macKeysOf({ profile: { mac }, macKey, clock }: Iso8583Options): MacKeys | undefined {
   if (mac === null) return undefined;
-  if (key === undefined) throw new RangeError("the profile has messages carry a MAC, and there is no key for it");
-  const { networkMessages, algorithm } = mac;
-  return { mac: new Mac(algorithm, key), encoding: encoding.bytes, networkMessages };
+  if (macKey === undefined) throw new RangeError("the profile has messages carry a MAC, and there is no key for it");
+  return new MacKeys(mac.algorithm, macKey, clock);
+}
+
+function authentication({ mac, encoding }: Profile, keys: MacKeys) {
+  return { mac: keys, encoding: encoding.bytes, networkMessages: mac?.networkMessages === true };
+}
+
+function keyExchangeOf(options: Iso8583Options, keys: MacKeys): KeyExchange | undefined {
+  const { profile, macKey, keyOpener, keyEncryptionKey, keptKey } = options;
+  const { algorithm, keyExchange } = profile.mac ?? {};
+  if (!keyExchange || algorithm === undefined || macKey === undefined) return undefined;
+  const opener = keyOpener ?? heldOpener(keyExchange, algorithm, keyEncryptionKey);
+  const kept = keyExchange.belongsTo === "acquirer" ? keptKey : undefined;
+  return new KeyExchange({ profile: keyExchange, opener, keys, registered: macKey, kept });
+}
+
+function heldOpener({ encryption }: KeyExchangeProfile, algorithm: MacAlgorithm, key: Buffer | undefined): KeyOpener {
+  if (key !== undefined) return new HeldKeyOpener(encryption, algorithm, key);
+  throw new RangeError("the profile has keys come over the link, and there is no key-encryption key");
 }

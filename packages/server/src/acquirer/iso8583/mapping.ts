@@ -37,7 +37,8 @@ export class Mapping {
     this.#transmission = host.transmission;
     this.#writers = mapped(profile.messages, write);
     const { signOn, echo, signOff } = profile.network;
-    this.#network = mapped({ signOn, echo, signOff }, write);
+    const keyRequest = profile.mac?.keyExchange?.request ?? null;
+    this.#network = mapped({ signOn, echo, signOff, keyRequest }, write);
     this.approvals = new Set([approved, partialApproval, ...profile.approvals]);
   }
 
@@ -111,9 +112,14 @@ export function layoutOf({ encoding, fields }: Profile): ConstructorParameters<t
 }
 
 /** The answer to what a host asks of us: what it sent, approved. */
-export function approvalOf({ mti, fields }: IsoMessage): IsoMessage {
+export function approvalOf(message: IsoMessage): IsoMessage {
+  return answerWith(message, approved);
+}
+
+/** The answer to a request of the host's. */
+export function answerWith({ mti, fields }: IsoMessage, code: string): IsoMessage {
   const answerMti = mti.slice(0, 2) + (Number(mti[2]) + 1).toString() + mti[3];
-  return { mti: answerMti, fields: new Map([...fields, [responseCodeField, approved]]) };
+  return { mti: answerMti, fields: new Map([...fields, [responseCodeField, code]]) };
 }
 
 function messageWriter({ mti, repeatMti, fields }: MessageTemplate, host: HostValues): Write {

@@ -105,6 +105,7 @@ export class OpenAcquirers implements Acquirers {
       if (stored !== undefined && !this.#isStopped) this.#replace(standing?.acquirer, stored);
     }
     this.#note();
+    await Promise.all(this.#names.map((name) => this.#find(name)?.rereadKey?.()));
   }
 
   #replace(standing: CountedAcquirer | undefined, stored: StoredAcquirer): void {
@@ -178,6 +179,10 @@ class CountedAcquirer implements Acquirer {
 
   onUnmatchedAnswer(listener: (answer: UnmatchedAnswer) => void): void {
     this.#acquirer.onUnmatchedAnswer?.(listener);
+  }
+
+  async rereadKey(): Promise<void> {
+    await this.#acquirer.rereadKey?.();
   }
 
   async closeOnceAnswered(timeoutMs: number): Promise<void> {

@@ -2,6 +2,7 @@ import { createPrivateKey, X509Certificate } from "node:crypto";
 import { hostAndPort } from "../../config/acquirer-kind.ts";
 import type { FieldProblem } from "../../errors.ts";
 import type { Host, TlsOptions } from "../iso8583/link/connection.ts";
+import { HeldKeyOpener } from "../iso8583/message/key-opener.ts";
 import { Mac } from "../iso8583/message/mac.ts";
 import { ProfileError, readProfile } from "../iso8583/profile/read.ts";
 import type { Profile } from "../iso8583/profile/schema.ts";
@@ -20,6 +21,8 @@ export interface AcquirerInput {
   readonly key?: string | undefined;
   /** In hexadecimal. */
   readonly macKey?: string | undefined;
+  /** In hexadecimal: under it new keys of the MACs come over the link. */
+  readonly keyEncryptionKey?: string | undefined;
 }
 
 /** What is stored as it is. */
@@ -35,10 +38,11 @@ export interface Registration {
 export interface Secrets {
   readonly key: string;
   readonly macKey: string;
+  readonly keyEncryptionKey: string;
 }
 
 export const noRegistration: Registration = { profile: "", hosts: [], tls: true, ca: "", certificate: "" };
-export const noSecrets: Secrets = { key: "", macKey: "" };
+export const noSecrets: Secrets = { key: "", macKey: "", keyEncryptionKey: "" };
 
 const namePattern = /^[a-z0-9][a-z0-9-]{0,31}$/;
 const hostsMax = 10;
@@ -57,8 +61,12 @@ export function merged(standing: Registration, { profile, hosts, tls, ca, certif
   };
 }
 
-export function mergedSecrets(standing: Secrets, { key, macKey }: AcquirerInput): Secrets {
-  return { key: key ?? standing.key, macKey: macKey ?? standing.macKey };
+export function mergedSecrets(standing: Secrets, { key, macKey, keyEncryptionKey }: AcquirerInput): Secrets {
+  return {
+    key: key ?? standing.key,
+    macKey: macKey ?? standing.macKey,
+    keyEncryptionKey: keyEncryptionKey ?? standing.keyEncryptionKey,
+  };
 }
 
 /** Everything that is wrong with a registration as it would be: no problem repeats a secret. */
@@ -73,12 +81,7 @@ export function registrationProblems(name: string, registration: Registration, s
   if (hosts.some((host) => hostAndPort.read(host) === undefined)) wrong("hosts", "hosts must be given as name:port.");
   const profile = problemsOf(() => readProfile(registration.profile));
   for (const problem of profile.problems) wrong("profile", problem);
-  if (!hexadecimal.test(secrets.macKey)) wrong("macKey", "macKey must be in hexadecimal.");
-  else if (profile.value?.mac) {
-    const { algorithm } = profile.value.mac;
-    const macKey = problemsOf(() => new Mac(algorithm, Buffer.from(secrets.macKey, "hex")));
-    for (const problem of macKey.problems) wrong("macKey", `${problem}.`);
-  }
+  problems.push(...keyProblems(profile.value?.mac ?? null, secrets));
   if (!tls) return problems;
   const authorities = problemsOf(() => ca === "" || new X509Certificate(ca));
   if (authorities.problems.length > 0) wrong("ca", "ca must be certificates in PEM.");
@@ -92,8 +95,30 @@ export function registrationProblems(name: string, registration: Registration, s
   return problems;
 }
 
+function keyProblems(mac: Profile["mac"], { macKey, keyEncryptionKey }: Secrets): FieldProblem[] {
+  const wrong = (field: string, rule: string): FieldProblem => ({
+    field,
+    code: "invalid_value",
+    message: `${field}: ${rule}.`,
+  });
+  const problems = Object.entries({ macKey, keyEncryptionKey }).flatMap(([field, key]) =>
+    hexadecimal.test(key) ? [] : [wrong(field, "it must be in hexadecimal")],
+  );
+  if (problems.length > 0 || mac === null) return problems;
+  const { algorithm, keyExchange } = mac;
+  const key = problemsOf(() => new Mac(algorithm, Buffer.from(macKey, "hex")));
+  problems.push(...key.problems.map((rule) => wrong("macKey", rule)));
+  if (keyExchange === null) return problems;
+  const kek = Buffer.from(keyEncryptionKey, "hex");
+  const opener = problemsOf(() => new HeldKeyOpener(keyExchange.encryption, algorithm, kek));
+  return [...problems, ...opener.problems.map((rule) => wrong("keyEncryptionKey", rule))];
+}
+
 /** What the link is opened with. @throws ProfileError, where a later version refuses what was registered */
-export function linkOptions({ profile, hosts, tls, ca, certificate }: Registration, { key, macKey }: Secrets) {
+export function linkOptions(
+  { profile, hosts, tls, ca, certificate }: Registration,
+  { key, macKey, keyEncryptionKey }: Secrets,
+) {
   const tlsOptions: TlsOptions = {
     ...(ca !== "" && { ca }),
     ...(certificate !== "" && { cert: certificate, key }),
@@ -103,6 +128,7 @@ export function linkOptions({ profile, hosts, tls, ca, certificate }: Registrati
     hosts: hosts.flatMap((host) => hostAndPort.read(host) ?? []),
     tls: tls ? tlsOptions : undefined,
     macKey: macKey === "" ? undefined : Buffer.from(macKey, "hex"),
+    keyEncryptionKey: keyEncryptionKey === "" ? undefined : Buffer.from(keyEncryptionKey, "hex"),
   } satisfies { profile: Profile; hosts: readonly Host[]; [more: string]: unknown };
 }
 

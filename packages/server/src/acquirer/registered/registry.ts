@@ -54,6 +54,7 @@ export interface AcquirerRecord {
   readonly certificate: string;
   readonly hasKey: boolean;
   readonly hasMacKey: boolean;
+  readonly hasKeyEncryptionKey: boolean;
   readonly createdAt: string;
   readonly updatedAt: string;
 }
@@ -129,7 +130,7 @@ export class AcquirerRegistry {
 
   #record(stored: StoredAcquirer): AcquirerRecord {
     const { name, profile, hosts, tls, ca, certificate, createdAt, updatedAt } = stored;
-    const { key, macKey } = this.#secretsOf(stored);
+    const { key, macKey, keyEncryptionKey } = this.#secretsOf(stored);
     return {
       name,
       profile: JSON.parse(profile),
@@ -139,6 +140,7 @@ export class AcquirerRegistry {
       certificate,
       hasKey: key !== "",
       hasMacKey: macKey !== "",
+      hasKeyEncryptionKey: keyEncryptionKey !== "",
       createdAt: createdAt.toISOString(),
       updatedAt: updatedAt.toISOString(),
     };

@@ -117,6 +117,10 @@ export class OneSession implements Acquirer {
     this.#link.onUnmatchedAnswer?.((answer) => this.#onStray(answer));
   }
 
+  async rereadKey(): Promise<void> {
+    await this.#link.rereadKey?.();
+  }
+
   /** Takes the session where it is free, and gives it up where the lease is not held: now and then, never rejects. */
   look(): void {
     this.#looking ??= this.#look()

@@ -16,6 +16,10 @@ export const acquirerBody = component(
     ...z.object(shared).partial().shape,
     key: described(pem, "PEM of the client certificate's key; empty removes it").optional(),
     macKey: described(z.string().max(64), "In hexadecimal: the key of the messages' MACs; empty removes it").optional(),
+    keyEncryptionKey: described(
+      z.string().max(64),
+      "In hexadecimal: under it new keys of the MACs come over the link; empty removes it",
+    ).optional(),
   }),
   "AcquirerRegistration",
   "An acquirer's host. What is left out stays as it is; a new acquirer needs a profile and hosts",
@@ -27,6 +31,7 @@ export const acquirerSchema = component(
     ...shared,
     hasKey: described(z.boolean(), "Secrets are never shown"),
     hasMacKey: z.boolean(),
+    hasKeyEncryptionKey: z.boolean(),
     createdAt: z.iso.datetime(),
     updatedAt: z.iso.datetime(),
   }),

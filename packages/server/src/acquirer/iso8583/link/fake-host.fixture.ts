@@ -22,6 +22,12 @@ export class FakeHost {
   /** Field 39 of a sign-on's answer; undefined: it is not answered. */
   signOnCode: string | undefined = "00";
   answersEchoes = true;
+  /** How its messages are written, and those that come are read. */
+  wire = wire;
+  /** Field 48 of the answer to a request for a key. */
+  keyContent = "";
+  onKey: () => void = () => undefined;
+  readonly #left = new Set<Socket>();
   /** `heard` stays empty: it answers more than memory holds. */
   keepsNothing = false;
   /** What it answers to anything else; undefined: nothing. */
@@ -53,7 +59,12 @@ export class FakeHost {
   }
 
   send(message: IsoMessage): void {
-    for (const socket of this.sockets) socket.write(wire.write(message));
+    for (const socket of this.sockets) if (!this.#left.has(socket)) socket.write(this.wire.write(message));
+  }
+
+  /** It sends nothing there by itself any more. */
+  leaves(socket: Socket): void {
+    this.#left.add(socket);
   }
 
   breakConnections(): void {
@@ -70,7 +81,7 @@ export class FakeHost {
     this.sockets.add(socket);
     const reader = new FrameReader(framing);
     socket.on("data", (bytes: Buffer) => {
-      for (const message of reader.push(bytes)) this.#receive(wire.read(message), socket);
+      for (const message of reader.push(bytes)) this.#receive(this.wire.read(message), socket);
     });
     socket.on("error", () => undefined);
     socket.on("close", () => this.sockets.delete(socket));
@@ -79,24 +90,28 @@ export class FakeHost {
   #receive(message: IsoMessage, socket: Socket): void {
     if (!this.keepsNothing) this.heard.push(message);
     const answer = message.mti.startsWith("08") ? this.#networkAnswer(message) : this.answer(message, socket);
-    if (answer !== undefined) socket.write(wire.write(answer));
+    if (answer !== undefined) socket.write(this.wire.write(answer));
+    if (message.fields.get(70) === "161") this.onKey();
     for (const tell of this.#onHeard.splice(0)) tell();
   }
 
   #networkAnswer(message: IsoMessage): IsoMessage | undefined {
     if (message.mti === "0810") return undefined;
+    if (message.fields.get(70) === "161") return answerTo(message, "00", this.keyContent);
     const isEcho = message.fields.get(70) === "301";
     const code = isEcho ? (this.answersEchoes ? "00" : undefined) : this.signOnCode;
     return code === undefined ? undefined : answerTo(message, code);
   }
 }
 
-export function answerTo({ mti, fields }: IsoMessage, code: string): IsoMessage {
+export function answerTo({ mti, fields }: IsoMessage, code: string, content = fields.get(48) ?? ""): IsoMessage {
   const answerMti = `${mti.slice(0, 2)}${Number(mti[2]) + 1}0`;
   return {
     mti: answerMti,
     fields: new Map(
-      [...fields, [39, code]].sort(([one], [other]) => Number(one) - Number(other)) as [number, string][],
+      [...fields, [39, code], ...(content === "" ? [] : [[48, content]])].sort(
+        ([one], [other]) => Number(one) - Number(other),
+      ) as [number, string][],
     ),
   };
 }

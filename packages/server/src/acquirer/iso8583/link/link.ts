@@ -9,6 +9,8 @@ import type { Wire } from "./wire.ts";
 /** What a link tells of itself, for the log, for metrics, and for whoever watches a test run. */
 export type LinkEvent =
   | { readonly kind: "up" | "down" | "unusable"; readonly host: string; readonly detail: string }
+  /** A new key of the MACs was taken up, or could not be. */
+  | { readonly kind: "key" | "key_refused"; readonly host: string; readonly detail: string }
   /** A message that this host's profile has no place for: it is not sent, however often it is tried. */
   | { readonly kind: "unwritable"; readonly host: string; readonly detail: string }
   /** A message that could not be read, or answers nothing that was asked. */
@@ -29,6 +31,21 @@ export interface NetworkMessages {
   signOff(): IsoMessage | undefined;
   /** To what the host asks of us; undefined for what we do not answer. */
   answerTo(request: IsoMessage): IsoMessage | undefined;
+  /** Undefined: the keys of the MACs do not come over the link. */
+  readonly keys?: LinkKeys | undefined;
+}
+
+/** Keys of the MACs that come over the link. */
+export interface LinkKeys {
+  /** With what a key is asked for; undefined: the host sends it by itself. */
+  request(): IsoMessage | undefined;
+  /** Null: once for each connection. */
+  readonly requestEveryMs: number | null;
+  begin(): Promise<void>;
+  brings(request: IsoMessage): boolean;
+  /** @returns what puts the key of a message into use */
+  take(message: IsoMessage): Promise<() => void>;
+  refusal(request: IsoMessage): IsoMessage;
 }
 
 export interface LinkTimings {
@@ -165,7 +182,9 @@ export class Link {
       }
       const nowMs = clock.monotonicMs();
       const session: Session = { name, connection, sinceMs: nowMs, heardAtMs: nowMs };
+      await network.keys?.begin();
       await this.#signOn(session, network.signOn());
+      await this.#requestKey(session);
       this.#up(session);
       const why = await this.#untilEnded(session);
       onEvent({ kind: "down", host: name, detail: why });
@@ -188,6 +207,39 @@ export class Link {
     } catch (error) {
       session.connection.close("the sign-on failed");
       throw error;
+    }
+  }
+
+  /** A connection without its key is of no use. */
+  async #requestKey(session: Session): Promise<void> {
+    const { keys } = this.#options.network;
+    const request = keys?.request();
+    if (keys === undefined || request === undefined) return;
+    try {
+      const answer = await this.#askNetwork(session, request);
+      const code = answer.fields.get(responseCodeField);
+      if (code !== approved) throw new Error(`the host refused a new key with ${code ?? "no response code"}`);
+      (await keys.take(answer))();
+      this.#options.onEvent({ kind: "key", host: session.name, detail: "asked for" });
+    } catch (error) {
+      session.connection.close("no new key came");
+      throw error;
+    }
+  }
+
+  /** The host sends a key: the answer leaves under the one before, and everything after it under the new one. */
+  async #takeKey(session: Session, keys: LinkKeys, request: IsoMessage): Promise<void> {
+    const { network, onEvent } = this.#options;
+    const host = session.name;
+    try {
+      const use = await keys.take(request);
+      const answer = network.answerTo(request);
+      if (answer !== undefined) this.#sendOn(session, answer);
+      use();
+      onEvent({ kind: "key", host, detail: "sent by the host" });
+    } catch (error) {
+      onEvent({ kind: "key_refused", host, detail: error instanceof Error ? error.message : String(error) });
+      this.#sendOn(session, keys.refusal(request));
     }
   }
 
@@ -219,10 +271,21 @@ export class Link {
           isAsking = false;
         });
     }, echoEveryMs / 2);
+    const { requestEveryMs = null } = this.#options.network.keys ?? {};
+    const renewing =
+      requestEveryMs === null
+        ? undefined
+        : setInterval(() => {
+            this.#requestKey(session).catch((error: unknown) => {
+              const detail = error instanceof Error ? error.message : String(error);
+              this.#options.onEvent({ kind: "key_refused", host: session.name, detail });
+            });
+          }, requestEveryMs);
     try {
       return await session.connection.ended;
     } finally {
       clearInterval(timer);
+      clearInterval(renewing);
     }
   }
 
@@ -267,6 +330,7 @@ export class Link {
         }
         return;
       }
+      if (network.keys?.brings(message)) return void this.#takeKey(session, network.keys, message);
       const answer = network.answerTo(message);
       if (answer !== undefined) this.#sendOn(session, answer);
       else onEvent({ kind: "ignored", host, detail: "the host asks what is not answered here", message });

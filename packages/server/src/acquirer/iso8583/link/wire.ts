@@ -11,7 +11,7 @@ export interface WireOptions {
 }
 
 export interface Authentication {
-  readonly mac: Mac;
+  readonly mac: Pick<Mac, "of" | "fits">;
   /** How the MAC itself is written. */
   readonly encoding: "binary" | "hex";
   /** Sign-on and echo carry one too. */

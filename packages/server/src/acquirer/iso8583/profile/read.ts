@@ -97,12 +97,13 @@ export function wantsCards(profile: Profile): boolean {
   return templates.some((template) => cardValues.some((value) => template.includes(value)));
 }
 
-function messages({ messages: own, network: { sessions: _, ...network } }: Profile): [string, MessageTemplate][] {
+function messages({ messages: own, network: { sessions: _, ...network }, mac }: Profile): [string, MessageTemplate][] {
   const named = (group: string, of: Readonly<Record<string, MessageTemplate | null>>) =>
     Object.entries(of).flatMap(([name, message]): [string, MessageTemplate][] =>
       message === null ? [] : [[`${group}.${name}`, message]],
     );
-  return [...named("messages", own), ...named("network", network)];
+  const request = mac?.keyExchange?.request ?? null;
+  return [...named("messages", own), ...named("network", network), ...named("mac.keyExchange", { request })];
 }
 
 function isOriginal(name: string): boolean {

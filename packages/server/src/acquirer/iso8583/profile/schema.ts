@@ -38,6 +38,27 @@ const timeZone = z.string().refine(isTimeZone, "is no time zone, such as Asia/Ho
 const pattern = z.string().refine(isPattern, "is no regular expression");
 const number = z.number().int().min(2).max(128);
 
+/** A part of a field, in hexadecimal. Without a length: all from there on. */
+const part = z.strictObject({
+  field: number,
+  from: z.number().int().min(0).max(998).default(0),
+  characters: z.number().int().min(2).max(998).nullable().default(null),
+});
+
+const keyExchange = z.strictObject({
+  /** How a new key of the MACs is encrypted under the key-encryption key. */
+  encryption: alternatives("tdes-ecb", "aes-ecb", "aes-kw"),
+  /** A request of the host's with one of these values brings a key, such as field 70 with 101 or 161. */
+  brings: z.strictObject({ field: number, values: z.array(z.string().min(1).max(20)) }),
+  key: part,
+  checkValue: part.nullable(),
+  /** What a key is asked for with, after each sign-on: the answer brings it. Null: the host sends it by itself. */
+  request: message.nullable(),
+  requestEveryMs: z.number().int().min(1_000).max(86_400_000).nullable().default(null),
+  /** Whose a key is: of the connection over which it came, or of the acquirer, over all connections and restarts. */
+  belongsTo: alternatives("connection", "acquirer"),
+});
+
 /** A host's profile as it stands in its file: all that tells this host's messages from another's. */
 export const profileSchema = z.strictObject({
   name: z.string().min(1).max(64),
@@ -108,6 +129,8 @@ export const profileSchema = z.strictObject({
       algorithm: alternatives("x9.19", "aes-cmac"),
       /** Sign-on and echo carry one too. */
       networkMessages: z.boolean(),
+      /** Null: the key is the registered one. */
+      keyExchange: keyExchange.nullable().default(null),
     })
     .nullable(),
   timings: z.strictObject({
@@ -120,9 +143,10 @@ export const profileSchema = z.strictObject({
 });
 
 export type Profile = Readonly<z.infer<typeof profileSchema>>;
+export type KeyExchangeProfile = Readonly<z.infer<typeof keyExchange>>;
 export type MessageTemplate = Profile["messages"]["SALE"];
 export type MessageName = keyof Profile["messages"];
-export type NetworkName = "signOn" | "echo" | "signOff";
+export type NetworkName = "signOn" | "echo" | "signOff" | "keyRequest";
 
 function isTimeZone(name: string): boolean {
   try {

@@ -1,0 +1,41 @@
+import type { Clock } from "../../../clock.ts";
+import { Mac, type MacAlgorithm } from "./mac.ts";
+
+/** As long as a late answer is still known: it may have its MAC under the key before. */
+const formerForMs = 600_000;
+
+/** The key of a link's MACs, and for a while the one before it: what was asked under that is answered under it. */
+export class MacKeys {
+  readonly #algorithm: MacAlgorithm;
+  readonly #clock: Clock;
+  #key: Buffer;
+  #mac: Mac;
+  #former: { readonly mac: Mac; readonly untilMs: number } | undefined;
+
+  /** @throws RangeError when the algorithm wants another length */
+  constructor(algorithm: MacAlgorithm, key: Buffer, clock: Clock) {
+    this.#algorithm = algorithm;
+    this.#clock = clock;
+    this.#key = key;
+    this.#mac = new Mac(algorithm, key);
+  }
+
+  /** From now on messages leave under this key. @throws RangeError as above, and nothing changes */
+  replace(key: Buffer): void {
+    if (key.equals(this.#key)) return;
+    const mac = new Mac(this.#algorithm, key);
+    this.#former = { mac: this.#mac, untilMs: this.#clock.monotonicMs() + formerForMs };
+    this.#key = key;
+    this.#mac = mac;
+  }
+
+  of(bytes: Buffer): string {
+    return this.#mac.of(bytes);
+  }
+
+  fits(bytes: Buffer, mac: string): boolean {
+    if (this.#mac.fits(bytes, mac)) return true;
+    const former = this.#former;
+    return former !== undefined && former.untilMs > this.#clock.monotonicMs() && former.mac.fits(bytes, mac);
+  }
+}

@@ -1,0 +1,71 @@
+import { createCipheriv } from "node:crypto";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { checkValueOf } from "../../packages/server/src/acquirer/iso8583/message/key-opener.ts";
+import type { Profile } from "../../packages/server/src/acquirer/iso8583/profile/schema.ts";
+import { Till } from "../../packages/server/src/acquirer/till.fixture.ts";
+import { connected, profile } from "./acquirer.fixture.ts";
+import { type AcquirerHost, prepareHost, startHost } from "./host.ts";
+
+const unavailable = prepareHost();
+const patient = { timeoutMs: 10_000, onLateAnswer: () => expect.fail("no late answer is due") };
+
+const macKey = Buffer.from("0123456789ABCDEFFEDCBA9876543210", "hex");
+const kek = Buffer.from("11223344556677889900AABBCCDDEEFF", "hex");
+const newKey = Buffer.from("A1B2C3D4E5F60718293A4B5C6D7E8F90", "hex");
+
+const withKeys: Profile = {
+  ...profile,
+  mac: {
+    algorithm: "x9.19",
+    networkMessages: true,
+    keyExchange: {
+      encryption: "tdes-ecb",
+      brings: { field: 70, values: ["101", "161"] },
+      key: { field: 48, from: 0, characters: 32 },
+      checkValue: { field: 48, from: 32, characters: 6 },
+      request: null,
+      requestEveryMs: null,
+      belongsTo: "acquirer",
+    },
+  },
+};
+
+function sent(key: Buffer): string {
+  const cipher = createCipheriv("des-ede3", Buffer.concat([kek, kek.subarray(0, 8)]), null).setAutoPadding(false);
+  return Buffer.concat([cipher.update(key), checkValueOf("x9.19", key).subarray(0, 3)])
+    .toString("hex")
+    .toUpperCase();
+}
+
+// Left out where no JDK or Maven is, which fetch and run the host: conformance.test.ts says which is missing.
+describe.skipIf(unavailable !== undefined)("a host on jPOS that sends keys", () => {
+  let host: AcquirerHost;
+  beforeAll(async () => {
+    host = await startHost({ macKey: macKey.toString("hex") });
+  });
+  afterAll(() => host.stop());
+
+  test("has its new key taken up while a Sale is in flight, and refused where it is not the one it says", async () => {
+    const keys: string[] = [];
+    const acquirer = await connected([host.port], {
+      profile: withKeys,
+      macKey,
+      keyEncryptionKey: kek,
+      onEvent: ({ kind }) => void (kind.startsWith("key") && keys.push(kind)),
+    });
+    try {
+      const till = new Till();
+      expect((await acquirer.ask(till.sale("tok_approve"), patient)).responseCode).toBe("00");
+      const late = acquirer.ask(till.sale("tok_late"), patient);
+      await host.order(`key ${sent(newKey)} ${newKey.toString("hex")}`);
+      await expect.poll(() => keys, { timeout: 10_000 }).toEqual(["key"]);
+      expect((await late).responseCode).toBe("00");
+      expect((await acquirer.ask(till.sale("tok_approve"), patient)).responseCode).toBe("00");
+      await host.order(`key ${sent(newKey).slice(0, 32)}000000 ${macKey.toString("hex")}`);
+      await expect.poll(() => keys, { timeout: 10_000 }).toEqual(["key", "key_refused"]);
+      expect((await acquirer.ask(till.sale("tok_approve"), patient)).responseCode).toBe("00");
+    } finally {
+      await acquirer.close();
+    }
+  });
+});
