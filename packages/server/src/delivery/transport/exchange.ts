@@ -104,15 +104,22 @@ export class HttpExchange implements Dispatcher.DispatchHandler {
     }
   }
 
-  /** Gives up: no callback is called any more. */
-  abandon(): void {
-    this.#over = true;
-    clearTimeout(this.#bodyTimer);
+  /**
+   * The attempt's time is over. The status decides where it is known; otherwise no callback is called any more.
+   *
+   * @returns whether the status is known
+   */
+  endAtDeadline(): boolean {
+    const isAnswered = this.#httpStatus !== 0;
+    if (isAnswered) this.#end(false);
+    else this.#over = true;
+    return isAnswered;
   }
 
   #end(reusable: boolean): void {
     if (this.#over) return;
-    this.abandon();
+    this.#over = true;
+    clearTimeout(this.#bodyTimer);
     const body = this.#httpStatus >= 300 ? Buffer.concat(this.#kept) : null;
     this.#answered({ httpStatus: this.#httpStatus, retryAfter: this.#retryAfter, body }, reusable);
   }

@@ -176,6 +176,12 @@ describe("a response", () => {
     expect((await postAnswered(peer.port)).httpStatus).toBe(200);
   });
 
+  test("whose body is not complete when the attempt's time is over counts by its status line", async () => {
+    const peer = await tlsPeer(certificate, (socket) => socket.write("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nx"));
+    const result = await postAnswered(peer.port, { deadlineMs: 500 });
+    expect(result.httpStatus).toBe(200);
+  });
+
   test("that breaks off in its body counts by its status line", async () => {
     const peer = await tlsPeer(certificate, (socket) => {
       socket.end("HTTP/1.1 500 Oh\r\ncontent-length: 1000\r\n\r\nbroken");

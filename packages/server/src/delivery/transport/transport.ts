@@ -187,8 +187,7 @@ export class Transport {
         else failed(new WriteForbidden());
       };
       const timer = setTimeout(() => {
-        exchange.abandon();
-        fail(deadlineFailure(exchange, deadlineMs));
+        if (!exchange.endAtDeadline()) fail(deadlineFailure(exchange, deadlineMs));
       }, deadlineMs);
       send(this.#acquire(endpoint));
     });
