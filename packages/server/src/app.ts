@@ -45,7 +45,7 @@ import { PostgresOperators } from "./store/operators/operators.ts";
 import { prepareSchema } from "./store/schema/migrate.ts";
 import { Partitions } from "./store/schema/partitions.ts";
 
-/** `api`: commands and reports alone. `delivery`: notifications alone. */
+/** `api`: commands and reports only. `delivery`: notifications only. */
 export type InstanceRole = "all" | "api" | "delivery";
 
 export interface ServiceOptions {
@@ -55,31 +55,31 @@ export interface ServiceOptions {
   /** The same database as the role that owns the schema; without it, that is the role of `databaseUrl`. */
   readonly ownerUrl?: string | null;
   readonly masterKey: MasterKey;
-  /** Of the settings. Null: there is none, and its commands are refused. */
+  /** From the settings. Null: there is none, and its commands are refused. */
   readonly acquirer: Acquirer | LinkOptions | null;
-  /** What /readyz says of it. */
+  /** Its name in /readyz. */
   readonly acquirerName: string;
   readonly log: Log;
   /** Answers local callers only, and allows http:// and loopback callbacks. */
   readonly sandbox: boolean;
-  /** Addresses to listen on, each with the configured port; port 0 takes any free one. */
+  /** Addresses to listen on, each with the configured port; port 0 uses a free one. */
   readonly hosts: readonly string[];
-  /** Addresses of the operators' own listener, with its own port; left out: all is served on the one port. */
+  /** Addresses of the operators' own listener, with its own port; absent: one listener for everybody. */
   readonly operatorHosts?: readonly string[];
-  /** PEM certificates that callbacks may use beside the well-known authorities. */
+  /** PEM certificates that are trusted for callbacks in addition to the well-known CAs. */
   readonly callbackCas: readonly string[];
-  /** Told of each attempt: the sandbox shows them. */
+  /** Called for each attempt: the sandbox shows them. */
   readonly onAttempt?: OnAttempt;
-  /** Told of each Reversal that the acquirer has answered. */
+  /** Called for each Reversal that the acquirer has answered. */
   readonly onReversalEnded?: ReverserParts["onEnded"];
   /** The sandbox's partner and receiver. */
   readonly receiverDesk?: ReceiverControl;
 }
 
 export interface Service {
-  /** Takes callers from now on. @returns where, such as http://127.0.0.1:7420 */
+  /** Accepts callers from now on. @returns the URLs, such as http://127.0.0.1:7420 */
   listen(): Promise<readonly string[]>;
-  /** Where operators call, once it listens: the same where they have no listener of their own. */
+  /** The URLs for operators, once it listens: the same unless they have a listener of their own. */
   operatorUrls(): readonly string[];
   readonly ledger: Ledger;
   readonly reports: Reports;
@@ -89,20 +89,19 @@ export interface Service {
   /** POSTs in flight now. */
   inFlight(): number;
   /**
-   * Takes no new work, lets what is in flight finish (bounded), gives back the rest, and closes. May be called again.
-   *
-   * @returns how many notifications are pending in the database; undefined when it could not be asked
+   * Accepts no new work, lets work in flight finish (bounded), releases the rest, and closes. May be called repeatedly.
+   * @returns the number of pending notifications in the database; undefined if it could not be read
    */
   stop(): Promise<number | undefined>;
 }
 
-/** Of a stop, what the ledger may take; delivery has the drain's own time. */
+/** The ledger's share of the time to stop; delivery has the drain timeout. */
 const ledgerStopMs = 10_000;
-/** Of all connections, how many may be held by who waits for a notification: the others are for what is done. */
+/** The share of connections that waiting pulls may hold; the others are for requests that do work. */
 const waitingShare = 1 / 4;
 
 /**
- * Builds every part and hands it what it needs: the only wiring. Rejects, with everything closed again, when a part
+ * Builds every part and passes its dependencies: the only wiring. Rejects, with everything closed again, if a part
  * cannot start.
  */
 export async function startService(options: ServiceOptions): Promise<Service> {
@@ -265,14 +264,14 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     });
 
     const stop = async () => {
-      // No new commands: whoever calls now is told so. What runs ends, what is in flight is answered, then the lease
-      // goes.
+      // No new commands: callers are refused. Running commands end, requests in flight are answered, then the lease is
+      // released.
       const closed = http.close();
       const upkeepEnded = endUpkeep();
       let pending: number | undefined;
       await inOrder(warn("a part could not be stopped"), [
         () => ledger.stop(ledgerStopMs),
-        // Whoever still waits for the acquirer is told that no answer comes: it is repeated by whoever is there then.
+        // Commands that still wait for the acquirer end without an answer: another instance takes them over.
         () => acquirers.stop(),
         () => post.close(),
         () => Promise.all([reverser.stop(), settler.stop(), comparer.stop(), waitingReports.stop()]),
@@ -313,7 +312,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   }
 }
 
-/** Each step after the one before it has ended, however it did: one that fails keeps none of the others from it. */
+/** Runs each step after the previous one has ended, even if that failed. */
 async function inOrder(onTrouble: (error: unknown) => void, steps: readonly (() => unknown)[]): Promise<void> {
   for (const step of steps) {
     try {

@@ -1,20 +1,20 @@
-/** Time, passed in wherever a test must rule it. */
+/** Time, passed in wherever a test must control it. */
 export interface Clock {
   /** Milliseconds since 1970. */
   nowMs(): number;
-  /** Milliseconds that never step back, from an arbitrary origin: the same one in every thread of the process. */
+  /** Milliseconds that never go back, from an arbitrary origin: the same one in every thread of the process. */
   monotonicMs(): number;
 }
 
 /** Timers, passed in for the same reason. */
 export interface Timers {
-  /** Runs `work` once, `ms` from now. @returns what keeps it from running */
+  /** Runs `work` once, `ms` from now. @returns a function that cancels it */
   after(ms: number, work: () => void): () => void;
 }
 
 /**
- * performance.now() counts from its thread's start, the machine's own clock from one moment for all. Both are read as
- * close together as can be had: a thread that was interrupted between the two would be late for its whole life.
+ * performance.now() counts from its thread's start, the machine's own clock from one origin for all. Both are read as
+ * close together as possible: a thread interrupted between the two would be late for its whole life.
  */
 function threadStartMs(): number {
   let [startMs, closestMs] = [0, Number.POSITIVE_INFINITY];

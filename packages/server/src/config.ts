@@ -6,10 +6,10 @@ import { settings } from "./config/settings.ts";
 type ValueOf<It> = It extends Setting<infer Value, infer Default> ? Value | Default : never;
 export type SettingKey = keyof typeof settings;
 
-/** What the service was told at its start, read once and passed in. Printed or logged, its secrets show as "set". */
+/** The configuration, read once at startup and passed in. Its secrets are printed and logged as "set". */
 export type Config = { readonly [Key in SettingKey]: ValueOf<(typeof settings)[Key]> };
 
-/** Every setting that is wrong, one line each; no line holds the value of a secret. */
+/** Every invalid setting, one line each. No line contains the value of a secret. */
 export class ConfigError extends Error {
   override readonly name = "ConfigError";
   readonly problems: readonly string[];
@@ -21,7 +21,7 @@ export class ConfigError extends Error {
 }
 
 /**
- * Reads every setting from the environment. A variable that is set to nothing counts as not set.
+ * Reads every setting from the environment. An empty variable counts as not set.
  *
  * @param required settings without which this command does not start, such as `masterKey` for `paybell serve`
  * @throws ConfigError naming every problem at once.
@@ -30,7 +30,7 @@ export function readConfig(given: NodeJS.ProcessEnv, required: readonly SettingK
   const problems = unknownNames(given);
   const env = withMasterKeysOfFiles(given, problems);
   const entries = Object.entries(settings).map(([key, setting]) => [key, readSetting(setting, env, problems)] as const);
-  // The list is the type: each key holds what its own kind read, or its default.
+  // The type follows the list: each key has the value that its kind read, or its default.
   const config = hideSecrets(Object.fromEntries(entries) as Config);
   for (const key of required) {
     if (isUnset(env[settings[key].name])) problems.push(`${settings[key].name} is required: ${settings[key].meaning}`);
@@ -40,7 +40,7 @@ export function readConfig(given: NodeJS.ProcessEnv, required: readonly SettingK
   return config;
 }
 
-/** Master keys may stand in files: they are read as if they had stood in the environment. */
+/** Master keys may be in files: they are read as if they were in the environment. */
 function withMasterKeysOfFiles(given: NodeJS.ProcessEnv, problems: string[]): NodeJS.ProcessEnv {
   const env = { ...given };
   for (const [{ name }, file] of [
@@ -56,7 +56,7 @@ function withMasterKeysOfFiles(given: NodeJS.ProcessEnv, problems: string[]): No
     try {
       env[name] = readFileSync(path.trim(), "utf8");
     } catch (error) {
-      // The message has the path and the reason, and nothing of what is in the file.
+      // The message has the path and the reason, but nothing of the file's content.
       problems.push(`${file.name} cannot be read: ${(error as Error).message}`);
     }
   }

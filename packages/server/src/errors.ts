@@ -3,8 +3,7 @@ import { type ErrorCode, errors } from "./error-table.ts";
 export { type ErrorCode, errors } from "./error-table.ts";
 
 /**
- * One bad field of a request: where it is, which rule it broke, and in words what was found. Never holds the value of
- * a secret.
+ * One invalid field of a request: its path, the broken rule, and a description. Never contains the value of a secret.
  */
 export interface FieldProblem {
   /** A path such as `card.number` or `completions[3].amount`. */
@@ -19,10 +18,7 @@ interface Details {
   readonly cause?: unknown;
 }
 
-/**
- * An error with a stable code, fit to be shown to the caller. Everything else that is thrown is a bug and shows as
- * `internal`.
- */
+/** An error with a stable code, fit to be shown to the caller. Any other error is a bug, and is shown as `internal`. */
 export class ServiceError extends Error {
   override readonly name = "ServiceError";
   readonly code: ErrorCode;
@@ -41,7 +37,7 @@ export class ServiceError extends Error {
   }
 }
 
-/** One error for all the bad fields of a request: their own code when they share one, `invalid_request` otherwise. */
+/** One error for all invalid fields of a request: their common code, otherwise `invalid_request`. */
 export function badFields(fields: readonly [FieldProblem, ...FieldProblem[]]): ServiceError {
   const [first] = fields;
   const code = fields.every((problem) => problem.code === first.code) ? first.code : "invalid_request";
@@ -50,7 +46,7 @@ export function badFields(fields: readonly [FieldProblem, ...FieldProblem[]]): S
 
 const namesMax = 8;
 
-/** A field that broke two rules is one field. */
+/** A field that broke two rules counts once. */
 function countOf(fields: readonly FieldProblem[], code: ErrorCode): string {
   const names = [...new Set(fields.map(({ field }) => field))];
   const what = code === "missing_field" ? "missing" : "wrong";

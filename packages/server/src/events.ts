@@ -1,6 +1,6 @@
 import type { EventId, PartnerId } from "./ids.ts";
 
-/** What an operator should know of. Stable words: alerts, metrics and the console show them. */
+/** Events for the operator. The names are stable: alerts, metrics and the console show them. */
 export type EventKind =
   | "parked"
   | "in_doubt"
@@ -37,18 +37,18 @@ export type EventKind =
   | "alert_test";
 
 export interface NewEvent {
-  /** Made once, where writing the event may be repeated. Absent: the store makes one. */
+  /** Set if writing the event may be repeated. Absent: the store creates one. */
   readonly id?: EventId;
   readonly kind: EventKind;
-  /** Null: of the service itself. */
+  /** Null: an event of the service itself. */
   readonly partnerId: PartnerId | null;
-  /** What it is about: the id of a notification, a transaction, a key; null: nothing that has one. */
+  /** The subject: the id of a notification, a transaction, a key; null: none. */
   readonly subjectId: string | null;
-  /** Shown as it is, so never with a secret or a card in it. */
+  /** Shown as it is, so it never contains a secret or a card. */
   readonly detail: Readonly<Record<string, unknown>>;
 }
 
-/** Where events go. It never throws: an event that cannot be recorded now is logged. */
+/** The recorder of events. It never throws: an event that cannot be recorded now is logged. */
 export interface EventSink {
   record(event: NewEvent): void;
 }

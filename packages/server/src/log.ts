@@ -2,13 +2,13 @@ import { type Logger, pino } from "pino";
 
 export type Log = Logger;
 
-/** What a part needs of the log that only tells of trouble; also in a thread whose lines another one writes. */
+/** The logger of a part that only logs failures; also in a thread whose lines another thread writes. */
 export interface TroubleLog {
   warn(fields: object, message: string): void;
   error(fields: object, message: string): void;
 }
 
-/** Values under these names never reach a log, however deep they lie. Lower case, without separators. */
+/** Values under these names are never logged, at any depth. Lower case, without separators. */
 const secretNames = new Set([
   "authorization",
   "apikey",
@@ -39,11 +39,11 @@ const secretNames = new Set([
   "body",
 ]);
 
-/** What a secret looks like when it stands in the middle of a text, such as another library's error message. */
+/** The shapes of secrets inside a text, such as another library's error message. */
 const secretShapes = /whsec_[\w+/=-]{16,}|\bpb_[\w-]{16,}|(?<=\bBearer )[^\s"\\]+/g;
 /**
- * A URL's password, if an @ ends it. It takes what it has read also where none does: a pattern that asked for the @
- * would read the rest of the line anew at each `://`, measured 25 s for 100 kB of them.
+ * The password in a URL, if an @ ends it. It also consumes text without an @: a pattern that requires it would read the
+ * rest of the line again at each `://`, measured 25 s for 100 kB of them.
  */
 const urlPassword = /(:\/\/[^:/@\s"]{0,64}:)[^@\s"]+(@?)/g;
 
@@ -52,9 +52,10 @@ const removed = "[removed]";
 const depthMax = 6;
 
 /**
- * The log: one JSON object a line. Secrets and card data are removed by name at every depth, and by shape from texts.
+ * Creates the log: one JSON object per line. Secrets and card data are removed by name at every depth, and by shape in
+ * texts.
  *
- * @param stream where the lines go
+ * @param stream receives the lines
  */
 export function createLog(level: string, stream: { write(line: string): void }): Log {
   const log = pino(
@@ -68,7 +69,7 @@ export function createLog(level: string, stream: { write(line: string): void }):
     },
     stream,
   );
-  // The bindings of a child pass by every formatter: pino takes its own one off after the first logger.
+  // The bindings of a child bypass the formatters: pino removes its own one after the first logger.
   const child = log.child;
   log.child = function (this: Log, bindings, options) {
     return child.call(this, withoutSecrets(bindings), options) as never;
@@ -106,7 +107,7 @@ function shown(value: unknown, depth: number): unknown {
   );
 }
 
-/** An error without its other properties: a database's error carries the row that it refused. */
+/** An error without its other properties, because a database's error contains the refused row. */
 function describeError(error: unknown): unknown {
   if (!(error instanceof Error)) return shown(error, 1);
   const { name, message, stack, cause } = error;

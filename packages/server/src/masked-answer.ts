@@ -1,17 +1,17 @@
 import { holdsCardNumber } from "./card-number.ts";
 
 const removed = "[removed: it holds what looks like card data]";
-/** As many digits as a card number has, with what may stand between them. */
+/** As many digits as a card number has, with possible separators. */
 const candidate = /\d(?:[ \t-]{0,3}\d){12,18}/g;
 const endOfCut = /\d(?:[ \t-]{0,3}\d){7,18}$/;
 const firstShown = 6;
 const lastShown = 4;
 
 /**
- * What somebody else's server answered, fit to be kept and shown: a card number in it is masked, and what hides one in
- * another way is not kept at all.
+ * Makes another server's response fit to be stored and shown: card numbers in it are masked, and it is dropped if one
+ * is hidden in another way.
  *
- * @param cutAt how many bytes are kept of an answer: one of that length may end within a number
+ * @param cutAt the number of bytes kept of a response: one of that length may end within a number
  */
 export function withoutCardNumbers(bytes: Buffer, cutAt = Number.POSITIVE_INFINITY): Buffer {
   const text = bytes.toString("utf8");

@@ -1,16 +1,16 @@
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { Counter, Gauge, Histogram, Registry } from "prom-client";
 
-/** What the service counts, in a registry of its own. Passed into the parts as one object. */
+/** The service's metrics, in a registry of their own. Passed to the parts as one object. */
 export type Metrics = ReturnType<typeof createMetrics>;
 
 const fastSeconds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 30];
 const flushSeconds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5];
-/** Few, because each partner has them all. */
+/** Few, because every partner has all of them. */
 const partnerSeconds = [0.1, 0.5, 2, 10, 60, 600, 3_600];
 const batchRows = [1, 2, 5, 10, 25, 50, 100, 250, 500];
 
-/** @returns the metrics, and `close`, which ends the measuring of the event loop. */
+/** @returns the metrics, and `close`, which stops measuring the event loop. */
 export function createMetrics() {
   const registry = new Registry();
   const registers = [registry];
@@ -28,11 +28,11 @@ export function createMetrics() {
   return {
     registry,
     close: observeProcess(registry),
-    /** `reading` sets what stands rather than happens, each time somebody looks. */
+    /** `reading` sets current values, each time the metrics are read. */
     onRead(reading: () => Promise<void>): void {
       readings.push(reading);
     },
-    /** In Prometheus' text format. A reading that fails leaves its values as they were. */
+    /** In Prometheus' text format. A failed reading leaves its values unchanged. */
     async text(): Promise<string> {
       await Promise.allSettled(readings.map((reading) => reading()));
       return registry.metrics();
@@ -154,12 +154,12 @@ export function createMetrics() {
 }
 
 /**
- * Each sample wakes the process. Measured on an idle one: every 20 ms, they were 50 of its 57 wakeups a second. A
- * sample tells how late a timer is at some moment: fewer of them tell the same of a minute.
+ * Each sample wakes the process. Measured on an idle one: every 20 ms, they were 50 of its 57 wakeups per second. Fewer
+ * samples are as good over a minute.
  */
 const loopSampleMs = 100;
 
-/** @param sampledNs from one sample to the next, as Node measures: without any delay it is the wait between two */
+/** @param sampledNs the time between two samples, as Node measures it: without any delay it is the sampling interval */
 export function loopDelaySeconds(sampledNs: number): number {
   const seconds = (sampledNs - loopSampleMs * 1e6) / 1e9;
   return seconds > 0 ? seconds : 0;

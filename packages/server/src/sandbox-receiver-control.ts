@@ -2,25 +2,25 @@
 export const receiverModes = ["accept", "fail", "hang", "refuse", "reject"] as const;
 export type ReceiverMode = (typeof receiverModes)[number];
 
-/** A delivery as it arrived at the sandbox partner's receiver. */
+/** A delivery to the sandbox partner's receiver. */
 export interface ArrivedDelivery {
   /** Counts up from 1. */
   readonly no: number;
   readonly at: string;
   readonly notificationId: string;
   readonly attempt: string;
-  /** What the receiver answered; null: nothing. */
+  /** The receiver's response; null: none. */
   readonly status: number | null;
   /** As it was sent, encrypted. */
   readonly body: string;
-  /** What it holds, decrypted and verified; null where it was not opened. */
+  /** Its content, decrypted and verified; null if it was not opened. */
   readonly ipn: Readonly<Record<string, unknown>> | null;
 }
 
 const arrivedMax = 50;
 const bodyCharactersMax = 16_384;
 
-/** The switch of the sandbox's receiver, and the last deliveries that came there. */
+/** Controls the sandbox's receiver, and records its last deliveries. */
 export class SandboxReceiverControl {
   mode: ReceiverMode = "accept";
   #arrived: ArrivedDelivery[] = [];

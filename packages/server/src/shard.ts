@@ -3,7 +3,7 @@ import type { PartnerId } from "./ids.ts";
 /** Partners fall into this many shards, by the last byte of their id, which is random in a UUIDv7. */
 export const shardCount = 256;
 
-/** The shard of a partner: 0 to 255. The column `shard` holds the same. */
+/** The shard of a partner: 0 to 255. The column `shard` contains the same. */
 export function shardOf(partnerId: PartnerId): number {
   return Number.parseInt(partnerId.slice(-2), 16);
 }

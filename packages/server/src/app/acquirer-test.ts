@@ -10,9 +10,9 @@ export interface AcquirerTestPlan {
   readonly token: string;
   readonly amountMinor: bigint;
   readonly currency: string;
-  /** Six digits: a batch of the terminal that is open, and empty. */
+  /** Six digits: an open and empty batch of the terminal. */
   readonly batchNo: string;
-  /** Of the first message; the next ones follow. */
+  /** The trace number of the first message; the next ones follow. */
   readonly traceNo: number;
   readonly timeoutMs: number;
 }
@@ -29,11 +29,11 @@ const traceNos = 999_999;
 const connectTimeoutMs = 10_000;
 
 /**
- * A certification run: sign-on, Logon, a Sale and its Void, a Sale and its Reversal, a Settlement. What it charges it
- * takes back; a Sale that is not answered is reversed too.
+ * A certification run: sign-on, Logon, a Sale and its Void, a Sale and its Reversal, a Settlement. It cancels every
+ * charge; a Sale without an answer is reversed too.
  *
- * @param tell each step as it ends
- * @returns whether every step came out as it must
+ * @param tell called with each step as it ends
+ * @returns whether every step had the expected result
  */
 export async function testAcquirer(
   options: Iso8583Options,
@@ -75,7 +75,7 @@ class Run {
     const voided = this.#sale();
     const answer = await this.#step("Sale", voided);
     const isVoided = answer !== undefined && (await this.#void(voided, answer));
-    // What was charged and could not be voided must not stay charged.
+    // A charge that could not be voided must be reversed.
     if (!isVoided) await this.#reverse(voided);
     const reversed = this.#sale();
     await this.#step("Sale, to be reversed", reversed);
@@ -104,7 +104,7 @@ class Run {
     });
   }
 
-  /** @param voidedMinor of the Sale that stands on both sides of the totals */
+  /** @param voidedMinor the amount of the voided Sale, which counts on both sides of the totals */
   #settlement(voidedMinor: bigint | undefined): AcquirerMessage {
     const { batchNo, currency } = this.#plan;
     const quantity = voidedMinor === undefined ? 0 : 1;
@@ -135,14 +135,14 @@ class Run {
     return { transactionId: randomUUID(), mid, tid, traceNo, atMs: Date.now(), repeat: false };
   }
 
-  /** Asks, and says how it went. @returns the answer when it approves */
+  /** Asks, and reports the step. @returns the answer if it approves */
   async #step(step: string, message: AcquirerMessage): Promise<AcquirerAnswer | undefined> {
     const { timeoutMs } = this.#plan;
     try {
       const answer = await this.#acquirer.ask(message, { timeoutMs, onLateAnswer: () => undefined });
       const { responseCode, approveCode, refId } = answer;
       const parts = [responseCode, approveCode && `approval ${approveCode}`, refId && `reference ${refId}`];
-      // A Reversal of what never arrived leaves nothing either.
+      // Reversing a command that never arrived is a success too.
       const ok = responseCode === "00" || (message.command === "REVERSAL" && responseCode === "25");
       this.#end(step, ok, parts.filter((part) => part !== "").join(", "));
       return responseCode === "00" ? answer : undefined;

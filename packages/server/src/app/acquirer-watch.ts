@@ -4,10 +4,10 @@ import { settingsName } from "../acquirer/registered/registration.ts";
 import type { EventSink } from "../events.ts";
 
 /**
- * What /readyz says of the acquirers, by name. A link that is down is a warning: reports, deliveries and the partners'
- * questions go on.
+ * The acquirers' status for /readyz, by name. A link that is down is a warning: reports, deliveries and queries
+ * continue.
  *
- * @param ofSettings what the acquirer of the settings is called
+ * @param ofSettings the name of the acquirer of the settings
  */
 export function acquirerDetails(ofSettings: string, acquirers: Acquirers): ReadonlyMap<string, string> {
   const registered = acquirers.names().filter((name) => name !== "");
@@ -23,21 +23,21 @@ function detailOf(name: string, acquirer: Acquirer): string {
   return health.ok ? `${name}: ${health.detail}` : `warning: ${name}: ${health.detail}`;
 }
 
-/** By the name that metrics and events have for it: which acquirers can be asked now. */
+/** Which acquirers can be asked now, by the name that metrics and events use. */
 export function acquirerLinks(acquirers: Acquirers): ReadonlyMap<string, boolean> {
   const names = acquirers.names();
   return new Map(names.map((name) => [name || settingsName, acquirers.of(name).health?.().ok !== false]));
 }
 
 interface Watched {
-  /** Of the health that the operator was told of last; the first is taken to be good. */
+  /** The health reported last; initially good. */
   told: boolean;
   seen: boolean;
 }
 
 /**
- * Tells the operator when no host of an acquirer can be asked any more, and when one can again. It checks now and then,
- * and tells what it has seen twice: a connection that is made anew at once is nothing to wake anybody for.
+ * Alerts the operator when no host of an acquirer can be asked any more, and when one can again. It checks
+ * periodically, and reports a state seen twice: a connection that is restored at once needs no alert.
  */
 export class AcquirerWatch {
   readonly #acquirers: Acquirers;

@@ -21,20 +21,20 @@ import { PostgresAcquirers } from "../store/acquirers.ts";
 import type { Infrastructure } from "./infrastructure.ts";
 import { simulator, simulatorName } from "./simulator.ts";
 
-/** What a link to a host is opened with. */
+/** The options for opening a link to a host. */
 export type LinkOptions = Omit<Iso8583Options, "onEvent" | "connectsLater" | "keptKey">;
 
 export interface NamedAcquirer {
   /** Null: there is none, and commands are refused. A link is opened with the service, by its options. */
   readonly acquirer: Acquirer | LinkOptions | null;
-  /** What /readyz and the log call it. */
+  /** Its name in /readyz and the log. */
   readonly name: string;
 }
 
 /**
- * Who answers commands, as it is configured.
+ * The configured acquirer.
  *
- * @throws ProfileError naming every problem of the host's profile; Error when a file cannot be read
+ * @throws ProfileError naming every problem of the host's profile; Error if a file cannot be read
  */
 export async function configuredAcquirer(config: Config, log: Log): Promise<NamedAcquirer> {
   if (config.acquirer === null) {
@@ -50,15 +50,15 @@ export async function configuredAcquirer(config: Config, log: Log): Promise<Name
 }
 
 export interface AcquirersOptions {
-  /** Of the settings. */
+  /** The acquirer of the settings. */
   readonly ofSettings: NamedAcquirer["acquirer"];
   readonly masterKey: MasterKey;
-  /** Under which instances pass messages on to each other. */
+  /** The key under which instances forward messages to each other. */
   readonly sessionKey: KeyObject;
   readonly lease: Pick<LeaseHolder, "current">;
 }
 
-/** The acquirers that commands go to: the one of the settings, and those that are registered. */
+/** The acquirers that commands go to: the one of the settings, and the registered ones. */
 export function openAcquirers(
   { database, config, log, warn }: Pick<Infrastructure, "database" | "config" | "log" | "warn">,
   { ofSettings, masterKey, sessionKey, lease }: AcquirersOptions,
@@ -111,7 +111,7 @@ export function openAcquirers(
 
 const sessionContext = "paybell acquirer session";
 
-/** What the link is opened with: its profile and its keys, read from their files. */
+/** The options of the link: its profile and its keys, read from their files. */
 export async function iso8583Options(config: Config): Promise<LinkOptions> {
   const { acquirerProfile, acquirerHosts: hosts, acquirerMacKey, acquirerKeyEncryptionKey } = config;
   if (acquirerProfile === null) throw new Error("PAYBELL_ACQUIRER_PROFILE is required.");
@@ -158,7 +158,7 @@ function logEvent(event: LinkEvent, shown: ReadonlySet<number>, log: Log): void 
       log.warn({ host, detail: event.detail }, "acquirer: the host cannot be used");
       return;
     case "ignored": {
-      // An answer to a process that is gone says what became of its request.
+      // An answer for a dead process shows what became of its request.
       const message = event.message && maskedLines(event.message, shown);
       log.warn({ host, detail: event.detail, message }, "acquirer: a message was ignored");
     }

@@ -17,12 +17,12 @@ type AlertConfig = Pick<
 
 const timeoutMs = 10_000;
 
-/** Whether somebody is told of alerts. */
+/** Whether alerts are sent. */
 export function isAlerting({ alertUrl, alertSlackUrl, alertMailUrl }: AlertConfig): boolean {
   return alertUrl !== null || alertSlackUrl !== null || alertMailUrl !== null;
 }
 
-/** Where alerts go. Loaded where they are sent: without them a process has no use for it, and 13 MB of memory more. */
+/** Opens the alert channels. The modules are loaded only when needed: they take 13 MB of memory. */
 export async function openAlertTargets(
   config: AlertConfig,
   clock: Pick<Clock, "nowMs"> = systemClock,
@@ -47,7 +47,7 @@ export async function openAlertTargets(
 const loopback = new AddressBlocks(["127.0.0.0/8", "::1/128"]);
 const connectTimeoutMs = 5_000;
 
-/** A private address is called only where the setting names a block inside that range, and so is the machine itself. */
+/** A private address, or a loopback address, is only called if the setting lists a block inside that range. */
 function rulesOf({ alertAddresses }: AlertConfig): ConnectRules {
   const loopbackAllowed = alertAddresses.some((block) => loopback.contains(block.replace(/\/.*/, "")));
   return {
@@ -58,15 +58,15 @@ function rulesOf({ alertAddresses }: AlertConfig): ConnectRules {
   };
 }
 
-/** What one target said to the test. */
+/** The result of the test for one channel. */
 export interface AlertTested {
   readonly target: string;
   readonly ok: boolean;
-  /** Empty where it was taken. */
+  /** Empty if it was accepted. */
   readonly problem: string;
 }
 
-/** `paybell alerts test`: one alert to each target, which nothing records. */
+/** `paybell alerts test`: sends one alert to each channel, without recording it. */
 export async function testAlerts(config: AlertConfig): Promise<readonly AlertTested[]> {
   const targets = await openAlertTargets(config);
   const detail = { detail: "Sent by paybell alerts test: nothing is wrong." };

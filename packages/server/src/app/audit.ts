@@ -9,20 +9,20 @@ import { withDatabase } from "./database-url.ts";
 
 const lookEveryMs = 1_000;
 
-/** `paybell audit verify`: reads the whole chain of the database, and changes nothing. */
+/** `paybell audit verify`: reads the whole chain in the database, and changes nothing. */
 export function verifyAuditOf(config: Config): Promise<Verified> {
   return withAudit(config, verifyAudit);
 }
 
 export interface AuditExport {
   readonly format: ExportFormat;
-  /** The entry before the first that is wanted. */
+  /** The entry before the first one to export. */
   readonly after: number;
-  /** Goes on with what is added, until the signal. */
+  /** Continues with new entries until the signal. */
   readonly follow: boolean;
 }
 
-/** `paybell audit export`: writes the entries in their order, as fast as they are read. */
+/** `paybell audit export`: writes the entries in order, as fast as they are read. */
 export function exportAuditOf(
   config: Config,
   { format, after, follow }: AuditExport,

@@ -3,7 +3,7 @@ import type { PendingCount } from "../store/deliveries/pending-status.ts";
 
 export interface BacklogWatch {
   count(): Promise<PendingCount>;
-  /** Whether any instance told of it since then. */
+  /** Whether any instance has reported it since then. */
   wasToldSince(kind: EventKind, sinceMs: number): Promise<boolean>;
   readonly events: EventSink;
   readonly alertAfterS: number;
@@ -11,7 +11,7 @@ export interface BacklogWatch {
 
 const againAfterMs = 3_600_000;
 
-/** Alerts the operator, once an hour, while the oldest pending notification is older than agreed. */
+/** Alerts the operator, once an hour, while the oldest pending notification is older than configured. */
 export async function watchBacklog({ count: ask, wasToldSince, events, alertAfterS }: BacklogWatch): Promise<void> {
   const { count, oldestMs } = await ask();
   if (oldestMs === undefined) return;

@@ -7,8 +7,8 @@ const pemCertificates = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE---
 /**
  * The PEM certificates of PAYBELL_CALLBACK_CA_FILE; none without it.
  *
- * @throws ConfigError where the file cannot be read, or holds no certificate: every callback to a private authority
- * would fail later, each by itself
+ * @throws ConfigError if the file cannot be read, or contains no certificate: otherwise every callback to a private CA
+ * would fail later
  */
 export async function readCallbackCas({ callbackCaFile }: Pick<Config, "callbackCaFile">): Promise<readonly string[]> {
   if (callbackCaFile === null) return [];

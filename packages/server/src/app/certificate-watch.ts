@@ -1,7 +1,7 @@
 import type { EventSink } from "../events.ts";
 import type { KeyId, PartnerId } from "../ids.ts";
 
-/** A certificate that ends sooner is told of: its partner's deliveries are about to fail. */
+/** A certificate that ends sooner is reported: its partner's deliveries are about to fail. */
 const aheadDays = 14;
 
 export interface EndingCertificate {
@@ -10,7 +10,7 @@ export interface EndingCertificate {
   readonly endsAt: Date;
 }
 
-/** Tells once a day of the client certificates that end soon. Those of partners' servers are seen by the transport. */
+/** Reports client certificates that end soon, once a day. The transport checks those of partners' servers. */
 export async function watchCertificates(
   store: { endingCertificates(withinDays: number): Promise<readonly EndingCertificate[]> },
   events: EventSink,

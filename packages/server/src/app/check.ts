@@ -9,12 +9,12 @@ import { isUnverifiedRemote } from "./database-tls.ts";
 import { withDatabase } from "./database-url.ts";
 import { openMasterKey } from "./master-key.ts";
 
-/** One line of the doctor's report. */
+/** One line of the preflight report. */
 export interface CheckFinding {
   readonly level: "ok" | "warning" | "error";
   readonly what: string;
   readonly detail: string;
-  /** What to do; empty when nothing is. */
+  /** What to do; empty if nothing. */
   readonly remedy: string;
 }
 
@@ -22,7 +22,7 @@ const clockApartMaxMs = 2_000;
 const versionMin = 150_000;
 const acquirerTimeoutMs = 5_000;
 
-/** `paybell check`: whether these settings can carry a service, each finding with its remedy. */
+/** `paybell check`: whether a service can run with these settings, each finding with its remedy. */
 export async function check(config: Config): Promise<readonly CheckFinding[]> {
   const findings = await withDatabase(config, (urls) => databaseFindings(urls, config));
   return [

@@ -1,9 +1,9 @@
-/** Whether this machine's own database is meant: a unix socket, or a loopback address. */
+/** A database on this machine: a unix socket, or a loopback address. */
 const local = /^(|localhost|127(\.\d+){3}|\[::1\])$/;
 
 /**
- * Whether the connection to another machine's database can be read or redirected on the way: without TLS, or with TLS
- * that verifies nobody. Only `sslmode=verify-full` says for certain that it does, whatever the driver's version.
+ * Whether a connection to another machine's database can be read or redirected in transit: without TLS, or with TLS
+ * without verification. Only `sslmode=verify-full` certainly verifies, whatever the driver's version.
  */
 export function isUnverifiedRemote(databaseUrl: string): boolean {
   const withHost = databaseUrl.replace(/^(\w+:\/\/(?:[^@/?#]*@)?)(?=[/?]|$)/, "$1localhost");

@@ -7,7 +7,7 @@ export function embeddedUrls(postgres: EmbeddedPostgres): SchemaUrls {
   return { databaseUrl: postgres.connectionString, ownerUrl: postgres.ownerConnectionString };
 }
 
-/** For a command: the configured database, or the embedded one, which runs for as long as it takes. */
+/** Runs a command with the configured database, or with the embedded one, which then runs for that time. */
 export async function withDatabase<Result>(
   config: Pick<Config, "databaseUrl" | "migrationDatabaseUrl" | "home">,
   use: (urls: SchemaUrls) => Promise<Result>,

@@ -22,27 +22,27 @@ import { PostgresEvents } from "../store/events.ts";
 import { PostgresLeases } from "../store/leases.ts";
 import { PostgresPartners } from "../store/partners/partners.ts";
 
-/** What a delivery worker's thread is given. It has neither an environment nor the master key. */
+/** The data of a delivery worker's thread. It has neither an environment nor the master key. */
 export interface DeliveryThreadData {
   readonly databaseUrl: string;
-  /** With Citus, where the homes are. */
+  /** With Citus, the homes. */
   readonly homes: readonly HomeAddress[] | undefined;
   readonly databaseConnections: number;
-  /** The sandbox alone calls http:// and loopback addresses. */
+  /** Only the sandbox calls http:// and loopback addresses. */
   readonly sandbox: boolean;
-  /** PEM certificates that callbacks may use beside the well-known authorities. */
+  /** PEM certificates that are trusted for callbacks in addition to the well-known CAs. */
   readonly callbackCas: readonly string[];
   readonly connectTimeoutMs: number;
   readonly attemptTimeoutMs: number;
   readonly slotsMax: number;
   readonly bytesInFlightMax: number;
-  /** Whether somebody is told of alerts. */
+  /** Whether alerts are sent. */
   readonly alerting: boolean;
 }
 
 const statusEveryMs = 1_000;
 
-// The entry of the thread. Imported by another, it does nothing.
+// The entry of the thread. It does nothing when another thread imports it.
 if (parentPort !== null) await run(parentPort, workerData as DeliveryThreadData);
 
 async function run(main: NonNullable<typeof parentPort>, data: DeliveryThreadData): Promise<void> {
@@ -197,7 +197,7 @@ async function run(main: NonNullable<typeof parentPort>, data: DeliveryThreadDat
   await startLease();
   if (!isStopping) worker.start();
 
-  /** The database may be away when the thread begins. */
+  /** The database may be unavailable when the thread begins. */
   async function startLease(): Promise<void> {
     while (!isStopping) {
       try {
@@ -210,7 +210,7 @@ async function run(main: NonNullable<typeof parentPort>, data: DeliveryThreadDat
   }
 }
 
-/** An error crosses to the other thread by its class, its words and its trace. */
+/** An error crosses to the other thread as its class, message and stack. */
 function loggable(fields: LogLine["fields"]): LogLine["fields"] {
   const error = fields["err"];
   if (!(error instanceof Error)) return fields;

@@ -20,16 +20,16 @@ import { countAttempt } from "./observation.ts";
 import type { PartnerParts } from "./partners.ts";
 import { UnreadablePartners } from "./unreadable-partners.ts";
 
-/** Told of each attempt: the sandbox shows them. */
+/** Called for each attempt: the sandbox shows them. */
 export type OnAttempt = (delivery: Omit<Delivery, "content">, attempted: Attempted) => void;
 
 export interface DeliveryOptions {
   readonly databaseUrl: string;
   readonly homes: readonly HomeAddress[] | undefined;
   readonly leases: PostgresLeases;
-  /** Delivery workers of this process: none where it runs commands alone. */
+  /** Delivery workers of this process: none if it only runs commands. */
   readonly workers: number;
-  /** PEM certificates that callbacks may use beside the well-known authorities. */
+  /** PEM certificates that are trusted for callbacks in addition to the well-known CAs. */
   readonly callbackCas: readonly string[];
   readonly onAttempt?: OnAttempt | undefined;
 }
@@ -37,14 +37,14 @@ export interface DeliveryOptions {
 export type DeliveryParts = ReturnType<typeof wireDelivery>;
 
 const workerConnections = 6;
-/** A thread that is busy for so much of the time sends as fast as it can. */
+/** A thread with at least this busy share sends as fast as it can. */
 const busyShare = 0.8;
-/** Those in flight, those whose outcome is not recorded yet, and some that leave next. */
+/** Those in flight, those whose outcome is not recorded yet, and some that are sent next. */
 const rowsAheadPerSlot = 2;
-/** What a process that crashes loses of its figures. */
+/** The figures of this time are lost in a crash. */
 const flushEveryMs = 2_000;
 
-/** How notifications leave: the workers, what passes on to them, and what finds dead ones. */
+/** Wires delivery: the workers, the hints to them, and the reaper of dead leases. */
 export function wireDelivery(ground: Infrastructure, { directory }: PartnerParts, options: DeliveryOptions) {
   const { database, config, log, metrics, partnerMetrics, sandbox, alerting, alerts, closing, warn, watch } = ground;
   const entry = import.meta.url.endsWith(".ts") ? "./delivery-thread.ts" : "./delivery-thread.js";
@@ -116,7 +116,7 @@ export function wireDelivery(ground: Infrastructure, { directory }: PartnerParts
     onTrouble: warn("the leases could not be looked at"),
   });
   closing.push(() => reaper.stop());
-  // Pages that partners pull are sealed in this process' own thread.
+  // Pages for pulling partners are sealed in a separate thread of this process.
   const sealingWorker = new SealingWorker({
     log,
     onHanded: (waitedMs) => metrics.sealingWaitSeconds.observe(waitedMs / 1_000),
@@ -148,14 +148,14 @@ export function wireDelivery(ground: Infrastructure, { directory }: PartnerParts
       for (const worker of workers) worker.start();
       reaper.start();
     },
-    /** Tells this process' workers that something is to be looked at now. */
+    /** Notifies this process's workers of news. */
     tell(news: "shards" | "circuits" | "due") {
       for (const worker of workers) worker.notify(news);
     },
     partnerChanged(partnerId: PartnerId) {
       for (const worker of workers) worker.partnerChanged(partnerId);
     },
-    /** For how long the shortest lease of a worker is still held; 0 when one is lost. */
+    /** The remaining time of the workers' shortest lease; 0 if one is lost. */
     leaseMs: () => Math.min(...workers.map((worker) => worker.status?.leaseMs ?? 0)),
     /** POSTs in flight. */
     inFlight: () => workers.reduce((sum, worker) => sum + worker.slots, 0),

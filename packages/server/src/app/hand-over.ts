@@ -3,12 +3,12 @@ import type { Hints } from "../delivery/thread/hints.ts";
 import type { NewNotification, Notifier } from "../ledger/notifier.ts";
 import type { LongPolls } from "../notifications/long-polls.ts";
 
-/** Passes what the ledger made durable to delivery, without a look into the database, and to waiting pulls. */
+/** Passes durable notifications of the ledger to delivery, without reading the database, and to waiting pulls. */
 export function handOver(hints: Pick<Hints, "offer" | "due">, arrivals: Pick<LongPolls, "notify">): Notifier {
   return {
     notify(notification, createdAtMs, begunMs) {
       const delivery = toDelivery(notification, createdAtMs);
-      // Its original is looked up when it is read.
+      // Its original is looked up when it is read from the database.
       if (notification.originalId === null && notification.originalExternalId !== null) hints.due(delivery);
       else hints.offer(delivery, begunMs);
       arrivals.notify(notification.partnerId);

@@ -6,15 +6,15 @@ const databaseTimeoutMsDefault = 2_000;
 
 export interface HealthParts {
   readonly standing: Pick<ServiceStatus, "ping" | "daysAhead">;
-  /** Of what this process does: commands, delivery, or both. */
+  /** The lease of this process's work: commands, delivery, or both. */
   readonly leaseMs: () => number;
-  /** What stands behind the commands, in words: each by the name of its check. */
+  /** The status of the acquirers, by the name of the check. */
   readonly acquirers: ReadonlyMap<string, string>;
-  /** How long it waits for the database. */
+  /** The timeout for the database. */
   readonly databaseTimeoutMs?: number;
 }
 
-/** Whether this instance can take work now, check by check: /readyz. */
+/** Whether this instance can accept work now, check by check: /readyz. */
 export async function health(parts: HealthParts): Promise<Health> {
   const { standing, databaseTimeoutMs = databaseTimeoutMsDefault } = parts;
   const leaseMs = parts.leaseMs();
@@ -36,7 +36,7 @@ export async function health(parts: HealthParts): Promise<Health> {
   const checks = {
     database: { ok: database === undefined, detail: database ?? "answers" },
     lease: { ok: leaseMs > 0, detail: leaseMs > 0 ? `is held for ${(leaseMs / 1_000).toFixed(1)} s` : "lost" },
-    // Short is a warning: deliveries go on until there is no place for today.
+    // Few days are a warning: deliveries continue until today's partition is missing.
     history: { ok: daysAhead !== undefined && daysAhead >= 0, detail: historyDetail(daysAhead) },
     ...Object.fromEntries([...parts.acquirers].map(([name, detail]) => [name, { ok: true, detail }])),
   };
@@ -49,7 +49,7 @@ function historyDetail(daysAhead: number | undefined): string {
   return daysAhead < partitionsWarnBelow ? `warning: only ${days}` : days;
 }
 
-/** What `work` comes to, or `late` when it takes longer. */
+/** The result of `work`, or `late` if it takes longer. */
 async function timed<Value>(work: Promise<Value>, timeoutMs: number, late: Value): Promise<Value> {
   let timer: NodeJS.Timeout | undefined;
   const over = new Promise<Value>((resolve) => {

@@ -5,8 +5,8 @@ import type { Partitions } from "../store/schema/partitions.ts";
 const daysAheadMin = 3;
 
 /**
- * Makes the days of history that are missing and drops those past retention, and tells the operator of what could not
- * be done. Rejects when there is no place for today.
+ * Creates missing days of history, drops those past retention, and reports failures to the operator. Rejects if there
+ * is no partition for today.
  */
 export async function maintainHistory(partitions: Partitions, events: EventSink, log: Log): Promise<void> {
   const { created, dropped, waiting, troubles, daysAhead } = await partitions.maintain();

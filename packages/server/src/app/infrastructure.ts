@@ -10,7 +10,7 @@ import { PostgresEvents } from "../store/events.ts";
 import { isAlerting, openAlertTargets } from "./alert-targets.ts";
 import { PartnerMetrics } from "./partner-metrics.ts";
 
-/** What every part stands on: where it writes, what it counts with, whom it tells. */
+/** The infrastructure of every part: database, metrics, log, events. */
 export interface Infrastructure {
   readonly config: Config;
   readonly log: Log;
@@ -21,26 +21,26 @@ export interface Infrastructure {
   readonly partnerMetrics: PartnerMetrics;
   readonly alerts: Alerts;
   readonly events: PostgresEvents;
-  /** Whether somebody is told of alerts. */
+  /** Whether alerts are sent. */
   readonly alerting: boolean;
-  /** What is undone when the service could not start: the last first. */
+  /** Steps to undo if the service cannot start: the last first. */
   readonly closing: (() => Promise<unknown> | unknown)[];
-  /** For a failure that is put right later: a line in the log. */
+  /** Logs a failure that is retried later. */
   warn(text: string): (error: unknown) => void;
-  /** For a group commit of this name: its rows, its time, the rows that wait for the next, and those refused. */
+  /** Observes the group commit of this name: its rows, its time, waiting rows, refused rows. */
   watch(batch: string): GroupCommitHooks;
 }
 
 export interface InfrastructureOptions {
   readonly config: Config;
   readonly databaseUrl: string;
-  /** With Citus, where the homes are. */
+  /** With Citus, the homes. */
   readonly homes: readonly HomeAddress[] | undefined;
   readonly log: Log;
   readonly sandbox: boolean;
 }
 
-/** @param closing is given what is to be closed again */
+/** @param closing receives the steps that close everything again */
 export function openInfrastructure(
   { config, databaseUrl, homes, log, sandbox }: InfrastructureOptions,
   closing: (() => Promise<unknown> | unknown)[],

@@ -36,7 +36,7 @@ export interface LedgerOptions {
 
 const commandsMax = 4_000;
 
-/** What runs commands and takes in reports, and hands what is to be told to delivery. */
+/** Wires the ledger: commands and reports, and passing their notifications to delivery. */
 export function wireLedger(
   { database, config, log, metrics, alerts, sandbox, watch }: Infrastructure,
   { directory, terminals, isRegisteredDevice, bodyKey, cardKey }: PartnerParts,

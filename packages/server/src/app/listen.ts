@@ -2,17 +2,17 @@ import { once } from "node:events";
 import { type AddressInfo, createServer, type Server } from "node:net";
 import type { FastifyInstance } from "fastify";
 
-/** No such address on this machine: without IPv6 there is no ::1, and nothing is missing. */
+/** No such address on this machine: without IPv6 there is no ::1, which is fine. */
 const absent = new Set(["EADDRNOTAVAIL", "EAFNOSUPPORT"]);
 
-/** How long a close waits for requests under way: a caller that never finishes its request must not hold up a stop. */
+/** The timeout of a close for running requests: a caller that never finishes its request must not delay a stop. */
 const closeTimeoutMs = 10_000;
 
 /**
- * Listens on every host, all on one port. Port 0 takes any free one, the same for all. What connects to any of them is
- * the app's own server's, under its time-outs and its bounds. Closing the app closes them all.
+ * Listens on every host, on the same port. Port 0 uses a free one, the same for all. All connections belong to the
+ * app's own server, with its timeouts and limits. Closing the app closes them all.
  *
- * @returns where it listens, such as http://127.0.0.1:7420
+ * @returns the URLs, such as http://127.0.0.1:7420
  */
 export async function listenOn(
   app: FastifyInstance,
@@ -35,7 +35,7 @@ export async function listenOn(
   const { port: taken } = app.server.address() as AddressInfo;
   const urls = [urlOf(first, taken)];
   for (const host of others) {
-    // As the app's own server takes them in: half open, so that who has sent all may still be answered.
+    // As the app's own server accepts them: half open, so that a client that has sent everything still gets its answer.
     const door = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => {
       app.server.emit("connection", socket);
     });

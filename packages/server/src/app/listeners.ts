@@ -4,9 +4,9 @@ import { createHttp } from "../http/server.ts";
 import { listenOn } from "./listen.ts";
 
 export interface Listeners {
-  /** @returns where partners call */
+  /** @returns the URLs for partners */
   listen(): Promise<readonly string[]>;
-  /** Where operators call. */
+  /** The URLs for operators. */
   operatorUrls(): readonly string[];
   close(): Promise<void>;
 }
@@ -17,7 +17,7 @@ interface ListenersOptions {
   readonly operatorHosts?: readonly string[];
 }
 
-/** One listener for everybody, or one for partners and one for operators: what is the one's is nowhere on the other. */
+/** One listener for everybody, or one for partners and one for operators: neither serves the routes of the other. */
 export function openListeners(parts: HttpParts, { config, hosts, operatorHosts }: ListenersOptions): Listeners {
   const partners = createHttp(parts, operatorHosts === undefined ? "all" : "partners");
   const operators = operatorHosts === undefined ? undefined : createHttp(parts, "operators");

@@ -17,13 +17,13 @@ import type { ServiceStatus } from "./service-status.ts";
 import { ShardWatch } from "./shard-watch.ts";
 
 export interface Maintained {
-  /** Undefined where no commands are run. */
+  /** Undefined if no commands are run. */
   readonly ledger: Ledger | undefined;
   readonly directory: PartnerParts["directory"];
   readonly standing: Pick<ServiceStatus, "pending" | "unownedShards">;
   readonly partitions: Partitions;
   readonly acquirers: Acquirers;
-  /** Deletes the cards that nothing can need any more. */
+  /** Deletes cards that no message can need any more. */
   readonly sweepCards: () => Promise<number>;
 }
 
@@ -34,7 +34,10 @@ const watchAcquirerEveryMs = 5_000;
 const watchBacklogEveryMs = 10_000;
 const watchShardsEveryMs = 5_000;
 
-/** What is done every few seconds, every minute and every hour. @returns what ends it, after what is under way */
+/**
+ * Starts the periodic work: every few seconds, every minute and every hour. @returns a function that stops it, after
+ * running work
+ */
 export function startMaintenance(ground: Infrastructure, kept: Maintained): () => Promise<void> {
   const { ledger, directory, standing, partitions } = kept;
   const { database, config, metrics, alerts, events, log, closing, warn } = ground;

@@ -15,7 +15,10 @@ type MasterKeyConfig = Pick<
   "masterKey" | "masterKeyOthers" | "kms" | "kmsUrl" | "kmsMount" | "kmsKey" | "kmsTokenFile"
 >;
 
-/** The configured master key with the others that it opens for; what is wrapped is asked of the key service. */
+/**
+ * Opens the configured master key, and the others that it can decrypt for. A wrapped key is unwrapped by the key
+ * service.
+ */
 export async function openMasterKey(config: MasterKeyConfig): Promise<MasterKey> {
   const { masterKey, masterKeyOthers } = config;
   if (masterKey === null) throw new Error("PAYBELL_MASTER_KEY is required.");
@@ -30,13 +33,13 @@ export async function openMasterKey(config: MasterKeyConfig): Promise<MasterKey>
   return new MasterKey(raw as Buffer, others);
 }
 
-/** `paybell master-key new`. @returns the text to store: wrapped where there is a key service */
+/** `paybell master-key new`. @returns the text to store: wrapped if there is a key service */
 export async function newMasterKeyText(config: MasterKeyConfig): Promise<string> {
   const raw = randomBytes(32);
   return (await keyServiceOf(config)?.wrap(raw)) ?? raw.toString("base64");
 }
 
-/** `paybell master-key rotate`: seals anew what another key sealed. It may be broken off, and called again. */
+/** `paybell master-key rotate`: seals again everything that another key sealed. It may be interrupted, and repeated. */
 export async function rotateMasterKeyOf(config: Config, onBatch: (sealed: number) => void): Promise<ReSealed> {
   const masterKey = await openMasterKey(config);
   return withDatabase(config, async ({ databaseUrl }) => {

@@ -2,7 +2,7 @@ import type { Config } from "../config.ts";
 import { prepareSchema } from "../store/schema/migrate.ts";
 import { withDatabase } from "./database-url.ts";
 
-/** `paybell migrate`. @returns the names of the migrations that were applied now */
+/** `paybell migrate`. @returns the names of the migrations applied now */
 export function migrateDatabaseOf(config: Config): Promise<readonly string[]> {
   return withDatabase(config, prepareSchema);
 }

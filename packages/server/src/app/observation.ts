@@ -10,7 +10,7 @@ import type { DeliveryParts } from "./delivery.ts";
 import type { PartnerMetrics } from "./partner-metrics.ts";
 import type { ServiceStatus } from "./service-status.ts";
 
-/** Counts what became of one attempt. */
+/** Counts the result of one attempt. */
 export function countAttempt(
   metrics: Metrics,
   partners: PartnerMetrics,
@@ -35,7 +35,7 @@ export function countAttempt(
 export interface Observed {
   readonly arrivals: Pick<LongPolls, "waiting">;
   readonly delivery: Pick<DeliveryParts, "workers" | "inFlight">;
-  /** Of the commands; undefined where none are run. */
+  /** The lease for commands; undefined if none are run. */
   readonly lease: Pick<LeaseHolder, "remainingMs"> | undefined;
   readonly database: { readonly [Name in "pool" | "engine"]: { readonly waitingCount: number } };
   readonly standing: Pick<ServiceStatus, "pending" | "byPartner" | "daysAhead" | "unownedShards">;
@@ -43,7 +43,7 @@ export interface Observed {
   readonly acquirers: Acquirers;
 }
 
-/** Reads, every time somebody looks at the metrics, what stands rather than happens. */
+/** Reads current values, each time the metrics are read. */
 export function observeStatus(metrics: Metrics, observed: Observed): void {
   const { delivery, arrivals, database, lease, standing, partnerMetrics, acquirers } = observed;
   metrics.onRead(async () => {

@@ -5,8 +5,8 @@ import type { PartnerBacklog } from "../store/deliveries/pending-status.ts";
 const others = "other";
 
 /**
- * Counts by partner, under a bounded number of labels: each costs Prometheus a dozen series. The first partners to be
- * counted keep a label of their own while the process lives; all beyond share `other`.
+ * Counts by partner, with a bounded number of labels: each costs Prometheus a dozen series. The first partners have a
+ * label of their own for the life of the process; all others share `other`.
  */
 export class PartnerMetrics {
   readonly #metrics: Metrics;
@@ -30,7 +30,10 @@ export class PartnerMetrics {
     if (partner !== undefined) this.#metrics.partnerAttemptsFailed.inc({ partner, reason });
   }
 
-  /** What waits now, of those alone who have a label or can get one: a sum of some of the others would mislead. */
+  /**
+   * Sets the current backlog only for partners that have a label or can get one: a partial sum of the others would
+   * mislead.
+   */
   show(backlogs: readonly PartnerBacklog[], nowMs: number): void {
     const { partnerPending, partnerParked, partnerOldestPendingSeconds } = this.#metrics;
     for (const gauge of [partnerPending, partnerParked, partnerOldestPendingSeconds]) gauge.reset();
@@ -43,7 +46,7 @@ export class PartnerMetrics {
     }
   }
 
-  /** Undefined where nothing is counted by partner. */
+  /** Undefined if nothing is counted by partner. */
   #labelOf(partnerId: PartnerId): string | undefined {
     if (this.#labelled.has(partnerId)) return partnerId;
     if (this.#partnersMax === 0) return undefined;

@@ -12,13 +12,13 @@ import type { Infrastructure } from "./infrastructure.ts";
 
 export type PartnerParts = Awaited<ReturnType<typeof wirePartners>>;
 
-/** Who the partners are, what was agreed with them, and their keys. Rejects when the master key is another one. */
+/** Wires partners, their settings and their keys. Rejects if the master key is another one. */
 export async function wirePartners(ground: Infrastructure, masterKey: MasterKey) {
   const { database, config, sandbox, alerts, closing, warn } = ground;
   const store = new PostgresPartners(database);
   await requireFittingMasterKey(masterKey, store);
   const terminals = new PostgresTerminals(database.homes);
-  // In production a terminal of the acquirer is the operator's to give.
+  // In production only the operator registers a terminal of the acquirer.
   const terminalsOf = sandbox ? ("open" as const) : ("registered" as const);
   const defaults = { ...defaultSettings, terminals: terminalsOf, retry: config.retrySeconds };
   const directory = new CachedPartners({

@@ -2,19 +2,21 @@ import { once } from "node:events";
 import { createServer } from "node:net";
 import { acquireServiceLock, livingHolders } from "../postgres/service-lock.ts";
 
-/** No such address on this machine: without IPv6 there is no ::1, and nothing is missing. */
+/** No such address on this machine: without IPv6 there is no ::1, which is fine. */
 const absent = new Set(["EADDRNOTAVAIL", "EAFNOSUPPORT"]);
 
 interface PortOptions {
-  /** Of the embedded PostgreSQL; left out with a database of one's own: who holds the home explains nothing then. */
+  /**
+   * The home of the embedded PostgreSQL; absent with another database: then the holder of the home is not the reason.
+   */
   readonly home?: string | undefined;
-  /** By which the port was chosen. */
+  /** The setting that chose the port. */
   readonly setting?: string;
 }
 
 /**
- * Rejects when the port cannot be listened on, before anything is started that takes time. Whoever started the service
- * a second time on its home is told of that: it is why the port is taken. Measured: 1 ms.
+ * Rejects if the port is not free, before anything slow is started. If the service is already running on this home, the
+ * error says so. Measured: 1 ms.
  */
 export async function requireFreePort(
   hosts: readonly string[],

@@ -5,7 +5,7 @@ import { iso8583Options } from "./acquirer.ts";
 import { type AcquirerTestPlan, type AcquirerTestStep, testAcquirer } from "./acquirer-test.ts";
 import type { RunContext } from "./run.ts";
 
-/** As they stand on the command line. */
+/** The options on the command line. */
 export interface AcquirerTestOptions {
   readonly mid?: string;
   readonly tid?: string;
@@ -17,7 +17,7 @@ export interface AcquirerTestOptions {
   readonly json: boolean;
 }
 
-/** `paybell acquirer test`. @returns 0 when every step came out as it must, 2 when nothing was asked */
+/** `paybell acquirer test`. @returns 0 if every step had the expected result, 2 if nothing was asked */
 export async function runAcquirerTest({ process }: RunContext, options: AcquirerTestOptions): Promise<number> {
   const { stdout, stderr, env } = process;
   try {

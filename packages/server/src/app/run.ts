@@ -11,7 +11,7 @@ import { migrateDatabaseOf } from "./migrate.ts";
 import { serve } from "./serve.ts";
 import { type StopSignals, stopSignalsOf } from "./signals.ts";
 
-/** What a command of the service is run with. */
+/** The context of a service command. */
 export interface RunContext {
   readonly process: NodeJS.Process;
 }
@@ -23,7 +23,7 @@ export async function runSandbox({ process }: RunContext): Promise<number> {
   const tell = (lines: readonly string[]) => void stdout.write(`${lines.join("\n")}\n`);
   return guarded(process, async () => {
     const config = readConfig(env);
-    // The terminal tells the story; the log speaks only of what went wrong.
+    // The terminal shows the console output; the log only has errors.
     const log = createLog(env["PAYBELL_LOG_LEVEL"] ? config.logLevel : "error", stderr);
     const signals = stopSignalsOf(process);
     const sandbox = await startSandbox({ config, log, style, tell, workingDirectory: process.cwd() });
@@ -55,7 +55,7 @@ export async function runServe({ process }: RunContext, role: InstanceRole = "al
 
 const signs: Readonly<Record<CheckFinding["level"], string>> = { ok: "ok     ", warning: "warning", error: "ERROR  " };
 
-/** `paybell check`. @returns 0 when nothing is an error */
+/** `paybell check`. @returns 0 if nothing is an error */
 export async function runCheck({ process }: RunContext, options: { readonly json: boolean }): Promise<number> {
   const { stdout, env } = process;
   return guarded(process, async () => {
@@ -66,7 +66,7 @@ export async function runCheck({ process }: RunContext, options: { readonly json
   });
 }
 
-/** `paybell migrate`. @returns 0 when the schema is this version's */
+/** `paybell migrate`. @returns 0 if the schema is this version's */
 export async function runMigrate({ process }: RunContext, options: { readonly json: boolean }): Promise<number> {
   return guarded(process, async () => {
     const applied = await migrateDatabaseOf(readConfig(process.env));
@@ -84,7 +84,7 @@ export async function runMasterKeyNew({ process }: RunContext): Promise<number> 
   });
 }
 
-/** `paybell master-key rotate`. @returns 0 when nothing is sealed under another key any more */
+/** `paybell master-key rotate`. @returns 0 if nothing is sealed under another key any more */
 export async function runMasterKeyRotate(
   { process }: RunContext,
   options: { readonly json: boolean },
@@ -103,7 +103,7 @@ export async function runMasterKeyRotate(
   });
 }
 
-/** `paybell audit verify`. @returns 0 when every entry follows from the one before it */
+/** `paybell audit verify`. @returns 0 if every entry follows from the previous one */
 export async function runAuditVerify({ process }: RunContext, options: { readonly json: boolean }): Promise<number> {
   return guarded(process, async () => {
     const verified = await verifyAuditOf(readConfig(process.env));
@@ -117,7 +117,7 @@ export async function runAuditVerify({ process }: RunContext, options: { readonl
   });
 }
 
-/** `paybell audit export`. @returns 0 when all was written, or a signal ended it */
+/** `paybell audit export`. @returns 0 if everything was written, or a signal ended it */
 export async function runAuditExport({ process }: RunContext, options: AuditExport): Promise<number> {
   return guarded(process, async () => {
     const signals = stopSignalsOf(process);
@@ -132,7 +132,7 @@ export async function runAuditExport({ process }: RunContext, options: AuditExpo
   });
 }
 
-/** `paybell alerts test`. @returns 0 when every target took the test */
+/** `paybell alerts test`. @returns 0 if every channel accepted the test */
 export async function runAlertsTest({ process }: RunContext, options: { readonly json: boolean }): Promise<number> {
   return guarded(process, async () => {
     const tested = await testAlerts(readConfig(process.env));
@@ -146,7 +146,7 @@ export async function runAlertsTest({ process }: RunContext, options: { readonly
   });
 }
 
-/** Settings that cannot be read are what there is to find: nothing else can be looked at with them. */
+/** Invalid settings are the finding: nothing else can be checked with them. */
 async function findingsOf(env: NodeJS.ProcessEnv): Promise<readonly CheckFinding[]> {
   try {
     return await check(readConfig(env));
@@ -168,15 +168,15 @@ async function untilStopped(
   return Promise.race([signals.first.then((signal) => ({ signal })), died.then((why) => ({ died: why }))]);
 }
 
-/** What a service is ended by: in order, or at once. */
+/** How a service ends: in order, or at once. */
 interface Ending {
   stop(): Promise<number | undefined>;
   stopAtOnce(): Promise<void>;
 }
 
 /**
- * Who presses Ctrl-C twice does not want to wait: what is in flight is sent again at the next start. PostgreSQL stops
- * all the same: nobody would know that it still runs.
+ * A second Ctrl-C means not to wait: deliveries in flight are sent again at the next start. PostgreSQL is stopped in
+ * any case, because nobody would know that it still runs.
  */
 async function orSecond(signals: StopSignals, ending: Ending): Promise<number | undefined> {
   let inHurry = false;
@@ -188,7 +188,7 @@ async function orSecond(signals: StopSignals, ending: Ending): Promise<number | 
   try {
     return await Promise.race([ending.stop(), atOnce]);
   } catch (error) {
-    // What stops in order fails when its PostgreSQL goes first.
+    // An ordered stop fails if its PostgreSQL ends first.
     if (!inHurry) throw error;
     return atOnce;
   } finally {
@@ -196,9 +196,9 @@ async function orSecond(signals: StopSignals, ending: Ending): Promise<number | 
   }
 }
 
-/** Whatever stops a start is told in sentences, not as a stack. */
+/** An error at startup is printed as sentences, not as a stack. */
 async function guarded({ stdout, stderr }: NodeJS.Process, run: () => Promise<number>): Promise<number> {
-  // A terminal that closes, or a reader that goes, costs the words only: to end at once would leave PostgreSQL running.
+  // If the terminal closes, only output is lost. Ending at once would leave PostgreSQL running.
   for (const stream of [stdout, stderr]) stream.on("error", () => undefined);
   try {
     return await run();

@@ -14,11 +14,11 @@ import { writePrivately } from "./private-file.ts";
 
 export interface Served {
   readonly service: Service;
-  /** Resolves, saying why, when the embedded PostgreSQL ended without being asked to; never with another one. */
+  /** Resolves, with the reason, when the embedded PostgreSQL ended unexpectedly; never with another database. */
   readonly died: Promise<string>;
-  /** The service first, its PostgreSQL last. */
+  /** Stops the service first, its PostgreSQL last. */
   stop(): Promise<number | undefined>;
-  /** The embedded PostgreSQL alone, without waiting for what is in flight. */
+  /** Stops only the embedded PostgreSQL, without waiting for work in flight. */
   stopAtOnce(): Promise<void>;
 }
 
@@ -90,7 +90,7 @@ export async function serve(config: Config, log: Log, role: InstanceRole): Promi
   }
 }
 
-/** Where none was configured, an operator token is made once and kept for its owner alone. */
+/** Without a configured operator token, one is created once and stored readable only by its owner. */
 async function keptToken(home: string, log: Log): Promise<string> {
   const path = join(home, "operator.token");
   log.info({ path }, "PAYBELL_OPERATOR_TOKEN is not set: the operator token is the one in this file");

@@ -2,12 +2,12 @@ import type { PartnerBacklog, PendingCount, PendingStatus } from "../store/deliv
 import type { Partitions } from "../store/schema/partitions.ts";
 
 const keptMs = 1_000;
-/** Beside a transaction that stays open, whoever counts passes by all that is gone: for a tenth of the time at most. */
+/** Beside an open transaction, counting must skip all deleted rows. It then runs for a tenth of the time at most. */
 const restPerCount = 10;
 
-/** What the database says of how things stand, for whoever watches: asked once a second at most, however many look. */
+/** The database's current figures, for observation: read once a second at most, however many callers there are. */
 export interface ServiceStatus {
-  /** Rejects when the database does not answer. */
+  /** Rejects if the database does not answer. */
   ping(): Promise<void>;
   pending(): Promise<PendingCount>;
   byPartner(): Promise<readonly PartnerBacklog[]>;
@@ -18,7 +18,7 @@ export interface ServiceStatus {
 export interface ServiceStatusParts {
   readonly status: Pick<PendingStatus, "ping" | "count" | "byPartner" | "unownedShards">;
   readonly partitions: Pick<Partitions, "partitionsAhead">;
-  /** How many partners are counted by themselves. */
+  /** The number of partners with figures of their own. */
   readonly metricsPartners: number;
 }
 
@@ -40,8 +40,8 @@ export function serviceStatusOf(
 }
 
 /**
- * Who asks while a question is under way waits for its answer; for a second from then on, that answer is given, and for
- * longer where it took long and `restPerAnswer` says how many times as long.
+ * Shares a running query among its callers, and returns its answer for a second afterwards, or for `restPerAnswer`
+ * times as long as it took.
  */
 function rateLimited<Value>(ask: () => Promise<Value>, nowMs: () => number, restPerAnswer = 0): () => Promise<Value> {
   let last: Promise<Value> | undefined;
@@ -52,7 +52,7 @@ function rateLimited<Value>(ask: () => Promise<Value>, nowMs: () => number, rest
     const asked = ask();
     last = asked;
     endsAtMs = Number.POSITIVE_INFINITY;
-    // A failure is kept as long: a database that is away is not asked by everybody who looks.
+    // A failure is cached as well, so that an unavailable database is not queried by every caller.
     const keepFor = (ms: number) => {
       endsAtMs = nowMs() + ms;
     };

@@ -3,17 +3,17 @@ import type { EventKind, EventSink } from "../events.ts";
 export interface ShardWatchParts {
   /** Shards that no living worker owns. */
   unowned(): Promise<number>;
-  /** Whether any instance told of it since then. */
+  /** Whether any instance has reported it since then. */
   wasToldSince(kind: EventKind, sinceMs: number): Promise<boolean>;
   readonly events: EventSink;
   readonly nowMs?: () => number;
 }
 
-/** A take-over after a crash takes half as long. */
+/** Twice the time of a take-over after a crash. */
 const alertAfterMs = 15_000;
 const againAfterMs = 600_000;
 
-/** Alerts the operator when shards are without an owner for 15 s: nobody sends for their partners. */
+/** Alerts the operator if shards have no owner for 15 s: nobody sends for their partners. */
 export class ShardWatch {
   readonly #parts: ShardWatchParts;
   readonly #nowMs: () => number;

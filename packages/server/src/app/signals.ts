@@ -4,9 +4,9 @@ const stopSignals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 export interface StopSignals {
   /** Resolves at the first signal. */
   readonly first: Promise<NodeJS.Signals>;
-  /** Resolves at the second: somebody is in a hurry. */
+  /** Resolves at the second one: the user does not want to wait. */
   readonly second: Promise<NodeJS.Signals>;
-  /** Gives the signals their own meaning back. */
+  /** Restores the signals' default behaviour. */
   release(): void;
 }
 

@@ -1,7 +1,7 @@
 import { SimulatedAcquirer } from "../acquirer/simulator/simulator.ts";
 import type { Config } from "../config.ts";
 
-/** The simulated acquirer as it is configured: commands are answered by it until there is a link to a host. */
+/** The simulated acquirer as configured. It answers commands while there is no link to a host. */
 export function simulator({
   simulatorLatencyMs: latencyMs,
   simulatorLateByMs: lateByMs,
@@ -12,7 +12,7 @@ export function simulator({
   return acquirer;
 }
 
-/** What /readyz says of it. */
+/** Its name in /readyz. */
 export function simulatorName({ simulatorOutage }: Pick<Config, "simulatorOutage">): string {
   const outage = simulatorOutage === "none" ? "" : ` (outage: ${simulatorOutage})`;
   return `simulator${outage}: no card is charged`;

@@ -4,7 +4,7 @@ import type { PartnerId } from "../ids.ts";
 
 const toldEveryMs = 3_600_000;
 
-/** Tells of partners that cannot be read, each once an hour. A database that is away is no trouble of theirs. */
+/** Reports partners that cannot be read, each once an hour. An unavailable database is not reported here. */
 export class UnreadablePartners {
   readonly #tell: (id: PartnerId, error: unknown) => void;
   readonly #nowMs: () => number;

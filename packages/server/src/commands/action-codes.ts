@@ -1,6 +1,6 @@
 /**
- * Action codes of ISO 8583:1993 and 2003, three digits, by the response code of ISO 8583:1987 that says the same. An
- * approval under a condition stays one: whoever reads 08, 10, 11 or 16 knows it as such.
+ * Action codes of ISO 8583:1993 and 2003, three digits, with the equivalent response code of ISO 8583:1987. A
+ * conditional approval remains one: 08, 10, 11 and 16 are known as such.
  */
 const codes: Readonly<Record<string, string>> = {
   "00": "000 300 400 500 800 900",
@@ -63,7 +63,7 @@ const codeOf: ReadonlyMap<string, string> = new Map(
   ),
 );
 
-/** The response code of an action code; one that the table has not stays as it is. */
+/** The response code for an action code; one that is not in the table is returned unchanged. */
 export function responseCodeOf(actionCode: string): string {
   return codeOf.get(actionCode) ?? actionCode;
 }

@@ -4,19 +4,21 @@ import { formatAmount } from "./amount.ts";
 import type { CompletionRequest } from "./completion.ts";
 import { currencyOfNumber } from "./numeric-currency.ts";
 
-/** How an operator's switch writes what it reports for a partner. */
+/** The formats in which an operator's switch reports for a partner. */
 export interface ReportAgreement {
   /** `minor`: amounts are digits in the currency's smallest unit, as in ISO 8583 field 4. */
   readonly amounts: "major" | "minor";
   /** `1993`: isoResponseCode is a three-digit action code of ISO 8583:1993. */
   readonly responseCodes: "1987" | "1993";
-  /** The cardScheme to send for the name of a scheme that the table has not; a name that is not here is sent empty. */
+  /** The cardScheme to send for a scheme name that is not in the table; a name missing here is sent empty. */
   readonly schemes: Readonly<Record<string, string>>;
 }
 
 type Text = string | undefined;
 
-/** A report in the values of the specification's tables, before it is judged. What nobody can read stays as given. */
+/**
+ * Converts a report to the values of the specification's tables, before it is checked. Unreadable values are unchanged.
+ */
 export function asAgreed(completion: CompletionRequest, agreement: ReportAgreement): CompletionRequest {
   const currency = currencyOf(completion.currency);
   return {
@@ -55,7 +57,7 @@ function currencyOf(currency: Text): Text {
 const minorPattern = /^\d{1,18}$/;
 const fractionPattern = /^(\d+)\.(\d+)$/;
 
-/** Decimals beyond the currency's that are all zero say nothing: 150000.00 VND is 150000. */
+/** Extra decimals that are all zero are dropped: 150000.00 VND is 150000. */
 function amountOf(amount: string, currency: Text, { amounts }: ReportAgreement): string {
   const decimals = currencyDecimals(currency ?? "");
   if (decimals === undefined) return amount;
@@ -65,7 +67,7 @@ function amountOf(amount: string, currency: Text, { amounts }: ReportAgreement):
   return decimals === 0 ? whole : `${whole}.${fraction.slice(0, decimals)}`;
 }
 
-/** Names that the schemes go by elsewhere, in capitals, without spaces and dashes. */
+/** Other names of the schemes, in capitals, without spaces and dashes. */
 const otherNames: Readonly<Record<string, string>> = {
   MASTERCARD: "MASTER",
   MC: "MASTER",
@@ -89,7 +91,7 @@ function codeOf(code: string, { responseCodes }: ReportAgreement): string {
 
 const leapSecondPattern = /^(?:\d{12}|\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:)60/;
 
-/** A leap second is no time for most readers: it is told as the second before it. */
+/** Most readers refuse a leap second, so it becomes the second before it. */
 function withoutLeapSecond(time: string): string {
   return time.replace(leapSecondPattern, (start) => `${start.slice(0, -2)}59`);
 }

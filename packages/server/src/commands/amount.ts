@@ -1,20 +1,20 @@
 /** Digits that an amount may have in its currency's smallest unit: ISO 8583 field 4. */
 const minorDigitsMax = 12;
 const minorLimit = 10n ** BigInt(minorDigitsMax);
-/** Of a sum: a batch of 50,000 amounts of twelve digits has seventeen. */
+/** For a sum: a batch of 50,000 amounts of twelve digits has seventeen. */
 const sumDigitsMax = 18;
-/** The most that any currency of ISO 4217 has. */
+/** The maximum of all currencies in ISO 4217. */
 const decimalsMax = 4;
 
 const amountPattern = /^(0|[1-9][0-9]*)(?:\.([0-9]+))?$/;
 
-/** Why a text is no amount of a currency with so many decimals; undefined when it is one. */
+/** Why a text is not an amount of a currency with this many decimals; undefined if it is. */
 export function amountProblem(text: string, decimals: number | undefined): string | undefined {
   const problem = amountOrZeroProblem(text, decimals);
   return problem ?? (/[1-9]/.test(text) ? undefined : "must be above zero");
 }
 
-/** The same for what may be zero: a card was only verified, or declined. */
+/** The same for an amount that may be zero: a card was only verified, or declined. */
 export function amountOrZeroProblem(text: string, decimals: number | undefined): string | undefined {
   const problem = amountShapeProblem(text, decimals);
   if (problem !== undefined) return problem;
@@ -33,9 +33,9 @@ export function amountShapeProblem(text: string, decimals: number | undefined): 
 }
 
 /**
- * An amount in its currency's smallest unit, exactly.
+ * Parses an amount into its currency's smallest unit, exactly.
  *
- * @throws RangeError when the text is no amount of such a currency: ask {@link amountProblem} first.
+ * @throws RangeError if the text is not such an amount: call {@link amountProblem} first.
  */
 export function parseAmount(text: string, decimals: number): bigint {
   const problem = amountProblem(text, decimals);
@@ -48,7 +48,7 @@ function toMinor(whole: string, fraction: string, decimals: number): bigint {
   return BigInt(whole + fraction.padEnd(decimals, "0"));
 }
 
-/** A sum in the smallest unit, written in the major unit with exactly the currency's decimals. */
+/** Formats a sum in the smallest unit with exactly the currency's decimals. */
 export function formatAmount(minor: bigint, decimals: number): string {
   const sign = minor < 0n ? "-" : "";
   const digits = (minor < 0n ? -minor : minor).toString().padStart(decimals + 1, "0");

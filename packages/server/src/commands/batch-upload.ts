@@ -21,8 +21,8 @@ export function beginBatchUpload(
 }
 
 /**
- * `outcome` is the first that was not 00 among the batch's transactions, or 00 when the acquirer took them all. To
- * upload them again harms nobody, so nothing is reversed.
+ * `outcome` is the first one other than 00 among the batch's transactions, or 00 if the acquirer accepted them all.
+ * Uploading again does no harm, so nothing is reversed.
  */
 export function completeBatchUpload(begun: BatchUploadFacts, outcome: AcquirerOutcome): CompletedSystemCommand {
   return completeSystemCommand(begun, outcome);

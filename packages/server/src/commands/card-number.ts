@@ -4,7 +4,7 @@ import { broken } from "./rules.ts";
 
 const merchantId = /(^|\.)(mid|merchantId)$/;
 
-/** The guard for one field. The message never repeats the value. */
+/** The check for one field. The message never repeats the value. */
 export function cardNumberProblem(field: string, text: string): FieldProblem | undefined {
   const holds = merchantId.test(field) ? merchantIdHoldsCardNumber(text) : holdsCardNumber(text);
   if (!holds) return undefined;

@@ -6,7 +6,7 @@ import { broken } from "./rules.ts";
 
 /** Of five to sixteen bytes, ISO/IEC 7816-4; the first five are the scheme's. */
 const aidPattern = /^[0-9A-Fa-f]{10,32}$/;
-/** The chip speaks, by contact or without: there is an application, so it has an ID. */
+/** The chip was read, with or without contact: there is an application, so it has an ID. */
 const withApplication: ReadonlySet<string> = new Set(["C", "CTL", "CL", "CLS"]);
 
 const month = "(?:0[1-9]|1[0-2])";
@@ -14,10 +14,10 @@ const expiryPattern = new RegExp(
   `^(?:${month}\\d{2}|\\d{2}${month}|${month}/(?:\\d{2}|\\d{4})|\\d{4}-${month}|[*Xx]{2}/?[*Xx]{2})$`,
 );
 
-/** Paid from a wallet or an account by a code: there is no card to read. */
+/** Paid from a wallet or an account by a code: no card is read. */
 const withoutCard: ReadonlySet<string> = new Set(["qrmo", "qrmo_api"]);
 
-/** Everything about the card but full numbers, delimiters and text, which are judged in every field alike. */
+/** Checks everything about the card except full numbers, delimiters and text, which are checked in every field. */
 export function cardProblems(card: CardRequest, paymentType: string): FieldProblem[] {
   const { number = "", scheme = "", aid = "", swipeType = "", expiry = "" } = card;
   const isCard = !withoutCard.has(paymentType);

@@ -20,17 +20,17 @@ import {
 } from "./rules.ts";
 import { textProblem } from "./text.ts";
 
-/** A list is judged until so many of its entries are bad: nobody needs more to find the cause. */
+/** A list is checked until this many entries are invalid: that is enough to find the cause. */
 const entryProblemsMax = 100;
 
 interface Judge extends Pick<CheckContext, "registeredDeviceIds"> {
-  /** `any`: a card that was only verified is reported as a success of the amount zero. Default `declined`. */
+  /** `any`: a card that was only verified is reported as a success with amount zero. Default `declined`. */
   readonly zeroAmounts?: "declined" | "any";
 }
 
 /**
- * Everything wrong with a report beyond its shape, all at once; empty when it is accepted. Never repeats a value.
- * Whether its callBackUrl can be called is judged with the partner's addresses, not here.
+ * Everything wrong with a report beyond its shape; empty if it is accepted. Never repeats a value. Whether its
+ * callBackUrl can be called is checked with the partner's addresses, not here.
  */
 export function completionProblems(completion: CompletionRequest, context: Judge): FieldProblem[] {
   const kind = completionKind(completion.command);
@@ -41,7 +41,7 @@ export function completionProblems(completion: CompletionRequest, context: Judge
   return found.problems;
 }
 
-/** What is wrong so far. Measured: with a list for each rule's answer, judging was a third of all that is allocated. */
+/** The problems so far. Measured: with a list per rule, checking was a third of all allocation. */
 class Found {
   readonly problems: FieldProblem[] = [];
 
@@ -50,7 +50,7 @@ class Found {
   }
 }
 
-/** Signed values with a delimiter: nothing stops an IPN, so they are sent as they are, and the operator is told. */
+/** Signed values with a delimiter. Nothing stops an IPN, so they are sent unchanged, and reported to the operator. */
 export function completionWarnings(completion: CompletionRequest, context: Pick<CheckContext, "signing">) {
   const kind = completionKind(completion.command);
   const found = new Found();
@@ -62,7 +62,7 @@ export function completionWarnings(completion: CompletionRequest, context: Pick<
   return found.problems;
 }
 
-/** Reports come in thousands a second: what does not depend on them is made once. */
+/** Thousands of reports arrive per second, so everything that does not depend on them is computed once. */
 interface Table {
   readonly fields: ReadonlyMap<string, TextField>;
   readonly required: readonly string[];
@@ -86,7 +86,7 @@ function tableOf(kind: IpnKind): Table {
 const originalCommands = ["SALE", "PREAUTH", "PREAUTH_COMPLETE"];
 const finalStatuses = ["SUCCESS", "ERROR"];
 
-/** UUIDs, and judged as such: by chance, one may look like a card number. */
+/** UUIDs, and checked as such: by chance, one may look like a card number. */
 const uuidFields: ReadonlySet<string> = new Set(["partnerId", "id", "reqId"]);
 
 function judgeTexts(completion: CompletionRequest, kind: IpnKind, context: Judge, found: Found): void {
@@ -124,7 +124,7 @@ function judgeEntries(list: readonly SettlementEntry[], found: Found): void {
 
 function judgeRules(completion: CompletionRequest, kind: IpnKind, context: Judge, found: Found): void {
   const { partnerId, command, id = "", reqId = "", status, transaction_type: type = "" } = completion;
-  // A slip would be recorded as one that is not notified: paid, and nobody told.
+  // A misspelled command would be recorded as one without notification: paid, but the partner not notified.
   found.add(oneOf("command", command, reportedCommands));
   if (partnerId !== "" && !isUuid(partnerId)) found.add(broken("partnerId", "unknown_partner", "is no UUID"));
   if (id !== "" && !isUuid(id)) found.add(broken("id", "invalid_value", "is no UUID"));

@@ -11,7 +11,7 @@ const requiredOfSuccess = ["saleQuantity", "saleTotalAmount", "voidQuantity"] as
 
 const quantityPattern = /^(?:0|[1-9]\d{0,8})$/;
 
-/** What is wrong with the totals of a reported Settlement, in themselves and among each other. */
+/** Checks the totals of a reported Settlement, individually and for consistency. */
 export function settlementProblems(settlement: CompletionRequest): FieldProblem[] {
   const problems = [...quantityProblems(settlement), ...totalProblems(settlement)];
   if (settlement.status === "SUCCESS") {
@@ -43,7 +43,10 @@ function totalProblems(settlement: CompletionRequest): FieldProblem[] {
   });
 }
 
-/** Section 2.3: quantity is the number of Sales less that of Voids, and the list holds just those that stand. */
+/**
+ * Section 2.3: quantity is the number of Sales minus that of Voids, and the list contains exactly those that are not
+ * voided.
+ */
 function countProblems(settlement: CompletionRequest): FieldProblem[] {
   const { quantity = "", saleQuantity = "", voidQuantity = "", settlementList, status } = settlement;
   if (saleQuantity === "" || voidQuantity === "") return [];

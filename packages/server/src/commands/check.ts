@@ -15,8 +15,8 @@ export { completionProblems, completionWarnings } from "./check-completion.ts";
 export type { CheckContext } from "./rules.ts";
 
 /**
- * Everything wrong with a command beyond its shape, all at once; empty when it can be processed. Never repeats a
- * value. Whether its callBackUrl can be called is judged with the partner's addresses, not here.
+ * Everything wrong with a command beyond its shape; empty if it can be processed. Never repeats a value. Whether its
+ * callBackUrl can be called is checked with the partner's addresses, not here.
  */
 export function requestProblems(request: CommandRequest, context: CheckContext): FieldProblem[] {
   return [...textsOf(request).flatMap((text) => textProblems(text, request, context)), ...ruleProblems(request)];
@@ -45,7 +45,7 @@ function textOf(path: string, field: TextField, values: Values): Text {
   return { path, field, value: typeof value === "string" ? value : "" };
 }
 
-/** UUIDs, and judged as such: by chance, one may look like a card number. */
+/** UUIDs, and checked as such: by chance, one may look like a card number. */
 const uuidFields: ReadonlySet<string> = new Set(["reqId", "transactionId", "originalReqId"]);
 
 function textProblems({ path, field, value }: Text, request: CommandRequest, context: CheckContext): FieldProblem[] {

@@ -2,17 +2,17 @@ import type { FieldProblem } from "../errors.ts";
 import type { CardRequest } from "./request.ts";
 import { broken } from "./rules.ts";
 
-/** Chip data that must not be in the clear: track 1 and 2, and what is left of them; the card's number; its holder. */
+/** Chip data that must not be in the clear: tracks 1 and 2 or parts of them; the card's number; its holder. */
 const clearTags: ReadonlySet<string> = new Set(["56", "57", "5A", "5F20", "9F1F", "9F20", "9F6B"]);
 const hexadecimal = /^(?:[0-9A-Fa-f]{2})+$/;
-/** As a reader gives it: number, separator, expiry, and what follows. */
+/** As a reader returns it: number, separator, expiry, and the rest. */
 const clearTrack = /^[0-9]{12,19}[D=][0-9]{4}/i;
 const pinBlockDigits: readonly number[] = [16, 32];
 
-/** The fields of {@link chipProblems}: ciphertext may hold any digits, so they are judged by these rules alone. */
+/** The fields of {@link chipProblems}: ciphertext may contain any digits, so only these rules apply to them. */
 export const chipFields: ReadonlySet<string> = new Set(["card.track2", "card.pinBlock", "card.emv"]);
 
-/** What the POS passes on to the acquirer is encrypted end to end: account data in the clear is refused. */
+/** Data that the POS passes on to the acquirer is encrypted end to end: account data in the clear is refused. */
 export function chipProblems({ sequenceNumber = "", track2 = "", pinBlock = "", emv = "" }: CardRequest) {
   return [
     sequenceNumber === "" || /^[0-9]{1,3}$/.test(sequenceNumber)
@@ -40,7 +40,7 @@ function emvProblem(emv: string): FieldProblem | undefined {
     : undefined;
 }
 
-/** The tags of BER-TLV, nested ones too, as far as it can be read: what cannot be, such as ciphertext, has none. */
+/** The tags of BER-TLV, including nested ones. Bytes that cannot be parsed, such as ciphertext, have none. */
 function tagsOf(bytes: Buffer): string[] {
   const tags: string[] = [];
   let at = 0;

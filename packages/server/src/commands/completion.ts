@@ -11,13 +11,13 @@ import {
 } from "@paybell/contract";
 import { type CompletionField, extraDataBytesMax, type ListField, type TextField } from "./field.ts";
 
-/** Entries that a settlement may list: as many as a batch holds. */
+/** The maximum number of entries in a settlement: the size of a batch. */
 const settlementListItemsMax = 50_000;
 
-/** A Refund is run here alone: the specification has no name under which a switch could report one. */
+/** A Refund is only run here: the specification has no name under which a switch could report one. */
 export const reportedCommands = commands.filter((command) => command !== "REFUND");
 
-/** In characters. What is not here has `textLengthMax`. */
+/** In characters. Fields that are missing here have `textLengthMax`. */
 const lengthMax: Readonly<Record<string, number>> = {
   amount: 32,
   appName: 128,
@@ -84,12 +84,12 @@ const settlementCurrency = {
   meaning: "ISO 4217 code or number of the totals; the settlement IPN has no field for it",
 } as const satisfies TextField;
 
-/** Which table of the specification a reported command's fields are those of. System commands use the card's. */
+/** The table of the specification that has a reported command's fields. System commands use the card's. */
 export function completionKind(command: Command): IpnKind {
   return command === "SETTLEMENT" ? "settlement" : "card";
 }
 
-/** Every field a reported completion may have: our own, then those of its table, in its order, less the signature. */
+/** Every field of a reported completion: our own, then those of its table, in its order, without the signature. */
 export const completionFields: Readonly<Record<IpnKind, readonly CompletionField[]>> = {
   card: [...ownFields, ...tableFields("card")],
   settlement: [...ownFields, settlementCurrency, ...tableFields("settlement")],
@@ -127,8 +127,8 @@ function listField(field: Field): ListField {
 type TableFields = Omit<CardIpn & SettlementIpn, "settlementList" | "signature" | "status">;
 
 /**
- * A command that the operator's switch completed and reports. Every field of its table may be given by its name there;
- * an absent one is unknown, and so is an empty one. Values go out as given.
+ * A command that the operator's switch completed and reports. It may have every field of its table, by its name there.
+ * An absent or empty field is unknown. Values are sent as given.
  */
 export type CompletionRequest = {
   readonly partnerId: string;

@@ -5,7 +5,7 @@ import { broken } from "./rules.ts";
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what it looks for.
 const delimiterPattern = /[&\u0000-\u001f\u007f-\u009f]/;
 
-/** The IPN fields that a command's field fills, where the names differ. */
+/** The IPN fields filled by a command's field, if the names differ. */
 const filledBy: Readonly<Record<string, readonly string[]>> = {
   mid: ["mid", "merchantId"],
   merchantId: ["mid", "merchantId"],
@@ -20,9 +20,9 @@ const filledBy: Readonly<Record<string, readonly string[]>> = {
 };
 
 /**
- * A signed value that holds `&` or a control character: key=value pairs are joined with `&` and nothing escapes it, so
- * two different IPNs could have one signed string (section 5.1). With `whole` signing nothing is joined, and nothing
- * is refused.
+ * A signed value that contains `&` or a control character: key=value pairs are joined with `&` without escaping, so two
+ * different IPNs could have one signed string (section 5.1). With `whole` signing nothing is joined, and nothing is
+ * refused.
  */
 export function delimiterProblem(
   field: string,

@@ -1,18 +1,21 @@
-/** One text of a request, as data: its shape check, the OpenAPI document and the reference page are made from it. */
+/**
+ * One string field of a request, as data: its shape check, the OpenAPI document and the reference page are generated
+ * from it.
+ */
 export interface TextField {
   readonly type: "string";
   readonly name: string;
   readonly required: boolean;
   /** In characters (UTF-16 code units). */
   readonly maxLength: number;
-  /** In bytes of UTF-8, where the bytes are what is bounded. */
+  /** In bytes of UTF-8, if bytes are bounded. */
   readonly maxBytes?: number;
   readonly meaning: string;
-  /** The values allowed, for the reference. They are judged with everything else beyond shape, not by the shape. */
+  /** The allowed values, for the reference. They are checked with the rules, not by the shape. */
   readonly values?: readonly string[];
 }
 
-/** Texts that belong together, such as the card. */
+/** String fields that belong together, such as the card. */
 export interface ObjectField {
   readonly type: "object";
   readonly name: string;
@@ -21,7 +24,7 @@ export interface ObjectField {
   readonly fields: readonly TextField[];
 }
 
-/** A list of entries, each holding the same texts. */
+/** A list of entries with the same string fields. */
 export interface ListField {
   readonly type: "list";
   readonly name: string;
@@ -34,5 +37,5 @@ export interface ListField {
 export type RequestField = TextField | ObjectField;
 export type CompletionField = TextField | ListField;
 
-/** Bytes of UTF-8 that extraData may hold. */
+/** The maximum size of extraData in bytes of UTF-8. */
 export const extraDataBytesMax = 4096;

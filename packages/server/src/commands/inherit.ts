@@ -1,9 +1,9 @@
-/** The card facts of a transaction that a Void or PreAuth-Complete refers to, by the names of section 2.2. */
+/** The card facts of an original transaction, by the names of section 2.2. */
 export interface OriginalFacts {
   readonly fields: Readonly<Record<string, string>>;
 }
 
-/** What the successor of a transaction may be given in its own request. */
+/** Fields that a follow-up may have in its own request. */
 export interface OwnFields {
   readonly reqId: string;
   readonly merchantTransId?: string | undefined;
@@ -15,26 +15,27 @@ export interface OwnFields {
 
 const givable = ["merchantTransId", "billId", "extraData", "deviceId", "appName"] as const;
 
-/** What the terminal gives to the successor of a transaction. */
+/** The numbers that the terminal assigns to a follow-up. */
 export interface SuccessorNumbers {
   readonly traceNo: string;
-  /** Of the batch that it belongs to. */
+  /** The number of its batch. */
   readonly batchNo: string;
-  /** Its own, where it took one. */
+  /** Its own, if it has one. */
   readonly invoiceNo: string;
 }
 
-/** Where a successor stands, when that is another terminal than its original's. */
+/** The terminal of a follow-up, if that is not its original's. */
 export interface OtherTerminal {
   readonly tid: string;
-  /** As registered; empty where nothing is. */
+  /** As registered; empty without a registration. */
   readonly deviceId: string;
   readonly appName: string;
 }
 
 /**
- * The fields of a Void, PreAuth-Complete or Refund at INIT: all of its original's, but those it was given and those
- * that are its own. At another terminal, that one's id and device are among these. An empty text counts as absent.
+ * The fields of a Void, PreAuth-Complete or Refund at INIT: its original's, except those in its own request and those
+ * that are always its own. At another terminal, that one's id and device are among these. An empty string counts as
+ * absent.
  */
 export function inherit(
   original: OriginalFacts,
@@ -62,7 +63,7 @@ export function inherit(
   };
 }
 
-/** The acquirer's own where it sent one. */
+/** The acquirer's own value, if it sent one. */
 export function answeredOr(answered: string, inherited: string | undefined): string {
   return answered === "" ? (inherited ?? "") : answered;
 }

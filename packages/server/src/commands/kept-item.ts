@@ -7,8 +7,8 @@ const depthMax = 6;
 const hidden = "(holds what looks like a full card number)";
 
 /**
- * An item that was refused, as the operator may see it: whole but for card numbers, and bounded, because nobody has
- * judged its shape.
+ * A refused item as the operator may see it: complete except for card numbers, and bounded, because its shape was not
+ * checked.
  */
 export function keptItem(item: unknown, depth = 0): unknown {
   if (typeof item === "string") return keptText(item);

@@ -19,7 +19,7 @@ export function beginLogon(
   return beginSystemCommand(start, { reqId, tid, mid, traceNo: terminal.traceNo });
 }
 
-/** A Logon moves no money: whatever its outcome, nothing is reversed. */
+/** A Logon moves no money, so it is never reversed. */
 export function completeLogon(begun: LogonFacts, outcome: AcquirerOutcome): CompletedSystemCommand {
   return completeSystemCommand(begun, outcome);
 }

@@ -2,7 +2,7 @@ import type { FieldProblem } from "../errors.ts";
 import { broken } from "./rules.ts";
 
 const firstShownMax = 6;
-/** Numbers of 16 digits and more begin with an issuer's number of eight (ISO/IEC 7812-1:2017). */
+/** Numbers of 16 digits and more begin with an eight-digit issuer number (ISO/IEC 7812-1:2017). */
 const firstShownOfLongMax = 8;
 const longNumber = 16;
 const lengthMax = 19;
@@ -22,7 +22,7 @@ export function maskedNumberProblem(field: string, text: string): FieldProblem |
   );
 }
 
-/** A number that a switch truncated in its own way goes out as given, as long as it shows no more digits than that. */
+/** A number that a switch truncated in its own way is sent as given, if it shows no more digits than that. */
 export function shownDigitsProblem(field: string, text: string): FieldProblem | undefined {
   const shownMax = firstShownOfLongMax + 4;
   const shown = text.replace(/\D/g, "").length;

@@ -19,7 +19,7 @@ const codeOf: ReadonlyMap<string, string> = new Map(
     .map((pair): [string, string] => [pair.slice(3), pair.slice(0, 3)]),
 );
 
-/** The code of an ISO 4217 number of three digits, such as VND of 704; undefined when there is none. */
+/** The code for a three-digit ISO 4217 number, such as VND for 704; undefined if there is none. */
 export function currencyOfNumber(number: string): string | undefined {
   return codeOf.get(number);
 }

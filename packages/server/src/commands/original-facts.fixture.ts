@@ -1,6 +1,6 @@
 import { cardIpnFields } from "@paybell/contract";
 
-/** Every field of a successful original that an IPN's facts hold, each telling its own name. */
+/** Every field of a successful original's IPN facts, with its own name as the value. */
 export const originalFields: Readonly<Record<string, string>> = {
   ...Object.fromEntries(
     cardIpnFields

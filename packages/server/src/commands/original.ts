@@ -7,7 +7,10 @@ export type { OriginalState } from "./transaction-status.ts";
 
 const dayMs = 86_400_000;
 
-/** Why a transaction cannot be voided now; undefined when it can. A PreAuth can at any age: it releases a hold. */
+/**
+ * Why a transaction cannot be voided now; undefined if it can. A PreAuth can be voided at any age: that releases a
+ * hold.
+ */
 export function voidRefusal(original: OriginalState): Refusal | undefined {
   const { id, command } = original;
   if (original.origin === "switch") return ownedBySwitch(id, "void");
@@ -19,7 +22,7 @@ export function voidRefusal(original: OriginalState): Refusal | undefined {
 }
 
 /**
- * Why a transaction cannot be completed now; undefined when it can. `amountMinor` is what is to be charged, in the
+ * Why a transaction cannot be completed now; undefined if it can. `amountMinor` is the amount to charge, in the
  * smallest unit of the original's currency.
  */
 export function completeRefusal(
@@ -44,8 +47,8 @@ export function completeRefusal(
 }
 
 /**
- * Why a transaction cannot be reversed on its partner's word; undefined when it can: in flight, even while its batch
- * waits to be settled, or successful and neither used nor settled.
+ * Why a transaction cannot be reversed by its partner; undefined if it can: in flight, even while its batch waits to be
+ * settled, or successful and neither used nor settled.
  */
 export function reversalRefusal(original: OriginalState): Refusal | undefined {
   const { id, command } = original;
@@ -58,7 +61,7 @@ export function reversalRefusal(original: OriginalState): Refusal | undefined {
 }
 
 /**
- * Why so much of a transaction cannot be refunded now; undefined when it can: once its batch is settled, and in parts
+ * Why this amount of a transaction cannot be refunded now; undefined if it can: once its batch is settled, and in parts
  * up to its amount. `amountMinor` is in the smallest unit of its currency.
  */
 export function refundRefusal(original: OriginalState, amountMinor: bigint): Refusal | undefined {

@@ -4,36 +4,36 @@ import { delimiterProblem } from "./delimiter.ts";
 import { broken } from "./rules.ts";
 import { isSendable, replaceUnsendable } from "./text.ts";
 
-/** What an acquirer answered, field by field. */
+/** An acquirer's answer, field by field. */
 export interface AcquirerReply {
   /** ISO 8583 field 39. */
   readonly responseCode: string;
   readonly approveCode: string;
   readonly refId: string;
   readonly tc: string;
-  /** For whoever asked: no facts are made of it. */
+  /** Returned to the caller; no facts contain it. */
   readonly emv?: string;
 }
 
-/** How asking the acquirer ended. */
+/** The outcome of asking the acquirer. */
 export type AcquirerOutcome =
   | { readonly kind: "answered"; readonly answer: AcquirerReply; readonly approvals: ReadonlySet<string> }
   /** It was asked, or may have been, and did not answer in time. */
   | { readonly kind: "no_answer" }
-  /** The message certainly never left. */
+  /** The message was certainly not sent. */
   | { readonly kind: "not_sent" }
-  /** Whoever asked is gone, and nobody knows whether an answer came. */
+  /** The asking process is dead, and it is not known whether an answer arrived. */
   | { readonly kind: "in_doubt" };
 
-/** What an outcome means for the transaction and for the money. */
+/** The meaning of an outcome for the transaction and for the money. */
 export interface Judgement {
   readonly state: "SUCCESS" | "ERROR";
   readonly isoResponseCode: string;
   /** The money may have moved, and must not have: a Reversal follows. */
   readonly reverse: boolean;
-  /** Empty where nothing was answered. */
+  /** Empty without an answer. */
   readonly answer: Omit<AcquirerReply, "responseCode" | "emv">;
-  /** What was odd about the answer: nothing of it stops the IPN, all of it is told to the operator. */
+  /** Irregularities of the answer: none stops the IPN, all are reported to the operator. */
   readonly warnings: readonly FieldProblem[];
 }
 
@@ -46,8 +46,7 @@ const codePattern = /^[0-9A-Za-z]{2}$/;
 const silence = { approveCode: "", refId: "", tc: "" };
 
 /**
- * Only 00 is success. An approval under any other code is reversed: the partner is told ERROR, so nobody may be
- * charged.
+ * Only 00 is success. An approval under any other code is reversed: the partner gets ERROR, so nobody may be charged.
  */
 export function judge(outcome: AcquirerOutcome, signing: Signing): Judgement {
   switch (outcome.kind) {
@@ -69,7 +68,7 @@ function failed(isoResponseCode: string, reverse: boolean, warnings: readonly Fi
 function judgeAnswer(answer: AcquirerReply, approvals: ReadonlySet<string>, signing: Signing): Judgement {
   const { responseCode } = answer;
   if (!codePattern.test(responseCode)) {
-    // Nobody can tell what it meant. To reverse what was never approved harms nobody; not to reverse an approval does.
+    // Its meaning is unknown. Reversing a declined one does no harm; not reversing an approval does.
     return failed(malfunctionCode, true, [broken("isoResponseCode", "invalid_value", "from the acquirer is no code")]);
   }
   const success = responseCode === successCode;

@@ -6,7 +6,7 @@ import type { PreAuthCompleteRequest } from "./request.ts";
 import { amountRule } from "./rules.ts";
 import type { TransactionStart } from "./sale.ts";
 
-/** A PreAuth-Complete's side of the IPN, by the names of section 2.2. */
+/** The IPN facts of a PreAuth-Complete, by the names of section 2.2. */
 export interface PreAuthCompleteFacts {
   readonly kind: "card";
   readonly command: "PREAUTH_COMPLETE";
@@ -21,12 +21,12 @@ export interface CompletedPreAuthComplete {
   readonly warnings: readonly FieldProblem[];
 }
 
-/** What is wrong with the amount, judged once more now that the original, and so the currency, is known. */
+/** Checks the amount again, now that the original's currency is known. */
 export function followingAmountProblem(amount: string, currency: string): FieldProblem | undefined {
   return amountRule(amount, currencyDecimals(currency));
 }
 
-/** The facts of a PreAuth-Complete at INIT: its amount is its own, its batch the one that is open now. */
+/** The facts of a PreAuth-Complete at INIT: its amount is its own, its batch is the one open now. */
 export function beginPreAuthComplete(
   request: PreAuthCompleteRequest,
   original: OriginalFacts,

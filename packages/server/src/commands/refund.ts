@@ -5,7 +5,7 @@ import { type AcquirerOutcome, judge } from "./outcome.ts";
 import type { RefundRequest } from "./request.ts";
 import type { TransactionStart } from "./sale.ts";
 
-/** A Refund's side of the IPN, by the names of section 2.2. Only a partner that agreed to it gets one. */
+/** The IPN facts of a Refund, by the names of section 2.2. Only a partner with an agreement gets one. */
 export interface RefundFacts {
   readonly kind: "card";
   readonly command: "REFUND";
@@ -20,7 +20,7 @@ export interface CompletedRefund {
   readonly warnings: readonly FieldProblem[];
 }
 
-/** The facts of a Refund at INIT: amount, invoice number and batch are its own, and so is its approval. */
+/** The facts of a Refund at INIT: amount, invoice number, batch and approval are its own. */
 export function beginRefund(
   request: RefundRequest,
   original: OriginalFacts,

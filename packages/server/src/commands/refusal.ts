@@ -5,7 +5,7 @@ export interface Refusal {
   readonly code: ErrorCode;
   /** The state that forbids it, and what to do instead. */
   readonly message: string;
-  /** Where the state passes by itself. */
+  /** If the state passes by itself. */
   readonly retryAfterS?: number;
 }
 
@@ -13,7 +13,7 @@ export function refusalError({ code, message, retryAfterS }: Refusal): ServiceEr
   return new ServiceError(code, message, retryAfterS === undefined ? {} : { retryAfterS });
 }
 
-/** A settlement takes one exchange with the acquirer, or a few; asking sooner gains nothing. */
+/** A settlement takes one exchange with the acquirer, or a few; retrying sooner is pointless. */
 const settlementRetryAfterS = 5;
 
 export function settlementInProgress(what: string): Refusal {

@@ -1,7 +1,7 @@
 import type { Command } from "@paybell/contract";
 import type { ReportedFacts } from "./reported-facts.ts";
 
-/** What a report comes to, as far as a repetition of it must come to the same. */
+/** The content of a report that a repetition must have as well. */
 export interface ReportContent {
   readonly command: Command;
   readonly originalExternalId: string | null;
@@ -10,9 +10,9 @@ export interface ReportContent {
 }
 
 /**
- * The names of what differs between a report and the one that came under its externalId before; empty for a repetition.
+ * The names of the differences between a report and an earlier one with its externalId; empty for a repetition.
  *
- * @param isIdGiven whether the switch gave the transaction's id: otherwise each report has another
+ * @param isIdGiven whether the switch assigned the transaction's id: otherwise each report has another one
  */
 export function reportDifference(now: ReportContent, before: ReportContent, isIdGiven: boolean): string[] {
   if (now.command !== before.command) return ["command"];

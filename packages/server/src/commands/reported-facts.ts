@@ -9,7 +9,7 @@ import {
 } from "@paybell/contract";
 import { type CompletionRequest, completionKind } from "./completion.ts";
 
-/** A reported command's side of the IPN, by the names of its table; a system command has none, and is only recorded. */
+/** The IPN facts of a reported command, by the names of its table; a system command has none, and is only recorded. */
 export type ReportedFacts =
   | {
       readonly kind: "card";
@@ -27,15 +27,13 @@ export type ReportedFacts =
   | { readonly kind: "system"; readonly fields: Readonly<Record<string, string>> };
 
 export interface ReportedAs {
-  /** The transaction's: the switch's own where it gave one. */
+  /** The transaction's id: the switch's own if it assigned one. */
   readonly id: string;
-  /** The Void's original is known, and a PreAuth. */
+  /** The Void's original is known to be a PreAuth. */
   readonly voidsPreAuth?: boolean;
 }
 
-/**
- * The facts of a report that was accepted. Values stay as given; what follows from another field fills an unknown one.
- */
+/** The facts of an accepted report. Values stay as given; unknown ones are derived from other fields where possible. */
 export function reportedFacts(completion: CompletionRequest, as: ReportedAs): ReportedFacts {
   const { command } = completion;
   if (command === "SETTLEMENT") {
@@ -49,7 +47,10 @@ export function reportedFacts(completion: CompletionRequest, as: ReportedAs): Re
   return as.voidsPreAuth === true ? { ...facts, voidsPreAuth: true } : facts;
 }
 
-/** The texts of its table that a report may give, in its order: thousands of reports a second ask. */
+/**
+ * The string fields of its table that a report may have, in its order. Cached, because thousands of reports per second
+ * use them.
+ */
 const textNames: Readonly<Record<IpnKind, readonly (keyof CompletionRequest)[]>> = {
   card: textNamesOf("card"),
   settlement: textNamesOf("settlement"),
@@ -69,7 +70,7 @@ function tableFields(completion: CompletionRequest, id: string): Record<string, 
   return fields;
 }
 
-/** quantity is the number of Sales less that of Voids (section 2.3); no Voids come to zero. */
+/** quantity is the number of Sales minus that of Voids (section 2.3); without Voids that number is zero. */
 function settlementFields(completion: CompletionRequest, id: string): Record<string, string> {
   const fields = tableFields(completion, id);
   const { saleQuantity, voidQuantity } = fields;
@@ -80,7 +81,9 @@ function settlementFields(completion: CompletionRequest, id: string): Record<str
   return fields;
 }
 
-/** mid and merchantId mean the same (section 2.2), paymentType has a default there, a scheme follows from its AID. */
+/**
+ * mid and merchantId mean the same (section 2.2), paymentType has a default there, and a scheme follows from its AID.
+ */
 function cardFields(completion: CompletionRequest, id: string): Record<string, string> {
   const fields = tableFields(completion, id);
   const same = fields["mid"] ?? fields["merchantId"];

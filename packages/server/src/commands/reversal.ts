@@ -10,7 +10,7 @@ import {
 
 export type ReversalFacts = SystemCommandFacts;
 
-/** What a Reversal takes from its original; its trace number too. */
+/** The fields that a Reversal inherits from its original, including its trace number. */
 export interface ReversedOriginal {
   readonly id: string;
   readonly tid: string;
@@ -18,13 +18,16 @@ export interface ReversedOriginal {
   readonly traceNo: string;
 }
 
-/** Nothing of the original stands: it was undone, or the acquirer never saw it. */
+/** The original is not charged: it was reversed, or the acquirer never saw it. */
 const doneCodes: ReadonlySet<string> = new Set(["00", "25"]);
 
-/** The acquirer, or what lies behind it, cannot do it now: in progress, again, no answer, cut-over, away, broken. */
+/**
+ * The acquirer, or a system behind it, cannot process it now: in progress, repeat, no answer, cut-over, unavailable,
+ * malfunction.
+ */
 const againCodes: ReadonlySet<string> = new Set(["09", "19", "68", "90", "91", "96"]);
 
-/** How a Reversal stands after it was asked: `pending` is asked again, `parked` is the operator's to settle. */
+/** The state of a Reversal after it was sent: `pending` is sent again, `parked` is left to the operator. */
 export function reversalStateAfter(outcome: AcquirerOutcome): "pending" | "done" | "parked" {
   if (outcome.kind !== "answered") return "pending";
   const { responseCode } = outcome.answer;
@@ -32,7 +35,7 @@ export function reversalStateAfter(outcome: AcquirerOutcome): "pending" | "done"
   return againCodes.has(responseCode) ? "pending" : "parked";
 }
 
-/** The facts of a partner's Reversal at INIT; `original` undefined: nothing has come under its originalReqId yet. */
+/** The facts of a partner's Reversal at INIT; `original` undefined: its originalReqId has not arrived yet. */
 export function beginReversal(
   request: ReversalRequest,
   original: ReversedOriginal | undefined,
@@ -43,12 +46,12 @@ export function beginReversal(
   return beginSystemCommand(start, { reqId: request.reqId, tid, mid, traceNo }, own);
 }
 
-/** An acquirer that never saw the original (25) leaves nothing standing either: SUCCESS, and only 00 is success. */
+/** If the acquirer never saw the original (25), nothing is charged either: SUCCESS, and only 00 is success. */
 export function completeReversal(begun: ReversalFacts, outcome: AcquirerOutcome): CompletedSystemCommand {
   return reversalStateAfter(outcome) === "done" ? succeed(begun) : completeSystemCommand(begun, outcome);
 }
 
-/** The Reversal of what has not come yet: it is remembered, and whatever comes under that reqId is refused. */
+/** The Reversal of a command that has not arrived: it is recorded, and that reqId is refused when it arrives. */
 export function completeReversalOfUnknown(begun: ReversalFacts): CompletedSystemCommand {
   return succeed(begun);
 }

@@ -3,20 +3,20 @@ import type { ErrorCode, FieldProblem } from "../errors.ts";
 import { amountOrZeroProblem, amountProblem } from "./amount.ts";
 import type { TextField } from "./field.ts";
 
-/** What a request or a report is judged against beside itself. */
+/** The context in which a request or a report is checked. */
 export interface CheckContext {
-  /** The partner's: it decides which fields are signed. */
+  /** The partner's setting: it determines which fields are signed. */
   readonly signing: Signing;
   /** Device ids that the operator registered for the partner: known not to be card numbers. */
   readonly registeredDeviceIds: ReadonlySet<string>;
 }
 
-/** One rule of one field that is broken; `rule` goes on from the field's name. Never repeats the value. */
+/** A broken rule of one field; `rule` continues from the field's name. Never repeats the value. */
 export function broken(field: string, code: ErrorCode, rule: string): FieldProblem {
   return { field, code, message: `${field} ${rule}.` };
 }
 
-/** What the shape counts in characters, bounded here in bytes. */
+/** The shape counts characters; this bounds the bytes. */
 export function bytesProblem(path: string, field: TextField, value: string): FieldProblem | undefined {
   const { maxBytes } = field;
   if (maxBytes === undefined || value.length * 3 <= maxBytes) return undefined;
@@ -24,13 +24,13 @@ export function bytesProblem(path: string, field: TextField, value: string): Fie
   return bytes <= maxBytes ? undefined : broken(path, "too_long", `may have at most ${maxBytes} bytes, found ${bytes}`);
 }
 
-/** `decimals` undefined: the currency is not known here, and the most that any has are allowed. */
+/** `decimals` undefined: the currency is not known here, and the maximum of all currencies is allowed. */
 export function amountRule(amount: string, decimals: number | undefined): FieldProblem | undefined {
   const found = amountProblem(amount, decimals);
   return found === undefined ? undefined : broken("amount", "invalid_amount", found);
 }
 
-/** The same for what may be zero. */
+/** The same for an amount that may be zero. */
 export function amountOrZeroRule(amount: string, decimals: number | undefined): FieldProblem | undefined {
   const found = amountOrZeroProblem(amount, decimals);
   return found === undefined ? undefined : broken("amount", "invalid_amount", found);

@@ -3,14 +3,14 @@ import type { FieldProblem } from "../errors.ts";
 import { type AcquirerOutcome, judge } from "./outcome.ts";
 import type { SaleRequest } from "./request.ts";
 
-/** A Sale's or PreAuth's side of the IPN, by the names of section 2.2. */
+/** The IPN facts of a Sale or PreAuth, by the names of section 2.2. */
 export interface SaleFacts {
   readonly kind: "card";
   readonly command: "SALE" | "PREAUTH";
   readonly fields: Readonly<Record<string, string>>;
 }
 
-/** The numbers a terminal gives to a command, and what is registered for it; empty where nothing is. */
+/** The numbers that a terminal assigns to a command, and its registration; empty without one. */
 export interface TerminalGives {
   readonly traceNo: string;
   readonly invoiceNo: string;
@@ -22,7 +22,7 @@ export interface TerminalGives {
   readonly appName: string;
 }
 
-/** What a transaction is known by from its first moment. */
+/** The identity of a transaction from its creation. */
 export interface TransactionStart {
   readonly id: string;
   readonly atMs: number;
@@ -87,7 +87,7 @@ export function completeSale(begun: SaleFacts, outcome: AcquirerOutcome, signing
   return { state, facts: { ...begun, fields }, reverse, warnings };
 }
 
-/** An empty text counts as absent. */
+/** An empty string counts as absent. */
 function given(text: string | undefined, otherwise: string): string {
   return text === undefined || text === "" ? otherwise : text;
 }

@@ -2,69 +2,69 @@ import type { Command, SettlementEntry } from "@paybell/contract";
 import { formatAmount } from "./amount.ts";
 import { type BatchRow, isCounted, type SettlementTotals, settlementTotals } from "./totals.ts";
 
-/** A successful transaction that the ledger holds of a batch, as far as its settlement is compared with it. */
+/** A successful transaction of a batch in the ledger, with the fields that are compared. */
 export interface HeldTransaction {
   readonly id: string;
-  /** The switch's; null for a command of our own. */
+  /** The switch's id; null for a command of our own. */
   readonly externalId: string | null;
   readonly originalId: string | null;
   readonly originalExternalId: string | null;
   readonly command: Command;
-  /** In lower case; null where the switch gave none. */
+  /** In lower case; null if the switch reported none. */
   readonly reqId: string | null;
   readonly refId: string;
-  /** As given, in the major unit; empty where none was. */
+  /** As given, in the major unit; empty if none was. */
   readonly amount: string;
 }
 
-/** One value of a settlement that is not what the ledger comes to. */
+/** One value of a settlement that differs from the ledger. */
 export interface DifferentValue {
   readonly reported: string;
   readonly ledger: string;
 }
 
-/** Transactions that stand on one side alone. */
+/** Transactions that are only on one side. */
 export interface OneSided {
   readonly count: number;
-  /** The first 20: their reqId; where there is none, the acquirer's reference, and at last the transaction's id. */
+  /** The first 20: their reqId, otherwise the acquirer's reference, otherwise the transaction's id. */
   readonly reqIds: readonly string[];
 }
 
 export interface SettlementDifference {
-  /** By the names of section 2.3; under settlementList, how many it has. */
+  /** By the names of section 2.3; under settlementList, its length. */
   readonly values: Readonly<Record<string, DifferentValue>>;
-  /** In the settlementList, and not among what stands in the ledger. */
+  /** In the settlementList, but not counted in the ledger. */
   readonly notInLedger: OneSided;
-  /** Standing in the ledger, and not in the settlementList. */
+  /** Counted in the ledger, but not in the settlementList. */
   readonly notListed: OneSided;
 }
 
 const shownMax = 20;
-/** Of a text that a switch gave. */
+/** The maximum length of a switch's text. */
 const shownCharactersMax = 64;
-/** The most decimals that a currency of ISO 4217 has: all amounts are counted in that unit. */
+/** The maximum decimals of all currencies in ISO 4217: all amounts are compared in that unit. */
 const decimals = 4;
 const amountPattern = /^(-?)([0-9]+)(?:\.([0-9]{1,4}))?$/;
 const countPattern = /^-?[0-9]+$/;
 
-/** A Sale or PreAuth-Complete, with what became of it. */
+/** A Sale or PreAuth-Complete, with its state. */
 interface HeldSale extends BatchRow {
   readonly transaction: HeldTransaction;
-  /** What an entry of the list names it by; undefined: nothing does. */
+  /** The name by which an entry of the list refers to it; undefined: none. */
   readonly name: string | undefined;
   voided: boolean;
   reversed: boolean;
 }
 
 /**
- * Compares a Settlement that a switch reported with what the ledger holds of its batch. It is given the transactions
- * one by one, in any order, then the entries of the list: a batch may have 50,000, and no step takes long.
+ * Compares a Settlement reported by a switch with the ledger's transactions of its batch. Transactions are passed one
+ * by one, in any order, then the entries of the list: a batch may have 50,000, and no step takes long.
  */
 export class SettlementComparison {
   readonly #sales = new Map<string, HeldSale>();
   /** Voids and Reversals. */
   readonly #following: HeldTransaction[] = [];
-  /** How many that stand have this name. */
+  /** The number of counted transactions with this name. */
   readonly #standing = new Map<string, number>();
   readonly #listed = new Set<string>();
   readonly #unknown = new Sample();
@@ -86,7 +86,7 @@ export class SettlementComparison {
     count(this.#standing, name, 1);
   }
 
-  /** After all transactions. */
+  /** Called after all transactions. */
   list({ reqId, refNo }: SettlementEntry): void {
     this.#join();
     const names = [byReqId(reqId.toLowerCase()), byRefId(refNo)];
@@ -96,10 +96,10 @@ export class SettlementComparison {
   }
 
   /**
-   * @param fields the Settlement's, as reported: what it does not give is not compared. The list of one that failed is
-   * not, either: it settled nothing.
-   * @param total how the partner's totalAmount is made
-   * @returns undefined where nothing differs
+   * @param fields the Settlement's, as reported: missing ones are not compared, nor is the list of a failed one, which
+   * settled nothing
+   * @param total how the partner's totalAmount is computed
+   * @returns undefined without a difference
    */
   difference(fields: Readonly<Record<string, string>>, total: "sum" | "net"): SettlementDifference | undefined {
     this.#join();
@@ -111,7 +111,7 @@ export class SettlementComparison {
     return isSame ? undefined : { values, notInLedger: unknown.shown(), notListed: unlisted.shown() };
   }
 
-  /** @returns those that stand and are not listed; a list of another length is among the `values` */
+  /** @returns counted transactions that are not listed; a list of another length is among the `values` */
   #compareList(values: Record<string, DifferentValue>): Sample {
     const unlisted = new Sample();
     let standing = 0;
@@ -128,7 +128,7 @@ export class SettlementComparison {
     return unlisted;
   }
 
-  /** What became of each: a Void of it counts unless that was reversed. */
+  /** Determines the state of each: a Void counts unless it was reversed. */
   #join(): void {
     if (this.#isJoined) return;
     this.#isJoined = true;
@@ -158,7 +158,7 @@ export class SettlementComparison {
   }
 }
 
-/** A count, and the first few of what was counted. */
+/** A count, and the first few items. */
 class Sample {
   count = 0;
   readonly #first: string[] = [];
@@ -194,7 +194,7 @@ function nameExternally(ids: Map<string, string>, { externalId, id }: HeldTransa
   if (externalId !== null) ids.set(externalId, id);
 }
 
-/** @param fraction decimals to write the ledger's amounts with */
+/** @param fraction decimals for the ledger's amounts */
 function differentValues(
   fields: Readonly<Record<string, string>>,
   totals: SettlementTotals,
@@ -222,7 +222,7 @@ function differentValues(
   return values;
 }
 
-/** Exactly; undefined for what is no amount. */
+/** Exact; undefined if it is not an amount. */
 function unitsOf(text: string): bigint | undefined {
   const [, sign, whole, fraction = ""] = amountPattern.exec(text) ?? [];
   return whole === undefined ? undefined : BigInt(sign + whole + fraction.padEnd(decimals, "0"));

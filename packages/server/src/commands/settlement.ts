@@ -4,18 +4,18 @@ import type { SettlementRequest } from "./request.ts";
 import type { TerminalGives, TransactionStart } from "./sale.ts";
 import type { SettlementTotals } from "./totals.ts";
 
-/** A Settlement's side of the IPN, by the names of section 2.3. What its table has no field for is not in it. */
+/** The IPN facts of a Settlement, by the names of section 2.3, and what else is stored of it. */
 export interface SettlementCommandFacts {
   readonly kind: "settlement";
   readonly command: "SETTLEMENT";
-  /** Without totalAmount: how it is made is the partner's setting. */
+  /** Without totalAmount, whose computation is the partner's setting. */
   readonly fields: Readonly<Record<string, string>>;
   readonly settlementList: readonly SettlementEntry[];
   /** ISO 4217; absent until the totals are frozen, and for an empty batch. */
   readonly currency?: string;
 }
 
-/** How the acquirer answered a Settlement in the end: one that is not answered stays open, and is asked again. */
+/** The acquirer's final answer to a Settlement. An unanswered one stays open, and is repeated. */
 export type SettlementOutcome =
   | { readonly settled: true; readonly refId?: string }
   | { readonly settled: false; readonly code: string; readonly refId?: string };
@@ -50,7 +50,7 @@ export function beginSettlement(
   };
 }
 
-/** The same facts with what the batch comes to, before the acquirer is asked. `list` are those that stand. */
+/** The same facts with the totals of the batch, before the acquirer is asked. `list` has the counted transactions. */
 export function freezeSettlement(
   begun: SettlementCommandFacts,
   totals: SettlementTotals,
@@ -71,8 +71,8 @@ export function freezeSettlement(
 }
 
 /**
- * The facts once the acquirer answered: a refused one keeps the totals that were tried, and lists nothing. Its
- * response code and refId are kept with them. Section 2.3 has a field for neither, so its IPN carries neither.
+ * The facts once the acquirer answered. A refused one keeps the totals that were sent, and lists nothing. Response code
+ * and refId are stored with them; section 2.3 has a field for neither, so its IPN has neither.
  */
 export function completeSettlement(frozen: SettlementCommandFacts, outcome: SettlementOutcome): CompletedSettlement {
   const state = outcome.settled ? "SUCCESS" : "ERROR";

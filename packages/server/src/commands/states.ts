@@ -1,17 +1,17 @@
 import type { Command } from "@paybell/contract";
 import type { TransactionStatus } from "./transaction-status.ts";
 
-/** One step that the state of something may take. What is in no table does not happen. */
+/** One transition of a state machine. Transitions that are in no table do not happen. */
 export interface Transition<State extends string> {
-  /** null: it comes into being. */
+  /** null: the initial transition. */
   readonly from: State | null;
   readonly event: string;
   readonly to: State;
-  /** What must hold beside; absent where nothing must. */
+  /** A condition; absent if there is none. */
   readonly guard?: string;
 }
 
-/** `status` of section 3: what the IPN tells. */
+/** `status` of section 3, as in the IPN. */
 export const transactionTransitions: readonly Transition<"INIT" | "SUCCESS" | "ERROR">[] = [
   { from: null, event: "accepted", to: "INIT", guard: "terminal and original allow it, under their row locks" },
   { from: "INIT", event: "answered 00", to: "SUCCESS", guard: "written under the lease that asked" },
@@ -61,7 +61,7 @@ export const guards = {
 } as const;
 export type Guard = keyof typeof guards;
 
-/** A command that refers to a transaction takes hold of it. */
+/** A command that refers to a transaction holds it. */
 export interface Beginning {
   readonly from: TransactionStatus;
   readonly command: "VOID" | "PREAUTH_COMPLETE" | "REVERSAL" | "REFUND";
@@ -92,7 +92,7 @@ export const beginnings: readonly Beginning[] = [
 const open = "a PreAuth, or its batch is OPEN";
 const closing = "its batch is CLOSING";
 
-/** What else becomes of a transaction that others may refer to: a Sale, PreAuth or PreAuth-Complete. */
+/** The other transitions of a transaction that others may refer to: a Sale, PreAuth or PreAuth-Complete. */
 export const statusTransitions: readonly Transition<TransactionStatus>[] = [
   { from: null, event: "INIT", to: "IN_FLIGHT" },
   { from: "IN_FLIGHT", event: "answered 00", to: "STANDS", guard: open },

@@ -2,7 +2,7 @@ import type { FieldProblem } from "../errors.ts";
 import { type AcquirerOutcome, judge } from "./outcome.ts";
 import type { TransactionStart } from "./sale.ts";
 
-/** A system command's side of the ledger. No IPN is sent for it (section 1), so no table rules its fields. */
+/** The ledger facts of a system command. It has no IPN (section 1), so no table defines its fields. */
 export interface SystemCommandFacts {
   readonly kind: "system";
   readonly fields: Readonly<Record<string, string>>;
@@ -14,7 +14,7 @@ export interface CompletedSystemCommand {
   readonly warnings: readonly FieldProblem[];
 }
 
-/** The facts of a system command at INIT. `own` are the fields that it alone has. */
+/** The facts of a system command at INIT. `own` are its specific fields. */
 export function beginSystemCommand(
   start: TransactionStart,
   asked: { readonly reqId: string; readonly tid: string; readonly mid: string; readonly traceNo: string },
@@ -29,7 +29,7 @@ export function beginSystemCommand(
 }
 
 export function completeSystemCommand(begun: SystemCommandFacts, outcome: AcquirerOutcome): CompletedSystemCommand {
-  // Nothing of it is signed by field, so no delimiter in it can be odd.
+  // Its fields are not signed individually, so delimiters do not matter.
   const { state, isoResponseCode, warnings } = judge(outcome, { mode: "whole" });
   return { state, facts: { ...begun, fields: { ...begun.fields, status: state, isoResponseCode } }, warnings };
 }

@@ -1,29 +1,29 @@
 import { type Refusal, settlementInProgress } from "./refusal.ts";
 
-/** A terminal as the ledger holds it under its row lock. */
+/** A terminal in the ledger, under its row lock. */
 export interface TerminalState {
-  /** The merchant under which the terminal is known. */
+  /** The merchant of the terminal. */
   readonly mid: string;
-  /** Whom its commands go to; empty: the acquirer of the settings. */
+  /** The acquirer of its commands; empty: that of the settings. */
   readonly acquirer: string;
-  /** The current batch's. */
+  /** The state of the current batch. */
   readonly batch: "open" | "closing";
   /** ISO 4217; null while nothing has entered the open batch. */
   readonly batchCurrency: string | null;
 }
 
 export interface TerminalAsks {
-  /** Null for what follows an original: its mid counts, whatever the terminal's is by now. */
+  /** Null for a follow-up: its original's mid counts, whatever the terminal's is by now. */
   readonly mid: string | null;
-  /** Of the original, for what enters a batch after it: its acquirer counts that batch. Absent for everything else. */
+  /** The original's acquirer, for a follow-up that enters a batch: that acquirer counts the batch. Otherwise absent. */
   readonly acquirer?: string | undefined;
-  /** The currency with which a Sale or PreAuth-Complete enters the open batch; null for what enters none. */
+  /** The currency with which a Sale or PreAuth-Complete enters the open batch; null for a command that enters none. */
   readonly entersBatchWith: string | null;
-  /** Sale, Void, PreAuth, PreAuth-Complete or Settlement: while a batch is settled they all wait. */
+  /** Sale, Void, PreAuth, PreAuth-Complete or Settlement: these wait while a batch is settled. */
   readonly money: boolean;
 }
 
-/** Why a terminal does not take a command now; undefined when it does. */
+/** Why a terminal does not accept a command now; undefined if it does. */
 export function terminalRefusal(terminal: TerminalState, asks: TerminalAsks): Refusal | undefined {
   if (asks.mid !== null && asks.mid !== terminal.mid) {
     return {

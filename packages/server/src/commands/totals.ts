@@ -1,6 +1,6 @@
 import type { Command } from "@paybell/contract";
 
-/** A transaction of a batch, as far as its totals ask. */
+/** A transaction of a batch, with the fields for its totals. */
 export interface BatchRow {
   readonly command: Command;
   readonly state: "INIT" | "SUCCESS" | "ERROR";
@@ -8,11 +8,11 @@ export interface BatchRow {
   readonly amountMinor: bigint;
   /** A Void of it succeeded. */
   readonly voided: boolean;
-  /** Its Reversal is done; a parked one undid nothing. */
+  /** Its Reversal is done; a parked one reversed nothing. */
   readonly reversed: boolean;
 }
 
-/** What a batch comes to. */
+/** The totals of a batch. */
 export interface SettlementTotals {
   /** ISO 4217; empty for an empty batch. */
   readonly currency: string;
@@ -22,17 +22,19 @@ export interface SettlementTotals {
   readonly voidTotalMinor: bigint;
 }
 
-/** Whether it counts at all: a Sale or PreAuth-Complete that succeeded and was not reversed, voided or not. */
+/**
+ * Whether it is counted in the totals: a Sale or PreAuth-Complete that succeeded and was not reversed, voided or not.
+ */
 function counts({ command, state, reversed }: BatchRow): boolean {
   return (command === "SALE" || command === "PREAUTH_COMPLETE") && state === "SUCCESS" && !reversed;
 }
 
-/** Whether it stands, and so is in settlementList. */
+/** Whether it is neither voided nor reversed, and so in settlementList. */
 export function isCounted(row: BatchRow): boolean {
   return counts(row) && !row.voided;
 }
 
-/** The totals of a batch's transactions, exactly: voided ones are counted on both sides, Voids not by themselves. */
+/** The totals of a batch's transactions, exactly: voided ones count on both sides, Voids not by themselves. */
 export function settlementTotals(rows: Iterable<BatchRow>, currency: string): SettlementTotals {
   const totals = { saleQuantity: 0, saleTotalMinor: 0n, voidQuantity: 0, voidTotalMinor: 0n };
   for (const row of rows) {

@@ -5,7 +5,7 @@ import { type AcquirerOutcome, judge } from "./outcome.ts";
 import type { VoidRequest } from "./request.ts";
 import type { TransactionStart } from "./sale.ts";
 
-/** A Void's side of the IPN, by the names of section 2.2. */
+/** The IPN facts of a Void, by the names of section 2.2. */
 export interface VoidFacts {
   readonly kind: "card";
   readonly command: "VOID";

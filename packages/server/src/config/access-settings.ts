@@ -2,7 +2,7 @@ import { listOf, oneOf, postgresUrl, text, url, wholeNumber } from "./kind.ts";
 import { masterKeyText, token } from "./secret-kind.ts";
 import { optional, setting } from "./setting.ts";
 
-/** Who may change what: the owner of the schema, the master key, operators, and how long their audit is kept. */
+/** Access: the owner of the schema, the master key, operators, and the retention of their audit. */
 export const accessSettings = {
   migrationDatabaseUrl: optional({
     name: "PAYBELL_MIGRATION_DATABASE_URL",

@@ -2,7 +2,7 @@ import { addressRange, listOf, text, url, wholeNumber } from "./kind.ts";
 import { webhookSecret } from "./secret-kind.ts";
 import { optional, setting } from "./setting.ts";
 
-/** Who is told of what needs somebody. */
+/** The recipients of alerts. */
 export const alertSettings = {
   alertUrl: optional({
     name: "PAYBELL_ALERT_URL",

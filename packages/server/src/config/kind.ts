@@ -1,10 +1,10 @@
 import ipaddr from "ipaddr.js";
 
-/** A shape of setting: what the documentation calls it, and how its text becomes a value. */
+/** The type of a setting: its description in the documentation, and how its text is parsed. */
 export interface Kind<Value> {
   /** As in "must be …". */
   readonly description: string;
-  /** Undefined when the text is not of this kind. */
+  /** Undefined if the text is not of this kind. */
   read(text: string): Value | undefined;
 }
 
@@ -44,7 +44,7 @@ export function url(...protocols: readonly string[]): Kind<string> {
 
 const postgres = url("postgres:", "postgresql:");
 
-/** As PostgreSQL's own clients read it: without a host it names a socket, `postgres://user@/database?host=/folder`. */
+/** As PostgreSQL's own clients parse it: without a host it means a socket, `postgres://user@/database?host=/folder`. */
 export const postgresUrl: Kind<string> = {
   description: postgres.description,
   read(value) {

@@ -1,7 +1,7 @@
 /**
- * The known name that takes the fewest changed letters to reach; undefined when even that is another word.
+ * The known name with the smallest edit distance; undefined if even that is too different.
  *
- * @param prefix of every name: it makes none of them alike
+ * @param prefix of every name: it does not count as similarity
  */
 export function nearest(name: string, known: readonly string[], prefix = ""): string | undefined {
   const own = name.slice(prefix.length);

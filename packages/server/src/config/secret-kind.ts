@@ -9,7 +9,7 @@ const key32: Kind<Buffer> = {
   },
 };
 
-/** As it is, or as a key service gave it to be stored. */
+/** Plain, or as wrapped by a key service. */
 export const masterKeyText: Kind<Buffer | string> = {
   description: `${key32.description}, or what a key service wrapped (vault:v1:…)`,
   read: (value) => key32.read(value) ?? (/^vault:v\d+:[A-Za-z0-9+/=]+$/.test(value) ? value : undefined),
@@ -22,10 +22,10 @@ export const token: Kind<string> = {
   read: (value) => (/^[A-Za-z0-9\-._~+/=]{32,}$/.test(value) && bitsOf(value) >= tokenBitsMin ? value : undefined),
 };
 
-/** 32 random hexadecimal digits come to 100 and more. */
+/** 32 random hexadecimal digits have 100 and more. */
 const tokenBitsMin = 90;
 
-/** What a text holds by how often each of its characters occurs; of one that repeats itself, what is repeated. */
+/** Estimates the entropy of a text by the frequency of its characters; of a repetitive one, only the repeated part. */
 function bitsOf(text: string): number {
   const once = text.slice(0, periodOf(text));
   const counts = new Map<string, number>();

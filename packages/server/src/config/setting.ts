@@ -4,7 +4,7 @@ import type { Kind } from "./kind.ts";
 export interface Setting<Value, Default = Value> {
   readonly name: string;
   readonly kind: Kind<Value>;
-  /** What holds when the variable is not set, or empty. */
+  /** The value if the variable is not set, or empty. */
   readonly default: Default;
   readonly unit?: string;
   readonly meaning: string;
@@ -17,7 +17,7 @@ export function setting<Value>(it: Setting<Value>): Setting<Value> {
   return it;
 }
 
-/** A setting that is null where nobody sets it. */
+/** A setting that is null unless it is set. */
 export function optional<Value>(it: Omit<Setting<Value>, "default">): Setting<Value, null> {
   return { ...it, default: null };
 }

@@ -5,7 +5,7 @@ import { alertSettings } from "./alert-settings.ts";
 import { addressRange, listOf, oneOf, postgresUrl, text, wholeNumber } from "./kind.ts";
 import { optional, setting } from "./setting.ts";
 
-/** Every setting there is. `Config`, the errors at start and the reference page are made from this list. */
+/** Every setting. `Config`, the errors at startup and the reference page are derived from this list. */
 export const settings = {
   home: setting({
     name: "PAYBELL_HOME",

@@ -4,7 +4,7 @@ import { settings } from "./settings.ts";
 /** A setting as the console shows it. */
 export interface ShownSetting {
   readonly name: string;
-  /** Null: not set. Of a secret only that it is set. */
+  /** Null: not set. For a secret only whether it is set. */
   readonly value: string | null;
   readonly default: string | null;
   readonly source: "environment" | "default";

@@ -1,23 +1,23 @@
 import type { NotifiedCommand, SettlementEntry } from "@paybell/contract";
 
 /**
- * What a notification holds: the IPN's facts as they were at commit, under the specification's own names. Names on the
- * wire, time format, codes, signature and seal are the partner's settings at each attempt, and so are not among them.
+ * The content of a notification: the IPN's facts at commit, under the specification's own names. Names on the wire,
+ * time format, codes, signature and encryption follow the partner's settings at each attempt, so they are not included.
  */
 export type IpnFacts = CardFacts | SettlementFacts;
 
-/** The fields of section 2.2. A field that is absent is unknown and goes out as an empty string. */
+/** The fields of section 2.2. An absent field is unknown, and sent as an empty string. */
 export interface CardFacts {
   readonly kind: "card";
   readonly command: Exclude<NotifiedCommand, "SETTLEMENT">;
   /** True for the Void of a PreAuth, whose transaction_type differs. */
   readonly voidsPreAuth?: boolean;
   /**
-   * What the acquirer or the switch said stays, for the operator: of what did not succeed the IPN has neither
-   * approveCode nor refId, and of a Void no refId.
+   * The acquirer's or the switch's values are kept for the operator: the IPN of a failed command has neither
+   * approveCode nor refId, and that of a Void no refId.
    *
    * By the table's names, without transaction_type (unless a switch reported one) and signature. `transDateTime` is an
-   * ISO 8601 instant when we processed the command, or the 14 digits that a switch reported, which go out as they are.
+   * ISO 8601 instant if we processed the command, or the 14 digits reported by a switch, which are sent unchanged.
    */
   readonly fields: Readonly<Record<string, string>>;
 }
@@ -27,11 +27,11 @@ export interface SettlementFacts {
   readonly kind: "settlement";
   readonly command: "SETTLEMENT";
   /**
-   * As for a card; `totalAmount` is absent when we settled from our own ledger, and is then made by the partner's
+   * As for a card. `totalAmount` is absent if we settled from our own ledger, and is then computed by the partner's
    * setting.
    */
   readonly fields: Readonly<Record<string, string>>;
   readonly settlementList: readonly SettlementEntry[];
-  /** ISO 4217; the settlement IPN has no field for it, the totals are written with its decimals. */
+  /** ISO 4217. The settlement IPN has no field for it; it determines the decimals of the totals. */
   readonly currency?: string;
 }

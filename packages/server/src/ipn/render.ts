@@ -11,7 +11,7 @@ import type { CardFacts, IpnFacts, SettlementFacts } from "./facts.ts";
 import { utcTimestamp, zoneFormat } from "./time.ts";
 import { type SettlementTotal, totalAmount } from "./total.ts";
 
-/** What of a partner's settings shapes an IPN's values. Names on the wire, signature and seal come after. */
+/** The partner settings that determine an IPN's values. Names on the wire, signature and encryption come later. */
 export interface RenderSettings {
   readonly transactionTypes: Readonly<Record<NotifiedCommand | "VOID_PREAUTH", TransactionType>>;
   /** `contact` sends C as CL and CTL as CLS. */
@@ -23,9 +23,9 @@ export interface RenderSettings {
   readonly timeZone: string;
 }
 
-/** Where this attempt goes. */
+/** The target of this attempt. */
 export interface RenderedFor {
-  /** The URL of the attempt: a settlement IPN names it, section 2.3 field 2. */
+  /** The URL of the attempt: a settlement IPN contains it, section 2.3 field 2. */
   readonly callbackUrl: string;
 }
 
@@ -34,7 +34,7 @@ export type RenderedIpn =
   | { readonly kind: "card"; readonly ipn: UnsignedIpn<CardIpn> }
   | { readonly kind: "settlement"; readonly ipn: UnsignedIpn<SettlementIpn> };
 
-/** An IPN's content as a partner agreed to receive it now, from its facts as they were at commit. */
+/** Renders an IPN as the partner is configured now, from its facts at commit. */
 export function renderIpn(facts: CardFacts, settings: RenderSettings, at: RenderedFor): RenderedIpn & { kind: "card" };
 export function renderIpn(facts: IpnFacts, settings: RenderSettings, at: RenderedFor): RenderedIpn;
 export function renderIpn(facts: IpnFacts, settings: RenderSettings, at: RenderedFor): RenderedIpn {
@@ -82,7 +82,7 @@ function renderSettlement(
   return rendered;
 }
 
-/** What is no instant, such as the 14 digits that a switch reported, goes out as it is. */
+/** A value that is not an instant, such as a switch's 14 digits, is sent unchanged. */
 function renderTime(value: string, format: RenderSettings["transactionTime"], timeZone: string): string {
   if (!value.includes("T")) return value;
   const atMs = Date.parse(value);

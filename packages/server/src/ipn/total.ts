@@ -1,4 +1,4 @@
-/** Which total a partner agreed on: Sales plus Voids, as the specification's words say, or Sales less Voids. */
+/** The partner's setting for the total: Sales plus Voids, as the specification says, or Sales minus Voids. */
 export type SettlementTotal = "sum" | "net";
 
 interface Decimal {
@@ -7,8 +7,8 @@ interface Decimal {
 }
 
 /**
- * totalAmount of section 2.3 from the two totals, exactly, with the decimals of the more precise one.
- * Empty when either is no decimal number: a wrong total is worse than none.
+ * totalAmount of section 2.3 from the two totals, exactly, with the decimals of the more precise one. Empty if either
+ * is not a decimal number: a wrong total is worse than none.
  */
 export function totalAmount(saleTotal: string, voidTotal: string, which: SettlementTotal): string {
   const sales = read(saleTotal);

@@ -4,18 +4,18 @@ import { type KeyService, KeyServiceError } from "./key-service.ts";
 export interface VaultTransitOptions {
   /** Such as https://vault.internal:8200. */
   readonly url: string;
-  /** Where the secrets engine is mounted. */
+  /** The mount path of the secrets engine. */
   readonly mount: string;
   /** The transit key's name. */
   readonly key: string;
-  /** Read anew for each request: an agent renews it. */
+  /** Read again for each request, because an agent renews it. */
   readonly tokenFile: string;
   readonly timeoutMs?: number;
 }
 
 const answerCharactersMax = 65_536;
 
-/** Vault's transit secrets engine, and what speaks its API (OpenBao): the key never leaves it. */
+/** Vault's transit secrets engine, and compatible services (OpenBao): the key never leaves it. */
 export class VaultTransit implements KeyService {
   readonly #options: VaultTransitOptions;
 
@@ -50,7 +50,7 @@ export class VaultTransit implements KeyService {
         signal: AbortSignal.timeout(timeoutMs),
       });
       const text = await answer.text();
-      // What it says of an error may quote what it was sent.
+      // Its error message may quote what was sent.
       if (!answer.ok) throw new KeyServiceError(`The key service answered ${action} with status ${answer.status}.`);
       const { data } = JSON.parse(text.slice(0, answerCharactersMax)) as { data?: Readonly<Record<string, unknown>> };
       return data ?? {};

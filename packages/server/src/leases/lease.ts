@@ -2,11 +2,11 @@ import type { Clock, Timers } from "../clock.ts";
 import { type LeaseId, newId } from "../ids.ts";
 import type { LeaseKind, LeaseStore } from "./store.ts";
 
-/** What a process or thread may rely on: the lease that keeps others off its rows and shards. */
+/** The lease of a process or thread: it keeps others off its rows and shards. */
 export interface LeaseHolder {
-  /** The lease that is held now; undefined while it cannot be relied on. */
+  /** The current lease; undefined while it cannot be relied on. */
   current(): LeaseId | undefined;
-  /** Milliseconds for which the lease is certainly held, by our own clocks; 0 when it is not. */
+  /** Milliseconds for which the lease is certainly held, by our own clocks; 0 if it is not. */
   remainingMs(): number;
 }
 
@@ -16,24 +16,25 @@ export interface LeaseParts {
   readonly clock: Clock;
   readonly timers: Timers;
   readonly onTrouble: (error: unknown) => void;
-  /** The lease was lost. What was held under it may belong to others by now. */
+  /** The lease was lost. Its rows and shards may belong to others by now. */
   readonly onLost?: () => void;
   /** A new lease is held. */
   readonly onHeld?: (id: LeaseId) => void;
 }
 
 const beatEveryMs = 1_000;
-/** Less than the time after which others take the holder for dead: see `deadAfterMs`. */
+/** Less than the time after which others declare the holder dead: see `deadAfterMs`. */
 export const believedMs = 5_000;
 
 /**
- * Holds one lease at a time. A beat every second raises a counter in its row; the holder believes in the lease for 5 s,
- * counted from before the last beat that was answered, on the monotonic and on the wall clock: a suspended machine
- * stops the first, a stepped clock may only shorten the second. Where both stood still (a paused virtual machine), or
- * the wall clock was set back meanwhile, the next beat tells. A lease whose row is gone is dead for good, and the
- * holder begins anew under another id.
+ * Holds one lease at a time. A beat every second increments a counter in its row. The holder believes in the lease for
+ * 5 s, counted from before the last answered beat, on the monotonic and on the wall clock: a suspended machine stops
+ * the first, a stepped clock may only shorten the second. If both stood still (a paused virtual machine), or the wall
+ * clock was set back meanwhile, the next beat decides. A lease without a row is dead for good, and the holder begins
+ * again under another id.
  *
- * Held → (no beat answered for 5 s) → silent → (a beat is answered) → held, or → (its row is gone) → lost → held anew.
+ * Held → (no beat answered for 5 s) → silent → (a beat is answered) → held, or → (its row is gone) → lost → held under
+ * a new id.
  */
 export class Lease implements LeaseHolder {
   readonly #parts: LeaseParts;
@@ -48,7 +49,7 @@ export class Lease implements LeaseHolder {
     this.#parts = parts;
   }
 
-  /** Resolves when the lease is held; rejects when the first one cannot be had. */
+  /** Resolves when the lease is held; rejects if the first one cannot be acquired. */
   async start(): Promise<void> {
     await this.#begin();
     if (this.#isStopped) return this.stop();
@@ -66,7 +67,7 @@ export class Lease implements LeaseHolder {
     return Math.max(0, Math.min(leftMs, believedMs));
   }
 
-  /** Gives the lease up: its row is deleted, so that others take over at once. */
+  /** Releases the lease: its row is deleted, so that others take over at once. */
   async stop(): Promise<void> {
     this.#isStopped = true;
     this.#cancel();
@@ -76,7 +77,7 @@ export class Lease implements LeaseHolder {
     if (id !== undefined) await this.#parts.store.remove(id).catch(this.#parts.onTrouble);
   }
 
-  /** One beat at a time, one a second: a beat whose answer took longer is followed by the next at once. */
+  /** One beat at a time, one per second: a slow beat is followed by the next one at once. */
   #schedule(afterMs = beatEveryMs): void {
     this.#cancel = this.#parts.timers.after(afterMs, () => {
       const sentMs = this.#parts.clock.monotonicMs();

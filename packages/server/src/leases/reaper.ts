@@ -6,27 +6,27 @@ export interface ReaperParts {
   readonly store: LeaseBeats;
   readonly clock: Pick<Clock, "monotonicMs">;
   readonly timers: Timers;
-  /** Told of the leases that were deleted here. */
+  /** Called with the leases that this reaper deleted. */
   readonly onReaped: (ids: readonly LeaseId[]) => void;
   readonly onTrouble: (error: unknown) => void;
 }
 
-/** More than a holder believes in its lease without an answer: see `believedMs`. */
+/** Longer than a holder believes in its lease without an answer: see `believedMs`. */
 const deadAfterMs = 6_000;
 const lookEveryMs = 1_000;
-/** Two looks that lie further apart count as this: what happened in between was not seen. */
+/** The maximum time counted between two reads: changes in a longer gap were not seen. */
 const gapMaxMs = 1_500;
 
 interface Seen {
   readonly beat: number;
-  /** For how long the beat was seen unchanged, by our own monotonic clock. */
+  /** How long the beat was seen unchanged, by our own monotonic clock. */
   unchangedMs: number;
 }
 
 /**
- * Deletes the leases of the dead: those whose beat stood still for 6 s, counted only while our own reads were answered.
- * So neither a step of the database's clock nor an outage of the database makes a living holder dead. The deletion is a
- * compare-and-set on the beat.
+ * Deletes leases of dead holders: those whose beat was unchanged for 6 s, counted only while our own reads were
+ * answered. So neither a step of the database's clock nor an outage of the database kills a living holder's lease. The
+ * deletion is a compare-and-set on the beat.
  */
 export class LeaseReaper {
   readonly #parts: ReaperParts;
@@ -44,7 +44,7 @@ export class LeaseReaper {
     this.#cancel = this.#parts.timers.after(lookEveryMs, () => {
       this.#looking = this.#look()
         .catch((error: unknown) => {
-          // What a failed read left unseen is not counted.
+          // The time before a failed read is not counted.
           this.#lookedMs = undefined;
           this.#parts.onTrouble(error);
         })

@@ -10,8 +10,8 @@ const msgIdCharactersMax = 32;
 const pageRows = 1_000;
 
 /**
- * One entry as a line without its end. `syslog` is RFC 5424 with the entry as JSON for its message. The JSON is ASCII,
- * so that no collector has to guess an encoding.
+ * Formats one entry as a line without its end. `syslog` is RFC 5424 with the entry as JSON in its message. The JSON is
+ * ASCII, so that no collector has to guess an encoding.
  */
 export function exportedLine(record: AuditRecord, format: ExportFormat, host: string = hostname()): string {
   const { atMs, ...rest } = record;
@@ -25,7 +25,7 @@ export function exportedLine(record: AuditRecord, format: ExportFormat, host: st
   return `<${priority}>1 ${at} ${host} paybell ${process.pid} ${msgId} - ${json}`;
 }
 
-/** The lines of all entries after this one, in their order, a page at a time. */
+/** The lines of all entries after this one, in order, a page at a time. */
 export async function* exportedAfter(
   store: Pick<AuditStore, "following">,
   after: number,

@@ -4,9 +4,8 @@ import { type AuditStore, appendTo } from "./audit.ts";
 const dayMs = 86_400_000;
 
 /**
- * Drops entries whose time is over, and records that it did. The chain stays whole: it begins after the last dropped.
- *
- * @returns how many entries went
+ * Drops entries past their retention, and records that. The chain stays intact: it begins after the last dropped entry.
+ * @returns the number dropped
  */
 export async function dropOldAudit(
   store: Pick<AuditStore, "append" | "dropBefore">,

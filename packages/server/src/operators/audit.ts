@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 
-/** One action: who, from where, and what it changed. Nothing in it is a secret. */
+/** One action: by whom, from where, and its change. It contains no secret. */
 export interface AuditEntry {
   readonly atMs: number;
   readonly actor: string;
@@ -32,16 +32,16 @@ export interface AuditSearch {
   readonly limit: number;
 }
 
-/** Where it is kept: entries are added, and never changed. */
+/** Stores the audit: entries are added, and never changed. */
 export interface AuditStore {
-  /** @param hash makes the entry's from that of the one before it */
+  /** @param hash computes the entry's hash from that of the previous one */
   append(entry: AuditEntry, hash: (previous: string, seq: number) => string): Promise<AuditRecord>;
   search(search: AuditSearch): Promise<readonly AuditRecord[]>;
-  /** In their order, from after this one. */
+  /** The entries after this one, in order. */
   following(seq: number, limit: number): Promise<readonly AuditRecord[]>;
-  /** Where the chain begins: the last entry that was dropped, or none and {@link firstHash}. */
+  /** The beginning of the chain: the last dropped entry, or none and {@link firstHash}. */
   start(): Promise<Pick<AuditRecord, "seq" | "hash">>;
-  /** Drops some of the oldest entries, all of them from before this moment. @returns how many; 0 when none are left */
+  /** Drops some of the oldest entries, all of them before this time. @returns the number dropped; 0 if none are left */
   dropBefore(beforeMs: number): Promise<number>;
 }
 
@@ -50,12 +50,12 @@ export const firstHash = "0".repeat(64);
 
 function auditHash(previous: string, seq: number, entry: AuditEntry): string {
   const { atMs, actor, role, tokenId, address, action, subject, before, after } = entry;
-  // A list of texts as JSON: no two entries have the same.
+  // A list of strings as JSON: no two entries have the same.
   const text = JSON.stringify([previous, seq, atMs, actor, role, tokenId, address, action, subject, before, after]);
   return createHash("sha256").update(text, "utf8").digest("hex");
 }
 
-/** The audit as those who act see it: it is added to, and read. */
+/** The audit for its users: appending and reading. */
 export function auditIn(store: AuditStore) {
   return {
     append: (entry: AuditEntry) => appendTo(store, entry),
@@ -67,14 +67,14 @@ export function appendTo(store: Pick<AuditStore, "append">, entry: AuditEntry): 
   return store.append(entry, (previous, seq) => auditHash(previous, seq, entry));
 }
 
-/** What a look at the whole chain came to. */
+/** The result of verifying the whole chain. */
 export interface Verified {
   readonly entries: number;
-  /** The number of the first that is kept: those before it were dropped when their time was over. */
+  /** The number of the first stored entry: earlier ones were dropped by retention. */
   readonly from: number;
-  /** The last hash: whoever noted it earlier can tell whether entries were cut off since. */
+  /** The last hash. Comparing it with one noted earlier shows whether entries were cut off since. */
   readonly hash: string;
-  /** The first entry that does not follow from the one before it; undefined when all do. */
+  /** The first entry that does not follow from the previous one; undefined if all do. */
   readonly brokenAt?: number;
 }
 

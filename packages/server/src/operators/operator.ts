@@ -3,7 +3,7 @@ import type { Id } from "../ids.ts";
 
 export type OperatorId = Id<"operator">;
 
-/** Each may what those before it may. */
+/** Each role includes the ones before it. */
 export const roles = ["viewer", "operator", "admin"] as const;
 export type Role = (typeof roles)[number];
 
@@ -17,7 +17,7 @@ export interface OperatorRecord {
   readonly revokedAt: Date | null;
 }
 
-/** Where operators are kept. */
+/** Stores operators. */
 export interface OperatorStore {
   add(operator: Pick<OperatorRecord, "id" | "name" | "role" | "expiresAt">, tokenHash: Buffer): Promise<OperatorRecord>;
   list(): Promise<readonly OperatorRecord[]>;
@@ -27,7 +27,7 @@ export interface OperatorStore {
   used(id: OperatorId): Promise<void>;
 }
 
-/** Whose token a request came with. */
+/** The operator who sent a request. */
 export interface Actor {
   readonly name: string;
   readonly role: Role;

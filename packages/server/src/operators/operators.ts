@@ -22,7 +22,7 @@ const expiresInDaysDefault = 90;
 const expiresInDaysMax = 366;
 const nameCharactersMax = 100;
 const dayMs = 86_400_000;
-/** A token that is revoked must be refused by every instance within seconds. */
+/** A revoked token must be refused by every instance within seconds. */
 const knownForMs = 2_000;
 const usedEveryMs = 60_000;
 const knownMax = 1_000;
@@ -32,7 +32,7 @@ interface Known {
   readonly untilMs: number;
 }
 
-/** Operators by name: their tokens, and what they may. */
+/** Named operators: their tokens, and their roles. */
 export class Operators {
   readonly #store: OperatorStore;
   readonly #clock: Clock;
@@ -44,7 +44,7 @@ export class Operators {
     this.#clock = clock;
   }
 
-  /** Whose token it is; undefined when it is nobody's, was revoked, or has expired. */
+  /** Finds the owner of a token; undefined if it is unknown, was revoked, or has expired. */
   async find(token: string): Promise<OperatorRecord | undefined> {
     if (!isOperatorToken(token)) return undefined;
     const hash = operatorTokenHash(token);
@@ -55,7 +55,7 @@ export class Operators {
     return operator;
   }
 
-  /** @returns the token, which is shown this once */
+  /** @returns the token, which is shown only once */
   async add(input: NewOperator): Promise<{ readonly operator: OperatorRecord; readonly token: string }> {
     const [first, ...rest] = problemsOf(input);
     if (first !== undefined) throw badFields([first, ...rest]);
@@ -93,7 +93,7 @@ export class Operators {
     const nowMs = this.#clock.monotonicMs();
     if (nowMs - (this.#usedAtMs.get(id) ?? Number.NEGATIVE_INFINITY) < usedEveryMs) return;
     this.#usedAtMs.set(id, nowMs);
-    // It is for people to look at: a request does not wait for it, nor fail with it.
+    // The time is informative: a request neither waits for it, nor fails with it.
     this.#store.used(id).catch(() => this.#usedAtMs.delete(id));
   }
 }

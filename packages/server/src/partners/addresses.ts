@@ -20,7 +20,7 @@ function special(what: string, ...blocks: string[]): SpecialBlock[] {
 const loopback = special("a loopback address", "127.0.0.0/8", "::1/128");
 
 /**
- * Never called, whatever a list says: none of them is a partner, and the metadata services hand out the machine's own
+ * Never called, whatever a list says: none of them is a partner, and the metadata services return the machine's own
  * credentials.
  */
 const never = [
@@ -28,36 +28,36 @@ const never = [
   ...special("a link-local address", "169.254.0.0/16", "fe80::/10"),
   ...special("a multicast address", "224.0.0.0/4", "ff00::/8"),
   ...special("the broadcast address", "255.255.255.255/32"),
-  // Neither leads where it seems to: whoever is nearest answers for one, a network's own routers for the other.
+  // Neither leads where it seems to: the nearest relay answers for one, a network's own routers for the other.
   ...special("a 6to4 relay's address", "192.88.99.0/24"),
   ...special("an address of a network's segment routing", "5f00::/16"),
-  // Of fd00:ec2::/32 also ::23, which hands out credentials as well, and its time and name services: nobody's callback.
+  // In fd00:ec2::/32 also ::23, which returns credentials as well, and its time and name services: never a callback.
   ...special("a cloud's metadata service", "100.100.100.200/32", "168.63.129.16/32"),
   ...special("a cloud's metadata service", "fd00:ec2::/32", "fd20:ce::/32", "fd00:c1::/32"),
 ];
 
-/** Called only where a list names a block inside: 0.0.0.0/0 means the internet, not the operator's own network. */
+/** Called only if a list names a block inside: 0.0.0.0/0 means the internet, not the operator's own network. */
 const onlyWhenNamed = [
   ...special("a private address", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7", "fec0::/10"),
   ...special("a shared (carrier-grade NAT) address", "100.64.0.0/10"),
   ...special("a reserved address", "192.0.0.0/24", "198.18.0.0/15", "240.0.0.0/4"),
-  // RFC 8215: where in it the IPv4 address stands is the network's own choice, so it cannot be judged by that.
+  // RFC 8215: the network chooses where the IPv4 address is, so it cannot be checked.
   ...special("an address of the network's own translator", "64:ff9b:1::/48"),
 ];
 
-/** CIDR blocks. A bare address is the block of that address alone. */
+/** CIDR blocks. A bare address is a block of one address. */
 export class AddressBlocks {
   readonly #blocks: readonly Block[];
 
-  /** @throws TypeError naming the first text that is no CIDR. */
+  /** @throws TypeError naming the first text that is not a CIDR. */
   constructor(blocks: readonly string[]) {
     this.#blocks = blocks.map(requireBlock);
   }
 
   /**
-   * Whether the address, as a socket gives a caller's, is in one of the blocks; false for what is no address. IPv4 is
-   * recognised in its mapped form and behind a NAT64. Not behind 6to4 and Teredo: anybody may announce their prefixes,
-   * and so have the answers to whichever IPv4 address stands inside.
+   * Whether a caller's address is in one of the blocks; false if it is not an address. IPv4 is recognised in its mapped
+   * form and behind a NAT64, but not behind 6to4 and Teredo: anybody may announce their prefixes, and so receive the
+   * answers to any IPv4 address inside.
    */
   contains(address: string): boolean {
     const ip = parseAddress(address);
@@ -65,8 +65,8 @@ export class AddressBlocks {
   }
 
   /**
-   * Why a callback must not go to this address: which address, outside which list. Undefined when it may.
-   * An IPv6 form that carries an IPv4 address (mapped, NAT64, 6to4, Teredo) is judged by both.
+   * Why a callback must not go to this address: names the address, and the list. Undefined if it may. An IPv6 form that
+   * contains an IPv4 address (mapped, NAT64, 6to4, Teredo) is checked by both.
    */
   refusal(address: string, loopbackAllowed: boolean): string | undefined {
     const ip = parseAddress(address);
@@ -101,8 +101,8 @@ export class AddressBlocks {
 }
 
 /**
- * Reads a CIDR, or a bare address; undefined when it is neither. IPv4-mapped IPv6 is not taken: its IPv4 form says the
- * same.
+ * Parses a CIDR, or a bare address; undefined if it is neither. IPv4-mapped IPv6 is refused: its IPv4 form is
+ * equivalent.
  */
 export function parseBlock(text: string): Block | undefined {
   const [address = "", bitsText, ...rest] = text.split("/");
@@ -116,7 +116,7 @@ export function parseBlock(text: string): Block | undefined {
   return { text, network, bits };
 }
 
-/** What counts as one caller: an IPv4 address, or the /64 that one IPv6 subscriber has. */
+/** The network that counts as one caller: an IPv4 address, or the /64 of an IPv6 subscriber. */
 export function networkOf(address: string | undefined): string {
   const ip = address === undefined ? undefined : parseAddress(address);
   if (ip === undefined) return "unknown";
@@ -134,7 +134,7 @@ function parseAddress(text: string): Ip | undefined {
   return isIP(address) === 0 ? undefined : ipaddr.process(address);
 }
 
-/** The IPv4 address inside of an IPv6 one, to which a gateway on the way would deliver. */
+/** The IPv4 address inside an IPv6 one, to which a gateway on the way would deliver. */
 function carried(ip: Ip): Ip | undefined {
   if (!(ip instanceof ipaddr.IPv6)) return;
   const bytes = ip.toByteArray();

@@ -3,10 +3,10 @@ import { ServiceError } from "../errors.ts";
 import type { PartnerId } from "../ids.ts";
 import type { PartnerStates } from "./store.ts";
 
-/** How long a key that nobody has stays known as such; a key just registered was never asked for before. */
+/** How long an unknown key is cached as unknown; a key just registered was never looked up before. */
 const unknownForMs = 2_000;
 const rememberedMax = 20_000;
-/** Callers with unknown keys cannot pile up more than this in front of the database. */
+/** Maximum number of callers with unknown keys that wait for the database. */
 const waitingMax = 1_000;
 
 interface Question {
@@ -16,8 +16,8 @@ interface Question {
 }
 
 /**
- * Whose API key a hash belongs to, or ever belonged to: that never changes, so it is remembered. Whether the key still
- * stands is for the partner's snapshot to say. All who ask while a query runs share the next one.
+ * Finds the partner that a hash of an API key belongs to, or ever belonged to: that never changes, so it is cached.
+ * Whether the key is still valid is in the partner's snapshot. All callers during a query share the next one.
  */
 export class ApiKeyOwners {
   readonly #store: PartnerStates;
@@ -32,7 +32,7 @@ export class ApiKeyOwners {
     this.#clock = clock;
   }
 
-  /** The owner, when it was found before. */
+  /** The owner, if it was found before. */
   peek(hash: Buffer): PartnerId | undefined {
     return this.#owners.get(hash.toString("hex"));
   }

@@ -5,7 +5,7 @@ import type { ApiKeyScope, Partner } from "./partner.ts";
 import { apiKeyHash, newSecret } from "./secrets.ts";
 import type { ApiKeyStore } from "./store.ts";
 
-/** Whose an API key is, and what it allows. */
+/** The partner of an API key, and its scopes. */
 export interface ApiKeyHolder {
   readonly partner: Partner;
   readonly keyId: KeyId;
@@ -13,17 +13,17 @@ export interface ApiKeyHolder {
   readonly scopes: readonly ApiKeyScope[] | null;
 }
 
-/** What each scope lets a caller do, least first. */
+/** The scopes of API keys, the weakest first. */
 export const apiKeyScopes = ["read", "pull", "commands", "manage"] as const satisfies readonly ApiKeyScope[];
 
 export interface NewApiKey {
   readonly name: string;
   readonly scopes: readonly ApiKeyScope[];
-  /** Left out: it stands until it is revoked. */
+  /** Absent: it is valid until it is revoked. */
   readonly expiresInDays?: number | undefined;
 }
 
-/** The key itself is shown this once. */
+/** The key itself is shown only once. */
 export interface MadeApiKey {
   readonly id: KeyId;
   readonly apiKey: string;
@@ -36,14 +36,14 @@ const daySeconds = 86_400;
 const usedEveryMs = 60_000;
 const rememberedMax = 20_000;
 
-/** API keys beside the one that a partner is registered with: each has a name, and allows what its scopes say. */
+/** Additional API keys of a partner: each has a name and scopes. */
 export class ApiKeys {
   readonly #store: ApiKeyStore;
   readonly #clock: Pick<Clock, "monotonicMs">;
   readonly #changed: (id: PartnerId) => Promise<void>;
   readonly #usedAtMs = new Map<KeyId, number>();
 
-  /** @param changed told after each change; what it returns is awaited, its failure harms nothing */
+  /** @param changed called after each change; its result is awaited, its failure is ignored */
   constructor(
     store: ApiKeyStore,
     clock: Pick<Clock, "monotonicMs">,
@@ -55,8 +55,8 @@ export class ApiKeys {
   }
 
   /**
-   * @param within the scopes of whoever asks: a key cannot make one that allows more. Null: everything
-   * @throws ServiceError `not_found`, `scope_not_allowed`, `too_many_api_keys`, or naming each field that is wrong
+   * @param within the scopes of the caller: a key cannot create one that allows more. Null: everything
+   * @throws ServiceError `not_found`, `scope_not_allowed`, `too_many_api_keys`, or naming each invalid field
    */
   async add(partnerId: PartnerId, input: NewApiKey, within: readonly ApiKeyScope[] | null): Promise<MadeApiKey> {
     const [first, ...rest] = problemsOf(input);
@@ -83,7 +83,7 @@ export class ApiKeys {
     return { id, apiKey: text };
   }
 
-  /** From now on it is refused, in every instance within five seconds. @throws ServiceError `not_found` */
+  /** Every instance refuses it within five seconds. @throws ServiceError `not_found` */
   async revoke(partnerId: PartnerId, keyId: KeyId): Promise<void> {
     if (!(await this.#store.endApiKey(partnerId, keyId))) {
       throw new ServiceError("not_found", "There is no such API key.");
@@ -91,7 +91,7 @@ export class ApiKeys {
     await this.#tell(partnerId);
   }
 
-  /** It is for people to look at, to the minute: a request does not wait for it, nor fail with it. */
+  /** The time is informative, to the minute: a request neither waits for it, nor fails with it. */
   used(partnerId: PartnerId, keyId: KeyId): void {
     const nowMs = this.#clock.monotonicMs();
     if (nowMs - (this.#usedAtMs.get(keyId) ?? Number.NEGATIVE_INFINITY) < usedEveryMs) return;

@@ -2,14 +2,14 @@ import { createPrivateKey, type KeyObject, X509Certificate } from "node:crypto";
 import type { FieldProblem } from "../errors.ts";
 import { invalid, tooLong } from "./problems.ts";
 
-/** What TLS to a partner's callbacks needs beside the well-known authorities. */
+/** Bounds of the TLS settings of a partner's callbacks. */
 export const callbackTlsBounds = { caCharactersMax: 65_536, caCountMax: 20, pinsMax: 10, portsMax: 20 } as const;
 
 const pinShape = /^sha256\/[A-Za-z0-9+/]{43}=$/;
 const certificateShape = /-----BEGIN CERTIFICATE-----[A-Za-z0-9+/=\s]+-----END CERTIFICATE-----/g;
 const clientCharactersMax = 65_536;
 
-/** PEM certificates of authorities. */
+/** Checks PEM certificates of CAs. */
 export function callbackCaProblems(field: string, value: unknown): FieldProblem[] {
   if (value === null) return [];
   const { caCharactersMax, caCountMax } = callbackTlsBounds;
@@ -43,14 +43,14 @@ export function callbackPortProblems(field: string, value: unknown): FieldProble
     : [invalid(field, `must be null, or a list of 1 to ${portsMax} ports`)];
 }
 
-/** The certificate that Paybell shows to a partner's server, and its key: PEM. */
+/** The client certificate that Paybell presents to a partner's server, and its key: PEM. */
 export interface ClientCertificateInput {
-  /** It comes first; what issued it may follow. */
+  /** It comes first; its issuers may follow. */
   readonly certificate: string;
   readonly key: string;
 }
 
-/** What is wrong with it; no problem repeats any of it. */
+/** Checks it; no problem repeats any of it. */
 export function clientCertificateProblems(input: ClientCertificateInput, nowMs: number): FieldProblem[] {
   const { certificate, key } = input;
   for (const [field, text] of Object.entries({ certificate, key })) {
@@ -69,7 +69,7 @@ export function clientCertificateProblems(input: ClientCertificateInput, nowMs: 
   return problems;
 }
 
-/** Until when the first of these is valid. Call it with what has no problems. */
+/** The earliest end of validity. Call it only without problems. */
 export function validUntil(certificate: string): Date {
   return new X509Certificate(certificate).validToDate;
 }

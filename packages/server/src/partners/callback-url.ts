@@ -5,16 +5,16 @@ import type { PartnerSettings } from "./partner.ts";
 const charactersMax = 2_048;
 
 export interface CallbackUrlRules {
-  /** The sandbox alone allows http:// and loopback callbacks. */
+  /** Only the sandbox allows http:// and loopback callbacks. */
   readonly sandbox: boolean;
 }
 
-/** What was agreed with the partner; what is left out is not judged. */
+/** The partner's agreed addresses and ports; missing ones are not checked. */
 export type AgreedCallbacks = Partial<Pick<PartnerSettings, "callbackAddresses" | "callbackPorts">>;
 
 /**
- * What is wrong with a callback URL (section 4.1); undefined when it can be called. With `callbackAddresses`, a URL
- * whose host is a literal address is judged by them at once; names are judged when they are looked up.
+ * What is wrong with a callback URL (section 4.1); undefined if it can be called. With `callbackAddresses`, a URL whose
+ * host is a literal address is checked at once; names are checked when they are looked up.
  */
 export function callbackUrlProblem(
   field: string,
@@ -43,8 +43,8 @@ export function callbackUrlProblem(
 }
 
 /**
- * The address that a URL's host is, or undefined for a name. URL has normalised every spelling of an IPv4 address by
- * then: 2130706433, 0x7f.1 and 0177.1 are all 127.0.0.1.
+ * The literal address of a URL's host, or undefined for a name. URL has normalised every spelling of an IPv4 address:
+ * 2130706433, 0x7f.1 and 0177.1 are all 127.0.0.1.
  */
 export function literalAddress(hostname: string): string | undefined {
   if (hostname.startsWith("[")) return hostname.slice(1, -1);

@@ -15,11 +15,11 @@ export interface DirectoryOptions {
   readonly masterKey: MasterKey;
   readonly defaults: DefaultSettings;
   readonly clock: Clock;
-  /** A refresh failed: snapshots grow old, and are refused when they are too old. */
+  /** A refresh failed: snapshots get older, and are refused when they are too old. */
   readonly onError: (error: unknown) => void;
 }
 
-/** Older snapshots are refused: a rotated key or a paused partner must be seen in time by every instance. */
+/** Older snapshots are refused: every instance must notice a rotated key or a paused partner in time. */
 export const ageMaxMs = 5_000;
 const refreshEveryMs = 2_000;
 const evictAfterMs = 60_000;
@@ -27,7 +27,7 @@ const evictAfterMs = 60_000;
 interface Entry {
   readonly fingerprint: string;
   readonly partner: Partner;
-  /** The API keys that stand, by the hexadecimal form of their hashes. */
+  /** The valid API keys, by the hexadecimal form of their hashes. */
   readonly apiKeys: ReadonlyMap<string, LoadedKey>;
   readonly keyObjects: ReadonlyMap<string, PartnerKeys["signing"]>;
   /** Monotonic: before the query was sent that last confirmed it. */
@@ -41,7 +41,7 @@ interface Waiter {
   reject(error: unknown): void;
 }
 
-/** Partners as they stand, at most five seconds old by the monotonic clock. One query keeps all in use fresh. */
+/** Cached partners, at most five seconds old by the monotonic clock. One query refreshes all partners in use. */
 export class CachedPartners implements PartnerDirectory {
   readonly #options: DirectoryOptions;
   readonly #entries = new Map<PartnerId, Entry>();
@@ -55,7 +55,7 @@ export class CachedPartners implements PartnerDirectory {
     this.#owners = new ApiKeyOwners(options.store, options.clock);
   }
 
-  /** Keeps what is in use fresh until `stop`. */
+  /** Refreshes partners in use until `stop`. */
   start(): void {
     this.#timer ??= setInterval(() => void this.#refresh().catch(this.#options.onError), refreshEveryMs).unref();
   }
@@ -77,7 +77,7 @@ export class CachedPartners implements PartnerDirectory {
     return this.peek(id) ?? (await this.#load(id));
   }
 
-  /** As `find`, with the moment at which it was so, by the monotonic clock. */
+  /** As `find`, with the moment of confirmation, by the monotonic clock. */
   async confirmed(id: PartnerId): Promise<{ readonly partner: Partner | undefined; readonly confirmedMs: number }> {
     const partner = await this.find(id);
     return { partner, confirmedMs: this.#entries.get(id)?.confirmedMs ?? this.#options.clock.monotonicMs() };
@@ -93,7 +93,7 @@ export class CachedPartners implements PartnerDirectory {
     return partner && key && { partner, keyId: key.id, scopes: key.scopes ?? null };
   }
 
-  /** This partner changed: resolves when the change is seen here. Until then the last snapshot stands. */
+  /** This partner changed: resolves when the change is visible here. Until then the last snapshot is used. */
   async invalidate(id: PartnerId): Promise<void> {
     if (this.#entries.has(id) || this.#refreshing !== undefined) await this.#load(id);
   }
@@ -101,7 +101,7 @@ export class CachedPartners implements PartnerDirectory {
   /** Waits for a refresh that begins after this call. */
   #load(id: PartnerId): Promise<Partner | undefined> {
     const loaded = new Promise<Partner | undefined>((resolve, reject) => this.#waiting.push({ id, resolve, reject }));
-    // One at a time: who comes while one is under way shares the next. Failures reach the waiters.
+    // One at a time: callers during one share the next. Failures reach the waiters.
     if (this.#refreshing === undefined) this.#refresh().catch(() => undefined);
     return withinAge(loaded);
   }
@@ -130,7 +130,7 @@ export class CachedPartners implements PartnerDirectory {
     }
   }
 
-  /** Resolves to the partners whose keys cannot be opened, and why: the others must not suffer from them. */
+  /** Resolves to the partners whose keys cannot be opened, with the reason: the others must not be affected. */
   async #read(wanted: readonly PartnerId[]): Promise<ReadonlyMap<PartnerId, unknown>> {
     const unreadable = new Map<PartnerId, unknown>();
     const sentMs = this.#options.clock.monotonicMs();
@@ -204,7 +204,7 @@ interface Opened {
   readonly key: string;
 }
 
-/** The versions that stand come the newest first: that one seals and signs, every webhook secret signs the headers. */
+/** The valid versions, the newest first: that one encrypts and signs, and every webhook secret signs the headers. */
 function currentKeys(loaded: LoadedPartner, keyObjects: ReadonlyMap<string, PartnerKeys["signing"]>): PartnerKeys {
   const ofKind = (kind: string) =>
     loaded.keys.flatMap((key) => {
@@ -219,7 +219,7 @@ function currentKeys(loaded: LoadedPartner, keyObjects: ReadonlyMap<string, Part
   return { encryption, signing, webhook: ofKind("webhookSecret") };
 }
 
-/** What takes longer would be too old when it comes. */
+/** A slower result would be too old. */
 async function withinAge<Result>(result: Promise<Result>): Promise<Result> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {

@@ -5,31 +5,31 @@ export interface SealedKey extends KeyPlace {
   readonly material: Buffer;
 }
 
-/** What is stored under a master key. */
+/** The values stored under a master key. */
 export interface ReSealStore {
-  /** Keys of partners that another master key than this one sealed, in order, after this one. */
+  /** Keys of partners sealed by another master key than this one, in order, after `after`. */
   sealedByOthers(masterKeyId: string, after: SealedKey | undefined, limit: number): Promise<readonly SealedKey[]>;
-  /** Nothing happens to what was changed meanwhile: that is sealed under the newer key already. */
+  /** Values changed meanwhile are skipped: they are sealed under the newer key already. */
   reseal(keys: readonly { readonly from: SealedKey; readonly material: Buffer }[]): Promise<void>;
   namedValues(): Promise<readonly { readonly name: string; readonly sealed: Buffer }[]>;
   resealNamed(name: string, from: Buffer, to: Buffer): Promise<void>;
 }
 
-/** What a rotation came to. */
+/** The result of a rotation. */
 export interface ReSealed {
-  /** Sealed anew under the current master key. */
+  /** Sealed again under the current master key. */
   readonly sealed: number;
-  /** Left as they are, because no master key that was given opens them. */
+  /** Unchanged, because none of the given master keys opens them. */
   readonly notOpened: number;
 }
 
 const batchRows = 100;
 
 /**
- * Seals under the current master key what another one sealed, a batch at a time. A service that holds both keys goes on
- * meanwhile. Broken off, it goes on with the next call: what is done is known by the key's id in each value.
+ * Seals again under the current master key, a batch at a time. A service that has both keys runs meanwhile. After an
+ * interruption the next call continues: each value contains its key's id.
  *
- * @param onBatch told after each batch how many are done
+ * @param onBatch called after each batch with the number done
  */
 export async function resealAll(
   store: ReSealStore,

@@ -6,19 +6,21 @@ import type { KeyKind } from "./partner.ts";
 const keyBytes = 32;
 const nonceBytes = 12;
 const tagBytes = 16;
-/** Of the stored form: version ‖ id of the master key[4] ‖ nonce[12] ‖ ciphertext ‖ tag[16], AES-256-GCM. */
+/** The stored form: version ‖ id of the master key[4] ‖ nonce[12] ‖ ciphertext ‖ tag[16], AES-256-GCM. */
 const version = 2;
 const idBytes = 4;
 const headBytes = 1 + idBytes;
 
-/** What a sealed value belongs to: it opens nowhere else, so that a row copied to another partner is worth nothing. */
+/** The row that a sealed value is bound to: it opens nowhere else, so a row copied to another partner is worthless. */
 export interface KeyPlace {
   readonly partnerId: PartnerId;
   readonly keyId: string;
   readonly kind: KeyKind;
 }
 
-/** A stored value that this master key does not open: another key, or a changed row. Never says what it holds. */
+/**
+ * This master key does not open a stored value: another key, or a changed row. The message never contains the value.
+ */
 export class NotSealedByThisKey extends Error {
   override readonly name = "NotSealedByThisKey";
 }
@@ -37,11 +39,11 @@ export class MasterKeyMismatch extends Error {
 }
 
 /**
- * The key under which every partner's keys are sealed at rest. While it is rotated there are several: one seals, all
- * open. It never prints itself.
+ * The key that seals every partner's keys at rest. During a rotation there are several: one seals, all open. It never
+ * prints itself.
  */
 export class MasterKey {
-  /** Hexadecimal: which key sealed a value, told without giving the key away. */
+  /** Hexadecimal: identifies the key in sealed values without revealing it. */
   readonly id: string;
   readonly #key: KeyObject;
   readonly #byId = new Map<string, KeyObject>();
@@ -60,7 +62,7 @@ export class MasterKey {
   }
 
   /**
-   * @param base64 the base64 of 32 bytes, as `openssl rand -base64 32` gives it
+   * @param base64 the base64 of 32 bytes, as printed by `openssl rand -base64 32`
    * @throws TypeError naming the expected shape, never the value.
    */
   static parse(base64: string): MasterKey {
@@ -82,12 +84,12 @@ export class MasterKey {
     return this.#seal(plain, keyContext(place));
   }
 
-  /** @throws NotSealedByThisKey when it was sealed under another key, for another place, or was changed. */
+  /** @throws NotSealedByThisKey if it was sealed under another key, for another place, or was changed. */
   open(sealed: Buffer, place: KeyPlace): Buffer {
     return this.#open(sealed, keyContext(place));
   }
 
-  /** For a value of the service itself, which opens under no other name. */
+  /** Seals a value of the service itself, which opens only under this name. */
   sealNamed(plain: Buffer, name: string): Buffer {
     return this.#seal(plain, namedContext(name));
   }
@@ -97,7 +99,7 @@ export class MasterKey {
     return this.#open(sealed, namedContext(name));
   }
 
-  /** Whether the key that seals now sealed it: nothing is to be done for it by a rotation. */
+  /** Whether the current key sealed it, so that a rotation can skip it. */
   isCurrent(sealed: Buffer): boolean {
     return sealed.subarray(1, headBytes).toString("hex") === this.id;
   }
@@ -107,7 +109,7 @@ export class MasterKey {
     return this.sealNamed(Buffer.from(checkName), checkName);
   }
 
-  /** Whether the check value was sealed under this key, or another one that it opens for. */
+  /** Whether the check value was sealed under this key, or under another one that it opens for. */
   fits(check: Buffer): boolean {
     try {
       return this.openNamed(check, checkName).toString() === checkName;
@@ -155,7 +157,7 @@ export class MasterKey {
 
 const checkName = "check";
 
-/** Of a value that is derived from the key for this alone. */
+/** The id is derived from the key with a purpose of its own. */
 function idOf(raw: Buffer): string {
   return Buffer.from(hkdfSync("sha256", raw, Buffer.alloc(0), "paybell master key id", idBytes)).toString("hex");
 }
@@ -168,25 +170,24 @@ function keyContext({ partnerId, keyId, kind }: KeyPlace): string {
   return `paybell partner key\n${partnerId}\n${keyId}\n${kind}`;
 }
 
-/** Where a database keeps values of the service itself. */
+/** Stores values of the service itself. */
 export interface SealedValueStore {
-  /** Keeps `sealed` when there is none of this name yet; resolves to the one that is kept then. */
+  /** Stores `sealed` if there is none of this name yet; resolves to the stored one. */
   keepSealed(name: string, sealed: Buffer): Promise<Buffer>;
-  /** The one that is kept; undefined when there is none. */
+  /** The stored value; undefined if there is none. */
   sealedValue(name: string): Promise<Buffer | undefined>;
 }
 
 /**
- * At each start: a new database takes this master key as its own, any other must have been started with it.
- *
- * @throws MasterKeyMismatch
+ * Called at each start: a new database adopts this master key, any other must have been started with it. @throws
+ * MasterKeyMismatch
  */
 export async function requireFittingMasterKey(masterKey: MasterKey, store: SealedValueStore): Promise<void> {
   const kept = await keptOr(store, checkName, () => masterKey.sealCheck());
   if (!masterKey.fits(kept)) throw new MasterKeyMismatch();
 }
 
-/** A key of the service's own, made at its first start. It stays when the master key is rotated. */
+/** A key of the service itself, created at its first start. A rotation of the master key does not change it. */
 export async function keptKey(masterKey: MasterKey, store: SealedValueStore, name: string): Promise<KeyObject> {
   const kept = await keptOr(store, name, () => masterKey.sealNamed(randomBytes(keyBytes), name));
   return createSecretKey(masterKey.openNamed(kept, name));

@@ -3,7 +3,7 @@ import type { Partner, PartnerSettings } from "./partner.ts";
 import { keyObject, newSecret } from "./secrets.ts";
 import { completeSettings } from "./settings.ts";
 
-/** A partner's snapshot with new keys, as the directory would give it. */
+/** A partner's snapshot with new keys, as the directory returns it. */
 export function partnerSnapshot(settings: Partial<PartnerSettings> = {}, id: PartnerId = newId()): Partner {
   const key = (kind: "encryptionKey" | "signingKey" | "webhookSecret") =>
     keyObject(kind, newId<"key">(), newSecret(kind).raw);

@@ -23,13 +23,13 @@ export interface KeyVersion {
   readonly kind: KeyKind;
   readonly activeFrom: string;
   readonly expiresAt: string | null;
-  /** How often an encryption key may have sealed: counted in blocks, before use. */
+  /** The upper bound of its seals as an encryption key: counted in blocks, before use. */
   readonly seals?: number;
-  /** Of an API key that was made beside the first one: what it is for. */
+  /** For an additional API key: its name. */
   readonly name?: string;
-  /** Of such an API key: what it allows. Without it, everything. */
+  /** For such an API key: its scopes. Absent: everything. */
   readonly scopes?: readonly ApiKeyScope[];
-  /** Of an API key, to the minute; null: never. */
+  /** For an API key, to the minute; null: never. */
   readonly lastUsedAt?: string | null;
   readonly createdAt: string;
 }
@@ -48,7 +48,7 @@ export interface RotatedKey {
   readonly kind: RotatedKind;
   /** Shown once. */
   readonly secret: string;
-  /** ISO 8601: from then on the new version seals and signs. */
+  /** ISO 8601: from then on the new version encrypts and signs. */
   readonly activeFrom: string;
   /** ISO 8601: from then on the old version is refused, or no longer used. */
   readonly expiresOld: string;
@@ -66,15 +66,15 @@ export interface RegistryParts {
   readonly masterKey: MasterKey;
   readonly defaults: DefaultSettings;
   readonly rules: CallbackUrlRules;
-  /** For how long an open PreAuth holds its terminal's mid. */
+  /** How many days an open PreAuth fixes its terminal's mid. */
   readonly preAuthDays: number;
-  /** The guard against card numbers: what it says of a text in a field; undefined when the text holds none. */
+  /** Checks a field's text for card numbers; undefined if it contains none. */
   readonly cardNumberProblem: (field: string, text: string) => FieldProblem | undefined;
-  /** Told after each change of a partner; what it returns is awaited, its failure harms nothing. */
+  /** Called after each change of a partner; its result is awaited, its failure is ignored. */
   changed(id: PartnerId): Promise<void>;
 }
 
-/** Of a name that a caller made up. */
+/** For a name chosen by a caller. */
 const shownCharactersMax = 100;
 /** 30 days. */
 const overlapHoursMax = 720;
@@ -88,7 +88,7 @@ export class PartnerRegistry {
     this.#parts = parts;
   }
 
-  /** Registers a partner with four new keys. Bad settings are refused, every one named. */
+  /** Registers a partner with four new keys. Invalid settings are refused, all of them named. */
   async register(input: PartnerInput): Promise<{ partner: PartnerRecord; secrets: NewSecrets }> {
     this.#refuse(input, settingsProblems(input, this.#parts.rules));
     const id = newId<"partner">();
@@ -99,7 +99,7 @@ export class PartnerRegistry {
     return { partner: this.#record(stored), secrets: secrets as unknown as NewSecrets };
   }
 
-  /** Changes the settings that `patch` names. A field of transactionTypes or reports that it does not name stays. */
+  /** Changes the settings in `patch`. A field of transactionTypes or reports that it does not name is unchanged. */
   async change(id: PartnerId, patch: Partial<PartnerInput>): Promise<PartnerRecord> {
     return await this.#change(id, (standing) => {
       const merged = {
@@ -134,9 +134,9 @@ export class PartnerRegistry {
   }
 
   /**
-   * A new version of a key. Encryption and signing: the old version goes on until the overlap ends, because the partner
-   * has to install the new one first; with an overlap of 0 the new one is used at once. Webhook secret: both sign until
-   * then. API key: both are valid until then; those with a name of their own stay.
+   * Creates a new version of a key. Encryption and signing: the old version is used until the overlap ends, because the
+   * partner has to install the new one first; with an overlap of 0 the new one is used at once. Webhook secret: both
+   * sign until then. API key: both are valid until then; additional ones are unchanged.
    */
   async rotate(id: PartnerId, kind: RotatedKind, overlapHours: number): Promise<RotatedKey> {
     refuse(rotationProblems(kind, overlapHours));
@@ -155,7 +155,7 @@ export class PartnerRegistry {
   }
 
   /**
-   * The client certificate that is shown to the partner's server from now on, and until it ends.
+   * Replaces the client certificate that is presented to the partner's server.
    *
    * @throws ServiceError `not_found`, or naming what is wrong; no error repeats the key
    */
@@ -180,10 +180,10 @@ export class PartnerRegistry {
     return this.#record(stored);
   }
 
-  /** Registers a terminal or changes it; what `input` leaves out becomes empty. */
+  /** Registers or changes a terminal; missing fields of `input` become empty. */
   async putTerminal(id: PartnerId, tid: string, input: TerminalInput): Promise<Terminal> {
     const partner = await this.#require(id);
-    // A registered deviceId may look like a card number: it is known to be none.
+    // A registered deviceId may look like a card number, but is known not to be one.
     const { deviceId: _, ...guarded } = input;
     this.#refuse({ tid, ...guarded }, terminalProblems(tid, input, partner.settings.signing));
     const put = await this.#parts.terminals.upsert(id, completeTerminal(tid, input), this.#parts.preAuthDays);
@@ -212,7 +212,7 @@ export class PartnerRegistry {
     return pageOf(rows, page.limit, (terminal) => terminal.tid);
   }
 
-  /** All that is wrong at once, card numbers too. No error repeats one, also where it is the name of a field. */
+  /** Reports everything that is wrong, card numbers included. No error repeats one, not even as the name of a field. */
   #refuse(given: object, problems: readonly FieldProblem[]): void {
     const { cardNumberProblem } = this.#parts;
     const shown = problems.map((problem) => {
@@ -246,7 +246,7 @@ export class PartnerRegistry {
   }
 
   async #tell(id: PartnerId): Promise<void> {
-    // The change is durable; every cache sees it within five seconds in any case.
+    // The change is durable; every cache sees it within five seconds anyway.
     await this.#parts.changed(id).catch(() => undefined);
   }
 
@@ -303,7 +303,7 @@ function pageOf<Item>(rows: readonly Item[], limit: number, cursorOf: (item: Ite
   return { items, next: rows.length > limit && last !== undefined ? cursorOf(last) : null };
 }
 
-/** Two reports under one number would be one all at once, and the second of them lost. */
+/** Otherwise two different reports under one number would become one, and the second would be lost. */
 function identityStays(): ServiceError {
   const field = "reports.identity";
   return badFields([{ field, code: "invalid_value", message: `${field} cannot go back to externalId.` }]);

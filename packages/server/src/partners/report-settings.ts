@@ -6,7 +6,7 @@ import { choice, group, type Setting, type ValuesOf } from "./setting.ts";
 const schemesMax = 64;
 const schemeCharactersMax = 16;
 
-/** How the operator's switch writes what it reports for a partner. */
+/** The formats of the operator's switch in reports for a partner. */
 const reportSettings = {
   identity: choice(
     ["externalId", "externalId+command"],
@@ -26,7 +26,7 @@ const reportSettings = {
 
 export type ReportSettings = ValuesOf<typeof reportSettings>;
 
-/** The setting `reports` of a partner, which holds all of these. */
+/** The partner's setting `reports`, which contains all of these. */
 export const reportsSetting = group(reportSettings, "How the operator's switch writes its reports");
 
 const schemePattern = /^[^\p{Cc}&]*$/u;

@@ -1,16 +1,16 @@
 import type { PartnerId } from "../ids.ts";
 import type { SealCounts } from "./store.ts";
 
-/** Seals taken from the database at a time: one statement for ten thousand IPNs, at most as many lost in a crash. */
+/** Seals reserved in the database at a time: one statement for ten thousand IPNs. A crash loses at most this many. */
 export const sealsReserved = 10_000;
 /** A random 96-bit IV is safe with one AES-GCM key for 2^32 seals (NIST SP 800-38D, 8.3). */
 export const sealsMax = 2 ** 32;
 export const sealsAlert = 2 ** 31;
-/** Reserve again when this much is left, so that no IPN waits for it. */
+/** Reserve more when this many are left, so that no IPN waits for it. */
 const refillBelow = sealsReserved / 5;
 const keysRememberedMax = 10_000;
 
-/** A key version has sealed as often as it may: its encryption key must be rotated. */
+/** A key version has reached its maximum number of seals: the encryption key must be rotated. */
 export class KeyExhausted extends Error {
   override readonly name = "KeyExhausted";
   readonly code = "key_exhausted";
@@ -31,7 +31,7 @@ export type SealAlert = (alert: { partnerId: PartnerId; keyId: string; seals: nu
 
 /**
  * Counts seals per version of an AES key. A block is added to the database's count before any of it is used: a crash
- * wastes what was left of it, and never counts too little.
+ * wastes the rest of it, and the count is never too low.
  */
 export class SealBudget {
   readonly #counts: SealCounts;
@@ -45,16 +45,16 @@ export class SealBudget {
   }
 
   /**
-   * Takes one seal, which may be used when this returns, or when what it returned resolves.
+   * Spends one seal. It may be used when this returns, or when the returned promise resolves.
    *
-   * @throws KeyExhausted, thrown or rejected, at 2^32 seals; a rejection of the database's own is worth a retry.
+   * @throws KeyExhausted, thrown or rejected, at 2^32 seals; a rejection by the database may be retried.
    */
   spend(partnerId: PartnerId, keyId: string): undefined | Promise<void> {
     const reserve = this.#reserves.get(keyId) ?? this.#remember(keyId);
     if (reserve.left === 0) return this.#spendLater(reserve, partnerId, keyId);
     reserve.left -= 1;
     if (reserve.left < refillBelow && !reserve.exhausted && reserve.refilling === undefined) {
-      // A refill ahead may fail: the one that is waited for tries again and tells.
+      // An early refill may fail: the awaited one tries again and reports.
       this.#refill(reserve, partnerId, keyId).catch(() => undefined);
     }
     return undefined;
@@ -92,7 +92,7 @@ export class SealBudget {
     const reserve: Reserve = { left: 0, exhausted: false, alerted: false, refilling: undefined };
     this.#reserves.set(keyId, reserve);
     const [oldest] = this.#reserves.keys();
-    // What the oldest had left is lost to it: counted, never used.
+    // The rest of the oldest reserve is lost: counted, never used.
     if (this.#reserves.size > keysRememberedMax && oldest !== undefined) this.#reserves.delete(oldest);
     return reserve;
   }

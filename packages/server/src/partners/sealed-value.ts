@@ -3,10 +3,10 @@ import { NotSealedByThisKey } from "./master-key.ts";
 
 const nonceBytes = 12;
 const tagBytes = 16;
-/** Of the stored form: version ‖ nonce[12] ‖ ciphertext ‖ tag[16], AES-256-GCM. */
+/** The stored form: version ‖ nonce[12] ‖ ciphertext ‖ tag[16], AES-256-GCM. */
 const version = 1;
 
-/** @param context what the value belongs to: it opens nowhere else, so a row copied elsewhere is worth nothing */
+/** @param context the row that the value is bound to: it opens nowhere else, so a row copied elsewhere is worthless */
 export function sealValue(key: KeyObject, plain: Buffer, context: string): Buffer {
   const nonce = randomBytes(nonceBytes);
   const cipher = createCipheriv("aes-256-gcm", key, nonce, { authTagLength: tagBytes });
@@ -15,7 +15,7 @@ export function sealValue(key: KeyObject, plain: Buffer, context: string): Buffe
   return Buffer.concat([Buffer.of(version), nonce, ciphertext, cipher.getAuthTag()]);
 }
 
-/** @throws NotSealedByThisKey when it was sealed under another key, for another context, or was changed */
+/** @throws NotSealedByThisKey if it was sealed under another key, for another context, or was changed */
 export function openValue(key: KeyObject, sealed: Buffer, context: string): Buffer {
   if (sealed.length < 1 + nonceBytes + tagBytes) throw new NotSealedByThisKey("the sealed value is too short");
   if (sealed[0] !== version) throw new NotSealedByThisKey(`the sealed value has the unknown version ${sealed[0]}`);

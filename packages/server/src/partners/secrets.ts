@@ -7,7 +7,7 @@ const apiKeyPrefix = "pb_";
 const apiKeyShape = /^pb_[A-Za-z0-9_-]{43}$/;
 const webhookPrefix = "whsec_";
 
-/** A new secret: its bytes, and the text in which a partner is given it, once. */
+/** A new secret: its bytes, and the text that the partner gets once. */
 export interface NewSecret {
   readonly raw: Buffer;
   readonly text: string;
@@ -24,20 +24,20 @@ function secretText(kind: RotatedKind, raw: Buffer): string {
   return raw.toString("base64");
 }
 
-/** Whether a text can be an API key at all: what cannot costs no look-up. */
+/** Whether a text has the shape of an API key: others need no look-up. */
 export function isApiKey(text: string): boolean {
   return apiKeyShape.test(text);
 }
 
 /**
- * What is stored of an API key, and looked up. It has 256 random bits, so a plain SHA-256 cannot be guessed back, and
- * finding it by its hash tells nothing by the time it takes.
+ * The stored form of an API key, which is also the look-up key. It has 256 random bits, so a plain SHA-256 cannot be
+ * reversed by guessing, and a look-up by hash reveals nothing by its timing.
  */
 export function apiKeyHash(apiKey: string): Buffer {
   return createHash("sha256").update(apiKey, "utf8").digest();
 }
 
-/** A key version's KeyObject, made once: raw bytes as a key are up to seven times slower at each use. */
+/** The KeyObject of a key version, created once: raw bytes as a key are up to seven times slower at each use. */
 export function keyObject(kind: Exclude<RotatedKind, "apiKey">, id: string, raw: Buffer): SealingKey {
   if (kind === "encryptionKey") return sealingKey(id, raw);
   if (kind === "signingKey") return { id, key: hmacKey(raw) };

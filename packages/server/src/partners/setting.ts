@@ -3,20 +3,20 @@ import type { FieldProblem } from "../errors.ts";
 import type { CallbackUrlRules } from "./callback-url.ts";
 import { choiceProblems, isObject, unknownField, wholeNumberProblems, wrongType } from "./problems.ts";
 
-/** What else a check of one setting may look at. */
+/** The context for checking one setting. */
 export interface CheckContext {
   readonly rules: CallbackUrlRules;
-  /** The other settings, perhaps wrong themselves. */
+  /** The other settings, which may be invalid themselves. */
   readonly values: Readonly<Record<string, unknown>>;
 }
 
 export type Check = (field: string, value: unknown, context: CheckContext) => readonly FieldProblem[];
 
-/** All that is to be said of one setting. Types, defaults, checks and the API's schemas come from it. */
+/** The definition of one setting. Types, defaults, checks and the API's schemas are derived from it. */
 export interface Setting<Value> {
-  /** Undefined where it must be given. */
+  /** Undefined if it is required. */
   readonly initial: Value | undefined;
-  /** The shape of a value, as the API documents it; of an object of settings, those. */
+  /** The schema of a value in the API; for an object of settings, its table. */
   readonly schema: z.ZodType | SettingTable;
   readonly meaning: string | undefined;
   readonly check: Check;
@@ -43,7 +43,7 @@ export function wholeNumber(min: number, max: number, initial: number, meaning?:
   return { initial, schema, meaning, check: (field, value) => wholeNumberProblems(field, value, min, max) };
 }
 
-/** An object of settings, of which each may be left out. */
+/** An object of optional settings. */
 export function group<Table extends SettingTable>(table: Table, meaning: string): Setting<ValuesOf<Table>> {
   return {
     initial: initialValues(table),
@@ -59,7 +59,7 @@ export function initialValues<Table extends SettingTable>(table: Table): ValuesO
   return Object.fromEntries(Object.entries(table).map(([name, { initial }]) => [name, initial])) as ValuesOf<Table>;
 }
 
-/** Everything wrong with what was given. Undefined is as not given. */
+/** Everything wrong with the values. Undefined counts as absent. */
 export function tableProblems(
   table: SettingTable,
   given: Readonly<Record<string, unknown>>,

@@ -51,7 +51,7 @@ const defaultTypes: TransactionTypes = {
   SETTLEMENT: "SETTLE",
 };
 
-/** What a registration must say. */
+/** Required settings of a registration. */
 const required = {
   name: {
     initial: undefined,
@@ -152,25 +152,25 @@ const optional = {
   reports: reportsSetting,
 };
 
-/** What a partner agreed with the operator: every setting, in the order in which the API names them. */
+/** The settings of a partner, in the order in which the API names them. */
 export const partnerSettings = { ...required, ...optional };
 
 export type PartnerSettings = ValuesOf<typeof partnerSettings>;
 
-/** Everything that has a default. */
+/** The settings with a default. */
 export type DefaultSettings = ValuesOf<typeof optional>;
 
 export const defaultSettings: DefaultSettings = initialValues(optional);
 
-/** What a registration may say: a name and both address lists; everything else has a default. */
+/** The input of a registration: a name and both address lists are required; everything else has a default. */
 export type PartnerInput = ValuesOf<typeof required> &
   Partial<Omit<DefaultSettings, "transactionTypes" | "reports">> & {
-    /** The ones that differ from the specification's. */
+    /** Only those that differ from the specification's. */
     readonly transactionTypes?: Partial<TransactionTypes>;
     readonly reports?: Partial<ReportSettings>;
   };
 
-/** A registration with its defaults filled in. Call it with what has no `settingsProblems`. */
+/** A registration with its defaults. Call it only without `settingsProblems`. */
 export function completeSettings(input: PartnerInput, defaults: DefaultSettings = defaultSettings): PartnerSettings {
   const given = Object.fromEntries(Object.entries(input).filter(([, value]) => value !== undefined)) as PartnerInput;
   return {
@@ -181,7 +181,7 @@ export function completeSettings(input: PartnerInput, defaults: DefaultSettings 
   };
 }
 
-/** Everything wrong with a registration, all at once. */
+/** Everything wrong with a registration. */
 export function settingsProblems(
   input: Readonly<Record<string, unknown>> | PartnerInput,
   rules: CallbackUrlRules,
@@ -258,7 +258,7 @@ function transactionTypeProblems(field: string, value: unknown): FieldProblem[] 
 
 function timeZoneProblems(field: string, value: unknown): FieldProblem[] {
   if (typeof value !== "string") return [wrongType(field, "a text")];
-  // Intl takes offsets such as +07:00 too, but an offset knows no daylight saving time.
+  // Intl accepts offsets such as +07:00 too, but an offset has no daylight saving time.
   if (/^[A-Za-z]/.test(value) && isTimeZone(value)) return [];
   return [invalid(field, "must be an IANA time zone such as Asia/Ho_Chi_Minh or UTC")];
 }

@@ -3,10 +3,10 @@ import type { SealedValueStore } from "./master-key.ts";
 import type { ApiKeyScope, KeyKind, PartnerSettings, PartnerState, Pause } from "./partner.ts";
 import type { Terminal } from "./terminal.ts";
 
-/** What partners need kept. Every change is durable when it resolves. */
+/** Stores partners. Every change is durable when it resolves. */
 export interface PartnerStore extends PartnerStates, SealCounts, SealedValueStore, ApiKeyStore {
   insert(partner: NewPartner): Promise<StoredPartner>;
-  /** Changes one partner under its row's lock: `next` sees it as it stands. Undefined when there is none. */
+  /** Changes one partner under its row's lock: `next` gets the current state. Undefined if there is none. */
   change(
     id: PartnerId,
     next: (standing: StoredPartner) => { readonly state?: PartnerState; readonly settings?: PartnerSettings },
@@ -15,23 +15,23 @@ export interface PartnerStore extends PartnerStates, SealCounts, SealedValueStor
   /** In the order of registration, after `after`. */
   list(after: PartnerId | undefined, limit: number): Promise<readonly StoredPartner[]>;
   /**
-   * Adds a key version under the partner's row lock and ends every other version of its kind when the overlap ends, or
-   * earlier where that was agreed already. API keys that have a name stay. `activeAtOnce`: it is used from now on,
-   * beside the old; otherwise it takes over when the overlap ends. Undefined when there is no such partner.
+   * Adds a key version under the partner's row lock, and ends every other version of its kind when the overlap ends, or
+   * earlier if that was set before. Additional API keys are unchanged. `activeAtOnce`: it is used from now on, beside
+   * the old one; otherwise it takes over when the overlap ends. Undefined if there is no such partner.
    */
   rotate(id: PartnerId, key: NewKey, overlapS: number, activeAtOnce: boolean): Promise<Rotation | undefined>;
-  /** Ends the partner's client certificate now, and takes this one where there is one. Undefined: no such partner. */
+  /** Ends the partner's client certificate now, and stores the new one, if any. Undefined: no such partner. */
   replaceCallbackKey(id: PartnerId, key: CallbackKeyToStore | null): Promise<StoredPartner | undefined>;
 }
 
 export interface ApiKeyStore {
-  /** @param keysMax how many API keys of a partner may stand at once */
+  /** @param keysMax the maximum number of valid API keys of a partner */
   addApiKey(
     partnerId: PartnerId,
     key: ApiKeyToStore,
     keysMax: number,
   ): Promise<"added" | "too many" | "no such partner">;
-  /** @returns false when the partner has no such API key */
+  /** @returns false if the partner has no such API key */
   endApiKey(partnerId: PartnerId, keyId: KeyId): Promise<boolean>;
   apiKeyUsed(partnerId: PartnerId, keyId: KeyId): Promise<void>;
 }
@@ -53,17 +53,17 @@ export interface CallbackKeyToStore {
   readonly endsAt: Date;
 }
 
-/** What the directory reads, again and again. */
+/** The states that the directory reads repeatedly. */
 export interface PartnerStates {
-  /** A text for each partner that differs whenever anything that `load` gives differs, the passing of time included. */
+  /** A text for each partner that changes whenever the result of `load` does, also by the passing of time. */
   fingerprints(ids: readonly PartnerId[]): Promise<ReadonlyMap<PartnerId, string>>;
   load(ids: readonly PartnerId[]): Promise<readonly LoadedPartner[]>;
-  /** The partners to whom these hashes of API keys ever belonged, by the hash's hexadecimal form. */
+  /** The partners that these hashes of API keys ever belonged to, by the hash's hexadecimal form. */
   partnersByApiKey(hashes: readonly Buffer[]): Promise<ReadonlyMap<string, PartnerId>>;
 }
 
 export interface SealCounts {
-  /** Adds to what a key version counts as sealed; resolves to the sum, undefined when there is no such version. */
+  /** Adds to the count of a key version's seals; resolves to the sum, undefined if there is no such version. */
   addSeals(partnerId: PartnerId, keyId: string, count: number): Promise<number | undefined>;
 }
 
@@ -76,7 +76,7 @@ export interface NewPartner {
 export interface NewKey {
   readonly id: KeyId;
   readonly kind: KeyKind;
-  /** Sealed under the master key; of an API key its SHA-256. */
+  /** Sealed under the master key; for an API key its SHA-256. */
   readonly material: Buffer;
 }
 
@@ -96,9 +96,9 @@ export interface StoredKey {
   readonly expiresAt: Date | null;
   readonly seals: number;
   readonly createdAt: Date;
-  /** Of an API key that was made beside the first one; empty otherwise. */
+  /** For an additional API key; otherwise empty. */
   readonly name: string;
-  /** Of an API key; null: everything. */
+  /** For an API key; null: everything. */
   readonly scopes: readonly ApiKeyScope[] | null;
   readonly lastUsedAt: Date | null;
 }
@@ -108,7 +108,7 @@ export interface Rotation {
   readonly expiresOld: Date;
 }
 
-/** A partner with the key versions that stand now, by the database's clock, the one active last first. */
+/** A partner with its currently valid key versions, by the database's clock, the one activated last first. */
 export interface LoadedPartner {
   readonly id: PartnerId;
   readonly fingerprint: string;
@@ -124,9 +124,9 @@ export interface LoadedKey extends NewKey {
 
 export interface TerminalStore {
   /**
-   * Registers a terminal, or changes what is registered for it; its numbers and its batch stay.
+   * Registers a terminal, or changes its registration; its numbers and its batch are unchanged.
    *
-   * @param preAuthDays for how long a PreAuth counts as open
+   * @param preAuthDays how long a PreAuth counts as open
    */
   upsert(partnerId: PartnerId, terminal: Terminal, preAuthDays: number): Promise<UpsertedTerminal>;
   find(partnerId: PartnerId, tid: string): Promise<Terminal | undefined>;
@@ -135,9 +135,9 @@ export interface TerminalStore {
 
 export type UpsertedTerminal =
   | { readonly outcome: "put"; readonly terminal: Terminal }
-  /** Another partner has it. */
+  /** It belongs to another partner. */
   | { readonly outcome: "taken" }
-  /** Its mid or acquirer would change, while what belongs to the old one is open. */
+  /** Its mid or acquirer would change while transactions of the old one are open. */
   | { readonly outcome: "busy" }
   /** No acquirer is registered under this name. */
   | { readonly outcome: "no_such_acquirer" };

@@ -1,7 +1,7 @@
 import { type Signing, signedFields } from "@paybell/contract";
 import type { FieldProblem } from "../errors.ts";
 
-/** A terminal as it is registered. Empty texts are unknown. */
+/** A registered terminal. Empty strings are unknown. */
 export interface Terminal {
   readonly tid: string;
   readonly mid: string;
@@ -10,11 +10,11 @@ export interface Terminal {
   readonly merchantAddress: string;
   readonly deviceId: string;
   readonly appName: string;
-  /** Whom its commands go to, by its registered name; empty: the acquirer of the settings. */
+  /** The registered name of its acquirer; empty: that of the settings. */
   readonly acquirer: string;
 }
 
-/** What a registration says of a terminal; the tid is in its path. */
+/** The input of a terminal's registration; the tid is in the path. */
 export type TerminalInput = Pick<Terminal, "mid"> & Partial<Omit<Terminal, "tid" | "mid">>;
 
 /** In characters (UTF-16 code units). */
@@ -42,11 +42,11 @@ export function completeTerminal(tid: string, input: TerminalInput): Terminal {
   };
 }
 
-/** Everything wrong with what was said of a terminal, all at once. Which fields are signed follows from `signing`. */
+/** Everything wrong with a terminal's registration. `signing` determines which fields are signed. */
 export function terminalProblems(tid: string, input: unknown, signing: Signing): FieldProblem[] {
   const given: Readonly<Record<string, unknown>> = { mid: "", ...(input as Partial<TerminalInput>) };
   const signed = signedOf(signing);
-  // The tid stands in the path: in the body it would be a second one.
+  // The tid is in the path: in the body it would be a second one.
   const { tid: _, ...bodyLengthsMax } = terminalLengthsMax;
   return [["tid", tid] as const, ...Object.entries(given)].flatMap(([field, value], at): FieldProblem[] => {
     const problem = (code: FieldProblem["code"], rule: string) => [{ field, code, message: `${field} ${rule}.` }];
@@ -68,7 +68,7 @@ export function terminalProblems(tid: string, input: unknown, signing: Signing):
 }
 
 function signedOf(signing: Signing): ReadonlySet<string> {
-  // Whole IPNs are signed as canonical JSON, in which nothing is ambiguous.
+  // Whole IPNs are signed as canonical JSON, which is unambiguous.
   if (signing.mode === "whole") return new Set();
   return new Set([...signedFields("card", signing), ...signedFields("settlement", signing)]);
 }

@@ -9,20 +9,20 @@ import { newId } from "../ids.ts";
 export interface LoopbackCertificate {
   readonly key: string;
   readonly cert: string;
-  /** What a client must trust to accept `cert`: the certificate itself, which can vouch for no other. */
+  /** The certificate that a client must trust to accept `cert`: the certificate itself, which cannot issue others. */
   readonly ca: string;
 }
 
 const dayMs = 86_400_000;
 const validDays = 365;
-/** A sandbox may run for weeks: what would end sooner is replaced at the start. */
+/** A sandbox may run for weeks: a certificate that would end sooner is replaced at startup. */
 const renewBeforeDays = 30;
 const fileName = "receiver.pem";
 
 /**
- * The certificate of the sandbox partner's receiver, for localhost, 127.0.0.1 and ::1: made at the first start, kept in
- * `home` as receiver.pem (key and certificate, mode 0600), made anew when it is about to expire or cannot be read.
- * About 40 ms when new, 1 ms when kept.
+ * The certificate of the sandbox partner's receiver, for localhost, 127.0.0.1 and ::1: created at the first start,
+ * stored in `home` as receiver.pem (key and certificate, mode 0600), replaced when it is about to expire or cannot be
+ * read. About 40 ms when new, 1 ms when stored.
  */
 export async function loopbackCertificate(home: string, clock: Clock = systemClock): Promise<LoopbackCertificate> {
   const path = join(home, fileName);
@@ -47,7 +47,7 @@ async function readKept(path: string, nowMs: number): Promise<LoopbackCertificat
     await chmod(path, 0o600);
     return { key, cert, ca: cert };
   } catch {
-    // Missing, unreadable or no certificate: a new one takes its place, and where that fails too, its error says why.
+    // Missing, unreadable or not a certificate: it is replaced, and if that fails too, its error says why.
     return undefined;
   }
 }
@@ -57,11 +57,11 @@ async function make(nowMs: number): Promise<LoopbackCertificate> {
     keyType: "ec",
     curve: "P-256",
     algorithm: "sha256",
-    // An hour back, for clients whose clock is slow.
+    // An hour earlier, for clients whose clock is slow.
     notBeforeDate: new Date(nowMs - 3_600_000),
     notAfterDate: new Date(nowMs + validDays * dayMs),
     extensions: [
-      // Not a CA: whoever trusts it trusts this machine's loopback names and nothing else.
+      // Not a CA: a client that trusts it trusts only this machine's loopback names.
       { name: "basicConstraints", cA: false, critical: true },
       { name: "keyUsage", digitalSignature: true, critical: true },
       { name: "extKeyUsage", serverAuth: true },
@@ -82,7 +82,7 @@ function endLine(pem: string): string {
   return `${pem.replaceAll("\r\n", "\n").trimEnd()}\n`;
 }
 
-/** By rename, so that a start that is killed leaves the old file or the new one. */
+/** By rename, so that a start that is killed leaves either the old file or the new one. */
 async function keep(path: string, home: string, { key, cert }: LoopbackCertificate): Promise<void> {
   await mkdir(home, { recursive: true, mode: 0o700 });
   const temporary = `${path}.${newId()}`;

@@ -5,7 +5,7 @@ import { writePrivately } from "../app/private-file.ts";
 import type { PartnerId } from "../ids.ts";
 import { MasterKey } from "../partners/master-key.ts";
 
-/** What a developer needs to use the sandbox, in sandbox.json, mode 0600. */
+/** The credentials of the sandbox, in sandbox.json, mode 0600. */
 export interface SandboxCredentials {
   readonly baseUrl: string;
   readonly operatorToken: string;
@@ -34,7 +34,7 @@ export function credentialsPath(home: string): string {
   return join(home, "sandbox.json");
 }
 
-/** Those of the last start; undefined at the first, or when the file was damaged: new ones are made then. */
+/** Those of the last start; undefined at the first one, or if the file is damaged: then new ones are created. */
 export async function readCredentials(home: string): Promise<SandboxCredentials | undefined> {
   try {
     const read: unknown = JSON.parse(await readFile(credentialsPath(home), "utf8"));
@@ -53,7 +53,7 @@ export function newOperatorToken(): string {
   return randomBytes(32).toString("base64url");
 }
 
-/** The sandbox's own master key: made at its first start, kept beside its database. */
+/** The sandbox's own master key: created at its first start, stored beside its database. */
 export async function sandboxMasterKey(home: string): Promise<MasterKey> {
   const path = join(home, "master.key");
   try {

@@ -6,7 +6,7 @@ import type { SandboxReceiver } from "./receiver.ts";
 const followKeysEveryMs = 500;
 
 /**
- * The sandbox keeps both sides' keys: its receiver follows every change of the partner at once, as a real one could
+ * The sandbox has both sides' keys: its receiver follows every change of the partner at once, which a real one could
  * not.
  */
 export function followKeys(
@@ -37,7 +37,7 @@ export function keyTexts({ keys }: Partner): KeyTexts {
   };
 }
 
-/** What is on its way was sealed with the keys that stood before. */
+/** Deliveries in flight were sealed with the previous keys. */
 export function receiverKeys(partner: Partner, before: Partner = partner) {
   const { cipher, encoding, signing } = partner.settings;
   const [now, then] = [keyTexts(partner), keyTexts(before)];

@@ -9,7 +9,7 @@ import { type SandboxReceiver, startReceiver } from "./receiver.ts";
 interface ObservedReceiver {
   readonly home: string;
   readonly partner: Partner;
-  /** Of the last start. */
+  /** The URL of the last start. */
   readonly lastUrl: string | undefined;
   readonly cipherNow: () => Cipher;
   readonly desk: SandboxReceiverControl;
@@ -17,7 +17,10 @@ interface ObservedReceiver {
   readonly tell: (lines: readonly string[]) => void;
 }
 
-/** The sandbox partner's receiver, which tells the terminal what comes. Where it can, on the port of the last start. */
+/**
+ * Starts the sandbox partner's receiver, which prints deliveries to the terminal, if possible on the port of the last
+ * start.
+ */
 export async function startObservedReceiver(told: ObservedReceiver): Promise<SandboxReceiver> {
   const { home, partner, lastUrl, cipherNow, desk, style, tell } = told;
   const start = {
@@ -26,14 +29,14 @@ export async function startObservedReceiver(told: ObservedReceiver): Promise<San
     keys: receiverKeys(partner),
     onIpn: (received: Parameters<typeof ipnLines>[0]["received"]) => {
       const { id } = received.ipn;
-      // Our own ids tell when the command came; one that a switch gave may not.
+      // Our own ids contain the time of the command; a switch's may not.
       const afterCommandMs = isUuidV7(id) ? { afterCommandMs: Math.max(0, Date.now() - idTimeMs(id)) } : {};
       tell(ipnLines({ received, cipher: cipherNow(), ...afterCommandMs }, style));
     },
     onRefused: (refused: Parameters<typeof refusedLines>[0]) => tell(refusedLines(refused, style)),
     onFailed: (failed: Parameters<typeof failedLines>[0]) => tell(failedLines(failed, style)),
   };
-  // What is still pending goes to the port of the last start.
+  // Pending notifications go to the port of the last start.
   const port = lastUrl === undefined ? 0 : Number(new URL(lastUrl).port);
   try {
     return await startReceiver({ ...start, port });

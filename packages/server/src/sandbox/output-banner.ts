@@ -10,15 +10,13 @@ export interface BannerFacts {
   readonly receiverUrl: string;
   /** sandbox.json, absolute. */
   readonly credentialsPath: string;
-  /** Where the service was started: the paths are shown from there. */
+  /** The folder of the start: paths are shown relative to it. */
   readonly workingDirectory: string;
-  /** Milliseconds the start took. */
+  /** Milliseconds that the start took. */
   readonly readyAfterMs: number;
 }
 
-/**
- * What stands in the terminal once the sandbox is ready. Never a secret: the command reads the API key when it runs.
- */
+/** The terminal's text once the sandbox is ready. It contains no secret: the command reads the API key when it runs. */
 export function bannerLines(facts: BannerFacts, style: OutputStyle): string[] {
   const credentials = pathFrom(facts.workingDirectory, facts.credentialsPath);
   const where = isAbsolute(credentials) ? "into another terminal" : "into another terminal in this folder";
@@ -61,7 +59,7 @@ function placeLines({ baseUrl, receiverUrl }: BannerFacts, credentials: string, 
 
 /**
  * A Sale as a curl command, for any POSIX shell: a new reqId each time it is pasted, the API key read from sandbox.json
- * by node, which is there for certain, as jq is not. Never wrapped to the terminal: a copied line break would end the
+ * by node, which is certainly installed, unlike jq. Never wrapped to the terminal: a copied line break would end the
  * command.
  */
 function saleCommandLines(baseUrl: string, credentials: string): string[] {
@@ -69,7 +67,7 @@ function saleCommandLines(baseUrl: string, credentials: string): string[] {
   const readKey = quote(`require(${JSON.stringify(file)}).apiKey`);
   return [
     `curl -sS ${baseUrl}/v1/commands -w '\\n' \\`,
-    // The same as an Authorization header, and short enough for 80 columns.
+    // Equivalent to an Authorization header, and short enough for 80 columns.
     `  --oauth2-bearer "$(node -p ${readKey})" \\`,
     "  -H 'Content-Type: application/json' \\",
     `  -d '{"command": "SALE", "reqId": "'$(node -p 'crypto.randomUUID()')'",`,
@@ -80,13 +78,13 @@ function saleCommandLines(baseUrl: string, credentials: string): string[] {
   ];
 }
 
-/** From the folder where the shell stands; absolute when it lies elsewhere. */
+/** Relative to the shell's folder; absolute if it is elsewhere. */
 function pathFrom(folder: string, path: string): string {
   const shorter = relative(folder, path);
   return shorter.startsWith("..") || isAbsolute(shorter) ? path : shorter;
 }
 
-/** One word for a POSIX shell, whatever is in it. */
+/** Quotes one word for a POSIX shell, whatever it contains. */
 function quote(word: string): string {
   return `'${word.replaceAll("'", "'\\''")}'`;
 }

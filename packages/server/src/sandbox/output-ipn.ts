@@ -15,14 +15,14 @@ import { count, cut, milliseconds, padEnd, padStart, printable } from "./output-
 export interface ShownIpn {
   readonly received: ReceivedIpn;
   readonly cipher: Cipher;
-  /** Milliseconds from the command's arrival, where it is known. */
+  /** Milliseconds from the command's arrival, if known. */
   readonly afterCommandMs?: number;
 }
 
 /** Rows of settlementList that are shown; a batch may have 50,000. */
 const listRowsMax = 5;
 
-/** An IPN as it appears in the terminal: what happened, how it was protected, then every field. */
+/** An IPN in the terminal: its result, its protection, then every field. */
 export function ipnLines(shown: ShownIpn, style: OutputStyle): string[] {
   const { received } = shown;
   const { kind, ipn } = received;
@@ -46,7 +46,7 @@ function titleLines({ kind, ipn, command }: ReceivedIpn, style: OutputStyle): st
     { text: kind === "card" ? result(ipn) : printable(ipn.status), tone },
     ...(kind === "card" ? cardFacts(ipn).map((text) => ({ text, tone: "strong" as const })) : []),
   ];
-  // The label takes as many columns with colours as in brackets.
+  // The label has the same width with colours as in brackets.
   const [first = "", ...rest] = flowPainted(facts, "  ", style.columns - "[IPN]  ".length, style);
   return [`${badge}  ${first}`, ...rest.map((line) => " ".repeat("[IPN]  ".length) + line)];
 }

@@ -5,7 +5,7 @@ import { indent } from "./output-fields.ts";
 import { flowPainted, label, type OutputStyle, paint } from "./output-style.ts";
 import { printable, wrap } from "./output-text.ts";
 
-/** A Reversal that the acquirer answered. No IPN tells of it: section 1 has none for a system command. */
+/** A Reversal that the acquirer answered. It has no IPN: section 1 defines none for a system command. */
 export function reversalLines({ id, command, facts }: Transaction, end: ReversalEnd, style: OutputStyle): string[] {
   const isDone = end.state === "DONE";
   const { amount = "", currency = "", traceNo = "", reqId = "" } = facts.fields;

@@ -1,19 +1,19 @@
 import { arrange } from "./output-text.ts";
 
-/** How the story is told on a stream. */
+/** The style of the console output on a stream. */
 export interface OutputStyle {
   readonly colours: boolean;
-  /** Columns of the terminal that are used. */
+  /** The columns of the terminal to use. */
   readonly columns: number;
 }
 
-/** Wider lines are no easier to read. */
+/** Wider lines are harder to read. */
 const columnsMax = 120;
-/** Ids are copied from the terminal, so they are never cut: in a narrower one the terminal wraps. */
+/** Ids are copied from the terminal, so they are never truncated: a narrower terminal wraps them. */
 const columnsMin = 56;
 const columnsWithoutTerminal = 80;
 
-/** Colours only for a person at a terminal who did not ask for none (no-color.org). */
+/** Colours only for a terminal whose user did not disable them (no-color.org). */
 export function outputStyleOf(
   stream: { readonly isTTY?: boolean; readonly columns?: number },
   env: Readonly<Record<string, string | undefined>>,
@@ -33,7 +33,7 @@ const codes = {
   bad: ["31", "39"],
   warning: ["33", "39"],
   link: ["36", "39"],
-  /** Black on green, on red, on yellow: a label that is seen from across the room. */
+  /** Black on green, on red, on yellow: a conspicuous label. */
   goodLabel: ["30;42", "39;49"],
   badLabel: ["97;41", "39;49"],
   warningLabel: ["30;43", "39;49"],
@@ -41,14 +41,14 @@ const codes = {
 
 export type OutputTone = keyof typeof codes;
 
-/** The text in a tone, or as it is where there are no colours. Pad and cut before: the codes take no columns. */
+/** The text in a tone, or plain without colours. Pad and cut before: the codes use no columns. */
 export function paint(style: OutputStyle, tone: OutputTone, text: string): string {
   if (!style.colours || text === "") return text;
   const [on, off] = codes[tone];
   return `\u001b[${on}m${text}\u001b[${off}m`;
 }
 
-/** ` IPN ` in a block of colour; in brackets where there are no colours. */
+/** ` IPN ` on a coloured background; in brackets without colours. */
 export function label(style: OutputStyle, tone: "goodLabel" | "badLabel" | "warningLabel", text: string): string {
   return style.colours ? paint(style, tone, ` ${text} `) : `[${text}]`;
 }
@@ -59,7 +59,7 @@ export interface Piece {
   readonly tone?: OutputTone;
 }
 
-/** As flow, with each piece in its tone and the joints between them faint. */
+/** As flow, with each piece in its tone and faint separators. */
 export function flowPainted(pieces: readonly Piece[], joint: string, columnsMax: number, style: OutputStyle): string[] {
   const lines = arrange(pieces, joint, columnsMax);
   const paintedJoint = paint(style, "faint", joint);

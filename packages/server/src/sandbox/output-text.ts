@@ -1,4 +1,4 @@
-/** A value as it may stand in a terminal: what could steer the terminal, or hide, is shown as its code instead. */
+/** Makes a value printable: control and invisible characters are shown as their codes. */
 export function printable(value: string): string {
   return value.replaceAll(/[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Cn}\u2028\u2029]/gu, (character) => {
     return `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`;
@@ -20,7 +20,7 @@ const wideRanges = [
   [0x20000, 0x3fffd],
 ] as const;
 
-/** Columns that a printable text takes in a terminal. */
+/** The columns of a printable text in a terminal. */
 export function columnsOf(text: string): number {
   let columns = 0;
   for (const character of text) columns += columnsOfOne(character);
@@ -33,7 +33,7 @@ function columnsOfOne(character: string): number {
   return wideRanges.some(([first, last]) => code >= first && code <= last) ? 2 : 1;
 }
 
-/** The text in at most so many columns; an ellipsis stands for what is cut. */
+/** The text in at most this many columns, with an ellipsis if it is cut. */
 export function cut(text: string, columnsMax: number): string {
   if (columnsOf(text) <= columnsMax) return text;
   let kept = "";
@@ -54,7 +54,10 @@ export function padStart(text: string, columns: number): string {
   return " ".repeat(Math.max(0, columns - columnsOf(text))) + text;
 }
 
-/** Pieces in lines of at most so many columns; a piece is never broken, and cut only when it alone is longer. */
+/**
+ * Arranges pieces in lines of at most this many columns. A piece is never broken, and cut only if it is longer by
+ * itself.
+ */
 export function arrange<Piece extends { readonly text: string }>(
   pieces: readonly Piece[],
   joint: string,
@@ -77,7 +80,7 @@ export function arrange<Piece extends { readonly text: string }>(
   return lines;
 }
 
-/** Texts joined into lines of at most so many columns. */
+/** Joins texts into lines of at most this many columns. */
 export function flow(texts: readonly string[], joint: string, columnsMax: number): string[] {
   const lines = arrange(
     texts.map((text) => ({ text })),
@@ -87,7 +90,7 @@ export function flow(texts: readonly string[], joint: string, columnsMax: number
   return lines.map((line) => line.map(({ text }) => text).join(joint));
 }
 
-/** Words into lines of at most so many columns. */
+/** Wraps words into lines of at most this many columns. */
 export function wrap(sentence: string, columnsMax: number): string[] {
   return flow(sentence.split(" "), " ", columnsMax);
 }

@@ -8,7 +8,7 @@ export { ipnLines } from "./output-ipn.ts";
 export { reversalLines } from "./output-reversal.ts";
 export { type OutputStyle, outputStyleOf } from "./output-style.ts";
 
-/** A delivery that the sandbox partner refused, with what to look at. */
+/** A delivery that the sandbox partner refused, with a hint. */
 export function refusedLines({ reason, hint, path }: RefusedDelivery, style: OutputStyle): string[] {
   const heading = label(style, "badLabel", "REFUSED");
   const title = `${heading}  ${paint(style, "bad", reason)}  ${paint(style, "faint", path)}`;
@@ -25,13 +25,13 @@ export function failedLines({ status, notificationId, attempt, path }: FailedDel
   return [title, ...faintFlow(facts, style), ""];
 }
 
-/** An attempt that the service made and that was not accepted. */
+/** An attempt that was not accepted. */
 export interface ShownAttempt {
   readonly notificationId: string;
   readonly attemptNo: number;
   readonly url: string;
   readonly httpStatus: number | null;
-  /** Why, in a word of the service's own: timeout, connect, tls … */
+  /** The service's reason: timeout, connect, tls … */
   readonly reason: string;
   /** Milliseconds until the next attempt; null when it is parked. */
   readonly nextAfterMs: number | null;
@@ -54,7 +54,7 @@ export function failedAttemptLines(failed: ShownAttempt, style: OutputStyle): st
   return [`${title}  ${paint(style, tone, printable(what))}  ${next}`, ...faintFlow(facts, style), ""];
 }
 
-/** At the first Ctrl-C. */
+/** Shown at the first Ctrl-C. */
 export function drainingLines(
   facts: { readonly inFlight: number; readonly atMostMs: number },
   style: OutputStyle,
@@ -67,7 +67,7 @@ export function drainingLines(
   ];
 }
 
-/** The last line. What is pending stands in the database. */
+/** The last line. Pending notifications are in the database. */
 export function stoppedLines({ pending }: { readonly pending: number }, style: OutputStyle): string[] {
   if (pending === 0) return paragraph("Stopped. No notification is waiting.", style);
   return paragraph(`Stopped. ${count(pending, "notification")} kept for the next start.`, style);

@@ -17,22 +17,22 @@ import { type ArrivedDelivery, type ReceiverMode, SandboxReceiverControl } from 
 import { loopbackCertificate } from "./certificate.ts";
 
 export interface ReceiverStart {
-  /** Where the certificate is kept: the sandbox's home folder. */
+  /** The sandbox's home folder, which has the certificate. */
   readonly home: string;
   readonly keys: ReceiverOptions;
-  /** Default: any free one. Pass the port of the last start: what is still pending goes to the URL it was made for. */
+  /** Default: any free one. Pass the port of the last start, because pending notifications have that URL. */
   readonly port?: number;
-  /** Says how to answer at /ipn, and keeps what came. Default: everything authentic is accepted. */
+  /** Determines the response at /ipn, and records deliveries. Default: everything authentic is accepted. */
   readonly desk?: SandboxReceiverControl;
-  /** An authentic IPN, before it is answered 204; when it throws, the answer is 500. */
+  /** Called with an authentic IPN before it is answered 204; if it throws, the response is 500. */
   readonly onIpn: (received: ReceivedIpn, path: string) => void;
   readonly onRefused: (refused: RefusedDelivery) => void;
-  /** A delivery to /ipn/flaky or /ipn/down that was answered 503, as the path asks for. */
+  /** Called for a delivery to /ipn/flaky or /ipn/down that was answered 503. */
   readonly onFailed?: (failed: FailedDelivery) => void;
 }
 
 export interface RefusedDelivery {
-  /** `error`: ours to mend, not the sender's. */
+  /** `error`: a fault of the receiver, not of the sender. */
   readonly reason: RefusedReason | "error";
   readonly hint: string;
   readonly path: string;
@@ -46,24 +46,24 @@ export interface FailedDelivery {
 }
 
 export interface SandboxReceiver {
-  /** Where it takes IPNs: https://127.0.0.1:<port>/ipn. */
+  /** Its URL for IPNs: https://127.0.0.1:<port>/ipn. */
   readonly url: string;
-  /** What the service must trust to call it, in PEM. */
+  /** The certificate that the service must trust to call it, in PEM. */
   readonly ca: string;
-  /** Uses other keys from the next delivery on: after a rotation, or another cipher. */
+  /** Changes the keys from the next delivery on: after a rotation, or with another cipher. */
   changeKeys(keys: ReceiverOptions): void;
-  /** Cuts what is open: stop the service first. */
+  /** Closes open connections: stop the service first. */
   close(): Promise<void>;
 }
 
 /** Failures that /ipn/flaky answers before it accepts a notification. */
 const flakyFailures = 2;
-/** Notifications that /ipn/flaky counts at a time; the oldest is forgotten first, and then fails anew. */
+/** Notifications that /ipn/flaky counts; the oldest is forgotten first, and then fails again. */
 const flakyCountsMax = 1_000;
 
 /**
- * The sandbox partner's HTTPS server on 127.0.0.1: /ipn accepts what is authentic, /ipn/flaky fails twice for each
- * notification and then does, /ipn/down always answers 503.
+ * The sandbox partner's HTTPS server on 127.0.0.1: /ipn accepts everything authentic, /ipn/flaky only after two
+ * failures per notification, /ipn/down always answers 503.
  */
 export async function startReceiver(start: ReceiverStart): Promise<SandboxReceiver> {
   let current = receiver(start.keys);
@@ -72,7 +72,7 @@ export async function startReceiver(start: ReceiverStart): Promise<SandboxReceiv
 
   function accept(request: IncomingMessage, response: ServerResponse, path: string): void {
     let [body, ipn]: [string, ArrivedDelivery["ipn"]] = ["", null];
-    // Keys may change while the server stands; each delivery is opened with those of its moment.
+    // Keys may change while the server runs; each delivery is opened with the current ones.
     const partner: Receiver = {
       open: (rawBody, headers) => {
         body = rawBody.toString();
@@ -89,7 +89,8 @@ export async function startReceiver(start: ReceiverStart): Promise<SandboxReceiv
 
   function fail(request: IncomingMessage, response: ServerResponse, path: string): void {
     const { notificationId, attempt } = namesOf(request);
-    // Answered once all was sent, as a service behind it would; a half-read body would cost the sender its connection.
+    // Answered once the body was received completely, as a service behind a server would; a half-read body would cost
+    // the sender its connection.
     request.on("end", () => {
       answer(response, 503, "down_on_purpose");
       start.onFailed?.({ status: 503, notificationId, attempt, path });
@@ -97,7 +98,7 @@ export async function startReceiver(start: ReceiverStart): Promise<SandboxReceiv
     request.resume();
   }
 
-  /** What the sandbox's page asked for: the receiver is broken on purpose. */
+  /** The sandbox's page requested it: the receiver fails on purpose. */
   async function misbehave(request: IncomingMessage, response: ServerResponse, mode: ReceiverMode): Promise<void> {
     const body = await text(request);
     const status = mode === "fail" ? 503 : mode === "reject" ? 401 : null;
@@ -108,7 +109,7 @@ export async function startReceiver(start: ReceiverStart): Promise<SandboxReceiv
 
   function ipn(request: IncomingMessage, response: ServerResponse, path: string): void {
     if (desk.mode === "accept") accept(request, response, path);
-    // A request that is cut is nothing that anybody waits for.
+    // Nobody waits for an aborted request.
     else misbehave(request, response, desk.mode).catch(() => undefined);
   }
 

@@ -26,7 +26,7 @@ export interface SandboxOptions {
   readonly config: Config;
   readonly log: Log;
   readonly style: OutputStyle;
-  /** Writes lines for the person at the terminal. */
+  /** Prints lines to the terminal. */
   readonly tell: (lines: readonly string[]) => void;
   readonly workingDirectory: string;
 }
@@ -34,20 +34,18 @@ export interface SandboxOptions {
 export interface Sandbox {
   readonly credentials: SandboxCredentials;
   readonly inFlight: () => number;
-  /** Resolves, saying why, when its PostgreSQL ended without being asked to. */
+  /** Resolves, with the reason, when its PostgreSQL ended unexpectedly. */
   readonly died: Promise<string>;
-  /** @returns how many notifications are kept for the next start; undefined when that is not known */
+  /** @returns the number of notifications kept for the next start; undefined if unknown */
   stop(): Promise<number | undefined>;
-  /** PostgreSQL alone, without waiting for what is in flight. */
+  /** Stops only PostgreSQL, without waiting for work in flight. */
   stopAtOnce(): Promise<void>;
 }
 
 const hosts = ["127.0.0.1", "::1"];
 const loopback = ["127.0.0.0/8", "::1/128"];
 
-/**
- * The service on its own PostgreSQL with one partner and that partner's real HTTPS receiver, for this machine alone.
- */
+/** The service on its own PostgreSQL with one partner and that partner's real HTTPS receiver, on localhost only. */
 export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
   const { config, log, style, tell } = options;
   const startedMs = performance.now();
@@ -119,7 +117,7 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
       writeCredentials(home, { ...credentials, ...keys }),
     );
 
-    // Whoever is answered finds its credentials written.
+    // When it answers, its credentials have been written.
     await service.listen();
     tell(
       bannerLines(
@@ -155,7 +153,7 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
   }
 }
 
-/** The partner of the last start, or a new one: also where its API key no longer stands. */
+/** The partner of the last start, or a new one, also if its API key is no longer valid. */
 async function sandboxPartner(
   service: Service,
   before: SandboxCredentials | undefined,

@@ -9,9 +9,9 @@ export type DropResult = "dropped" | "a delivery is under way" | "history was bu
 export interface DayToDrop {
   readonly pool: Pool;
   readonly day: number;
-  /** How long a schedule lasts at most: a redelivery that was asked for runs to its end first. */
+  /** The longest schedule: a requested redelivery first runs to its end. */
   readonly scheduleS: number;
-  /** Runs the last step in one short transaction, under a lock timeout and alone among the instances. */
+  /** Runs the last step in one short transaction, under a lock timeout and on one instance at a time. */
   finally<Result>(work: (client: PoolClient) => Promise<Result>): Promise<Result>;
 }
 
@@ -22,7 +22,7 @@ const underWay = `
   SELECT FROM pending
   WHERE id >= $1 AND id < $2 AND schedule_start > now() - $3 * interval '1 second' LIMIT 1`;
 
-// The content as text: jsonb would sort its keys.
+// The content as text, because jsonb would sort its keys.
 const content = `
   (SELECT to_jsonb(n) || jsonb_build_object('content', n.content::text) FROM notifications n
    WHERE n.partner_id = m.partner_id AND n.id = m.id)`;
@@ -53,9 +53,9 @@ const stillNeeded = `
   LIMIT 1`;
 
 /**
- * Drops one day of history. What is pending or parked moves to `parked` with its content first, in small
- * transactions; the last one only looks whether anything came since, because everything that touches history waits
- * for it.
+ * Drops one day of history. Pending and parked notifications are first moved to `parked` with their content, in small
+ * transactions. The last transaction only checks whether something was added since, because everything that touches
+ * history waits for it.
  */
 export async function dropDay(drop: DayToDrop): Promise<DropResult> {
   const ids = idsOfDay(drop.day);
@@ -86,12 +86,12 @@ async function detachAndDrop(client: PoolClient, day: number): Promise<DropResul
   const [from, to] = idsOfDay(day);
   for (const table of historyTables) {
     const name = partitionName(table, day);
-    // Gone already when another instance was faster.
+    // Already dropped, by an instance that was faster.
     const { rowCount } = await client.query("SELECT FROM pg_inherits WHERE inhrelid = to_regclass($1)", [name]);
     if (rowCount === 0) continue;
     await client.query("SELECT drop_history_partition($1, $2)", [table, name]);
   }
-  // With the locks held nothing can come any more; what came just before is seen here, and undoes it all.
+  // With the locks held nothing can be added. A row added just before is seen here, and rolls everything back.
   const { rowCount } = await client.query(stillNeeded, [from, to]);
   if (rowCount !== 0) throw new StillNeeded();
   await client.query("UPDATE history SET kept_from = greatest(kept_from, $1)", [new Date(day + dayMs)]);
@@ -100,7 +100,7 @@ async function detachAndDrop(client: PoolClient, day: number): Promise<DropResul
 
 class StillNeeded extends Error {}
 
-/** Of all partners, how long the longest retry schedule lasts. */
+/** The length of the longest retry schedule of all partners. */
 export async function longestScheduleS(pool: Pool): Promise<number> {
   const { rows } = await pool.query<{ seconds: number | null }>(
     `SELECT max(sums.s)::float8 AS seconds FROM partners p CROSS JOIN LATERAL (
@@ -110,7 +110,7 @@ export async function longestScheduleS(pool: Pool): Promise<number> {
 }
 
 /**
- * A callback endpoint of which nothing was heard for so long is as one that never failed: its row goes. A tripped one
+ * Deletes the row of an endpoint without changes for this long: it then counts as one that never failed. A tripped one
  * is probed while anything is pending for it. One that is gone stays until a person closes it.
  */
 export async function pruneEndpoints(pool: Pool, before: Date): Promise<void> {
@@ -127,7 +127,7 @@ export async function pruneEndpoints(pool: Pool, before: Date): Promise<void> {
   }
 }
 
-/** Events are kept as long as history is; an alert that is still to be sent stays. */
+/** Events are kept as long as history; an alert that is still to be sent stays. */
 export async function pruneEvents(pool: Pool, beforeMs: number): Promise<void> {
   const rowsMax = 5_000;
   let deleted: number | null = rowsMax;

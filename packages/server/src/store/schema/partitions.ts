@@ -7,26 +7,26 @@ import { dropDay, longestScheduleS, pruneEndpoints, pruneEvents } from "./partit
 export interface PartitionsOptions {
   readonly homes: Homes;
   readonly clock: Pick<Clock, "nowMs">;
-  /** Whole days that history is kept. */
+  /** The retention of history in whole days. */
   readonly historyDays: number;
-  /** How long the creation of a day may wait for another statement's lock. */
+  /** How long creating a day may wait for another statement's lock. */
   readonly createLockTimeoutMs?: number;
-  /** The same for dropping one. Short, because every statement on history waits behind it meanwhile. */
+  /** The same for dropping one. Short, because every statement on history queues behind it. */
   readonly dropLockTimeoutMs?: number;
 }
 
-/** What was done, and what has to wait for the next time. */
+/** What was done, and what must wait for the next call. */
 export interface Maintained {
   readonly created: number;
   readonly dropped: number;
-  /** Days past retention that could not be dropped yet, and why. */
+  /** Days past retention that could not be dropped yet, with the reason. */
   readonly waiting: readonly { readonly day: string; readonly why: string }[];
-  /** Days that could not be made: tried again the next time. */
+  /** Errors of days that could not be created: retried at the next call. */
   readonly troubles: readonly unknown[];
   readonly daysAhead: number;
 }
 
-/** History would be dropped while it may still be needed to deliver. */
+/** History would be dropped while deliveries may still need it. */
 export class RetentionTooShort extends Error {
   override readonly name = "RetentionTooShort";
   readonly code = "retention_too_short";
@@ -41,10 +41,10 @@ export class RetentionTooShort extends Error {
 
 const daysAheadWanted = 14;
 const marginDays = 7;
-// Any number will do, as long as every version of the service uses the same one.
+// An arbitrary number, the same in every version of the service.
 const partitionLock = 7_420_002;
 
-/** Keeps the days of history: makes them ahead of time, and drops them when their time is over. */
+/** Creates the days of history ahead of time, and drops them after their retention. */
 export class Partitions {
   readonly #options: Required<PartitionsOptions>;
 
@@ -53,10 +53,9 @@ export class Partitions {
   }
 
   /**
-   * To be called at the start and every hour; several instances may do it at once.
+   * Called at startup and every hour; several instances may call it concurrently.
    *
-   * @throws RetentionTooShort before anything is dropped; whatever the database says when there is no partition for
-   * today.
+   * @throws RetentionTooShort before anything is dropped; the database's error if there is no partition for today
    */
   async maintain(): Promise<Maintained> {
     const todayMs = dayOf(this.#options.clock.nowMs());
@@ -68,7 +67,7 @@ export class Partitions {
     return { created, dropped, waiting, troubles, daysAhead };
   }
 
-  /** Days after today for which history has a place already; -1 when today itself has none. Below 3 is a warning. */
+  /** The number of days after today with partitions; -1 if today has none. Below 3 is a warning. */
   async partitionsAhead(): Promise<number> {
     const todayMs = dayOf(this.#options.clock.nowMs());
     const ahead = this.#options.homes.all.map(async (home) => {
@@ -80,7 +79,7 @@ export class Partitions {
     return Math.min(...(await Promise.all(ahead)));
   }
 
-  /** Makes the days of these moments, if they are not there: for a notification that outlived its day. */
+  /** Creates the days of these times if they are missing: for notifications that outlived their day. */
   async ensureDays(momentsMs: readonly number[]): Promise<void> {
     const { troubles } = await this.#create(momentsMs.map(dayOf));
     if (troubles.length > 0) throw troubles[0];
@@ -107,7 +106,7 @@ export class Partitions {
   async #dropExpired(todayMs: number): Promise<Pick<Maintained, "dropped" | "waiting">> {
     const { homes, historyDays, dropLockTimeoutMs } = this.#options;
     const [first] = homes.all;
-    // Every home knows all partners.
+    // Every home has all partners.
     const scheduleS = first === undefined ? 0 : await longestScheduleS(first.pool);
     const neededDays = Math.ceil(scheduleS / 86_400) + marginDays;
     if (historyDays < neededDays) throw new RetentionTooShort(historyDays, scheduleS, neededDays);
@@ -134,7 +133,7 @@ export class Partitions {
   }
 }
 
-/** One instance at a time: PostgreSQL would refuse the second of two that make or drop the same day. */
+/** One instance at a time: PostgreSQL would refuse the second of two that create or drop the same day. */
 async function inTransaction<Result>(
   { ddl }: Home,
   lockTimeoutMs: number,
@@ -179,7 +178,7 @@ async function createDay(client: PoolClient, day: number): Promise<boolean> {
   const [from, to] = idsOfDay(day);
   let created = false;
   for (const table of historyTables) {
-    // Another instance may have made it while we waited for the lock.
+    // Another instance may have created it while this one waited for the lock.
     if ((await daysOfTable(client, table)).has(day)) continue;
     const name = partitionName(table, day);
     await client.query("SELECT create_history_partition($1, $2, $3, $4)", [table, name, from, to]);

@@ -25,7 +25,7 @@ beforeAll(async () => {
   connections = openDatabase(database.url, { connectionsMax: 12, onIdleError: () => {} });
   people = watchPlans(connections.pool);
   await createHistory(connections.pool);
-  // As they are when a service was just begun: every table looks empty, and nobody looks again.
+  // As just after a service started: every table looks empty, and no vacuum corrects it.
   await connections.pool.query("ALTER TABLE transactions SET (autovacuum_enabled = off)");
   completions = new PostgresCompletions(connections.homes);
   comparisons = new PostgresComparisons(connections.homes);

@@ -19,7 +19,7 @@ const takeDue = {
     RETURNING t.partner_id, t.id`,
 };
 
-// Whoever ends it first has the say: nobody tells the same settlement twice.
+// The instance that ends it first writes the event, so that nothing is reported twice.
 const end = {
   name: "end_comparison",
   text: `
@@ -27,8 +27,8 @@ const end = {
     WHERE partner_id = $1 AND id = $2 AND compare_at IS NOT NULL`,
 };
 
-// Numbers come again: its round lies between the settlements of the same batch before it and after it. Times stay text:
-// a Date would cut the microseconds off.
+// Numbers are reused: its round is between the previous and the next settlement of the same batch number. Times stay
+// strings, because a Date would truncate the microseconds.
 const settlement = `
   SELECT s.external_id, s.facts -> 'fields' AS fields, s.reported_batch, s.created_at::text AS reported_at,
     coalesce((
@@ -53,7 +53,7 @@ const reportedRows = `
   WHERE t.partner_id = $1 AND t.reported_batch = $2 AND t.created_at > $3 AND t.created_at < $4 AND ${counting}
   ORDER BY t.created_at DESC`;
 
-// Commands of our own on that terminal, where its open batch has that number.
+// Our own commands on that terminal, if its open batch has that number.
 const ownRows = `
   SELECT ${columns} FROM terminals r JOIN transactions t ON t.partner_id = r.partner_id AND t.batch_id = r.batch_id
   WHERE r.partner_id = $1 AND r.tid = $2 AND r.mid = $3 AND lpad(r.batch_no::text, 6, '0') = $4 AND ${counting}
@@ -69,7 +69,7 @@ const rowsAtOnce = 500;
 interface ReportedTransaction extends HeldTransaction {
   /** It was reported after the settlement. */
   readonly isLate: boolean;
-  /** As the switch gave it; empty where it gave none. */
+  /** As the switch reported it; empty without one. */
   readonly time: string;
 }
 
@@ -82,7 +82,7 @@ interface SettlementRow {
   readonly until: string;
 }
 
-/** Settlements that a switch reported, and what the ledger holds of their batches, in PostgreSQL. */
+/** Settlements that a switch reported, and the ledger's rows of their batches, in PostgreSQL. */
 export class PostgresComparisons implements ComparisonStore {
   readonly #homes: Homes;
 
@@ -102,10 +102,10 @@ export class PostgresComparisons implements ComparisonStore {
     into: ComparedInto,
     rowsMax: number,
   ): Promise<ComparedSettlement | undefined> {
-    // Not the engine's connection: a batch is read for longer than its statements may last.
+    // Not the engine's connection: reading a batch takes longer than its statements may.
     const client = await this.#homes.of(partnerId).pool.connect();
     try {
-      // One view of the ledger for all of it.
+      // One snapshot of the ledger for everything.
       await client.query(`BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; ${alongIndexes}`);
       const { rows } = await client.query<SettlementRow>(settlement, [partnerId, id]);
       const [row] = rows;
@@ -146,7 +146,7 @@ async function readBatch(
   const { tid = "", mid = "", batchNo = "", transaction_time: time = "" } = fields;
   const hold = (transaction: HeldTransaction) => into.hold(transaction);
   const list = (entry: SettlementEntry) => into.list(entry);
-  // What came after the settlement is of its batch, too, unless the switch itself says that it happened after it.
+  // Reports after the settlement belong to its batch too, unless the switch says that they happened later.
   const holdReported = ({ isLate, time: at, ...transaction }: ReportedTransaction) => {
     if (!isLate || time === "" || at === "" || !into.isAfter(at, time)) into.hold(transaction);
   };
@@ -157,7 +157,7 @@ async function readBatch(
   return { externalId: row.external_id, fields, isCut: reported === rowsMax || own === rowsMax };
 }
 
-/** Row by row, read in small steps: a batch may have 50,000. @returns how many there were, up to `rowsMax` */
+/** Reads row by row, in small steps, because a batch may have 50,000. @returns the number of rows, up to `rowsMax` */
 async function each<Row extends object>(
   client: PoolClient,
   text: string,

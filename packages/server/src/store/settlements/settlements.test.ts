@@ -42,7 +42,7 @@ async function settling(tid = newTid()): Promise<TransactionId> {
   return init.id;
 }
 
-/** A transaction of a batch, as it ended. */
+/** Inserts a transaction of a batch in its final state. */
 async function booked(batchId: string, change: Readonly<Record<string, unknown>> = {}): Promise<string> {
   const id = newId();
   const facts = JSON.stringify({ kind: "card", fields: { reqId: `r-${id}`, refId: `f-${id}` } });

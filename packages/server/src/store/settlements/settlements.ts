@@ -35,7 +35,8 @@ const advance = {
     WHERE partner_id = $1 AND id = $2`,
 };
 
-// The last of so many numbers of its terminal; none are taken where some were before. Whoever holds it is alone.
+// Reserves this many numbers of its terminal, and returns the last; none if some were reserved before. Only the
+// claiming instance runs this.
 const number = {
   name: "number_settlement",
   text: `
@@ -55,7 +56,7 @@ const number = {
       NOT EXISTS (SELECT FROM taken) AS repeat`,
 };
 
-// A command in flight may still enter the batch, a Reversal under way may still leave it.
+// A command in flight may still enter the batch, and a running Reversal may still remove one.
 const isQuiet = {
   name: "is_terminal_quiet",
   text: `
@@ -66,7 +67,7 @@ const isQuiet = {
         SELECT FROM reversals r WHERE r.partner_id = $1 AND r.tid = $2 AND r.state = 'PENDING') AS quiet`,
 };
 
-// What counts, counted: successful Sales and PreAuth-Completes, voided ones included, their Voids, and Refunds; no
+// The counted transactions: successful Sales and PreAuth-Completes, voided ones included, their Voids, and Refunds; no
 // reversed ones.
 const sales = "('SALE', 'PREAUTH_COMPLETE')";
 const countBatch = {
@@ -107,7 +108,7 @@ const listStanding = {
 
 const nil = "00000000-0000-0000-0000-000000000000";
 
-/** Settlements and Batch Uploads under way, and the batches that they count, in PostgreSQL. */
+/** Running settlements and Batch Uploads, and their batches, in PostgreSQL. */
 export class PostgresSettlements implements SettlementStore {
   readonly #homes: Homes;
 

@@ -2,7 +2,7 @@ import type { PoolClient } from "pg";
 import type { PartnerId } from "../../ids.ts";
 import type { Init } from "../../ledger/store.ts";
 
-// In key order, as everything that locks more than one row.
+// In key order, like every statement that locks several rows.
 const claim = {
   name: "claim_terminals",
   text: `
@@ -23,10 +23,8 @@ const holders = {
 };
 
 /**
- * Claims terminals for those whose first command comes. The claim that waited for another's sees it only in a
- * statement of its own.
- *
- * @returns the keys of those that are another partner's
+ * Claims terminals for partners whose first command arrives. A claim that waited for another one sees it only in a
+ * separate statement. @returns the keys of terminals that belong to another partner
  */
 export async function claimTerminals(client: PoolClient, inits: readonly Init[]): Promise<ReadonlySet<string>> {
   if (inits.length === 0) return new Set();
@@ -41,7 +39,10 @@ export async function claimTerminals(client: PoolClient, inits: readonly Init[])
   return new Set(taken.map(({ partner_id, tid }) => `${partner_id} ${tid}`));
 }
 
-/** By the operator: a claim of the partner's own becomes a registration. False: it is another partner's. */
+/**
+ * Registers a terminal for the operator: the partner's own claim becomes a registration. False if it belongs to another
+ * partner.
+ */
 export async function registerTerminalClaim(
   client: PoolClient,
   terminal: { readonly partnerId: PartnerId; readonly acquirer: string; readonly mid: string; readonly tid: string },

@@ -7,9 +7,9 @@ import { createHistory, insertLease, insertPartner, sampleInit } from "../rows.f
 import { PostgresTransactions } from "../transactions/transactions.ts";
 
 const declined = 100_000;
-/** Pages, for one command on one terminal. */
+/** Pages for one command on one terminal. */
 const blocksMax = 100;
-/** So that each of the engine's connections keeps the plan that it made while the batch was small. */
+/** Enough runs for each of the engine's connections to keep the plan that it made while the batch was small. */
 const runsToSettle = 40;
 
 let database: TestDatabase;
@@ -56,7 +56,7 @@ test("a batch of 100,000 declined commands costs no more to judge a currency in 
     [partnerId, tid, declined],
   );
   await connections.pool.query(decline, [partnerId]);
-  // Entries of rows that are not INIT any more: autovacuum's, and whoever comes by them first.
+  // Removes index entries of rows that are no longer INIT: autovacuum does, or the first scan.
   await connections.pool.query("VACUUM transactions");
   engine.length = 0;
   const begun = await transactions.begin(sampleInit(partnerId, leaseId, { tid, ...dollars, reqId: newId() }));

@@ -3,7 +3,7 @@ import type { TerminalState } from "../../commands/terminal.ts";
 import type { PartnerId } from "../../ids.ts";
 import type { Init, TerminalSequence } from "../../ledger/store.ts";
 
-// Every command on a terminal takes this lock first and holds it to the end of its transaction, in key order.
+// Every command on a terminal acquires this lock first, in key order, and holds it to the end of its transaction.
 const lock = {
   name: "lock_terminals",
   text: `
@@ -14,11 +14,11 @@ const lock = {
     FOR UPDATE OF t`,
 };
 
-// A currency that no command in the open batch stands for any more does not bind the next one. Asked in a statement of
-// its own once the terminals are locked: the one that locks them looks at everything else as it was before it waited,
-// and would miss what another instance began meanwhile.
-// Measured: one look-up for each state, 4 pages; what is not an ERROR, asked for as such, read all 100,000 declined
-// rows of a batch.
+// A currency does not bind the next command if no command in the open batch uses it any more. This is a separate
+// statement after the terminals are locked: the locking statement sees other tables as they were before it waited, and
+// would miss a command of another instance.
+// Measured: one look-up for each state reads 4 pages; a condition "not ERROR" read all 100,000 declined rows of a
+// batch.
 const bound = {
   name: "bound_batches",
   text: `
@@ -31,7 +31,7 @@ const bound = {
           AND t.state = 'INIT' LIMIT 1))`,
 };
 
-// A terminal comes into being with its first command.
+// A terminal is inserted with its first command.
 const take = {
   name: "take_turns",
   text: `
@@ -62,7 +62,7 @@ interface TerminalRow {
   readonly is_new: boolean;
 }
 
-/** What a terminal gave, and the batch that is open on it. */
+/** The assigned numbers of a terminal, and its open batch. */
 export interface AllottedSequence extends TerminalSequence {
   readonly batchId: string;
 }
@@ -77,7 +77,7 @@ interface LockedRow {
   readonly batch_currency: string | null;
 }
 
-/** Locks the terminals of these commands, as far as they exist, and tells what stands. */
+/** Locks the existing terminals of these commands, and returns their states. */
 export async function lockTerminals(client: PoolClient, inits: readonly Init[]): Promise<Map<string, TerminalState>> {
   const groups = groupByTerminal(inits.filter(({ tid }) => tid !== ""));
   if (groups.length === 0) return new Map();
@@ -99,7 +99,7 @@ export async function lockTerminals(client: PoolClient, inits: readonly Init[]):
   );
 }
 
-/** The batches whose currency binds nobody any more, of those that another one asks to enter. */
+/** The batches whose currency no longer binds, among those that a command with another currency wants to enter. */
 async function freeOfCurrency(
   client: PoolClient,
   groups: readonly TerminalGroup[],
@@ -125,10 +125,10 @@ async function freeOfCurrency(
 }
 
 /**
- * Gives each command its terminal's next numbers, within the open transaction of `client`. `known` are the terminals
- * that were locked and judged. A command without a turn lost a race: another instance made its terminal meanwhile,
- * which may be another merchant's or closing its batch by now. It is to be judged again, and nothing of this
- * transaction may stand.
+ * Assigns each command its terminal's next numbers, within the open transaction of `client`. `known` are the terminals
+ * that were locked and checked. A command without numbers lost a race: another instance inserted its terminal
+ * meanwhile, which may belong to another merchant or have a closing batch. It must be checked again, and this
+ * transaction must be rolled back.
  */
 export async function allotSequences(
   client: PoolClient,
@@ -160,7 +160,7 @@ export async function allotSequences(
   return turns;
 }
 
-/** Deals the numbers that a terminal gave to a group, the last of which the row now holds. */
+/** Splits the reserved numbers of a terminal among its group. The row now has the last ones. */
 function assignNumbers(row: TerminalRow, inits: readonly Init[]): (readonly [Init, AllottedSequence])[] {
   const registered = {
     merchantId: row.merchant_id,
@@ -180,12 +180,12 @@ function assignNumbers(row: TerminalRow, inits: readonly Init[]): (readonly [Ini
   });
 }
 
-/** What a command sees of it: only what enters, closes or uploads a batch knows its number. */
+/** The numbers for one command: only one that enters, closes or uploads a batch gets the batch number. */
 export function sequenceFor({ takes }: Init, turn: AllottedSequence): TerminalSequence {
   return takes.batch || takes.settlement !== null ? turn : { ...turn, batchNo: "" };
 }
 
-/** Counters run 000001 to 999999 and begin again: numbers before 1 are those before the turn of the counter. */
+/** Counters run from 000001 to 999999 and start again, so numbers below 1 are those before the wrap-around. */
 export function sixDigits(number: number): string {
   return String(number < 1 ? number + 999_999 : number).padStart(6, "0");
 }
@@ -210,7 +210,7 @@ export function terminalOf(init: Init): string {
   return `${init.partnerId} ${init.tid}`;
 }
 
-/** Of the command itself. */
+/** The key of the command itself. */
 export function keyOf(init: Init): string {
   return `${init.partnerId} ${init.reqId}`;
 }

@@ -15,8 +15,8 @@ const upsert = `
     device_id = excluded.device_id, app_name = excluded.app_name, acquirer = excluded.acquirer
   RETURNING ${shown}`;
 
-// Busy: something in its batch stands or is in flight, or a PreAuth can still be completed. Nothing begins on it while
-// its row is locked.
+// A terminal is busy if a transaction of its batch counts or is in flight, or a PreAuth can still be completed. Nothing
+// begins on it while its row is locked.
 const standingTerminal = `
   SELECT r.mid, r.acquirer, r.batch_closing
       OR EXISTS (SELECT FROM transactions t
@@ -56,7 +56,7 @@ interface TerminalRow {
   readonly acquirer: string;
 }
 
-/** Terminals in PostgreSQL, as far as they are registered; their numbers are given with each command. */
+/** Registered terminals in PostgreSQL; their numbers are assigned with each command. */
 export class PostgresTerminals implements TerminalStore, TerminalAcquirerStore {
   readonly #homes: Homes;
 

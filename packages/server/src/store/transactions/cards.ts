@@ -7,9 +7,9 @@ const find = {
   text: "SELECT c.chain_id, c.sealed FROM cards c WHERE c.partner_id = $1 AND c.chain_id = ANY ($2::uuid[])",
 };
 
-// From the first transaction of a chain down to what follows it. A card is needed while one of them is in flight, has a
-// Reversal that is not done, or was asked for in the last two days (a late approval repeats it), is in a batch that is
-// not settled, or is a PreAuth that can still be completed.
+// Walks from the first transaction of a chain to its follow-ups. A card is needed while one of them is in flight, has a
+// Reversal that is not done or was requested in the last two days (a late approval repeats it), is in an unsettled
+// batch, or is a PreAuth that can still be completed.
 const sweep = {
   name: "sweep_cards",
   text: `
@@ -59,9 +59,8 @@ export class PostgresCards implements CardStore {
   }
 
   /**
-   * Deletes the cards that no message can need any more, among those that were not looked at for five minutes.
-   *
-   * @returns how many were deleted
+   * Deletes cards that no message can need any more, among those not checked for five minutes. @returns the number
+   * deleted
    */
   async sweep(preAuthDays: number): Promise<number> {
     const deleted = await this.#homes.gather(async (home) => [await sweepHome(home, preAuthDays)]);

@@ -5,12 +5,12 @@ import { rowsOf } from "../database/parameter-rows.ts";
 import { queueOf } from "../deliveries/queue-of.ts";
 import { searchable } from "../notifications/searchable.ts";
 
-// What a pending row and its history take from the rows of `i`. A settlement is in no batch: `settles_batch` names the
-// one that it waits for.
+// The columns of pending and history that come from the rows of `i`. A settlement belongs to no batch: `settles_batch`
+// names the one that it waits for.
 const historyColumns = `(partner_id, id, transaction_id, original_id, original_external_id, chain_id, command,
         callback_url, content)`;
 const pendingColumns = `(partner_id, id, chain_id, due_at, bytes, queue, follows, batch_id, settles_batch)`;
-// A settlement is compared with the ledger once what was reported a little after it is there, too.
+// A settlement is compared with the ledger later, so that reports that arrive shortly after it are included.
 const comparedAt =
   "CASE WHEN command = 'SETTLEMENT' AND reported_batch IS NOT NULL THEN now() + interval '10 minutes' END";
 const notifiedAt = "CASE WHEN waits THEN now() + interval '1 second' END";
@@ -39,9 +39,9 @@ const reportParameters = {
 const reported = (names: string) => rowsOf(reportParameters, names);
 
 /**
- * Reports with all that follows from them, in one statement that is its own transaction. It fails as a whole when one
- * of them was reported before: that is rare, and told apart by the longer way.
- * Measured: in one round trip in place of two, with its content sent once in place of twice.
+ * Reports with all consequences, in one statement that is a transaction of its own. It fails as a whole if one of them
+ * was reported before: that is rare, and the other way finds out which. Measured: it saves one of two round trips, and
+ * sends the content once instead of twice.
  */
 export const insertReportsInOneStatement = {
   name: "insert_whole_reports",
@@ -85,12 +85,12 @@ export function oneStatementReportColumns(reports: readonly ReportedCompletion[]
   ];
 }
 
-/** Those whose notification is made later. */
+/** Marks those whose notification is created later. */
 function waitsColumn(reports: readonly ReportedCompletion[]) {
   return booleanArray(reports.map(({ waitsForOriginal = false }) => waitsForOriginal));
 }
 
-/** The transactions alone: those that were reported before are left out, and told by their absence. */
+/** The transactions only: those reported before are left out, and recognized by their absence. */
 export const insertReports = {
   name: "insert_reports",
   text: `
@@ -131,8 +131,8 @@ function reportColumns(reports: readonly ReportedCompletion[]): unknown[] {
   ];
 }
 
-// Only while the row is INIT under the same lease. Said so that no plan takes the index of what is in flight for the
-// key. Measured: one that was made on an empty table read all of a partner's INITs for each row of a batch.
+// Only while the row is INIT under the same lease. Written so that no plan uses the index of transactions in flight
+// instead of the key. Measured: a plan made on an empty table read all of a partner's INITs for each row of a batch.
 const completed = `
       UPDATE transactions t SET state = i.state, facts = i.facts, notification_id = i.notification_id,
         completed_at = now(), lease_id = NULL
@@ -140,7 +140,9 @@ const completed = `
       WHERE t.partner_id = i.partner_id AND t.id = i.id
         AND t.state NOT IN ('SUCCESS', 'ERROR') AND t.lease_id = i.lease_id`;
 
-/** Completions from which nothing follows but their notification, in one statement that is its own transaction. */
+/**
+ * Completions without other consequences than their notification, in one statement that is a transaction of its own.
+ */
 export const completeInOneStatement = {
   name: "complete_whole",
   text: `
@@ -211,7 +213,7 @@ const notificationParameters = {
 };
 const notified = (names: string) => rowsOf(notificationParameters, names);
 
-/** The notifications of what was written before, in the same transaction. */
+/** The notifications of transactions written before, in the same transaction. */
 export const insertNotifications = {
   name: "insert_notifications",
   text: `
@@ -229,7 +231,7 @@ export const insertNotifications = {
         partner_id, id, chain_id, bytes, queue, follows, command, batch_id, settles_batch`)} AS i`,
 };
 
-/** @param batchIds the batch that each one's transaction is in; null: none */
+/** @param batchIds the batch of each transaction; null: none */
 export function notificationColumns(
   notifications: readonly NewNotification[],
   batchIds: readonly (string | null)[],
@@ -252,7 +254,7 @@ export function notificationColumns(
   ];
 }
 
-/** What the transaction keeps and the notification sends is the same text. */
+/** The text that the transaction stores and the notification sends. */
 function contentOf({ notification, facts }: Pick<ReportedCompletion, "notification" | "facts">): string {
   return notification?.content ?? JSON.stringify(facts);
 }

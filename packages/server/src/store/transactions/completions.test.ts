@@ -141,7 +141,7 @@ test("an IPN waits in the queue of its own callback URL, and counts by its bytes
 test("what is written in one go is bounded by bytes, not by characters", async () => {
   const flushed: number[] = [];
   const observed = new PostgresCompletions(connections.homes, { onFlush: (rows) => void flushed.push(rows) });
-  // Of three bytes each: two of these are 800,000 characters, and more than the megabyte of one batch.
+  // Three bytes per character: two of these are 800,000 characters, and more than the megabyte of one batch.
   const content = JSON.stringify({ cardHolder: "Ễ".repeat(400_000) });
   const reports = [sampleReport(partnerId), sampleReport(partnerId)].map((report) => ({
     ...report,
@@ -216,10 +216,10 @@ test("a poisoned row of each kind fails alone in a full batch", async () => {
     ...brokenJson,
     notification: brokenJson.notification && { ...brokenJson.notification, content: "{" },
   };
-  // No day of history takes an id of the year 1970.
+  // No day of history accepts an id of the year 1970.
   const old = sampleReport(partnerId);
   const lost = { ...old, notification: old.notification && { ...old.notification, id: newId<"notification">(1) } };
-  // Ids of one process rise, so the id is written out.
+  // Ids of one process increase, so this one is a literal.
   const homeless = {
     ...lost,
     notification: lost.notification && {

@@ -26,7 +26,7 @@ import {
 import { writeEffects } from "./effects.ts";
 import { releaseReport } from "./waiting-reports.ts";
 
-// An answer that changed nothing is late, unless it is our own that an unknown COMMIT had made durable.
+// A result that changed nothing is late, unless it is our own, made durable by an unknown COMMIT.
 const completedBefore = {
   name: "completed_before",
   text: `
@@ -46,14 +46,14 @@ const reportedBefore = {
 };
 
 /**
- * While PostgreSQL writes one batch, this process sends what another told. Measured with 256 callers: in one batch
- * together, all wait for PostgreSQL at once, and the process was idle for a third of the time, not an eighth. A row
- * costs no less in a larger batch.
+ * While PostgreSQL writes one batch, this process prepares the next. Measured with 256 callers: in a single batch all
+ * wait for PostgreSQL together, and the process was idle for a third of the time, not an eighth. A row does not cost
+ * less in a larger batch.
  */
 const reportRowsMax = 128;
 /**
- * Measured at 1,000 reports a second, which came two or three to a batch, by turns: with 16, p99 was 47 to 59 ms in
- * place of 56 to 84, and PostgreSQL's part of each a tenth less.
+ * Measured at 1,000 reports a second, two or three per batch, alternating: with 16, p99 was 47 to 59 ms instead of 56
+ * to 84, and PostgreSQL's share of each a tenth less.
  */
 const reportCompanyMin = 16;
 
@@ -76,8 +76,8 @@ interface KnownRow extends ReportedRow {
 }
 
 /**
- * The only place that opens the transaction "result + IPN + pending delivery". It takes each as one value, so that
- * "paid but not notified" cannot be written. Concurrent completions share one commit.
+ * The only place that opens the transaction "result + IPN + pending delivery". It gets each as one value, so that "paid
+ * but not notified" cannot be written. Concurrent completions share one commit.
  */
 export class PostgresCompletions implements CompletionStore {
   readonly #homes: Homes;
@@ -93,7 +93,7 @@ export class PostgresCompletions implements CompletionStore {
           key: (completion) => `${completion.partnerId} ${completion.id}`,
           bytes: (completion) => bytesOf(completion.notification),
           commit: (completions) => this.#complete(home, completions),
-          // The acquirer has answered: this is written at once, or another instance takes the command over.
+          // The acquirer has answered: this is written, or another instance takes the command over.
           giveUpAfterMs: Number.POSITIVE_INFINITY,
           ...observe,
         }),
@@ -166,7 +166,7 @@ export class PostgresCompletions implements CompletionStore {
     );
   }
 
-  /** One round trip: each statement is its own transaction. */
+  /** One round trip: each statement is a transaction of its own. */
   async #completeInOneStatement(
     { engine }: Home,
     completions: readonly Completion[],
@@ -252,14 +252,14 @@ export class PostgresCompletions implements CompletionStore {
     return new Map(rows.map((row) => [`${row.partner_id} ${row.external_id}`, row]));
   }
 
-  /** `write` sends what belongs together; what it returns is sent on with COMMIT behind it, without waiting. */
+  /** `write` sends the statements; those that it returns are sent together with COMMIT, without waiting. */
   async #inTransaction(
     { engine }: Home,
     write: (client: PoolClient) => Promise<readonly Promise<unknown>[]>,
   ): Promise<void> {
     const client = await engine.connect();
     try {
-      // Sent behind BEGIN, without waiting for it.
+      // Sent after BEGIN without waiting for its answer.
       const [, rest] = await Promise.all([client.query("BEGIN"), write(client)]);
       await Promise.all([...rest, client.query("COMMIT").then(assertCommitted)]);
       client.release();
@@ -292,8 +292,8 @@ function isUniqueViolation(error: unknown): boolean {
 }
 
 /**
- * Whether the row is that of this very report, whose COMMIT had happened after all. Its id does not tell: the switch
- * may give one, and gives the same at every repetition. Its notification's id is made anew for each report.
+ * Whether the row belongs to this very report, because its COMMIT had happened after all. The transaction's id does not
+ * decide: the switch may assign it, and repeats it. The notification's id is new for each report.
  */
 function isOwn(report: ReportedCompletion, known: KnownRow): boolean {
   return report.notification === null ? known.id === report.id : known.notification_id === report.notification.id;
@@ -303,7 +303,7 @@ function contentOf({ command, original_external_id, callback_url, facts }: Known
   return { command, originalExternalId: original_external_id, callBackUrl: callback_url, facts };
 }
 
-/** A COMMIT sent behind a statement that failed answers ROLLBACK, without an error of its own. */
+/** A COMMIT after a failed statement answers ROLLBACK, without an error of its own. */
 function assertCommitted(result: QueryResult): void {
   if (result.command !== "COMMIT") throw new Error("The transaction was rolled back.");
 }

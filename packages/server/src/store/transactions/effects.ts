@@ -2,7 +2,7 @@ import type { PoolClient } from "pg";
 import { newId } from "../../ids.ts";
 import type { BatchEnd, Completion } from "../../ledger/store.ts";
 
-// The original that a command held: done by it, free again, or held on while its own Reversal is under way.
+// The original that a command held: completed by it, free again, or held while its own Reversal is running.
 const settleOriginals = {
   name: "settle_originals",
   text: `
@@ -14,7 +14,7 @@ const settleOriginals = {
     WHERE t.partner_id = i.partner_id AND t.id = i.id AND t.successor_id = i.successor_id`,
 };
 
-// One Reversal for each transaction: asked for again, it is repeated.
+// One Reversal per transaction: a second request repeats it.
 const queueReversals = {
   name: "queue_reversals",
   text: `
@@ -46,7 +46,7 @@ const endBatch = {
     ON CONFLICT DO NOTHING`,
 };
 
-/** What completed commands change beside their own row and their notification. */
+/** Writes the effects of completed commands beyond their own row and their notification. */
 export function writeEffects(client: PoolClient, completions: readonly Completion[]): Promise<unknown>[] {
   const effects: Promise<unknown>[] = [];
   const held = completions.flatMap(({ partnerId, id, original }) =>
@@ -106,7 +106,7 @@ function endBatchOf(client: PoolClient, { partnerId, id, facts }: Completion, ba
       becomes !== "unchanged",
       totals.refundQuantity,
       totals.refundTotalMinor,
-      // Of the batch that is open from now on.
+      // The id of the batch that is open from now on.
       newId(),
     ],
   });

@@ -18,8 +18,8 @@ import {
 } from "../terminals/sequences.ts";
 import { lockOriginals, reserveOriginals } from "./originals.ts";
 
-// One look-up for each, in this order alone. Measured: a plan made while the table was empty, and kept by its
-// connection, read all 100,000 transactions of a partner for 20 reqIds.
+// One look-up each, in this order. Measured: a plan made while the table was empty, and kept by its connection, read
+// all 100,000 transactions of a partner for 20 reqIds.
 const usedReqIds = {
   name: "used_req_ids",
   text: `
@@ -59,7 +59,8 @@ const insertSettlements = {
     SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::uuid[])`,
 };
 
-// The caller was told that nothing was accepted, and the acquirer was never asked. What it held is free again.
+// The caller got an answer that nothing was accepted, and the acquirer was not asked. What the command held is free
+// again.
 const deleteAbandoned = {
   name: "delete_abandoned",
   text: `
@@ -123,10 +124,10 @@ export class Inits {
       const written = fresh.length === 0 || (await beginFresh(client, fresh, results));
       await client.query(written ? "COMMIT" : "ROLLBACK");
       client.release();
-      // Another instance has committed by now: the next look finds its rows.
+      // Another instance has committed by now: the next attempt finds its rows.
       return written ? results : await this.#commit(home, inits);
     } catch (error) {
-      // What this connection did is unknown or undone: closing it rolls back whatever was open.
+      // The state of this connection is unknown: closing it rolls everything back.
       client.release(true);
       throw error;
     }
@@ -146,9 +147,8 @@ export class Inits {
 }
 
 /**
- * Judges each under lock, takes the terminals' numbers for those that may go on, and writes them. False when one of
- * them lost a race against another instance: then nothing of this may stand, neither a number nor a batch that is
- * closing.
+ * Checks each command under lock, assigns numbers to those that may run, and writes them. False if one of them lost a
+ * race against another instance: then everything must be rolled back, including numbers and a closing batch.
  */
 async function beginFresh(client: PoolClient, inits: readonly Init[], results: Results): Promise<boolean> {
   const terminals = new Map(await lockTerminals(client, inits));
@@ -170,12 +170,13 @@ async function beginFresh(client: PoolClient, inits: readonly Init[], results: R
       results.set(keyOf(init), forbidden);
     } else {
       allowed.push(init);
-      // Those behind it in this batch are judged by what stands once it is written.
+      // Later commands of this batch are checked against the state after this one.
       if (original !== undefined) originals.set(`${init.partnerId} ${original.id}`, heldBy(init, original));
       if (init.tid !== "") terminals.set(terminalOf(init), changedBy(init, terminal));
     }
   }
-  // What refuses it may be its own first request, which another instance began while this one waited for the locks.
+  // The refusal may be caused by its own first request, which another instance began while this one waited for the
+  // locks.
   if (refused.length > 0) {
     for (const [key, begun] of answersForUsed(refused, await findUsed(client, refused))) results.set(key, begun);
   }
@@ -242,7 +243,7 @@ function changedBy({ mid, takes, currency }: Init, before: TerminalState | undef
   };
 }
 
-/** Of a command that takes no number of its own. */
+/** For a command without a number of its own. */
 const noSequence: AllottedSequence = {
   traceNo: "",
   invoiceNo: "",

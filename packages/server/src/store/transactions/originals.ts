@@ -4,7 +4,7 @@ import type { OriginalState } from "../../commands/original.ts";
 import type { PartnerId, TransactionId } from "../../ids.ts";
 import type { Init } from "../../ledger/store.ts";
 
-// Locked in key order, after the terminals: every writer takes its locks in this order.
+// Locked in key order, after the terminals: every writer acquires its locks in this order.
 const lock = {
   name: "lock_originals",
   text: `
@@ -19,8 +19,8 @@ const lock = {
     FOR UPDATE OF t`,
 };
 
-// In a statement of its own, once the originals are locked: the one that locks them looks at everything else as it was
-// before it waited, and would miss a Refund that another instance began meanwhile.
+// A separate statement after the originals are locked: the locking statement sees other tables as they were before it
+// waited, and would miss a Refund of another instance.
 const sumRefunds = {
   name: "sum_refunds",
   text: `
@@ -60,7 +60,7 @@ interface OriginalRow {
   readonly successor_reversal: OriginalRow["reversal_state"];
 }
 
-/** Locks the originals of these commands, and tells what stands. */
+/** Locks the originals of these commands, and returns their states. */
 export async function lockOriginals(client: PoolClient, inits: readonly Init[]): Promise<Map<string, OriginalState>> {
   const wanted = inits
     .flatMap(({ partnerId, originalId }) => (originalId === null ? [] : [{ partnerId, originalId }]))
@@ -84,7 +84,7 @@ async function refundedOf(client: PoolClient, inits: readonly Init[]): Promise<R
   return new Map(rows.map(({ id, refunded }) => [id, BigInt(refunded)]));
 }
 
-/** From now on each command holds its original: no other may begin on it. Of Refunds there may be several. */
+/** Each command now holds its original, so that no other may begin on it. Several Refunds may. */
 export async function reserveOriginals(client: PoolClient, inits: readonly Init[]): Promise<void> {
   const holding = inits.filter((init) => init.originalId !== null && init.command !== "REFUND");
   if (holding.length === 0) return;

@@ -10,8 +10,8 @@ import { PostgresCompletions } from "./completions.ts";
 import { PostgresTransactions } from "./transactions.ts";
 
 /**
- * A connection keeps for its life the plan that it made for a statement at its sixth run, and all indexes of a small
- * table cost the planner the same. So the right one must be taken however few rows there are just then.
+ * A connection keeps the plan that it made for a statement at its sixth run, and all indexes of a small table cost the
+ * planner the same. So the right one must be used however few rows there are.
  */
 const sizes = [0, 50, 100, 125, 150, 175, 200, 300, 400, 600, 1_200];
 
@@ -47,7 +47,7 @@ async function withNewConnections(work: (connections: Database) => Promise<void>
   await work(connections).finally(() => connections.close());
 }
 
-/** Commands and reports by turns, each with its notification, as UUIDs and texts come. */
+/** Inserts commands and reports alternately, each with its notification, with realistic UUIDs and strings. */
 async function grow(pool: Database["pool"], rows: number): Promise<void> {
   const id = "(left($2::text, 24) || lpad(to_hex(i), 12, '0'))::uuid";
   await pool.query(
@@ -63,7 +63,7 @@ async function grow(pool: Database["pool"], rows: number): Promise<void> {
   );
 }
 
-/** The indexes of these tables that the statement went along. */
+/** The indexes of these tables that the statement used. */
 function along(words: string, tables: RegExp): readonly string[] {
   const found = carriedOut.filter(({ text }) => text.includes(words));
   expect(found.length, words).toBeGreaterThan(0);
@@ -96,7 +96,7 @@ async function lookUpNotifications({ homes }: Database): Promise<void> {
   if (found?.delivery === undefined) throw new Error("its content was not found");
   const delivery = { ...found.delivery, follows: true, settlesBatch: newId() };
   await deliveries.preceding([delivery]);
-  // Either index of the earlier ones, and the key for the row itself.
+  // One of the two indexes for the earlier ones, and the key for the row itself.
   expect([...along("e.batch_id = i.settles_batch", /^pending/)].sort()).toEqual([
     "pending_batch",
     "pending_chain",

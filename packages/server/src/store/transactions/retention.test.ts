@@ -48,7 +48,7 @@ const insert = `
     coalesce(req_id, id::text)
   FROM json_populate_record(NULL::transactions, $1)`;
 
-/** A transaction that was made and ended so many days ago. */
+/** Inserts a transaction that was created and ended this many days ago. */
 async function made(daysAgo: number, change: Record<string, unknown> = {}): Promise<string> {
   const atMs = Date.now() - daysAgo * dayMs;
   const id = lowestId(atMs).slice(0, 14) + newId().slice(14);
@@ -103,7 +103,7 @@ describe("the ledger's retention", () => {
       FROM (SELECT overlay('ffffffff-ffff-4fff-8fff-000000000000' placing lpad(to_hex(n + $3), 12, '0') from 25)::uuid
               AS id FROM generate_series(1, 1100) n)`;
     const old = "2020-01-01T00:00:00.123456Z";
-    // Most stay, so that the walk has to pass them by.
+    // Most of them stay, so that the walk has to skip them.
     await query(rows, [partnerId, old, 0, "parked"]);
     await query(rows, [partnerId, old, 2_000, null]);
     await query(rows, [partnerId, new Date(), 4_000, null]);

@@ -7,14 +7,14 @@ import { dayMs } from "../schema/partition-days.ts";
 export interface LedgerRetentionOptions {
   readonly homes: Homes;
   readonly clock: Pick<Clock, "nowMs">;
-  /** Days that transactions and batches are kept. */
+  /** The retention of transactions and batches in days. */
   readonly ledgerDays: number;
-  /** Told after each batch of rows that went. */
+  /** Called after each batch of deleted rows. */
   readonly onDropped: (table: "transactions" | "reversals" | "batches", rows: number) => void;
 }
 
 const batchRows = 500;
-// Any number will do, as long as every version of the service uses the same one.
+// An arbitrary number, the same in every version of the service.
 const retentionLock = 7_420_003;
 const lowestUuid = "00000000-0000-0000-0000-000000000000";
 
@@ -27,7 +27,7 @@ interface Walk {
   readonly name: string;
   readonly text: string;
   readonly last: string | Date;
-  /** What goes before the first, beside its id. */
+  /** The columns that precede the id in the position. */
   readonly from: readonly string[];
 }
 
@@ -46,8 +46,8 @@ const byTime = {
     LIMIT ${batchRows}`,
 };
 
-// Of a switch's own ids, the time says nothing. Theirs goes back and forth as text: a Date would cut the microseconds
-// off, and read for ever what one commit wrote.
+// The ids of a switch do not contain a time. Their time is passed as a string: a Date would truncate the microseconds,
+// and read the rows of one commit forever.
 const untimed = {
   name: "ledger_old_untimed",
   text: `
@@ -57,8 +57,8 @@ const untimed = {
     ORDER BY created_at, id LIMIT ${batchRows}`,
 };
 
-// All that refer to each other: a chain goes as a whole or not at all. One of each chain finds the others. A switch may
-// report two that name each other: UNION goes round no circle.
+// All transactions that refer to each other: a chain is deleted as a whole or not at all. One of a chain finds the
+// others. A switch may report two that refer to each other: UNION ends the recursion.
 const families = {
   name: "ledger_families",
   text: `
@@ -75,8 +75,7 @@ const families = {
     SELECT of, id FROM family`,
 };
 
-// Whoever begins a command on one of them locks it first: what is locked stays, and what was changed meanwhile is
-// judged as it stands now.
+// A command locks its original first: locked rows stay, and rows changed meanwhile are checked again.
 const lockOver = {
   name: "ledger_lock_over",
   text: `
@@ -117,9 +116,9 @@ const dropBatches = {
 };
 
 /**
- * Drops what the ledger holds past its retention, in small transactions: a transaction with its whole chain and their
- * Reversals, and a batch once it is empty. What is in flight, in doubt, pending, parked or in an open batch stays, and
- * its chain with it.
+ * Deletes ledger rows past their retention, in small transactions: a transaction with its whole chain and their
+ * Reversals, and a batch once it is empty. Transactions in flight, in doubt, pending, parked or in an open batch stay,
+ * together with their chain.
  */
 export class LedgerRetention {
   readonly #options: LedgerRetentionOptions;
@@ -130,13 +129,13 @@ export class LedgerRetention {
     this.#options = options;
   }
 
-  /** To be called every hour; one instance at a time does it. Resolves when nothing that may go is left. */
+  /** Called every hour; one instance at a time runs it. Resolves when nothing more may be deleted. */
   run(): Promise<void> {
     this.#running = this.#running.catch(() => undefined).then(() => this.#run());
     return this.#running;
   }
 
-  /** Resolves after the transaction that is under way. */
+  /** Resolves after the running transaction. */
   async stop(): Promise<void> {
     this.#stopping = true;
     await this.#running.catch(() => undefined);
@@ -157,7 +156,7 @@ export class LedgerRetention {
     }
   }
 
-  /** The engine's connections: no statement here may come to read a whole table. */
+  /** The engine's connections: no statement here may scan a whole table. */
   #engine(partnerId: PartnerId): Pool {
     return this.#options.homes.of(partnerId).engine;
   }
@@ -213,7 +212,7 @@ export class LedgerRetention {
     }
   }
 
-  /** One instance at a time; undefined when another has it in hand. */
+  /** One instance at a time; undefined if another one is running. */
   async #transaction<Result>(
     partnerId: PartnerId,
     work: (client: PoolClient) => Promise<Result>,

@@ -9,7 +9,7 @@ const highestId = "ffffffff-ffff-ffff-ffff-ffffffffffff";
 interface Shown {
   readonly from: string;
   readonly id: string;
-  /** What `state` is compared with. */
+  /** The expression that `state` is compared with. */
   readonly state: string;
   readonly columns: string;
 }
@@ -81,7 +81,7 @@ function oneOf(kind: MoneyKind): string {
     LIMIT 1`;
 }
 
-// Up along the originals to the first, then down to all that name one of them: a Sale has few of them.
+// From a transaction up to its first original, then down to all that refer to one of them: a Sale has few.
 const chain = `
   WITH RECURSIVE first AS (
     SELECT t.id, t.original_id, 1 AS depth FROM transactions t WHERE t.partner_id = $1 AND t.id = $2
@@ -100,7 +100,7 @@ const chain = `
   JOIN transactions x ON x.partner_id = $1 AND x.id = l.id AND NOT x.is_tombstone
   ORDER BY x.created_at, x.id`;
 
-/** Money as the operator sees it, in PostgreSQL. */
+/** Transactions, Reversals and settlements for the operator, in PostgreSQL. */
 export class PostgresMoney implements MoneyStore {
   readonly #homes: Homes;
 

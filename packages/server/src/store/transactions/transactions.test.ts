@@ -136,7 +136,7 @@ test("what another took over between the look and the taking is left to it", asy
   const query = async (statement: QueryConfig) => {
     const result = await engine.query(statement);
     if (other === undefined) {
-      // It began after our look, too.
+      // It also began after our read.
       other = await insertLease(pool);
       expect(await transactions.takeOver(other, 100)).toMatchObject([{ id: lost.id }]);
     }

@@ -15,7 +15,7 @@ import type { GroupCommitHooks } from "../database/group-commit.ts";
 import type { Homes } from "../database/homes.ts";
 import { Inits } from "./inits.ts";
 
-// Each by its name: a later version adds columns while this one runs, and PostgreSQL refuses a prepared statement whose
+// Named columns: a later version adds columns while this one runs, and PostgreSQL refuses a prepared statement whose
 // result has changed, at every call until its connection ends.
 const columns = `
   t.partner_id, t.id, t.origin, t.command, t.state, t.req_id, t.external_id, t.original_id, t.original_external_id,
@@ -24,7 +24,7 @@ const columns = `
 
 const carriesItself = "('SETTLEMENT', 'BATCH_UPLOAD')";
 
-// A command is in doubt once the lease that it names is gone. Its id never comes back, so what was seen gone stays so.
+// A command is in doubt once its lease is gone. A lease id is never reused, so this cannot change back.
 const findLeasesOfInits = {
   name: "find_leases_of_inits",
   text: `
@@ -37,8 +37,8 @@ const findGoneLeases = {
     WHERE NOT EXISTS (SELECT FROM leases l WHERE l.id = f.lease_id)`,
 };
 
-// In one statement with the look for leases, another's take-over could be taken over at once: after a row lock the row
-// is judged anew, but by the statement's older sight of the leases, which lacks one that began since.
+// In one statement with the search for leases, another instance's take-over could be taken over at once: after a row
+// lock the row is checked again, but with the statement's older snapshot of the leases.
 const takeOver = {
   name: "take_over",
   text: `
@@ -51,7 +51,7 @@ const takeOver = {
     RETURNING ${columns}, NULL AS notification_state, NULL AS batch_state`,
 };
 
-// A settlement stands in no batch: that is what it settles. One that was refused left its batch open for the next.
+// A settlement belongs to no batch: it settles one. A refused one left its batch open for the next.
 const selectTransaction = `
   SELECT ${columns}, CASE
     WHEN t.command = 'SETTLEMENT' AND t.origin = 'command' THEN CASE
@@ -74,8 +74,8 @@ const findById = {
   text: `${selectTransaction} WHERE t.partner_id = $1 AND t.id = $2 AND NOT t.is_tombstone`,
 };
 
-// A command's reqId is unique; a switch may report the same one, and more than once: the command comes first, then
-// the newest.
+// A command's reqId is unique. A switch may report the same one, also repeatedly: the command comes first, then the
+// newest.
 const findByReqId = {
   name: "find_transaction_by_req_id",
   text: `
@@ -86,7 +86,7 @@ const findByReqId = {
     LIMIT 1`,
 };
 
-// From any of a chain up to its first, and down again to all that refer to it.
+// From any transaction of a chain up to its first, and down to all that refer to it.
 const findChain = {
   name: "find_chain",
   text: `
@@ -101,7 +101,7 @@ const findChain = {
     ${selectTransaction} JOIN down ON down.id = t.id WHERE t.partner_id = $1 ORDER BY t.id LIMIT 100`,
 };
 
-// The unique reqId decides who was first: this memory, or the command itself.
+// The unique reqId decides which came first: this record, or the command itself.
 const insertTombstone = {
   name: "insert_tombstone",
   text: `
@@ -150,7 +150,7 @@ export class PostgresTransactions implements TransactionStore {
   readonly #homes: Homes;
   readonly #inits: Inits;
 
-  /** @param engine asked whose leases are gone */
+  /** @param engine the database with the leases */
   constructor({ engine, homes }: Pick<Database, "engine" | "homes">, observe: GroupCommitHooks = {}) {
     this.#engine = engine;
     this.#homes = homes;

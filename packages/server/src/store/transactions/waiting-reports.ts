@@ -23,7 +23,7 @@ const postpone = {
     WHERE partner_id = $1 AND id = $2 AND notify_at IS NOT NULL`,
 };
 
-/** A report whose notification had to wait: its original is known now, or was waited for long enough. */
+/** A report whose notification had to wait: its original is known now, or the wait is over. */
 export const releaseReport = {
   name: "release_report",
   text: `
