@@ -1,10 +1,11 @@
 import { Button, Group, SegmentedControl, Select, TextInput } from "@mantine/core";
+import { notifiedCommands } from "@paybell/contract";
 import { IconFilter, IconX } from "@tabler/icons-react";
 import { useState } from "react";
 import { useSearchParams } from "wouter";
 import { PartnerSelect } from "../partners/partner-select.tsx";
 import { useSession } from "../session/session.ts";
-import { commands, textFilters } from "./search-of.ts";
+import { textFilters } from "./search-of.ts";
 
 const spanNames = [
   { value: "", label: "Any time" },
@@ -50,7 +51,7 @@ export function Filters() {
           aria-label="Command"
           placeholder="Any command"
           clearable
-          data={commands.map((value) => ({ value, label: value.replace("_", "-") }))}
+          data={notifiedCommands.map((value) => ({ value, label: value.replace("_", "-") }))}
           value={params.get("command")}
           onChange={(value) => set("command", value)}
         />

@@ -1,3 +1,4 @@
+import { notifiedCommands } from "@paybell/contract";
 import type { Search } from "./notification-api.ts";
 
 /** Spans of time that a list may be narrowed to. */
@@ -15,10 +16,7 @@ export const textFilters = [
   ["mid", "Merchant (mid)"],
 ] as const;
 
-const commands = ["SALE", "VOID", "PREAUTH", "PREAUTH_COMPLETE", "SETTLEMENT"] as const;
 const states = ["pending", "accepted", "parked"] as const;
-
-export { commands };
 
 /** What the address asks for. A value that is none of a list is left out; the API judges the others. */
 export function searchOf(params: URLSearchParams): Search {
@@ -32,7 +30,7 @@ export function searchOf(params: URLSearchParams): Search {
     ...texts,
     partner: text("partner"),
     state: oneOf("state", states),
-    command: oneOf("command", commands),
+    command: oneOf("command", notifiedCommands),
     from,
     to: text("to"),
   };

@@ -1,0 +1,35 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { isTest, isTypeScript, listTree } from "./sources/files.ts";
+
+const root = join(import.meta.dirname, "..");
+const sources = listTree(join(root, "packages")).files.filter(
+  (path) => /^[^/]+\/src\//.test(path) && isTypeScript(path) && !isTest(path),
+);
+
+/** What a definition looks like, and the only sources that may hold it. */
+test.each([
+  [
+    "the name of a cipher",
+    /"aes-256-cbc"|aes-256-gcm, aes-256-cbc/,
+    ["cli/src/certify/refused.ts", "contract/src/seal.ts", "contract/src/sealing.ts", "partner/src/options.ts"],
+  ],
+  ["the encoding of jwe", /"jwe" \? \(?\[?"?base64url/, ["contract/src/sealing.ts"]],
+  ["a partner's setting", /\bswipeTypes\??: (?:choice|described|z\.)/, ["server/src/partners/settings.ts"]],
+  [
+    "a setting of a partner's reports",
+    /\bzeroAmounts\??: (?:choice|described|z\.)/,
+    ["server/src/partners/report-settings.ts"],
+  ],
+  ["the default schedule of retries", /28_?800,\s*43_?200/, ["server/src/retry-schedule.ts"]],
+  ["an error of every route with a body", /^\s+"unsupported_media_type",$/m, ["server/src/http/schemas/problem.ts"]],
+  ["the list of commands", /"SALE",\s*"VOID",\s*"PREAUTH"/, ["contract/src/commands.ts"]],
+])("%s is in one place", (_, definition, files) => {
+  const found = sources.filter((path) => {
+    const text = readFileSync(join(root, "packages", path), "utf8");
+    return !text.startsWith("// Generated") && definition.test(text);
+  });
+
+  expect(found).toEqual(files);
+});
