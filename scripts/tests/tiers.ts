@@ -40,6 +40,7 @@ export const tiers: readonly Tier[] = [
     name: "postgres",
     tests: [
       "packages/server/src/postgres",
+      "test/ledger/simulator-settings.test.ts",
       "test/no-acquirer.test.ts",
       "test/sandbox-ending.test.ts",
       "test/taken-port.test.ts",
@@ -56,6 +57,7 @@ export const tiers: readonly Tier[] = [
     tests: ["simulation/mutants.test.ts"],
     inputs: ["packages/contract", "packages/server", "simulation"],
   },
+  { name: "fuzz", tests: ["fuzz"], inputs: service },
   { name: "bench", tests: ["bench"], inputs: service },
 ];
 

@@ -32,8 +32,8 @@ test("shows lines as they come, and ends at Ctrl-C", async () => {
 test("leaves nothing behind when the process of its test is killed", async () => {
   // At SIGINT it ends in its own way, as the sandbox does, and by nothing else.
   const script = `trap 'echo ended > "${folder}/ended"; exit' INT; echo runs; while true; do sleep 0.1; done`;
-  const program = `import { Terminal } from ${JSON.stringify(join(import.meta.dirname, "terminal.ts"))};
-    const terminal = new Terminal(${JSON.stringify(folder)});
+  const program = `import { TerminalScreen } from ${JSON.stringify(join(import.meta.dirname, "terminal.ts"))};
+    const terminal = new TerminalScreen(${JSON.stringify(folder)});
     void terminal.start(${JSON.stringify(script)});
     await terminal.shows("runs");
     process.stdout.write("seen\\n");`;
