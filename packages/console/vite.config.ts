@@ -5,7 +5,7 @@ import { brotliCompress, gzip } from "node:zlib";
 import react from "@vitejs/plugin-react";
 import { defineConfig, type Plugin } from "vite";
 
-/** Each asset also lies compressed beside itself: the service sends it as it is. */
+/** Also writes each asset compressed, so that the service can send it unchanged. */
 function compressed(): Plugin {
   let assets = "";
   return {

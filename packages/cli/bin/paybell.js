@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// Plain JavaScript, so that an old Node reads it and says one clear line instead of a syntax error.
+// Plain JavaScript, so that an old Node can run it and print one clear line instead of a syntax error.
 import { existsSync } from "node:fs";
 import * as nodeModule from "node:module";
 import { fileURLToPath } from "node:url";
@@ -9,7 +9,7 @@ const built = new URL("../dist/main.js", import.meta.url);
 const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
 const runs = (wantedMajor, wantedMinor) => major > wantedMajor || (major === wantedMajor && minor >= wantedMinor);
 
-// Node opens an inspector for whoever may send this signal: it reads every key in memory.
+// Node opens an inspector for any process that may send this signal: it reads every key in memory.
 process.on("SIGUSR1", () => undefined);
 
 // In the repository the sources run by type stripping, found by the condition `paybell-source`.
@@ -21,7 +21,7 @@ if (existsSync(source)) {
     process.exit(1);
   }
   if (process.execArgv.includes("--conditions=paybell-source")) {
-    // Types are stripped once, and not at every start: that is faster, and holds 31 MB less.
+    // Types are stripped once, and not at every start: that is faster, and uses 31 MB less.
     nodeModule.enableCompileCache(fileURLToPath(new URL("../../../node_modules/.cache/paybell", import.meta.url)));
     await import(source.href);
   } else {

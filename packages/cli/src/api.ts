@@ -23,7 +23,7 @@ export interface Api {
   put<Answer>(path: string, body: object): Promise<Answer>;
   patch<Answer>(path: string, body: object): Promise<Answer>;
   delete<Answer>(path: string): Promise<Answer>;
-  /** Whatever the status: for /readyz, which answers 503 with what is not ready. */
+  /** Resolves with any status: for /readyz, whose 503 lists what is not ready. */
   look(path: string): Promise<{ readonly status: number; readonly text: string }>;
 }
 
@@ -35,7 +35,7 @@ interface Call extends How {
 /** A bearer token. */
 export interface Key {
   readonly text: string;
-  /** What it is and where it stands, as in "the API key in PAYBELL_API_KEY". */
+  /** The kind of key and its source, as in "the API key in PAYBELL_API_KEY". */
   readonly name: string;
 }
 
@@ -112,7 +112,7 @@ function refused(baseUrl: string, status: number, text: string, key: Key | undef
       code,
       status,
       exitCode: exitCodes.service,
-      // The service knows an API key from an operator's token, and says which it was given.
+      // The service distinguishes an API key from an operator's token, and says which one it got.
       remedy: detail === title ? "Is it that of this service, whole, and not replaced since?" : printable(detail),
     });
   }
@@ -160,7 +160,7 @@ const reasons: Readonly<Record<string, string>> = {
 };
 const certificateCodes = /CERT|SELF_SIGNED|UNABLE_TO_VERIFY/;
 
-/** What fetch says of a failure, in words, and by its code. */
+/** The reason of a failed fetch, in words, and by its code. */
 function whyText(why: string): string {
   const untrusted = certificateCodes.test(why) ? "name its certificate authority in NODE_EXTRA_CA_CERTS" : undefined;
   const words = reasons[why] ?? untrusted;

@@ -1,7 +1,7 @@
 import { ciphers, encodings, wireNames } from "@paybell/contract";
 import { anyOf } from "./any-of.ts";
 
-/** What the commands for partners and operators read of the environment and the service itself does not. */
+/** Environment variables of the commands for partners and operators that the service itself does not read. */
 export const clientVariables = {
   PAYBELL_URL: "Where Paybell is, as https://paybell.example",
   PAYBELL_CREDENTIALS: "A file of credentials, as --credentials names it",

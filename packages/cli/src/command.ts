@@ -10,15 +10,15 @@ export interface CommandDescription {
   readonly description?: string;
   /** Each as it is typed, after the `$`; `#` begins what it is for. The first one is the simplest. */
   readonly examples: readonly string[];
-  /** What its exit codes mean, where that says more than the general list. */
+  /** The meaning of its exit codes, if more specific than the general list. */
   readonly exitCodes?: Partial<Readonly<Record<ExitCode, string>>>;
-  /** False for what ends only when it is stopped, and says nothing that a program reads. */
+  /** False for a command that only ends when it is stopped, and has no output for programs. */
   readonly json?: boolean;
 }
 
 const descriptions = new WeakMap<Command, CommandDescription>();
 
-/** What a command says of itself; undefined for one that is no `command()`. */
+/** The description of a command; undefined if it was not made by `command()`. */
 export function describedOf(command: Command): CommandDescription | undefined {
   return descriptions.get(command);
 }
@@ -28,7 +28,7 @@ export function command(name: string, described: CommandDescription): Command {
   return describe(new Command(name), described);
 }
 
-/** Gives a command its help. One that somebody else made is given the same. */
+/** Adds the help to a command, also to one that another library made. */
 export function describe(made: Command, described: CommandDescription): Command {
   const { summary, description, examples, exitCodes: codes = {}, json = true } = described;
   const sections = [
@@ -56,7 +56,7 @@ export function group(name: string, summary: string, commands: readonly Command[
 }
 
 /**
- * An action that resolves to its exit code. Ctrl-C ends it at once, whatever it waits for.
+ * Wraps an action that resolves to its exit code. Ctrl-C ends it at once.
  *
  * @param ctrlC `finishes`: the action watches `context.signal` itself, and may end in another way
  */
@@ -72,7 +72,7 @@ export function ends<Args extends unknown[]>(
       const code = await (ctrlC === "finishes" ? done : Promise.race([done, aborted(signal)]));
       context.conclude(code);
     } catch (error) {
-      // What was under way fails because it was interrupted: that is no failure to tell.
+      // Work in progress fails because it was interrupted, which is not reported as a failure.
       if (!signal.aborted) throw error;
       throw new Failure("interrupted", { code: "interrupted", exitCode: exitCodes.interrupted });
     }

@@ -4,10 +4,10 @@ import type { CommandContext } from "./context.ts";
 import { Failure } from "./failure.ts";
 
 /**
- * Asks whoever sits at the terminal.
+ * Asks the user at the terminal.
  *
- * @param what will be done, as a sentence
- * @throws Failure where they do not agree, and where nobody is there to be asked
+ * @param what the action, as a sentence
+ * @throws Failure if the user does not agree, or there is no terminal
  */
 export async function confirm({ stdin, stderr, signal }: CommandContext, what: string): Promise<void> {
   if (stdin.isTTY !== true) throw refusal(`${what} Nobody is at a terminal to agree.`);

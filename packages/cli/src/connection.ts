@@ -42,9 +42,9 @@ export function withSealing(command: Command): Command {
     .option("--signing <mode>", "fields, whole, or the agreed lists as JSON (PAYBELL_SIGNING)");
 }
 
-/** The service, and what is known of whoever calls it. */
+/** The service's URL, and the caller's credentials. */
 export interface ClientSettings {
-  /** What flags, environment and file say together; the earlier one wins. */
+  /** Flags, environment and file combined; the earlier one wins. */
   readonly credentials: Credentials;
   /** The partner API. @throws Failure where no URL or no API key is known */
   partner(): Api;
@@ -63,7 +63,7 @@ export async function readClientSettings(
   const flags = readCredentials(definedOf({ baseUrl: url, cipher, encoding, signing }), "the options");
   const named = { ...credentialsOfEnvironment(context.env), ...flags };
   const file = await credentialsOfFile(context, options.credentials);
-  // The sandbox's keys are for the sandbox: they are never sent elsewhere because of the folder one stands in.
+  // The sandbox's keys are for the sandbox: they are never sent elsewhere because of the current folder.
   const isOfAnother =
     file?.isSandbox === true && named.baseUrl !== undefined && !isSame(named.baseUrl, file.credentials.baseUrl);
   const credentials = isOfAnother ? named : { ...file?.credentials, ...named };
@@ -106,7 +106,7 @@ export function partnerIdOf({ credentials }: ClientSettings, named: string | und
   });
 }
 
-/** What opens a partner's IPNs. @throws Failure naming each key that is missing */
+/** The receiver options for opening a partner's IPNs. @throws Failure naming each missing key */
 export function receiverOptionsOf(credentials: Credentials): ReceiverOptions {
   const { encryptionKey, signingKey, webhookSecret, cipher, encoding, signing } = credentials;
   if (encryptionKey !== undefined && signingKey !== undefined && webhookSecret !== undefined) {
@@ -144,7 +144,7 @@ function readBaseUrl(text: string | undefined, allowHttp: boolean): string {
   return text.replace(/\/+$/, "");
 }
 
-/** The text itself is not shown: somebody may have pasted a key. */
+/** The text itself is not shown, because it may be a pasted key. */
 function badUrl(what: string): Failure {
   return new Failure(`the URL of Paybell ${what}.`, {
     code: "bad_url",

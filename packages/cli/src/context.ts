@@ -4,12 +4,12 @@ import type { ExitCode } from "./exit-codes.ts";
 /** A stream that may be a terminal. */
 export type Output = Writable & { readonly isTTY?: boolean; readonly columns?: number };
 
-/** All that a command may use of the machine it runs on: a test hands over its own. */
+/** Everything that a command may use of its machine: a test passes its own. */
 export interface HostEnvironment {
   readonly stdin: Readable & { readonly isTTY?: boolean };
-  /** What was asked for, and nothing else. */
+  /** The requested output, and nothing else. */
   readonly stdout: Output;
-  /** Errors, progress, and what is said by the way. */
+  /** Errors, progress, and incidental messages. */
   readonly stderr: Output;
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Relative paths begin here. */
@@ -24,6 +24,6 @@ export interface HostEnvironment {
 }
 
 export interface CommandContext extends HostEnvironment {
-  /** What the command ends with, once everything is written. */
+  /** Sets the exit code, once everything is written. */
   conclude(code: ExitCode): void;
 }

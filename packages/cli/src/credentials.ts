@@ -15,7 +15,7 @@ import type { CommandContext } from "./context.ts";
 import { Failure } from "./failure.ts";
 import { whyUnreadable } from "./named-file.ts";
 
-/** Of whom a call is, with which keys, and what was agreed on. Each may come from another source. */
+/** The caller's ids, keys and agreed settings. Each may come from another source. */
 export interface Credentials {
   readonly baseUrl?: string;
   readonly apiKey?: string;
@@ -51,7 +51,7 @@ export function credentialsOfEnvironment(env: CommandContext["env"]): Credential
 
 export interface CredentialsFile {
   readonly path: string;
-  /** Nobody named it: it is the sandbox's, found where it stands. */
+  /** It was not named by the user: it is the sandbox's, found in its folder. */
   readonly isSandbox: boolean;
   readonly credentials: Credentials;
 }
@@ -95,7 +95,10 @@ function badFile(path: string, what: string): Failure {
   });
 }
 
-/** By their names: `id` is a partner's in what its registration answered. Anything else in the file is left alone. */
+/**
+ * Reads values by their names: `id` is a partner's id in the answer to its registration. Anything else in the file is
+ * ignored.
+ */
 export function readCredentials(values: Readonly<Record<string, unknown>>, where: string): Credentials {
   const partnerId = textIn(values, "partnerId", where) ?? textIn(values, "id", where);
   const found = {

@@ -1,4 +1,4 @@
-/** What the command ends with. A script may branch on them: none is ever reused. */
+/** The exit codes. A script may branch on them: none is ever reused. */
 export const exitCodes = {
   /** Done as asked, or the finding is good. */
   ok: 0,

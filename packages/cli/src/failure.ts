@@ -31,18 +31,18 @@ export class Failure extends Error {
   }
 }
 
-/** As a person reads it: what is wrong, then what to do. */
+/** For people: what is wrong, then what to do. */
 export function failureText({ message, lines, remedy }: Failure): string {
   const rest = [...lines.map((line) => `  ${line}`), ...(remedy === "" ? [] : [`  → ${remedy}`])];
   return [`paybell: ${message}`, ...rest].join("\n");
 }
 
-/** As a program reads it, with --json. */
+/** For programs, with --json. */
 export function failureJson({ message, code, lines, remedy }: Failure): object {
   return { error: { code, message, ...(lines.length > 0 && { lines }), ...(remedy !== "" && { remedy }) } };
 }
 
-/** Whatever was thrown. What we did not foresee is our own mistake: its words are shown, its stack is not. */
+/** Converts any thrown value. An unexpected error is our own mistake: its message is shown, its stack is not. */
 export function failureOf(error: unknown): Failure {
   if (error instanceof Failure) return error;
   const message = error instanceof Error ? error.message : String(error);

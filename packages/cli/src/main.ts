@@ -1,13 +1,13 @@
 /**
  * The command `paybell`: the only file that touches the process.
  *
- * - A command is one file in `commands/`: a factory that takes the `World` (streams, environment, fetch, the signal of
- *   Ctrl-C) and returns what `command()` of `command.ts` makes, with its arguments, options and action. `program.ts`
- *   lists the factories.
+ * - A command is one file in `commands/`: a factory that takes the `CommandContext` (streams, environment, fetch, the
+ *   signal of Ctrl-C) and returns the result of `command()` of `command.ts`, with its arguments, options and action.
+ *   `program.ts` lists the factories.
  * - The action is wrapped by `ends()`, resolves to a code of `exit-codes.ts`, and prints by `output.ts`: one JSON
- *   document to stdout with `--json`, lines for a person without.
- * - What ends a command early is a `Failure`: message, remedy, stable code, exit code. Nothing prints a stack.
- * - Where the service is and with which keys: `connection.ts`, from flags, environment, and `.paybell/sandbox.json`.
+ *   document to stdout with `--json`, otherwise lines for a person.
+ * - A command ends early by a `Failure`: message, remedy, stable code, exit code. Nothing prints a stack.
+ * - `connection.ts` finds the service and the keys, from flags, environment, and `.paybell/sandbox.json`.
  */
 import { run } from "./run.ts";
 
@@ -16,7 +16,7 @@ const interruption = new AbortController();
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
   process.on(signal, () => interruption.abort(signal));
 }
-// Whoever reads us may end before we do, as in `paybell … | head`.
+// The reader of our output may end first, as in `paybell … | head`.
 process.stdout.on("error", () => interruption.abort("SIGPIPE"));
 process.stderr.on("error", () => undefined);
 
@@ -37,10 +37,12 @@ async function main(): Promise<void> {
   process.exit();
 }
 
-/** Once all is written. Of a stream that broke it may never come: then nothing is left to do, and Node ends itself. */
+/**
+ * Resolves when everything is written. A broken stream may never emit it: then nothing is left to do, and Node exits.
+ */
 function flushed(stream: NodeJS.WriteStream): Promise<void> {
   return new Promise((resolve) => stream.write("", () => resolve()));
 }
 
-// Not awaited: what never comes must not count as a failure.
+// Not awaited: a promise that never settles must not count as a failure.
 void main();

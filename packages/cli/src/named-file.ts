@@ -4,7 +4,7 @@ import type { CommandContext } from "./context.ts";
 import { Failure } from "./failure.ts";
 
 /**
- * The text of a file that somebody named.
+ * Reads a file named by the user.
  *
  * @param code of the failure
  * @throws Failure saying why it cannot be read

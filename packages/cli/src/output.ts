@@ -14,7 +14,9 @@ export function print(
   stdout.write(json ? `${JSON.stringify(value, null, 2)}\n` : lines.map((line) => `${line}\n`).join(""));
 }
 
-/** Columns as wide as their widest cell; one that is empty in every row takes no room, and the last is not padded. */
+/**
+ * Columns as wide as their widest cell. A column that is empty in every row is left out, and the last is not padded.
+ */
 export function columns(rows: readonly (readonly string[])[], gap = "  "): string[] {
   const widths: number[] = [];
   for (const row of rows) {

@@ -13,7 +13,7 @@ export interface HttpPost {
   readonly pace?: "slow" | "cut";
 }
 
-/** What came to one post. */
+/** The result of one post. */
 export type PostResult = ResponseReceived | NoResponse;
 
 export interface ResponseReceived {
@@ -22,15 +22,15 @@ export interface ResponseReceived {
   /** The first 4 KiB. */
   readonly body: Buffer;
   readonly headers: IncomingMessage["headers"];
-  /** The answer came before the last piece of the body was sent. */
+  /** The response arrived before the last part of the body was sent. */
   readonly early: boolean;
 }
 
 export interface NoResponse {
   /**
-   * `no_connection`: nobody is there. `no_tls`: the port speaks no TLS. `certificate_expired`, `certificate_name`: it
-   * is over, or another host's. `tls`: it is not trusted, or the handshake fails. `timeout`: no answer in time.
-   * `reset`: the connection was cut. `bad_response`: it is no HTTP.
+   * `no_connection`: nothing listens there. `no_tls`: the port does not use TLS. `certificate_expired`,
+   * `certificate_name`: it has expired, or is another host's. `tls`: it is not trusted, or the handshake fails.
+   * `timeout`: no response in time. `reset`: the connection was closed. `bad_response`: it is not HTTP.
    */
   readonly failure:
     | "no_connection"
@@ -57,7 +57,7 @@ export interface PostOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** As long as the service waits for an acknowledgement. */
+/** As long as the service waits for a response. */
 export const postDefaults = { timeoutMs: 15_000, connectTimeoutMs: 5_000, pieces: 20, gapMs: 100 } as const;
 
 const answerBytesKept = 4 * 1_024;
@@ -67,8 +67,8 @@ const bodyWaitMs = 1_000;
 const cutWaitMs = 1_000;
 
 /**
- * One request with exactly these headers, over a connection of its own. What went wrong is what came: it rejects only
- * when the signal aborts.
+ * One request with exactly these headers, over a new connection. A failure is a result: it rejects only if the signal
+ * aborts.
  */
 export async function post(url: URL, sent: HttpPost, options: PostOptions): Promise<PostResult> {
   options.signal?.throwIfAborted();
@@ -76,7 +76,7 @@ export async function post(url: URL, sent: HttpPost, options: PostOptions): Prom
   const startedMs = performance.now();
   const elapsedMs = () => Math.round(performance.now() - startedMs);
   const request = open(url, sent, body, options);
-  // Once it is answered, the rest of its body may fail to be sent: the answer stands.
+  // Once there is a response, sending the rest of the body may fail.
   request.on("error", () => undefined);
   const limits: NodeJS.Timeout[] = [];
   const limit = (ms: number, failure: "no_connection" | "timeout", what: string) =>
@@ -131,11 +131,11 @@ async function send(
 ): Promise<void> {
   if (pace === "slow") return trickle(request, body, came, options);
   if (pace === undefined) return void request.end(body);
-  // Half closed: when the endpoint closes too, it has seen the end, and whatever that does to it is done.
+  // Half closed: when the endpoint closes too, it has seen the end, and handled it.
   request.write(body.subarray(0, body.length / 2), () => request.socket?.end());
 }
 
-/** In pieces, with time between them. Whoever answers before the last one has not seen all of it. */
+/** In parts, with pauses. A server that responds before the last one has not seen the whole body. */
 async function trickle(
   request: ClientRequest,
   body: Buffer,
@@ -159,7 +159,7 @@ async function headOf(request: ClientRequest): Promise<IncomingMessage> {
   return message;
 }
 
-/** What comes of the body in time, and no more than is kept. */
+/** The part of the body that arrives in time, up to the limit. */
 function startOf(message: IncomingMessage): Promise<Buffer> {
   return new Promise((resolve) => {
     const chunks: Buffer[] = [];
@@ -194,7 +194,7 @@ const nobodyThere = new Set(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNR
 const noTls = ["no_tls", "the port speaks no TLS"] as const;
 const unknownIssuer = ["tls", "the certificate's issuer is not known"] as const;
 
-/** By Node's codes, whose own words give advice to whoever runs Node. */
+/** By Node's codes, whose own messages advise whoever runs Node. */
 const tlsFailures: Readonly<Record<string, readonly [NoResponse["failure"], string]>> = {
   CERT_HAS_EXPIRED: ["certificate_expired", "the certificate, or one of its chain, has expired"],
   CERT_NOT_YET_VALID: ["certificate_expired", "the certificate is not valid yet"],
@@ -211,7 +211,7 @@ const tlsFailures: Readonly<Record<string, readonly [NoResponse["failure"], stri
 
 function failureOf(error: unknown, connected: boolean): Pick<NoResponse, "failure" | "detail"> {
   if (error instanceof TooLate) return { failure: error.failure, detail: error.message };
-  // Of an attempt at several addresses, the first failure speaks for all.
+  // For an attempt at several addresses, the first failure is reported.
   const first = error instanceof AggregateError ? (error.errors[0] as unknown) : error;
   const { code: given = "", message = String(first) } = Object(first) as { code?: string; message?: string };
   const code = given === "EPROTO" ? codeInWords(message) : given;
@@ -227,7 +227,7 @@ function failureOf(error: unknown, connected: boolean): Pick<NoResponse, "failur
   return { failure: code.startsWith("HPE_") ? "bad_response" : "reset", detail };
 }
 
-/** Of a handshake that broke while it was written to, Node gives OpenSSL's line: `…:SSL routines:<where>:<reason>:…` */
+/** If a handshake fails while it is written to, Node reports OpenSSL's line: `…:SSL routines:<where>:<reason>:…` */
 function codeInWords(message: string): string {
   const [, reason] = /SSL routines:[^:]*:([^:]+):/.exec(message) ?? [];
   return reason === undefined ? "EPROTO" : `ERR_SSL_${reason.toUpperCase().replaceAll(/[ /]/g, "_")}`;

@@ -52,9 +52,8 @@ const groups = [
 ] as const;
 
 /**
- * Every command, in the order of the help.
- *
- * @param saysUsage false where somebody else tells what is wrong with the command line: it is in what is thrown
+ * Every command, in the order of the help. @param saysUsage false if the caller reports usage errors: they are in the
+ * thrown error
  */
 export function program(context: CommandContext, saysUsage = true): Command {
   const root = new Command("paybell")
@@ -71,7 +70,7 @@ export function program(context: CommandContext, saysUsage = true): Command {
   return root;
 }
 
-/** Every command ends by throwing, and writes to the streams it was given: commander would end the process itself. */
+/** Every command ends by throwing, and writes to the given streams: commander would end the process itself. */
 function settle(one: Command, { stdout, stderr }: CommandContext, saysUsage: boolean): void {
   one
     .exitOverride()

@@ -4,12 +4,12 @@ import type { CommandContext } from "./context.ts";
 export interface Progress {
   /** @param total where it is known only on the way */
   update(done: number, total?: number): void;
-  /** Takes it away: what was reached is told by whoever made it. */
+  /** Removes the bar; the caller reports the result. */
   stop(): void;
 }
 
 const silent: Progress = { update: () => undefined, stop: () => undefined };
-/** What is done sooner needs no bar: it would only flash. */
+/** Faster work needs no bar: it would only flash. */
 const shownAfterMs = 400;
 
 /** A bar, or a count where no total is known, on stderr; nothing where that is no terminal. */
@@ -37,7 +37,7 @@ export function progress(
   };
 }
 
-/** Shows how far some work is, until it has ended in whatever way. */
+/** Shows the progress of some work until it has ended. */
 export async function showing<Value>(
   context: Pick<CommandContext, "stderr" | "nowMs">,
   what: string,

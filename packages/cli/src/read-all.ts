@@ -7,11 +7,7 @@ interface Page<Item> {
 
 const pageItems = 500;
 
-/**
- * Every item of a list that is read in pages.
- *
- * @param told after each page, with how many were read
- */
+/** Every item of a paged list. @param told called after each page, with the number read */
 export async function readAll<Item>(
   api: Api,
   path: string,

@@ -17,11 +17,11 @@ export async function run(args: readonly string[], machine: HostEnvironment): Pr
   } catch (error) {
     if (error instanceof CommanderError) {
       if (error.exitCode === 0) return exitCodes.ok;
-      // Without --json commander has said it already.
+      // Without --json commander has printed it already.
       if (!isJson) return exitCodes.usage;
     }
     const failure = error instanceof CommanderError ? wrongUsage(error) : failureOf(error);
-    // Who pressed Ctrl-C need not be told.
+    // After Ctrl-C the user needs no message.
     if (failure.exitCode === exitCodes.interrupted) return failure.exitCode;
     const text = isJson ? JSON.stringify(failureJson(failure), null, 2) : failureText(failure);
     machine.stderr.write(`${text}\n`);

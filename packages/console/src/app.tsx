@@ -25,7 +25,7 @@ const SettingsPage = lazy(async () => ({ default: (await import("./operators/set
 const TransactionPage = lazy(async () => ({ default: (await import("./money/transaction-page.tsx")).TransactionPage }));
 const TryPage = lazy(async () => ({ default: (await import("./try/try-page.tsx")).TryPage }));
 
-/** Where each page is. Those that nobody needs at first are loaded when they are opened. */
+/** The routes of the pages. Pages that are not needed at first are loaded when they are opened. */
 export function App() {
   const isOperator = useSession().session.kind === "operator";
   const [location] = useLocation();
@@ -60,7 +60,7 @@ function OperatorPages() {
   );
 }
 
-/** The same pages with less: a partner's own rows alone. */
+/** The same pages with fewer columns: only the partner's own rows. */
 function PartnerPages() {
   return (
     <Switch>

@@ -30,7 +30,7 @@ const tooLarge: Words = {
     "this long makes 4 to 7 MB, by encoding.",
 };
 
-/** What the service sends in its life: everything of it has to be answered 2xx. */
+/** Everything that the service sends: each must be answered 2xx. */
 export const acceptedCases: readonly Case[] = [
   one("sale", "an approved Sale", (bench) => approvedSale(bench, "sale")),
   {

@@ -4,32 +4,32 @@ import type { FindingCode, Words } from "./findings.ts";
 import type { SealerKeys } from "./keys.ts";
 import type { Deviation, SampleNotification } from "./notification.ts";
 
-/** What a case, or one of its posts, has to be answered: 2xx in time, or 4xx. */
+/** The expected answer to a case, or to one of its posts: 2xx in time, or 4xx. */
 export type Expectation = "accepted" | "refused";
 
-/** One thing that an endpoint has to get right. */
+/** One requirement for an endpoint. */
 export interface Case {
   /** Stable: scripts name it. */
   readonly code: string;
-  /** What is posted, in a few words. */
+  /** The post, in a few words. */
   readonly title: string;
   readonly expects: Expectation;
-  /** Whether its refusal has to look like those of the others: it is about what only the service can make. */
+  /** Whether its refusal must look like the others: only the service can make a valid one. */
   readonly alike?: boolean;
   readonly steps: (bench: Bench) => readonly CaseStep[];
-  /** What a failure means and how to mend it, where this case knows better than the finding alone. */
+  /** The meaning of a failure and its remedy, if this case knows more than the finding. */
   readonly words?: Partial<Readonly<Record<FindingCode, Words>>>;
 }
 
-/** One post of a case, and what has to come. */
+/** One post of a case, and its expected answer. */
 export interface CaseStep {
   readonly what: string;
   readonly post: HttpPost;
-  /** `anything`: whatever comes says nothing, the next step does. */
+  /** `anything`: the answer does not matter, only that of the next step. */
   readonly expects: Expectation | "anything";
 }
 
-/** What cases make their posts with. */
+/** What cases use to make their posts. */
 export interface Bench {
   readonly facts: Facts;
   readonly keys: SealerKeys;

@@ -29,7 +29,7 @@ export interface CertifyOptions {
   readonly limits?: Partial<Pick<PostOptions, "timeoutMs" | "connectTimeoutMs" | "pieces" | "gapMs">>;
 }
 
-/** One post and what came to it. */
+/** One post and its answer. */
 export interface CertifyExchange {
   readonly step: CaseStep;
   readonly came: PostResult;
@@ -61,7 +61,7 @@ export interface CertifyReport {
   readonly durationMs: number;
   readonly passed: boolean;
   readonly results: readonly CaseResult[];
-  /** What several failures have in common: to be mended first. */
+  /** Common causes of several failures: fix these first. */
   readonly diagnoses: readonly Diagnosis[];
 }
 
@@ -115,7 +115,7 @@ export async function certify(options: CertifyOptions): Promise<CertifyReport> {
   };
 }
 
-/** The comparison needs the refusals, though it alone was asked for. */
+/** The comparison needs the refusals, even if only the comparison was requested. */
 function isChosen(only: readonly string[] | undefined): (one: Case) => boolean {
   if (only === undefined) return () => true;
   const compares = only.includes(alikeCase.code);

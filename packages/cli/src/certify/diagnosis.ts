@@ -4,7 +4,7 @@ import type { FindingCode, Words } from "./findings.ts";
 
 export type DiagnosisCode = "stopped_answering" | "verifies_nothing" | "takes_nothing" | "clock_off";
 
-/** What several failures have in common. */
+/** The common cause of several failures. */
 export interface Diagnosis extends Words {
   readonly code: DiagnosisCode;
   /** The cases that fail for it, the one that shows it best first. */
@@ -14,7 +14,7 @@ export interface Diagnosis extends Words {
 /** Freshness allows 300 s; what is seen of the other clock has whole seconds, and was on its way. */
 const clockToleranceMs = 295_000;
 
-/** What is to be mended first: until then the other findings say little. */
+/** The first thing to fix: until then the other findings mean little. */
 export function diagnose(results: readonly CaseResult[]): readonly Diagnosis[] {
   return [stopped(results), clockOff(results) ?? takesNothing(results), verifiesNothing(results)].filter(
     (diagnosis) => diagnosis !== undefined,
@@ -25,7 +25,7 @@ export function diagnose(results: readonly CaseResult[]): readonly Diagnosis[] {
 function stopped(results: readonly CaseResult[]): Diagnosis | undefined {
   const at = results.findIndex(({ finding }) => finding?.code === "no_connection");
   const [last, lost] = [results[at - 1], results[at]];
-  // With an earlier post of its own answered, the case says better itself what ended the endpoint.
+  // If an earlier post of its own was answered, the case itself explains better what stopped the endpoint.
   if (last === undefined || lost === undefined || lost.exchanges.length > 1) return undefined;
   return {
     code: "stopped_answering",

@@ -4,7 +4,7 @@ import type { CardIpn, SettlementEntry, SettlementIpn, UnsignedIpn } from "@payb
 type CardFacts = Partial<UnsignedIpn<CardIpn>>;
 export type SampleSettlementFacts = Partial<UnsignedIpn<SettlementIpn>>;
 
-/** By these a partner's program tells what certify sent, and throws it away. */
+/** A partner's program recognises certify's IPNs by these, and discards them. */
 export const marks = {
   /** merchantTransId begins with it, in both bodies. */
   merchantTransId: "CERTIFY-",

@@ -1,4 +1,4 @@
-/** What was wrong with an answer: stable words for a program. */
+/** What was wrong with an answer: stable codes for programs. */
 export type FindingCode =
   | "accepted_forgery"
   | "answered_early"
@@ -29,7 +29,7 @@ const repeated =
   "Paybell treats this as not received: it repeats the notification for about three days, then parks it. " +
   "The customer has paid, and your books do not show it.";
 
-/** Where a case says nothing of its own. */
+/** Used if a case has no words of its own. */
 export const findings: Readonly<Record<FindingCode, Words>> = {
   accepted_forgery: {
     means: "Anyone who knows the URL can report a payment that never happened: goods leave, and no money comes.",

@@ -7,7 +7,7 @@ export interface CaseFinding extends Words {
   readonly code: FindingCode;
 }
 
-/** What is wrong with what came; undefined when it is as expected. */
+/** Judges an answer; undefined if it is as expected. */
 export function judge({ words = {} }: Pick<Case, "words">, { expects }: Pick<CaseStep, "expects">, came: PostResult) {
   const code = expects === "anything" ? undefined : findingOf(expects, came);
   if (code === undefined) return undefined;

@@ -8,7 +8,7 @@ const crashed: Words = {
   mend: "Check the request before you use it: its method, its length, an object with data. Otherwise answer 4xx.",
 };
 
-/** What any scanner sends to any URL. To be answered 4xx; which one is nobody's secret. */
+/** Requests that any scanner sends to any URL. They must be answered 4xx; the exact status is no secret. */
 export const misdirectedCases: readonly Case[] = [
   stray("junk-body", "a body that is not JSON, with headers that sign it", {
     make: (bench) =>

@@ -25,7 +25,7 @@ export interface SampleNotification {
   readonly outOfOrder?: boolean;
 }
 
-/** Where a post leaves the way that the service goes; each is applied at its own step, in this order. */
+/** The differences of a post from the service's; each is applied at its own step, in this order. */
 export interface Deviation {
   readonly wireNames?: WireNames;
   /** The IPN before it is signed. */
@@ -94,7 +94,7 @@ export function makePost(
   };
 }
 
-/** Those of section 4.1, and who it is. */
+/** The headers of section 4.1, and the user agent. */
 export const plainHeaders = {
   accept: "application/json",
   "content-type": "application/json",

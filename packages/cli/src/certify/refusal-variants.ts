@@ -15,7 +15,7 @@ export interface RefusalVariant {
   readonly cases: readonly string[];
 }
 
-/** The looks of all refusals; more than one tells a forger which check failed. The most frequent first. */
+/** The variants of all refusals, the most frequent first. More than one tells a forger which check failed. */
 export function refusalVariants(refusals: readonly ObservedRefusal[]): readonly RefusalVariant[] {
   const byLook = new Map<string, { status: number; contentType: string; body: string; cases: Set<string> }>();
   for (const { code, came } of refusals) {
@@ -32,7 +32,7 @@ export function refusalVariants(refusals: readonly ObservedRefusal[]): readonly 
     .sort((one, other) => other.cases.length - one.cases.length);
 }
 
-/** A request's own id or time tells nobody anything. Words stay: "stale" and "bad signature" are what gives away. */
+/** A request's own id or time reveals nothing. Words are kept: "stale" and "bad signature" reveal the check. */
 function masked(body: string): string {
   return body
     .replaceAll(/[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/gi, "#")

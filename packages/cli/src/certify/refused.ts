@@ -19,7 +19,9 @@ const crashed: Words = {
   mend: "Catch every failure of verifying and decrypting (base64, decryption, UTF-8, JSON), and answer 400.",
 };
 
-/** What the service never sends: forged, altered, replayed. To be answered 4xx, always alike. */
+/**
+ * Requests that the service never sends: forged, altered, replayed. They must be answered 4xx, always in the same way.
+ */
 export const refusedCases: readonly Case[] = [
   forged("bad-signature", "a Sale with the signature of another IPN", {
     deviation: { signature: (signature) => signature.replaceAll(/./g, (digit) => (digit === "0" ? "1" : "0")) },

@@ -1,7 +1,7 @@
 import type { PostResult } from "../post.ts";
 import type { CaseResult, CertifyExchange, CertifyReport } from "./certify.ts";
 
-/** The run as a program reads it. Names are added to it, never taken away. */
+/** The run as JSON. Fields may be added, and are never removed. */
 export function reportJson(certificate: CertifyReport): object {
   const { results, diagnoses, url, run, passed, durationMs, sealing, signing } = certificate;
   return {

@@ -7,10 +7,10 @@ import { marks } from "./facts.ts";
 import { countsOf } from "./report-json.ts";
 
 const textColumns = 100;
-/** Of an answer's body, as much as tells whose it is. */
+/** Enough of a response's body to recognise the server. */
 const bodyCharactersShown = 160;
 
-/** What is about to be sent, and how to tell it from real payments. */
+/** What is about to be sent, and how to distinguish it from real payments. */
 export function warning(url: URL, run: string, caseCount: number): string[] {
   return [
     `certify ${url.href}`,
@@ -48,7 +48,7 @@ export function reportLines(certificate: CertifyReport, style: Style): string[] 
   ];
 }
 
-/** Failures of which the same is to be said: it is said once. */
+/** Groups failures with the same text, so that it is printed once. */
 function groups(failed: readonly CaseResult[]): CaseResult[][] {
   const byWords = new Map<string, CaseResult[]>();
   for (const result of failed) {

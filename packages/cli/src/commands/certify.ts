@@ -119,12 +119,14 @@ function endpointUrl(text: string, { allowHttp = false }: ClientOptions): URL {
   return url;
 }
 
-/** What is trusted beside the well-known authorities: what is named, else the sandbox's receiver where it stands. */
+/**
+ * The trusted CA in addition to the well-known ones: the named file, otherwise the sandbox's receiver if it is there.
+ */
 async function trusted(context: CommandContext, url: URL, { ca }: CertifyCommandOptions): Promise<string | undefined> {
   if (ca !== undefined) return readNamedFile(context, ca, "bad_ca_file");
   if (url.protocol !== "https:" || !isLoopback(url)) return undefined;
   const home = context.env["PAYBELL_HOME"] ?? ".paybell";
   const pem = await readFile(resolve(context.workingDirectory, home, "receiver.pem"), "utf8").catch(() => "");
-  // Its private key stands in the same file.
+  // Its private key is in the same file.
   return /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----\n/.exec(pem)?.[0];
 }

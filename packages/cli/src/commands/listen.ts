@@ -64,7 +64,7 @@ async function listen(context: CommandContext, options: ListenOptions): Promise<
   const { stderr, stdout, signal } = context;
   const { json = false, printIpn = false, forward, after, sinceStart = false, count } = options;
   const target = forward === undefined ? undefined : readTarget(forward, options.allowHttp ?? false);
-  // A program reads the events alone.
+  // A program only reads the events.
   const tell = (text: string) => void (json || stderr.write(`${text}\n`));
   const style = styleFor(stdout, context.env);
   const session = await Session.start(context, options);
@@ -91,7 +91,7 @@ async function listen(context: CommandContext, options: ListenOptions): Promise<
   try {
     await relay.run();
   } catch (error) {
-    // What was under way was cut off by Ctrl-C.
+    // Work in progress was aborted by Ctrl-C.
     if (!signal.aborted) throw error;
   } finally {
     stopReading();
@@ -103,7 +103,7 @@ async function listen(context: CommandContext, options: ListenOptions): Promise<
   return exitCodes.ok;
 }
 
-/** Keys and settings, as they stand: both may change while we listen. */
+/** The current keys and settings: both may change while listening. */
 class Session {
   api;
   opener: Opener | undefined;
@@ -163,7 +163,7 @@ function banner({ api, self, opener }: Session, target: URL | undefined): string
   ].join("\n");
 }
 
-/** A person at a terminal may type; whoever pipes something into us may not. */
+/** A person at a terminal may press keys; a pipe may not. */
 function readKeys({ stdin }: CommandContext, retry: () => void): () => void {
   if (stdin.isTTY !== true) return () => undefined;
   const lines = createInterface({ input: stdin });

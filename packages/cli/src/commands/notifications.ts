@@ -41,7 +41,7 @@ function isOperator({ credentials }: ClientSettings, { as }: AsOption): boolean 
   return as === undefined ? credentials.operatorToken !== undefined : as === "operator";
 }
 
-/** Who asks, and where notifications are for them. */
+/** The caller's role, and its routes for notifications. */
 function sideOf(connection: ClientSettings, as: AsOption): { readonly api: Api; readonly path: string } {
   return isOperator(connection, as)
     ? { api: connection.operator(), path: "/operator/v1/notifications" }

@@ -15,7 +15,7 @@ type LedgerRecord = Readonly<Record<string, unknown>> & { readonly id: string };
 interface Kind {
   readonly noun: string;
   readonly plural: string;
-  /** What `--state` compares, as in `--state <${stateName}>`. */
+  /** The name of the value of `--state`, as in `--state <${stateName}>`. */
   readonly stateName: string;
   readonly exampleState: string;
   /** The columns of a list, the id last. */

@@ -92,7 +92,7 @@ function scenarioFieldsOf({
   };
 }
 
-/** What the happening is about came to be: a decline that was declined, a Sale that was approved. */
+/** Whether the scenario had its expected result: a declined decline, an approved Sale. */
 function asItShould(what: string, { status }: CommandAnswer): boolean {
   const fails = what === "decline" || what === "timeout" || what === "late";
   return status === (fails ? "ERROR" : "SUCCESS");
@@ -100,12 +100,12 @@ function asItShould(what: string, { status }: CommandAnswer): boolean {
 
 const deliveryWaitMs = 5_000;
 
-/** As it stands after its first attempt, or after a few seconds where none was made. */
+/** Its status after its first attempt, or after a few seconds without one. */
 async function delivered(context: CommandContext, api: Api, id: string): Promise<NotificationDetail> {
   const deadlineMs = context.nowMs() + deliveryWaitMs;
   for (;;) {
     const detail = await api.get<NotificationDetail>(`/v1/notifications/${id}`);
-    // Standing and attempts are read one after the other: an attempt may be told before it is counted.
+    // Status and attempts are read one after the other: an attempt may be listed before it is counted.
     const { attempts, attemptsMade, state } = detail;
     const tried = attempts.length > 0 && attemptsMade >= attempts.length;
     if (tried || state !== "pending" || context.nowMs() > deadlineMs) return detail;

@@ -4,10 +4,11 @@ import type { CommandContext } from "../context.ts";
 import { Failure } from "../failure.ts";
 
 /**
- * Writes a new file for its owner alone (mode 0600) with what `make` answers. The file is there before `make` is asked:
- * keys that are shown once must not be lost to a folder that cannot be written. Where `make` fails, it goes again.
+ * Writes the result of `make` to a new file that only its owner can read (mode 0600). The file is created before `make`
+ * is called, so that keys shown only once are not lost to a folder that cannot be written. If `make` fails, the file is
+ * removed.
  *
- * @throws Failure where it exists already, or cannot be written
+ * @throws Failure if it exists already, or cannot be written
  */
 export async function writePrivateFile<Value extends object>(
   { workingDirectory }: Pick<CommandContext, "workingDirectory">,

@@ -5,7 +5,7 @@ import type { PulledNotification, PulledPage } from "./notification.ts";
 const pageItemsMax = 500;
 /** Shorter than proxies between us and the service keep a silent connection. */
 const waitSeconds = 20;
-/** Nothing came back although the time is over: the connection is dead, and nobody said so. */
+/** No answer within this time: the connection is dead without an error. */
 const answerTimeoutMs = 30_000;
 
 /** One notification, and the cursor of the page that it can be read from again. */
@@ -14,7 +14,7 @@ export interface Fed {
   readonly cursorBefore: string | undefined;
 }
 
-/** Where the notifications come from. Both may change while we listen. */
+/** The source of notifications. Both may change while listening. */
 export interface NotificationSource {
   api(): Api;
   /** Reads the credentials again. Resolves to whether the API key is another one now. */
@@ -22,16 +22,16 @@ export interface NotificationSource {
 }
 
 export interface FeedEvents {
-  /** The service cannot be asked for now: told once, until `back`. */
+  /** The service cannot be reached now: called once, until `back`. */
   trouble(failure: Failure): void;
   back(): void;
-  /** The cursor means nothing to the service any more, and why; what came since is given all the same. */
+  /** The service no longer accepts the cursor, with the reason; later notifications are fetched anyway. */
   restarted(failure: Failure): void;
 }
 
 /** The partner's notifications in commit order, from the pull API. */
 export class Feed {
-  /** Everything up to here was given: `after` of the next page. Undefined: from the beginning. */
+  /** Everything up to here was fetched: `after` of the next page. Undefined: from the beginning. */
   cursor: string | undefined;
   readonly #service: NotificationSource;
   readonly #events: FeedEvents;
@@ -56,11 +56,11 @@ export class Feed {
   }
 
   /**
-   * What has come since, as soon as something has; empty where nothing comes for a while, where the service cannot be
-   * asked for now, or where `signal` gives up.
+   * Returns the next notifications as soon as there are some; empty if none arrive for a while, if the service cannot
+   * be reached now, or if `signal` aborts.
    *
    * @param itemsMax from 1 to 500
-   * @throws Failure for what waiting does not mend
+   * @throws Failure if waiting does not help
    */
   async next(itemsMax: number, signal: AbortSignal): Promise<readonly Fed[]> {
     try {
@@ -95,13 +95,13 @@ export class Feed {
       this.#isKnown = true;
       return items.map((notification) => ({ notification, cursorBefore }));
     } catch (error) {
-      // A cursor that somebody gave us, and never stood, is theirs to correct.
+      // A cursor from the command line that never worked must be corrected by the user.
       if (!(error instanceof Failure) || !isForgotten(error) || !this.#isKnown) throw error;
       return await this.#fromTheStart(error);
     }
   }
 
-  /** The same notification, sealed anew: what is stale is refused. Undefined when it is no longer kept. */
+  /** The same notification, sealed again, because a stale one is refused. Undefined if it is no longer stored. */
   async again({ notification, cursorBefore }: Fed): Promise<PulledNotification | undefined> {
     const { items } = await this.#page({ after: cursorBefore, limit: pageItemsMax });
     return items.find(({ id }) => id === notification.id);

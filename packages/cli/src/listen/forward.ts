@@ -1,7 +1,7 @@
 import type { CommandContext } from "../context.ts";
 import { type NoResponse, post, postDefaults, type ResponseReceived } from "../post.ts";
 
-/** What became of one POST. `detail` says why there is no status, or what was answered beside a bad one. */
+/** The result of one POST. `detail` says why there is no status, or what was answered with a bad one. */
 export interface Forwarded {
   readonly status: number | null;
   readonly accepted: boolean;

@@ -5,7 +5,7 @@ import { type Credentials, definedOf } from "../credentials.ts";
 import { Failure } from "../failure.ts";
 import { bodyOf, type PulledNotification } from "./notification.ts";
 
-/** What our own keys made of a notification: the IPN, or why there is none. */
+/** The result of opening a notification with our own keys: the IPN, or why there is none. */
 export type Opened =
   | { readonly received: ReceivedIpn; readonly refused: undefined }
   | { readonly received: undefined; readonly refused: { readonly reason: string; readonly hint: string } };
@@ -22,10 +22,10 @@ export interface Self {
 }
 
 /**
- * Opens with the keys of the connection, sealed as the service says that the partner agreed; the options say otherwise.
- * Undefined where there are no keys: then notifications are forwarded unseen.
+ * Returns the function that opens notifications, with the partner's settings in the service unless options override
+ * them. Undefined without keys: then notifications are forwarded unopened.
  *
- * @throws Failure where a key is none
+ * @throws Failure for an invalid key
  */
 export function openerFor({ credentials }: ClientSettings, self: Self): Opener | undefined {
   const { encryptionKey, signingKey, webhookSecret } = credentials;

@@ -35,7 +35,7 @@ function contentText({ id, kind }: PulledNotification, opened: Opened | undefine
   return [...ipnText(opened.received, style), style.good("verified")];
 }
 
-/** Command, amount, status and reference: what one looks for first. */
+/** Command, amount, status and reference come first. */
 function ipnText({ kind, ipn, command }: ReceivedIpn, style: Style): string[] {
   const name = style.strong(command ?? ipn.transaction_type);
   if (kind === "settlement") {

@@ -14,7 +14,7 @@ const pageItems = 100;
 const failedMax = 1_000;
 
 export interface RelayOptions {
-  /** Undefined: notifications are shown alone. */
+  /** Undefined: notifications are only shown. */
   readonly target: URL | undefined;
   /** Ends after so many notifications. */
   readonly countMax: number;
@@ -26,11 +26,11 @@ export interface RelayParts {
   readonly service: NotificationSource;
   /** Undefined where there are no keys. */
   readonly opener: () => Opener | undefined;
-  /** Reads keys and settings again: a key may have been rotated. */
+  /** Reads keys and settings again, because a key may have been rotated. */
   readonly refresh: () => Promise<void>;
   readonly events: FeedEvents;
   readonly show: (event: Event) => void;
-  /** Everything that comes from now on is given. */
+  /** Called when all later notifications will be received. */
   readonly listening: () => void;
 }
 
@@ -42,10 +42,10 @@ export class Relay {
   readonly #feed: Feed;
   readonly #failed = new Map<string, Fed>();
   #retryAll = false;
-  /** Aborted by what cannot wait until something comes. */
+  /** Aborted by work that cannot wait for the next notification. */
   #turn = new AbortController();
   #done = 0;
-  /** Of the page that is worked on: what was not handled yet comes again from here. */
+  /** The current page: its unhandled notifications are fetched again from here. */
   #unfinishedFrom: { readonly cursor: string | undefined } | undefined;
 
   constructor(context: CommandContext, parts: RelayParts, options: RelayOptions) {
@@ -55,7 +55,7 @@ export class Relay {
     this.#feed = new Feed(parts.service, parts.events, options.after);
   }
 
-  /** Where one can go on from later: all before it was forwarded, or failed. Undefined: from the beginning. */
+  /** The cursor to continue from: everything before it was forwarded, or failed. Undefined: from the beginning. */
   get cursor(): string | undefined {
     return this.#unfinishedFrom === undefined ? this.#feed.cursor : this.#unfinishedFrom.cursor;
   }
@@ -110,7 +110,7 @@ export class Relay {
   async #open(notification: PulledNotification): Promise<Opened | undefined> {
     const opened = this.#parts.opener()?.(notification);
     if (opened?.refused === undefined) return opened;
-    // Sealed with a key that is newer than ours: whoever rotated it may have written it down by now.
+    // Sealed with a newer key than ours, which may be in the credentials by now.
     await this.#parts.refresh().catch((error: unknown) => this.#bear(error));
     return this.#parts.opener()?.(notification);
   }

@@ -2,9 +2,9 @@ import { Failure } from "../failure.ts";
 import { isLoopback } from "../loopback.ts";
 
 /**
- * Where to forward to: `localhost:3000/ipn`, `3000/ipn`, or a whole URL.
+ * Parses the forwarding target: `localhost:3000/ipn`, `3000/ipn`, or a whole URL.
  *
- * @throws Failure for what is no such place, and for http:// to another machine unless that is allowed
+ * @throws Failure for an invalid target, and for http:// to another machine unless that is allowed
  */
 export function readTarget(text: string, allowHttp: boolean): URL {
   const place = /^\d+(?:\/|$)/.test(text) ? `localhost:${text}` : text;

@@ -4,7 +4,7 @@ import { printable } from "../printable.ts";
 export interface NotificationDetail extends NotificationSummary {
   readonly callBackUrl: string | null;
   readonly attempts: readonly ShownAttempt[];
-  /** The operator's answer alone has them. */
+  /** Only in the operator's answer. */
   readonly events?: readonly RecordedEvent[];
 }
 
@@ -52,12 +52,12 @@ const waiting: Readonly<Record<NonNullable<NotificationSummary["waitsFor"]>, (pr
   endpoint_open: (probeAt) => `its endpoint fails, and is tried again at ${probeAt}`,
 };
 
-/** What it is about: `150000 VND  order-1`. */
+/** Amount and reference: `150000 VND order-1`. */
 export function subject({ amount, currency, merchantTransId }: NotificationSummary): readonly [string, string] {
   return [[amount, currency].filter((part) => part).join(" "), printable(merchantTransId ?? "")];
 }
 
-/** What became of it, in one sentence. */
+/** Its status, in one sentence. */
 export function statusText({ state, nextAttemptAt, outcomeAt, attemptsMade, waitsFor }: NotificationSummary): string {
   if (state === "accepted") return `accepted at ${outcomeAt}, attempt ${attemptsMade}`;
   if (state === "parked") return `parked after ${attemptsMade} attempts: kept, and sent again when you ask for it`;

@@ -13,10 +13,10 @@ export interface Redelivered {
 type To = "original" | "registered";
 
 /**
- * Each by itself.
+ * Redelivers each one separately.
  *
- * @param path of notifications, for whoever asks: the partner's own, or the operator's
- * @param told after each, with how many were asked for
+ * @param path of notifications, for the partner's role or the operator's
+ * @param told called after each, with the number requested so far
  */
 export async function redeliverEach(
   api: Api,
@@ -72,7 +72,7 @@ export async function countMatching(api: Api, filter: BulkFilter): Promise<reado
   return shares;
 }
 
-/** One request for each partner, so that it is seen how far it is. @param told with how many were asked for */
+/** One request per partner, to show progress. @param told called with the number requested so far */
 export async function redeliverShares(
   api: Api,
   shares: readonly Share[],

@@ -2,7 +2,7 @@ import type { Api } from "../api.ts";
 import { bodyOf, type PulledPage } from "../listen/notification.ts";
 import type { NotificationDetail } from "./detail.ts";
 
-/** The POST of a notification, as it would be made now: what `paybell open` takes. */
+/** The POST of a notification, as it would be made now: the input of `paybell open`. */
 export interface SealedPost {
   readonly body: string;
   readonly headers: Readonly<Record<string, string>>;
@@ -13,9 +13,8 @@ const pageItems = 500;
 const outOfOrderMs = 60_000;
 
 /**
- * Looks for it in the pull API, from the oldest on; undefined where it is not kept any more.
- *
- * @param looked told how many were passed over so far
+ * Searches the pull API, from the oldest on; undefined if it is no longer stored. @param looked called with the number
+ * skipped so far
  */
 export async function findSealed(
   api: Api,

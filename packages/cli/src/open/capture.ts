@@ -1,11 +1,11 @@
 import { parseJson } from "@paybell/contract";
 import { Failure } from "../failure.ts";
 
-/** A POST that somebody wrote down. */
+/** A captured POST. */
 export interface Capture {
-  /** As it was sent, as far as the capture tells. */
+  /** The body as sent, as far as the capture has it. */
   readonly body: string;
-  /** Names in lower case; undefined where the body alone was captured. */
+  /** Names in lower case; undefined if only the body was captured. */
   readonly headers: Readonly<Record<string, string>> | undefined;
 }
 

@@ -15,7 +15,7 @@ export type ServiceComparison =
   | { readonly transaction: string; readonly differences: readonly FieldDifference[] }
   | { readonly transaction: null; readonly why: string };
 
-/** Each field of a captured IPN beside what the service says of its transaction; the signed ones first, in order. */
+/** Compares each field of a captured IPN with the service's transaction; the signed ones first, in order. */
 export async function compareWithService(api: Api, { kind, ipn }: Explanation): Promise<ServiceComparison> {
   if (kind === undefined || ipn === undefined) return { transaction: null, why: "the capture did not open" };
   const known = await ask(api, ipn.id);

@@ -20,7 +20,7 @@ import type { NamedKeys } from "./named-keys.ts";
 import { kidOf, unseal } from "./seal.ts";
 import { type Difference, judgeSignature } from "./signature.ts";
 
-/** What a capture is, step by step: each as far as the one before it let us see. */
+/** The analysis of a capture, step by step, as far as each step allows. */
 export interface Explanation {
   readonly authentic: boolean;
   readonly findings: readonly OpenFinding[];
@@ -35,7 +35,7 @@ export interface Explanation {
 
 type Settings = Pick<Credentials, "cipher" | "encoding" | "signing">;
 
-/** Opens a capture as a receiver with these settings does, and looks for the reason where it cannot. */
+/** Opens a capture as a receiver with these settings does, and searches for the reason if it cannot. */
 export function explain(capture: Capture, keys: NamedKeys, settings: Settings, nowMs: number): Explanation {
   const signed = judgeHeaders(capture, keys, nowMs);
   const data = dataOf(signed.body);

@@ -6,7 +6,7 @@ import type { NamedKey, NamedKeys } from "./named-keys.ts";
 
 const three = [headerNames.id, headerNames.timestamp, headerNames.signature] as const;
 
-/** What the three webhook- headers say of the body. `body` is the one that they sign, where that can be told. */
+/** Checks the three webhook- headers. `body` is the one that they sign, if that can be determined. */
 export function judgeHeaders(
   { body, headers = {} }: Capture,
   keys: NamedKeys,

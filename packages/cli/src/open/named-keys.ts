@@ -3,10 +3,10 @@ import type { Keys } from "@paybell/partner";
 /** A key with the name under which its owner knows it. */
 export interface NamedKey {
   readonly name: string;
-  /** The version's public id; empty where nobody gave it one. */
+  /** The version's public id; empty if unknown. */
   readonly id: string;
   readonly raw: Buffer;
-  /** As it was written down. */
+  /** The key as configured. */
   readonly text: string;
 }
 
@@ -16,7 +16,7 @@ export interface NamedKeys {
   readonly webhook: readonly NamedKey[];
 }
 
-/** Of keys that are known to be right in shape. */
+/** For keys whose shape was checked. */
 export function namedKeys(given: {
   readonly encryptionKey: Keys;
   readonly signingKey: Keys;

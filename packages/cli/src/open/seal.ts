@@ -14,7 +14,7 @@ interface Try {
   readonly data: string;
 }
 
-/** Opens as configured; where that fails, looks for the cipher, encoding or key that does. */
+/** Opens as configured; if that fails, searches for the cipher, encoding or key that works. */
 export function unseal(data: string, configured: Sealing, keys: NamedKeys, named: string | undefined): Unsealed {
   const asAgreed = keys.encryption.map((key) => ({ sealing: configured, key, data }));
   for (const one of asAgreed) {
@@ -34,7 +34,7 @@ export function unseal(data: string, configured: Sealing, keys: NamedKeys, named
 
 function tryToOpen({ sealing, key, data }: Try): string | undefined {
   try {
-    // A key that was given without an id stands for whichever the message names.
+    // A key without an id is tried for any name in the message.
     const { text } = open(data, sealing, [sealingKey(kidOf(data) ?? key.id, key.raw)]);
     // One wrong key in 256 opens AES-CBC to something.
     return text.trimStart().startsWith("{") ? text : undefined;

@@ -5,7 +5,7 @@ import type { NamedKeys } from "./named-keys.ts";
 
 type Wire = Readonly<Record<string, unknown>>;
 
-/** Where two signed strings part. */
+/** The first difference of two signed strings. */
 export interface Difference {
   readonly unit: "field" | "character";
   /** From 1. */
@@ -46,7 +46,7 @@ export function judgeSignature(kind: IpnKind, wire: Wire, signing: Signing, keys
       if (!matches(variant.text, found, raw)) continue;
       const told = `wrong as configured; it is that of ${variant.what}, with ${name}`;
       const remedy = [variant.remedy, keyRemedy(name)].filter((one) => one !== "").join(" ");
-      // Another mode is another text altogether: where it begins to differ says nothing.
+      // Another mode is a different text altogether, so the first difference means nothing.
       const isAlike = text.startsWith("{") === variant.text.startsWith("{");
       const firstDifference = isAlike ? differenceOf(text, variant.text) : undefined;
       return { ...base, firstDifference, finding: { step: "signature", level: "wrong", text: told, remedy } };
@@ -55,7 +55,7 @@ export function judgeSignature(kind: IpnKind, wire: Wire, signing: Signing, keys
   return { ...base, firstDifference: undefined, finding: unexplained(found) };
 }
 
-/** With whatever bytes somebody took for the key. Nobody waits for the answer: it need not take constant time. */
+/** With any bytes as the key. Nobody waits for the answer, so it need not take constant time. */
 function hmac(text: string, key: Buffer): string {
   return createHmac("sha256", key).update(text, "utf8").digest("hex");
 }

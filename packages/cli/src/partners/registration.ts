@@ -16,7 +16,7 @@ export interface RegistrationOptions {
   readonly settings?: string;
 }
 
-/** What is registered: the settings file, and the options over it. The service judges every value. */
+/** The input of a registration: the settings file, overridden by options. The service checks every value. */
 export async function readRegistration(
   context: CommandContext,
   options: RegistrationOptions,

@@ -1,7 +1,7 @@
 import { columns } from "../output.ts";
 import type { Style } from "../style.ts";
 
-/** What `GET /operator/v1/overview` answers. */
+/** The answer of `GET /operator/v1/overview`. */
 export interface Overview {
   readonly figures: Figures;
   readonly pending: number;
@@ -35,7 +35,7 @@ export interface Figures extends Outcomes {
 
 interface View {
   readonly style: Style;
-  /** Of the terminal, in columns. */
+  /** The width of the terminal in columns. */
   readonly width: number;
   readonly nowMs: number;
 }

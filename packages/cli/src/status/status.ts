@@ -13,10 +13,10 @@ export interface DeliveryStatus {
   readonly partners: { readonly total: number; readonly paused: number; readonly disabled: number };
 }
 
-/** Of all instances, as the one that was asked counts it. */
+/** Of all instances, as counted by the one that was asked. */
 export interface Backlog {
   readonly pending: number;
-  /** Given up for now: they stay until somebody redelivers them. */
+  /** Given up for now: they stay until they are redelivered. */
   readonly parked: number;
   readonly oldestPendingSeconds: number;
 }
@@ -37,7 +37,7 @@ export interface EndingKey extends Pick<KeyVersion, "id" | "kind"> {
   readonly expiresAt: string;
 }
 
-/** What an operator looks at first. @throws Failure where the service cannot be asked */
+/** The operator's first overview. @throws Failure if the service cannot be reached */
 export async function readStatus(
   anyone: Api,
   operator: Api,
@@ -67,7 +67,7 @@ async function readReadiness(api: Api): Promise<Pick<DeliveryStatus, "ready" | "
     const { ready, checks } = parseJson(text) as Pick<DeliveryStatus, "ready" | "checks">;
     if (typeof ready === "boolean" && typeof checks === "object") return { ready, checks };
   } catch {
-    // Told below: whoever answers in other words is not the service.
+    // Reported below: a server with another answer is not the service.
   }
   throw noPaybell(api.baseUrl, status);
 }

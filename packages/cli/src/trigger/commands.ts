@@ -4,7 +4,7 @@ import type { CommandContext } from "../context.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { Failure } from "../failure.ts";
 
-/** What POST /v1/commands answers, as far as it is shown. */
+/** The fields of the answer of POST /v1/commands that are shown. */
 export interface CommandAnswer {
   readonly id: string;
   readonly command: string;
@@ -21,7 +21,7 @@ export interface CommandAnswer {
   readonly notification: { readonly id: string; readonly state: string } | null;
 }
 
-/** What the commands of one run have in common. */
+/** The common fields of the commands of one run. */
 export interface ScenarioFields {
   readonly amount: string;
   readonly currency: string;
@@ -101,7 +101,7 @@ export class Commander {
 
 const lookEveryMs = 250;
 
-/** Between two looks at what tells nobody when it changes. */
+/** The pause between two polls. */
 export function pause(signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     const onAbort = () => {

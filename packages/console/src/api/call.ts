@@ -10,9 +10,9 @@ export class ApiError extends Error {
   readonly status: number;
   readonly code: string;
   readonly remedy: string;
-  /** Quote it to whoever looks into the service's log. */
+  /** The id to look for in the service's log. */
   readonly instance: string;
-  /** What is wrong with each field, by its path. */
+  /** The problem of each field, by its path. */
   readonly fields: Readonly<Record<string, string>>;
 
   constructor(status: number, problem: Partial<Problem>) {

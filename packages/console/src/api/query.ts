@@ -15,7 +15,7 @@ function onFailure(error: unknown): void {
   }
 }
 
-/** What may go better by itself: nobody was reached, or the service says that it cannot now. */
+/** A failure that may pass by itself: no connection, or the service says that it is unavailable. */
 function isPassing(error: unknown): boolean {
   return error instanceof ApiError && (error.status === 0 || error.status === 503);
 }

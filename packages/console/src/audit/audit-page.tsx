@@ -12,7 +12,7 @@ import { Time } from "../display/time.tsx";
 
 const rows = 50;
 
-/** Who did what, the newest first. */
+/** The audit, the newest first. */
 export function AuditPage() {
   const [params, setParams] = useSearchParams();
   const [actor, subject] = [params.get("actor") ?? undefined, params.get("subject") ?? undefined];

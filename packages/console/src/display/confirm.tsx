@@ -3,7 +3,7 @@ import { useDisclosure } from "@mantine/hooks";
 import { type ReactNode, useState } from "react";
 import { Failure } from "./failure.tsx";
 
-/** A button that says what it will do before it does it, and asks for a reason where one is kept. */
+/** A button that asks for confirmation, and for a reason if one is recorded. */
 export function Confirm({
   label,
   title,

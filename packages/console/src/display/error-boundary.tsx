@@ -5,7 +5,7 @@ interface Props {
   readonly children: ReactNode;
 }
 
-/** A part that fails says so in its place; what is around it goes on. */
+/** Shows an error in place of the part that failed; the rest of the page continues. */
 export class ErrorBoundary extends Component<Props, { readonly error?: unknown }> {
   override state: { readonly error?: unknown } = {};
 

@@ -1,7 +1,7 @@
 import { Group, Stack, Title } from "@mantine/core";
 import { type ReactNode, useEffect } from "react";
 
-/** One page: its title stands in the browser's tab, too. */
+/** One page: its title is in the browser's tab, too. */
 export function Page({
   title,
   actions,

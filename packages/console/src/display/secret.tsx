@@ -1,7 +1,7 @@
 import { ActionIcon, CopyButton, PasswordInput, TextInput } from "@mantine/core";
 import { IconCheck, IconCopy } from "@tabler/icons-react";
 
-/** A value that is shown once: hidden from whoever looks over a shoulder, and copied by a click. */
+/** A value that is shown once: hidden from onlookers, and copied by a click. */
 export function Secret({
   label,
   value,

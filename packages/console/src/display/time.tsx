@@ -44,7 +44,7 @@ export function clockTime(atMs: number, now: number): string {
   return `${(now - atMs > 180 * dayMs ? year : day).format(at)} ${clock.format(at)}`;
 }
 
-/** Such as "40 s ago" or "in 2 min", for what is less than an hour away. */
+/** Such as "40 s ago" or "in 2 min", for times less than an hour away. */
 export function shownTime(atMs: number, now: number): string {
   const awayMs = Math.abs(now - atMs);
   if (awayMs >= hourMs) return clockTime(atMs, now);

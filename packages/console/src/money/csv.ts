@@ -1,4 +1,4 @@
-/** RFC 4180, its columns first. What a spreadsheet would take for a formula is given an apostrophe in front. */
+/** RFC 4180, with a header. A value that a spreadsheet would take for a formula gets an apostrophe in front. */
 export function csvOf<Column extends string>(
   columns: readonly Column[],
   rows: readonly Partial<Record<Column, unknown>>[],

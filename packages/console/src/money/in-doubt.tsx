@@ -15,7 +15,7 @@ import { useMay } from "../session/session.ts";
 import type { ReversalItem, SettlementItem } from "./items.ts";
 import { useMoney } from "./use-money.ts";
 
-/** What the acquirer has left open, and what may be done about it. */
+/** Transactions that the acquirer has left open, and their actions. */
 export function InDoubt() {
   return (
     <Stack gap="md">

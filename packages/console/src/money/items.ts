@@ -1,6 +1,6 @@
 import type { MoneyItem } from "../api/operations.ts";
 
-/** What the API says of each kind of money item; null where it is not known. */
+/** The API's fields of each kind of money item; null if unknown. */
 export interface TransactionItem extends MoneyItem {
   readonly origin: string;
   readonly command: string;

@@ -9,7 +9,7 @@ import { Transactions } from "./transactions.tsx";
 const tabs = ["doubt", "transactions", "batches"] as const;
 const states = ["INIT", "SUCCESS", "ERROR"];
 
-/** What is in doubt first; then the ledger. */
+/** Transactions in doubt first; then the ledger. */
 export function MoneyPage() {
   const [params, setParams] = useSearchParams();
   const tab = tabs.find((one) => one === params.get("tab")) ?? "doubt";

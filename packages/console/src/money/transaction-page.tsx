@@ -19,7 +19,7 @@ import { transactionStates } from "./transactions.tsx";
 
 const lookEveryMs = 5_000;
 
-/** Did the money move: a transaction in its chain, what the acquirer said, and what is still open. */
+/** A transaction in its chain, with the acquirer's answer, and what is still open. */
 export function TransactionPage({ id }: { readonly id: string }) {
   const chain = useQuery({
     queryKey: ["chain", id],

@@ -12,7 +12,7 @@ export type MoneyKind = keyof typeof searches;
 
 const rows = 50;
 
-/** Pages of one kind, the newest first. The API gives each kind its own fields: the caller says which. */
+/** Pages of one kind, the newest first. Each kind has its own fields, so the caller names the type. */
 export function useMoney<Item extends MoneyItem>(
   kind: MoneyKind,
   partner: string | undefined,

@@ -10,7 +10,7 @@ import { Panel } from "../display/panel.tsx";
 import { Loading } from "../display/rows.tsx";
 import { curlOf } from "./curl.ts";
 
-/** The IPN itself, for whoever may read it. It is asked for by hand, because each look stands in the audit. */
+/** The IPN itself, for users with that right. It is loaded on request only, because each read is audited. */
 export function Content({ id }: { readonly id: string }) {
   const [isOpen, setIsOpen] = useState(false);
   const content = useQuery({

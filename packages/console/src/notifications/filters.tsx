@@ -14,7 +14,7 @@ const spanNames = [
   { value: "7d", label: "Last 7 days" },
 ];
 
-/** Filters of the list: each stands in the address, so that a view can be sent to somebody. */
+/** Filters of the list. They are in the URL, so that a view can be shared. */
 export function Filters() {
   const { session } = useSession();
   const [params, setParams] = useSearchParams();

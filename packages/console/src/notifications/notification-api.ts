@@ -5,7 +5,7 @@ import { useSession } from "../session/session.ts";
 type Detail = NotificationDetail & Partial<Pick<InspectedNotification, "events">>;
 export type Search = NonNullable<Parameters<typeof api.searchNotifications>[0]>;
 
-/** What this session may ask of notifications: an operator of everybody's, a partner of its own. */
+/** The notification calls of this session: an operator's for all partners, a partner's for its own. */
 export interface NotificationApi {
   search(search: Search, signal: AbortSignal): Promise<NotificationSearch>;
   find(id: string): Promise<Detail>;

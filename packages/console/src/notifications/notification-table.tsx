@@ -8,7 +8,7 @@ import { PartnerName } from "../partners/partner-name.tsx";
 import { useSession } from "../session/session.ts";
 import { reasonInWords } from "./words.ts";
 
-/** Notifications with what tells them apart. */
+/** Notifications with their distinguishing fields. */
 export function NotificationTable({ items }: { readonly items: readonly ListedNotification[] }) {
   const isOperator = useSession().session.kind === "operator";
   return (

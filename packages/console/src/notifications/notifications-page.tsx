@@ -15,7 +15,7 @@ import { searchOf } from "./search-of.ts";
 const pageRows = 50;
 const newEveryMs = 5_000;
 
-/** Every notification, the newest first, by filters that stand in the address. */
+/** Every notification, the newest first, filtered by the URL. */
 export function NotificationsPage() {
   const [params] = useSearchParams();
   const search = searchOf(params);
@@ -72,7 +72,7 @@ function Found({ search }: { readonly search: Search }) {
   );
 }
 
-/** How many came since, which wait behind a button so that the list does not jump. */
+/** The number of newer ones, which wait behind a button so that the list does not jump. */
 function useNewer(search: Search, items: readonly ListedNotification[], isReady: boolean): number {
   const desk = useNotificationApi();
   const newest = items[0]?.id;

@@ -18,7 +18,7 @@ export const textFilters = [
 
 const states = ["pending", "accepted", "parked"] as const;
 
-/** What the address asks for. A value that is none of a list is left out; the API judges the others. */
+/** The search in the URL. An unknown value of a list is dropped; the API checks the others. */
 export function searchOf(params: URLSearchParams): Search {
   const text = (name: string) => params.get(name)?.trim() || undefined;
   const oneOf = <Value extends string>(name: string, values: readonly Value[]) =>

@@ -12,7 +12,7 @@ import { NotificationTable } from "./notification-table.tsx";
 
 const rows = 50;
 
-/** What somebody quoted, recognised by its shape. One hit opens by itself. */
+/** Finds a quoted id, recognised by its shape. A single hit opens by itself. */
 export function SearchPage() {
   const [params] = useSearchParams();
   const [, navigate] = useLocation();
@@ -74,7 +74,7 @@ function guesses(q: string): readonly (readonly [string, Search])[] {
   ];
 }
 
-/** What has an index first; then, among the newest, what else it may be. */
+/** Indexed fields first; then, among the newest, other fields. */
 async function lookFor(desk: NotificationApi, q: string, signal: AbortSignal) {
   const exact = await desk.search({ q: q.slice(0, 128), limit: rows }, signal);
   if (exact.items.length > 0)

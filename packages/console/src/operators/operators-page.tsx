@@ -19,7 +19,7 @@ const roles = [
   { value: "admin", label: "admin: registers, rotates keys, adds operators" },
 ];
 
-/** Who the operators are; their tokens are shown once. */
+/** The operators; their tokens are shown once. */
 export function OperatorsPage() {
   const queries = useQueryClient();
   const found = useQuery({ queryKey: ["operators"], queryFn: () => api.listOperators() });

@@ -15,7 +15,7 @@ interface Shown {
   readonly asOf: string;
 }
 
-/** Deliveries over time. Its figures stand beside it as text, too. */
+/** Deliveries over time. Its figures are next to it as text, too. */
 export default function Chart(shown: Shown) {
   // Colours are read once: another scheme is another plot.
   return <Plot key={useComputedColorScheme("light")} {...shown} />;

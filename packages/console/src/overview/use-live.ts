@@ -14,7 +14,7 @@ export function useLive(span: string): boolean {
     };
     source.onerror = () => {
       setIsLive(false);
-      // A browser gives up where the answer is an error: the query says which one.
+      // A browser stops after an error response: the query shows which one.
       if (source.readyState === EventSource.CLOSED) void queries.invalidateQueries({ queryKey: ["overview", span] });
     };
     return () => source.close();

@@ -15,12 +15,12 @@ import { PartnerSelect } from "../partners/partner-select.tsx";
 import { useMay } from "../session/session.ts";
 
 const rows = 50;
-/** Of each step of a replay: small enough to stop soon. */
+/** Rows per step of a replay: small enough to stop soon. */
 const stepRows = 200;
 
 type Filter = NonNullable<Parameters<typeof api.redeliver>[0]>["filter"];
 
-/** What was given up for now, and how all of it is sent again. */
+/** Parked notifications, and sending all of them again. */
 export function ParkedPage() {
   const [params, setParams] = useSearchParams();
   const set = (name: string, value: string | null) =>

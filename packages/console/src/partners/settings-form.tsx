@@ -36,7 +36,7 @@ const texts = {
 };
 type Texts = { [Name in keyof typeof texts]: string };
 
-/** A partner's settings. The API judges them, and its words stand at the field they belong to. */
+/** A partner's settings. The API checks them, and its messages are shown at their fields. */
 export function SettingsForm({ initial, submit, isPending, error, onSubmit, isReadOnly = false }: Form) {
   const [values, setValues] = useState<Texts>(() => fromSettings(initial));
   const [maxInFlight, setMaxInFlight] = useState<string | number>(initial?.maxInFlight ?? "");
@@ -167,7 +167,7 @@ function fromSettings(settings: Partner["settings"] | undefined): Texts {
   };
 }
 
-/** What was left empty is left out; what cannot be a number goes as it was typed, for the API to say so. */
+/** Empty fields are left out; text that is not a number is sent as typed, so that the API reports it. */
 function toInput(
   values: Texts,
   maxInFlight: string | number,

@@ -5,7 +5,7 @@ import { useSession } from "../session/session.ts";
 
 const pageRows = 500;
 
-/** All of them: their names stand beside everything else. */
+/** All partners: their names are shown next to everything else. */
 export function usePartners() {
   const isOperator = useSession().session.kind === "operator";
   return useQuery({ queryKey: ["partners"], queryFn: all, enabled: isOperator, staleTime: 30_000 });

@@ -12,8 +12,8 @@ type State = { readonly session?: Session; readonly isAsking?: boolean; readonly
 const renewEveryMs = 5 * 60_000;
 
 /**
- * Shows the page to whoever is signed in, and asks everybody else. A session that ends asks above the page: what was
- * typed stays, and the same place is shown again.
+ * Shows the page to a signed-in user, and the sign-in to others. When a session ends, the sign-in opens above the page:
+ * typed text stays, and the same page is shown again.
  */
 export function SessionGate({ children }: { readonly children: ReactNode }) {
   const [{ session, isAsking = false, error }, setState] = useState<State>({});

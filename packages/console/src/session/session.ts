@@ -8,14 +8,14 @@ export interface SessionValue {
 
 export const SessionContext = createContext<SessionValue | undefined>(undefined);
 
-/** Who is signed in. Below the gate there is always somebody. */
+/** The current session. Below the gate there always is one. */
 export function useSession(): SessionValue {
   const value = useContext(SessionContext);
   if (value === undefined) throw new Error("This part of the page stands outside of the session's gate.");
   return value;
 }
 
-/** What an operator may: each role may what those before it may. */
+/** The rights of operators: each role includes the ones before it. */
 const roles = ["viewer", "operator", "admin"];
 
 export function useMay(role: "viewer" | "operator" | "admin"): boolean {

@@ -4,7 +4,7 @@ import { useState } from "react";
 import { ApiError, api } from "../api/call.ts";
 import type { Session } from "../api/operations.ts";
 
-/** By token: the session's cookie takes its place, and the page forgets it. */
+/** Sign-in by token: the session's cookie replaces it, and the page forgets it. */
 export function SignIn({
   onSignedIn,
   note,

@@ -19,7 +19,7 @@ interface MenuEntry {
 
 const notifications = { to: "/notifications", label: "Notifications", icon: IconBell };
 
-/** The menu of whoever is signed in. */
+/** The menu of the current session. */
 export function pagesOf(session: Session): readonly MenuEntry[] {
   if (session.kind === "partner") return [{ to: "/", label: "My partner", icon: IconBuildingStore }, notifications];
   return [

@@ -13,7 +13,7 @@ export function focusSearch(): void {
   }
 }
 
-/** Takes whatever a partner quotes. One hit opens by itself; several are listed. */
+/** Searches for any id that a partner quotes. A single hit opens by itself; several are listed. */
 export function SearchBox() {
   const [text, setText] = useState("");
   const [, navigate] = useLocation();

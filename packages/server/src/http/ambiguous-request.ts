@@ -1,14 +1,14 @@
 import type { FastifyRequest } from "fastify";
 import { ServiceError } from "../errors.ts";
 
-/** RFC 3986, section 2.3: letters, digits, - . _ and ~ mean the same encoded, and nobody has to encode them. */
+/** RFC 3986, section 2.3: letters, digits, - . _ and ~ mean the same when encoded, so encoding them is unnecessary. */
 const encodedUnreserved = /%(?:3[0-9]|[46][1-9a-f]|[57][0-9a]|2[de]|5f|7e)/i;
 /** Node keeps the first of two, a proxy perhaps the last. */
 const once: ReadonlySet<string> = new Set(["host", "authorization"]);
 
 /**
- * Refuses what a proxy in front may have read otherwise: it was told to keep `/metrics` inside, and `/%6detrics` is the
- * same path to us and another to it.
+ * Refuses requests that a proxy in front may have read differently: it was configured to keep `/metrics` inside, and
+ * `/%6detrics` is the same path for us and another one for it.
  *
  * @throws ServiceError `ambiguous_request`, rejected
  */

@@ -3,20 +3,20 @@ import { type PartnerId, readId } from "../ids.ts";
 import type { AuditEntry } from "../operators/audit.ts";
 import type { HttpParts } from "./parts.ts";
 
-/** Who did it, as the audit has them; of a partner its id, too. */
+/** The actor in the audit; a partner's also has its id. */
 export type RequestActor = (
   request: FastifyRequest,
 ) => Pick<AuditEntry, "actor" | "role" | "tokenId"> & { readonly partnerId?: PartnerId };
 
-/** What is recorded elsewhere, each by itself: in the ledger. */
+/** Recorded elsewhere: in the ledger. */
 const inTheLedger: ReadonlySet<string> = new Set(["runCommand", "reportCompletions"]);
 /** Looks that are recorded like actions: they show the content of IPNs. */
 const looks: ReadonlySet<string> = new Set(["readNotification", "proveDelivery"]);
 const charactersMax = 16_384;
 
 /**
- * Records every action that succeeded, before its answer leaves: who, from where, and what it changed. A change of a
- * partner, a terminal, an acquirer or an operator has its state before and after; anything else has what was asked for.
+ * Records every successful action before its answer is sent: the actor, the address, and the change. A change of a
+ * partner, a terminal, an acquirer or an operator has its state before and after; any other action has its input.
  */
 export function auditTrail(
   scope: FastifyInstance,
@@ -43,7 +43,7 @@ export function auditTrail(
     try {
       await parts.audit.append(entry);
     } catch (error) {
-      // It is done: to refuse now would only hide what was given, such as a new key.
+      // The action is done: refusing now would only hide its result, such as a new key.
       parts.log.error({ err: error, audit: entry }, "an action could not be audited: this line has it");
     }
     return payload;
@@ -69,7 +69,9 @@ interface Params {
 
 type StateReader = (parts: HttpParts, params: Params) => Promise<unknown>;
 
-/** What a route changes, as it is read: none of these holds a secret. The first whose path begins the route's. */
+/**
+ * How to read the object that a route changes; none contains a secret. The first matching prefix of the path is used.
+ */
 const states: readonly (readonly [path: string, read: StateReader])[] = [
   ["/operator/v1/partners/:id/terminals/:tid", ofPartner((registry, id, { tid = "" }) => registry.terminal(id, tid))],
   ["/operator/v1/partners/:id", ofPartner((registry, id) => registry.find(id))],
@@ -105,7 +107,7 @@ function subjectOf({ params }: FastifyRequest, payload: unknown): string {
   const { id, tid, keyId, name } = params as Params;
   const path = [id, tid, keyId, name].filter((part) => part !== undefined);
   if (path.length > 0) return path.join("/");
-  // Of what was just made, its id is in the answer alone.
+  // The id of a new object is only in the answer.
   return typeof payload === "string" ? (/^\{"id":"([0-9a-f-]{36})"/.exec(payload)?.[1] ?? "") : "";
 }
 

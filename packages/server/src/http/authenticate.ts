@@ -10,7 +10,7 @@ import { tokenCheck } from "./operator-callers.ts";
 import type { Sessions } from "./sessions.ts";
 import type { WrongKeys } from "./wrong-keys.ts";
 
-/** Who is calling, once the hook has let the request in. */
+/** The caller of a request, once the hook has admitted it. */
 export class Callers {
   readonly #holders = new WeakMap<FastifyRequest, ApiKeyHolder>();
   readonly #addresses = new WeakMap<readonly string[], AddressBlocks>();
@@ -46,7 +46,7 @@ export class Callers {
   };
 
   /**
-   * Whose API key it is, when the request comes from one of the partner's own addresses.
+   * Finds the partner of an API key, if the request comes from one of the partner's own addresses.
    *
    * @throws ServiceError `unauthorized`, `address_not_allowed`, `partner_disabled`, `too_many_requests`
    */
@@ -71,7 +71,7 @@ export class Callers {
     return this.#holder(request).keyId;
   }
 
-  /** What its key allows; null: everything. */
+  /** The scopes of its key; null: everything. */
   scopes(request: FastifyRequest): readonly ApiKeyScope[] | null {
     return this.#holder(request).scopes;
   }
@@ -98,13 +98,13 @@ export class Callers {
   }
 }
 
-/** What tells partners by their keys. */
+/** Finds partners by their keys. */
 export interface Known {
   readonly directory: Pick<PartnerDirectory, "findByApiKey">;
   readonly apiKeys: Pick<ApiKeys, "used">;
 }
 
-/** What no other scope allows is looking up or changing; who a caller is, every key may ask. */
+/** Everything that no other scope allows is reading or changing; every key may read its own partner. */
 function scopeFor({ method, routeOptions }: FastifyRequest): ApiKeyScope | undefined {
   const { operationId } = (routeOptions.schema ?? {}) as { operationId?: string };
   if (operationId === "getSelf") return undefined;
@@ -113,7 +113,7 @@ function scopeFor({ method, routeOptions }: FastifyRequest): ApiKeyScope | undef
   return method === "GET" || method === "HEAD" ? "read" : "manage";
 }
 
-/** What judges a caller who is not a partner. */
+/** Authenticates callers that are not partners. */
 export interface Doors {
   readonly operatorTokens: readonly string[];
   readonly wrongKeys: WrongKeys;

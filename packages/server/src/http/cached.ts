@@ -1,4 +1,4 @@
-/** Asks once however many look at the same time, and gives the same answer for a while. A failure is not kept. */
+/** Shares one running query among concurrent callers, and caches its answer for a while. A failure is not cached. */
 export function cachedFor<Value>(keptMs: number, ask: () => Promise<Value>): () => Promise<Value> {
   let kept: Promise<Value> | undefined;
   let untilMs = Number.POSITIVE_INFINITY;

@@ -2,13 +2,13 @@ import type { IncomingMessage } from "node:http";
 import { isIP } from "node:net";
 import { AddressBlocks } from "../partners/addresses.ts";
 
-/** Who calls, as an address; undefined when a trusted proxy did not say. */
+/** The address of the caller; undefined if a trusted proxy did not name it. */
 export type CallerAddress = (request: IncomingMessage) => string | undefined;
 
 /**
- * Without trusted proxies, the caller is who connects. A trusted proxy's X-Forwarded-For is read from its end, where
- * the proxies write: the first address that is no trusted proxy is the caller. What stands before it, anybody may
- * have written.
+ * Without trusted proxies, the caller is the peer. A trusted proxy's X-Forwarded-For is read from its end, where
+ * proxies append: the first address that is not a trusted proxy is the caller. Anybody may have written the entries
+ * before it.
  */
 export function callerAddress(trustedProxies: readonly string[]): CallerAddress {
   const trusted = new AddressBlocks(trustedProxies);

@@ -14,10 +14,10 @@ const told = {
 } as const;
 
 /**
- * Callers' connections, of all addresses that a listener has together. When there are too many, one that does not read
- * its answer makes room, else the one that has waited longest, for a request or for the rest of one: whoever opens
- * thousands and sends nothing, reads nothing, or moves a byte a second, loses theirs and costs nobody else. One whose
- * request is being processed is never closed.
+ * Callers' connections, of all addresses of a listener together. If there are too many, one that does not read its
+ * answer is closed, otherwise the one that has waited longest for a request or the rest of one: a client that opens
+ * thousands and sends nothing, reads nothing, or sends a byte a second, loses its own and affects nobody else. A
+ * connection whose request is being processed is never closed.
  */
 export class Connections {
   readonly #max: number;
@@ -41,7 +41,7 @@ export class Connections {
     const bounds = { timeoutMs: config.answerTimeoutMs, bytesMax: config.unreadBytesMax };
     this.#unread = new UnreadAnswers(bounds, (socket) => this.#close(socket, "unread"));
     let shown = 0;
-    // Each listener tells its own part of the sum.
+    // Each listener adds its own part of the sum.
     metrics.onRead(async () => {
       const bytes = this.#unread.bytes();
       metrics.unreadBytes.inc(bytes - shown);

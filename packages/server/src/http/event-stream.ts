@@ -1,10 +1,10 @@
 import { Readable } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 
-/** A stream ends after so long, so that whoever reads it is judged again: a browser asks anew by itself. */
+/** A stream ends after this time, so that its reader is authorised again: a browser reconnects by itself. */
 const streamMs = 5 * 60_000;
 
-/** Server-sent events: what `read` gives, every `everyMs`, until `signal` says that it is over. */
+/** Server-sent events: the result of `read`, every `everyMs`, until `signal` aborts. */
 export function eventStream(read: () => Promise<unknown>, everyMs: number, signal: AbortSignal): Readable {
   const ends = AbortSignal.any([signal, AbortSignal.timeout(streamMs)]);
   async function* events(): AsyncGenerator<string> {

@@ -22,7 +22,7 @@ import { wellTyped } from "./well-typed.ts";
 
 type Judges = Pick<HttpParts, "directory" | "sandbox" | "isRegisteredDevice" | "refusesToken">;
 
-/** A rule that looks at two fields has nothing to say while the other one is wrong. */
+/** A rule about two fields does not apply while the other one is invalid. */
 const otherFieldOf: Readonly<Record<string, string>> = {
   "aid_required card.aid": "paymentType",
   "missing_field transactionId": "originalReqId",
@@ -57,7 +57,7 @@ export async function everyProblemOfCompletion(
 ): Promise<FieldProblem[]> {
   const fields = completionFields[completionKind(commandIn(item) ?? "SALE")];
   const given = wellTyped(fields, item) as unknown as CompletionRequest;
-  // Whoever cannot be asked for now is asked for when the item comes again.
+  // A partner that cannot be read now is read when the item is sent again.
   const partner = await partnerOf(given, judges).catch(() => null);
   const agreement = partner?.settings.reports ?? defaultSettings.reports;
   const completion = asAgreed(given, agreement);
@@ -94,7 +94,7 @@ async function judged(
   const callBackUrl = "callBackUrl" in values ? values.callBackUrl : undefined;
   let found = rules(new Set());
   if (deviceId && found.some(({ field, code }) => field === "deviceId" && code === "card_number_in_clear")) {
-    // Without its partner nobody can say whether the device is registered.
+    // Without the partner, the registration of the device is unknown.
     const isExempt = partner === undefined || (await isRegisteredDevice(partner.id, deviceId));
     if (isExempt) found = rules(new Set([deviceId]));
   }
@@ -103,7 +103,7 @@ async function judged(
   return problem === undefined ? found : [...found, problem];
 }
 
-/** What the shape has named is judged by it alone, and so is what lies within. */
+/** The shape's problems replace other problems of the same field and of its parts. */
 function withOthers(known: readonly FieldProblem[], found: readonly FieldProblem[], path = ""): FieldProblem[] {
   const named = new Set(known.map(({ field }) => field));
   const others = found.filter(({ field, code }) => {

@@ -6,7 +6,7 @@ import type { Log } from "../log.ts";
 import type { HttpParts } from "./parts.ts";
 import { problemHeaders, problemOf } from "./problem.ts";
 
-/** What the framework refuses by itself, in our words. Its own never leave. */
+/** The framework's own refusals, by our codes. Its own messages are never sent. */
 const frameworkErrors: Readonly<Record<string, ErrorCode>> = {
   FST_ERR_CTP_BODY_TOO_LARGE: "body_too_large",
   FST_ERR_CTP_INVALID_MEDIA_TYPE: "unsupported_media_type",
@@ -19,7 +19,7 @@ type FailureParts = Pick<HttpParts, "log" | "isUnavailable">;
 
 const comeAgainS = 5;
 
-/** What only read, and writes that are repeated as they are: whoever comes again is served. */
+/** Reads, and writes that are safe to repeat: the caller may try again. */
 function unavailable(cause: unknown): ServiceError {
   return new ServiceError("unavailable", "The database cannot be reached.", { retryAfterS: comeAgainS, cause });
 }
@@ -70,14 +70,14 @@ function sendProblem(
   log: Log,
 ): void {
   const where = { requestId: request.id, method: request.method, route: request.routeOptions.url };
-  // A database that is away refuses every request: that is one outage, told elsewhere, and no bug of each.
+  // An unavailable database refuses every request: that is one outage, reported elsewhere, and not a bug in each.
   if (shown.code === "unavailable") log.warn({ ...where, code: shown.code, err: error }, "request put off");
   else if (shown.status >= 500) log.error({ ...where, code: shown.code, err: error }, "request failed");
   else log.debug({ ...where, code: shown.code, fields: shown.fields.map(({ field }) => field) }, "request refused");
   reply
     .code(shown.status)
     .headers(problemHeaders(shown))
-    // As bytes: to a text the framework would add a charset, which problem+json does not have.
+    // As bytes: for a string the framework would add a charset, which problem+json does not have.
     .send(Buffer.from(JSON.stringify(problemOf(shown, request.id))));
 }
 
@@ -97,7 +97,7 @@ export function refuseBadHttp(error: { code?: string }, socket: Duplex): void {
   const headers = { ...problemHeaders(shown), "content-length": String(Buffer.byteLength(body)), connection: "close" };
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
   socket.end(`HTTP/1.1 ${shown.status} ${reasonPhrase(shown.status)}\r\n${lines.join("")}\r\n${body}`);
-  // Whoever never ends their side would keep the connection for good.
+  // A client that never closes its side would keep the connection forever.
   const ended = setTimeout(() => socket.destroy(), lingerMs).unref();
   socket.once("close", () => clearTimeout(ended));
 }

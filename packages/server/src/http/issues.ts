@@ -8,7 +8,7 @@ type Issue = z.core.$ZodIssue;
 const problemsMax = 100;
 
 /**
- * What zod found, in our words: every bad field by its path, its code, and what was expected, the first 100. Values are
+ * Converts zod's issues: every invalid field by its path, its code, and the expectation, the first 100. Values are
  * never shown.
  */
 export function shapeError(error: z.ZodError, value: unknown, prefix: readonly PropertyKey[] = []): ServiceError {
@@ -73,7 +73,7 @@ function wrongValue(
 ): [ErrorCode, string] {
   if (issue.code === "invalid_type") {
     const type = types[issue.expected] ?? `of type ${issue.expected}`;
-    // A number of a query string comes as text: then it is the value that is wrong.
+    // A number in a query string arrives as a string: then the value is wrong, not its type.
     return [typeof found === "string" && type.endsWith("number") ? "invalid_value" : "wrong_type", `must be ${type}`];
   }
   if (issue.code === "invalid_value" && typeof found === "string") {

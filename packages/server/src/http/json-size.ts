@@ -23,14 +23,14 @@ const closeObject = 0x7d;
 const space = 0x20;
 
 const hashBits = 16;
-// FNV-1a, from a start that is drawn anew by each process, so that nobody can make up names that fall together.
+// FNV-1a, with a random start for each process, so that nobody can construct colliding names.
 const hashStart = randomInt(2 ** 32);
 const hashFactor = 0x01000193;
 
 /**
- * How many keys the bytes of a JSON text hold. Refuses, before anything is parsed, what the parser would take seconds
- * for: 8 MiB of brackets, of empty objects or of keys that are all different. Measured: 3 ns a byte, whatever they are.
- * What is no JSON is left for the parser to say.
+ * Counts the keys in the bytes of a JSON text. Refuses, before anything is parsed, texts for which the parser would
+ * take seconds: 8 MiB of brackets, of empty objects or of distinct keys. Measured: 3 ns a byte, whatever they are.
+ * Invalid JSON is left to the parser.
  *
  * @throws ServiceError `invalid_json`, naming the bound.
  */
@@ -66,13 +66,13 @@ function afterSpace(bytes: Uint8Array, start: number): number {
   return at;
 }
 
-/** What was seen so far. */
+/** The counts so far. */
 class Extent {
   keys = 0;
   #values = 1;
   #depth = 0;
   readonly #keysAt = new Int32Array(nestingMax + 1);
-  /** Of the keys of each object that is open, in their order. */
+  /** The hashes of the keys of each open object, in order. */
   readonly #shapeAt = new Int32Array(nestingMax + 1);
   #names: Different | undefined;
   #shapes: Different | undefined;

@@ -5,8 +5,8 @@ import { keysWithinBounds } from "./json-size.ts";
 import { shownName } from "./shown-name.ts";
 
 /**
- * The value of a JSON body, read strictly: UTF-8, bounded, and no key twice in one object. Of two equal keys, one
- * reader keeps the first and another the last, so that they would see two different commands.
+ * Parses a JSON body strictly: UTF-8, bounded, and without duplicate keys. Of two equal keys, one reader keeps the
+ * first and another the last, so they would see two different commands.
  *
  * @throws ServiceError `invalid_json`.
  */
@@ -15,7 +15,7 @@ export function readJson(bytes: Buffer): unknown {
   if (!isUtf8(bytes)) throw new ServiceError("invalid_json", "The body is not UTF-8.");
   const text = bytes.toString("utf8");
   const value = parse(text);
-  // JSON.parse keeps one of two equal keys: then the text holds more keys than the value.
+  // JSON.parse keeps one of two equal keys: then the text has more keys than the value.
   if (keys !== countKeys(value)) {
     const key = JSON.stringify(shownName(repeatedKey(text) ?? ""));
     throw new ServiceError("invalid_json", `The key ${key} stands twice in one object.`);

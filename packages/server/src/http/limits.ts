@@ -19,7 +19,7 @@ export type LimitSettings = Pick<
 
 type Limit = "requests" | "pulls" | "async" | "redeliveries" | "anonymous";
 
-/** What costs more than its share of `requests`. */
+/** Routes that cost more than their share of `requests`. */
 const limitOfRoute: Readonly<Record<string, Limit>> = {
   "GET /v1/notifications": "pulls",
   "POST /v1/notifications/:id/redeliver": "redeliveries",
@@ -29,10 +29,10 @@ const limitOfRoute: Readonly<Record<string, Limit>> = {
 /** Sealing is what a page costs: so many items count as one pull. */
 const itemsOfPull = 50;
 const itemsOfPage = 100;
-/** Callers who are far from a limit need not hear of it. */
+/** Callers far from a limit need no header. */
 const toldBelow = 1 / 4;
 
-/** So much a minute for each partner, and for each address whose caller has no key, at this instance. */
+/** Rate limits per minute for each partner, and for each address of callers without a key, at this instance. */
 export class Limits {
   readonly #limits: Readonly<Record<Limit, RateLimit>>;
   readonly #metrics: Pick<Metrics, "requestsLimited">;
@@ -82,7 +82,7 @@ export class Limits {
   }
 }
 
-/** As draft-ietf-httpapi-ratelimit-headers has it. */
+/** As in draft-ietf-httpapi-ratelimit-headers. */
 function tell(reply: FastifyReply, limit: Limit, perMinute: number, { remaining, resetS }: RateDecision): void {
   reply.header("ratelimit-policy", `"${limit}";q=${perMinute};w=60`);
   reply.header("ratelimit", `"${limit}";r=${remaining};t=${resetS}`);

@@ -2,8 +2,8 @@ import type { FastifyRequest } from "fastify";
 import { ServiceError } from "../errors.ts";
 
 /**
- * The sandbox's guard against DNS rebinding and pages of other sites: a browser that was led here by a foreign name
- * says so in Host, and a foreign page in Origin.
+ * The sandbox's protection against DNS rebinding and pages of other sites: a browser sent here by a foreign name has it
+ * in Host, and a foreign page in Origin.
  *
  * @throws ServiceError `host_not_allowed`.
  */

@@ -10,7 +10,7 @@ export function observeRequests(app: FastifyInstance, { log, metrics }: Pick<Htt
     const { method, url: route = "none" } = request.routeOptions;
     const durationMs = reply.elapsedTime;
     metrics.requests.inc({ method: String(method ?? request.method), route, status: String(reply.statusCode) });
-    // How long nothing happened says nothing of how fast we are.
+    // The time of waiting says nothing about our speed.
     if (!mayWait(request)) metrics.requestSeconds.observe({ route }, durationMs / 1000);
     if (!log.isLevelEnabled("debug")) return;
     log.debug(

@@ -9,7 +9,7 @@ interface Operation {
   readonly requestBody?: object;
 }
 
-/** What of an OpenAPI 3.1 document is looked at here. */
+/** The parts of an OpenAPI 3.1 document that are used here. */
 interface Document {
   readonly paths?: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
   readonly webhooks?: Readonly<Record<string, object>>;
@@ -40,7 +40,7 @@ const tags = {
   Console: "Sign-in of the console's pages.",
   Service: "Whether it works.",
 };
-/** Operations that do without a body; the transform takes every body for required. */
+/** Operations with an optional body; the transform makes every body required. */
 const bodyOptional = new Set(["redeliverNotification", "redeliverAnyNotification", "closePartnersEndpoint", "signIn"]);
 
 /** Collects the routes that are added after it into an OpenAPI 3.1 document. */
@@ -165,7 +165,7 @@ function withoutUnused(document: Document): Document {
   return { ...document, components: { ...document.components, schemas: kept } };
 }
 
-/** The transform adds "Input" to what is only ever sent: where nothing else has the plain name, it is given back. */
+/** The transform adds "Input" to schemas of request bodies: the suffix is removed unless the plain name is in use. */
 function withPlainNames(document: Document): Document {
   const names = Object.keys(document.components?.schemas ?? {});
   const plain = (name: string) => {

@@ -4,7 +4,7 @@ import { ServiceError } from "../errors.ts";
 import { AddressBlocks } from "../partners/addresses.ts";
 import { callerAddress } from "./caller.ts";
 
-/** Before any token is looked at: whoever cannot be an operator learns nothing, of health and metrics either. */
+/** Before any token is checked: a caller that cannot be an operator learns nothing, not even health and metrics. */
 export function operatorAddressesOnly(
   config: Pick<Config, "operatorAddresses" | "trustedProxies">,
 ): (request: FastifyRequest) => Promise<void> {

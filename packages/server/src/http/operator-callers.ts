@@ -9,7 +9,7 @@ import type { Sessions } from "./sessions.ts";
 import type { WrongKeys } from "./wrong-keys.ts";
 
 export interface OperatorCallersParts {
-  /** Of the settings: they may all, so that a first operator can be added. */
+  /** The tokens of the settings: they allow everything, so that a first operator can be added. */
   readonly operatorTokens: readonly string[];
   readonly operators: Pick<Operators, "find">;
   readonly wrongKeys: WrongKeys;
@@ -17,7 +17,7 @@ export interface OperatorCallersParts {
   readonly sessions: Pick<Sessions, "tokenOf">;
 }
 
-/** What shows keys, makes them, or says who may do so. */
+/** Routes that show or create keys, or grant that right. */
 const admins: ReadonlySet<string> = new Set([
   "registerPartner",
   "rotateKey",
@@ -63,7 +63,7 @@ export class OperatorCallers {
     return actor;
   }
 
-  /** Whose token it is; undefined when it is nobody's. */
+  /** Finds the owner of a token; undefined if it is unknown. */
   async find(token: string): Promise<Actor | undefined> {
     if (this.#isBootstrap(token)) return { name: "bootstrap", role: "admin", tokenId: "bootstrap" };
     const operator = await this.#parts.operators.find(token);

@@ -3,8 +3,8 @@ import type { NotificationDetail } from "../notifications/view.ts";
 type Attempt = NotificationDetail["attempts"][number];
 
 /**
- * What a partner is told in place of the operator's words: those quote the addresses that the operator's name servers
- * and hosts file gave, and so would map a network for whoever chooses callback URLs.
+ * Shown to a partner in place of the operator's details: those contain addresses from the operator's name servers and
+ * hosts file, and so would map a network for anyone who chooses callback URLs.
  */
 const told: Readonly<Partial<Record<NonNullable<Attempt["reason"]>, string>>> = {
   address_refused: "The host's address is not among your callbackAddresses, or is one that is never called.",
@@ -14,7 +14,9 @@ const told: Readonly<Partial<Record<NonNullable<Attempt["reason"]>, string>>> = 
   internal: "The attempt failed on our side.",
 };
 
-/** A notification as its partner sees it: the reason of each failure, and no address that the operator looked up. */
+/**
+ * A notification for its partner: with the reason of each failure, and without addresses that the operator looked up.
+ */
 export function asItsPartnerSees(detail: NotificationDetail): NotificationDetail {
   return { ...detail, attempts: detail.attempts.map(withoutAddresses) };
 }

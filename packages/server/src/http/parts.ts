@@ -25,7 +25,7 @@ import type { SandboxReceiverControl } from "../sandbox-receiver-control.ts";
 import type { Callers } from "./authenticate.ts";
 import type { LimitSettings } from "./limits.ts";
 
-/** What the HTTP layer is given; it owns none of it. */
+/** The dependencies of the HTTP layer; it owns none of them. */
 export interface HttpParts {
   readonly config: Pick<
     Config,
@@ -67,7 +67,7 @@ export interface HttpParts {
     Notifications,
     "pull" | "find" | "inspect" | "explain" | "prove" | "search" | "redeliver" | "redeliverMany" | "sendTest"
   >;
-  /** Nobody is kept waiting for a notification from now on. */
+  /** Ends the waits for notifications, and refuses new ones. */
   endWaits(): void;
   readonly money: Pick<
     MoneyOperations,
@@ -84,20 +84,20 @@ export interface HttpParts {
     append(entry: AuditEntry): Promise<unknown>;
     search(search: AuditSearch): Promise<readonly AuditRecord[]>;
   };
-  /** Whether an error says that the database cannot be asked now, and not that something is wrong with a request. */
+  /** Whether an error means that the database is unavailable, and not that something is wrong with a request. */
   isUnavailable(error: unknown): boolean;
   health(): Promise<Health>;
-  /** Told of callers who are not let in. */
+  /** Records refused callers. */
   readonly events?: EventSink;
   readonly clock: Clock;
-  /** That proofs of delivery are checked with: SubjectPublicKeyInfo in base64. */
+  /** The key for verifying proofs of delivery: SubjectPublicKeyInfo in base64. */
   readonly proofPublicKey: string;
   /** Under which the console's sessions are encrypted: the same on every instance. */
   readonly sessionKey: KeyObject;
   readonly settings: readonly ShownSetting[];
-  /** Of the sandbox alone. */
+  /** Only in the sandbox. */
   readonly receiverDesk?: ReceiverControl | undefined;
-  /** Serves health and metrics alone: this process runs no commands. */
+  /** Serves only health and metrics: this process runs no commands. */
   readonly systemOnly?: boolean;
   /** Answers local callers only, and allows nothing that production refuses. */
   readonly sandbox?: boolean;
@@ -115,7 +115,7 @@ export interface Health {
   readonly checks: Readonly<Record<string, { readonly ok: boolean; readonly detail: string }>>;
 }
 
-/** Whom a listener serves. In production operators have one of their own; in the sandbox all is on one port. */
+/** The callers of a listener. In production operators have their own; in the sandbox there is one for all. */
 export type HttpListener = "all" | "partners" | "operators";
 
 /** The server as routes are added to it. */
@@ -127,7 +127,7 @@ export type HttpApp = FastifyInstance<
   ZodTypeProvider
 >;
 
-/** What every partner's route needs. */
+/** The dependencies of every partner's route. */
 export interface PartnerRoutes {
   readonly app: HttpApp;
   readonly parts: HttpParts;

@@ -3,10 +3,10 @@ import { errors, type ServiceError } from "../errors.ts";
 /** The media type of every error, RFC 9457. */
 export const problemType = "application/problem+json";
 
-/** Seconds after which a repeat makes sense, where nobody knows better. */
+/** The default of Retry-After in seconds. */
 const retryAfterSDefault = 1;
 
-/** An error as it is told: RFC 9457 with a stable code, what to do about it, and every bad field. */
+/** An error in an answer: RFC 9457 with a stable code, the remedy, and every invalid field. */
 export interface Problem {
   readonly type: string;
   readonly title: string;

@@ -1,6 +1,6 @@
 import type { Clock } from "../clock.ts";
 
-/** What is left after a request, or for how long nothing is. */
+/** The rest of the limit after a request, and the time until it is reset. */
 export interface RateDecision {
   readonly allowed: boolean;
   readonly remaining: number;
@@ -17,8 +17,8 @@ const windowMs = 60_000;
 const keysMax = 20_000;
 
 /**
- * So many a minute for each key; the minute begins with the first of them. Keys are bounded: when there are too many,
- * the one whose minute began first is forgotten.
+ * A limit per minute for each key; the minute begins with its first request. The number of keys is bounded: the one
+ * whose minute began first is forgotten.
  */
 export class RateLimit {
   readonly perMinute: number;

@@ -42,7 +42,7 @@ import { validate } from "./validation.ts";
 import { WrongKeys } from "./wrong-keys.ts";
 
 const bodyBytesMax = 64 * 1024;
-/** How often it is looked for requests that take too long. */
+/** The interval of the check for requests that take too long. */
 const lookEveryMs = 2_000;
 const apiVersion = "1.0.0";
 
@@ -62,13 +62,13 @@ export function createHttp(parts: HttpParts, listener: HttpListener = "all"): Fa
     requestTimeout: parts.config.requestTimeoutMs,
     keepAliveTimeout: parts.config.keepAliveTimeoutMs,
     http: { headersTimeout: parts.config.headersTimeoutMs, connectionsCheckingInterval: lookEveryMs },
-    // While it drains, whoever takes a request says `unavailable` in our words where it must.
+    // While it drains, routes answer `unavailable` with our own error.
     return503OnClosing: false,
     clientErrorHandler: refuseBadHttp,
   });
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("application/json", { parseAs: "buffer" }, (_, body: Buffer, done) => {
-    // A route without a required body takes an empty one as none.
+    // For a route without a required body, an empty one counts as none.
     if (body.length === 0) return done(null, undefined);
     try {
       done(null, readJson(body));

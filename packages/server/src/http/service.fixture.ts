@@ -51,7 +51,7 @@ export interface TestResponse {
   readonly body: Record<string, unknown>;
 }
 
-/** A listening service whose parts keep in memory what they are given. `fails` makes a part's next call reject. */
+/** A listening service whose parts keep data in memory. `fails` makes a part's next call reject. */
 export class HttpTestService {
   readonly ran: { readonly request: CommandRequest; readonly respondAsync: boolean }[] = [];
   readonly reported: CompletionRequest[] = [];
@@ -60,7 +60,7 @@ export class HttpTestService {
   readonly endpointId = newId<"endpoint">();
   readonly partner = partnerOfATest();
   readonly other = partnerOfATest();
-  /** Of no partner. */
+  /** A partner that is not registered. */
   readonly strangerId = newId<"partner">();
   readonly registeredDeviceId = "4111111111111111";
   state: PartnerState = "active";
@@ -69,7 +69,7 @@ export class HttpTestService {
   /** A pull that waits resolves the first, and is answered by the second. */
   readonly waiting = Promise.withResolvers<NonNullable<Parameters<HttpParts["notifications"]["pull"]>[1]["wait"]>>();
   readonly arrived = Promise.withResolvers<void>();
-  /** Of the key that every call comes with. */
+  /** The id of the key of every call. */
   readonly keyId = newId<"key">();
   scopes: readonly ApiKeyScope[] | null = null;
   readonly used: unknown[] = [];
@@ -207,7 +207,7 @@ export class HttpTestService {
     this.#failures.set(part, error);
   }
 
-  /** Calls as the partner, or as `key` says; null: without a key. */
+  /** Calls as the partner, or with `key`; null: without a key. */
   async call(method: string, path: string, options: TestCallOptions = {}): Promise<TestResponse> {
     const key = options.key === undefined ? (path.startsWith("/operator") ? operatorToken : apiKey) : options.key;
     const response = await fetch(`http://127.0.0.1:${this.port}${path}`, {

@@ -13,7 +13,7 @@ const csrfHeader = "paybell-csrf";
 const idleMs = 2 * 3_600_000;
 /** However busy it is. */
 const lifeMs = 12 * 3_600_000;
-/** Of the cookie: nonce[12] ‖ ciphertext ‖ tag[16], AES-256-GCM, as base64url. */
+/** The cookie: nonce[12] ‖ ciphertext ‖ tag[16], AES-256-GCM, as base64url. */
 const nonceBytes = 12;
 const tagBytes = 16;
 
@@ -25,7 +25,7 @@ interface Session {
   readonly seenMs: number;
 }
 
-/** A session as it begins, or goes on. */
+/** A new or renewed session. */
 export interface OpenSession {
   /** The header Set-Cookie. */
   readonly cookie: string;
@@ -35,9 +35,9 @@ export interface OpenSession {
 }
 
 /**
- * Sign-in of the console's pages. The cookie is the caller's own token, encrypted for this service alone: each request
- * is judged as if it brought that token itself, so a token that is revoked, expired or called from elsewhere ends the
- * session on every instance, and nothing is kept here.
+ * Sign-in of the console's pages. The cookie is the caller's own token, encrypted so that only this service can read
+ * it. Each request is checked as if it had that token itself, so a token that is revoked, expired or used from
+ * elsewhere ends the session on every instance, and nothing is stored here.
  */
 export class Sessions {
   readonly #key: KeyObject;

@@ -5,31 +5,33 @@ import type { SystemFacts, Transaction } from "../ledger/transaction.ts";
 import type { PartnerSettings } from "../partners/partner.ts";
 
 /**
- * A transaction as the partner API tells it: every field of its IPN's table but the signature, and what the IPN has
- * not.
+ * A transaction in the partner API: every field of its IPN's table except the signature, and fields that the IPN lacks.
  */
 export type TransactionView = (UnsignedIpn<CardIpn> | (UnsignedIpn<SettlementIpn> & AcquirerSaid)) & {
   readonly command: Command;
   /** ISO 8601. */
   readonly createdAt: string;
   readonly notification: { readonly id: string; readonly state: string } | null;
-  /** What the issuer answered to the chip: in the answer to the request that brought it, and nowhere later. */
+  /** The issuer's answer to the chip: only in the answer to the request itself. */
   readonly emv?: string;
 };
 
-/** What the acquirer answered to a Settlement: section 2.3 has a field for neither. */
+/** The acquirer's answer to a Settlement: section 2.3 has a field for neither. */
 interface AcquirerSaid {
   readonly isoResponseCode: string;
   readonly refId: string;
 }
 
-/** What is asked for later: the same, and how it stands in its batch and among those that follow from it. */
+/** A transaction read later: the same, with its batch and its chain. */
 export type TransactionDetail = TransactionView & {
-  /** That a settlement settles. Null for what belongs to none here: a PreAuth, a system command, a switch's report. */
+  /**
+   * The batch that a settlement settles. Null for a transaction without one here: a PreAuth, a system command, a
+   * switch's report.
+   */
   readonly batch: { readonly batchNo: string; readonly state: string } | null;
-  /** Of its own Reversal. */
+  /** The state of its own Reversal. */
   readonly reversal: "pending" | "done" | "parked" | null;
-  /** The first one, and all that follow from it: Voids, completion, Reversals, in the order they came. */
+  /** The first one and all follow-ups: Voids, completion, Reversals, in order. */
   readonly chain: readonly ChainLink[];
 };
 
@@ -87,7 +89,7 @@ function viewOf(facts: Transaction["facts"], settings: PartnerSettings, callback
   return { ...ipn, isoResponseCode, refId };
 }
 
-/** A system command has no IPN and so no transaction_type; the card's table tells the rest. */
+/** A system command has no IPN and so no transaction_type; the other fields follow the card's table. */
 function renderSystem(facts: SystemFacts, settings: PartnerSettings): UnsignedIpn<CardIpn> {
   const asCard: CardFacts = { kind: "card", command: "SALE", fields: facts.fields };
   return { ...renderIpn(asCard, settings, { callbackUrl: "" }).ipn, transaction_type: "" };

@@ -4,7 +4,7 @@ import type { FastifyInstance } from "fastify";
 export interface UnreadBounds {
   /** How long a caller may take to read one answer. */
   readonly timeoutMs: number;
-  /** What answers hold in memory while they are being written, all callers together. */
+  /** The size of answers in memory while they are being written, of all callers together. */
   readonly bytesMax: number;
 }
 
@@ -19,8 +19,8 @@ const streamBytes = 64 * 1_024;
 const lookEveryMsMax = 1_000;
 
 /**
- * Answers on their way to callers. One who does not read holds an answer in memory, and a connection: each has a
- * deadline, all together have a bound, and when either is reached the connection that began to read first is closed.
+ * Answers being sent to callers. A client that does not read occupies memory and a connection: each answer has a
+ * deadline, all together have a bound, and when either is reached the connection that stalled first is closed.
  */
 export class UnreadAnswers {
   readonly #bounds: UnreadBounds;
@@ -48,14 +48,14 @@ export class UnreadAnswers {
     app.addHook("onClose", async () => clearTimeout(this.#timer));
   }
 
-  /** What lies ready for callers and was not taken by the operating system. */
+  /** The bytes that the operating system has not accepted yet. */
   bytes(): number {
     let bytes = 0;
     for (const socket of this.#writing.keys()) bytes += socket.writableLength;
     return bytes;
   }
 
-  /** Of those that do not read, the one that began first. */
+  /** Of those that do not read, the one that stalled first. */
   longest(): Socket | undefined {
     for (const socket of this.#writing.keys()) if (socket.writableLength > 0) return socket;
     return undefined;
@@ -74,7 +74,7 @@ export class UnreadAnswers {
     this.#timer ??= this.#checkLater();
   }
 
-  /** The answer that has just come is written whatever its length: alone it has to be possible. */
+  /** The newest answer is written whatever its length: alone it must be possible. */
   #makeRoom(newest: Socket): void {
     for (const [socket, { bytes }] of this.#writing) {
       if (this.#bytes <= this.#bounds.bytesMax) return;
@@ -86,7 +86,8 @@ export class UnreadAnswers {
     const writing = this.#writing.get(socket);
     if (writing === undefined) return;
     writing.answers -= 1;
-    // The next answer's time begins. What this one held is counted until the last: which it was is not known.
+    // The next answer's time begins. The bytes of this one are counted until the last, because it is not known which
+    // one was sent.
     if (writing.answers > 0) this.#restart(socket, writing);
     else this.#forget(socket);
   }

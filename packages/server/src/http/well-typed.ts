@@ -3,8 +3,8 @@ import type { CompletionField, RequestField, TextField } from "../commands/field
 type Values = Readonly<Record<string, unknown>>;
 
 /**
- * What of a body of the wrong shape can still be judged by the rules: the table's fields that have their type. A
- * required one that has not is empty, any other is left out.
+ * The fields of a body of the wrong shape that the rules can still check: those of the table that have their type. A
+ * required one without it is empty, any other is left out.
  */
 export function wellTyped(fields: readonly (RequestField | CompletionField)[], body: unknown): Values {
   const given: Values = isObject(body) ? body : {};

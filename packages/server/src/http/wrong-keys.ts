@@ -14,13 +14,13 @@ export interface WrongKeysParts {
   readonly events?: EventSink;
 }
 
-/** Of one address in a minute. A right key from there still works: others may share the address. */
+/** Per address and minute. A valid key from there still works, because others may share the address. */
 const wrongPerMinute = 100;
-/** The same thing is told again after this. */
+/** The same event is reported again after this time. */
 const toldEveryMs = 3_600_000;
 const toldMax = 10_000;
 
-/** Callers who are not let in: counted, slowed down by address, logged, and told to the operator. */
+/** Refused callers: counted, slowed down by address, logged, and reported to the operator. */
 export class WrongKeys {
   readonly #parts: WrongKeysParts;
   readonly #wrong: RateLimit;

@@ -9,7 +9,7 @@ export interface Account {
 }
 
 /**
- * PostgreSQL refuses to run as root: then it runs as whoever owns the data already, else as `postgres`, else as
+ * PostgreSQL refuses to run as root: then it runs as the owner of existing data, otherwise as `postgres`, otherwise as
  * `nobody`. Undefined means "as ourselves".
  */
 export async function postgresAccount(dataDirectory: string, passwdFile = "/etc/passwd"): Promise<Account | undefined> {
@@ -26,7 +26,7 @@ export async function postgresAccount(dataDirectory: string, passwdFile = "/etc/
   );
 }
 
-/** Asked of the system itself, as that user: permission bits alone do not tell of access lists or remote disks. */
+/** Tested by the system itself, as that user: permission bits do not cover access lists or remote disks. */
 export async function canEnter(account: Account | undefined, directory: string): Promise<boolean> {
   if (account === undefined) return true;
   const result = await runTool("/bin/sh", ["-c", 'test -x "$1"', "sh", directory], account);

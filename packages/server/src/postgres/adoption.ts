@@ -8,7 +8,7 @@ import { identify, isAlive, type ProcessIdentity } from "./process-identity.ts";
 import { PostgresStartError } from "./start-error.ts";
 
 const watchEveryMs = 250;
-/** A server that is ready and answers nobody for so long is stuck. */
+/** A server that is ready and does not answer for this long is stuck. */
 const adoptTimeoutMs = 15_000;
 
 /**
@@ -49,7 +49,7 @@ function signalTo(orphan: ProcessIdentity): Postmaster["signal"] {
   };
 }
 
-/** An adopted server is not our child, so nobody tells us of its end: it is looked after, cheaply. */
+/** An adopted server is not our child, so its end is not signalled: it is polled, cheaply. */
 function untilGone(orphan: ProcessIdentity): Promise<void> {
   return new Promise((resolve) => {
     const watch = setInterval(async () => {

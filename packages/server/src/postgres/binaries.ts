@@ -4,7 +4,7 @@ import { basename, dirname, join, normalize, relative } from "node:path";
 import { type Account, canEnter } from "./account.ts";
 import { PostgresStartError } from "./start-error.ts";
 
-/** An installed tree of PostgreSQL: `bin/`, `lib/` and `share/` stand in `native`. */
+/** An installed tree of PostgreSQL: `bin/`, `lib/` and `share/` are in `native`. */
 export interface Binaries {
   readonly native: string;
   /** Version of the package, beginning with PostgreSQL's own, such as `18.4.0-beta.17`. */
@@ -50,7 +50,10 @@ export async function usableBinaries(
   return { native: target, version: installed.version };
 }
 
-/** Copies beside the target and renames: nobody ever sees half a tree, and of two that copy at once the first wins. */
+/**
+ * Copies next to the target and renames: a half copied tree is never visible, and of two concurrent copies the first
+ * wins.
+ */
 async function copyTree(native: string, target: string): Promise<void> {
   await mkdir(dirname(target), { recursive: true, mode: 0o755 });
   const draft = await mkdtemp(`${target}.copying-`);

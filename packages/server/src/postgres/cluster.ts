@@ -68,8 +68,8 @@ function initdbArguments(directory: string, passwordFile: string, durable: boole
     // Order by code point and Unicode's letters, the same on every system: no index breaks when the system's libc
     // changes.
     ...["--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"],
-    // Its folder of mode 0700 keeps other accounts from the socket, a password other processes of the same one. There
-    // is no TCP.
+    // Its folder of mode 0700 protects the socket from other accounts, a password from other processes of the same one.
+    // There is no TCP.
     ...["--auth-local=scram-sha-256", "--auth-host=reject", `--pwfile=${passwordFile}`],
     // initdb writes without fsync and syncs everything once, at its end.
     ...(durable ? [] : ["--no-sync"]),

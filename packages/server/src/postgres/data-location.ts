@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { type Account, canEnter, postgresAccount } from "./account.ts";
 import { homeNotPermitted, PostgresStartError } from "./start-error.ts";
 
-/** Where the data of one home stands, and who runs PostgreSQL on it. */
+/** The location of one home's data, and the account that runs PostgreSQL on it. */
 export interface DataLocation {
   readonly home: string;
   /** Holds the data directory, the drafts of one, and the socket: the home itself, or a folder of the system. */
@@ -16,9 +16,9 @@ export interface DataLocation {
 const locationFile = "postgres-location";
 
 /**
- * As an ordinary user everything stays in the home. As root PostgreSQL runs as another user; where that one cannot
- * enter the home (below /root, mode 0700), the data stand in `<systemDirectory>/<hash of the home>` and the home says
- * so.
+ * As an ordinary user everything is in the home. As root PostgreSQL runs as another user; if that one cannot enter the
+ * home (below /root, mode 0700), the data are in `<systemDirectory>/<hash of the home>`, which a file in the home
+ * records.
  */
 export async function chooseDataLocation(
   home: string,
@@ -40,7 +40,7 @@ export async function chooseDataLocation(
   return { home, base, dataDirectory, account: await postgresAccount(dataDirectory) };
 }
 
-/** Written once the data stand there, so that a home never points at data that were never made. */
+/** Written once the data exist, so that a home never refers to missing data. */
 export async function recordDataLocation(location: DataLocation): Promise<void> {
   if (location.base === location.home || (await recordedBase(location.home)) === location.base) return;
   const draft = join(location.home, `${locationFile}.draft`);

@@ -3,7 +3,7 @@ import { databaseName } from "./cluster.ts";
 import type { DataLocation } from "./data-location.ts";
 import { databaseRoles, type Passwords, passwordsRefused } from "./passwords.ts";
 
-/** Where a server listens: a unix socket, whose file carries the port in its name. */
+/** A server's unix socket, whose file has the port in its name. */
 export interface Socket {
   readonly socketDirectory: string;
   readonly port: number;

@@ -41,12 +41,13 @@ export interface EmbeddedPostgres {
 export interface EmbeddedPostgresOptions {
   /** The service's folder (`.paybell`): data in `postgres/`, the server's log in `postgres.log`. Made when missing. */
   readonly home: string;
-  /** What the operator should read: one line each, no secrets. */
+  /** Messages for the operator: one line each, no secrets. */
   readonly log: (line: string) => void;
   /** PostgreSQL settings over the defaults (settings.ts), by their names there. */
   readonly settings?: Readonly<Record<string, string>>;
   /**
-   * Where data and binaries go when PostgreSQL's user cannot enter theirs, as root only. Default `/var/lib/paybell`.
+   * The directory of data and binaries if PostgreSQL's user cannot enter theirs, as root only. Default
+   * `/var/lib/paybell`.
    */
   readonly systemDirectory?: string;
   /** How long a fast shutdown may take before it becomes an immediate one. Default 30,000. */
@@ -99,7 +100,7 @@ interface Running extends Postmaster {
 }
 
 async function openHome(home: string): Promise<string> {
-  // As root, PostgreSQL's own user passes through the home to its data there, without seeing what else is in it.
+  // As root, PostgreSQL's own user passes through the home to its data there, without seeing other files in it.
   await mkdir(home, { recursive: true, mode: process.getuid?.() === 0 ? 0o711 : 0o700 });
   return realpath(home);
 }

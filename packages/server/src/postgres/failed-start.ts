@@ -1,7 +1,7 @@
 import { statfs } from "node:fs/promises";
 import { diskFull, homeNotPermitted, PostgresStartError } from "./start-error.ts";
 
-/** What a tool or the server said before it gave up. */
+/** The output of a tool or the server before it gave up. */
 export interface FailedStart {
   readonly output: string;
   readonly dataDirectory: string;
@@ -34,7 +34,7 @@ const readings: readonly Reading[] = [
 /** PostgreSQL's smallest need: one segment of its write-ahead log. */
 const fullDiskBytes = 16 * 1024 * 1024;
 
-/** As {@link refusalError}, yet looks at the disk first: on a full one PostgreSQL cannot even write why it ended. */
+/** As {@link refusalError}, but checks the disk first: on a full one PostgreSQL cannot even write why it ended. */
 export async function explainFailedStart(refusal: FailedStart): Promise<PostgresStartError> {
   const { bavail, bsize } = await statfs(refusal.dataDirectory);
   if (bavail * bsize < fullDiskBytes) return diskFull(refusal.dataDirectory, lastLines(refusal.output));

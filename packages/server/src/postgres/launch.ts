@@ -21,7 +21,7 @@ export interface LaunchOptions {
   readonly passwords: Passwords;
   /** PostgreSQL's own log. */
   readonly logPath: string;
-  /** What the operator should read. */
+  /** Messages for the operator. */
   readonly log: (line: string) => void;
 }
 

@@ -20,10 +20,10 @@ export type Passwords = Readonly<Record<RoleKey, string>>;
 const fileName = "postgres-passwords.json";
 
 /**
- * The passwords of the roles, in a file of the home that its owner alone can read. Made before the data are, so that no
- * data exist that nobody can log in to.
+ * The passwords of the roles, in a file of the home that only its owner can read. Created before the data, so that
+ * there are no data without a password.
  *
- * @throws PostgresStartError `passwords_missing` when there are data and no passwords
+ * @throws PostgresStartError `passwords_missing` if there are data and no passwords
  */
 export async function keptPasswords(home: string, dataDirectory: string): Promise<Passwords> {
   const path = join(home, fileName);

@@ -2,7 +2,7 @@ import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { commandLine } from "./process-identity.ts";
 
-/** What `postmaster.pid` says: the server's own note of itself in its data directory. */
+/** The content of `postmaster.pid`: the server's own record in its data directory. */
 export interface PostmasterFile {
   readonly pid: number;
   readonly socketDirectory: string;
@@ -22,7 +22,7 @@ export async function readPostmasterFile(dataDirectory: string): Promise<Postmas
   return { pid, port, socketDirectory, status: (lines[7] ?? "").trim() };
 }
 
-/** Whether that process is a PostgreSQL server on this very data directory: a number alone may be anybody's by now. */
+/** Whether that process is a PostgreSQL server on this very data directory: the number may have been reused. */
 export async function isPostmasterOf(pid: number, dataDirectory: string): Promise<boolean> {
   const command = await commandLine(pid);
   return command !== undefined && / -D /.test(command) && `${command} `.includes(` -D ${dataDirectory} `);

@@ -6,7 +6,7 @@ export interface Postmaster {
   readonly version: string;
   /** Sends it a signal, unless it is gone: its number may be another program's then. */
   signal(name: "SIGINT" | "SIGQUIT"): Promise<void>;
-  /** Resolves when the process is gone, for whatever reason. */
+  /** Resolves when the process has ended, for any reason. */
   readonly gone: Promise<void>;
 }
 
@@ -16,5 +16,5 @@ export interface Postmaster {
  */
 export const startTimeoutMs = 10 * 60_000;
 
-/** How often a server that starts is asked. A start takes 60 ms, so a longer pause would show in it. */
+/** How often a starting server is polled. A start takes 60 ms, so a longer pause would be noticeable. */
 export const pollMs = 5;

@@ -3,8 +3,8 @@ import { readFile } from "node:fs/promises";
 import { promisify } from "node:util";
 
 /**
- * A living process, told apart from a later one with the same number by the moment it started.
- * `startedAt` is opaque: equal only for the same process on the same boot of the machine.
+ * A living process, distinguished from a later one with the same number by its start time. `startedAt` is opaque: equal
+ * only for the same process on the same boot of the machine.
  */
 export interface ProcessIdentity {
   readonly pid: number;

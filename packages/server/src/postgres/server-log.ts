@@ -16,8 +16,8 @@ export function serverLog(path: string): ServerLog {
 }
 
 /**
- * Opens the log for a new server, readable by the owner alone. One that passed 10 MB becomes `<path>.1`: only at a
- * start, for a running server holds its descriptor.
+ * Opens the log for a new server, readable only by the owner. One larger than 10 MB becomes `<path>.1`: only at a
+ * start, because a running server holds its descriptor.
  */
 export async function openServerLog(path: string): Promise<{ file: FileHandle; sizeBytes: number }> {
   const size = (await stat(path).catch(() => undefined))?.size ?? 0;

@@ -12,12 +12,10 @@ const tiesMax = 5;
 const tiePauseMs = 20;
 
 /**
- * Takes the home for this process; a second service on it gets `home_in_use`, naming the first.
- *
- * One file for each claimant, named by its process: write one's own, then look for others'. Two that claim at the same
- * moment see each other, whichever order the disk chose, so both can never hold the home; the older process tries
- * again. A single file would have to be deleted to be taken over from the dead, and the deletion can hit a living
- * one's.
+ * Acquires the home for this process; a second service on it gets `home_in_use`, naming the first. Each claimant has a
+ * file, named by its process: it writes its own, then looks for others. Two concurrent claimants see each other,
+ * whatever the order on disk, so both can never hold the home; the older process tries again. A single file would have
+ * to be deleted to be taken over from a dead process, and the deletion could hit a living one's.
  */
 export async function acquireServiceLock(home: string, self?: ProcessIdentity): Promise<ServiceLock> {
   const claimant = self ?? (await identify(process.pid));
@@ -41,7 +39,7 @@ export async function livingHolders(home: string, self?: ProcessIdentity): Promi
     const holder = parse(await readFile(file, "utf8").catch(() => ""));
     if (holder === undefined || (holder.pid === self?.pid && holder.startedAt === self.startedAt)) continue;
     if (await isAlive(holder)) holders.push(holder);
-    // Its name holds the start of a process that is gone, so nobody living can have written it anew.
+    // Its name contains the start time of a dead process, so no living one can have written it again.
     else await rm(file, { force: true });
   }
   return holders;
@@ -52,7 +50,7 @@ async function claim(home: string, claimant: ProcessIdentity): Promise<string> {
   const file = join(folder(home), `${claimant.pid}-${claimant.startedAt.replaceAll(/[^0-9a-zA-Z]/g, "-")}.lock`);
   const draft = `${file}.${process.hrtime.bigint()}`;
   try {
-    // Linked when complete: nobody ever reads half a claim.
+    // Linked when complete: a partial claim is never visible.
     await writeFile(draft, JSON.stringify(claimant), { mode: 0o600 });
     await link(draft, file);
     return file;

@@ -1,5 +1,5 @@
 /**
- * PostgreSQL settings of the embedded server, each with its reason. They are given on the command line, so that a new
+ * PostgreSQL settings of the embedded server, each with its reason. They are passed on the command line, so that a new
  * release of Paybell brings its own, whatever an older one left in the data directory.
  */
 export const defaultSettings: Readonly<Record<string, string>> = {

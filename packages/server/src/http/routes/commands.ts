@@ -66,7 +66,7 @@ export function commandRoutes({ app, parts, callers }: PartnerRoutes): void {
   app.post(
     "/v1/commands",
     {
-      // What is wrong in shape is told together with what the partner's rules find.
+      // Problems of the shape are reported together with those of the partner's rules.
       attachValidation: true,
       schema: {
         operationId: "runCommand",
@@ -108,7 +108,7 @@ async function everyBadField(request: FastifyRequest, partner: Partner, parts: H
   return first === undefined ? shape : badFields([first, ...others]);
 }
 
-/** RFC 7240: preferences are separated by commas, each may have parameters. */
+/** RFC 7240: preferences are separated by commas, and each may have parameters. */
 function prefersAsync(header: string | string[] | undefined): boolean {
   if (header === undefined) return false;
   const preferences = [header].flat().join(",").split(",");

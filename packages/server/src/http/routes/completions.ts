@@ -23,7 +23,10 @@ const resultsSchema = z.object({
   ),
 });
 
-/** POST /operator/v1/completions. Only what is no list of completions is refused as a whole: each item stands alone. */
+/**
+ * POST /operator/v1/completions. The request is refused as a whole only if it is not a list of completions: items are
+ * independent.
+ */
 export function completionRoutes(app: HttpApp, parts: HttpParts): void {
   app.post(
     "/operator/v1/completions",
@@ -78,7 +81,7 @@ async function reportEach(given: readonly unknown[], parts: HttpParts): Promise<
   return all;
 }
 
-/** What could not be made durable now is reported again, and is not refused for good. */
+/** An item that could not be made durable now is reported again, and not recorded as refused. */
 function refusedItem({ result, externalId, problem }: ItemResult, item: unknown): RefusedItem[] {
   if (result !== "refused" || problem === undefined || problem.code === "unavailable") return [];
   const problems = problem.errors?.map(({ field, code }) => ({ field, code })) ?? [{ field: "", code: problem.code }];
@@ -111,7 +114,7 @@ async function told(answer: ReportResult, item: unknown, path: string, parts: Ht
   };
 }
 
-/** Where the shape was wrong, or the partner not known, the rules were not asked. */
+/** If the shape was invalid, or the partner unknown, the rules were not checked. */
 async function withEveryField(
   problem: ServiceError,
   item: unknown,

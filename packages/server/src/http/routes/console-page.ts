@@ -60,7 +60,7 @@ async function readPage(path: string): Promise<string | undefined> {
   }
 }
 
-/** What runs and is shown comes from this server alone; the nonce is for the theme's style element. */
+/** Scripts and content come from this server only; the nonce is for the theme's style element. */
 function policyWith(nonce: string): string {
   return [
     "default-src 'none'",

@@ -27,7 +27,7 @@ const tags = ["Console"];
 const signedIn = { 200: { schema: sessionSchema, description: "Who is signed in" } };
 const refusals = ["unauthorized", "address_not_allowed", "partner_disabled", "too_many_requests"] as const;
 
-/** /console/session: sign-in of the console's pages by a token, kept in a cookie that no script reads. */
+/** /console/session: sign-in of the console's pages by a token, stored in a cookie that no script can read. */
 export function consoleSessionRoutes(routes: ConsoleSessionRoutes): void {
   const { app, parts, sessions, wrongKeys, address, operators, partners } = routes;
   const sandbox = parts.sandbox === true;

@@ -16,7 +16,7 @@ export interface DocsFiles {
 
 const scriptPath = "/docs/js/scalar.js";
 
-/** Writes them when somebody first looks. The library that makes them holds its script of 4.4 MB as a text. */
+/** Writes the files at the first request. The library that makes them contains a script of 4.4 MB as a string. */
 export async function writeDocs(openApi: string): Promise<DocsFiles> {
   const root = await mkdtemp(join(tmpdir(), "paybell-docs-"));
   const { html, script } = await makePage();
@@ -32,7 +32,7 @@ export async function writeDocs(openApi: string): Promise<DocsFiles> {
   };
 }
 
-/** Better brotli takes ten times as long for a tenth less. */
+/** A higher brotli quality takes ten times as long for a tenth less. */
 const brotliQuality = { params: { [constants.BROTLI_PARAM_QUALITY]: 5 } };
 
 async function writeCompressed(path: string, text: string): Promise<void> {
@@ -68,8 +68,8 @@ async function makePage(): Promise<{ readonly html: string; readonly script: str
 }
 
 /**
- * The page's script comes from this server. The policy has the browser hold it to that: it loads and asks nothing from
- * elsewhere, whatever a later version of the page would like to.
+ * The page's script comes from this server. The policy makes the browser load nothing from elsewhere, whatever a later
+ * version of the page tries.
  */
 function contentSecurityPolicy(html: string): string {
   const inline = [...html.matchAll(/<script\b[^>]*>([\s\S]*?)<\/script>/g)].flatMap(([, code = ""]) =>

@@ -4,13 +4,13 @@ import type { Config } from "../../config.ts";
 import { openApiText } from "../openapi.ts";
 import { type DocsFiles, writeDocs } from "./docs-files.ts";
 
-/** Until then a browser asks nobody; after it, whether the file has changed. */
+/** A browser uses its copy until then, and revalidates it afterwards. */
 const keptByBrowsers = "1 day";
 
 /** /openapi.json and /docs. Nothing of them where the operator turned them off. */
 export function docsRoutes(app: FastifyInstance, { docs }: Pick<Config, "docs">): void {
   if (docs === "off") return;
-  // The files lie compressed on disk and leave piece by piece: who does not read holds a piece, not a file.
+  // The files are compressed on disk and sent in chunks: a client that does not read holds a chunk, not a file.
   app.register(fastifyStatic, { serve: false, preCompressed: true, maxAge: keptByBrowsers });
   let files: Promise<DocsFiles> | undefined;
   const send = async (reply: FastifyReply, name: string) => {

@@ -8,7 +8,7 @@ import { described } from "../schemas/registry.ts";
 
 export const endpointParams = z.object({ id: described(z.string(), "The endpoint's id") });
 
-/** The partner's own endpoints: how they stand, and closing them by hand. */
+/** The partner's own endpoints: listing and closing them. */
 export function endpointRoutes({ app, parts, callers }: PartnerRoutes): void {
   app.get(
     "/v1/endpoints",

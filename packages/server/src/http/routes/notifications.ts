@@ -20,7 +20,7 @@ const params = z.object({ id: described(z.string(), "The notification's id, as i
 
 /** The partner's own notifications: pull, look up, send once more, test. */
 export function notificationRoutes({ app, parts, callers }: PartnerRoutes): void {
-  /** Whether whoever waits is still there, and who that is once the wait is over. */
+  /** Whether the waiting caller is still connected, and the partner's state once the wait is over. */
   const presence = (request: FastifyRequest, reply: FastifyReply) => {
     const gone = new AbortController();
     reply.raw.once("close", () => gone.abort());

@@ -6,7 +6,7 @@ import { responses } from "../schemas/problem.ts";
 const tags = ["Money"];
 const one = { 200: { schema: moneyItem, description: "As it stands" } };
 
-/** What the operator sees of money, and decides where the acquirer leaves a doubt. */
+/** Transactions, Reversals and settlements for the operator, with the decisions about those in doubt. */
 export function operatorMoneyRoutes(app: HttpApp, { money }: HttpParts): void {
   for (const kind of moneyKinds) {
     const name = kind.charAt(0).toUpperCase() + kind.slice(1);

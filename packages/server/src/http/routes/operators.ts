@@ -19,7 +19,7 @@ import { described } from "../schemas/registry.ts";
 const tags = ["Operators"];
 const params = z.object({ id: described(z.string(), "The operator's id") });
 
-/** Who the operators are, and what was done by whom. */
+/** Operators, and the audit. */
 export function operatorRoutes(app: HttpApp, { operators, audit }: HttpParts): void {
   app.post(
     "/operator/v1/operators",

@@ -12,7 +12,10 @@ import { transactionView } from "../transaction-view.ts";
 const tags = ["Sandbox"];
 const found = { 200: { schema: receiverSchema, description: "The receiver" } };
 
-/** What the sandbox's page does: commands of its partner, and its receiver's switch. Elsewhere it is not found. */
+/**
+ * The actions of the sandbox's page: commands of its partner, and its receiver's mode. Elsewhere the route is not
+ * found.
+ */
 export function sandboxRoutes(app: HttpApp, parts: HttpParts): void {
   const { directory, ledger } = parts;
   const desk = () => {

@@ -8,7 +8,7 @@ const checkSchema = z.object({
   checks: z.record(z.string(), z.object({ ok: z.boolean(), detail: z.string() })),
 });
 const tags = ["Service"];
-/** Whoever asks in a loop costs no more than one look a second. */
+/** A caller in a loop causes at most one check a second. */
 const keptMs = 1_000;
 
 /** Whether the process lives: for everybody. */
@@ -27,7 +27,7 @@ export function aliveRoute(app: HttpApp): void {
   );
 }
 
-/** Whether the service can work, and what it counts: both name what stands behind it. */
+/** Health and metrics: both name what the service depends on. */
 export function systemRoutes(app: HttpApp, { health, metrics }: HttpParts): void {
   const healthNow = cachedFor(keptMs, health);
   const metricsNow = cachedFor(keptMs, () => metrics.text());

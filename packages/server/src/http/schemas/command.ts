@@ -27,7 +27,7 @@ const everyField: ReadonlyMap<string, RequestField> = new Map(
   Object.values(requestFields).flatMap((fields) => fields.map((field) => [field.name, optional(field)])),
 );
 
-/** What is known of the shape where it is not known which command it is: every field that some command has. */
+/** The shape of an unknown command: every field that any command has. */
 export const anyCommandSchema = strictObjectOf([...everyField.values()], {
   command: z.unknown(),
   reqId: fieldSchema(reqIdField),

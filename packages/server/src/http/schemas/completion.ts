@@ -18,7 +18,7 @@ export function completionSchema(item: unknown): z.ZodType<CompletionRequest> {
   return shapes[kind] as unknown as z.ZodType<CompletionRequest>;
 }
 
-/** The specification calls one field of the list reqID in section 2.2 and reqId in 2.3: either is taken. */
+/** The specification calls one field of the list reqID in section 2.2 and reqId in 2.3: both are accepted. */
 export function withReqIds(item: unknown): unknown {
   const list = typeof item === "object" && item !== null && "settlementList" in item ? item.settlementList : undefined;
   return Array.isArray(list) ? { ...(item as object), settlementList: list.map(withReqId) } : item;
@@ -39,5 +39,5 @@ export const reportSchema = component(
   "Completed commands, as the operator's switch reports them",
 );
 
-/** The report as far as it is judged as a whole: each item stands alone. */
+/** The part of the report that is checked as a whole: items are independent. */
 export const reportFrame = z.strictObject({ completions: z.array(z.unknown()).max(completionsMax) });

@@ -2,7 +2,7 @@ import { z } from "zod";
 import type { CompletionField, RequestField, TextField } from "../../commands/field.ts";
 import { descriptions } from "./registry.ts";
 
-/** The shape check of a table of fields: exactly these, no others. What their values mean is judged by the ledger. */
+/** The shape check for a table of fields: exactly these, no others. The ledger checks the values. */
 export function strictObjectOf(
   fields: readonly (RequestField | CompletionField)[],
   more: Record<string, z.ZodType> = {},

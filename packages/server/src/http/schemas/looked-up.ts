@@ -1,7 +1,10 @@
 import { z } from "zod";
 import { isUuid } from "../../ids.ts";
 
-/** A text that is compared with what is stored. PostgreSQL takes no NUL: without this, one would be our failure. */
+/**
+ * A string that is compared with stored values. PostgreSQL refuses NUL: without this check it would be an internal
+ * error.
+ */
 export function lookedUpText(charactersMax: number) {
   return z
     .string()

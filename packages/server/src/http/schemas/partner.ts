@@ -4,7 +4,7 @@ import { defaultSettings, partnerSettings } from "../../partners/settings.ts";
 import { scopesSchema } from "./api-key.ts";
 import { component, described } from "./registry.ts";
 
-/** As the API documents it. Of a group of settings, each may be left out. */
+/** As in the API's documentation. Each setting of a group may be missing. */
 function schemaOf({ schema, meaning }: Setting<unknown>): z.ZodType {
   const documented = schema instanceof z.ZodType ? schema : z.strictObject(shapeOf(schema)).partial();
   return meaning === undefined ? documented : described(documented, meaning);
@@ -18,7 +18,7 @@ const settings = shapeOf(partnerSettings);
 const withDefaults = Object.keys(defaultSettings).map((name) => [name, settings[name]?.optional()]);
 const partnerInput = z.strictObject({ ...settings, ...Object.fromEntries(withDefaults) });
 
-/** As documented: the registry judges it, so that every bad setting is named at once. */
+/** For the documentation: the registry checks the values, so that every invalid setting is named at once. */
 export const partnerInputSchema = component(
   partnerInput,
   "PartnerRegistration",

@@ -25,9 +25,9 @@ export const problemSchema = component(
   "An error, RFC 9457",
 );
 
-/** What any route may answer. */
+/** Codes that any route may answer. */
 const everywhere = ["internal"] as const satisfies readonly ErrorCode[];
-/** What a body may be refused for. */
+/** Codes that refuse a body. */
 export const bodyErrors = [
   "invalid_json",
   "invalid_request",
@@ -65,7 +65,7 @@ const operatorErrors = [
 
 type Responses = Record<number, { description: string; content: Record<string, { schema: z.ZodType }> }>;
 
-/** A route's answers as documented: its successes, and for each status the codes that it alone may carry. */
+/** A route's documented answers: its successes, and for each status the codes that it may have. */
 export function responses(
   successes: Readonly<Record<number, { schema: z.ZodType; description: string; type?: string }>>,
   ...codes: readonly ErrorCode[]

@@ -24,7 +24,7 @@ const redeliveryFilter = z
         context.addIssue({ code: "custom", path: field.split(".").slice(1), message: rule, params: { code } });
       }
     },
-    // Also where a field has another shape than it must: everything wrong is told at once.
+    // Also if a field has another shape: everything wrong is reported at once.
     { when: ({ value }) => typeof value === "object" && value !== null },
   );
 

@@ -1,6 +1,6 @@
 import { z } from "zod";
 
-/** What the OpenAPI document says of each schema beside its shape; those with an `id` become its components. */
+/** The OpenAPI descriptions of schemas; those with an `id` become components. */
 export const descriptions = z.registry<{
   id?: string;
   description?: string;
