@@ -106,9 +106,13 @@ describe.skipIf(unavailable !== undefined)("a host on jPOS that fails", () => {
     const totals = { ...emptyTotals, saleQuantity: 1, saleTotalMinor: sale.amountMinor };
     const settlement = till.settlement(totals);
     await nth(0).order("totals 1");
-    expect((await link.ask(settlement, patient)).responseCode).toBe("95");
+    const own = `00000${`${sale.amountMinor}00`.padStart(14, "0")}${"0".repeat(38)}`;
+    expect(await link.ask(settlement, patient)).toMatchObject({ responseCode: "95", ownTotals: { 63: own } });
     expect((await link.ask(till.upload(sale, answer), patient)).responseCode).toBe("00");
     await nth(0).order("totals 0");
-    expect((await link.ask({ ...settlement, afterUpload: true }, patient)).responseCode).toBe("00");
+    expect(await link.ask({ ...settlement, afterUpload: true }, patient)).toMatchObject({
+      responseCode: "00",
+      settlementDate: "0201",
+    });
   });
 });

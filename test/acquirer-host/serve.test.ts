@@ -61,12 +61,28 @@ describe.skipIf(unavailable !== undefined)("the service on a host of ISO 8583", 
     const back = await run({ command: "VOID", reqId: fresh(), transactionId: voided.body["id"] });
     expect(back.body, back.text).toMatchObject({ status: "SUCCESS", isoResponseCode: "00" });
     const settled = await settlement(fresh());
-    expect(settled.body, settled.text).toMatchObject({ status: "SUCCESS", saleQuantity: "2", voidQuantity: "1" });
+    expect(settled.body, settled.text).toMatchObject({
+      ...{ status: "SUCCESS", saleQuantity: "2", voidQuantity: "1" },
+      settlementDate: "0201",
+    });
+    const { body: shown } = await instance.operator("GET", `/operator/v1/transactions/${settled.body["id"]}`);
+    expect(shown).toMatchObject({ settlementDate: "0201", acquirer: "" });
     const ipns = (await partner.server.next(5)).map(ipnOf);
     // Chains know no order among each other.
     const statuses = ipns.map((ipn) => String(ipn?.["status"])).sort();
     expect(statuses).toEqual(["ERROR", "SUCCESS", "SUCCESS", "SUCCESS", "SUCCESS"]);
     expect(kept.body["refId"]).toMatch(/^\d{12}$/);
+  });
+
+  test("keeps what the host counts itself with the event of a mismatch", async () => {
+    await run(sale({ amount: "40000" }));
+    await host.order("totals 1");
+    const refused = await settlement(fresh());
+    await host.order("totals 0");
+    expect(refused.body, refused.text).toMatchObject({ status: "ERROR", isoResponseCode: "95" });
+    const mismatch = `00000${"4000000".padStart(14, "0")}${"0".repeat(38)}`;
+    await expect.poll(() => eventsOf(String(refused.body["id"]))).toContain(mismatch);
+    expect((await settlement(fresh())).body).toMatchObject({ status: "SUCCESS" });
   });
 
   test("says in /readyz at which host it is signed on", async () => {

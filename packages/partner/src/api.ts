@@ -284,6 +284,7 @@ export type SettlementTransaction = UnsignedIpn<SettlementIpn> & {
   emv?: string;
   isoResponseCode: string;
   refId: string;
+  settlementDate: string;
 };
 
 export type Transaction = CardTransaction | SettlementTransaction;

@@ -45,6 +45,15 @@ final class Books {
         };
     }
 
+    /** What the bank counts: as was claimed, where that was settled, and its own where it was not. */
+    synchronized String totals(ISOMsg settlement, String code) throws ISOException {
+        if (code.equals("00")) return settlement.getString(63);
+        Batch open = terminal(settlement).open;
+        Batch.Totals own = open == null ? Batch.Totals.NONE : open.totals(settlement.getString(49));
+        return String.format("%05d%014d%05d%014d%05d%014d", own.sales() - saleQuantityBias, own.saleTotal(),
+            own.voids(), own.voidTotal(), own.refunds(), own.refundTotal());
+    }
+
     /** What stands in the books: a line for each, for people and for tests. */
     synchronized String describe() {
         StringBuilder lines = new StringBuilder();

@@ -27,6 +27,7 @@ import org.jpos.iso.packager.ISO87BPackager;
 public final class Host {
     private static final byte[] TPDU = ISOUtil.hex2byte("6000010000");
     private static final long LATE_BY_MS = 300;
+    private static final String SETTLEMENT_DATE = "0201";
 
     private final Books books = new Books();
     private final Set<BaseChannel> channels = ConcurrentHashMap.newKeySet();
@@ -115,6 +116,10 @@ public final class Host {
         answer.setResponseMTI();
         answer.unset(new int[] {37, 38, 48, 60, 62, 63, 64, 90, 128});
         answer.set(39, code);
+        if (request.getMTI().startsWith("050")) {
+            answer.set(15, SETTLEMENT_DATE);
+            answer.set(63, books.totals(request, code));
+        }
         if (!outcome.reference().isEmpty()) answer.set(37, outcome.reference());
         if (!outcome.approveCode().isEmpty()) answer.set(38, outcome.approveCode());
         if (outcome.behaviour().equals("partial")) answer.set(4, ISOUtil.zeropad(Long.parseLong(request.getString(4)) / 2, 12));

@@ -633,6 +633,7 @@ export type SettlementTransaction = UnsignedIpn<SettlementIpn> & {
   emv?: string;
   isoResponseCode: string;
   refId: string;
+  settlementDate: string;
 };
 
 export type SignIn = { token?: string };

@@ -210,6 +210,10 @@ export interface AcquirerAnswer {
   readonly tc: string;
   /** What the issuer answers to the chip (field 55: ARPC, scripts), for the POS alone: never stored. */
   readonly emv?: string;
+  /** Of a Settlement, where the acquirer says it: the day on which the money moves, as given (field 15: MMDD). */
+  readonly settlementDate?: string;
+  /** Of a Settlement, where the acquirer says it: what the batch comes to by its own count, by field, as given. */
+  readonly ownTotals?: Readonly<Record<string, string>>;
 }
 
 /** The acquirer was asked, or may have been, and no answer is known: the command is in doubt. */

@@ -111,12 +111,18 @@ describe("a Settlement whose totals are frozen", () => {
 
 describe("a Settlement that the acquirer answered", () => {
   test("accepted, is SUCCESS and keeps everything", () => {
-    const completed = completeSettlement(frozen, { settled: true, refId: "123456789012" });
+    const completed = completeSettlement(frozen, { settled: true, refId: "123456789012", settlementDate: "0201" });
     expect(completed).toEqual({
       state: "SUCCESS",
       facts: {
         ...frozen,
-        fields: { ...frozen.fields, status: "SUCCESS", isoResponseCode: "00", refId: "123456789012" },
+        fields: {
+          ...frozen.fields,
+          status: "SUCCESS",
+          isoResponseCode: "00",
+          refId: "123456789012",
+          settlementDate: "0201",
+        },
       },
     });
     expect(completeSettlement(frozen, { settled: true }).facts.fields["refId"]).toBe("");
@@ -127,7 +133,7 @@ describe("a Settlement that the acquirer answered", () => {
       state: "ERROR",
       facts: {
         ...frozen,
-        fields: { ...frozen.fields, status: "ERROR", isoResponseCode: "95", refId: "" },
+        fields: { ...frozen.fields, status: "ERROR", isoResponseCode: "95", refId: "", settlementDate: "" },
         settlementList: [],
       },
     });

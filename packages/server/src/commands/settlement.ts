@@ -17,8 +17,15 @@ export interface SettlementCommandFacts {
 
 /** The acquirer's final answer to a Settlement. An unanswered one stays open, and is repeated. */
 export type SettlementOutcome =
-  | { readonly settled: true; readonly refId?: string }
-  | { readonly settled: false; readonly code: string; readonly refId?: string };
+  | ({ readonly settled: true } & AcquirerSays)
+  | ({ readonly settled: false; readonly code: string } & AcquirerSays);
+
+/** Section 2.3 has a field for neither. */
+interface AcquirerSays {
+  readonly refId?: string | undefined;
+  /** As given, in most cases MMDD. */
+  readonly settlementDate?: string | undefined;
+}
 
 export interface CompletedSettlement {
   readonly state: "SUCCESS" | "ERROR";
@@ -71,12 +78,13 @@ export function freezeSettlement(
 }
 
 /**
- * The facts once the acquirer answered. A refused one keeps the totals that were sent, and lists nothing. Response code
- * and refId are stored with them; section 2.3 has a field for neither, so its IPN has neither.
+ * The facts once the acquirer answered. A refused one keeps the totals that were sent, and lists nothing. Response
+ * code, refId and settlement date are stored with them; section 2.3 has a field for none of them, nor has its IPN.
  */
 export function completeSettlement(frozen: SettlementCommandFacts, outcome: SettlementOutcome): CompletedSettlement {
   const state = outcome.settled ? "SUCCESS" : "ERROR";
   const isoResponseCode = outcome.settled ? "00" : outcome.code;
-  const fields = { ...frozen.fields, status: state, isoResponseCode, refId: outcome.refId ?? "" };
+  const { refId = "", settlementDate = "" } = outcome;
+  const fields = { ...frozen.fields, status: state, isoResponseCode, refId, settlementDate };
   return { state, facts: { ...frozen, fields, settlementList: outcome.settled ? frozen.settlementList : [] } };
 }

@@ -16,10 +16,11 @@ export type TransactionView = (UnsignedIpn<CardIpn> | (UnsignedIpn<SettlementIpn
   readonly emv?: string;
 };
 
-/** The acquirer's answer to a Settlement: section 2.3 has a field for neither. */
+/** The acquirer's answer to a Settlement: section 2.3 has a field for none of it. */
 interface AcquirerSaid {
   readonly isoResponseCode: string;
   readonly refId: string;
+  readonly settlementDate: string;
 }
 
 /** A transaction read later: the same, with its batch and its chain. */
@@ -85,8 +86,8 @@ function viewOf(facts: Transaction["facts"], settings: PartnerSettings, callback
   if (facts.kind === "system") return renderSystem(facts, settings);
   const { ipn, kind } = renderIpn(facts, settings, { callbackUrl });
   if (kind === "card") return ipn;
-  const { isoResponseCode = "", refId = "" } = facts.fields;
-  return { ...ipn, isoResponseCode, refId };
+  const { isoResponseCode = "", refId = "", settlementDate = "" } = facts.fields;
+  return { ...ipn, isoResponseCode, refId, settlementDate };
 }
 
 /** A system command has no IPN and so no transaction_type; the other fields follow the card's table. */

@@ -138,7 +138,7 @@ export class Settler {
     const transaction = await transactions.find(partnerId, id);
     if (due === undefined || transaction === undefined) return false;
     const totals = await settlements.totals(partnerId, due.batchId);
-    return this.#finish(due, transaction, totals, malfunction, "");
+    return this.#finish(due, transaction, totals, { responseCode: malfunction });
   }
 
   get #heldForMs(): number {
@@ -190,7 +190,7 @@ export class Settler {
 
   async #send(due: DueSettlement, transaction: Transaction): Promise<DueSettlement | undefined> {
     const totals = await this.#parts.settlements.totals(due.partnerId, due.batchId);
-    const { responseCode, refId } = await this.#ask(transaction.acquirer, {
+    const answer = await this.#ask(transaction.acquirer, {
       command: "SETTLEMENT",
       ...headerOf(transaction.facts.fields),
       repeat: due.tries > 1,
@@ -199,15 +199,16 @@ export class Settler {
       totals,
       afterUpload: due.isUploaded,
     });
-    if (responseCode === totalsDiffer && !due.isUploaded) {
+    if (answer.responseCode === totalsDiffer && !due.isUploaded) {
       const { tid } = due;
       this.#parts.completer.record(transaction, "settlement_mismatched", {
         tid,
         batchNo: transaction.facts.fields["batchNo"],
+        ...ownTotalsOf(answer),
       });
       return this.#advance({ ...due, step: "uploading" });
     }
-    await this.#finish(due, transaction, totals, responseCode, refId);
+    await this.#finish(due, transaction, totals, answer);
     return undefined;
   }
 
@@ -234,14 +235,14 @@ export class Settler {
       const refused = { tid: due.tid, transactionId: entry.id, responseCode };
       this.#parts.completer.record(transaction, "upload_refused", refused);
       const totals = await settlements.totals(partnerId, batchId);
-      await this.#finish(due, transaction, totals, responseCode, "");
+      await this.#finish(due, transaction, totals, { responseCode });
       return undefined;
     }
     const last = page.at(-1);
     if (last !== undefined) return this.#advance({ ...due, uploadedUpTo: last.id });
     if (due.kind === "SETTLEMENT") return this.#advance({ ...due, step: "sending", isUploaded: true });
     const totals = await this.#parts.settlements.totals(partnerId, batchId);
-    await this.#finish(due, transaction, totals, accepted, "");
+    await this.#finish(due, transaction, totals, { responseCode: accepted });
     return undefined;
   }
 
@@ -260,9 +261,9 @@ export class Settler {
     due: DueSettlement,
     transaction: Transaction,
     totals: BatchTotals,
-    responseCode: string,
-    refId: string,
+    said: Pick<AcquirerAnswer, "responseCode"> & Partial<AcquirerAnswer>,
   ): Promise<boolean> {
+    const { responseCode, refId = "", settlementDate } = said;
     if (transaction.state !== "INIT" || transaction.runBy === null) return false;
     const { tid, batchId } = due;
     const settled = responseCode === accepted;
@@ -280,10 +281,13 @@ export class Settler {
     }
     const list = settled ? await this.#parts.settlements.standing(due.partnerId, batchId) : [];
     const frozen = freezeSettlement(facts, totals, list);
-    const completed = completeSettlement(frozen, settled ? { settled, refId } : { settled, code: responseCode, refId });
+    const completed = completeSettlement(
+      frozen,
+      settled ? { settled, refId, settlementDate } : { settled, code: responseCode, refId, settlementDate },
+    );
     const batch = { ...end, becomes: settled ? ("closed" as const) : ("open" as const) };
     const ended = await this.#parts.completer.complete(transaction, { ...completed, batch }, transaction.runBy);
-    const detail = { tid, batchNo: facts.fields["batchNo"], responseCode, refId };
+    const detail = { tid, batchNo: facts.fields["batchNo"], responseCode, refId, settlementDate, ...ownTotalsOf(said) };
     if (ended !== undefined && !settled) this.#parts.completer.record(transaction, "settlement_refused", detail);
     // It was aborted meanwhile: only the acquirer counts the batch as settled.
     if (ended === undefined && settled) this.#parts.completer.record(transaction, "settlement_late", detail);
@@ -294,6 +298,11 @@ export class Settler {
     const { acquirers, acquirerTimeoutMs: timeoutMs } = this.#parts;
     return acquirers.of(acquirer).ask(message, { timeoutMs, onLateAnswer: () => undefined });
   }
+}
+
+/** What the acquirer counts itself, for the operator who finds out why. */
+function ownTotalsOf({ ownTotals }: Partial<AcquirerAnswer>) {
+  return ownTotals === undefined ? {} : { acquirerTotals: ownTotals };
 }
 
 /** The header of its settlement, except for number, time and repeat. */

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { AcquirerMessage } from "../acquirer.ts";
-import { again, Till } from "../till.fixture.ts";
+import { again, emptyTotals, Till } from "../till.fixture.ts";
 import { Mapping } from "./mapping.ts";
 import { readProfile } from "./profile/read.ts";
 import { ZonedTime } from "./profile/zoned-time.ts";
@@ -34,6 +34,29 @@ describe("the mapping of a message to a host's", () => {
       60: "000001",
       62: "000001",
     });
+  });
+
+  test("writes totals as a host counts them: standing Sales, or what moves in the end and to whose credit", () => {
+    const written = {
+      74: "{refundQuantity}",
+      76: "{standingQuantity}",
+      88: "{standingTotal}",
+      97: "{netSign}{netTotal:16}",
+    };
+    const { SETTLEMENT } = profile.messages;
+    const fields = { ...SETTLEMENT.fields, ...written };
+    const counting = new Mapping({
+      ...profile,
+      messages: { ...profile.messages, SETTLEMENT: { ...SETTLEMENT, fields } },
+    });
+    const totals = { ...emptyTotals, saleQuantity: 3, saleTotalMinor: 90n, voidQuantity: 1, voidTotalMinor: 40n };
+    const netOf = (refundTotalMinor: bigint) => {
+      const settlement = new Till().settlement({ ...totals, refundQuantity: 1, refundTotalMinor });
+      return counting.request(settlement).fields;
+    };
+    const all = netOf(20n);
+    expect([74, 76, 88, 97].map((field) => all.get(field))).toEqual(["1", "2", "5000", "C0000000000003000"]);
+    expect(netOf(60n).get(97)).toBe("D0000000000001000");
   });
 
   test("counts each currency in the host's own smallest unit", () => {

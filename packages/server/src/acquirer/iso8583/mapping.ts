@@ -86,11 +86,13 @@ export class Mapping {
 
   /** @throws IsoFormatError when it says no outcome */
   answer(answer: IsoMessage, request: IsoMessage): AcquirerAnswer {
-    const { responseCode, approveCode, refId, tc, emv: emvField } = this.#profile.answer;
+    const { responseCode, approveCode, refId, tc, emv: emvField, settlementDate, totals } = this.#profile.answer;
     const read = (field: number | null) => (field === null ? "" : (answer.fields.get(field)?.trim() ?? ""));
     const given = read(responseCode);
     const code = this.#profile.responseCodes[given] ?? given;
     const emv = read(emvField);
+    const date = read(settlementDate);
+    const ownTotals = totals.map((field) => [String(field), read(field)] as const).filter(([, text]) => text !== "");
     if (!/^[0-9A-Z]{2}$/.test(code)) throw new IsoFormatError("the answer has no response code of two characters");
     return {
       responseCode: code === approved && isForAnotherAmount(answer, request) ? partialApproval : code,
@@ -98,6 +100,8 @@ export class Mapping {
       refId: read(refId),
       tc: read(tc),
       ...(emv !== "" && { emv }),
+      ...(date !== "" && { settlementDate: date }),
+      ...(ownTotals.length > 0 && { ownTotals: Object.fromEntries(ownTotals) }),
     };
   }
 }

@@ -56,7 +56,7 @@ describe("POST /v1/commands", () => {
     const { status, body } = await run({ command: "SETTLEMENT", reqId, tid: "T1", mid: "M1" });
     expect(status).toBe(200);
     const names = settlementIpnFields.map(({ name }) => name).filter((name) => name !== "signature");
-    const beside = ["command", "createdAt", "notification", "isoResponseCode", "refId"];
+    const beside = ["command", "createdAt", "notification", "isoResponseCode", "refId", "settlementDate"];
     expect(Object.keys(body).sort()).toEqual([...names, ...beside].sort());
     expect(body).toMatchObject({ settlementList: [], transaction_type: "SETTLE", isoResponseCode: "00", refId: "" });
     expect(transactionSchema.safeParse(body).error).toBeUndefined();

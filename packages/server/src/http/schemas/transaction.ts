@@ -33,6 +33,10 @@ export const transactionSchema = component(
       viewSchema("settlement").extend({
         isoResponseCode: described(z.string(), "What the acquirer answered; its IPN has no field for it"),
         refId: described(z.string(), "The acquirer's reference of the settlement; its IPN has no field for it"),
+        settlementDate: described(
+          z.string(),
+          "The day on which the money moves, as the acquirer gave it (MMDD); empty where it gave none",
+        ),
       }),
       "SettlementTransaction",
       "The settlement IPN's fields (section 2.3) without signature, and the acquirer's answer",

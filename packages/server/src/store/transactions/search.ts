@@ -23,6 +23,7 @@ const shown: Readonly<Record<MoneyKind, Shown>> = {
       x.external_id AS "externalId", x.original_id AS "originalId", x.facts #>> '{fields,amount}' AS amount,
       x.facts #>> '{fields,currency}' AS currency, x.facts #>> '{fields,isoResponseCode}' AS "isoResponseCode",
       x.facts #>> '{fields,approveCode}' AS "approveCode", x.facts #>> '{fields,refId}' AS "refId",
+      x.facts #>> '{fields,settlementDate}' AS "settlementDate", x.acquirer,
       x.reversal_state AS reversal, x.created_at AS "createdAt", x.completed_at AS "completedAt"`,
   },
   batches: {

@@ -123,6 +123,10 @@ export const profileSchema = z.strictObject({
     tc: number.nullable(),
     /** What the issuer answers to the chip: 55, where the host returns it. */
     emv: number.nullable().default(null),
+    /** Of a Settlement: the day on which the money moves, in most cases 15. */
+    settlementDate: number.nullable().default(null),
+    /** Of a Settlement: where the host says what it counts itself, such as 63, or 74 to 89. */
+    totals: z.array(number).default([]),
   }),
   mac: z
     .strictObject({

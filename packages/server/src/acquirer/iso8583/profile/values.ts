@@ -78,6 +78,9 @@ const values = {
   standingQuantity: (message) =>
     message.command === "SETTLEMENT" ? `${message.totals.saleQuantity - message.totals.voidQuantity}` : "",
   standingTotal: ofTotals(({ saleTotalMinor, voidTotalMinor }) => saleTotalMinor - voidTotalMinor),
+  /** What moves in the end, Refunds taken off, and whether that is to the merchant's credit. */
+  netTotal: ofTotals((totals) => (netOf(totals) < 0n ? -netOf(totals) : netOf(totals))),
+  netSign: (message) => (message.command === "SETTLEMENT" ? (netOf(message.totals) < 0n ? "D" : "C") : ""),
 } satisfies Record<string, Value>;
 
 export type ValueName = keyof typeof values;
@@ -102,6 +105,10 @@ function ofOriginal(read: (original: OriginalReference, host: HostValues) => str
     if ("original" in message) return read(message.original, host);
     return "uploaded" in message ? read(message.uploaded, host) : "";
   };
+}
+
+function netOf({ saleTotalMinor, voidTotalMinor, refundTotalMinor }: BatchTotals): bigint {
+  return saleTotalMinor - voidTotalMinor - refundTotalMinor;
 }
 
 function ofTotals(read: (totals: BatchTotals) => bigint): Value {
