@@ -29,9 +29,9 @@ describe.runIf(isRoot)("as an ordinary user", () => {
     expect(((await stat(home)).mode & 0o777).toString(8)).toBe("700");
     await first.kill();
     const second = spawnService({ home, ...nobody });
-    const adopted = await second.report;
-    expect(adopted.pid).toBe(orphan.pid);
-    expect(await queryOnce(adopted.connectionString, "SELECT 1 AS one")).toEqual([{ one: 1 }]);
+    const started = await second.report;
+    expect(started.pid).not.toBe(orphan.pid);
+    expect(await queryOnce(started.connectionString, "SELECT 1 AS one")).toEqual([{ one: 1 }]);
     await second.stop();
   });
 

@@ -12,7 +12,7 @@ const folder = await temporaryFolder();
 const systemDirectory = join(folder, "system");
 const home = join(folder, "home");
 
-test("a PostgreSQL whose service was killed is adopted by the next start, and stopped by it", async () => {
+test("the next start stops a PostgreSQL whose service was killed, and has what was committed", async () => {
   const service = spawnService({ home, systemDirectory });
   const orphan = await service.report;
   await queryOnce(orphan.superuserConnectionString, "CREATE TABLE kept AS SELECT 42 AS answer");
@@ -25,26 +25,16 @@ test("a PostgreSQL whose service was killed is adopted by the next start, and st
     log: (line) => lines.push(line),
     settings: withoutSync,
   });
-  expect(postgres.pid).toBe(orphan.pid);
+  expect(postgres.pid).not.toBe(orphan.pid);
+  expect(identity !== undefined && (await isAlive(identity))).toBe(false);
   expect(postgres.connectionString).toBe(orphan.connectionString);
   expect(lines.join()).toContain(`process ${orphan.pid}`);
   expect(await queryOnce(postgres.superuserConnectionString, "SELECT answer FROM kept")).toEqual([{ answer: 42 }]);
   await postgres.stop();
-  expect(identity !== undefined && (await isAlive(identity))).toBe(false);
   await expect(stat(postgres.socketDirectory)).rejects.toMatchObject({ code: "ENOENT" });
 });
 
-test("the death of an adopted server is told like that of a child", async () => {
-  const service = spawnService({ home, systemDirectory });
-  await service.report;
-  await service.kill();
-  const postgres = await startEmbeddedPostgres({ home, systemDirectory, log: () => undefined, settings: withoutSync });
-  process.kill(postgres.pid, "SIGQUIT");
-  expect(await postgres.died).toContain("received immediate shutdown request");
-  await postgres.stop();
-});
-
-test("a home too long for a socket gets a short folder, found again at the adoption", async () => {
+test("a home too long for a socket gets a short folder, which goes with its server", async () => {
   const long = join(folder, "l".repeat(100));
   const service = spawnService({ home: long, systemDirectory });
   const orphan = await service.report;
@@ -58,7 +48,6 @@ test("a home too long for a socket gets a short folder, found again at the adopt
     log: () => undefined,
     settings: withoutSync,
   });
-  expect(postgres).toMatchObject({ pid: orphan.pid, socketDirectory: orphan.socketDirectory });
   await postgres.stop();
   await expect(stat(orphan.socketDirectory)).rejects.toMatchObject({ code: "ENOENT" });
 });

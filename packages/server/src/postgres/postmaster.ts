@@ -1,4 +1,4 @@
-/** A running server, ours by birth or by adoption. */
+/** A running server: a child of this process. */
 export interface Postmaster {
   readonly pid: number;
   readonly socketDirectory: string;

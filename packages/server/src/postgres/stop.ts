@@ -7,7 +7,7 @@ const quitTimeoutMs = 10_000;
 
 /** Fast shutdown (SIGINT), then after the bound an immediate one (SIGQUIT), whose next start replays the log. */
 export async function stopPostmaster(
-  postmaster: Postmaster,
+  postmaster: Pick<Postmaster, "pid" | "socketDirectory" | "signal" | "gone">,
   log: (line: string) => void,
   stopTimeoutMs = stopTimeoutDefaultMs,
 ): Promise<void> {
@@ -17,16 +17,14 @@ export async function stopPostmaster(
     log(`PostgreSQL did not stop ${bound}: it is stopped at once and recovers at its next start.`);
     await postmaster.signal("SIGQUIT");
     if (!(await goneWithin(postmaster, quitTimeoutMs))) {
-      log(
-        `PostgreSQL (process ${postmaster.pid}) does not end; the next start adopts it, or: kill -9 ${postmaster.pid}`,
-      );
+      log(`PostgreSQL (process ${postmaster.pid}) does not end: kill -9 ${postmaster.pid}`);
       return;
     }
   }
   await cleanSocketDirectory(postmaster.socketDirectory);
 }
 
-function goneWithin(postmaster: Postmaster, boundMs: number): Promise<boolean> {
+function goneWithin(postmaster: Pick<Postmaster, "gone">, boundMs: number): Promise<boolean> {
   return new Promise((resolve) => {
     // Not unref'd: it alone keeps this process alive until the server is gone.
     const bound = setTimeout(() => resolve(false), boundMs);
