@@ -33,7 +33,7 @@ export class BacklogRows {
     const each = Math.ceil(rows / Math.max(1, partners ?? 0));
     const range = [this.#copies + 1, this.#copies + each];
     this.#copies += each;
-    // The day stands in front of an id: the copies lie in the same piece of history.
+    // The day is at the front of an id, so the copies are in the same partition.
     const id = "(left(t.id::text, 24) || lpad(to_hex(i), 12, '0'))::uuid";
     const changed = { id, transaction_id: id, chain_id: id, due_at: "t.due_at + i * interval '1 microsecond'" };
     for (const table of ["notifications", "pending"]) {
@@ -54,7 +54,7 @@ export class BacklogRows {
     return rows[0]?.count ?? 0;
   }
 
-  /** Rows of `pending` that are gone and still stand in the table. */
+  /** Deleted rows of `pending` that still occupy the table. */
   async deadPending(): Promise<number> {
     const { rows } = await this.#client.query<{ dead: number }>(
       "SELECT n_dead_tup::integer AS dead FROM pg_stat_user_tables WHERE relname = 'pending'",

@@ -11,7 +11,7 @@ export interface BacklogPlan {
   readonly rowsPerRound: number;
 }
 
-/** What one statement cost with few pending and with many, in milliseconds a call. */
+/** The cost of one statement with few pending rows and with many, in milliseconds per call. */
 export interface GrownStatement {
   readonly query: string;
   readonly fewMs: number;
@@ -117,7 +117,7 @@ function compare(few: readonly StatementCost[], many: readonly StatementCost[]):
   const allMs = many.reduce((sum, { totalMs }) => sum + totalMs, 0);
   return many.flatMap(({ query, calls, totalMs }) => {
     const before = few.find((one) => one.query === query);
-    // What the bench itself writes is in there once a round.
+    // The statements of the bench itself run once per round.
     if (before === undefined || totalMs < allMs * visibleShare || query.includes("template_")) return [];
     return [{ query: query.slice(0, 80), fewMs: before.totalMs / before.calls, manyMs: totalMs / calls }];
   });

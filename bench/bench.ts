@@ -30,7 +30,7 @@ export interface BenchResult extends ConditionResults {
   readonly postgres: string;
   readonly fdatasyncP50Ms: number;
   readonly rows: readonly RowResult[];
-  /** What was not measured, and why. */
+  /** The parts that were not measured, and why. */
   readonly left: readonly { readonly name: PartName; readonly why: string }[];
   readonly latency: LatencyResult | undefined;
   readonly saleLatency: SaleLatencyResult | undefined;
@@ -43,7 +43,7 @@ export interface BenchResult extends ConditionResults {
 /** Says what happens now, on stderr: a bench takes minutes. */
 export type Note = (line: string) => void;
 
-/** Measures everything that the options name. What it started is stopped by `cleanup`, whatever happens. */
+/** Measures the selected parts. `cleanup` stops everything that it started, whatever happens. */
 export async function runBench(options: BenchOptions, cleanup: Cleanup, note: Note): Promise<BenchResult> {
   const wants = (part: PartName) => options.parts.has(part);
   note(`this takes some ${inWords(expectedMs(options))}`);
@@ -72,7 +72,7 @@ export async function runBench(options: BenchOptions, cleanup: Cleanup, note: No
     wants("sale-latency") && service
       ? await saleLatencyOf(service, around, cleanup, measured, options, note)
       : undefined;
-  // What stands idle would take from what comes now: processor time, and connections.
+  // Idle processes would use processor time and connections of the next part.
   await ofRows.run();
   const serviceRow = measured.find(({ name }) => name === "service");
   const conditions = await measureConditions(options, around, cleanup, serviceRow?.perS.median, note);

@@ -9,7 +9,7 @@ import { median } from "./statistics.ts";
 const roundMs = Number(process.env["ROUND_MS"] ?? 3_000);
 const rounds = Number(process.env["ROUNDS"] ?? 7);
 
-/** What is sent to each service in turn. */
+/** The load of each service in turn. */
 const loads = [
   { label: "reports, one by one", what: "completions", batch: 1, callers: 64 },
   { label: "reports, 64 at once", what: "completions", batch: 64, callers: 8 },

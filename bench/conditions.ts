@@ -10,7 +10,7 @@ import { measureRestart, type RestartResult } from "./restart.ts";
 import { measureScale, type ScaleStep } from "./scale.ts";
 import { measureTakeover, type TakeoverResult } from "./takeover.ts";
 
-/** How the service stands what happens to it; undefined what was not measured. */
+/** The service under adverse conditions; undefined if not measured. */
 export interface ConditionResults {
   readonly memory: MemoryResult | undefined;
   readonly burst: BurstResult | undefined;

@@ -1,6 +1,6 @@
 import type { CallbackTarget } from "./callback.ts";
 
-/** What a contender is opened with. */
+/** The input for opening a contender. */
 export interface ContenderStart {
   readonly target: CallbackTarget;
   /** An empty database of its own; "" for those that need none. */

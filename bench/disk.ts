@@ -5,7 +5,7 @@ import { percentile } from "./statistics.ts";
 const writes = 200;
 const writeBytes = 8_192;
 
-/** What one flush of this folder's disk costs, median in milliseconds: every commit waits for one. */
+/** The median cost of one flush to this folder's disk in milliseconds: every commit waits for one. */
 export async function fdatasyncP50Ms(folder: string): Promise<number> {
   const path = join(folder, "fdatasync");
   const file = await open(path, "w");

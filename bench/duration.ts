@@ -7,7 +7,7 @@ const stopMs = 500;
 const rowsWrittenPerMs = 12;
 /** The slowest that one is drained. */
 const rowsDrainedPerMs = 3;
-/** What hangs is waited for after each of the two kinds of trouble. */
+/** The wait for hanging requests after each of the two kinds of faults. */
 const troubleEndsMs = 20_000;
 /** A probe that waits, twice as long as they were down at most, and the drain. */
 const recoveryEndsMs = 30_000;

@@ -26,8 +26,8 @@ export interface BenchEnvironment {
 }
 
 /**
- * Runs last in, first out; each but once. What fails does not keep the rest from running, and what is added after the
- * run began, by a start that was under way then, runs at once.
+ * Runs steps last in, first out, each only once. A failed step does not prevent the others, and a step added after the
+ * run began, by a start that was in progress, runs at once.
  */
 export class Cleanup {
   readonly #steps: (() => Promise<unknown> | unknown)[] = [];

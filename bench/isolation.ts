@@ -10,7 +10,7 @@ import { median } from "./statistics.ts";
 export interface IsolationPlan extends Omit<LatencyPlan, "ratePerS"> {
   /** Of the one partner that answers late, or never. */
   readonly pending: number;
-  /** What the service takes at most, if that is known: half of it arrives. */
+  /** The service's maximum rate, if known: half of it arrives. */
   readonly servicePerS: number | undefined;
 }
 
@@ -33,8 +33,8 @@ const attemptEndsWithinMs = 20_000;
 const closedLoopMs = 1_500;
 
 /**
- * What others feel of one partner that answers after ten seconds, or never, with a backlog behind it, while its new
- * notifications keep coming. Without it stands before and after, so that a machine that gets slower is seen.
+ * Measures the effect on others of one partner that answers after ten seconds, or never, with a backlog, while its new
+ * notifications keep arriving. The measurements without it come before and after, so that a slower machine is noticed.
  */
 export async function measureIsolation(
   around: BenchEnvironment,

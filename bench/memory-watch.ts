@@ -1,9 +1,9 @@
-/** What a process held at one moment, in bytes. */
+/** A process's memory at one moment, in bytes. */
 export interface MemorySample {
   readonly rss: number;
   /** Live objects of JavaScript, and what is not collected yet. */
   readonly heapUsed: number;
-  /** What V8 keeps for them. */
+  /** V8's reservation for them. */
   readonly heapTotal: number;
   /** Outside V8's heap, for its objects; `arrayBuffers` (Buffers among them) is part of it. */
   readonly external: number;

@@ -10,7 +10,7 @@ export interface MemoryResult {
   readonly most: MemorySample;
 }
 
-/** What a new service holds at the load of the row "service": as many callers, one completion a request. */
+/** The memory of a new service at the load of the row "service": as many callers, one completion per request. */
 export async function measureMemory(
   around: BenchEnvironment,
   cleanup: Cleanup,

@@ -8,10 +8,10 @@ import type { RestartPlan } from "./restart.ts";
 import type { ScalePlan } from "./scale.ts";
 import type { TakeoverPlan } from "./takeover.ts";
 
-/** What we are compared with: bench/peers. */
+/** The peers that we are compared with: bench/peers. */
 export const peerNames = ["bullmq", "graphile-worker", "pg-boss"] as const;
 export const rowNames = ["raw", "engine", "service", "batches", "commands", ...peerNames] as const;
-/** What notifications a second are measured of. */
+/** The rows whose notifications per second are measured. */
 export type RowName = (typeof rowNames)[number];
 
 const partNames = [

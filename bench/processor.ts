@@ -31,7 +31,7 @@ interface Stat {
 async function readStat(pid: string): Promise<Stat | undefined> {
   // It may have ended since it was listed.
   const text = await readFile(`/proc/${pid}/stat`, "utf8").catch(() => "");
-  // The name stands in parentheses and may hold spaces: the numbers come behind it, the state first.
+  // The name is in parentheses and may contain spaces: the numbers follow it, the state first.
   const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");
   if (fields.length < 15) return undefined;
   const ticks = [11, 12, 13, 14].reduce((sum, index) => sum + Number(fields[index]), 0);

@@ -2,7 +2,7 @@ import { readFile } from "node:fs/promises";
 import { relative } from "node:path";
 import { fileURLToPath } from "node:url";
 
-/** What of a .cpuprofile is needed here. */
+/** The parts of a .cpuprofile that are needed here. */
 interface CpuProfile {
   readonly nodes: readonly {
     readonly id: number;

@@ -61,7 +61,7 @@ export async function measureRecovery(
   const rows = await BacklogRows.open(service.databaseUrl);
   cleanup.add(() => rows.close());
   const to = service.at.partners.map(({ id }) => id);
-  // Connections stand, and everything was gone through once.
+  // Connections are established, and every code path ran once.
   await service.process.ask("reportEach", to);
   await untilNothingPending(rows);
 

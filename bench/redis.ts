@@ -9,7 +9,7 @@ export interface RedisServer {
   stop(): Promise<void>;
 }
 
-/** What to do where there is none. */
+/** The remedy without one. */
 export const redisMissing = "redis-server is not installed: apt-get install --no-install-recommends redis-server";
 
 const readyWithinMs = 5_000;

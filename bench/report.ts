@@ -4,7 +4,7 @@ import { conditionLines } from "./report-conditions.ts";
 import { line, memoryText, seconds, spreadText } from "./report-lines.ts";
 import { type RowResult, ratio } from "./rounds.ts";
 
-/** What each row should reach of raw. */
+/** The target ratio of each row to raw. */
 const targets: Readonly<Partial<Record<RowName, number>>> = {
   engine: 0.45,
   service: 0.2,
@@ -103,7 +103,7 @@ function row(result: BenchResult, name: RowName): RowResult | undefined {
   return result.rows.find((one) => one.name === name);
 }
 
-/** The last line of `--quick`. What was not measured is null. */
+/** The last line of `--quick`. Parts that were not measured are null. */
 export function summary(result: BenchResult): Readonly<Record<string, number | null>> {
   const perS = (name: RowName) => rounded(row(result, name)?.perS.median, 0);
   const of = (one: RowName, other: RowName) => rounded(ratio(row(result, one), row(result, other))?.median, 3);

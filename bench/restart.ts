@@ -11,7 +11,7 @@ import { type BenchService, closeService, openService, partners } from "./servic
 export interface RestartPlan {
   /** By HTTP, whatever becomes of them. */
   readonly completionsPerS: number;
-  /** How long the rate has to stand before PostgreSQL goes, and is looked at after it is back. */
+  /** How long the rate must be steady before PostgreSQL is stopped, and is measured after it is back. */
   readonly beforeMs: number;
   readonly afterMs: number;
 }
@@ -165,7 +165,7 @@ class SteadyLoad {
   }
 }
 
-/** What was delivered by when, looked at twenty times a second. */
+/** The cumulative deliveries over time, sampled twenty times a second. */
 class DeliveryRate {
   readonly #samples: { readonly atMs: number; readonly attempts: number }[] = [];
   readonly #running: Promise<void>;

@@ -90,7 +90,7 @@ async function measureOnce(
   };
 }
 
-/** What one instance leaves due may be sent by another: it ends when all together have sent all. */
+/** Another instance may send deliveries that this one leaves due: it ends when all together have sent all. */
 async function deliver(services: readonly BenchService[], durationMs: number) {
   const before = await accepted(services);
   const startedMs = performance.now();

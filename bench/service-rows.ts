@@ -42,7 +42,7 @@ export async function openService(
   return { process, at, databaseUrl };
 }
 
-/** When others are measured: what stands idle would take from them. */
+/** Closed while others are measured: an idle service would use their resources. */
 export async function closeService({ process }: BenchService): Promise<void> {
   await process.ask("stop", undefined);
   await process.stop();
@@ -57,7 +57,7 @@ export function engineRow({ process }: BenchService): Row {
   };
 }
 
-/** A service and whoever calls it over HTTP. */
+/** A service and its callers over HTTP. */
 export interface CalledService extends BenchService {
   readonly caller: Process<ReturnType<typeof callerMethods>>;
 }

@@ -9,14 +9,14 @@ import { treeCpuMs } from "./processor.ts";
 export interface StartResult {
   /** From `npm start` to its ready line, with an empty home: the database is made first. */
   readonly firstMs: number;
-  /** Again, on the home as it stands. */
+  /** A second start, on the existing home. */
   readonly againMs: number;
   /** Percent of one core, PostgreSQL included, while nothing happens; undefined where it cannot be read. */
   readonly idlePercent: number | undefined;
 }
 
 const readyLine = /ready in /;
-/** What a start leaves to do, such as plans and garbage, is not what idling costs. */
+/** Work left over from the start, such as plans and garbage, is not part of idling. */
 const settleMs = 10_000;
 const idleMs = 20_000;
 const readyWithinMs = 60_000;
@@ -61,7 +61,7 @@ async function startOnce(home: string, cleanup: Cleanup) {
   }
 }
 
-/** npm, its shell, the service, PostgreSQL: whoever descends from the child. */
+/** npm, its shell, the service, PostgreSQL: all descendants of the child. */
 async function groupCpuMs({ pid }: ChildProcess): Promise<number | undefined> {
   return pid === undefined ? undefined : treeCpuMs(pid);
 }

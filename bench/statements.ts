@@ -1,8 +1,8 @@
 import { Client } from "pg";
 
 /**
- * What PostgreSQL is started with where its statements are measured: of no database by itself, because that costs each
- * row of the table something.
+ * PostgreSQL's settings when its statements are measured, but not for every database, because that costs each row of
+ * the table something.
  */
 export const statementSettings = {
   shared_preload_libraries: "pg_stat_statements",
@@ -21,7 +21,7 @@ export interface StatementCost {
   readonly totalMs: number;
 }
 
-/** What PostgreSQL's statements cost, of each database. */
+/** The cost of PostgreSQL's statements, per database. */
 export class Statements {
   readonly #client: Client;
 

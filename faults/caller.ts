@@ -40,7 +40,7 @@ export class Caller {
     return answer;
   }
 
-  /** What was answered since the last time that no client is to see. */
+  /** Answers since the last call that no client should get. */
   takeTroubles(): readonly string[] {
     const told = [...this.#troubles].map(([answer, count]) => `${answer} × ${count}`);
     this.#troubles.clear();
@@ -76,7 +76,7 @@ export class Caller {
     }
   }
 
-  /** 503 is what a client is told to wait for; any other error of the service is none of a client's. */
+  /** A client retries after 503; it should not get any other error of the service. */
   #noteTrouble(method: string, path: string, { status, body }: CallerResponse): void {
     const route = path.replace(/[0-9a-f]{8}-[-0-9a-f]{27}/, ":id").replace(/\?.*/, "");
     const name = `${status} ${String(body["code"])} to ${method} ${route}`;

@@ -5,7 +5,7 @@ import { generate } from "selfsigned";
 export interface PartnerCertificate {
   readonly key: string;
   readonly cert: string;
-  /** What a client must trust. */
+  /** The certificate that a client must trust. */
   readonly ca: string;
 }
 

@@ -15,7 +15,7 @@ const leftoversTimeoutMs = 15_000;
 const leftoversPauseMs = 200;
 const isRoot = process.getuid?.() === 0;
 
-/** What is needed is not on this machine. */
+/** A required program is missing on this machine. */
 export class CitusMissing extends Error {
   override readonly name = "CitusMissing";
 }

@@ -20,7 +20,7 @@ import { PartnersServer } from "./receiver.ts";
 import type { Recovery } from "./recovery.ts";
 import { SmallDisk } from "./small-disk.ts";
 
-/** What a stage is made of. */
+/** The parts of a deployment. */
 export interface DeploymentPlan {
   readonly instances: number;
   readonly hasStandby: boolean;

@@ -10,8 +10,8 @@ interface Batch {
 }
 
 /**
- * What partners know of each terminal's batches from their IPNs alone, held against what the settlement's IPN says:
- * its list, its counts and its sums.
+ * The partners' knowledge of each terminal's batches from their IPNs only, compared with the settlement's IPN: its
+ * list, its counts and its sums.
  */
 export class ExpectedTotals {
   readonly #batches = new Map<string, Batch>();

@@ -1,10 +1,10 @@
 import type { Deployment } from "./deployment.ts";
 import type { SeededRandom } from "./random.ts";
 
-/** What a fault needs of its stage. */
+/** The requirements of a fault on its deployment. */
 export type Needs = "one instance" | "several instances" | "a standby" | "a small disk" | "Citus" | "nothing";
 
-/** What may come once more because of it: what these instances had in flight, and had not written down. */
+/** Deliveries that may be repeated because of it: those that these instances had in flight, and had not recorded. */
 export interface FaultEffect {
   readonly instances: number;
 }

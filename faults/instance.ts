@@ -10,7 +10,7 @@ export const ownTree = fileURLToPath(new URL("..", import.meta.url)).replace(/\/
 
 export interface ServiceInstanceOptions {
   readonly tree: string;
-  /** What is run, by its path in the tree, and its first arguments. */
+  /** The program, by its path in the tree, and its first arguments. */
   readonly program: readonly string[];
   /** Of Node, before the program: `--import` of a hook. */
   readonly nodeArguments: readonly string[];

@@ -6,7 +6,7 @@ const isAccepted = 1;
 const isRefused = 2;
 const isDelivered = 4;
 
-/** What a partner was sent that nobody asked for, or not so. */
+/** A delivery to a partner that nobody requested, or with other content. */
 export interface Ghost {
   readonly no: number | undefined;
   readonly why: string;
@@ -27,8 +27,8 @@ export interface OrderViolation {
 const notedMax = 50;
 
 /**
- * What was asked of the service, what it answered and what partners accepted, command by command. Some twenty bytes
- * each, so that a long run's memory is bounded by the length of a stage.
+ * Requests to the service, its answers, and the deliveries that partners accepted, by command. Some twenty bytes each,
+ * so that the memory of a long run is bounded by the length of a series.
  */
 export class Journal {
   #size = 0;

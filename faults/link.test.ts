@@ -4,7 +4,7 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { FaultyLink } from "./link.ts";
 import { seeded } from "./random.ts";
 
-/** What is drawn for each piece in turn: it passes, stalls or breaks the connection. */
+/** Drawn for each piece in turn: it passes, stalls or breaks the connection. */
 const [passes, stalls, breaks] = [0.9, 0.02, 0.001];
 let drawn: number[];
 let target: Server;

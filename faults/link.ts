@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type NetConnectOpts, type Server, type Socket } from "node:net";
 import type { SeededRandom } from "./random.ts";
 
-/** What the network does to connections. */
+/** Faults of connections. */
 export type LinkFault =
   /** Every connection is reset, and none is taken. */
   | "cut"
@@ -80,7 +80,7 @@ interface Pair {
   readonly answers: Way;
 }
 
-/** A stretch of network of our own between two parties: it passes everything on until it is told otherwise. */
+/** A network link of our own between two parties. It forwards everything until a fault begins. */
 export class FaultyLink {
   readonly #random: SeededRandom;
   readonly #server: Server;
@@ -113,7 +113,7 @@ export class FaultyLink {
     this.#port = (this.#server.address() as AddressInfo).port;
   }
 
-  /** Later connections lead there; those that stand are cut. */
+  /** Later connections go there; established ones are closed. */
   leadTo(target: NetConnectOpts): void {
     this.#target = target;
     this.cutAll();
@@ -127,7 +127,7 @@ export class FaultyLink {
     if (trouble === "refuse") await this.#stopListening();
   }
 
-  /** The network is whole again. What was held arrives late, or, with `reset`, never. */
+  /** The network works again. Held data arrive late or, with `reset`, never. */
   async end({ reset = false } = {}): Promise<void> {
     const trouble = this.#trouble;
     this.#trouble = undefined;

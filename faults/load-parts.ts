@@ -3,7 +3,7 @@ import type { ExpectedTotals } from "./expected-totals.ts";
 import type { Journal } from "./journal.ts";
 import type { Pace } from "./pace.ts";
 
-/** What all who send commands share. */
+/** The parts shared by everything that sends commands. */
 export interface LoadParts {
   readonly caller: Caller;
   readonly journal: Journal;

@@ -33,7 +33,7 @@ export class FaultLoad {
         ),
       ]),
     );
-    // A mistake of ours is told by end(), not by an unhandled rejection in the middle of a fault.
+    // end() reports our own mistakes, not an unhandled rejection in the middle of a fault.
     this.#working.catch(() => undefined);
   }
 

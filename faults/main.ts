@@ -2,7 +2,7 @@ import { Cleanup } from "../bench/environment.ts";
 import { readOptions, usage } from "./options.ts";
 import { runFaults, summaryOf } from "./run.ts";
 
-/** What Ctrl-C came into ends first: nobody else would stop what it began. */
+/** After Ctrl-C the current step ends first, because nothing else would stop the processes it started. */
 const endsWithinMs = 15_000;
 
 async function main(): Promise<number> {

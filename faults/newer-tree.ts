@@ -9,12 +9,12 @@ const run = promisify(execFile);
 const migrations = "packages/server/src/store/schema/migrations";
 /** After every real one. */
 const firstNumber = 9_001;
-/** What every command or delivery reads and writes. */
+/** The tables that every command or delivery reads and writes. */
 const tables = ["transactions", "notifications", "pending", "terminals", "endpoints", "partners"];
 
 /**
- * A later version of Paybell: a copy of these sources with more migrations, which give each busy table another column.
- * Statements that the version before has prepared must stand that.
+ * A later version of Paybell: a copy of these sources with more migrations, which add a column to each busy table.
+ * Statements that the previous version has prepared must still work.
  *
  * @param version 1 is the next one, 2 the one after it
  */
@@ -36,7 +36,7 @@ export async function makeNewerTree(folder: string, version: number): Promise<st
   return tree;
 }
 
-/** What is installed is shared; the packages of the copy find each other, not ours. */
+/** Installed packages are shared; the packages of the copy find each other, not ours. */
 async function linkModules(tree: string): Promise<void> {
   const [installed, linked] = [join(ownTree, "node_modules"), join(tree, "node_modules")];
   await mkdir(join(linked, "@paybell"), { recursive: true });

@@ -10,7 +10,7 @@ const run = promisify(execFile);
 const databaseName = "paybell";
 const attachedWithinMs = 30_000;
 const lookEveryMs = 50;
-/** What belongs to the running server, and is made anew. */
+/** Files of the running server, which are created again. */
 const notCopied = new Set(["postmaster.pid", "postmaster.opts", "pg_wal", "pg_replslot", "pg_stat_tmp", "pg_notify"]);
 
 /** The database of a stage: a primary and, where asked for, a standby that has every commit before it is answered. */
@@ -45,7 +45,7 @@ export class PostgresCluster {
     return this.#standby !== undefined;
   }
 
-  /** What a service is given, to be reached at a link's port. */
+  /** The URL for a service that connects through a link's port. */
   static urlAt(port: number): string {
     return `postgres://${databaseName}@127.0.0.1:${port}/${databaseName}?sslmode=disable`;
   }

@@ -10,7 +10,7 @@ import { launchPostmaster } from "../packages/server/src/postgres/launch.ts";
 import type { Postmaster } from "../packages/server/src/postgres/postmaster.ts";
 import { defaultSettings } from "../packages/server/src/postgres/settings.ts";
 
-/** What PostgreSQL is started with, and by whom. */
+/** The PostgreSQL program, and the account that runs it. */
 export interface PostgresProgram {
   readonly binaries: Binaries;
   readonly account: Account | undefined;

@@ -31,7 +31,7 @@ test("each fault of the short form happens once, and every promise is kept", { t
   });
 });
 
-/** What no service can survive: somebody deletes what is not delivered yet. */
+/** A fault that no service can survive: undelivered notifications are deleted. */
 const sabotage: InjectedFault = {
   name: "sabotage",
   needs: "nothing",

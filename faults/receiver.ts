@@ -29,7 +29,7 @@ export class PartnersServer {
   readonly #moods: ReceiverMode[] = [];
   readonly #accepted: (partner: number, received: ReceivedIpn) => void;
   #forgotten = 0;
-  /** What was sent and could not be verified. */
+  /** Deliveries that could not be verified. */
   readonly unauthentic: string[] = [];
 
   constructor({ key, cert }: PartnerCertificate, accepted: (partner: number, received: ReceivedIpn) => void) {

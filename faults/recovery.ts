@@ -1,6 +1,6 @@
 /**
- * How long it takes after a fault until every partner is told again: of a command that was sent after the fault had
- * ended, so that nothing that was under way before counts.
+ * Measures how long after a fault every partner is notified again: of a command sent after the fault had ended, so that
+ * earlier deliveries do not count.
  */
 export class Recovery {
   readonly #sinceMs: number;
@@ -20,7 +20,7 @@ export class Recovery {
     if (this.#waiting.size === 0) this.#done.resolve(nowMs - this.#sinceMs);
   }
 
-  /** Milliseconds; undefined when some partner was told of nothing within the bound. */
+  /** Milliseconds; undefined if some partner got no notification within the bound. */
   async within(boundMs: number): Promise<number | undefined> {
     const timer = Promise.withResolvers<undefined>();
     const timeout = setTimeout(() => timer.resolve(undefined), boundMs);

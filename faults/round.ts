@@ -10,7 +10,7 @@ export interface Round {
   /** Its commands: from this number to less than that one. */
   readonly from: number;
   readonly to: number;
-  /** From the end of the fault until every partner was told of something new; undefined: somebody never was. */
+  /** From the end of the fault until every partner got a new notification; undefined: some never did. */
   readonly recoveryMs: number | undefined;
   /** From the end of the fault until nothing was owed of all that was accepted before it. */
   readonly drainedMs: number;
@@ -18,14 +18,14 @@ export interface Round {
   readonly duplicatesMax: number;
 }
 
-/** A partner that was told of nothing by then never is. */
+/** A partner without a notification by then never gets one. */
 const recoveryEndsMs = 120_000;
 const drainEndsMs = 120_000;
 const quotaEndsMs = 300_000;
 const lookEveryMs = 50;
 /** Each look at what is still owed asks the service for one of them. */
 const askEveryMs = 250;
-/** What was sent last may still be on its way to the journal. */
+/** The last deliveries may not be in the journal yet. */
 const settleMs = 2_000;
 
 export interface RoundPlan {
@@ -85,7 +85,7 @@ export async function drained(stage: Deployment, boundMs: number, to: number): P
   }
 }
 
-/** Whether the operator is told that its notification waits; where nobody answers, it may. */
+/** Whether the operator API shows the notification as pending; without an answer it may be. */
 async function isStillPending({ caller, operatorToken }: Deployment, no: number): Promise<boolean> {
   const path = `/operator/v1/notifications?q=${merchantTransIdOf(no)}`;
   const { status, body } = await caller.call("GET", path, operatorToken);
@@ -94,7 +94,7 @@ async function isStillPending({ caller, operatorToken }: Deployment, no: number)
   return items.length === 0 || items.some(({ state }) => state === "pending");
 }
 
-/** What the operator is told of all. */
+/** The operator API's view of all notifications. */
 export async function isNothingPending({ caller, operatorToken }: Deployment): Promise<boolean> {
   const path = "/operator/v1/notifications?state=pending&limit=1";
   const { status, body } = await caller.call("GET", path, operatorToken);

@@ -101,7 +101,7 @@ async function revive(stage: Deployment, fault: InjectedFault): Promise<readonly
   return told;
 }
 
-/** What the operator is told about those that did not come. */
+/** Prints the operator API's view of missing notifications. */
 async function explain({ journal, caller, operatorToken }: Deployment, note: (line: string) => void): Promise<void> {
   for (const no of journal.lost(5)) {
     const path = `/operator/v1/notifications?q=${merchantTransIdOf(no)}`;

@@ -13,7 +13,7 @@ interface Original {
   readonly amount: number;
 }
 
-/** What became of a batch that is open on the switch. */
+/** The state of an open batch on the switch. */
 interface Day {
   readonly batchNo: string;
   readonly sales: Original[];

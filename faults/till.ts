@@ -9,7 +9,7 @@ interface Original {
   readonly id: string;
 }
 
-/** How a command stands that the service took. */
+/** The state of a command that the service accepted. */
 interface Taken extends Original {
   readonly status: string;
 }

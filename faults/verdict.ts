@@ -3,10 +3,10 @@ import type { ExpectedTotals } from "./expected-totals.ts";
 import type { Journal } from "./journal.ts";
 import type { Round } from "./round.ts";
 
-/** Whoever waits longer after a fault was forgotten. */
+/** A partner that waits longer after a fault was forgotten. */
 const recoveryMaxMs = 30_000;
 
-/** What a stage, or all of them, came to. */
+/** The verdict on a series, or on all of them. */
 export interface RunVerdict {
   readonly faults: number;
   /** Accepted ones. */
@@ -22,7 +22,7 @@ export interface RunVerdict {
   readonly broken: readonly string[];
 }
 
-/** What was judged by its own eyes beside journal and books. */
+/** Results observed directly, in addition to journal and totals. */
 export interface Seen {
   /** IPNs that could not be verified. */
   readonly unauthentic: readonly string[];

@@ -10,7 +10,7 @@ export function seeded(seed: number): () => number {
 }
 
 const bytesMax = 4_096;
-/** What parsers stumble over. */
+/** Values that often break parsers. */
 const words = [
   ...['"', "\\", "\\u0000", "\\ud800", "{", "}", "[", "]", ",", ":", "null", "-0", "1e999", "__proto__", "constructor"],
   ...["\0", "\u2028", "\u200d", "\ufeff", "é", "😀", "%00", "%2e%2e", "::", "::ffff:127.0.0.1", "0x7f.1", "/32", "@"],

@@ -74,7 +74,7 @@ function requestOf({ path, parameters = [], requestBody }: Route, values: Schema
   return { path: query.size === 0 ? filled : `${filled}?${query}`, body };
 }
 
-/** As it can stand in an address: without halves of characters. */
+/** A value for a URL: without halves of characters. */
 function textOf(value: unknown): string {
   return (typeof value === "string" ? value : (JSON.stringify(value) ?? "")).toWellFormed();
 }

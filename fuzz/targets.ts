@@ -68,7 +68,7 @@ function decoded(data: string): Buffer {
   return /^[0-9a-f]+$/i.test(data) ? Buffer.from(data, "hex") : Buffer.from(data);
 }
 
-/** Sealed and signed by whoever has the keys: the reader behind the seal must bear any content. */
+/** Sealed and signed by a holder of the keys: the reader behind the encryption must handle any content. */
 function reads(input: Buffer): void {
   const content = input.toString("utf8");
   const [how] = agreements;

@@ -4,7 +4,7 @@ interface Audit {
   readonly metadata?: { readonly vulnerabilities?: Readonly<Record<string, number>> };
 }
 
-/** What an answer of `npm audit --json` means: what is known of severe faults, or that nobody could be asked. */
+/** The meaning of `npm audit --json`: known severe vulnerabilities, or that the registry could not be reached. */
 export function verdictOf(output: string): { readonly exitCode: number; readonly text: string } {
   const counts = countsOf(output);
   if (counts === undefined) return { exitCode: 0, text: "advisories: the registry does not answer that question" };

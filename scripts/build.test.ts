@@ -5,7 +5,7 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { bundleTypes } from "./build/bundle.ts";
 import { shortDeclaration } from "./build/shorten.ts";
 
-/** What the types of these entries are published as, by file. */
+/** The published types of these entries, by file. */
 async function typesOf(files: Readonly<Record<string, string>>, ...entries: string[]): Promise<Record<string, string>> {
   const directory = mkdtempSync(join(tmpdir(), "paybell-types-"));
   onTestFinished(() => rmSync(directory, { recursive: true }));

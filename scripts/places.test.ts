@@ -8,7 +8,7 @@ const sources = listTree(join(root, "packages")).files.filter(
   (path) => /^[^/]+\/src\//.test(path) && isTypeScript(path) && !isTest(path),
 );
 
-/** What a definition looks like, and the only sources that may hold it. */
+/** The pattern of a definition, and the only sources that may contain it. */
 test.each([
   [
     "the name of a cipher",

@@ -18,7 +18,7 @@ export interface SimulationPlan {
   readonly load: number;
 }
 
-/** What every part of a run knows of the others. */
+/** The parts of a run, for each other. */
 export interface SimulationContext {
   readonly world: World;
   readonly plan: SimulationPlan;

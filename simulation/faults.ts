@@ -1,7 +1,7 @@
 import type { SimulationContext } from "./context.ts";
 import type { SimulatedProcess } from "./service/service-process.ts";
 
-/** What goes wrong in a storm. Everything that began ends by itself, or with `heal`. */
+/** The faults of a storm. Everything that began ends by itself, or with `heal`. */
 export class Faults {
   readonly #context: SimulationContext;
   readonly #services: readonly SimulatedProcess[];

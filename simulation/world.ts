@@ -3,7 +3,7 @@ import { SimulationRandom } from "./random.ts";
 
 type Detail = string | number | boolean | undefined;
 
-/** What was found wrong. */
+/** A violation that was found. */
 export interface Violation {
   /** Of docs/internals/simulation.md; 0: the code broke. */
   readonly invariant: number;

@@ -14,7 +14,7 @@ beforeAll(async () => {
   const callback = { callBackUrl: "https://203.0.113.10/ipn", callbackAddresses: ["203.0.113.0/24"] };
   partner = await service.register(callback);
   other = await service.register(callback);
-  // What a good command of a test sells is kept and not sent: no attempt of it is made while another counts the rows.
+  // Notifications of valid commands are stored and not sent: no attempt is made while another test counts the rows.
   for (const { id } of [partner, other]) {
     const paused = await service.operator("POST", `/operator/v1/partners/${id}/pause`);
     expect(paused.status, paused.text).toBe(200);

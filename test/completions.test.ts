@@ -22,7 +22,7 @@ const agreed = {
 interface Agreement {
   readonly name: string;
   readonly settings: Partial<PartnerInput>;
-  /** What these settings change of an IPN's values. */
+  /** The effect of these settings on an IPN's values. */
   readonly card?: Fields;
   readonly settlement?: Fields;
 }

@@ -29,7 +29,7 @@ let sandboxEnded: Promise<number | null>;
 let database: TestDatabase;
 let readers: Server;
 let env: NodeJS.ProcessEnv;
-/** What the documents write, and what stands for it here. */
+/** Text of the documents, and its replacement here. */
 let ports: readonly (readonly [written: RegExp, here: number])[];
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "paybell-examples-"));

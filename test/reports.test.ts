@@ -27,7 +27,7 @@ function saleOf(partner: TestPartner, change: Readonly<Record<string, unknown>> 
   return { partnerId: partner.id, externalId: randomUUID(), command: "SALE", status: "SUCCESS", ...money, ...change };
 }
 
-/** What the operator was told of a kind, about one partner. */
+/** The operator's events of a kind, about one partner. */
 async function eventsOf(partnerId: string, kind: string): Promise<readonly Readonly<Record<string, unknown>>[]> {
   const ofKind = "SELECT detail FROM events WHERE partner_id = $1 AND kind = $2 ORDER BY id";
   const rows = await queryHomes<{ detail: Record<string, unknown> }>(service.database, ofKind, [partnerId, kind]);

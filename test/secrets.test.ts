@@ -20,7 +20,7 @@ test("no answer, no log line and no row shows a key, a card's token or a full ca
   const show = ({ text }: { readonly text: string }) => void shown.push(text);
   const { approved, declined, unknown } = cardTokens;
 
-  // A secret may stand in the middle of anything that a caller sends.
+  // A secret may be anywhere in the caller's input.
   for (const number of cardNumbers) {
     show(await partner.run(sale({ billId: number })));
     show(await partner.run(sale({ extraData: JSON.stringify({ deep: [{ pan: number }] }) })));
@@ -66,7 +66,7 @@ test("no answer, no log line and no row shows a key, a card's token or a full ca
   const secrets = [...keys, ...Object.values(cardTokens), ...cardNumbers];
   for (const secret of secrets.flatMap(formsOf)) {
     for (const [where, haystack] of Object.entries({ answers: shown.join("\n"), log, rows })) {
-      // What is found must not be printed either.
+      // A leaked secret must not be printed either.
       expect(haystack.includes(secret), `${where} show a secret of ${secret.length} characters`).toBe(false);
     }
   }

@@ -11,7 +11,7 @@ beforeAll(async () => {
 });
 afterAll(() => service.stop());
 
-/** What came is in the order it was made: when this Sale's IPN is there, nothing made before it is still to come. */
+/** IPNs arrive in order: when this Sale's IPN is there, nothing created before it is still to come. */
 async function idsUntilSentinel(): Promise<readonly (string | undefined)[]> {
   const { body } = await partner.run(sale());
   const deliveries = await partner.server.until((all) => all.some(({ received }) => received?.ipn.id === body["id"]));

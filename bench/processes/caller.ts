@@ -41,7 +41,7 @@ export interface OpenLoopOutcome {
   readonly lateMs: number;
 }
 
-/** Whoever calls the service over HTTP: the operator's switch, or partners. */
+/** Callers of the service over HTTP: the operator's switch, or partners. */
 export function callerMethods(process: NodeJS.Process) {
   let at: ServiceAt | undefined;
   let pool: Pool | undefined;

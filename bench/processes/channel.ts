@@ -2,7 +2,7 @@ import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 
-/** What a process of the bench can be asked, by name. Each method takes one value and answers one. */
+/** The methods of a bench process, by name. Each takes one value and answers one. */
 export type Methods = { readonly [name: string]: (input: never) => unknown };
 
 interface Asked {

@@ -8,7 +8,7 @@ import { answer } from "./channel.ts";
 /** `late`: after ten seconds, within the time that an attempt has. `never`: the caller has to give up. */
 export type SiteBehaviour = "at-once" | "late" | "never";
 
-/** What one partner's site saw since it was last asked to forget. */
+/** The deliveries that one partner's site saw since the last reset. */
 export interface SiteSeen {
   readonly requests: number;
   /** Different notifications that were answered 204. */

@@ -103,7 +103,7 @@ export function serviceMethods(process: NodeJS.Process) {
       },
     });
     database = new Client({ connectionString: plan.databaseUrl });
-    // PostgreSQL may be restarted: whoever asks it then is told by the question.
+    // PostgreSQL may be restarted: then the next query fails.
     database.on("error", () => undefined);
     await database.connect();
     const homes = await schemasOfHomes(database);

@@ -3,7 +3,7 @@ import type { LinkFault } from "../link.ts";
 
 const troubles: readonly LinkFault[] = ["cut", "hold-requests", "hold-answers", "lossy"];
 
-/** What happens to the nodes that have the homes, one or all of them, and to what leads there. */
+/** Faults of the nodes that have the homes, one or all of them, and of the network to them. */
 export const citusFaults: readonly InjectedFault[] = [
   {
     name: "kill-worker",

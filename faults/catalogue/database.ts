@@ -5,7 +5,7 @@ import type { InjectedFault } from "../fault.ts";
 const sessionsMax = 300;
 const againMs = 20;
 
-/** What a database suffers that goes on running. */
+/** Faults of a database that keeps running. */
 export const databaseFaults: readonly InjectedFault[] = [
   {
     name: "connection-slots-used-up",

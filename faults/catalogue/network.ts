@@ -8,7 +8,9 @@ const partnerTroubles: readonly LinkFault[] = ["cut", "refuse", "hold-requests",
 const quickTroubles: ReadonlySet<string> = new Set(["database-hold-answers", "partners-lossy"]);
 const nameTroubles: readonly NameServerFault[] = ["unknown", "failing", "silent"];
 
-/** What happens to connections, one way or both, between instances and database, and between instances and partners. */
+/**
+ * Faults of connections, in one direction or both, between instances and database, and between instances and partners.
+ */
 export const networkFaults: readonly InjectedFault[] = [
   ...databaseTroubles.map((trouble): InjectedFault => {
     const name = `database-${trouble}`;
@@ -52,7 +54,7 @@ export const networkFaults: readonly InjectedFault[] = [
       isQuick: trouble === "failing",
       async happen({ stage, over, last }) {
         stage.names.behave(trouble);
-        // A connection that stands asks for no name.
+        // An established connection needs no name look-up.
         for (const link of stage.partnerLinks) link.cutAll();
         await last(2_000, 8_000);
         stage.names.behave(undefined);

@@ -16,7 +16,7 @@ class OurResolver extends MachineResolver {
 
 const resolver = new OurResolver({ timeout: 1_000, tries: 2 });
 dns.Resolver = OurResolver;
-// What getaddrinfo would ask leaves by the same server, and never the machine.
+// Queries of getaddrinfo go to the same server, and never to the machine's.
 dns.lookup = (async (hostname: string) => {
   const addresses = await resolver.resolve4(hostname);
   return addresses.map((address) => ({ address, family: 4 }));

@@ -15,7 +15,10 @@ export function bundleCode(dist: string, entries: readonly string[]): Promise<Ma
   });
 }
 
-/** The same of the types: `entries` are the .d.ts files that TypeScript emitted. What nobody can import is left out. */
+/**
+ * The same for types: `entries` are the .d.ts files that TypeScript emitted. Types that cannot be imported are left
+ * out.
+ */
 export async function bundleTypes(dist: string, entries: readonly string[]): Promise<Map<string, string>> {
   // TypeScript has emitted the declarations: the plugin's generator has nothing to do, and "oxc" installs nothing.
   const plugins = dts({ dtsInput: true, emitDtsOnly: true, tsconfig: false, generator: "oxc" });

@@ -56,7 +56,7 @@ async function compile(root: string, one: Package, outDir: string, paths: Record
   if (!existsSync(join(outDir, "index.js"))) throw new Error(`${one.manifest.name}: the compiler wrote no index.js`);
 }
 
-/** What the entries need of code and types, written short, in place of the compiler's files. */
+/** Writes the code and types that the entries need in short form, in place of the compiler's files. */
 async function shorten(one: Package, dist: string): Promise<void> {
   const entries = entryPaths(one.manifest).map((path) => join(dirname(dist), path));
   const code = await bundleCode(dist, entries);
@@ -71,12 +71,12 @@ async function shorten(one: Package, dist: string): Promise<void> {
   }
 }
 
-/** What is read at run time and is no TypeScript: migrations, pages. */
+/** Copies files that are read at run time and are not TypeScript: migrations, pages. */
 function copyOtherFiles(source: string, dist: string): void {
   cpSync(source, dist, { recursive: true, filter: (path) => !/\.tsx?$|\/fixtures$/.test(path) });
 }
 
-/** Where the emitted types of each of a package's entries stand, by the name they are imported by. */
+/** The emitted types of each of a package's entries, by import name. */
 function typesOf(one: Package, directory: string): Record<string, string[]> {
   const subpaths = Object.keys(one.manifest.exports);
   const types = entryPaths(one.manifest).map((path) => join(directory, path.replace(/\.js$/, ".d.ts")));

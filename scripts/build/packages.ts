@@ -11,7 +11,7 @@ export interface Package {
   readonly manifest: Manifest;
 }
 
-/** What a partner installs: code and types are written without what only their authors need. */
+/** The packages that a partner installs: code and types are written without text for authors only. */
 export const smallPackages: ReadonlySet<string> = new Set(["contract", "partner"]);
 
 interface Manifest {
@@ -33,7 +33,7 @@ export function listPackages(root: string): Package[] {
     .map((one) => ({ ...one, manifest: readManifest(one.directory) }));
 }
 
-/** Where the code of each of its entries stands, from the package's folder; the types stand beside it. */
+/** The code of each of its entries, relative to the package's folder; the types are next to it. */
 export function entryPaths({ exports }: Manifest): string[] {
   return Object.values(exports).map((target) => target.default);
 }

@@ -5,7 +5,7 @@
 export function shortDeclaration(text: string): string {
   const parts = [...text.matchAll(part)];
   const short = parts.map(([, doc, literal, code = ""], at) => {
-    // On the line of what stands before it, TypeScript would take it for a comment on that.
+    // On the same line, TypeScript would take it for a comment on the preceding code.
     if (doc !== undefined) return `${at === 0 ? "" : "\n"}${shortDoc(doc)}`;
     return literal ?? shortCode(code, { afterDoc: isDoc(parts[at - 1]), beforeDoc: isDoc(parts[at + 1]) });
   });
@@ -16,7 +16,7 @@ export function shortDeclaration(text: string): string {
     .replace(/(?<=[{;])(?:private\b|#)[^;}]*;?/g, "");
 }
 
-/** A doc comment, a literal, or what stands between those. */
+/** A doc comment, a literal, or the code between those. */
 const part = /(\/\*\*.*?\*\/)|("(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|`[^`]*`)|((?:[^"'`/]|\/(?!\*\*))+)/gs;
 
 function isDoc(match: RegExpExecArray | undefined): boolean {

@@ -16,9 +16,9 @@ interface Packed {
 }
 
 /**
- * Writes what a build consists of, into `dist/` of the repository: `sbom.cdx.json` (CycloneDX, everything that is
- * installed to run it) and `provenance.json` (commit, lock file, Node, and of each package the integrity and the files
- * that are packed: whoever builds the same commit gets the same).
+ * Writes the contents of a build, into `dist/` of the repository: `sbom.cdx.json` (CycloneDX, everything that is
+ * installed to run it) and `provenance.json` (commit, lock file, Node, and for each package the integrity and the
+ * packed files: another build of the same commit gets the same).
  */
 export async function writeSupply(root: string, packages: readonly Package[]): Promise<void> {
   const npm = async (...args: readonly string[]) =>

@@ -14,7 +14,7 @@ export function add(one: TestCounts, other: TestCounts): TestCounts {
   };
 }
 
-/** What other programs read: the last line of `npm test`. */
+/** The last line of `npm test`, for other programs. */
 export function countsLine({ passed, failed, skipped }: TestCounts): string {
   return `${passed} passed, ${failed} failed, ${skipped} skipped`;
 }

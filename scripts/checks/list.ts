@@ -2,7 +2,7 @@ import type { Check } from "./run.ts";
 
 const node = process.execPath;
 
-/** What needs no test to run. The slowest come first, so that they do not run alone at the end. */
+/** Checks that need no test run. The slowest come first, so that they do not run alone at the end. */
 export const STATIC_CHECKS: readonly Check[] = [
   { name: "types", command: "tsc", args: ["-p", "."] },
   { name: "types of the console", command: "tsc", args: ["-p", "packages/console"] },

@@ -63,7 +63,7 @@ function commandBlocks(one: Command): string[] {
   ];
 }
 
-/** Lists of a description are indented: they are shown as they stand in the help. */
+/** Lists in a description are indented, and shown as in the help. */
 function paragraphs(description: string): string[] {
   const blocks = description.split("\n\n").filter((block) => block !== "");
   return blocks.map((block) => (block.startsWith("  ") ? codeBlock("text", block) : block));

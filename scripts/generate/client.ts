@@ -59,7 +59,7 @@ function isStream({ responses }: Operation): boolean {
   return Object.values(responses).some(({ content }) => content !== undefined && "text/event-stream" in content);
 }
 
-/** Lists that the contract has a type for; in the client each stands by its name. */
+/** Lists for which the contract has a type; the client refers to each by its name. */
 const lists: readonly (readonly [type: string, values: readonly string[]])[] = [
   ["Command", commands],
   ["NotifiedCommand", notifiedCommands],

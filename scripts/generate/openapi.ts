@@ -8,7 +8,7 @@ import { createMetrics } from "../../packages/server/src/metrics.ts";
 import type { GeneratedFile } from "./document.ts";
 import { formatted } from "./formatted.ts";
 
-/** What of an OpenAPI document its readers here look at. */
+/** The parts of an OpenAPI document that are used here. */
 export interface OpenApiDocument {
   readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
   readonly components: { readonly schemas: Readonly<Record<string, Schema>> };
@@ -57,7 +57,7 @@ export async function openApiDocument(): Promise<OpenApiDocument> {
   }
 }
 
-/** The OpenAPI document, for whoever generates a client without a service at hand. */
+/** The OpenAPI document, for generating a client without a running service. */
 export async function openApiReference(): Promise<GeneratedFile> {
   const document = await openApiDocument();
   return formatted({ path: "docs/reference/openapi.json", text: JSON.stringify(document, null, 2) });

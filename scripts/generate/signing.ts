@@ -54,7 +54,7 @@ function orderTable(order: readonly string[]): string {
   );
 }
 
-/** What is signed and how, with examples that the code computes. */
+/** The signature's coverage and form, with computed examples. */
 export function signingReference(): GeneratedFile {
   return {
     path: "docs/reference/signing.md",

@@ -23,7 +23,7 @@ const description = [
   "`expect: refuse`: the receiver must refuse it, always with the same answer. `why` is the reason.",
 ];
 
-/** What receivers in other languages are held against: whole POSTs, to be accepted or refused. */
+/** Test vectors for receivers in other languages: whole POSTs, to be accepted or refused. */
 export function vectorsReference(): GeneratedFile {
   const content = { description, contract: "1", freshnessSeconds: freshnessSecondsDefault, vectors: deliveryVectors() };
   return { path: "docs/partner/vectors.json", text: `${JSON.stringify(content, undefined, 2)}\n` };

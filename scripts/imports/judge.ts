@@ -7,7 +7,7 @@ import type { ImportStatement } from "./statements.ts";
 
 export type Objection = Pick<Violation, "rule" | "forbidden" | "remedy">;
 
-/** What the layout objects to in one import of the file `path`, or undefined when it is allowed. */
+/** The layout's objection to one import of the file `path`, or undefined if it is allowed. */
 export function judge(
   path: string,
   place: string,

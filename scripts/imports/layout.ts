@@ -1,18 +1,18 @@
 /**
- * What a place may take from another.
+ * The allowed imports of one place from another.
  *
  * - `any`: everything.
- * - `type`: types alone.
- * - `interface`: types, and constants whose value is written out: nothing of it runs.
- * - `dynamic`: through `import()` alone, so that it need not be installed.
+ * - `type`: types only.
+ * - `interface`: types, and literal constants: nothing of it runs.
+ * - `dynamic`: through `import()` only, so that it need not be installed.
  */
 export type Allowance = "any" | "type" | "interface" | "dynamic";
 
 const COMMON = { contract: "any", "server/*": "any" } as const;
 
 /**
- * Who may import whom: dependencies point inward. `server/*` are the files that lie directly in packages/server/src
- * (errors, config, ids, clock …). A place may always import itself. What is not written here is forbidden.
+ * The allowed imports between places: dependencies point inward. `server/*` are the files directly in
+ * packages/server/src (errors, config, ids, clock …). A place may always import itself. Everything else is forbidden.
  */
 export const LAYOUT: Readonly<Record<string, Readonly<Record<string, Allowance>> | "everything">> = {
   contract: {},

@@ -14,7 +14,7 @@ const STATEMENTS = [
   "SELECT\\s+(?:pg_\\w+|now|\\$?\\d+)\\b",
 ].join("|");
 
-// Upper case is SQL wherever it stands; lower case only where the text begins, because English has the same words.
+// Upper case is SQL anywhere; lower case only at the beginning of the text, because English has the same words.
 const UPPER = new RegExp(`\\b(?:${STATEMENTS})`);
 const LOWER = new RegExp(`^\\s*(?:${STATEMENTS.replaceAll(/[A-Z]{2,}/g, (word) => word.toLowerCase())})`);
 

@@ -2,12 +2,12 @@
 export interface Block {
   /** The line of its fence, counted from 1. */
   readonly line: number;
-  /** What stands behind the fence; empty without. */
+  /** The text after the fence; empty without. */
   readonly language: string;
   readonly text: string;
   /** `run`, for `<!-- run -->` above it with nothing but empty lines between. */
   readonly mark: string | undefined;
-  /** Whether nothing but empty lines stands between the block before and this one. */
+  /** Whether only empty lines separate the previous block from this one. */
   readonly follows: boolean;
 }
 

@@ -1,7 +1,7 @@
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 
-// What nobody writes by hand.
+// Generated or installed folders.
 const FOLDERS_NOT_OURS = new Set(["node_modules", "dist", ".git", ".paybell", "coverage"]);
 // The fixtures break the rules on purpose. They are named by their whole path, so that no other folder can hide.
 const PATHS_NOT_OURS = new Set(["scripts/fixtures", "bench/results"]);

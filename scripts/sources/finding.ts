@@ -1,4 +1,4 @@
-/** One thing a check objects to, with all that its reader needs to mend it. */
+/** One violation that a check found, with everything needed to fix it. */
 export interface Violation {
   /** Path from the root of the repository, with `/`. */
   readonly file: string;
@@ -9,7 +9,7 @@ export interface Violation {
   readonly remedy: string;
 }
 
-/** What a check read and what it found. A check that read nothing has failed, whatever it found. */
+/** The files that a check read, and its findings. A check that read nothing has failed. */
 export interface CheckReport {
   readonly name: string;
   readonly read: Readonly<Record<string, number>>;

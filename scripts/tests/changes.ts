@@ -2,7 +2,7 @@ import { spawnSync } from "node:child_process";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 
-/** What differs from the last commit that passed. */
+/** The difference from the last commit that passed. */
 export interface Changes {
   readonly since: string;
   readonly paths: readonly string[];
@@ -37,7 +37,7 @@ function readCommit(record: string): string | undefined {
   }
 }
 
-/** What git answers; undefined when it fails. */
+/** The output of git; undefined if it fails. */
 function git(cwd: string, ...args: string[]): string | undefined {
   const { status, stdout } = spawnSync("git", args, { cwd, encoding: "utf8", maxBuffer: 64 * 1_024 * 1_024 });
   return status === 0 ? stdout : undefined;

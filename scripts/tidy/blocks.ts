@@ -15,14 +15,14 @@ function unheld(document: Text, project: Project): RuleViolation[] {
   if (document.text.includes(`\n${generatedNotice}`)) return [];
   const blocks = blocksOf(document.text);
   return blocks.flatMap((block, index) => {
-    // What mermaid draws is no example.
+    // Diagrams of mermaid are not examples.
     if (block.language === "mermaid") return [];
     const forbidden = isAnswer(block, blocks[index - 1]) ? undefined : objection(block, document, project);
     return forbidden === undefined ? [] : [{ file: document.path, line: block.line, forbidden }];
   });
 }
 
-/** What an example that is run answers is compared by test/examples.test.ts. */
+/** The answer of an example that is run is compared by test/examples.test.ts. */
 function isAnswer({ mark, language, follows }: Block, before: Block | undefined): boolean {
   return mark === undefined && follows && before?.mark === "run" && (language === "json" || language === "text");
 }

@@ -1,7 +1,7 @@
 import type { StyleRule, Text } from "./rule.ts";
 
 const fields = ["dependencies", "devDependencies", "optionalDependencies", "peerDependencies", "overrides"] as const;
-/** Where the reason for one stands, beside its name. */
+/** The document that has the reason for each one, next to its name. */
 const reasons = "docs/decisions/038-what-is-installed.md";
 
 export const PRERELEASE_RULES: readonly StyleRule[] = [

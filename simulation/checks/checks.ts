@@ -19,7 +19,7 @@ const boundsEvery = 16;
 const believersEvery = 64;
 const completeEvery = 256;
 
-/** The invariants: what is told here is checked at once, the rest every few steps. */
+/** The invariants: reported events are checked at once, the rest every few steps. */
 export class Checks {
   readonly #world: World;
   readonly #plan: SimulationPlan;

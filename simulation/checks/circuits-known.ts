@@ -13,7 +13,7 @@ interface Known {
   readonly probeAtMs: number;
 }
 
-/** What one worker must know of circuits, from what it read and what it wrote itself. */
+/** The circuits that one worker must know, from its reads and its own writes. */
 export class CircuitsKnown {
   readonly #known = new Map<string, Known>();
   readonly #epochOf: (partnerId: PartnerId) => number | undefined;

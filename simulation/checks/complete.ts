@@ -14,7 +14,7 @@ interface Moment {
 /** A timer and a turn of the event loop. */
 const settledMs = 20;
 
-/** Invariant 11: a queue that calls itself complete has every row that it was told of, or that a read could see. */
+/** Invariant 11: a queue that calls itself complete has every row that it was notified of, or that a read could see. */
 export class CompletenessCheck {
   readonly #world: World;
   readonly #tables: Tables;
@@ -73,7 +73,7 @@ export class CompletenessCheck {
     for (const one of this.#tables.pending.queue(partnerId, name)) {
       if (one.dueAtUs > this.#database.nowUs() - settledMs * 1_000) break;
       if (isInHand(one) || one.changedMs > this.#world.nowMs - settledMs) continue;
-      // What was due before the database's clock stepped back is due again later, and only the sweep knows.
+      // A row that was due before the database's clock stepped back is due again later, and only the sweep finds it.
       const sinceMs = Math.max(one.changedMs, this.#database.steppedMs);
       const { told } = one;
       const isTold = told?.worker === worker.name && told.epoch === epoch && told.atMs >= sinceMs;

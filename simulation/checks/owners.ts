@@ -11,7 +11,7 @@ export function checkBelievers(world: World, tables: Tables, workers: Iterable<W
   }
 }
 
-/** What one worker gives, another takes within this. */
+/** After one worker releases a shard, another claims it within this time. */
 const handedOverMs = 1_500;
 
 /** Invariant 12, its first part: every shard is a living worker's. */

@@ -19,10 +19,10 @@ interface UnderWay {
 
 /** Clocks differ a little, and a timer may be early by that. */
 const probeSlack = 0.01;
-/** What stood still between its token and its first byte is bunched by nobody's fault. */
+/** An attempt delayed between its token and its first byte may be bunched with others. */
 const bunchedAfterMs = 50;
 
-/** What must hold whenever an attempt begins and its first byte is written: invariants 2, 3, 5, 6 and 7. */
+/** The conditions at the beginning of an attempt and at its first byte: invariants 2, 3, 5, 6 and 7. */
 export class StartChecks {
   readonly #world: World;
   readonly #tables: Tables;

@@ -3,7 +3,7 @@ import type { World } from "../world.ts";
 import type { Line } from "./line.ts";
 import { RowLocks, type TransactionNo } from "./row-locks.ts";
 
-/** What the simulated database and network answer with when they fail. */
+/** The error of the simulated database and network. */
 export class SimulatedFailure extends Error {}
 
 /** Reads: `apply` alone sees what was committed when the statement began. */
@@ -53,7 +53,7 @@ interface Running<T> {
 
 const manyRows = 8;
 const lockTimeoutMs = 1_000;
-/** What is not answered for so long is given up by the client. */
+/** The client gives up on a statement without an answer for this long. */
 const silenceMs = 3_000;
 
 /** Statements on their way: each takes time, may fail, and may be carried out although its answer is lost. */

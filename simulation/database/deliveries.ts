@@ -38,7 +38,7 @@ function isSame(one: SimulatedNotification | undefined, key: DeliveryKey): one i
   return one?.state === "pending" && one.round === key.round && one.attemptsMade === key.attemptsMade;
 }
 
-/** What is pending in the simulated database, as a worker reads and writes it. */
+/** Pending deliveries in the simulated database, as a worker reads and writes them. */
 export class SimulatedDeliveries implements DeliveryStore {
   readonly #parts: DeliveriesParts;
 

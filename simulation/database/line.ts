@@ -1,8 +1,8 @@
 /** The way between one process and the database, which may be cut in both directions or in one. */
 export class Line {
-  /** What is sent does not arrive. */
+  /** Statements do not arrive. */
   losesStatements = false;
-  /** What is sent is executed, and nobody hears of it. */
+  /** Statements are executed, and their answers are lost. */
   losesAnswers = false;
 
   heal(): void {

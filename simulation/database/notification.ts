@@ -44,7 +44,7 @@ export interface SimulatedNotification {
   /** It waited for ten minutes, and may leave before its predecessors. */
   mayOvertake: boolean;
   starts: NotificationStart[];
-  /** The worker that was told of it, under the epoch of its shard. */
+  /** The worker that was notified of it, under the epoch of its shard. */
   told: { readonly worker: string; readonly epoch: number; readonly atMs: number } | undefined;
 }
 

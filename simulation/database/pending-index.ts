@@ -32,7 +32,7 @@ export class PendingIndex {
     return this.#queues.get(partnerId) ?? new Map();
   }
 
-  /** Where the first row stands that comes after a position. */
+  /** The index of the first row after a position. */
   firstAfter(rows: readonly SimulatedNotification[], { dueAtUs, id }: QueuePosition): number {
     let [low, high] = [0, rows.length];
     while (low < high) {

@@ -12,7 +12,7 @@ interface Open {
 const chainLengthMax = 4;
 const openChainsMax = 6;
 
-/** What merchants' terminals do: sales alone, chains of commands, and settlements of batches. */
+/** The activity of merchants' terminals: single sales, chains of commands, and settlements of batches. */
 export class Chains {
   readonly #world: World;
   readonly #tables: Tables;
@@ -28,7 +28,7 @@ export class Chains {
     this.#tables = tables;
   }
 
-  /** What one transaction writes; it is not committed yet. */
+  /** The rows of one transaction; it is not committed yet. */
   begin(dueAtUs: number): readonly SimulatedNotification[] {
     const { random } = this.#world;
     const merchant = this.#pickMerchant();

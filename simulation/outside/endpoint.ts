@@ -3,7 +3,7 @@ import type { SimulationRandom } from "../random.ts";
 export const failingModes = ["fails", "unavailable", "limits", "hangs", "refuses", "slow", "flaps"] as const;
 export type EndpointMode = "accepts" | (typeof failingModes)[number];
 
-/** What a POST meets. `never`: no answer comes. */
+/** The treatment of a POST. `never`: no answer arrives. */
 export type Reception =
   | { readonly kind: "answer"; readonly status: number; readonly afterMs: number; readonly retryAfterMs?: number }
   /** It was accepted or not, and the connection broke before anybody heard. */
@@ -11,7 +11,7 @@ export type Reception =
   | { readonly kind: "refused"; readonly afterMs: number }
   | { readonly kind: "never" };
 
-/** What receives notifications at one origin. */
+/** A receiver of notifications at one origin. */
 export class SimulatedEndpoint {
   readonly origin: string;
   readonly #random: SimulationRandom;

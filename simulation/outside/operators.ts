@@ -3,7 +3,7 @@ import { closeCircuit } from "../database/circuits.ts";
 import { failingModes } from "./endpoint.ts";
 import type { Merchant } from "./merchant.ts";
 
-/** What operators and partners do meanwhile: each change is a row, then a hint. */
+/** The actions of operators and partners meanwhile: each change is a row, then a hint. */
 export class SimulatedOperators {
   readonly #context: SimulationContext;
 
@@ -29,7 +29,7 @@ export class SimulatedOperators {
         endpoint.goneUrls.clear();
       }
     }
-    // What failed for long is probed after minutes: people do not wait for that.
+    // An endpoint that failed for long is probed after minutes: people do not wait for that.
     for (const row of tables.circuits.values()) if (row.circuit.state !== "closed") closeCircuit(row);
     world.note("people", "settle everything", database.nowUs());
     this.#context.hints.circuitsChanged();

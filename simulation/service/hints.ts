@@ -10,7 +10,7 @@ function earlier(one: Hint, other: Hint): Hint {
   return other.sinceMs === undefined || other.sinceMs < one.sinceMs ? other : one;
 }
 
-/** What tells workers that something is due or has changed. Any of it may be lost, late, or come twice. */
+/** Hints to workers that something is due or has changed. Any of them may be lost, late, or duplicated. */
 export class SimulatedHints {
   readonly #world: World;
   readonly #workers: ReadonlySet<WorkerThread>;

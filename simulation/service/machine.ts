@@ -3,7 +3,7 @@ import type { Thread } from "./thread.ts";
 
 const epochMs = 1_790_000_000_000;
 
-/** What the threads of one process share: its clocks, and whether it runs at all. */
+/** State shared by the threads of one process: its clocks, and whether it runs at all. */
 export class SimulatedMachine {
   readonly #world: World;
   readonly threads = new Set<Thread>();

@@ -50,7 +50,7 @@ export class Producer {
     if (isCommitted && isSent) this.#chains.committed(made);
     else this.#chains.rolledBack(made);
     if (!isCommitted || !isSent || !isKnown) return;
-    // As they were committed: a main thread that stands still hints at them late, whatever became of them.
+    // As they were committed: a stalled main thread sends the hints late, whatever happened since.
     const rows = made.map((one) => deliveryOf(one));
     world.agenda.after(database.tookMs(0.2), () => this.#thread.enter(() => this.#hint(made, rows, begunMs)));
   }

@@ -133,7 +133,7 @@ export class SimulatedProcess {
 
   #release({ knownLease }: WorkerThread): void {
     if (knownLease === undefined) return;
-    // What cannot be deleted now is found dead later.
+    // A lease that cannot be deleted now is found dead later.
     this.#leases?.remove(knownLease).catch(() => undefined);
   }
 

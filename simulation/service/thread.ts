@@ -2,7 +2,7 @@ import type { Clock, Timers } from "../../packages/server/src/clock.ts";
 import type { World } from "../world.ts";
 import type { SimulatedMachine } from "./machine.ts";
 
-/** A thread of a process: nothing runs in it while it stands still, and nothing any more once it has ended. */
+/** A thread of a process: nothing runs in it while it is stalled, and nothing any more once it has ended. */
 export class Thread {
   readonly name: string;
   readonly machine: SimulatedMachine;

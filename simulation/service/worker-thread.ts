@@ -32,7 +32,7 @@ export class WorkerThread {
   readonly outcomes: OutcomeCommits;
   readonly #context: SimulationContext;
   readonly #lease: Lease;
-  /** What the main thread knows of its lease. */
+  /** The main thread's knowledge of its lease. */
   knownLease: LeaseId | undefined;
 
   constructor(context: SimulationContext, { name, machine, line, beatLine }: WorkerThreadOptions) {

@@ -76,7 +76,7 @@ function fetched(): string | undefined {
   return undefined;
 }
 
-/** What does not compile is a mistake of ours, and no reason to leave a test out. */
+/** A compile error is a mistake of ours, and no reason to skip a test. */
 function compiled(): undefined {
   if (existsSync(classes())) return;
   const own = mkdtempSync(join(target, "compiling-"));

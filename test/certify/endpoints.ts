@@ -16,7 +16,7 @@ import { sealerKeys } from "../../packages/cli/src/certify/keys.ts";
 /** A partner's endpoint, in a real server. */
 export interface TestEndpoint {
   readonly url: URL;
-  /** What it accepted. */
+  /** The accepted IPNs. */
   readonly taken: ReceivedIpn[];
   /** Why it refused what it refused, in the order in which it did. */
   readonly refusals: string[];
@@ -75,7 +75,7 @@ export function byTheContract(options: ReceiverOptions): Listener {
     };
 }
 
-/** What an engineer writes by hand around `open`. Each of the broken ones below changes one line of it. */
+/** Code that an engineer writes by hand around `open`. Each of the broken ones below changes one line of it. */
 interface ByHand {
   readonly open?: Receiver["open"];
   readonly refuse?: (response: ServerResponse, error: unknown) => void;
@@ -259,7 +259,7 @@ export const broken = {
       };
     },
 
-  /** Its process ends when a body is no JSON. */
+  /** Its process ends when a body is not JSON. */
   endsAtJunk:
     (options: ReceiverOptions): Listener =>
     (endpoint) => {

@@ -64,7 +64,7 @@ const starts: Record<string, () => Promise<URL>> = {
   },
 };
 
-/** What such a server's adapter to node:http does. */
+/** Does the work of such a server's adapter to node:http. */
 async function asFetch(request: IncomingMessage): Promise<Request> {
   const chunks: Buffer[] = [];
   for await (const chunk of request) chunks.push(chunk as Buffer);

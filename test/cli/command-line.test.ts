@@ -119,7 +119,7 @@ describe("the documents", () => {
     }
   });
 
-  /** What the shell would put there is one word, whatever it is. */
+  /** The shell's expansion is one word, whatever it contains. */
   function asTyped(shell: string): string {
     return shell.replace("npm run paybell -- ", "paybell ").replaceAll(/"\$\(node .*?'\)"/g, "a-word");
   }

@@ -8,7 +8,7 @@ export interface CommandResult {
   readonly code: ExitCode;
   readonly stdout: string;
   readonly stderr: string;
-  /** What it printed with --json. */
+  /** The output with --json. */
   json<Value = Record<string, unknown>>(): Value;
 }
 
@@ -93,7 +93,7 @@ async function tooEarly(ended: Promise<CommandResult>): Promise<never> {
   throw new Error(`it ended with ${code} before it said so:\n${stdout}\n${stderr}`);
 }
 
-/** Keeps what is written, and tells whoever waits for something. */
+/** Records the output, and wakes tests that wait for some text. */
 class Recorder extends Writable {
   text = "";
   readonly #waiting = new Set<() => void>();

@@ -13,7 +13,7 @@ interface Post {
   readonly headers: IncomingHttpHeaders;
 }
 
-/** The server that is being developed, at an address of this machine alone. */
+/** The server under development, listening on localhost only. */
 async function startLocalServer() {
   const posts: Post[] = [];
   const waiting = new Set<() => void>();
@@ -68,7 +68,7 @@ function unreliable(baseUrl: string) {
   };
 }
 
-/** What is the same each time it is sent, as it is; of the others, the names. */
+/** Headers that are the same each time, with their values; the names of the others. */
 function named(headers: IncomingHttpHeaders): object {
   const changing = ["host", "connection", "paybell-attempt", "webhook-timestamp", "webhook-signature"];
   return Object.fromEntries(Object.entries(headers).map(([name, text]) => [name, changing.includes(name) ? "" : text]));
@@ -327,7 +327,7 @@ describe("listen", () => {
     await callHttp(service.baseUrl, "POST", "/v1/commands", { key: apiKey, json: sale() });
     await listening.said("→ 204");
     expect([secrets.apiKey === apiKey, (await call("GET", "/v1/self")).status]).toEqual([false, 401]);
-    // What comes is told to nobody by a key that was taken back.
+    // A revoked key receives no notification.
     await callHttp(service.baseUrl, "POST", "/v1/commands", { key: String(await rotate()), json: sale() });
     const { code, stderr } = await listening.ended;
     expect(local.posts).toHaveLength(1);

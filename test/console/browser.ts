@@ -73,7 +73,7 @@ export async function startConsole(): Promise<ConsoleBench> {
   };
 }
 
-/** What axe has against the page: WCAG 2 A and AA. */
+/** The violations that axe finds on the page: WCAG 2 A and AA. */
 export async function violationsOf(page: Page): Promise<readonly string[]> {
   // The page's own policy allows no script from elsewhere: this one is put in by the debugger's protocol.
   await page.evaluate(axe.source);

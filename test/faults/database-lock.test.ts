@@ -13,7 +13,7 @@ interface Lock {
   release(): Promise<void>;
 }
 
-/** What an unlucky migration or a forgotten session does: nobody else can read or write the table. */
+/** The effect of an unlucky migration or a forgotten session: nothing else can read or write the table. */
 async function lockTable(service: WholeService, table: Table): Promise<Lock> {
   const client = new Client({ connectionString: service.database.url });
   await client.connect();

@@ -27,7 +27,7 @@ afterAll(async () => {
 
 test.concurrent("SIGTERM under load ends the process with 0, and loses and repeats nothing", async () => {
   const accepted: string[] = [];
-  // What is not answered any more was perhaps accepted: only the answers count here.
+  // A request without an answer may have been accepted: only answers count here.
   const reporting = (async () => {
     for (let batch = 0; batch < batches; batch += 1) {
       const ids = await first.report(Array.from({ length: batchSize }, () => reportedSale(partner.id)));

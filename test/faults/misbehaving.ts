@@ -11,7 +11,7 @@ import {
 
 type Authority = Awaited<ReturnType<typeof makeAuthority>>;
 
-/** What a misbehaving receiver is made from. */
+/** The certificates of a misbehaving receiver. */
 export interface Authorities {
   /** The service trusts it. */
   readonly trusted: Authority;
@@ -19,7 +19,7 @@ export interface Authorities {
   readonly foreign: Authority;
 }
 
-/** What the first attempt at a misbehaving receiver is recorded as. */
+/** The record of the first attempt at a misbehaving receiver. */
 export interface RecordedRequest {
   /** Whichever of these; null: accepted. */
   readonly reasons: readonly (string | null)[];
@@ -30,7 +30,7 @@ export interface RecordedRequest {
 
 export interface ReceiverFault extends RecordedRequest {
   readonly name: string;
-  /** Resolves to the callback URL of a receiver that stands until the test has finished. */
+  /** Resolves to the callback URL of a receiver that runs until the test has finished. */
   serve(authorities: Authorities): Promise<string>;
 }
 

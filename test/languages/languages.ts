@@ -6,7 +6,7 @@ import { run, type ShellCommand } from "./programs.ts";
 export interface Language {
   readonly name: string;
   readonly source: string;
-  /** What this machine has, as people call it; or what it lacks, and where that comes from. */
+  /** The runtime found on this machine, or the missing one and its source. */
   find(): Promise<Found>;
 }
 

@@ -18,8 +18,8 @@ export interface Vector {
 }
 
 /**
- * What nobody lists as a reason, with what @paybell/partner makes of it: every receiver has to agree. All of it is
- * sealed and signed with the keys of `like`, so that nothing but its own oddness can be refused.
+ * Unusual inputs without a reason of their own, with the result of @paybell/partner: every receiver has to agree. All
+ * are sealed and signed with the keys of `like`, so that only their own oddness can be refused.
  */
 export function oddVectors(like: Vector): Vector[] {
   const content = JSON.stringify(like.ipn);

@@ -24,7 +24,7 @@ function onBoth(first: Readonly<Record<string, unknown>>, second = first): Promi
 const codesOf = (answers: readonly HttpAnswer[]) =>
   answers.map(({ status, body }) => (status === 200 ? "won" : body["code"]));
 
-/** How often the partner was told of it, once everything before `sentinel` has come. */
+/** The number of its IPNs, once everything before `sentinel` has arrived. */
 async function tellingsOf(id: unknown): Promise<number> {
   await partner.server.until((all) => all.some(({ received }) => received?.ipn.id === id));
   return partner.server.deliveries.filter(({ received }) => received?.ipn.id === id).length;

@@ -104,7 +104,7 @@ function instructionsOf(text: string): [string, string][] {
   });
 }
 
-/** What git ignores is not copied, as by .containerignore. */
+/** Files that git ignores are not copied, as with .containerignore. */
 function copy(stage: Stage, stages: readonly Stage[], words: readonly string[]): void {
   const from = words.find((word) => word.startsWith("--from="))?.slice("--from=".length);
   const paths = words.filter((word) => !word.startsWith("--"));
@@ -124,7 +124,7 @@ function copy(stage: Stage, stages: readonly Stage[], words: readonly string[]):
 async function runStep(stage: Stage, script: string): Promise<void> {
   const cwd = join(stage.root, stage.workdir);
   if (script === "npm ci --ignore-scripts") {
-    // What CI has installed just now by the same lock file, in place of a second download.
+    // The packages that CI has just installed by the same lock file, in place of a second download.
     await run("cp", ["-a", "--link", join(repository, "node_modules"), join(cwd, "node_modules")]);
     rmSync(join(cwd, "node_modules/.cache"), { recursive: true, force: true });
     return;
@@ -133,7 +133,7 @@ async function runStep(stage: Stage, script: string): Promise<void> {
   await run("sh", ["-c", script], { cwd, env, maxBuffer: 64 * 1024 * 1024 });
 }
 
-/** Node and the libraries it loads, at the places where the system's own stand. */
+/** Node and the libraries it loads, in the directories of the system's own. */
 async function addNode(root: string): Promise<void> {
   for (const folder of ["usr/local/bin", "tmp", "proc", "dev", "run"])
     mkdirSync(join(root, folder), { recursive: true });

@@ -26,7 +26,8 @@ beforeAll(async () => {
   database = await createDatabase();
   const options = { databaseUrl: database.url, masterKey: randomBytes(32) };
   const env = { PAYBELL_TRUSTED_PROXIES: "127.0.0.1" };
-  // Who trusts this machine as a proxy takes no operator from it who names nobody: registered by one that does not.
+  // An instance that trusts this machine as a proxy refuses an operator without a forwarded address: it is registered
+  // by one that does not.
   const registrar = await spawnInstance(options);
   partner = await registrar.register({
     callBackUrl: null,
@@ -102,7 +103,7 @@ async function expectProxy(port: number): Promise<void> {
   expect(await self(port, "127.0.0.4", { "x-forwarded-for": "127.0.0.3" })).toBe(403);
   // Every instance serves it, and is asked in turn.
   expect(await Promise.all([1, 2, 3, 4].map(() => self(port, "127.0.0.3")))).toEqual([200, 200, 200, 200]);
-  // What is the operators' is nowhere on it.
+  // The operators' routes are missing on it.
   expect(await self(port, "127.0.0.3", {}, "/metrics")).toBe(404);
 }
 

@@ -58,7 +58,7 @@ describe.each(nodes)("on Node $version", (node) => {
   }, 120_000);
 });
 
-/** Run by node itself: npx would stand between it and the signal. */
+/** Run by node itself: npx would be between it and the signal. */
 async function withSandbox(node: NodeFound, env: NodeJS.ProcessEnv, use: () => Promise<void>): Promise<void> {
   const bin = join(shop, "node_modules/paybell/bin/paybell.js");
   const sandbox = spawn(node.path, [bin, "sandbox"], {

@@ -18,8 +18,8 @@ const packageOf: Readonly<Record<string, string>> = {
 };
 
 /**
- * The Node that runs the tests, every other one in PATH that the packages promise to run on, and the newest of each
- * line, fetched once. Where none can be fetched (without a network) it is told and left out.
+ * The Node that runs the tests, every other one in PATH that the packages support, and the newest of each line, fetched
+ * once. Those that cannot be fetched (without a network) are reported and left out.
  */
 export async function findNodes(path: string): Promise<NodeFound[]> {
   const found = new Map([[process.versions.node, process.execPath]]);

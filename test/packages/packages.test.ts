@@ -118,7 +118,7 @@ describe("what a partner gets", () => {
     expectStated("Loaded by node:http", { all: byNode.bytes });
   });
 
-  /** What of the package each use adds to those before it. */
+  /** The size that each use of the package adds to the previous ones. */
   function weights() {
     const directory = join(project, "node_modules/@paybell/partner");
     const rest = installedFiles(directory);
@@ -168,7 +168,7 @@ describe.each(findRuntimes(process.env["PATH"] ?? ""))("on $name", ({ name, comm
   });
 });
 
-/** What the vectors come to when the installed package opens them. */
+/** The result of opening the vectors with the installed package. */
 async function expectVectors([executable, ...args]: readonly [string, ...string[]]): Promise<void> {
   const vectors = join(repository, "docs/partner/vectors.json");
   const { stdout } = await run(executable, [...args, "vectors.mjs", vectors], { cwd: project });

@@ -35,10 +35,9 @@ export async function packAll(directory: string): Promise<Packed[]> {
 }
 
 /**
- * An empty project with the packed packages installed, outside of the repository.
- *
- * Contract and partner come by `npm install`, from their tarballs alone and without a network. The others have
- * dependencies, which stand in for a download as links into the repository's own node_modules.
+ * An empty project with the packed packages installed, outside of the repository. Contract and partner are installed by
+ * `npm install`, from their tarballs only and without a network. The others have dependencies, which are links into the
+ * repository's own node_modules in place of a download.
  */
 export async function installAll(packed: readonly Packed[]): Promise<string> {
   const project = mkdtempSync(join(tmpdir(), "paybell-consumer-"));

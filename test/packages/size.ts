@@ -3,9 +3,9 @@ import { dirname, join } from "node:path";
 import { run } from "./project.ts";
 
 export interface Loaded {
-  /** The code of our packages, whoever imports it. */
+  /** The code of our packages, whatever imports it. */
   readonly bytes: number;
-  /** What of Node itself our packages import. */
+  /** Node's own modules that our packages import. */
   readonly builtins: readonly string[];
 }
 
@@ -29,7 +29,7 @@ for (const entry of ${JSON.stringify(entries)}) await import(entry);
 process.stdout.write(JSON.stringify({ bytes, builtins: [...builtins].sort() }));
 `;
 
-/** What a process of the project loads for these entries, in all. */
+/** Everything that a process of the project loads for these entries. */
 export async function loaded(project: string, entries: readonly string[]): Promise<Loaded> {
   writeFileSync(join(project, "counting.mjs"), counting(entries));
   const { stdout } = await run(process.execPath, ["counting.mjs"], { cwd: project });

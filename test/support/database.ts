@@ -67,8 +67,8 @@ export async function withAdmin<Result>(serverUrl: string, use: (client: Client)
 }
 
 /**
- * Looks into the tables of partners, or changes them, by hand: the same in each home, one after the other. One
- * PostgreSQL is one home.
+ * Reads or changes the tables of partners directly: the same in each home, one after the other. Plain PostgreSQL is one
+ * home.
  */
 export async function inHomes<Result>(
   database: Pick<TestDatabase, "url">,

@@ -3,13 +3,13 @@ import { join, relative } from "node:path";
 import { type Block, blocksOf, walkthroughs } from "../../scripts/sources/blocks.ts";
 
 /**
- * One example of a document, by the mark above it. `place` is where its fence begins, as README.md:48.
+ * One example of a document, by the mark above it. `place` is the line of its fence, as README.md:48.
  *
- * - `run`: runs to its end, and answers what follows it directly;
- * - `start`: goes on until the document ends;
- * - `show`: what the one that goes on shows, or the sandbox;
+ * - `run`: runs to its end, and its output is compared with the block that follows;
+ * - `start`: runs until the document ends;
+ * - `show`: the output of the running one, or of the sandbox;
  * - `write`: a file that later examples use;
- * - `quote`: stands in that file of the repository, word by word.
+ * - `quote`: part of that file of the repository, word by word.
  */
 export type Example = { readonly place: string; readonly text: string } & (
   | { readonly does: "run"; readonly language: "sh" | "js"; readonly answer: ExampleAnswer | undefined }
@@ -80,7 +80,7 @@ function answerOf(next: Block | undefined): ExampleAnswer | undefined {
 }
 
 /**
- * What differs from run to run is alike afterwards: ids, times, ports, and what a bank makes up. A reqId stays: the
+ * Replaces values that differ from run to run: ids, times, ports, and the bank's numbers. A reqId is unchanged: the
  * example itself chose it.
  */
 function normalised(answer: string): string {

@@ -1,6 +1,6 @@
 import { createHook } from "node:async_hooks";
 
-/** What can keep a process alive when nobody closes it, by Node's own names. */
+/** Resources that keep a process alive if they are not closed, by Node's own names. */
 const kinds: Readonly<Record<string, string>> = {
   TCPWRAP: "TCP socket",
   TCPSERVERWRAP: "TCP server",
@@ -34,8 +34,8 @@ export interface OpenResources {
 const framesMax = 40;
 
 /**
- * Watches from now on what is opened. What is open yet unref'd (an idle keep-alive socket, a periodic check that ends
- * with the process) is no leak.
+ * Watches resources opened from now on. An unref'd resource (an idle keep-alive socket, a periodic check that ends with
+ * the process) is no leak.
  */
 export function watchOpenResources(): OpenResources {
   const opened = new Map<number, Opened>();

@@ -14,7 +14,7 @@ export interface ReceivedDelivery {
   readonly body: Buffer;
   readonly atMs: number;
   readonly answer: ReceiverAnswer;
-  /** What @paybell/partner made of it with the partner's keys; undefined where they were not known. */
+  /** The result of @paybell/partner with the partner's keys; undefined if they were unknown. */
   readonly received: ReceivedIpn | undefined;
   /** Why @paybell/partner refused it. */
   readonly refused: IpnRefused | undefined;
@@ -44,7 +44,7 @@ export interface PartnerServer {
     holds: (deliveries: readonly ReceivedDelivery[]) => boolean,
     timeoutMs?: number,
   ): Promise<readonly ReceivedDelivery[]>;
-  /** Takes no more connections; those that stand are cut. */
+  /** Accepts no more connections; established ones are closed. */
   close(): Promise<void>;
 }
 
@@ -58,7 +58,7 @@ interface Authority {
 
 let made: Promise<Authority> | undefined;
 
-/** What a service must trust to call the partners of this test file, in PEM. */
+/** The certificate that a service must trust to call the partners of this test file, in PEM. */
 export async function callbackCa(): Promise<string> {
   return (await authority()).ca;
 }

@@ -16,7 +16,7 @@ export interface HttpAnswer {
   readonly status: number;
   readonly headers: Headers;
   readonly text: string;
-  /** Empty for what is no JSON. */
+  /** Empty if it is not JSON. */
   readonly body: Readonly<Record<string, unknown>>;
 }
 
@@ -228,7 +228,7 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
 const eventuallyMs = 15_000;
 const lookEveryMs = 10;
 
-/** What `look` finds, as soon as it finds something: for what tells nobody when it comes to be, such as a row. */
+/** The result of `look`, as soon as there is one: for changes without a signal, such as a row. */
 export async function eventually<Found>(
   what: string,
   look: () => Promise<Found | undefined>,

@@ -194,7 +194,7 @@ const nobodyThere = new Set(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNR
 const noTls = ["no_tls", "the port speaks no TLS"] as const;
 const unknownIssuer = ["tls", "the certificate's issuer is not known"] as const;
 
-/** By Node's codes, whose own messages advise whoever runs Node. */
+/** By Node's codes, because its own messages advise the operator of Node. */
 const tlsFailures: Readonly<Record<string, readonly [NoResponse["failure"], string]>> = {
   CERT_HAS_EXPIRED: ["certificate_expired", "the certificate, or one of its chain, has expired"],
   CERT_NOT_YET_VALID: ["certificate_expired", "the certificate is not valid yet"],

@@ -89,7 +89,7 @@ export type SettlementIpn = { [N in SettlementFieldName]: N extends "settlementL
 
 export type UnsignedIpn<I> = Omit<I, "signature">;
 
-/** What is needed to read and write a field. Its meaning is in fields.ts, which a receiver need not load. */
+/** The properties needed to read and write a field. Its meaning is in fields.ts, which a receiver need not load. */
 export interface Column<N extends string = string> {
   /** The name in the table. It is the one that is signed, and the default on the wire. */
   readonly name: N;

@@ -26,7 +26,7 @@ export function repeatedKey(text: string): string | undefined {
   return reader.repeatedKey;
 }
 
-/** How many keys the objects of a JSON value have. Who calls it bounds how deep the value is nested. */
+/** Counts the keys of all objects in a JSON value. The caller bounds the nesting. */
 export function countKeys(value: unknown): number {
   if (typeof value !== "object" || value === null) return 0;
   let keys = 0;
@@ -49,7 +49,7 @@ export function endOfString(text: string, start: number): number {
   return end + 1;
 }
 
-/** Whether an odd number of backslashes stands before a place. */
+/** Whether an odd number of backslashes precedes an index. */
 function isEscaped(text: string, place: number): boolean {
   let before = place - 1;
   while (text.charCodeAt(before) === backslash) before -= 1;

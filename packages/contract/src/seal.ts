@@ -9,7 +9,7 @@ const cbcIvBytes = 16;
 const freshBytes = pooledRandom();
 const gcm = { authTagLength: 16 } as const;
 
-/** What `data` is, for people. */
+/** The form of `data`, for people. */
 export const sealedForms: Readonly<Record<Cipher, string>> = {
   "aes-256-gcm": "encode(iv[12] ‖ ciphertext ‖ tag[16]); the default",
   "aes-256-cbc": "encode(iv[16] ‖ ciphertext), PKCS#7 padding",

@@ -5,7 +5,7 @@ import { decodeStrictly } from "./encoding.ts";
 import { secretKey } from "./keys.ts";
 
 /**
- * What is signed, as agreed with a partner: section 5, rule 4.
+ * The signed content, as agreed with a partner: section 5, rule 4.
  *
  * - `fields`: the important fields, in the specification's order or in an agreed one, by the tables' names
  * - `whole`: the RFC 8785 form of the IPN on the wire, without its signature

@@ -15,7 +15,7 @@ export class ApiError extends PaybellError {
   readonly code: ErrorCode | ClientErrorCode;
   /** The HTTP status; 0 without an answer. */
   readonly status: number;
-  /** What to do about it. */
+  /** The remedy. */
   readonly remedy: string;
   /** The problem as answered, with every invalid field in `errors`. */
   readonly problem: Problem | undefined;

@@ -54,7 +54,7 @@ export function explainHeaders(body: Buffer, header: HeaderReader, { encryption,
   return new IpnRefused("webhook_signature");
 }
 
-/** Returns the mistake that the body itself shows, whoever sent it. */
+/** Returns the mistake that the body itself shows, whatever its sender. */
 export function bodyMistake(body: Buffer): RefusedReason | undefined {
   if (body.length === 0) return "empty_body";
   if (body[0] === 0x1f && body[1] === 0x8b) return "compressed_body";

@@ -114,7 +114,7 @@ const starts: Record<string, Start> = {
   },
 };
 
-/** What a fetch server's adapter to node:http does. */
+/** Does the work of a fetch server's adapter to node:http. */
 async function serveFetch(
   request: IncomingMessage,
   response: ServerResponse,

@@ -46,7 +46,7 @@ export function honoHandler<C extends HonoContextLike>(
   };
 }
 
-/** The text and bytes that Hono cached are the raw body. What it parsed is not. */
+/** The text and bytes that Hono cached are the raw body. A parsed body is not. */
 async function readBody(raw: Request, { arrayBuffer, text }: HonoBodyCache): Promise<BodyRead> {
   if (!raw.bodyUsed) return readRequest(raw);
   if (arrayBuffer !== undefined) return { body: new Uint8Array(await arrayBuffer) };

@@ -29,7 +29,7 @@ export interface ReceiverOptions {
   readonly cipher?: Cipher;
   /** For aes-256-gcm and aes-256-cbc, as registered; default base64. */
   readonly encoding?: Encoding;
-  /** What the IPN's own signature covers, as registered; default the specification's fields (section 5.1). */
+  /** The coverage of the IPN's own signature, as registered; default the specification's fields (section 5.1). */
   readonly signing?: Signing;
   /** Seconds, 1 to 86,400; default 300. */
   readonly freshnessSeconds?: number;

@@ -8,6 +8,6 @@ export abstract class PaybellError extends Error {
    * the service's or the client's code, and for a cursor the reason of its refusal.
    */
   abstract readonly code: string;
-  /** What to do. For your own side only. */
+  /** The remedy. For your own side only. */
   abstract readonly remedy: string;
 }

@@ -118,7 +118,7 @@ export class IpnRefused extends PaybellError {
     return this.#reason;
   }
 
-  /** What to do. */
+  /** The remedy. */
   get remedy(): string {
     return refusals[this.#reason][1];
   }

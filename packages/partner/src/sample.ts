@@ -12,7 +12,7 @@ export const sampleKeys = {
   webhookSecret: `whsec_${Buffer.alloc(32, 3).toString("base64")}`,
 } as const;
 
-/** What is wrong with a sample. A receiver must refuse each of them, all in the same way. */
+/** The defect of a sample. A receiver must refuse each of them, all in the same way. */
 export type Tampering =
   /** A byte of the body was modified in transit. */
   | "tampered"

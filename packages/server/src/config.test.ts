@@ -108,7 +108,7 @@ describe("readConfig", () => {
 
   test("an unknown PAYBELL_ name is an error that suggests the nearest known one", () => {
     expect(problemsOf({ PAYBELL_PROT: "1" })).toEqual(["PAYBELL_PROT is not a setting; did you mean PAYBELL_PORT?"]);
-    // What all names begin with makes no two of them alike.
+    // The common prefix of all names does not count as similarity.
     expect(problemsOf({ PAYBELL_FOO: "1" })).toEqual(["PAYBELL_FOO is not a setting"]);
     expect(problemsOf({ PAYBELL_OPERATOR_TOKENS: "x" })).toEqual([
       "PAYBELL_OPERATOR_TOKENS is not a setting; did you mean PAYBELL_OPERATOR_TOKEN?",

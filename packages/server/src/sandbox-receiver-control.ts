@@ -1,4 +1,4 @@
-/** What the sandbox partner's receiver does with the next deliveries. */
+/** The receiver's treatment of the next deliveries. */
 export const receiverModes = ["accept", "fail", "hang", "refuse", "reject"] as const;
 export type ReceiverMode = (typeof receiverModes)[number];
 

@@ -29,7 +29,7 @@ export interface CaseStep {
   readonly expects: Expectation | "anything";
 }
 
-/** What cases use to make their posts. */
+/** The tools for making a case's posts. */
 export interface Bench {
   readonly facts: Facts;
   readonly keys: SealerKeys;

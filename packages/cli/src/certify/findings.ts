@@ -1,4 +1,4 @@
-/** What was wrong with an answer: stable codes for programs. */
+/** The problem of an answer: stable codes for programs. */
 export type FindingCode =
   | "accepted_forgery"
   | "answered_early"

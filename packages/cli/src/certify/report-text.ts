@@ -10,7 +10,7 @@ const textColumns = 100;
 /** Enough of a response's body to recognise the server. */
 const bodyCharactersShown = 160;
 
-/** What is about to be sent, and how to distinguish it from real payments. */
+/** Announces what is about to be sent, and how to distinguish it from real payments. */
 export function warning(url: URL, run: string, caseCount: number): string[] {
   return [
     `certify ${url.href}`,

@@ -80,7 +80,7 @@ export class Feed {
     }
   }
 
-  /** Tells of a failure that time mends, once until it has. */
+  /** Reports a temporary failure, once until it has passed. */
   trouble(failure: Failure): void {
     if (!this.#inTrouble) this.#events.trouble(failure);
     this.#inTrouble = true;
@@ -133,7 +133,7 @@ function isForgotten({ code }: Failure): boolean {
   return code === "cursor_from_another_history" || code === "cursor_expired";
 }
 
-/** A restart, a proxy without a service behind it, too many calls: time mends these. */
+/** A restart, a proxy without a service behind it, too many calls: these pass by themselves. */
 function passes({ code, status = 0 }: Failure): boolean {
   return code === "unreachable" || status === 429 || status >= 500;
 }

@@ -32,7 +32,7 @@ export async function readRegistration(
   };
 }
 
-/** A file of settings. @throws Failure where it is no JSON object */
+/** Reads a file of settings. @throws Failure if it is not a JSON object */
 export async function readSettings(context: CommandContext, path: string): Promise<object> {
   const value = parse(await readNamedFile(context, path, "unreadable"));
   if (typeof value === "object" && value !== null && !Array.isArray(value)) return value;

@@ -18,7 +18,7 @@ export interface StoreUnderTest<Tx> {
   readonly crashWhileProcessing?: (received: ReceivedIpn) => Promise<void>;
 }
 
-/** A function that runs until it is told to end. */
+/** A function that runs until `end` is called. */
 function held(): { run: () => Promise<void>; started: Promise<void>; end(): void } {
   const start = Promise.withResolvers<void>();
   const end = Promise.withResolvers<void>();

@@ -91,7 +91,7 @@ export interface Card {
   readonly expDate: string;
 }
 
-/** What the POS read and encrypted for the acquirer; each empty where there is none. Never stored, never logged. */
+/** Data that the POS read and encrypted for the acquirer; each is empty if missing. Never stored, never logged. */
 interface Chip {
   /** Field 23. */
   readonly sequenceNumber: string;
@@ -154,8 +154,8 @@ export interface VoidMessage extends MessageHeader, Money, Partial<Card> {
 }
 
 /**
- * Undoes one message whose outcome is not known, or must not stand. Answered 00 when it was undone, 25 when the
- * acquirer never saw it; either way nothing of it stands, and it stays so when the message itself arrives late.
+ * Reverses one message whose outcome is unknown or invalid. Answered 00 if it was reversed, 25 if the acquirer never
+ * saw it. In either case nothing is charged, also if the message itself arrives later.
  */
 export interface ReversalMessage extends MessageHeader, Money, Partial<Card> {
   readonly command: "REVERSAL";
@@ -166,7 +166,7 @@ export interface ReversalMessage extends MessageHeader, Money, Partial<Card> {
   readonly original: OriginalReference;
 }
 
-/** What a terminal's batch comes to, each side's own count: the acquirer answers 95 when its own differs. */
+/** The totals of a terminal's batch by each side's own count: the acquirer answers 95 if its own differ. */
 export interface BatchTotals {
   /** Empty where the batch is: nothing in it has one. */
   readonly currency: string;
@@ -208,7 +208,7 @@ export interface AcquirerAnswer {
   readonly refId: string;
   /** TC of the chip, where the acquirer returns one. */
   readonly tc: string;
-  /** What the issuer answers to the chip (field 55: ARPC, scripts), for the POS alone: never stored. */
+  /** The issuer's answer to the chip (field 55: ARPC, scripts), for the POS only: never stored. */
   readonly emv?: string;
   /** Of a Settlement, where the acquirer says it: the day on which the money moves, as given (field 15: MMDD). */
   readonly settlementDate?: string;

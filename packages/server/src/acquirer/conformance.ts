@@ -30,7 +30,7 @@ export interface AcquirerUnderTest {
 /** A test runner's own: vitest's `test` is one. */
 export type RegisterTest = (name: string, run: () => Promise<void>) => void;
 
-/** What the ledger relies on in every acquirer, as tests. */
+/** The ledger's requirements on every acquirer, as tests. */
 export function acquirerConformance(register: RegisterTest, subject: AcquirerUnderTest): void {
   const { till = (number) => new Till(number) } = subject;
   const check: Check = (name, run) =>

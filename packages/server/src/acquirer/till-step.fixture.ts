@@ -1,6 +1,6 @@
 import fc from "fast-check";
 
-/** What a terminal does next in a random sequence; `at` counts back to the message that it is about. */
+/** A terminal's next step in a random sequence; `at` counts back to the message that it refers to. */
 export interface TillStep {
   readonly kind:
     | "sale"

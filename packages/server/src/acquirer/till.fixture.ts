@@ -85,7 +85,7 @@ export class Till {
     return { command: "SETTLEMENT", ...this.#header(), batchNo: this.batchNo, totals, afterUpload: false };
   }
 
-  /** What follows the upload of its batch: the same totals, as a message of its own. */
+  /** Follows the upload of its batch: the same totals, as a new message. */
   afterUpload(settlement: SettlementMessage): SettlementMessage {
     return { ...settlement, ...this.#header(), transactionId: settlement.transactionId, afterUpload: true };
   }

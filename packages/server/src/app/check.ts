@@ -14,7 +14,7 @@ export interface CheckFinding {
   readonly level: "ok" | "warning" | "error";
   readonly what: string;
   readonly detail: string;
-  /** What to do; empty if nothing. */
+  /** The remedy; empty if none is needed. */
   readonly remedy: string;
 }
 

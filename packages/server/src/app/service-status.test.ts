@@ -10,7 +10,7 @@ import { serviceStatusOf } from "./service-status.ts";
 
 const acquirers = new Map([["acquirer", "simulator"]]);
 
-/** A database that counts its questions, and answers each when it is told to. */
+/** A database that counts its queries, and answers each on request. */
 function database() {
   const asked = { ping: 0, pending: 0, byPartner: 0, unowned: 0, partitionsAhead: 0 };
   let nowMs = 0;

@@ -82,7 +82,7 @@ describe("a refusal", () => {
     ["void", "batch_settled", { ...sale, batch: "none" }, /is settled/],
     ["void", "settlement_in_progress", { ...sale, batch: "closing" }, /being settled: repeat/],
     ["reverse", "settlement_in_progress", { ...sale, batch: "closing" }, /being settled: repeat/],
-    // What is final is said before what passes.
+    // Final states are reported before temporary ones.
     ["void", "already_voided", { ...sale, ...successor("VOID", "done"), batch: "closing" }, /was voided/],
     ["void", "already_voided", { ...sale, ...successor("VOID", "done"), batch: "closed" }, /was voided/],
   ])("to %s it is %s (case %#)", (verb, code, original, message) => {

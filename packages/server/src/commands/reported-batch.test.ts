@@ -28,7 +28,7 @@ describe("the batch that a switch names", () => {
       fc.property(named, named, (one, other) => {
         const isSame = one.mid === other.mid && one.tid === other.tid && one.batchNo === other.batchNo;
         expect(reportedBatch(partnerId, one) === reportedBatch(partnerId, other)).toBe(isSame);
-        // What stands at the end of one field is no beginning of the next.
+        // The end of one field is not the beginning of the next.
         const shifted = { mid: one.mid + one.tid, tid: "", batchNo: one.batchNo };
         expect(reportedBatch(partnerId, shifted)).not.toBe(reportedBatch(partnerId, one));
       }),

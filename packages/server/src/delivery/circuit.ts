@@ -8,7 +8,7 @@ export const probeStepMs = 5_000;
 export const probeStepMaxMs = 300_000;
 
 /**
- * What an attempt says about the endpoint. `lives`: it responded. `fails`: it did not, or its response says that it
+ * The meaning of an attempt for the endpoint. `lives`: it responded. `fails`: it did not, or its response says that it
  * cannot process (429, 5xx). `gone`: 410. `nothing`: the attempt never reached it.
  */
 export type Effect = "lives" | "fails" | "gone" | "nothing";

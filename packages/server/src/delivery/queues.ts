@@ -170,7 +170,7 @@ export class Queues {
     this.release(delivery);
     this.#parts.timers.after(forMs, () => {
       if (this.#resting.get(id) === delivery) this.#resting.delete(id);
-      // An existing queue is told; a closed one is opened if it may be read.
+      // An existing queue is woken; a closed one is opened if it may be read.
       if (this.#partners.has(partnerId) || this.#parts.limitsOf(partnerId).mayRead) this.wake(delivery);
     });
   }

@@ -54,7 +54,7 @@ describe("the partner API", () => {
   test.each([
     ["203.0.113.9", 200],
     ["198.51.100.1", 403],
-    // What the caller wrote in front of it is not believed.
+    // Entries that the caller wrote itself are ignored.
     ["203.0.113.9, 198.51.100.1", 403],
     ["198.51.100.1, 203.0.113.9, 127.0.0.1", 200],
     ["", 403],

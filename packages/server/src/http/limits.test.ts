@@ -33,7 +33,7 @@ describe("one partner", () => {
   ])("has a rate of its own for %s", async (_, method, path, setting, status) => {
     await start({ [setting]: setting.includes("PULLS") ? "100" : "10" });
     expect(await statuses(11, () => service.call(method, path))).toEqual([...Array(10).fill(status), 429]);
-    // What costs little goes on.
+    // Cheap requests are still allowed.
     expect((await service.call("GET", "/v1/self")).status).toBe(200);
   });
 

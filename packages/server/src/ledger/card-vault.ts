@@ -18,7 +18,7 @@ export interface CardVaultParts {
   readonly log: Logger;
 }
 
-/** Whose card it is, and for which acquirer. */
+/** The owner of a card, and its acquirer. */
 interface CardOwner {
   readonly partnerId: PartnerId;
   readonly chainId: ChainId;

@@ -72,7 +72,7 @@ export class Completer {
     return { ...begun, state, facts, notification: told, runBy: null, completedAtMs: completed.atMs };
   }
 
-  /** What must be delivered before it: nothing if the partner wants no order. */
+  /** The predecessors in the order of delivery: none if the partner wants no order. */
   #order(begun: Transaction, batch: Completion["batch"]): Order {
     const ordering = this.#parts.directory.peek(begun.partnerId)?.settings.ordering ?? "chain";
     if (ordering === "none") return { follows: false, settlesBatch: null };

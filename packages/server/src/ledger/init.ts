@@ -12,7 +12,7 @@ import type { Transaction } from "./transaction.ts";
 
 export interface InitParts {
   readonly cards: CardVault;
-  /** For what "the same body" means. A plain hash would let whoever reads the row guess the card's token. */
+  /** The key for comparing bodies. With a plain hash a reader of the row could guess the card's token. */
   readonly bodyKey: KeyObject;
   readonly sandbox: boolean;
 }
@@ -25,7 +25,7 @@ export interface InitStart {
   readonly original: Transaction | undefined;
 }
 
-/** What a request asks to be begun. */
+/** Makes the INIT of a request. */
 export function toInit(
   { bodyKey, cards, sandbox }: InitParts,
   partner: Partner,
@@ -62,7 +62,7 @@ export function toInit(
   };
 }
 
-/** Why nothing was begun, as the caller is told. */
+/** The refusal as the caller gets it. */
 export function refusedBy(
   begun: Exclude<Begun, { outcome: "begun" | "repeated" }>,
   { tid, reqId }: Init,

@@ -141,7 +141,7 @@ export class Ledger {
     const { terminals, acquirers, transactions } = this.#parts;
     let acquirer = original?.acquirer ?? (await terminals.of(partner.id, procedure.tid));
     for (let tries = 1; ; tries += 1) {
-      // What is not there to be reversed needs nobody to reverse it.
+      // A transaction that does not exist needs no Reversal.
       if (procedure.tid !== "" && !acquirers.has(acquirer)) throw new ServiceError("no_acquirer");
       const init = toInit(this.#parts, partner, request, { id: start.id, leaseId, acquirer, procedure, original });
       const begun = await transactions.begin(init);

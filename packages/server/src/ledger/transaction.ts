@@ -24,7 +24,7 @@ export interface Transaction {
   /** In the currency's smallest unit; null without an amount, or if a switch reported it. */
   readonly amountMinor: bigint | null;
   readonly currency: string | null;
-  /** Whom the acquirer's messages of its chain go to; empty: the acquirer of the settings, or none. */
+  /** The acquirer of its chain; empty: that of the settings, or none. */
   readonly acquirer: string;
   /** The state of its batch, or of the batch it settles; null for a PreAuth, a system command, a switch's report. */
   readonly batch: BatchState | null;

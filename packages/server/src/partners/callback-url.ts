@@ -13,8 +13,8 @@ export interface CallbackUrlRules {
 export type AgreedCallbacks = Partial<Pick<PartnerSettings, "callbackAddresses" | "callbackPorts">>;
 
 /**
- * What is wrong with a callback URL (section 4.1); undefined if it can be called. With `callbackAddresses`, a URL whose
- * host is a literal address is checked at once; names are checked when they are looked up.
+ * Returns the problem of a callback URL (section 4.1); undefined if it can be called. With `callbackAddresses`, a URL
+ * whose host is a literal address is checked at once; names are checked when they are looked up.
  */
 export function callbackUrlProblem(
   field: string,

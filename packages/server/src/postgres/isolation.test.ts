@@ -8,7 +8,7 @@ const folder = await temporaryFolder();
 
 const onLinux = process.platform === "linux";
 
-// What a process was started with shows in /proc, which only Linux has.
+// A process's environment is in /proc, which only Linux has.
 test.runIf(onLinux)(
   "no process of PostgreSQL has a secret of ours in its environment, nor our process group",
   async () => {

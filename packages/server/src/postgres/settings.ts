@@ -41,7 +41,7 @@ export const defaultSettings: Readonly<Record<string, string>> = {
 
   timezone: "UTC",
   log_timezone: "UTC",
-  // What stands in the log must not hold card data: no statement text, no DETAIL line (it quotes the failing row).
+  // The log must not contain card data: no statement text, no DETAIL line (it quotes the failing row).
   log_statement: "none",
   log_min_error_statement: "panic",
   log_min_duration_statement: "-1",

@@ -12,8 +12,9 @@ const socketPathBytesMax = process.platform === "darwin" ? 103 : 107;
 export const socketPort = 5432;
 
 /**
- * The folder of the unix socket. PostgreSQL trusts whoever reaches the socket, so the folder is what keeps others out:
- * mode 0700, ours. Too long a path makes it a short one below the system's temporary folder, the same at each start.
+ * The folder of the unix socket. PostgreSQL trusts any process that can open the socket, so the folder keeps others
+ * out: mode 0700, ours. If the path is too long, a short one below the system's temporary folder is used, the same at
+ * each start.
  */
 export async function makeSocketDirectory(location: DataLocation): Promise<string> {
   const directory = socketDirectoryOf(location.base);

@@ -14,7 +14,7 @@ import { bannerLines } from "./output-banner.ts";
 
 const run = promisify(execFile);
 
-/** What the pasted command sent. */
+/** The request of the pasted command. */
 interface Sent {
   readonly url: string | undefined;
   readonly authorization: string | undefined;

@@ -3,7 +3,7 @@ import type { AcquirerHealth } from "../acquirer/acquirer.ts";
 import type { SessionHolder, SessionStore } from "../acquirer/session/one-session.ts";
 import type { Database } from "./database/database.ts";
 
-// Whoever finds it held changes nothing, and reads who holds it.
+// If it is held, nothing is changed, and the holder is returned.
 const claim = {
   name: "claim_session",
   text: `
@@ -35,7 +35,7 @@ interface Row {
 
 const nobody: SessionHolder = { leaseId: null, isUp: false, detail: "" };
 
-/** Who holds the session with an acquirer's host, in PostgreSQL, and what instances tell each other of it. */
+/** The holder of the session with an acquirer's host, in PostgreSQL, and the messages between instances. */
 export class PostgresAcquirerSessions implements SessionStore {
   readonly #engine: Pool;
 

@@ -8,7 +8,7 @@ const selectAcquirers = `
   SELECT a.name, a.profile, a.hosts, a.tls, a.ca, a.certificate, a.version, a.created_at, a.updated_at, s.sealed
   FROM acquirers a JOIN sealed_values s ON s.name = 'acquirer ' || a.name`;
 
-// A rotation of the master key seals it anew meanwhile, or waits: either way the newer secrets stand.
+// A rotation of the master key seals it again meanwhile, or waits: in either case the newer secrets remain.
 const keepSecrets = `
   INSERT INTO sealed_values (name, sealed) VALUES ('acquirer ' || $1::text, $2)
   ON CONFLICT (name) DO UPDATE SET sealed = excluded.sealed`;
@@ -20,8 +20,8 @@ const upsert = `
   ON CONFLICT (name) DO UPDATE SET profile = excluded.profile, hosts = excluded.hosts, tls = excluded.tls,
     ca = excluded.ca, certificate = excluded.certificate, version = excluded.version, updated_at = now()`;
 
-// Its terminals stand for what is in their batches: a terminal moves only while nothing is. A Reversal may go on for
-// longer, as a late approval repeats it.
+// Terminals with open batches refer to it: a terminal changes its acquirer only without them. A Reversal may run
+// longer, because a late approval repeats it.
 const usedIn = `
   SELECT FROM (SELECT) AS one
   WHERE EXISTS (SELECT FROM terminals t WHERE t.acquirer = $1 AND t.acquirer <> '')
@@ -42,7 +42,7 @@ interface Row {
   readonly updated_at: Date;
 }
 
-/** Registered acquirers in PostgreSQL. Each change is told to who listens to `paybell_acquirers`. */
+/** Registered acquirers in PostgreSQL. Each change is notified on `paybell_acquirers`. */
 export class PostgresAcquirers implements AcquirerStore {
   readonly #pool: Pool;
   readonly #homes: Homes;
@@ -86,7 +86,7 @@ export class PostgresAcquirers implements AcquirerStore {
     return rows[0]?.sealed;
   }
 
-  /** Only the last one is kept, and all instances are told. */
+  /** Only the last one is kept, and all instances are notified. */
   async keepKey(name: string, sealedAs: string, sealed: Buffer): Promise<void> {
     await this.#locked(name, async (client) => {
       await client.query(dropKeptKeys, [name]);

@@ -113,7 +113,7 @@ export async function insertEvents(
   });
 }
 
-/** Until when others of a kind wait after one was told. As text: a Date would cut the microseconds off. */
+/** The end of the quiet time of each kind. A string, because a Date would truncate the microseconds. */
 async function readQuietTimes(
   database: Pick<PoolClient, "query">,
   kinds: ReadonlySet<EventKind>,

@@ -38,13 +38,13 @@ export interface Iso8583Options {
   readonly clock: Clock;
   /** It connects when {@link Iso8583Acquirer.connect} says so, and not at once. */
   readonly connectsLater?: boolean;
-  /** What happens on the link; messages in it are not masked. */
+  /** Called for events of the link; messages in them are not masked. */
   readonly onEvent?: (event: LinkEvent) => void;
   readonly timings?: Partial<Pick<LinkTimings, "backOffMs" | "stableMs">>;
 }
 
 const defaultTimings = { backOffMs: [200, 30_000], stableMs: 10_000 } as const;
-/** How long a message waits for the link to stand, at most: a host that ended a silent connection is back by then. */
+/** The maximum wait of a message for the link: a host that closed a silent connection is back by then. */
 const linkWaitMsMax = 3_000;
 const traceNos = 999_999;
 const malfunction = "96";
@@ -123,7 +123,7 @@ export class Iso8583Acquirer implements Acquirer {
     const startedMs = this.#clock.monotonicMs();
     if (this.#closed) throw new NotSent("The link to the acquirer is closed");
     const request = this.#request(message);
-    // A link that stands is not waited for, not even for a microtask: messages leave in the order of their asking.
+    // If the link is up there is no wait, not even a microtask: messages are sent in the order of the calls.
     if (!this.#link.isUp && !(await this.#link.isUpWithin(Math.min(timeoutMs, linkWaitMsMax)))) {
       throw new NotSent(`No host of the acquirer is connected: ${this.#link.state().detail}`);
     }

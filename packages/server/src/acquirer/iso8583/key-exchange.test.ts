@@ -111,7 +111,7 @@ test("the host sends a new key: it is answered under the old one, and all after 
   await happens("key");
   await host.hears("0810");
   expect(host.heard.at(-1)?.fields.get(39)).toBe("00");
-  // What was asked under the old key is answered under it.
+  // A request under the old key is answered under it.
   host.send(answerTo(asked as IsoMessage, "00"));
   expect(await inFlight).toBe("00");
   host.answer = (message) => answerTo(message, "00");

@@ -56,7 +56,7 @@ export class Mapping {
     return this.#network[kind]?.(message, false);
   }
 
-  /** What a request and its answer have in common, and no other request of the moment. */
+  /** The elements that a request and its answer share, and no other current request has. */
   keyOf({ mti, fields }: IsoMessage): string {
     const asked = mti.slice(0, 2) + (Number(mti[2]) - (Number(mti[2]) % 2)).toString();
     return [asked, ...this.#profile.matchBy.map((field) => fields.get(field)?.trim() ?? "")].join("|");

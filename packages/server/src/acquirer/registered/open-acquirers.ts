@@ -77,7 +77,7 @@ export class OpenAcquirers implements Acquirers {
     this.#onStray = listener;
   }
 
-  /** Whoever still waits for an answer is told that none comes. */
+  /** Callers that still wait for an answer learn that none will arrive. */
   async stop(): Promise<void> {
     this.#isStopped = true;
     clearInterval(this.#timer);

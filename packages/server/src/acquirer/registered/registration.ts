@@ -7,7 +7,7 @@ import { Mac } from "../iso8583/message/mac.ts";
 import { ProfileError, readProfile } from "../iso8583/profile/read.ts";
 import type { Profile } from "../iso8583/profile/schema.ts";
 
-/** What an acquirer is registered with, beside its name. Of a change, what is left out stays. */
+/** The input of an acquirer's registration, except its name. In a change, missing fields are unchanged. */
 export interface AcquirerInput {
   /** The JSON of the host's profile. */
   readonly profile?: Readonly<Record<string, unknown>> | undefined;
@@ -25,7 +25,7 @@ export interface AcquirerInput {
   readonly keyEncryptionKey?: string | undefined;
 }
 
-/** What is stored as it is. */
+/** The fields stored in the clear. */
 export interface Registration {
   readonly profile: string;
   readonly hosts: readonly string[];
@@ -34,7 +34,7 @@ export interface Registration {
   readonly certificate: string;
 }
 
-/** What is stored sealed, and never shown; empty: none. */
+/** The fields stored sealed, and never shown; empty: none. */
 export interface Secrets {
   readonly key: string;
   readonly macKey: string;
@@ -114,7 +114,7 @@ function keyProblems(mac: Profile["mac"], { macKey, keyEncryptionKey }: Secrets)
   return [...problems, ...opener.problems.map((rule) => wrong("keyEncryptionKey", rule))];
 }
 
-/** What the link is opened with. @throws ProfileError, where a later version refuses what was registered */
+/** The options for opening the link. @throws ProfileError if a later version refuses the registered profile */
 export function linkOptions(
   { profile, hosts, tls, ca, certificate }: Registration,
   { key, macKey, keyEncryptionKey }: Secrets,

@@ -29,7 +29,7 @@ export interface AcquirerStore {
   find(name: string): Promise<StoredAcquirer | undefined>;
   /** In the order of their names. */
   list(): Promise<readonly StoredAcquirer[]>;
-  /** Registers or changes one under its row's lock: `next` sees it as it stands. */
+  /** Registers or changes one under its row's lock: `next` gets the current state. */
   put(
     name: string,
     next: (standing: StoredAcquirer | undefined, registered: number) => AcquirerToStore,
@@ -118,7 +118,7 @@ export class AcquirerRegistry {
     return standing;
   }
 
-  /** What its link is opened with. */
+  /** The options for opening its link. */
   linkOptions(stored: StoredAcquirer): ReturnType<typeof linkOptions> {
     return linkOptions(stored, this.#secretsOf(stored));
   }

@@ -16,7 +16,7 @@ afterEach(async () => {
   for (const close of closing.splice(0).reverse()) await close();
 });
 
-/** What the database is to instances: who holds the session, and what each tells to all. */
+/** The database shared by the instances: the holder of the session, and their messages. */
 class Shared implements SessionStore {
   holder: SessionHolder = { leaseId: null, isUp: false, detail: "" };
   readonly told: string[] = [];

@@ -9,7 +9,7 @@ import {
 } from "../acquirer.ts";
 import type { SessionPost } from "./post.ts";
 
-/** Who holds the session, as the database has it. */
+/** The holder of the session, according to the database. */
 export interface SessionHolder {
   /** Of its lease; null: nobody. */
   readonly leaseId: string | null;
@@ -25,7 +25,7 @@ export interface SessionStore {
   release(acquirer: string, leaseId: string): Promise<void>;
 }
 
-/** The acquirer's link, which connects when it is told to. */
+/** The acquirer's link, which connects on request. */
 export interface Connectable extends Acquirer {
   connect(): void;
   health(): AcquirerHealth;
@@ -46,7 +46,7 @@ export interface OneSessionParts {
 }
 
 const lookEveryMs = 500;
-/** As long as a message waits for a link that does not stand. */
+/** As long as a message waits for a link that is down. */
 const holderWaitMsMax = 3_000;
 
 /**
@@ -157,7 +157,7 @@ export class OneSession implements Acquirer {
     this.#tell();
     if (this.#heldBy === undefined) return;
     const health = this.#link.health();
-    // How long it stands changes with each look, and nobody needs to be told.
+    // The duration changes with each check, and need not be reported.
     const described = `${health.ok} ${health.detail.replace(/ for \d+ s$/, "")}`;
     if (described === this.#described) return;
     await store.describe(name, this.#heldBy, { ok: health.ok, detail: health.detail.replace(/ for \d+ s$/, "") });
@@ -168,13 +168,13 @@ export class OneSession implements Acquirer {
     this.#heldBy = lease;
     this.#described = "";
     this.#link.connect();
-    // The instance that asked may be gone by the time of a late answer: it is told of as one that nobody waits for.
+    // The asking instance may be dead when a late answer arrives: the answer is reported as unmatched.
     this.#endServing = this.#parts.post.serve(this.#parts.name, lease, (message, timeoutMs) =>
       this.#link.ask(message, { timeoutMs, onLateAnswer: (answer) => this.#onStray(strayOf(message, answer)) }),
     );
   }
 
-  /** What is in flight has no answer any more. The next link connects once the session is ours again. */
+  /** Requests in flight get no answer any more. The next link connects once the session is ours again. */
   async #letGo(): Promise<void> {
     if (this.#heldBy === undefined) return;
     this.#heldBy = undefined;

@@ -42,8 +42,8 @@ const lateForMs = 600_000;
 const lateMax = 10_000;
 
 /**
- * Messages between instances: one asks, the one that is addressed carries it out and replies. What is told may be lost
- * where a connection breaks, and never comes twice: then no answer comes, and the command is in doubt.
+ * Messages between instances: one asks, the addressed one runs the request and replies. A message may be lost when a
+ * connection breaks, and is never duplicated: then there is no answer, and the command is in doubt.
  */
 export class SessionPost {
   /** This process, to which replies are addressed. */
@@ -66,7 +66,7 @@ export class SessionPost {
     };
   }
 
-  /** Asks another instance. As {@link Acquirer.ask}, for which it stands. */
+  /** Asks another instance. Equivalent to {@link Acquirer.ask}. */
   ask(to: string, acquirer: string, message: AcquirerMessage, options: AskOptions): Promise<AcquirerAnswer> {
     const id = randomUUID();
     const { timeoutMs, onLateAnswer } = options;
@@ -97,7 +97,7 @@ export class SessionPost {
     return promise;
   }
 
-  /** A text that was told. */
+  /** A message was received. */
   heard(text: string): void {
     const [, to = "", sealed = ""] = /^([0-9a-f-]{36}) (.+)$/.exec(text) ?? [];
     if (!this.#addresses.has(to)) return;

@@ -6,7 +6,7 @@ export function answered(responseCode: string): AcquirerAnswer {
 }
 
 export const approved = "00";
-/** What it follows is voided, completed, reversed, settled or declined; or it was itself reversed before it came. */
+/** Its original is voided, completed, reversed, settled or declined; or it was itself reversed before it arrived. */
 export const invalidTransaction = "12";
 /** A PreAuth-Complete for more than was authorised. */
 export const invalidAmount = "13";

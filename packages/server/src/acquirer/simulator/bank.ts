@@ -23,10 +23,10 @@ import { Terminal } from "./terminal.ts";
 
 export interface BankOptions {
   /**
-   * Whether it stands by its own books alone, as a real bank does. Default false: the bank lives in one process and
-   * ends with it, so what another process's bank may have booked is believed. An original it has never seen is taken
-   * over from a Void or PreAuth-Complete that describes it fully, and a Settlement that counts anything the bank has
-   * not seen is answered 00.
+   * Whether it relies only on its own books, as a real bank does. Default false: the bank lives in one process and ends
+   * with it, so bookings of another process's bank are believed. An original that it has never seen is taken over from
+   * a Void or PreAuth-Complete that describes it fully, and a Settlement that counts anything the bank has not seen is
+   * answered 00.
    */
   readonly strict?: boolean;
   /** Where approveCode and refId come from. Default Math.random. */
@@ -82,7 +82,7 @@ export class SimulatedBank {
     }
   }
 
-  /** Undefined for what it never saw, has forgotten, or was told by a Batch Upload not to have. */
+  /** Undefined for a transaction that it never saw, has forgotten, or removed by a Batch Upload. */
   find(transactionId: string): BookingView | undefined {
     const booking = this.#books.find(transactionId);
     return booking && viewOf(booking);
@@ -93,12 +93,12 @@ export class SimulatedBank {
     return this.#books.all().map(viewOf);
   }
 
-  /** What a terminal's open batch comes to, in one currency. */
+  /** The totals of a terminal's open batch, in one currency. */
   openBatch(mid: string, tid: string, currency: string): BatchView | undefined {
     return batchView(this.#terminals.get(terminalKey({ mid, tid }))?.open, currency);
   }
 
-  /** What a terminal's last settled batch came to, in one currency. */
+  /** The totals of a terminal's last settled batch, in one currency. */
   settledBatch(mid: string, tid: string, currency: string): BatchView | undefined {
     return batchView(this.#terminals.get(terminalKey({ mid, tid }))?.settled, currency);
   }
@@ -166,7 +166,7 @@ export class SimulatedBank {
     });
   }
 
-  /** What is refunded was settled by another process's bank. */
+  /** The refunded transaction was settled by another process's bank. */
   #believedBatch(message: FollowUpMessage): Batch | undefined {
     if (message.command !== "REFUND") return this.#terminal(message).batchFor(message.batchNo);
     const settled = new Batch("");
@@ -180,7 +180,7 @@ export class SimulatedBank {
     if (booking === undefined) this.#books.revoke(message.original);
     if (booking === undefined || !isReversedBy(booking, message)) return unknownRecord;
     if (!booking.approved || booking.reversed) return approved;
-    // What was settled or completed has been built upon: to undo it would take money that others count on.
+    // A settled or completed transaction cannot be reversed, because others depend on it.
     if (booking.batch?.closed || standing(booking) === "completed") return invalidTransaction;
     this.#books.undo(booking);
     return approved;

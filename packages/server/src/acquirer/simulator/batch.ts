@@ -10,7 +10,7 @@ interface Counted {
   readonly currency: string;
 }
 
-/** How a terminal's own count stands to another: `short` when the other counts anything that it does not. */
+/** The comparison of a terminal's own count with another: `short` if the other counts anything that it does not. */
 export type Comparison = "equal" | "short" | "different";
 
 /** A terminal's batch as the bank counts it. Sums are kept as they run, so that no booking need be kept for them. */
@@ -19,7 +19,7 @@ export class Batch {
   closed = false;
   /** Something in it was only heard of: its beginning was booked elsewhere. */
   seenInPart = false;
-  /** What the terminal had to upload, each whether it was voided: by this it was settled, and nothing else is in it. */
+  /** The uploaded transactions, with whether each was voided: the batch was settled by these only. */
   uploaded: ReadonlyMap<string, boolean> | undefined;
   readonly #totals = new Map<string, Totals>();
 
@@ -72,7 +72,7 @@ const nothing: Readonly<Totals> = {
 };
 const names = Object.keys(nothing) as readonly (keyof Totals)[];
 
-/** Voids only stand beside the sales that they void. */
+/** Voids only occur together with the sales that they void. */
 function isNothing({ saleQuantity, refundQuantity }: Totals): boolean {
   return saleQuantity === 0 && refundQuantity === 0;
 }

@@ -1,6 +1,6 @@
 import type { AcquirerMessage } from "../acquirer.ts";
 
-/** How the simulated bank, and the link to it, treat one message. What is absent goes its usual way. */
+/** How the simulated bank, and the link to it, treat one message. Missing fields mean normal treatment. */
 export interface Behaviour {
   /** Declined with this code, whatever the books say; nothing is booked, closed or undone. */
   readonly declines?: string;

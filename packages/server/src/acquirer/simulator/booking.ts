@@ -16,7 +16,7 @@ export type MoneyMessage = AuthorisationMessage | FollowUpMessage;
 /** One that builds on an earlier one, and knows the card by it alone. */
 export type FollowUpMessage = PreAuthCompleteMessage | RefundMessage | VoidMessage;
 
-/** What became of a message in the bank's books. Only what stands when its batch is settled is settled. */
+/** The state of a message in the bank's books. Only approved ones are settled with their batch. */
 export type Standing = "declined" | "stands" | "completed" | "voided" | "reversed" | "settled";
 
 /** One message as the bank holds it, whatever became of its answer. The card is not kept. */
@@ -32,7 +32,7 @@ export interface Booking extends BookingFacts {
   reversed: boolean;
   /** The Void or the PreAuth-Complete that was approved on it and is not reversed. */
   followedBy: Booking | undefined;
-  /** What its Refunds gave back. */
+  /** The sum of its Refunds. */
   refundedMinor: bigint;
 }
 

@@ -67,7 +67,7 @@ class Ledger {
     };
   }
 
-  /** What of a settled Sale or PreAuth-Complete was not given back yet. */
+  /** The amount of a settled Sale or PreAuth-Complete that was not refunded yet. */
   refundableMinor(sent: Sent): bigint {
     const { message, approved, reversed, batchNo } = sent;
     const isSale = message.command === "SALE" || message.command === "PREAUTH_COMPLETE";

@@ -2,7 +2,9 @@ import type { ReversalMessage } from "../acquirer.ts";
 import { type Booking, isDropped, sideOf } from "./booking.ts";
 import { Bounded } from "./bounded.ts";
 
-/** What moved money, or came to move it: every message once, and every Reversal that came before its message. */
+/**
+ * Messages that moved money, or should have: every message once, and every Reversal that arrived before its message.
+ */
 export class Books {
   readonly #bookings: Bounded<string, Booking>;
   /** Apart, because they wait for weeks while batches come and go. */
@@ -39,7 +41,7 @@ export class Books {
     return [...this.#preAuths.values(), ...this.#bookings.values()].filter((booking) => !isDropped(booking));
   }
 
-  /** As if it had never come: what it followed stands again, and a Void of it counts no more either. */
+  /** As if it had never arrived: its original counts again, and a Void of it no longer does. */
   undo(booking: Booking): void {
     booking.reversed = true;
     booking.batch?.count(sideOf(booking), booking, -1);

@@ -1,4 +1,4 @@
-/** What is known by a key, up to a bound: beyond it the oldest is forgotten. */
+/** A bounded map: beyond the bound the oldest entry is forgotten. */
 export class Bounded<Key, Value extends object> {
   readonly #byKey = new Map<Key, Value>();
   readonly #entriesMax: number;

@@ -3,7 +3,7 @@ import { type AcquirerAnswer, type AskOptions, NoAnswer } from "../acquirer.ts";
 /** The questions that are on their way, each with its answer's time. */
 export class Exchanges {
   readonly #timers = new Set<NodeJS.Timeout>();
-  /** What ends each caller's wait when the link is closed. */
+  /** Ends each caller's wait when the link is closed. */
   readonly #waiting = new Set<(reason: NoAnswer) => void>();
 
   /**

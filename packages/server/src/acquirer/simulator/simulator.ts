@@ -17,7 +17,7 @@ export interface SimulatorOptions {
   readonly latencyMs?: number;
   /** How long after the caller's time-out a late answer or a delayed message arrives. Default 1,000. */
   readonly lateByMs?: number;
-  /** Whose books it asks. Links that share one are several processes before one acquirer. Default: its own. */
+  /** The bank that it asks. Links that share one are several processes with one acquirer. Default: its own. */
   readonly bank?: SimulatedBank;
 }
 
@@ -25,8 +25,8 @@ export interface SimulatorOptions {
 export type Outage = "not_sent" | "no_answer";
 
 /**
- * A link to an acquirer bank of our own. What a message does is decided by the bank's books; how it fares, by (first
- * that applies) an outage, a rule, a test terminal, the test card of its transaction or of the one it follows.
+ * A link to an acquirer bank of our own. The bank's books decide the result of a message; its treatment comes from (the
+ * first that applies) an outage, a rule, a test terminal, the test card of its transaction or of the original.
  */
 export class SimulatedAcquirer implements Acquirer {
   readonly approvals = approvalCodes;

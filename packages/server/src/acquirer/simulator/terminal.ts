@@ -59,7 +59,7 @@ export class Terminal {
     const answer =
       settledBy === undefined ? answered(declines ?? reconcileError) : { ...answered(approved), refId: refer() };
     if (settledBy !== undefined) this.#close(message.batchNo, settledBy);
-    // What is uploaded from here on describes this mismatch; what was uploaded before it may be out of date.
+    // Uploads from here on describe this mismatch; earlier ones may be out of date.
     else if (!message.afterUpload) this.#forgetUploads();
     this.#remember(key, answer);
     return answer;

@@ -1,6 +1,6 @@
 import type { Behaviour } from "./behaviour.ts";
 
-/** What a card's token asks of the bank. */
+/** The behaviour that a card's token requests. */
 export interface TestCard {
   /** For its Sale or PreAuth. */
   readonly first: Behaviour;
@@ -31,7 +31,7 @@ const thenPrefix = "tok_then_";
 /** Of a message that brings no card, too. */
 export const plainCard: TestCard = { first: {} };
 
-/** What a card token asks for; undefined for a token that is no test card. */
+/** The behaviour that a card token requests; undefined for a token that is not a test card. */
 export function testCard(token: string): TestCard | undefined {
   if (token.startsWith(thenPrefix)) return thenCard(token.slice(thenPrefix.length));
   const first = token.startsWith(prefix) ? behaviourNamed(token.slice(prefix.length)) : undefined;

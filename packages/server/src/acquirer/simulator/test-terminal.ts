@@ -1,7 +1,7 @@
 import type { AcquirerMessage } from "../acquirer.ts";
 import type { Behaviour } from "./behaviour.ts";
 
-/** What a Settlement of these terminals comes to; everything else on them goes its usual way. */
+/** The result of a Settlement on these terminals; everything else on them is normal. */
 const testTerminals: Readonly<Record<string, (afterUpload: boolean) => Behaviour | undefined>> = {
   SETTLE_REFUSED: () => ({ declines: "58" }),
   SETTLE_MISMATCH: (afterUpload) => (afterUpload ? undefined : { declines: "95" }),

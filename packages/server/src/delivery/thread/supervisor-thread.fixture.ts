@@ -2,7 +2,7 @@ import { parentPort, workerData } from "node:worker_threads";
 import type { LeaseId } from "../../ids.ts";
 import type { FromWorker, ToWorker } from "./messages.ts";
 
-/** What the test makes the thread do: it echoes the details as log lines. */
+/** Controls the thread in a test: it echoes the details as log lines. */
 export interface ThreadData {
   /** Its first lease; each later thread uses the next one. */
   readonly leases: readonly LeaseId[];

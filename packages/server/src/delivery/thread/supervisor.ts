@@ -29,9 +29,7 @@ export interface SupervisorOptions {
 /** Rows sent to the thread and not acknowledged. Beyond it, rows are left to be read. */
 const creditRows = 4_096;
 const creditBytes = 32 * 1_024 * 1_024;
-/**
- * Hints sent and not acknowledged. Beyond it the thread is told to look at everything, once it has acknowledged some.
- */
+/** Hints sent and not acknowledged. Beyond it the thread has to look at everything, once it has acknowledged some. */
 const creditHints = 4_096;
 /** The number of acknowledged attempts per message to the thread. */
 const notedEvery = 1_024;

@@ -1,6 +1,6 @@
 import { codeOf, describe } from "./failure.ts";
 
-/** By Node's codes: its own messages quote OpenSSL's source lines, or advise whoever runs Node. */
+/** By Node's codes: its own messages quote OpenSSL's source lines, or advise the operator of Node. */
 const words: Readonly<Record<string, string>> = {
   CERT_HAS_EXPIRED: "The certificate, or one of its chain, has expired",
   CERT_NOT_YET_VALID: "The certificate is not valid yet",

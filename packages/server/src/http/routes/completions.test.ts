@@ -111,7 +111,7 @@ describe("POST /operator/v1/completions", () => {
       ".callBackUrl": "insecure_callback_url",
       ".partnerId": "unknown_partner",
     });
-    // Whose device and whose list is not known: neither is judged by them.
+    // The device and the list of an unknown partner are not checked.
     expect(codes[2]).toEqual({ ".partnerId": "wrong_type", ".tid": "wrong_type" });
     expect(codes[3]).toEqual({
       ".isoResponseCode": "unknown_field",

@@ -15,7 +15,7 @@ export interface ServiceReport {
 
 export interface SpawnedService {
   readonly pid: number;
-  /** What it says of its start; rejects with its last words when it says nothing. */
+  /** Its report of the start; rejects with its last output without one. */
   readonly report: Promise<ServiceReport>;
   stop(): Promise<void>;
   /** `kill -9`: nothing of it runs any more, its PostgreSQL does. */

@@ -15,7 +15,7 @@ export interface PartitionsOptions {
   readonly dropLockTimeoutMs?: number;
 }
 
-/** What was done, and what must wait for the next call. */
+/** The result of a maintenance run, and the work left for the next call. */
 export interface Maintained {
   readonly created: number;
   readonly dropped: number;

@@ -135,7 +135,7 @@ async function upsertUnderLock(
   const [known] = standing;
   const moves = known !== undefined && (known.mid !== mid || known.acquirer !== acquirer);
   if (moves && known.is_busy) return { outcome: "busy" };
-  // It is held until the terminal is there: whoever removes the acquirer waits, and finds it named.
+  // Held until the terminal's row is written: a removal of the acquirer waits, and then finds it in use.
   const named = acquirer === "" ? 1 : (await client.query(acquirerByName, [acquirer])).rowCount;
   if (named !== 1) return { outcome: "no_such_acquirer" };
   if (!(await registerTerminalClaim(client, { partnerId, acquirer, mid, tid }))) return { outcome: "taken" };

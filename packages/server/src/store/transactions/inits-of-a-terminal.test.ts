@@ -58,7 +58,7 @@ function numbersOf(begun: Begun): (string | undefined)[] {
   return [traceNo, invoiceNo, batchNo];
 }
 
-/** What another connection does to a terminal, whose lock it holds, while a command begins. */
+/** A change by another connection, which holds the terminal's lock, while a command begins. */
 async function whileLocked(tid: string, change: string, values: unknown[], begin: () => Promise<Begun>) {
   const other = await connections.pool.connect();
   await other.query("BEGIN");

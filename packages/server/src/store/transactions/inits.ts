@@ -183,7 +183,7 @@ async function beginFresh(client: PoolClient, inits: readonly Init[], results: R
   return allowed.length === 0 || writeAllowed(client, allowed, known, results);
 }
 
-/** What keeps a command from its terminal, or from its original; undefined when nothing does. */
+/** The refusal by the terminal, or by the original; undefined without one. */
 function forbiddenBy(
   init: Init,
   terminal: TerminalState | undefined,

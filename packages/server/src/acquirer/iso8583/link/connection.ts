@@ -21,11 +21,11 @@ export interface ConnectionOptions {
  */
 export type TlsOptions = Pick<SecureContextOptions, "ca" | "cert" | "key">;
 
-/** What the operating system has not taken yet: more of it says that the host no longer reads. */
+/** Bytes that the operating system has not accepted yet: more of them mean that the host no longer reads. */
 const unsentBytesMax = 1_024 * 1_024;
 const keepAliveMs = 15_000;
 
-/** One connection to one host, from the moment that it stands. */
+/** One established connection to one host. */
 export class HostConnection {
   readonly #socket: Socket;
   /** Resolves with why, when it has ended; never rejects. */

@@ -30,7 +30,7 @@ export class FakeHost {
   readonly #left = new Set<Socket>();
   /** `heard` stays empty: it answers more than memory holds. */
   keepsNothing = false;
-  /** What it answers to anything else; undefined: nothing. */
+  /** The answer to any other message; undefined: none. */
   answer: (request: IsoMessage, socket: Socket) => IsoMessage | undefined = (request) => answerTo(request, "00");
   #onHeard: (() => void)[] = [];
 

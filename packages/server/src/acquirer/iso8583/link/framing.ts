@@ -1,6 +1,6 @@
 import { IsoFormatError } from "../message/error.ts";
 
-/** What stands before each message on the wire. */
+/** The header of each message on the wire. */
 export interface Framing {
   /** How the length is written: bytes, BCD or ASCII digits, with how many of them. */
   readonly length: "binary2" | "binary4" | "bcd2" | "ascii4";

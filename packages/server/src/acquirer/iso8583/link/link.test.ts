@@ -12,7 +12,7 @@ afterEach(async () => {
   vi.useRealTimers();
 });
 
-/** Time stands still until the test lets it pass: a time-out says nothing of how quick this machine is. */
+/** The clock stops until the test advances it, so that timeouts do not depend on this machine's speed. */
 function stopTime(): void {
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "setInterval", "clearInterval", "performance"] });
 }

@@ -6,7 +6,7 @@ import { type ConnectionOptions, connectTo, type Host, type HostConnection } fro
 import { type ExchangeOptions, Exchanges } from "./exchanges.ts";
 import type { Wire } from "./wire.ts";
 
-/** What a link tells of itself, for the log, for metrics, and for whoever watches a test run. */
+/** An event of a link, for the log, for metrics, and for test runs. */
 export type LinkEvent =
   | { readonly kind: "up" | "down" | "unusable"; readonly host: string; readonly detail: string }
   /** A new key of the MACs was taken up, or could not be. */
@@ -65,7 +65,7 @@ export interface LinkOptions extends Omit<ConnectionOptions, "onMessage" | "conn
   readonly hosts: readonly Host[];
   readonly wire: Wire;
   readonly network: NetworkMessages;
-  /** What the answer to a message, and the message itself, are known by. */
+  /** The key that a message and its answer share. */
   readonly keyOf: (message: IsoMessage) => string;
   readonly timings: LinkTimings;
   readonly clock: Clock;
@@ -116,7 +116,7 @@ export class Link {
     return { isUp: true, detail: `signed on at ${name} for ${s} s` };
   }
 
-  /** Whether the link stands, waiting for at most `timeoutMs`. */
+  /** Whether the link is up, after waiting at most `timeoutMs`. */
   async isUpWithin(timeoutMs: number): Promise<boolean> {
     if (this.#session !== undefined) return true;
     if (this.#closing.signal.aborted) return false;
@@ -249,7 +249,10 @@ export class Link {
     for (const resolve of this.#ups) resolve();
   }
 
-  /** What was asked may have arrived: nobody waits, and a late answer may still come over the next connection. */
+  /**
+   * Requests in flight may have arrived: nobody waits for them, and a late answer may still arrive over the next
+   * connection.
+   */
   #down(why: string): void {
     this.#session = undefined;
     this.#downBecause = why;

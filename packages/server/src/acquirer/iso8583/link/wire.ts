@@ -41,7 +41,7 @@ export class Wire {
     return frame(packed, framing);
   }
 
-  /** @throws IsoFormatError when it cannot be read, or its MAC is missing or wrong: whoever sent it had not the key */
+  /** @throws IsoFormatError if it cannot be parsed, or its MAC is missing or wrong: its sender did not have the key */
   read(bytes: Buffer): IsoMessage {
     const { codec, authentication } = this.#options;
     const message = codec.unpack(bytes);

@@ -92,7 +92,7 @@ export class Reader {
   }
 }
 
-/** A byte of BCD as its two digits. What is no digit stays a letter, which the field's format refuses. */
+/** A BCD byte as two digits. A nibble that is not a digit becomes a letter, which the field's format refuses. */
 const pairs: readonly string[] = Array.from({ length: 256 }, (_, byte) =>
   byte.toString(16).padStart(2, "0").toUpperCase().replaceAll("D", "="),
 );

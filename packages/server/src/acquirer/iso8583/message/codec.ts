@@ -11,7 +11,7 @@ export interface IsoMessage {
   readonly fields: ReadonlyMap<number, string>;
 }
 
-/** What a host's messages look like. */
+/** The layout of a host's messages. */
 export interface MessageLayout {
   readonly encoding: Encoding;
   /** Each data element that the host knows: `n6`, or with an encoding of its own. */

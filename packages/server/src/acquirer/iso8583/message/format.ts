@@ -1,10 +1,10 @@
-/** What a field may hold: ISO 8583's own letters. `xn` is a sign, `C` or `D`, before digits; `b` is bytes. */
+/** The content of a field, in ISO 8583's own letters. `xn` is a sign, `C` or `D`, before digits; `b` is bytes. */
 export type Content = "a" | "n" | "an" | "as" | "ns" | "ans" | "z" | "b" | "xn";
 
 /** How one field is written. */
 export interface FieldFormat {
   readonly content: Content;
-  /** Digits of the length that stands before it: 2 (LLVAR) or 3 (LLLVAR); 0 for a fixed length. */
+  /** Digits of the length prefix: 2 (LLVAR) or 3 (LLLVAR); 0 for a fixed length. */
   readonly lengthDigits: 0 | 2 | 3;
   /** In characters; in bytes for `b`; without the sign for `xn`. */
   readonly lengthMax: number;

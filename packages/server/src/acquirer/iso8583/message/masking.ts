@@ -3,8 +3,8 @@ import type { IsoMessage } from "./codec.ts";
 /** Always 42 digits of numbers and times, in which some would pass for a card number by chance. */
 const originalElementsField = 90;
 /**
- * Fields that hold no card data by their meaning: amounts, times, numbers, codes, the terminal. What is not listed here
- * (tracks, expiry, PIN, chip data, MAC, private fields) is shown by its length alone.
+ * Fields that by their meaning contain no card data: amounts, times, numbers, codes, the terminal. Any other field
+ * (tracks, expiry, PIN, chip data, MAC, private fields) is shown by its length only.
  */
 const shownAlways: ReadonlySet<number> = new Set([
   ...[3, 4, 5, 7, 11, 12, 13, 15, 16, 17, 18, 19, 22, 23, 24, 25, 26, 32, 33, 37, 38, 39, 41, 42, 43, 49, 50, 51],

@@ -43,7 +43,7 @@ function parsed(text: string): unknown {
   }
 }
 
-/** What is wrong, where zod says of a name or of a choice only that it does not fit. */
+/** Describes a problem for which zod only says that a name or a choice does not fit. */
 function told(issue: z.core.$ZodIssue): string {
   if (issue.code === "invalid_key") return issue.issues.map(told).join(", ");
   if (issue.code === "invalid_union") return issue.errors.flat().map(told).join(", or ");

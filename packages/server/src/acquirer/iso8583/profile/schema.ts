@@ -52,14 +52,14 @@ const keyExchange = z.strictObject({
   brings: z.strictObject({ field: number, values: z.array(z.string().min(1).max(20)) }),
   key: part,
   checkValue: part.nullable(),
-  /** What a key is asked for with, after each sign-on: the answer brings it. Null: the host sends it by itself. */
+  /** The request for a key after each sign-on: the answer contains it. Null: the host sends it unasked. */
   request: message.nullable(),
   requestEveryMs: z.number().int().min(1_000).max(86_400_000).nullable().default(null),
-  /** Whose a key is: of the connection over which it came, or of the acquirer, over all connections and restarts. */
+  /** The scope of a key: the connection over which it arrived, or the acquirer, over all connections and restarts. */
   belongsTo: alternatives("connection", "acquirer"),
 });
 
-/** A host's profile as it stands in its file: all that tells this host's messages from another's. */
+/** A host's profile in its file: everything that distinguishes this host's messages. */
 export const profileSchema = z.strictObject({
   name: z.string().min(1).max(64),
   framing: z.strictObject({
@@ -89,7 +89,7 @@ export const profileSchema = z.strictObject({
   responseCodes: z.record(z.string(), responseCode),
   /** From a command's swipeType to field 22; the one under the empty name is every other's. */
   entryModes: z.record(z.string(), z.string().regex(/^\d{3}$/, "must be three digits")),
-  /** What a card's token looks like here. */
+  /** The pattern of this host's card tokens. */
   cardTokens: pattern,
   messages: z.strictObject({
     SALE: message,
@@ -113,7 +113,7 @@ export const profileSchema = z.strictObject({
     echo: message.nullable(),
     signOff: message.nullable(),
   }),
-  /** What an answer repeats of its request, and no other request of the moment has, beside its type. */
+  /** The fields that an answer repeats, and that no other current request shares, in addition to its type. */
   matchBy: z.array(number).min(1),
   /** Where an answer holds what the ledger keeps; null: this host gives none. */
   answer: z.strictObject({
@@ -121,7 +121,7 @@ export const profileSchema = z.strictObject({
     approveCode: number.nullable(),
     refId: number.nullable(),
     tc: number.nullable(),
-    /** What the issuer answers to the chip: 55, where the host returns it. */
+    /** The issuer's answer to the chip: 55, if the host returns it. */
     emv: number.nullable().default(null),
     /** Of a Settlement: the day on which the money moves, in most cases 15. */
     settlementDate: number.nullable().default(null),

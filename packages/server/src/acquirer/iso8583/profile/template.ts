@@ -6,7 +6,7 @@ type Part = string | { readonly name: ValueName; readonly digits: number };
 
 const placeholder = /\{([A-Za-z][A-Za-z0-9]*)(?::(\d{1,2}))?\}/g;
 
-/** What of a template cannot be read. */
+/** The parts of a template that cannot be parsed. */
 export function templateProblems(template: string): string[] {
   const problems = [...template.matchAll(placeholder)].flatMap(([whole, name = ""]) =>
     isValueName(name) ? [] : [`there is no ${whole}; there are ${valueNames.join(", ")}`],

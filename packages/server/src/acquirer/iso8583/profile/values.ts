@@ -27,7 +27,7 @@ export function hostValues(profile: Profile): HostValues {
 
 type Value = (message: Described, host: HostValues) => string;
 
-/** What a template may name, each as this host writes it; empty where a message has no such thing. */
+/** The values that a template may name, as this host writes them; empty if a message has none. */
 const values = {
   traceNo: ({ traceNo }) => traceNo,
   /** MMDDhhmmss. */
