@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { next } from "../packages/server/src/acquirer/simulator/behaviour.ts";
+import { chainSchema, moneyRecords } from "../packages/server/src/http/schemas/money.ts";
 import { sale } from "./support/commands.ts";
 import { eventually, startTestService, type TestPartner, type WholeService } from "./support/service.ts";
 
@@ -78,4 +79,26 @@ test("transactions come in pages, the newest first, without a card in them", asy
   expect(JSON.stringify(all)).not.toMatch(/411111|tok_/);
   await other.run({ command: "SETTLEMENT", reqId: randomUUID(), tid: "T8000004", mid: "M00000000000001" });
   expect(await itemsOf(`batches?partner=${other.id}`)).toMatchObject([{ saleQuantity: 3, saleTotalMinor: "6" }]);
+});
+
+test("each kind answers exactly the fields that the API documents", async () => {
+  const tid = "T8000009";
+  const { body } = await partner.run(sale({ tid }));
+  await partner.run({ command: "SETTLEMENT", reqId: randomUUID(), tid, mid: body["mid"] });
+  await parked("T8000010");
+  for (const kind of ["transactions", "batches", "reversals", "events"] as const) {
+    const items = await itemsOf(`${kind}?partner=${partner.id}`);
+    expect(items.length, kind).toBeGreaterThan(0);
+    for (const item of items) moneyRecords[kind].one.strict().parse(item);
+  }
+  const silent = service.acquirer.behave(({ command }) => (command === "SETTLEMENT" ? { answers: "lost" } : undefined));
+  const { body: other } = await partner.run(sale({ tid: "T8000011" }));
+  const settlement = { command: "SETTLEMENT", reqId: randomUUID(), tid: "T8000011", mid: other["mid"] };
+  await partner.run(settlement, { prefer: "respond-async" });
+  const [running] = await itemsOf(`settlements?partner=${partner.id}`);
+  moneyRecords.settlements.one.strict().parse(running);
+  silent();
+  for (const item of await itemsOf(`transactions/${String(body["id"])}/chain`)) {
+    chainSchema.shape.items.element.strict().parse(item);
+  }
 });

@@ -26,7 +26,7 @@ const transaction: Kind = {
   noun: "transaction",
   plural: "transactions",
   stateName: "state",
-  exampleState: "APPROVED",
+  exampleState: "SUCCESS",
   listed: ["createdAt", "command", "state", "amount", "currency", "tid", "reqId", "id"],
 };
 const batch: Kind = {
@@ -39,8 +39,8 @@ const batch: Kind = {
 const settlement: Kind = {
   noun: "settlement",
   plural: "settlements",
-  stateName: "step",
-  exampleState: "ASK",
+  stateName: "state",
+  exampleState: "waiting",
   listed: ["createdAt", "kind", "tid", "state", "tries", "dueAt", "id"],
 };
 const reversal: Kind = {

@@ -66,6 +66,25 @@ export type AuditPage = {
   next: string | null;
 };
 
+export type BatchRecord = {
+  id: string;
+  partnerId: string | null;
+  tid: string;
+  mid: string;
+  batchNo: string;
+  currency: string | null;
+  settlementId: string;
+  saleQuantity: number;
+  saleTotalMinor: string;
+  voidQuantity: number;
+  voidTotalMinor: string;
+  refundQuantity: number;
+  refundTotalMinor: string;
+  closedAt: string;
+};
+
+export type BatchesPage = { items: BatchRecord[]; next: string | null };
+
 export type CallbackCertificate = { certificate: string; key: string };
 
 export type CardCompletion = {
@@ -215,6 +234,17 @@ export type EndpointClosing = { partnerId?: string };
 
 export type EndpointPage = { items: Endpoint[]; next: string | null };
 
+export type EventRecord = {
+  id: string;
+  partnerId: string | null;
+  kind: string;
+  subjectId: string | null;
+  detail: Record<string, unknown>;
+  at: string;
+};
+
+export type EventsPage = { items: EventRecord[]; next: string | null };
+
 export type ExplainedNotification = {
   kind: IpnKind;
   ipn: Record<string, unknown>;
@@ -272,11 +302,15 @@ export type KeyVersion = {
   createdAt: string;
 };
 
+export type LinkedTransaction = TransactionRecord & {
+  merchantTransId: string | null;
+  notificationId: string | null;
+  batchId: string | null;
+  successorCommand: string | null;
+  successorState: "in_flight" | "in_doubt" | "done" | null;
+};
+
 export type ListedNotification = Notification & { subject: NotificationSubject };
-
-export type MoneyItem = { id: string; partnerId: string | null };
-
-export type MoneyPage = { items: MoneyItem[]; next: string | null };
 
 export type NewApiKey = { id: string; apiKey: string };
 
@@ -546,6 +580,20 @@ export type Redeliveries = {
 
 export type Report = { completions: (CardCompletion | SettlementCompletion)[] };
 
+export type ReversalRecord = {
+  id: string;
+  partnerId: string | null;
+  tid: string;
+  state: "PENDING" | "DONE" | "PARKED";
+  requestedBy: string | null;
+  responseCode: string | null;
+  tries: number;
+  dueAt: string;
+  createdAt: string;
+};
+
+export type ReversalsPage = { items: ReversalRecord[]; next: string | null };
+
 export type RotatedKey = {
   id: string;
   kind: "apiKey" | "encryptionKey" | "signingKey" | "webhookSecret";
@@ -625,6 +673,19 @@ export type SettlementCompletion = {
   settlementList?: { reqId: string; refNo: string }[];
 };
 
+export type SettlementRecord = {
+  id: string;
+  partnerId: string | null;
+  kind: "SETTLEMENT" | "BATCH_UPLOAD";
+  tid: string;
+  batchId: string;
+  state: "waiting" | "sending" | "uploading";
+  isUploaded: boolean;
+  tries: number;
+  dueAt: string;
+  createdAt: string;
+};
+
 export type SettlementTransaction = UnsignedIpn<SettlementIpn> & {
   status: Status;
   command: Command;
@@ -635,6 +696,8 @@ export type SettlementTransaction = UnsignedIpn<SettlementIpn> & {
   refId: string;
   settlementDate: string;
 };
+
+export type SettlementsPage = { items: SettlementRecord[]; next: string | null };
 
 export type SignIn = { token?: string };
 
@@ -666,6 +729,29 @@ export type TransactionDetail = Transaction & {
   reversal: "pending" | "done" | "parked" | null;
   chain: { id: string; command: Command; status: Status; isoResponseCode: string; amount: string; createdAt: string }[];
 };
+
+export type TransactionRecord = {
+  id: string;
+  partnerId: string | null;
+  origin: "command" | "switch";
+  command: string;
+  state: Status;
+  tid: string | null;
+  batchNo: string | null;
+  reqId: string | null;
+  externalId: string | null;
+  originalId: string | null;
+  amount: string | null;
+  currency: string | null;
+  isoResponseCode: string | null;
+  approveCode: string | null;
+  refId: string | null;
+  reversal: "pending" | "done" | "parked" | null;
+  createdAt: string;
+  completedAt: string | null;
+};
+
+export type TransactionsPage = { items: TransactionRecord[]; next: string | null };
 
 export type Waiting = {
   because: "paused" | "disabled" | "circuit" | "gone" | "order" | "retry" | "turn";
@@ -847,9 +933,9 @@ export interface Api<Options> {
       limit?: undefined | number;
     },
     options?: Options,
-  ): Promise<MoneyPage>;
-  /** See one of the transactions. GET /operator/v1/transactions/{id} */
-  getTransactions(id: string, options?: Options): Promise<MoneyItem>;
+  ): Promise<TransactionsPage>;
+  /** See one transaction. GET /operator/v1/transactions/{id} */
+  inspectTransaction(id: string, options?: Options): Promise<TransactionRecord>;
   /** Search batches. GET /operator/v1/batches */
   searchBatches(
     query?: {
@@ -859,9 +945,9 @@ export interface Api<Options> {
       limit?: undefined | number;
     },
     options?: Options,
-  ): Promise<MoneyPage>;
-  /** See one of the batches. GET /operator/v1/batches/{id} */
-  getBatches(id: string, options?: Options): Promise<MoneyItem>;
+  ): Promise<BatchesPage>;
+  /** See one batch. GET /operator/v1/batches/{id} */
+  inspectBatch(id: string, options?: Options): Promise<BatchRecord>;
   /** See settlements under way. GET /operator/v1/settlements */
   searchSettlements(
     query?: {
@@ -871,9 +957,9 @@ export interface Api<Options> {
       limit?: undefined | number;
     },
     options?: Options,
-  ): Promise<MoneyPage>;
-  /** See one of the settlements. GET /operator/v1/settlements/{id} */
-  getSettlements(id: string, options?: Options): Promise<MoneyItem>;
+  ): Promise<SettlementsPage>;
+  /** See one settlement. GET /operator/v1/settlements/{id} */
+  inspectSettlement(id: string, options?: Options): Promise<SettlementRecord>;
   /** Search reversals. GET /operator/v1/reversals */
   searchReversals(
     query?: {
@@ -883,9 +969,9 @@ export interface Api<Options> {
       limit?: undefined | number;
     },
     options?: Options,
-  ): Promise<MoneyPage>;
-  /** See one of the reversals. GET /operator/v1/reversals/{id} */
-  getReversals(id: string, options?: Options): Promise<MoneyItem>;
+  ): Promise<ReversalsPage>;
+  /** See one reversal. GET /operator/v1/reversals/{id} */
+  inspectReversal(id: string, options?: Options): Promise<ReversalRecord>;
   /** Search events. GET /operator/v1/events */
   searchEvents(
     query?: {
@@ -895,17 +981,17 @@ export interface Api<Options> {
       limit?: undefined | number;
     },
     options?: Options,
-  ): Promise<MoneyPage>;
-  /** See one of the events. GET /operator/v1/events/{id} */
-  getEvents(id: string, options?: Options): Promise<MoneyItem>;
+  ): Promise<EventsPage>;
+  /** See one event. GET /operator/v1/events/{id} */
+  inspectEvent(id: string, options?: Options): Promise<EventRecord>;
   /** See a transaction with those that it changes, and those that change it. GET /operator/v1/transactions/{id}/chain */
-  getChain(id: string, options?: Options): Promise<{ items: MoneyItem[] }>;
+  getChain(id: string, options?: Options): Promise<{ items: LinkedTransaction[] }>;
   /** Send a parked Reversal again. POST /operator/v1/reversals/{id}/retry */
-  retryReversal(id: string, options?: Options): Promise<MoneyItem>;
+  retryReversal(id: string, options?: Options): Promise<ReversalRecord>;
   /** End a parked Reversal by hand: nothing of its transaction stands at the acquirer. POST /operator/v1/reversals/{id}/resolve */
-  resolveReversal(id: string, body: Reason, options?: Options): Promise<MoneyItem>;
+  resolveReversal(id: string, body: Reason, options?: Options): Promise<ReversalRecord>;
   /** End a settlement that the acquirer does not answer: its batch is open again. POST /operator/v1/settlements/{id}/abort */
-  abortSettlement(id: string, body: Reason, options?: Options): Promise<MoneyItem>;
+  abortSettlement(id: string, body: Reason, options?: Options): Promise<SettlementRecord>;
   /** Add an operator. POST /operator/v1/operators */
   addOperator(body: OperatorToAdd, options?: Options): Promise<NewOperator>;
   /** List the operators, in the order in which they were added. GET /operator/v1/operators */
@@ -996,15 +1082,15 @@ export const operations: Readonly<Record<keyof Api<never>, readonly string[]>> =
   searchEndpoints: ["GET", "/operator/v1/endpoints", "query"],
   closePartnersEndpoint: ["POST", "/operator/v1/endpoints/{id}/close", "body"],
   searchTransactions: ["GET", "/operator/v1/transactions", "query"],
-  getTransactions: ["GET", "/operator/v1/transactions/{id}"],
+  inspectTransaction: ["GET", "/operator/v1/transactions/{id}"],
   searchBatches: ["GET", "/operator/v1/batches", "query"],
-  getBatches: ["GET", "/operator/v1/batches/{id}"],
+  inspectBatch: ["GET", "/operator/v1/batches/{id}"],
   searchSettlements: ["GET", "/operator/v1/settlements", "query"],
-  getSettlements: ["GET", "/operator/v1/settlements/{id}"],
+  inspectSettlement: ["GET", "/operator/v1/settlements/{id}"],
   searchReversals: ["GET", "/operator/v1/reversals", "query"],
-  getReversals: ["GET", "/operator/v1/reversals/{id}"],
+  inspectReversal: ["GET", "/operator/v1/reversals/{id}"],
   searchEvents: ["GET", "/operator/v1/events", "query"],
-  getEvents: ["GET", "/operator/v1/events/{id}"],
+  inspectEvent: ["GET", "/operator/v1/events/{id}"],
   getChain: ["GET", "/operator/v1/transactions/{id}/chain"],
   retryReversal: ["POST", "/operator/v1/reversals/{id}/retry"],
   resolveReversal: ["POST", "/operator/v1/reversals/{id}/resolve", "body"],

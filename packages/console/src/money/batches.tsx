@@ -6,12 +6,11 @@ import { More } from "../display/more.tsx";
 import { Loading, OpeningRow } from "../display/rows.tsx";
 import { Time } from "../display/time.tsx";
 import { PartnerName } from "../partners/partner-name.tsx";
-import type { BatchItem } from "./items.ts";
 import { useMoney } from "./use-money.ts";
 
 /** Settled batches with the totals that the acquirer took. */
 export function Batches({ partner }: { readonly partner: string | undefined }) {
-  const { pages, items } = useMoney<BatchItem>("batches", partner, undefined);
+  const { pages, items } = useMoney("batches", partner, undefined);
   if (pages.isPending) return <Loading />;
   if (pages.isError && items.length === 0) return <Failure error={pages.error} onRetry={() => void pages.refetch()} />;
   if (items.length === 0)

@@ -2,6 +2,7 @@ import { Group, Stack } from "@mantine/core";
 import { useQueryClient } from "@tanstack/react-query";
 import { Link } from "wouter";
 import { api } from "../api/call.ts";
+import type { ReversalRecord } from "../api/operations.ts";
 import { Confirm } from "../display/confirm.tsx";
 import { Empty } from "../display/empty.tsx";
 import { Failure } from "../display/failure.tsx";
@@ -12,7 +13,6 @@ import { State } from "../display/state.tsx";
 import { Time } from "../display/time.tsx";
 import { PartnerName } from "../partners/partner-name.tsx";
 import { useMay } from "../session/session.ts";
-import type { ReversalItem, SettlementItem } from "./items.ts";
 import { useMoney } from "./use-money.ts";
 
 /** Transactions that the acquirer has left open, and their actions. */
@@ -32,8 +32,8 @@ export function InDoubt() {
   );
 }
 
-function Reversals({ state }: { readonly state: ReversalItem["state"] }) {
-  const { pages, items } = useMoney<ReversalItem>("reversals", undefined, state);
+function Reversals({ state }: { readonly state: ReversalRecord["state"] }) {
+  const { pages, items } = useMoney("reversals", undefined, state);
   if (pages.isPending) return <Loading />;
   if (pages.isError && items.length === 0) return <Failure error={pages.error} onRetry={() => void pages.refetch()} />;
   if (items.length === 0) {
@@ -126,7 +126,7 @@ export function ReversalActions({ id }: { readonly id: string }) {
 function Settlements() {
   const mayAct = useMay("operator");
   const queries = useQueryClient();
-  const { pages, items } = useMoney<SettlementItem>("settlements", undefined, undefined);
+  const { pages, items } = useMoney("settlements", undefined, undefined);
   if (pages.isPending) return <Loading />;
   if (pages.isError && items.length === 0) return <Failure error={pages.error} onRetry={() => void pages.refetch()} />;
   if (items.length === 0)

@@ -4,6 +4,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useEffect } from "react";
 import { Link } from "wouter";
 import { ApiError, api } from "../api/call.ts";
+import type { LinkedTransaction } from "../api/operations.ts";
 import { shownAmount } from "../display/amount.ts";
 import { Empty } from "../display/empty.tsx";
 import { Failure } from "../display/failure.tsx";
@@ -14,7 +15,6 @@ import { State } from "../display/state.tsx";
 import { Time } from "../display/time.tsx";
 import { PartnerName } from "../partners/partner-name.tsx";
 import { ReversalActions } from "./in-doubt.tsx";
-import type { ChainItem } from "./items.ts";
 import { transactionStates } from "./transactions.tsx";
 
 const lookEveryMs = 5_000;
@@ -23,7 +23,7 @@ const lookEveryMs = 5_000;
 export function TransactionPage({ id }: { readonly id: string }) {
   const chain = useQuery({
     queryKey: ["chain", id],
-    queryFn: async () => (await api.getChain(id)).items as ChainItem[],
+    queryFn: async () => (await api.getChain(id)).items,
     refetchInterval: lookEveryMs,
   });
   useEffect(() => {
@@ -154,7 +154,7 @@ export function TransactionPage({ id }: { readonly id: string }) {
 }
 
 /** Whether its money moved, by its own state and by those that undo it. */
-export function movedInWords(one: ChainItem, chain: readonly ChainItem[]) {
+export function movedInWords(one: LinkedTransaction, chain: readonly LinkedTransaction[]) {
   const undone = chain.find(
     (item) => item.originalId === one.id && ["VOID", "REVERSAL"].includes(item.command) && item.state === "SUCCESS",
   );

@@ -10,7 +10,6 @@ import { State } from "../display/state.tsx";
 import { Time } from "../display/time.tsx";
 import { PartnerName } from "../partners/partner-name.tsx";
 import { csvOf, download } from "./csv.ts";
-import type { TransactionItem } from "./items.ts";
 import { useMoney } from "./use-money.ts";
 
 export const transactionStates: Readonly<Record<string, { tone: "good" | "wait" | "bad"; word: string }>> = {
@@ -46,7 +45,7 @@ export function Transactions({
   readonly partner: string | undefined;
   readonly state: string | undefined;
 }) {
-  const { pages, items } = useMoney<TransactionItem>("transactions", partner, state);
+  const { pages, items } = useMoney("transactions", partner, state);
   if (pages.isPending) return <Loading />;
   if (pages.isError && items.length === 0) return <Failure error={pages.error} onRetry={() => void pages.refetch()} />;
   if (items.length === 0)

@@ -1,28 +1,40 @@
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { api } from "../api/call.ts";
-import type { MoneyItem } from "../api/operations.ts";
+import type { BatchRecord, ReversalRecord, SettlementRecord, TransactionRecord } from "../api/operations.ts";
 
-const searches = {
+interface Records {
+  readonly transactions: TransactionRecord;
+  readonly batches: BatchRecord;
+  readonly settlements: SettlementRecord;
+  readonly reversals: ReversalRecord;
+}
+
+type Search<Item> = (
+  query: Parameters<typeof api.searchTransactions>[0],
+  options: Parameters<typeof api.searchTransactions>[1],
+) => Promise<{ readonly items: readonly Item[]; readonly next: string | null }>;
+
+const searches: { readonly [Kind in keyof Records]: Search<Records[Kind]> } = {
   transactions: api.searchTransactions,
   batches: api.searchBatches,
   settlements: api.searchSettlements,
   reversals: api.searchReversals,
-} as const;
-export type MoneyKind = keyof typeof searches;
+};
 
 const rows = 50;
 
-/** Pages of one kind, the newest first. Each kind has its own fields, so the caller names the type. */
-export function useMoney<Item extends MoneyItem>(
-  kind: MoneyKind,
+/** Pages of one kind, the newest first. */
+export function useMoney<Kind extends keyof Records>(
+  kind: Kind,
   partner: string | undefined,
   state: string | undefined,
 ) {
+  const search: Search<Records[Kind]> = searches[kind];
   const pages = useInfiniteQuery({
     queryKey: ["money", kind, partner, state],
-    queryFn: ({ pageParam, signal }) => searches[kind]({ limit: rows, partner, state, after: pageParam }, { signal }),
+    queryFn: ({ pageParam, signal }) => search({ limit: rows, partner, state, after: pageParam }, { signal }),
     initialPageParam: undefined as string | undefined,
     getNextPageParam: ({ next }) => next ?? undefined,
   });
-  return { pages, items: (pages.data?.pages.flatMap((page) => page.items) ?? []) as Item[] };
+  return { pages, items: pages.data?.pages.flatMap((page) => page.items) ?? [] };
 }

@@ -1,16 +1,22 @@
+import { z } from "zod";
 import { moneyKinds } from "../../ledger/money-operations.ts";
 import type { HttpApp, HttpParts } from "../parts.ts";
-import { chainSchema, moneyItem, moneyPage, moneyParams, moneyQuery, reasonBody } from "../schemas/money.ts";
+import { chainSchema, moneyParams, moneyQuery, moneyRecords, reasonBody } from "../schemas/money.ts";
 import { responses } from "../schemas/problem.ts";
+import { component } from "../schemas/registry.ts";
 
 const tags = ["Money"];
-const one = { 200: { schema: moneyItem, description: "As it stands" } };
+
+function answers<Schema extends z.ZodType>(schema: Schema) {
+  return { 200: { schema, description: "As it stands" } };
+}
 
 /** Transactions, Reversals and settlements for the operator, with the decisions about those in doubt. */
 export function operatorMoneyRoutes(app: HttpApp, { money }: HttpParts): void {
   for (const kind of moneyKinds) {
+    const { noun, one } = moneyRecords[kind];
     const name = kind.charAt(0).toUpperCase() + kind.slice(1);
-    const page = { 200: { schema: moneyPage, description: "A page" } };
+    const page = component(z.object({ items: z.array(one), next: z.uuid().nullable() }), `${name}Page`, "Newest first");
     app.get(
       `/operator/v1/${kind}`,
       {
@@ -19,7 +25,7 @@ export function operatorMoneyRoutes(app: HttpApp, { money }: HttpParts): void {
           tags,
           summary: kind === "settlements" ? "See settlements under way" : `Search ${kind}`,
           querystring: moneyQuery,
-          response: responses(page, "unknown_partner"),
+          response: responses({ 200: { schema: page, description: "A page" } }, "unknown_partner"),
         },
       },
       async (request) => await money.search(kind, request.query),
@@ -28,11 +34,11 @@ export function operatorMoneyRoutes(app: HttpApp, { money }: HttpParts): void {
       `/operator/v1/${kind}/:id`,
       {
         schema: {
-          operationId: `get${name}`,
+          operationId: `inspect${noun.charAt(0).toUpperCase()}${noun.slice(1)}`,
           tags,
-          summary: `See one of the ${kind}`,
+          summary: `See one ${noun}`,
           params: moneyParams,
-          response: responses(one, "not_found"),
+          response: responses(answers(one), "not_found"),
         },
       },
       async (request) => await money.find(kind, request.params.id),
@@ -59,7 +65,7 @@ export function operatorMoneyRoutes(app: HttpApp, { money }: HttpParts): void {
         tags,
         summary: "Send a parked Reversal again",
         params: moneyParams,
-        response: responses(one, "not_found", "reversal_not_parked"),
+        response: responses(answers(moneyRecords.reversals.one), "not_found", "reversal_not_parked"),
       },
     },
     async (request) => await money.retryReversal(request.params.id),
@@ -73,7 +79,7 @@ export function operatorMoneyRoutes(app: HttpApp, { money }: HttpParts): void {
         summary: "End a parked Reversal by hand: nothing of its transaction stands at the acquirer",
         params: moneyParams,
         body: reasonBody,
-        response: responses(one, "not_found", "reversal_not_parked"),
+        response: responses(answers(moneyRecords.reversals.one), "not_found", "reversal_not_parked"),
       },
     },
     async (request) => await money.resolveReversal(request.params.id, request.body.reason),
@@ -87,7 +93,7 @@ export function operatorMoneyRoutes(app: HttpApp, { money }: HttpParts): void {
         summary: "End a settlement that the acquirer does not answer: its batch is open again",
         params: moneyParams,
         body: reasonBody,
-        response: responses(one, "not_found", "settlement_ended"),
+        response: responses(answers(moneyRecords.settlements.one), "not_found", "settlement_ended"),
       },
     },
     async (request) => await money.abortSettlement(request.params.id, request.body.reason),
