@@ -26,12 +26,13 @@ interface OpenOptions {
 const startMs = 60_000;
 
 /** A sandbox in a process of its own, and a browser that is looked at by nobody. */
-export async function startConsole(): Promise<ConsoleBench> {
+export async function startConsole(env: NodeJS.ProcessEnv = {}): Promise<ConsoleBench> {
   const home = await mkdtemp(join(tmpdir(), "paybell-console-"));
   await chmod(home, 0o711);
   const sandbox: SpokenProcess = spawnPaybell(["sandbox"], {
     PAYBELL_HOME: home,
     PAYBELL_PORT: String(await freePort()),
+    ...env,
   });
   await sandbox.said((line) => line.match(/ready in/));
   const credentials = JSON.parse(await readFile(join(home, "sandbox.json"), "utf8")) as Record<string, string>;

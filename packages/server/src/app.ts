@@ -30,6 +30,7 @@ import { Overviews } from "./notifications/overview.ts";
 import { ProofSigner } from "./notifications/proof.ts";
 import { sealing } from "./notifications/pull.ts";
 import { auditIn } from "./operators/audit.ts";
+import { OidcSignIn } from "./operators/oidc.ts";
 import { Operators } from "./operators/operators.ts";
 import type { MasterKey } from "./partners/master-key.ts";
 import type { PartnerDirectory } from "./partners/partner.ts";
@@ -227,6 +228,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
         }),
       systemOnly: !runsCommands,
       operators: new Operators(new PostgresOperators(database.pool), systemClock),
+      oidc: OidcSignIn.of(config),
       audit: auditIn(new PostgresAudit(database.pool)),
       events: alerts,
       clock: systemClock,

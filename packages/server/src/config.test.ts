@@ -140,7 +140,7 @@ describe("readConfig", () => {
     expect(config.masterKey).toEqual(Buffer.from(masterKey, "base64"));
     expect(inspect(config)).not.toContain(masterKey);
     expect(problemsOf({ PAYBELL_MASTER_KEY_FILE: file, PAYBELL_MASTER_KEY: masterKey })).toEqual([
-      "PAYBELL_MASTER_KEY and PAYBELL_MASTER_KEY_FILE are both set: say the master key once",
+      "PAYBELL_MASTER_KEY and PAYBELL_MASTER_KEY_FILE are both set: set one of them",
     ]);
     expect(problemsOf({ PAYBELL_MASTER_KEY_FILE: join(folder, "none") })[0]).toMatch(
       /^PAYBELL_MASTER_KEY_FILE cannot be read: ENOENT/,
@@ -221,5 +221,45 @@ describe("readConfig", () => {
       expect(shown).not.toContain("hunter2");
       expect(shown).not.toContain(masterKey);
     }
+  });
+});
+
+describe("sign-in by OpenID", () => {
+  const env = {
+    PAYBELL_OIDC_ISSUER: "https://login.example",
+    PAYBELL_OIDC_CLIENT_ID: "paybell",
+    PAYBELL_OIDC_CLIENT_SECRET: "s",
+    PAYBELL_CONSOLE_URL: "https://ops.example",
+  };
+
+  test("takes values that hold an equals sign, and refuses a role that does not exist", () => {
+    expect(readConfig({ ...env, PAYBELL_OIDC_ROLES: "cn=desk=admin, b=viewer" }).oidcRoles).toEqual([
+      "cn=desk=admin",
+      "b=viewer",
+    ]);
+    for (const wrong of ["admin", "=admin", "a=owner"]) {
+      expect(problemsOf({ ...env, PAYBELL_OIDC_ROLES: wrong })).toHaveLength(1);
+    }
+  });
+
+  test.each([
+    ["PAYBELL_OIDC_CLIENT_ID", "", "PAYBELL_OIDC_CLIENT_ID is required with PAYBELL_OIDC_ISSUER"],
+    ["PAYBELL_OIDC_CLIENT_SECRET", "", "PAYBELL_OIDC_CLIENT_SECRET is required with PAYBELL_OIDC_ISSUER"],
+    ["PAYBELL_CONSOLE_URL", "", "PAYBELL_CONSOLE_URL is required with PAYBELL_OIDC_ISSUER"],
+    ["PAYBELL_CONSOLE_URL", "http://ops.example", "PAYBELL_CONSOLE_URL must begin with https://, except on localhost"],
+    ["PAYBELL_OIDC_ISSUER", "http://a.example", "PAYBELL_OIDC_ISSUER must begin with https://, except on localhost"],
+    ["PAYBELL_OIDC_SCOPES", "profile", "PAYBELL_OIDC_SCOPES must hold openid"],
+  ])("is refused at the start where %s is %j", (name, value, problem) => {
+    expect(problemsOf(env)).toEqual([]);
+    expect(problemsOf({ ...env, [name]: value })).toEqual([problem]);
+  });
+
+  test("reads the client's secret from a file", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "paybell-oidc-"));
+    onTestFinished(() => rm(folder, { recursive: true }));
+    const file = join(folder, "secret");
+    await writeFile(file, "of-a-file\n");
+    const given = { ...env, PAYBELL_OIDC_CLIENT_SECRET: "", PAYBELL_OIDC_CLIENT_SECRET_FILE: file };
+    expect(readConfig(given).oidcClientSecret).toBe("of-a-file");
   });
 });

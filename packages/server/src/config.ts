@@ -28,7 +28,7 @@ export class ConfigError extends Error {
  */
 export function readConfig(given: NodeJS.ProcessEnv, required: readonly SettingKey[] = []): Config {
   const problems = unknownNames(given);
-  const env = withMasterKeysOfFiles(given, problems);
+  const env = withSecretsOfFiles(given, problems);
   const entries = Object.entries(settings).map(([key, setting]) => [key, readSetting(setting, env, problems)] as const);
   // The type follows the list: each key has the value that its kind read, or its default.
   const config = hideSecrets(Object.fromEntries(entries) as Config);
@@ -40,17 +40,18 @@ export function readConfig(given: NodeJS.ProcessEnv, required: readonly SettingK
   return config;
 }
 
-/** Master keys may be in files: they are read as if they were in the environment. */
-function withMasterKeysOfFiles(given: NodeJS.ProcessEnv, problems: string[]): NodeJS.ProcessEnv {
+/** Secrets may be in files: they are read as if they were in the environment. */
+function withSecretsOfFiles(given: NodeJS.ProcessEnv, problems: string[]): NodeJS.ProcessEnv {
   const env = { ...given };
   for (const [{ name }, file] of [
     [settings.masterKey, settings.masterKeyFile],
     [settings.masterKeyOthers, settings.masterKeyOthersFile],
+    [settings.oidcClientSecret, settings.oidcClientSecretFile],
   ] as const) {
     const path = env[file.name];
     if (isUnset(path)) continue;
     if (!isUnset(env[name])) {
-      problems.push(`${name} and ${file.name} are both set: say the master key once`);
+      problems.push(`${name} and ${file.name} are both set: set one of them`);
       continue;
     }
     try {
@@ -121,7 +122,7 @@ function contradictions(config: Config): string[] {
         `found ${config.connectTimeoutMs}`,
     );
   }
-  problems.push(...acquirerContradictions(config), ...keyServiceContradictions(config));
+  problems.push(...acquirerContradictions(config), ...keyServiceContradictions(config), ...oidcContradictions(config));
   if (config.alertUrl !== null && config.alertSecret === null) {
     problems.push("PAYBELL_ALERT_SECRET is required with PAYBELL_ALERT_URL: alerts are signed");
   }
@@ -140,6 +141,19 @@ function keyServiceContradictions({ masterKey, masterKeyOthers, kms, kmsUrl, kms
   if (kmsUrl === null) problems.push("PAYBELL_KMS_URL is required with PAYBELL_KMS");
   else if (!isSecure(kmsUrl)) problems.push("PAYBELL_KMS_URL must begin with https://, except on localhost");
   if (kmsTokenFile === null) problems.push("PAYBELL_KMS_TOKEN_FILE is required with PAYBELL_KMS");
+  return problems;
+}
+
+function oidcContradictions(config: Config): string[] {
+  const { oidcIssuer, consoleUrl, oidcScopes } = config;
+  if (oidcIssuer === null) return [];
+  const problems = (["oidcClientId", "oidcClientSecret", "consoleUrl"] as const)
+    .filter((key) => config[key] === null)
+    .map((key) => `${settings[key].name} is required with PAYBELL_OIDC_ISSUER`);
+  for (const [name, url] of Object.entries({ PAYBELL_OIDC_ISSUER: oidcIssuer, PAYBELL_CONSOLE_URL: consoleUrl })) {
+    if (url !== null && !isSecure(url)) problems.push(`${name} must begin with https://, except on localhost`);
+  }
+  if (!oidcScopes.includes("openid")) problems.push("PAYBELL_OIDC_SCOPES must hold openid");
   return problems;
 }
 

@@ -398,6 +398,7 @@ export type Operator = {
   expiresAt: string;
   lastUsedAt: string | null;
   revokedAt: string | null;
+  subject: string | null;
 };
 
 export type OperatorToAdd = { name: string; role: "viewer" | "operator" | "admin"; expiresInDays?: number };

@@ -4,7 +4,27 @@ import { useState } from "react";
 import { ApiError, api } from "../api/call.ts";
 import type { Session } from "../api/operations.ts";
 
-/** Sign-in by token: the session's cookie replaces it, and the page forgets it. */
+/** Whether the service leads operators to an OpenID provider. */
+const offersOidc = document.querySelector<HTMLMetaElement>('meta[name="paybell-oidc"]')?.content === "true";
+
+/** Why the way back from the provider ended here, by its reason in the address. */
+const refusals: Readonly<Record<string, string>> = {
+  not_begun: "The sign-in took longer than ten minutes, or began in another browser. Sign in again.",
+  cancelled: "The identity provider did not let you in.",
+  not_verified: "The identity provider's answer could not be verified. Sign in again; if it stays so, tell an admin.",
+  no_role: "You have no role here. An admin of the identity provider can give you one.",
+  no_name: "The identity provider did not say your name. Tell an admin: it is in the service's log.",
+  unreachable: "The identity provider cannot be reached. Try again in a minute.",
+};
+
+/** Where the person is now: the provider leads back there. */
+function pageToShow(): string {
+  const { pathname, searchParams } = new URL(location.href);
+  searchParams.delete("sign-in");
+  return encodeURIComponent(searchParams.size === 0 ? pathname : `${pathname}?${searchParams.toString()}`);
+}
+
+/** Sign-in at the provider, or by token: the session's cookie replaces it, and the page forgets it. */
 export function SignIn({
   onSignedIn,
   note,
@@ -20,6 +40,7 @@ export function SignIn({
       onSignedIn(session);
     },
   });
+  const refusal = refusals[new URLSearchParams(location.search).get("sign-in") ?? ""];
   const error = signIn.error instanceof ApiError ? signIn.error : undefined;
   return (
     <form
@@ -30,6 +51,16 @@ export function SignIn({
     >
       <Stack w={360} maw="90vw" gap="md">
         {note === undefined ? <Title order={1}>Paybell</Title> : <Text c="dimmed">{note}</Text>}
+        {offersOidc && refusal !== undefined && (
+          <Alert color="gray" variant="light" p="xs" role="alert">
+            {refusal}
+          </Alert>
+        )}
+        {offersOidc && (
+          <Button component="a" href={`/console/sign-in?page=${pageToShow()}`}>
+            Sign in with your organisation
+          </Button>
+        )}
         <PasswordInput
           label="Token"
           description="An operator's token, or a partner's API key"
@@ -37,7 +68,7 @@ export function SignIn({
           onChange={(event) => setToken(event.currentTarget.value)}
           autoComplete="off"
           data-autofocus
-          autoFocus
+          autoFocus={!offersOidc}
           error={error?.message}
         />
         {error !== undefined && (
@@ -45,8 +76,8 @@ export function SignIn({
             {error.remedy}
           </Alert>
         )}
-        <Button type="submit" loading={signIn.isPending}>
-          Sign in
+        <Button type="submit" loading={signIn.isPending} variant={offersOidc ? "default" : "filled"}>
+          {offersOidc ? "Sign in with the token" : "Sign in"}
         </Button>
       </Stack>
     </form>

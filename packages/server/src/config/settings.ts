@@ -3,6 +3,7 @@ import { accessSettings } from "./access-settings.ts";
 import { hostAndPort, keyInHex } from "./acquirer-kind.ts";
 import { alertSettings } from "./alert-settings.ts";
 import { addressRange, listOf, oneOf, postgresUrl, text, wholeNumber } from "./kind.ts";
+import { oidcSettings } from "./oidc-settings.ts";
 import { optional, setting } from "./setting.ts";
 
 /** Every setting. `Config`, the errors at startup and the reference page are derived from this list. */
@@ -152,6 +153,7 @@ export const settings = {
       "to them, and each lease one.",
   }),
   ...accessSettings,
+  ...oidcSettings,
   trustedProxies: setting({
     name: "PAYBELL_TRUSTED_PROXIES",
     kind: listOf(addressRange, "IP addresses or CIDR ranges"),

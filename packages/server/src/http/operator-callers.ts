@@ -65,9 +65,11 @@ export class OperatorCallers {
 
   /** Finds the owner of a token; undefined if it is unknown. */
   async find(token: string): Promise<Actor | undefined> {
-    if (this.#isBootstrap(token)) return { name: "bootstrap", role: "admin", tokenId: "bootstrap" };
+    if (this.#isBootstrap(token)) return { name: "bootstrap", role: "admin", tokenId: "bootstrap", subject: null };
     const operator = await this.#parts.operators.find(token);
-    return operator && { name: operator.name, role: operator.role, tokenId: operator.id };
+    if (operator === undefined) return undefined;
+    const { name, role, id, subject } = operator;
+    return { name, role, tokenId: id, subject };
   }
 
   #refuse(request: FastifyRequest, token: string | undefined): never {

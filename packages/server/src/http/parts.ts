@@ -17,6 +17,7 @@ import type { Metrics } from "../metrics.ts";
 import type { Notifications } from "../notifications/notifications.ts";
 import type { Overviews } from "../notifications/overview.ts";
 import type { AuditEntry, AuditRecord, AuditSearch } from "../operators/audit.ts";
+import type { OidcSignIn } from "../operators/oidc.ts";
 import type { Operators } from "../operators/operators.ts";
 import type { ApiKeys } from "../partners/api-keys.ts";
 import type { PartnerDirectory } from "../partners/partner.ts";
@@ -79,7 +80,9 @@ export interface HttpParts {
   isRegisteredDevice(partnerId: PartnerId, deviceId: string): Promise<boolean>;
   /** Why the acquirer of this terminal cannot take this card token; undefined when it can. */
   refusesToken(partnerId: PartnerId, tid: string, token: string): Promise<string | undefined>;
-  readonly operators: Pick<Operators, "find" | "add" | "list" | "revoke">;
+  readonly operators: Pick<Operators, "find" | "add" | "list" | "revoke" | "signIn">;
+  /** Undefined where operators sign in with a token alone. */
+  readonly oidc: OidcSignIn | undefined;
   readonly audit: {
     append(entry: AuditEntry): Promise<unknown>;
     search(search: AuditSearch): Promise<readonly AuditRecord[]>;

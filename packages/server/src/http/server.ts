@@ -19,6 +19,7 @@ import { apiKeyRoutes, operatorApiKeyRoutes } from "./routes/api-keys.ts";
 import { callbackCertificateRoutes } from "./routes/callback-certificate.ts";
 import { commandRoutes } from "./routes/commands.ts";
 import { completionRoutes } from "./routes/completions.ts";
+import { consoleOidcRoutes } from "./routes/console-oidc.ts";
 import { consolePageRoutes } from "./routes/console-page.ts";
 import { consoleSessionRoutes } from "./routes/console-session.ts";
 import { docsRoutes } from "./routes/docs.ts";
@@ -167,7 +168,10 @@ function addConsole(scope: FastifyInstance, parts: HttpParts, gate: Gate): void 
     operators: gate.listener === "partners" ? undefined : new OperatorCallers({ ...gate, operators: parts.operators }),
     partners: gate.listener === "operators" ? undefined : new Callers(parts, gate.address, gate),
   });
-  consolePageRoutes(scope);
+  // Operators alone: partners sign in with their API key.
+  const oidc = gate.listener === "partners" ? undefined : parts.oidc;
+  if (oidc !== undefined) consoleOidcRoutes(oidc, { app: scope.withTypeProvider<ZodTypeProvider>(), parts, ...gate });
+  consolePageRoutes(scope, { offersOidc: oidc !== undefined });
 }
 
 function addSystemRoutes(scope: FastifyInstance, parts: HttpParts): void {

@@ -22,6 +22,7 @@ import {
   auditIn,
   firstHash,
 } from "../operators/audit.ts";
+import { OidcSignIn } from "../operators/oidc.ts";
 import type { OperatorRecord, OperatorStore } from "../operators/operator.ts";
 import { Operators } from "../operators/operators.ts";
 import type { ApiKeyScope, Partner, PartnerState } from "../partners/partner.ts";
@@ -87,12 +88,13 @@ export class HttpTestService {
   constructor(
     options: { readonly sandbox?: boolean; readonly listener?: HttpListener; readonly env?: NodeJS.ProcessEnv } = {},
   ) {
+    const config = readConfig({
+      PAYBELL_OPERATOR_TOKEN: operatorToken,
+      PAYBELL_EGRESS_ADDRESSES: "203.0.113.7",
+      ...options.env,
+    });
     const parts: HttpParts = {
-      config: readConfig({
-        PAYBELL_OPERATOR_TOKEN: operatorToken,
-        PAYBELL_EGRESS_ADDRESSES: "203.0.113.7",
-        ...options.env,
-      }),
+      config,
       log: createLog("debug", { write: (line) => (this.logged += line) }),
       metrics: this.#metrics,
       ledger: {
@@ -170,6 +172,7 @@ export class HttpTestService {
       }),
       endpoints: this.#endpoints(),
       operators: new Operators(this.#operators(), systemClock),
+      oidc: OidcSignIn.of(config),
       audit: auditIn(this.audit),
       health: async () => this.health,
       events: { record: (event) => void this.events.push(event) },
@@ -182,8 +185,8 @@ export class HttpTestService {
     this.#app = createHttp(parts, options.listener);
   }
 
-  async listen(): Promise<this> {
-    await this.#app.listen({ host: "127.0.0.1", port: 0 });
+  async listen(port = 0): Promise<this> {
+    await this.#app.listen({ host: "127.0.0.1", port });
     return this;
   }
 
@@ -256,6 +259,7 @@ export class HttpTestService {
         return revoked;
       },
       used: async () => undefined,
+      dropOverSignIns: async () => undefined,
     };
   }
 

@@ -1,10 +1,10 @@
-import { createCipheriv, createDecipheriv, type KeyObject, randomBytes, timingSafeEqual } from "node:crypto";
-import { parseCookie, stringifySetCookie } from "cookie";
+import { type KeyObject, randomBytes, timingSafeEqual } from "node:crypto";
 import type { FastifyRequest } from "fastify";
 import type { Clock } from "../clock.ts";
 import { ServiceError } from "../errors.ts";
 import { bearerToken } from "./bearer.ts";
 import type { HttpListener } from "./parts.ts";
+import { SealedCookie } from "./sealed-cookie.ts";
 
 /** The header that a page sends with everything that changes something. */
 const csrfHeader = "paybell-csrf";
@@ -13,9 +13,6 @@ const csrfHeader = "paybell-csrf";
 const idleMs = 2 * 3_600_000;
 /** However busy it is. */
 const lifeMs = 12 * 3_600_000;
-/** The cookie: nonce[12] ‖ ciphertext ‖ tag[16], AES-256-GCM, as base64url. */
-const nonceBytes = 12;
-const tagBytes = 16;
 
 interface Session {
   /** The operator's token or the partner's API key. */
@@ -40,15 +37,13 @@ export interface OpenSession {
  * elsewhere ends the session on every instance, and nothing is stored here.
  */
 export class Sessions {
-  readonly #key: KeyObject;
   readonly #clock: Pick<Clock, "nowMs">;
-  readonly #name: string;
+  readonly #cookie: SealedCookie<Session>;
 
   /** Cookies do not know ports: each listener has a name of its own. */
   constructor(key: KeyObject, clock: Pick<Clock, "nowMs">, listener: HttpListener) {
-    this.#key = key;
     this.#clock = clock;
-    this.#name = `paybell_${listener}`;
+    this.#cookie = new SealedCookie(key, { name: `paybell_${listener}`, path: "/", sameSite: "strict" });
   }
 
   /**
@@ -78,55 +73,18 @@ export class Sessions {
 
   /** The header Set-Cookie that has the browser forget it. */
   end(request: FastifyRequest): string {
-    return this.#setCookie(request, "", 0);
+    return this.#cookie.clear(request);
   }
 
-  #read({ headers }: FastifyRequest): Session | undefined {
-    const sealed = headers.cookie === undefined ? undefined : parseCookie(headers.cookie)[this.#name];
-    const session = sealed === undefined ? undefined : this.#open(sealed);
+  #read(request: FastifyRequest): Session | undefined {
+    const session = this.#cookie.read(request);
     return session !== undefined && this.#clock.nowMs() <= endOf(session) ? session : undefined;
   }
 
   #write(request: FastifyRequest, session: Session): OpenSession {
     const expiresAtMs = endOf(session);
     const maxAgeS = Math.max(0, Math.floor((expiresAtMs - this.#clock.nowMs()) / 1_000));
-    return { cookie: this.#setCookie(request, this.#seal(session), maxAgeS), csrf: session.csrf, expiresAtMs };
-  }
-
-  #setCookie(request: FastifyRequest, value: string, maxAge: number): string {
-    const secure = !isLoopback(request.hostname);
-    return stringifySetCookie({
-      name: this.#name,
-      value,
-      httpOnly: true,
-      sameSite: "strict",
-      secure,
-      path: "/",
-      maxAge,
-    });
-  }
-
-  #seal(session: Session): string {
-    const nonce = randomBytes(nonceBytes);
-    const cipher = createCipheriv("aes-256-gcm", this.#key, nonce, { authTagLength: tagBytes });
-    cipher.setAAD(Buffer.from(this.#name));
-    const ciphertext = Buffer.concat([cipher.update(JSON.stringify(session)), cipher.final()]);
-    return Buffer.concat([nonce, ciphertext, cipher.getAuthTag()]).toString("base64url");
-  }
-
-  #open(sealed: string): Session | undefined {
-    const bytes = Buffer.from(sealed, "base64url");
-    if (bytes.length <= nonceBytes + tagBytes) return undefined;
-    const decipher = createDecipheriv("aes-256-gcm", this.#key, bytes.subarray(0, nonceBytes), {
-      authTagLength: tagBytes,
-    });
-    decipher.setAAD(Buffer.from(this.#name)).setAuthTag(bytes.subarray(-tagBytes));
-    try {
-      const plain = Buffer.concat([decipher.update(bytes.subarray(nonceBytes, -tagBytes)), decipher.final()]);
-      return JSON.parse(plain.toString()) as Session;
-    } catch {
-      return undefined;
-    }
+    return { cookie: this.#cookie.write(request, session, maxAgeS), csrf: session.csrf, expiresAtMs };
   }
 }
 
@@ -141,10 +99,4 @@ function newCsrf(): string {
 function isSame(offered: string | string[] | undefined, expected: string): boolean {
   const [a, b] = [Buffer.from(String(offered ?? "")), Buffer.from(expected)];
   return a.length === b.length && timingSafeEqual(a, b);
-}
-
-/** Browsers take a cookie that is `Secure` only over HTTPS; on this machine itself there may be none. */
-function isLoopback(hostname: string): boolean {
-  const name = hostname.replace(/:\d+$/, "");
-  return name === "localhost" || name === "127.0.0.1" || name === "[::1]" || name === "::1";
 }

@@ -15,16 +15,23 @@ export interface OperatorRecord {
   readonly expiresAt: Date;
   readonly lastUsedAt: Date | null;
   readonly revokedAt: Date | null;
+  /** Who the OpenID provider says it is, of a token that a sign-in made; null of one that an admin made. */
+  readonly subject: string | null;
 }
 
 /** Stores operators. */
 export interface OperatorStore {
-  add(operator: Pick<OperatorRecord, "id" | "name" | "role" | "expiresAt">, tokenHash: Buffer): Promise<OperatorRecord>;
+  add(
+    operator: Pick<OperatorRecord, "id" | "name" | "role" | "expiresAt" | "subject">,
+    tokenHash: Buffer,
+  ): Promise<OperatorRecord>;
   list(): Promise<readonly OperatorRecord[]>;
   findByToken(tokenHash: Buffer): Promise<OperatorRecord | undefined>;
   /** Undefined for an unknown id; revoking twice keeps the first time. */
   revoke(id: OperatorId): Promise<OperatorRecord | undefined>;
   used(id: OperatorId): Promise<void>;
+  /** Deletes tokens of sign-ins that are over: the audit has who signed in. */
+  dropOverSignIns(): Promise<void>;
 }
 
 /** The operator who sent a request. */
@@ -33,6 +40,8 @@ export interface Actor {
   readonly role: Role;
   /** The operator's id; `bootstrap` for a token of the settings. */
   readonly tokenId: string;
+  /** As {@link OperatorRecord.subject}. */
+  readonly subject: string | null;
 }
 
 const tokenPrefix = "pbo_";

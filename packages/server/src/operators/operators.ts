@@ -1,6 +1,7 @@
 import type { Clock } from "../clock.ts";
 import { badFields, type FieldProblem, ServiceError } from "../errors.ts";
 import { newId } from "../ids.ts";
+import type { SignedInPerson } from "./oidc.ts";
 import {
   isOperatorToken,
   newOperatorToken,
@@ -20,6 +21,8 @@ export interface NewOperator {
 
 const expiresInDaysDefault = 90;
 const expiresInDaysMax = 366;
+/** As long as a session of the console lasts at most. */
+const signInMs = 12 * 3_600_000;
 const nameCharactersMax = 100;
 const dayMs = 86_400_000;
 /** A revoked token must be refused by every instance within seconds. */
@@ -57,12 +60,24 @@ export class Operators {
 
   /** @returns the token, which is shown only once */
   async add(input: NewOperator): Promise<{ readonly operator: OperatorRecord; readonly token: string }> {
+    const { expiresInDays = expiresInDaysDefault } = input;
+    return this.#add(input, expiresInDays * dayMs, null);
+  }
+
+  /** Whom the OpenID provider vouches for has a token of their own until the session ends. */
+  async signIn({ subject, ...input }: SignedInPerson): ReturnType<Operators["add"]> {
+    const added = await this.#add(input, signInMs, subject);
+    await this.#store.dropOverSignIns();
+    return added;
+  }
+
+  async #add(input: NewOperator, lifeMs: number, subject: string | null): ReturnType<Operators["add"]> {
     const [first, ...rest] = problemsOf(input);
     if (first !== undefined) throw badFields([first, ...rest]);
     const token = newOperatorToken();
-    const { name, role, expiresInDays = expiresInDaysDefault } = input;
-    const expiresAt = new Date(this.#clock.nowMs() + expiresInDays * dayMs);
-    const operator = await this.#store.add({ id: newId(), name, role, expiresAt }, operatorTokenHash(token));
+    const { name, role } = input;
+    const expiresAt = new Date(this.#clock.nowMs() + lifeMs);
+    const operator = await this.#store.add({ id: newId(), name, role, expiresAt, subject }, operatorTokenHash(token));
     return { operator, token };
   }
 

@@ -8,9 +8,14 @@ import type { FastifyInstance } from "fastify";
 /** Its assets' names hold their hashes: another content has another name. */
 const assetsKeptMs = 365 * 86_400_000;
 const noncePlace = /%PAYBELL_NONCE%/g;
+const oidcPlace = "%PAYBELL_OIDC%";
 
-/** /console: one page that finds its own way, and its assets. `/` leads there. */
-export function consolePageRoutes(app: FastifyInstance): void {
+/**
+ * /console: one page that finds its own way, and its assets. `/` leads there.
+ *
+ * @param offersOidc whether the page shows the way to the OpenID provider
+ */
+export function consolePageRoutes(app: FastifyInstance, { offersOidc }: { readonly offersOidc: boolean }): void {
   const built = builtPages();
   const index = join(built, "index.html");
   app.register(fastifyStatic, {
@@ -37,7 +42,7 @@ export function consolePageRoutes(app: FastifyInstance): void {
           "cache-control": "no-store",
         })
         .type("text/html; charset=utf-8")
-        .send(page.replace(noncePlace, nonce));
+        .send(page.replace(noncePlace, nonce).replace(oidcPlace, String(offersOidc)));
     });
   }
 }

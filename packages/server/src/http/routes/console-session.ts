@@ -1,7 +1,8 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { z } from "zod";
 import { ServiceError } from "../../errors.ts";
-import { isOperatorToken } from "../../operators/operator.ts";
+import { readId } from "../../ids.ts";
+import { type Actor, isOperatorToken } from "../../operators/operator.ts";
 import { isApiKey } from "../../partners/secrets.ts";
 import type { Callers } from "../authenticate.ts";
 import type { CallerAddress } from "../caller.ts";
@@ -14,7 +15,7 @@ import type { WrongKeys } from "../wrong-keys.ts";
 
 export interface ConsoleSessionRoutes {
   readonly app: HttpApp;
-  readonly parts: Pick<HttpParts, "config" | "sandbox">;
+  readonly parts: Pick<HttpParts, "config" | "sandbox" | "operators" | "audit" | "clock">;
   readonly sessions: Sessions;
   readonly wrongKeys: WrongKeys;
   readonly address: CallerAddress;
@@ -40,6 +41,16 @@ export function consoleSessionRoutes(routes: ConsoleSessionRoutes): void {
     }
     const { partner } = await partners.admit(request, token);
     return { kind: "partner" as const, name: partner.settings.name, partnerId: partner.id };
+  };
+
+  /** Its token was made for this session alone: a copy of the cookie ends with it. */
+  const endSignIn = async (request: FastifyRequest, { name, role, tokenId }: Actor, subject: string) => {
+    const id = readId<"operator">(tokenId);
+    if (id !== undefined) await parts.operators.revoke(id);
+    await parts.audit.append({
+      ...{ atMs: parts.clock.nowMs(), actor: name, role, tokenId, address: address(request.raw) ?? "unknown" },
+      ...{ action: "signOut", subject, before: "", after: "" },
+    });
   };
 
   const answer = (reply: FastifyReply, who: Awaited<ReturnType<typeof whoHas>>, session: OpenSession) => {
@@ -96,7 +107,9 @@ export function consoleSessionRoutes(routes: ConsoleSessionRoutes): void {
       },
     },
     async (request, reply) => {
-      sessions.tokenOf(request);
+      const token = sessions.tokenOf(request);
+      const actor = token === undefined ? undefined : await operators?.find(token);
+      if (actor !== undefined && actor.subject !== null) await endSignIn(request, actor, actor.subject);
       return reply.code(204).header("set-cookie", sessions.end(request)).send(null);
     },
   );

@@ -95,7 +95,7 @@ export function operatorRoutes(app: HttpApp, { operators, audit }: HttpParts): v
   );
 }
 
-function operatorView({ id, name, role, createdAt, expiresAt, lastUsedAt, revokedAt }: OperatorRecord) {
+function operatorView({ id, name, role, createdAt, expiresAt, lastUsedAt, revokedAt, subject }: OperatorRecord) {
   return {
     id,
     name,
@@ -104,6 +104,7 @@ function operatorView({ id, name, role, createdAt, expiresAt, lastUsedAt, revoke
     expiresAt: expiresAt.toISOString(),
     lastUsedAt: lastUsedAt?.toISOString() ?? null,
     revokedAt: revokedAt?.toISOString() ?? null,
+    subject,
   };
 }
 

@@ -12,6 +12,10 @@ const operator = {
   expiresAt: time,
   lastUsedAt: described(time.nullable(), "To the minute"),
   revokedAt: time.nullable(),
+  subject: described(
+    z.string().nullable(),
+    "Of a token that a sign-in by OpenID made: issuer and `sub`. Null of one that an admin made",
+  ),
 };
 
 export const operatorSchema = component(z.object(operator), "Operator", "An operator and what they may");

@@ -1,7 +1,7 @@
 import type { Pool } from "pg";
 import type { OperatorId, OperatorRecord, OperatorStore, Role } from "../../operators/operator.ts";
 
-const shown = "id, name, role, created_at, expires_at, last_used_at, revoked_at";
+const shown = "id, name, role, created_at, expires_at, last_used_at, revoked_at, subject";
 
 interface Row {
   readonly id: OperatorId;
@@ -11,6 +11,7 @@ interface Row {
   readonly expires_at: Date;
   readonly last_used_at: Date | null;
   readonly revoked_at: Date | null;
+  readonly subject: string | null;
 }
 
 /** Operators in PostgreSQL. */
@@ -21,10 +22,11 @@ export class PostgresOperators implements OperatorStore {
     this.#pool = pool;
   }
 
-  async add({ id, name, role, expiresAt }: Parameters<OperatorStore["add"]>[0], tokenHash: Buffer) {
+  async add({ id, name, role, expiresAt, subject }: Parameters<OperatorStore["add"]>[0], tokenHash: Buffer) {
     return this.#one(
-      `INSERT INTO operators (id, name, role, token_hash, expires_at) VALUES ($1, $2, $3, $4, $5) RETURNING ${shown}`,
-      [id, name, role, tokenHash, expiresAt],
+      `INSERT INTO operators (id, name, role, token_hash, expires_at, subject) VALUES ($1, $2, $3, $4, $5, $6)
+       RETURNING ${shown}`,
+      [id, name, role, tokenHash, expiresAt, subject],
     ) as Promise<OperatorRecord>;
   }
 
@@ -47,6 +49,12 @@ export class PostgresOperators implements OperatorStore {
     await this.#pool.query("UPDATE operators SET last_used_at = now() WHERE id = $1", [id]);
   }
 
+  async dropOverSignIns(): Promise<void> {
+    await this.#pool.query(
+      "DELETE FROM operators WHERE subject IS NOT NULL AND least(expires_at, revoked_at) < now() - interval '1 day'",
+    );
+  }
+
   async #one(text: string, values: readonly unknown[]): Promise<OperatorRecord | undefined> {
     const { rows } = await this.#pool.query<Row>(text, [...values]);
     return rows[0] && recordOf(rows[0]);
@@ -62,5 +70,6 @@ function recordOf(row: Row): OperatorRecord {
     expiresAt: row.expires_at,
     lastUsedAt: row.last_used_at,
     revokedAt: row.revoked_at,
+    subject: row.subject,
   };
 }

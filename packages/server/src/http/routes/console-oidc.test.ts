@@ -1,0 +1,255 @@
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { freePort } from "../../../../../test/support/instance.ts";
+import {
+  oidcClientId,
+  oidcClientSecret,
+  startOidcProvider,
+  type TestProvider,
+} from "../../../../../test/support/oidc-provider.ts";
+import { HttpTestService, operatorToken } from "../service.fixture.ts";
+
+let provider: TestProvider;
+let service: HttpTestService;
+let consoleUrl: string;
+beforeEach(async () => {
+  const port = await freePort();
+  consoleUrl = `http://127.0.0.1:${port}`;
+  provider = await startOidcProvider(`${consoleUrl}/console/sign-in/callback`);
+  const env = {
+    PAYBELL_OIDC_ISSUER: provider.issuer,
+    PAYBELL_OIDC_CLIENT_ID: oidcClientId,
+    PAYBELL_OIDC_CLIENT_SECRET: oidcClientSecret,
+    PAYBELL_CONSOLE_URL: consoleUrl,
+    PAYBELL_OIDC_ROLES: "admin=admin,cn=desk=operator,support=viewer",
+  };
+  service = await new HttpTestService({ env }).listen(port);
+});
+afterEach(async () => {
+  vi.useRealTimers();
+  await service.close();
+  await provider.close();
+});
+
+/** Keeps cookies and follows redirects, up to one that `stop` names. */
+class Browser {
+  readonly cookies = new Map<string, string>();
+  readonly seen: string[] = [];
+
+  async go(start: string, stop = (_: URL) => false): Promise<{ readonly url: URL; readonly status: number }> {
+    let url = new URL(start, consoleUrl);
+    for (let hops = 0; hops < 12; hops += 1) {
+      if (stop(url)) return { url, status: 0 };
+      const cookie = [...this.cookies].map(([name, value]) => `${name}=${value}`).join("; ");
+      const response = await fetch(url, { redirect: "manual", headers: { cookie } });
+      await response.arrayBuffer();
+      for (const line of response.headers.getSetCookie()) this.#keep(line);
+      const location = response.headers.get("location");
+      if (location === null) return { url, status: response.status };
+      url = new URL(location, url);
+    }
+    throw new Error("too many redirects");
+  }
+
+  #keep(line: string): void {
+    this.seen.push(line);
+    const [, name = "", value = ""] = /^([^=]+)=([^;]*)/.exec(line) ?? [];
+    if (value === "" || /Max-Age=0/i.test(line)) this.cookies.delete(name);
+    else this.cookies.set(name, value);
+  }
+
+  get session(): Record<string, string> {
+    return { cookie: `paybell_all=${this.cookies.get("paybell_all") ?? ""}` };
+  }
+}
+
+const isCallback = (url: URL) => url.pathname === "/console/sign-in/callback";
+const whoIs = (browser: Browser) => service.call("GET", "/console/session", { key: null, headers: browser.session });
+const audited = async (action: string) => service.audit.search({ action, limit: 10 });
+
+describe("a sign-in by OpenID", () => {
+  test("begins a session with the name and the role of the claims, and the audit has both", async () => {
+    const browser = new Browser();
+    const { url } = await browser.go("/console/sign-in?page=/console/audit?actor=Ada");
+    expect(url.href).toBe(`${consoleUrl}/console/audit?actor=Ada`);
+    const { status, body } = await whoIs(browser);
+    expect({ status, body }).toMatchObject({ status: 200, body: { kind: "operator", name: "Ada", role: "admin" } });
+    const [entry] = await audited("signIn");
+    expect(entry).toMatchObject({
+      actor: "Ada",
+      role: "admin",
+      address: "127.0.0.1",
+      subject: `${provider.issuer} ada`,
+    });
+    const path = `/operator/v1/partners/${service.partner.id}/pause`;
+    const headers = { ...browser.session, "paybell-csrf": String(body["csrf"]) };
+    expect((await service.call("POST", path, { key: null, headers })).status).toBe(200);
+    expect(await audited("pausePartner")).toMatchObject([{ actor: "Ada", tokenId: entry?.tokenId }]);
+  });
+
+  test("keeps the session's cookie Strict, and the attempt's Lax, short and away from everything else", async () => {
+    const browser = new Browser();
+    await browser.go("/console/sign-in");
+    const [attempt = "", session = ""] = ["paybell_all_sign_in=", "paybell_all="].map((name) =>
+      browser.seen.find((line) => line.startsWith(name) && !/Max-Age=0/.test(line)),
+    );
+    expect(session).toMatch(/HttpOnly.*SameSite=Strict|SameSite=Strict.*HttpOnly/);
+    for (const part of ["HttpOnly", "SameSite=Lax", "Path=/console/sign-in", "Max-Age=600"]) {
+      expect(attempt).toContain(part);
+    }
+    expect(browser.cookies.has("paybell_all_sign_in")).toBe(false);
+  });
+
+  test("takes the highest role that the claim gives, from a text or a list", async () => {
+    for (const [roles, role] of [
+      [["support", "cn=desk"], "operator"],
+      [["support"], "viewer"],
+      ["admin", "admin"],
+    ] as const) {
+      provider.person = { sub: "ada", name: "Ada", roles: roles as readonly string[] };
+      const browser = new Browser();
+      await browser.go("/console/sign-in");
+      expect((await whoIs(browser)).body).toMatchObject({ role });
+    }
+  });
+
+  test("ends at the sign-out for a copy of its cookie, too", async () => {
+    const browser = new Browser();
+    await browser.go("/console/sign-in");
+    const { body } = await whoIs(browser);
+    const headers = { ...browser.session, "paybell-csrf": String(body["csrf"]) };
+    expect((await service.call("DELETE", "/console/session", { key: null, headers })).status).toBe(204);
+    expect((await whoIs(browser)).status).toBe(401);
+    expect(await audited("signOut")).toMatchObject([{ actor: "Ada" }]);
+  });
+
+  test("ends after twelve hours, and when an admin revokes it", async () => {
+    const browser = new Browser();
+    await browser.go("/console/sign-in");
+    const { body } = await service.call("GET", "/operator/v1/operators");
+    const [operator] = body["items"] as { id: string; subject: string; createdAt: string; expiresAt: string }[];
+    expect(operator?.subject).toBe(`${provider.issuer} ada`);
+    const lifeMs = Date.parse(operator?.expiresAt ?? "") - Date.parse(operator?.createdAt ?? "");
+    expect(Math.round(lifeMs / 3_600_000)).toBe(12);
+    expect((await service.call("POST", `/operator/v1/operators/${operator?.id}/revoke`)).status).toBe(200);
+    expect((await whoIs(browser)).status).toBe(401);
+  });
+
+  test("leads to no page but the console's", async () => {
+    for (const page of [
+      "https://evil.example/",
+      "//evil.example/console",
+      "/consoleevil",
+      "/operator",
+      "/\\evil",
+      "console",
+    ]) {
+      const { url } = await new Browser().go(`/console/sign-in?page=${encodeURIComponent(page)}`);
+      expect(url.href, page).toBe(`${consoleUrl}/console`);
+    }
+  });
+});
+
+describe("a sign-in by OpenID is refused, and audited", () => {
+  async function refused(act: () => Promise<{ readonly url: URL }>, reason: string, browser: Browser) {
+    const { url } = await act();
+    expect(url.href).toBe(`${consoleUrl}/console?sign-in=${reason}`);
+    expect(browser.cookies.has("paybell_all")).toBe(false);
+    const [entry] = await audited("refuseSignIn");
+    expect(entry?.after).toContain(`"reason":"${reason}"`);
+    expect(await audited("signIn")).toEqual([]);
+    return entry;
+  }
+
+  test.each([
+    ["a nonce of another attempt", { nonce: "another" }],
+    ["another audience", { aud: "another-client" }],
+    ["another issuer", { iss: "https://evil.example" }],
+    ["a token that has expired", { exp: Math.floor(Date.now() / 1_000) - 60 }],
+  ])("with %s", async (_, wrong) => {
+    provider.wrong = wrong;
+    const browser = new Browser();
+    await refused(() => browser.go("/console/sign-in"), "not_verified", browser);
+  });
+
+  test("with a signature by a key that the provider does not have", async () => {
+    provider.forged = true;
+    const browser = new Browser();
+    await refused(() => browser.go("/console/sign-in"), "not_verified", browser);
+  });
+
+  test("with a state of another attempt", async () => {
+    const browser = new Browser();
+    const { url } = await browser.go("/console/sign-in", isCallback);
+    url.searchParams.set("state", "another");
+    await refused(() => browser.go(url.href), "not_verified", browser);
+  });
+
+  test("with a code that another browser asked for", async () => {
+    const [victim, attacker] = [new Browser(), new Browser()];
+    const { url } = await attacker.go("/console/sign-in", isCallback);
+    await refused(() => victim.go(url.href), "not_begun", victim);
+    await victim.go("/console/sign-in", (to) => to.origin === provider.issuer);
+    await refused(() => victim.go(url.href), "not_verified", victim);
+  });
+
+  test("after ten minutes", async () => {
+    const browser = new Browser();
+    const { url } = await browser.go("/console/sign-in", isCallback);
+    vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 10 * 60_000 + 1_000 });
+    await refused(() => browser.go(url.href), "not_begun", browser);
+  });
+
+  test("without a role that is known, with the person named", async () => {
+    provider.person = { sub: "eve", name: "Eve", roles: ["owner"] };
+    const browser = new Browser();
+    const entry = await refused(() => browser.go("/console/sign-in"), "no_role", browser);
+    expect(entry?.subject).toBe(`${provider.issuer} eve`);
+  });
+
+  test.each([undefined, "", "a\nb", "x".repeat(101)])("without a name that can be shown: %j", async (name) => {
+    provider.person = { sub: "eve", roles: ["admin"], ...(name !== undefined && { name }) };
+    const browser = new Browser();
+    await refused(() => browser.go("/console/sign-in"), "no_name", browser);
+  });
+
+  test("where the person does not agree", async () => {
+    provider.agrees = false;
+    const browser = new Browser();
+    await refused(() => browser.go("/console/sign-in"), "cancelled", browser);
+  });
+
+  test("while the provider cannot be reached", async () => {
+    await provider.close();
+    const browser = new Browser();
+    await refused(() => browser.go("/console/sign-in"), "unreachable", browser);
+  });
+
+  test("with nothing of a code or a token in the log", async () => {
+    provider.forged = true;
+    const browser = new Browser();
+    const { url } = await browser.go("/console/sign-in", isCallback);
+    await browser.go(url.href);
+    expect(service.logged).toContain("a sign-in by OpenID was refused");
+    expect(service.logged).not.toContain(url.searchParams.get("code"));
+    expect(service.logged).not.toMatch(/eyJ|secret-of-a-test/);
+  });
+});
+
+test("without a provider there is no such way, and the page shows none", async () => {
+  const without = await new HttpTestService().listen();
+  const get = (path: string) => without.call("GET", path, { key: null });
+  const [way, page] = [await get("/console/sign-in"), await get("/console")];
+  await without.close();
+  expect(way.headers.get("location")).toBeNull();
+  expect(page.text).toContain('name="paybell-oidc" content="false"');
+  expect((await service.call("GET", "/console", { key: operatorToken })).text).toContain('content="true"');
+});
+
+test("partners' listener leads nobody to the provider", async () => {
+  const env = { PAYBELL_OIDC_ISSUER: provider.issuer, PAYBELL_OIDC_CLIENT_ID: "c" };
+  const more = { PAYBELL_OIDC_CLIENT_SECRET: "s", PAYBELL_CONSOLE_URL: consoleUrl };
+  const partners = await new HttpTestService({ listener: "partners", env: { ...env, ...more } }).listen();
+  const { headers } = await partners.call("GET", "/console/sign-in", { key: null });
+  await partners.close();
+  expect(headers.get("location")).toBeNull();
+});

@@ -1,0 +1,25 @@
+import { expect, onTestFinished, test } from "vitest";
+import { createDatabase } from "../../../../../test/support/database.ts";
+import { systemClock } from "../../clock.ts";
+import { Operators } from "../../operators/operators.ts";
+import { openDatabase } from "../database/database.ts";
+import { PostgresOperators } from "./operators.ts";
+
+test("the token of a sign-in is deleted a day after it ended, and one that an admin made is kept", async () => {
+  const database = await createDatabase();
+  const connections = openDatabase(database.serviceUrl, { connectionsMax: 2, onIdleError: () => {} });
+  onTestFinished(async () => {
+    await connections.close();
+    await database.drop();
+  });
+  const operators = new Operators(new PostgresOperators(connections.pool), systemClock);
+  const person = { subject: "https://login.example ada", name: "Ada", role: "admin" } as const;
+  const over = await operators.signIn(person);
+  const byAdmin = await operators.add({ name: "Grace", role: "viewer" });
+  await connections.pool.query("UPDATE operators SET expires_at = now() - interval '25 hours'");
+  const { operator, token } = await operators.signIn(person);
+  expect(await operators.find(token)).toMatchObject({ ...person, id: operator.id });
+  const ids = (await operators.list()).map(({ id }) => id);
+  expect(ids).toEqual(expect.arrayContaining([byAdmin.operator.id, operator.id]));
+  expect(ids).not.toContain(over.operator.id);
+});
