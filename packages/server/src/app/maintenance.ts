@@ -55,8 +55,8 @@ export function startMaintenance(ground: Infrastructure, kept: Maintained): () =
     retention.run().catch(warn("what the ledger holds past its retention could not be dropped"));
   };
   const lookAtCertificates = () => {
-    const failed = warn("client certificates could not be looked at");
-    watchCertificates(new PostgresPartners(database), alerts).catch(failed);
+    const failed = warn("certificates could not be looked at");
+    watchCertificates(new PostgresPartners(database), alerts, systemClock.nowMs()).catch(failed);
   };
   lookAtCertificates();
   const acquirerWatch = new AcquirerWatch(kept.acquirers, alerts);

@@ -69,6 +69,11 @@ export function clientCertificateProblems(input: ClientCertificateInput, nowMs: 
   return problems;
 }
 
+/** The end of each certificate's validity; none of text that is not PEM certificates. */
+export function endsOfValidity(pem: string): readonly Date[] {
+  return (readCertificates(pem) ?? []).map(({ validToDate }) => validToDate);
+}
+
 /** The earliest end of validity. Call it only without problems. */
 export function validUntil(certificate: string): Date {
   return new X509Certificate(certificate).validToDate;

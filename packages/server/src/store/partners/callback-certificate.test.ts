@@ -81,7 +81,7 @@ test("another replaces it at once, and none is left when it is removed", async (
 
 test("one that ends within 14 days is told of once a day", async () => {
   const told: NewEvent[] = [];
-  const look = () => watchCertificates(store, { record: (event) => void told.push(event) });
+  const look = () => watchCertificates(store, { record: (event) => void told.push(event) }, Date.now());
   for (const days of [15, 13]) {
     const { certificate, key } = await issued(days);
     await registry.putCallbackCertificate(id, { certificate, key });
@@ -92,3 +92,35 @@ test("one that ends within 14 days is told of once a day", async () => {
   await look();
   expect(told).toHaveLength(1);
 });
+
+test("a partner's CA that ends within 14 days is told of once a day, and one that has ended is not", async () => {
+  const told: NewEvent[] = [];
+  const look = () => watchCertificates(store, { record: (event) => void told.push(event) }, Date.now());
+  await registry.removeCallbackCertificate(id);
+  const pems = new Map<number, string>();
+  for (const days of [-1, 9, 13, 15]) pems.set(days, await authority(days));
+  const have = (...days: number[]) =>
+    registry.change(id, { callbackCa: days.map((each) => pems.get(each)).join("\n") });
+  await have(-1, 15);
+  await look();
+  expect(told).toEqual([]);
+  await have(15, 13, 9, -1);
+  await look();
+  expect(told).toMatchObject([{ kind: "certificate_ending", partnerId: id, detail: { certificate: "callbackCa" } }]);
+  const leftMs = Date.parse(String(told[0]?.detail["endsAt"])) - Date.now();
+  expect(Math.round(leftMs / dayMs)).toBe(9);
+  await insertEvents(connections.pool as never, told, false);
+  await look();
+  expect(told).toHaveLength(1);
+  await registry.change(id, { callbackCa: null });
+});
+
+async function authority(days: number): Promise<string> {
+  const made = await generate([{ name: "commonName", value: `authority for ${days} days` }], {
+    keyType: "ec",
+    notBeforeDate: new Date(Date.now() - 30 * dayMs),
+    notAfterDate: new Date(Date.now() + days * dayMs),
+    extensions: [{ name: "basicConstraints", cA: true, critical: true }],
+  });
+  return made.cert;
+}

@@ -211,6 +211,21 @@ export class PostgresPartners implements PartnerStore {
     return rows.map((row) => ({ partnerId: row.partner_id, keyId: row.id, endsAt: row.expires_at }));
   }
 
+  /** The partners' own CAs, in PEM, without an event in the last day that one of them ends. */
+  async callbackCas(): Promise<readonly { readonly partnerId: PartnerId; readonly pem: string }[]> {
+    const rows = await this.#homes.gather(async (home) => {
+      const found = await home.pool.query<{ id: PartnerId; pem: string }>(
+        `SELECT p.id, p.settings->>'callbackCa' AS pem FROM partners p
+         WHERE p.settings->>'callbackCa' IS NOT NULL AND NOT EXISTS (
+           SELECT FROM events e
+           WHERE e.partner_id = p.id AND e.kind = 'certificate_ending' AND e.detail->>'certificate' = 'callbackCa'
+             AND e.created_at > now() - interval '1 day')`,
+      );
+      return found.rows.filter(({ id }) => this.#homes.of(id) === home);
+    });
+    return rows.map(({ id, pem }) => ({ partnerId: id, pem }));
+  }
+
   async addApiKey(
     partnerId: PartnerId,
     { id, material, name, scopes, expiresInS }: ApiKeyToStore,
