@@ -22,14 +22,23 @@ afterAll(async () => {
   await rm(home, { recursive: true, force: true });
 });
 
+const databaseUrl = "postgres://127.0.0.1:9/none";
 const masterKey = Buffer.alloc(32, 1).toString("base64");
 
 test.each(["sandbox", "serve"])("%s tells of a taken port before it starts anything", async (command) => {
   const env = { PAYBELL_HOME: home, PAYBELL_PORT: port, PAYBELL_HOST: "127.0.0.1", PAYBELL_MASTER_KEY: masterKey };
-  const started = spawnPaybell([command], env);
+  const started = spawnPaybell([command], command === "serve" ? { ...env, DATABASE_URL: databaseUrl } : env);
   expect(await started.exited).toBe(1);
   expect(started.output()).toContain(`port ${port} is taken by another program`);
   // No data were made, and no PostgreSQL.
+  expect(await readdir(home)).toEqual([]);
+});
+
+test("serve requires a database, and starts none of its own", async () => {
+  const env = { PAYBELL_HOME: home, PAYBELL_PORT: String(await freePort()), PAYBELL_MASTER_KEY: masterKey };
+  const started = spawnPaybell(["serve"], env);
+  expect(await started.exited).toBe(1);
+  expect(started.output()).toContain("DATABASE_URL is required: PostgreSQL, version 15 or later");
   expect(await readdir(home)).toEqual([]);
 });
 
@@ -39,6 +48,7 @@ test("the operators' port is told by its setting", async () => {
     PAYBELL_PORT: String(await freePort()),
     PAYBELL_OPERATOR_PORT: port,
     PAYBELL_MASTER_KEY: masterKey,
+    DATABASE_URL: databaseUrl,
   });
   expect(await started.exited).toBe(1);
   expect(started.output()).toContain(`port ${port} is taken by another program`);
@@ -54,7 +64,7 @@ test("with a database of its own it is not blamed on the sandbox that runs in th
       ...env,
       PAYBELL_HOST: "127.0.0.1",
       PAYBELL_MASTER_KEY: masterKey,
-      DATABASE_URL: "postgres://127.0.0.1:9/none",
+      DATABASE_URL: databaseUrl,
     });
     expect(await served.exited).toBe(1);
     expect(served.output()).toContain(`port ${env.PAYBELL_PORT} is taken by another program`);

@@ -339,6 +339,7 @@ describe("the process", () => {
       const port = String(await freePort());
       const serve = spawnPaybell(["serve"], {
         ...env,
+        DATABASE_URL: "postgres://127.0.0.1:9/none",
         PAYBELL_PORT: port,
         PAYBELL_OPERATOR_PORT: String(await freePort()),
       });

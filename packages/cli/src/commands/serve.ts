@@ -8,9 +8,9 @@ const roles = ["all", "api", "delivery"] as const;
 
 export function serveCommand(context: CommandContext): Command {
   return command("serve", {
-    summary: "run the service on DATABASE_URL, or on its own PostgreSQL",
+    summary: "run the service on DATABASE_URL",
     exitCodes: { 0: "stopped by SIGTERM, SIGINT or SIGHUP", 1: "it could not start: a setting is wrong, say" },
-    examples: ['PAYBELL_MASTER_KEY="$(openssl rand -base64 32)" paybell serve', "paybell serve --role delivery"],
+    examples: ["DATABASE_URL=postgres://paybell@db.example/paybell paybell serve", "paybell serve --role delivery"],
     json: false,
   })
     .addOption(

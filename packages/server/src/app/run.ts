@@ -40,16 +40,16 @@ export async function runSandbox({ process }: RunContext): Promise<number> {
 export async function runServe({ process }: RunContext, role: InstanceRole = "all"): Promise<number> {
   const { stdout, env } = process;
   return guarded(process, async () => {
-    const config = readConfig(env, ["masterKey"]);
+    const config = readConfig(env, ["databaseUrl", "masterKey"]);
     const log = createLog(config.logLevel, stdout);
     const signals = stopSignalsOf(process);
-    const served = await serve(config, log, role);
-    const ended = await untilStopped(signals, served.died);
-    if (ended.died !== undefined) log.fatal({ log: ended.died }, "PostgreSQL ended without being asked to");
-    else log.info({ signal: ended.signal, inFlight: served.service.inFlight() }, "stopping: no new work is taken");
-    const pending = await orSecond(signals, served);
+    // readConfig has required it.
+    const service = await serve(config, config.databaseUrl as string, log, role);
+    const signal = await signals.first;
+    log.info({ signal, inFlight: service.inFlight() }, "stopping: no new work is taken");
+    const pending = await orSecond(signals, { stop: () => service.stop(), stopAtOnce: () => Promise.resolve() });
     log.info({ pending }, "stopped");
-    return ended.died === undefined ? 0 : 1;
+    return 0;
   });
 }
 

@@ -140,7 +140,7 @@ export const settings = {
   databaseUrl: optional({
     name: "DATABASE_URL",
     kind: postgresUrl,
-    meaning: "PostgreSQL, version 15 or later. Not set: the embedded one in PAYBELL_HOME.",
+    meaning: "PostgreSQL, version 15 or later, for the service. The sandbox brings its own, in PAYBELL_HOME.",
     secret: true,
   }),
   databaseConnections: setting({
