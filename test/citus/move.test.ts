@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { CitusNode, prepareNodes } from "../../faults/citus-node.ts";
 import { schemasOfHomes } from "../../packages/server/src/store/database/citus.ts";
 import { reportedSale } from "../support/commands.ts";
-import { createDatabase, type TestDatabase, withAdmin } from "../support/database.ts";
+import { createDatabase, type TestDatabase, templateDatabase, withAdmin } from "../support/database.ts";
 import {
   callHttp,
   eventually,
@@ -81,7 +81,10 @@ test("a home moves to a node that was added, with what is pending, and is pulled
   const { pathname } = new URL(database.url);
   await node.query(`CREATE DATABASE ${pathname.slice(1)}`);
   await node.query("CREATE EXTENSION citus", [], pathname.slice(1));
+  // The database is a clone, and Citus looks for the one that it was cloned from.
+  await node.query(`CREATE DATABASE ${templateDatabase}`);
   await asOperator("SELECT citus_add_node('127.0.0.1', $1)", [node.port]);
+  await asOperator("SELECT replicate_reference_tables('block_writes')");
   await asOperator(`SELECT citus_schema_move('${home}', '127.0.0.1', $1, 'block_writes')`, [node.port]);
   await asOperator(`UPDATE ${home}.notifications SET xid = '3'`);
 

@@ -28,7 +28,7 @@ import {
   insertAttempts,
   lookForOverdue,
   park,
-  parkOverdue,
+  parkUncounted,
   putOff,
   recordAccepted,
   retryLater,
@@ -124,7 +124,7 @@ export class PostgresDeliveries implements DeliveryStore {
     const keys = overdue.map((row) => ({ ...row, partnerId }));
     return this.#inTransaction(home, async (client) => {
       const values = [...keyColumns(keys), textArray(keys.map(() => reason))];
-      const { rows } = await client.query<ChangedRow>({ ...parkOverdue, values });
+      const { rows } = await client.query<ChangedRow>({ ...parkUncounted, values });
       const parked = new Set(rows.map(({ id }) => id));
       const detail = "Its schedule was over while its endpoint took nothing.";
       const events = keys.flatMap(({ id, attemptsMade }): NewEvent[] => {

@@ -94,7 +94,7 @@ const parking = (counted: boolean) => `
 
 export const park = { name: "park", text: parking(true) };
 
-export const parkOverdue = { name: "park_overdue", text: parking(false) };
+export const parkUncounted = { name: "park_uncounted", text: parking(false) };
 
 /** Scans the next rows of a queue whose endpoint accepts nothing, and names those whose schedule is over. */
 export const lookForOverdue = {

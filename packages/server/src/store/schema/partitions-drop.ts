@@ -2,6 +2,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import type { Pool, PoolClient } from "pg";
 import { lowestId } from "../../ids.ts";
 import { failureKindOf } from "../database/retryable.ts";
+import { parkUncounted } from "../deliveries/statements.ts";
 import { dayMs, historyTables, idsOfDay, partitionName } from "./partition-days.ts";
 
 export type DropResult = "dropped" | "a delivery is under way" | "history was busy";
@@ -27,17 +28,12 @@ const content = `
   (SELECT to_jsonb(n) || jsonb_build_object('content', n.content::text) FROM notifications n
    WHERE n.partner_id = m.partner_id AND n.id = m.id)`;
 
-const parkPending = `
-  WITH m AS (
-    DELETE FROM pending p WHERE (p.partner_id, p.id) IN (
-      SELECT d.partner_id, d.id FROM pending d WHERE d.id >= $1 AND d.id < $2
-      ORDER BY d.partner_id, d.id LIMIT $3 FOR UPDATE SKIP LOCKED)
-    RETURNING p.partner_id, p.id, p.chain_id, p.round, p.attempts_made, p.bytes)
-  INSERT INTO parked (partner_id, id, chain_id, round, attempts_made, bytes, parked_at, reason)
-  SELECT m.partner_id, m.id, m.chain_id, m.round, m.attempts_made, m.bytes, $4,
-    coalesce((SELECT a.reason FROM attempts a WHERE a.partner_id = m.partner_id AND a.id = m.id
-              ORDER BY a.round DESC, a.attempt_no DESC, a.lease_id DESC LIMIT 1), 'retention')
-  FROM m`;
+const pendingOfDay = `
+  SELECT p.partner_id, p.id, p.round, p.attempts_made,
+    coalesce((SELECT a.reason FROM attempts a WHERE a.partner_id = p.partner_id AND a.id = p.id
+              ORDER BY a.round DESC, a.attempt_no DESC, a.lease_id DESC LIMIT 1), 'retention') AS reason
+  FROM pending p WHERE p.id >= $1 AND p.id < $2
+  ORDER BY p.partner_id, p.id LIMIT $3`;
 
 const takeContent = `
   UPDATE parked m SET notification = ${content}
@@ -61,10 +57,9 @@ export async function dropDay(drop: DayToDrop): Promise<DropResult> {
   const ids = idsOfDay(drop.day);
   const busy = await drop.pool.query(underWay, [...ids, drop.scheduleS]);
   if (busy.rowCount !== 0) return "a delivery is under way";
-  // Citus 13 makes no valid statement of an INSERT that reads a table and asks for the time.
-  const { rows } = await drop.pool.query<{ now: Date }>("SELECT now()");
-  await inBatches(drop.pool, parkPending, [...ids, batchRows, rows[0]?.now]);
-  await inBatches(drop.pool, takeContent, [...ids, batchRows]);
+  while ((await parkSome(drop.pool, ids)) === batchRows);
+  let moved: number | null = batchRows;
+  while (moved === batchRows) moved = (await drop.pool.query(takeContent, [...ids, batchRows])).rowCount;
   for (let tries = 1; ; tries += 1) {
     try {
       return await drop.finally((client) => detachAndDrop(client, drop.day));
@@ -77,9 +72,20 @@ export async function dropDay(drop: DayToDrop): Promise<DropResult> {
   }
 }
 
-async function inBatches(pool: Pool, statement: string, values: readonly unknown[]): Promise<void> {
-  let moved: number | null = batchRows;
-  while (moved === batchRows) moved = (await pool.query(statement, [...values])).rowCount;
+/** Those that do not change meanwhile; their content follows. @returns how many */
+async function parkSome(pool: Pool, ids: readonly [string, string]): Promise<number> {
+  type PendingRow = Readonly<
+    Record<"partner_id" | "id" | "reason", string> & Record<"round" | "attempts_made", number>
+  >;
+  const { rows } = await pool.query<PendingRow>(pendingOfDay, [...ids, batchRows]);
+  const { rowCount } = await pool.query(parkUncounted.text, [
+    rows.map((row) => row.partner_id),
+    rows.map((row) => row.id),
+    rows.map((row) => row.round),
+    rows.map((row) => row.attempts_made),
+    rows.map((row) => row.reason),
+  ]);
+  return rowCount ?? 0;
 }
 
 async function detachAndDrop(client: PoolClient, day: number): Promise<DropResult> {
