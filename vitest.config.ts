@@ -43,7 +43,7 @@ export default defineConfig({
     // By itself vitest leaves a core free, and on two cores that is half of the time: many tests wait for leases.
     maxWorkers: Math.max(2, availableParallelism() - 1),
     execArgv: ["--conditions=paybell-source"],
-    // What hangs, ends: no test depends on them, and a machine with other work takes ten times as long.
+    // Ends tests that hang: no test depends on these times, and a machine with other work takes ten times as long.
     testTimeout: 120_000,
     hookTimeout: 120_000,
     setupFiles: ["test/support/leaks.ts"],

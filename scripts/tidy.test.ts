@@ -48,6 +48,7 @@ test("refuses exactly what the fixture does wrong, each rule at least once", () 
       "package-lock.json:7",
       "package.json:3",
       `${server}/broad.ts:1`,
+      ...[1, 5, 6].map((line) => `${server}/phrases.ts:${line}`),
       `${server}/skipped.test.ts:10`,
       `${server}/skipped.test.ts:3`,
       `${server}/utils:1`,

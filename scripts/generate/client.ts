@@ -200,7 +200,7 @@ function errorCodes(operations: readonly DocumentedOperation[]): string {
     ),
   );
   const union = [...codes].sort().map((code) => `"${code}"`);
-  const meaning = "/** What a problem's code may be: docs/reference/errors.md. */";
+  const meaning = "/** The codes of a problem: docs/reference/errors.md. */";
   return `${meaning}\nexport type ErrorCode = ${union.join(" | ")};`;
 }
 

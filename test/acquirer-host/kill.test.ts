@@ -44,7 +44,7 @@ describe.skipIf(unavailable !== undefined)("the service on a host of ISO 8583 th
     await database.drop();
   });
 
-  /** What a command came to; undefined when its instance was gone, or refuses now. */
+  /** The result of a command; undefined if its instance was gone, or refuses now. */
   async function run(nth: number, json: Readonly<Record<string, unknown>>) {
     const instance = instances[nth % instances.length] as Instance;
     const call = { key: partner.secrets.apiKey, json };

@@ -7,11 +7,11 @@ import Provider from "oidc-provider";
 /** An OpenID provider of a test, at which one person is always signed in. */
 export interface TestProvider {
   readonly issuer: string;
-  /** Who is there. */
+  /** The signed-in user. */
   person: { readonly sub: string; readonly name?: string; readonly roles?: readonly string[] };
   /** Whether they agree to be signed in. */
   agrees: boolean;
-  /** What the ID token says beside the truth. */
+  /** Claims of the ID token that differ from the truth. */
   wrong: JWTPayload;
   /** Whether its signature is by a key that the provider does not publish. */
   forged: boolean;

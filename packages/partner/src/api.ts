@@ -305,7 +305,7 @@ export type Waiting = {
   after: string | null;
 };
 
-/** What a problem's code may be: docs/reference/errors.md. */
+/** The codes of a problem: docs/reference/errors.md. */
 export type ErrorCode =
   | "address_not_allowed"
   | "address_not_whitelisted"

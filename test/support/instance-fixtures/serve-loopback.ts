@@ -5,7 +5,7 @@ import { startService } from "../../../packages/server/src/app.ts";
 import { readConfig } from "../../../packages/server/src/config.ts";
 import { createLog } from "../../../packages/server/src/log.ts";
 
-// What `paybell serve` does, in a process of its own, but with the sandbox's leave to call loopback addresses.
+// Runs `paybell serve` in a separate process, with the sandbox's permission to call loopback addresses.
 const config = readConfig(process.env, ["masterKey", "databaseUrl", "callbackCaFile"]);
 const { databaseUrl, callbackCaFile } = config;
 if (databaseUrl === null || callbackCaFile === null) throw new Error("a setting is missing");

@@ -57,7 +57,7 @@ interface MessageHeader {
   /** Six digits; a Reversal carries its original's. ISO 8583 field 11. */
   readonly traceNo: string;
   /**
-   * When the message came into being, in UTC milliseconds: its transmission time (fields 7, 12, 13). A repeat has the
+   * The creation time of the message, in UTC milliseconds: its transmission time (fields 7, 12, 13). A repeat has the
    * same one, whichever process sends it.
    */
   readonly atMs: number;
@@ -83,7 +83,7 @@ interface Money {
 
 /** The card as its Sale or PreAuth brought it. Never logged; stored sealed alone, where the acquirer wants it again. */
 export interface Card {
-  /** Stands for the card's number (field 2, or where the host expects the token). */
+  /** Represents the card's number (field 2, or where the host expects the token). */
   readonly cardToken: string;
   /** As given: how the card was read (field 22). */
   readonly swipeType: string;

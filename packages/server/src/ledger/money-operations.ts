@@ -21,7 +21,7 @@ export type MoneyItem = Readonly<Record<string, unknown>> & {
   readonly partnerId: PartnerId | null;
 };
 
-/** What the operator asks of the ledger. */
+/** The operator's reads and decisions about the ledger. */
 export interface MoneyStore {
   /** The newest first. */
   search(kind: MoneyKind, search: MoneySearch): Promise<readonly MoneyItem[]>;

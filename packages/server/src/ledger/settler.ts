@@ -300,7 +300,7 @@ export class Settler {
   }
 }
 
-/** What the acquirer counts itself, for the operator who finds out why. */
+/** The acquirer's own totals, for the operator who investigates. */
 function ownTotalsOf({ ownTotals }: Partial<AcquirerAnswer>) {
   return ownTotals === undefined ? {} : { acquirerTotals: ownTotals };
 }

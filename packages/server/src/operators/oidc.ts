@@ -19,14 +19,14 @@ const timeoutS = 10;
 /** By how much the provider's clock may differ. */
 const toleranceS = 30;
 
-/** What a browser keeps while its operator is at the provider. */
+/** The browser's state while its operator is at the provider. */
 export interface OidcAttempt {
   readonly state: string;
   readonly nonce: string;
   readonly codeVerifier: string;
 }
 
-/** Who the provider says it is. */
+/** The identity according to the provider. */
 export interface SignedInPerson {
   /** Issuer and `sub`: it stays when the person is renamed. */
   readonly subject: string;
@@ -45,7 +45,7 @@ export type OidcRefusalReason = "not_begun" | "cancelled" | "not_verified" | "no
 export class OidcRefusal extends Error {
   override readonly name = "OidcRefusal";
   readonly reason: OidcRefusalReason;
-  /** Who it is about, where that was verified. */
+  /** The verified subject, if there is one. */
   readonly subject: string | undefined;
 
   constructor(reason: OidcRefusalReason, message: string, subject?: string) {

@@ -15,7 +15,7 @@ export interface OperatorRecord {
   readonly expiresAt: Date;
   readonly lastUsedAt: Date | null;
   readonly revokedAt: Date | null;
-  /** Who the OpenID provider says it is, of a token that a sign-in made; null of one that an admin made. */
+  /** The identity from the OpenID provider, for a token created by a sign-in; null for one that an admin created. */
   readonly subject: string | null;
 }
 

@@ -64,7 +64,7 @@ export class Operators {
     return this.#add(input, expiresInDays * dayMs, null);
   }
 
-  /** Whom the OpenID provider vouches for has a token of their own until the session ends. */
+  /** A user authenticated by the OpenID provider has a token of their own until the session ends. */
   async signIn({ subject, ...input }: SignedInPerson): ReturnType<Operators["add"]> {
     const added = await this.#add(input, signInMs, subject);
     await this.#store.dropOverSignIns();

@@ -99,7 +99,7 @@ export function consoleOidcRoutes(oidc: OidcSignIn, routes: ConsoleOidcRoutes): 
   });
 }
 
-/** A page of the console itself: whoever made the link leads nowhere else. */
+/** A page of the console itself: a link cannot lead anywhere else. */
 function pageOfConsole(page = "/console"): string {
   const here = "http://console";
   if (!URL.canParse(page, here)) return "/console";

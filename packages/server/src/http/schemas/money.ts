@@ -115,7 +115,7 @@ const eventRecord = component(
   "Something that an operator should know",
 );
 
-/** What each kind of the operator's view of money answers. */
+/** The answer for each kind of money item in the operator API. */
 export const moneyRecords = {
   transactions: { noun: "transaction", one: transactionRecord },
   batches: { noun: "batch", one: batchRecord },

@@ -78,7 +78,7 @@ const values = {
   standingQuantity: (message) =>
     message.command === "SETTLEMENT" ? `${message.totals.saleQuantity - message.totals.voidQuantity}` : "",
   standingTotal: ofTotals(({ saleTotalMinor, voidTotalMinor }) => saleTotalMinor - voidTotalMinor),
-  /** What moves in the end, Refunds taken off, and whether that is to the merchant's credit. */
+  /** The net amount, Refunds deducted, and whether that is to the merchant's credit. */
   netTotal: ofTotals((totals) => (netOf(totals) < 0n ? -netOf(totals) : netOf(totals))),
   netSign: (message) => (message.command === "SETTLEMENT" ? (netOf(message.totals) < 0n ? "D" : "C") : ""),
 } satisfies Record<string, Value>;
