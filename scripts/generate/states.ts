@@ -36,11 +36,11 @@ function begun(): Transition<TransactionStatus>[] {
   }));
 }
 
-const standingMeanings: Readonly<Record<TransactionStatus, string>> = {
+const statusMeanings: Readonly<Record<TransactionStatus, string>> = {
   IN_FLIGHT: "no outcome yet",
   FAILED: "it ended as ERROR, and nothing of it stands",
-  STANDS: "it succeeded, and nothing has used or taken it back",
-  HELD: "a Void, PreAuth-Complete or partner's Reversal of it has no outcome yet",
+  APPROVED: "it succeeded, and nothing has used or taken it back",
+  RESERVED: "a Void, PreAuth-Complete or partner's Reversal of it has no outcome yet",
   IN_DOUBT: "locked until a Reversal, its own or that of its Void or PreAuth-Complete, is DONE; a PARKED one keeps it",
   VOIDED: "its Void succeeded",
   COMPLETED: "a PreAuth whose PreAuth-Complete succeeded: neither a Void nor a Reversal of that opens it again",
@@ -68,7 +68,7 @@ export function statesReference(): GeneratedFile {
         "is derived from the status, the command that holds the transaction, its Reversal and its batch.",
       table(
         ["State", "Meaning"],
-        Object.entries(standingMeanings).map(([state, meaning]) => [code(state), meaning]),
+        Object.entries(statusMeanings).map(([state, meaning]) => [code(state), meaning]),
       ),
       diagram(standing),
       transitionTable(standing),

@@ -74,7 +74,7 @@ export interface ServiceOptions {
   /** Called for each Reversal that the acquirer has answered. */
   readonly onReversalEnded?: ReverserParts["onEnded"];
   /** The sandbox's partner and receiver. */
-  readonly receiverDesk?: ReceiverControl;
+  readonly receiverControl?: ReceiverControl;
 }
 
 export interface Service {
@@ -112,9 +112,9 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   try {
     await prepareSchema(options);
     const homes = await findHomes(options.databaseUrl);
-    const ground = openInfrastructure({ ...options, homes }, closing);
-    const { database, metrics, alerts, warn } = ground;
-    const partners = await wirePartners(ground, masterKey);
+    const infrastructure = openInfrastructure({ ...options, homes }, closing);
+    const { database, metrics, alerts, warn } = infrastructure;
+    const partners = await wirePartners(infrastructure, masterKey);
     const { directory, registry, isRegisteredDevice } = partners;
     const partitions = new Partitions({ homes: database.homes, clock: systemClock, historyDays: config.historyDays });
     await maintainHistory(partitions, alerts, log);
@@ -155,14 +155,14 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       acquirers,
       registry: acquirerRegistry,
       post,
-    } = openAcquirers(ground, {
+    } = openAcquirers(infrastructure, {
       ofSettings: acquirer,
       masterKey,
       sessionKey: partners.acquirerSessionKey,
       lease,
     });
     closing.push(() => acquirers.stop());
-    const delivery = wireDelivery(ground, partners, {
+    const delivery = wireDelivery(infrastructure, partners, {
       databaseUrl: options.databaseUrl,
       homes,
       leases,
@@ -177,7 +177,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       waitingMax: Math.floor(config.connectionsMax * waitingShare),
     });
     const { ledger, reports, reverser, settler, comparer, waitingReports, money, sweepCards } = wireLedger(
-      ground,
+      infrastructure,
       partners,
       delivery,
       {
@@ -234,7 +234,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       clock: systemClock,
       proofPublicKey: proofs.publicKey,
       settings: shownSettings(config),
-      receiverDesk: options.receiverDesk,
+      receiverControl: options.receiverControl,
       sessionKey: partners.sessionKey,
       sandbox,
     };
@@ -254,14 +254,14 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     alerts.start();
     const heldLease = runsCommands ? lease : undefined;
     const kept = { ledger: runsCommands ? ledger : undefined, directory, standing, partitions, acquirers, sweepCards };
-    const endUpkeep = startMaintenance(ground, kept);
+    const endUpkeep = startMaintenance(infrastructure, kept);
     observeStatus(metrics, {
       delivery,
       arrivals,
       database,
       lease: heldLease,
       standing,
-      partnerMetrics: ground.partnerMetrics,
+      partnerMetrics: infrastructure.partnerMetrics,
       acquirers,
     });
 

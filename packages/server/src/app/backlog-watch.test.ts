@@ -6,7 +6,7 @@ async function eventsOf(change: Partial<BacklogWatch>): Promise<NewEvent[]> {
   const events: NewEvent[] = [];
   await watchBacklog({
     count: () => Promise.resolve({ count: 7, parked: 0, oldestMs: Date.now() - 120_000 }),
-    wasToldSince: () => Promise.resolve(false),
+    wasSentSince: () => Promise.resolve(false),
     events: { record: (event) => void events.push(event) },
     alertAfterS: 60,
     ...change,
@@ -23,5 +23,5 @@ test("a notification that is pending for longer than agreed is told, with its ag
 test("nothing is told of a younger one, of none, or again within the hour by any instance", async () => {
   expect(await eventsOf({ alertAfterS: 600 })).toEqual([]);
   expect(await eventsOf({ count: () => Promise.resolve({ count: 0, parked: 0, oldestMs: undefined }) })).toEqual([]);
-  expect(await eventsOf({ wasToldSince: () => Promise.resolve(true) })).toEqual([]);
+  expect(await eventsOf({ wasSentSince: () => Promise.resolve(true) })).toEqual([]);
 });

@@ -4,7 +4,7 @@ import type { PendingCount } from "../store/deliveries/pending-status.ts";
 export interface BacklogWatch {
   count(): Promise<PendingCount>;
   /** Whether any instance has reported it since then. */
-  wasToldSince(kind: EventKind, sinceMs: number): Promise<boolean>;
+  wasSentSince(kind: EventKind, sinceMs: number): Promise<boolean>;
   readonly events: EventSink;
   readonly alertAfterS: number;
 }
@@ -12,12 +12,12 @@ export interface BacklogWatch {
 const againAfterMs = 3_600_000;
 
 /** Alerts the operator, once an hour, while the oldest pending notification is older than configured. */
-export async function watchBacklog({ count: ask, wasToldSince, events, alertAfterS }: BacklogWatch): Promise<void> {
+export async function watchBacklog({ count: ask, wasSentSince, events, alertAfterS }: BacklogWatch): Promise<void> {
   const { count, oldestMs } = await ask();
   if (oldestMs === undefined) return;
   const nowMs = Date.now();
   const oldestS = Math.floor((nowMs - oldestMs) / 1_000);
-  if (oldestS < alertAfterS || (await wasToldSince("oldest_pending", nowMs - againAfterMs))) return;
+  if (oldestS < alertAfterS || (await wasSentSince("oldest_pending", nowMs - againAfterMs))) return;
   events.record({
     kind: "oldest_pending",
     partnerId: null,

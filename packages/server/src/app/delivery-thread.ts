@@ -164,7 +164,7 @@ async function run(main: NonNullable<typeof parentPort>, data: DeliveryThreadDat
       unrecorded,
       leaseMs: lease.remainingMs(),
       busyMs: performance.eventLoopUtilization().active,
-      sealingWaiting: sealingWorker.standing.waitingChars,
+      sealingWaiting: sealingWorker.status.waitingChars,
     };
   }, statusEveryMs);
 

@@ -45,8 +45,9 @@ const rowsAheadPerSlot = 2;
 const flushEveryMs = 2_000;
 
 /** Wires delivery: the workers, the hints to them, and the reaper of dead leases. */
-export function wireDelivery(ground: Infrastructure, { directory }: PartnerParts, options: DeliveryOptions) {
-  const { database, config, log, metrics, partnerMetrics, sandbox, alerting, alerts, closing, warn, watch } = ground;
+export function wireDelivery(infrastructure: Infrastructure, { directory }: PartnerParts, options: DeliveryOptions) {
+  const { database, config, log, metrics, partnerMetrics, sandbox, alerting, alerts, closing, warn, watch } =
+    infrastructure;
   const entry = import.meta.url.endsWith(".ts") ? "./delivery-thread.ts" : "./delivery-thread.js";
   const data: DeliveryThreadData = {
     databaseUrl: options.databaseUrl,
@@ -129,7 +130,7 @@ export function wireDelivery(ground: Infrastructure, { directory }: PartnerParts
     }
     metrics.threadBusySeconds.set({ thread: "main" }, performance.eventLoopUtilization().active / 1_000);
     const waiting = workers.reduce((sum, worker) => sum + (worker.status?.sealingWaiting ?? 0), 0);
-    metrics.sealingWaiting.set(waiting + sealingWorker.standing.waitingChars);
+    metrics.sealingWaiting.set(waiting + sealingWorker.status.waitingChars);
   });
   let flushing: ReturnType<typeof setInterval> | undefined;
   closing.push(() => clearInterval(flushing));

@@ -38,9 +38,9 @@ const watchShardsEveryMs = 5_000;
  * Starts the periodic work: every few seconds, every minute and every hour. @returns a function that stops it, after
  * running work
  */
-export function startMaintenance(ground: Infrastructure, kept: Maintained): () => Promise<void> {
+export function startMaintenance(infrastructure: Infrastructure, kept: Maintained): () => Promise<void> {
   const { ledger, directory, standing, partitions } = kept;
-  const { database, config, metrics, alerts, events, log, closing, warn } = ground;
+  const { database, config, metrics, alerts, events, log, closing, warn } = infrastructure;
   const retention = new LedgerRetention({
     homes: database.homes,
     clock: systemClock,
@@ -76,7 +76,7 @@ export function startMaintenance(ground: Infrastructure, kept: Maintained): () =
     setInterval(() => {
       watchBacklog({
         count: () => standing.pending(),
-        wasToldSince: (kind, sinceMs) => events.wasSentSince(kind, sinceMs),
+        wasSentSince: (kind, sinceMs) => events.wasSentSince(kind, sinceMs),
         events: alerts,
         alertAfterS: config.oldestPendingAlertS,
       }).catch(warn("the oldest pending notification could not be looked at"));
@@ -84,7 +84,7 @@ export function startMaintenance(ground: Infrastructure, kept: Maintained): () =
   ];
   const shards = new ShardWatch({
     unowned: () => standing.unownedShards(),
-    wasToldSince: (kind, sinceMs) => events.wasSentSince(kind, sinceMs),
+    wasSentSince: (kind, sinceMs) => events.wasSentSince(kind, sinceMs),
     events: alerts,
   });
   timers.push(

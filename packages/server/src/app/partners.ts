@@ -13,8 +13,8 @@ import type { Infrastructure } from "./infrastructure.ts";
 export type PartnerParts = Awaited<ReturnType<typeof wirePartners>>;
 
 /** Wires partners, their settings and their keys. Rejects if the master key is another one. */
-export async function wirePartners(ground: Infrastructure, masterKey: MasterKey) {
-  const { database, config, sandbox, alerts, closing, warn } = ground;
+export async function wirePartners(infrastructure: Infrastructure, masterKey: MasterKey) {
+  const { database, config, sandbox, alerts, closing, warn } = infrastructure;
   const store = new PostgresPartners(database);
   await requireFittingMasterKey(masterKey, store);
   const terminals = new PostgresTerminals(database.homes);

@@ -8,7 +8,7 @@ function watching(more: Partial<ShardWatchParts> = {}) {
   const asked: EventKind[] = [];
   const watch = new ShardWatch({
     unowned: () => Promise.resolve(state.unowned),
-    wasToldSince: (kind) => {
+    wasSentSince: (kind) => {
       asked.push(kind);
       return Promise.resolve(false);
     },
@@ -48,7 +48,7 @@ test("a take-over in between begins the time anew", async () => {
 test("what any instance told of within ten minutes is not told again", async () => {
   const since: number[] = [];
   const { lookAt, events } = watching({
-    wasToldSince: (_, sinceMs) => {
+    wasSentSince: (_, sinceMs) => {
       since.push(sinceMs);
       return Promise.resolve(true);
     },

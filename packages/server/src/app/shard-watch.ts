@@ -4,7 +4,7 @@ export interface ShardWatchParts {
   /** Shards that no living worker owns. */
   unowned(): Promise<number>;
   /** Whether any instance has reported it since then. */
-  wasToldSince(kind: EventKind, sinceMs: number): Promise<boolean>;
+  wasSentSince(kind: EventKind, sinceMs: number): Promise<boolean>;
   readonly events: EventSink;
   readonly nowMs?: () => number;
 }
@@ -25,7 +25,7 @@ export class ShardWatch {
   }
 
   async look(): Promise<void> {
-    const { unowned, wasToldSince, events } = this.#parts;
+    const { unowned, wasSentSince, events } = this.#parts;
     const shards = await unowned();
     if (shards === 0) {
       this.#sinceMs = undefined;
@@ -33,7 +33,7 @@ export class ShardWatch {
     }
     this.#sinceMs ??= this.#nowMs();
     const forMs = this.#nowMs() - this.#sinceMs;
-    if (forMs < alertAfterMs || (await wasToldSince("shards_unowned", Date.now() - againAfterMs))) return;
+    if (forMs < alertAfterMs || (await wasSentSince("shards_unowned", Date.now() - againAfterMs))) return;
     const detail = { shards, seconds: Math.floor(forMs / 1_000) };
     events.record({ kind: "shards_unowned", partnerId: null, subjectId: null, detail });
   }

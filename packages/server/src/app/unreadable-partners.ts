@@ -6,12 +6,12 @@ const toldEveryMs = 3_600_000;
 
 /** Reports partners that cannot be read, each once an hour. An unavailable database is not reported here. */
 export class UnreadablePartners {
-  readonly #tell: (id: PartnerId, error: unknown) => void;
+  readonly #report: (id: PartnerId, error: unknown) => void;
   readonly #nowMs: () => number;
   readonly #toldMs = new Map<PartnerId, number>();
 
   constructor(tell: (id: PartnerId, error: unknown) => void, nowMs = () => systemClock.monotonicMs()) {
-    this.#tell = tell;
+    this.#report = tell;
     this.#nowMs = nowMs;
   }
 
@@ -23,7 +23,7 @@ export class UnreadablePartners {
       const isNew = nowMs - (this.#toldMs.get(id) ?? Number.NEGATIVE_INFINITY) >= toldEveryMs;
       if (!(error instanceof ServiceError) && isNew) {
         this.#toldMs.set(id, nowMs);
-        this.#tell(id, error);
+        this.#report(id, error);
       }
       throw error;
     }

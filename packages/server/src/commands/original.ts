@@ -18,7 +18,7 @@ export function voidRefusal(original: OriginalState): Refusal | undefined {
     return { code: "not_voidable", message: `${id} is a ${command}: void a SALE, PREAUTH or PREAUTH_COMPLETE.` };
   }
   const status = transactionStatusOf(original);
-  return status === "STANDS" ? undefined : statusRefusal(original, status, "void");
+  return status === "APPROVED" ? undefined : statusRefusal(original, status, "void");
 }
 
 /**
@@ -37,7 +37,7 @@ export function completeRefusal(
     return { code: "not_completable", message: `${id} is a ${command}: complete a PREAUTH.` };
   }
   const status = transactionStatusOf(original);
-  if (status !== "STANDS") return statusRefusal(original, status, "complete");
+  if (status !== "APPROVED") return statusRefusal(original, status, "complete");
   const expired = expiry(original, nowMs, preAuthDays);
   if (expired !== undefined || amountMinor <= original.amountMinor) return expired;
   return {
@@ -57,7 +57,7 @@ export function reversalRefusal(original: OriginalState): Refusal | undefined {
     return { code: "not_reversible", message: `${id} is a ${command}: reverse a SALE, PREAUTH or PREAUTH_COMPLETE.` };
   }
   const status = transactionStatusOf(original);
-  return status === "STANDS" || status === "IN_FLIGHT" ? undefined : statusRefusal(original, status, "reverse");
+  return status === "APPROVED" || status === "IN_FLIGHT" ? undefined : statusRefusal(original, status, "reverse");
 }
 
 /**
@@ -71,7 +71,7 @@ export function refundRefusal(original: OriginalState, amountMinor: bigint): Ref
     return { code: "not_refundable", message: `${id} is a ${command}: refund a SALE or PREAUTH_COMPLETE.` };
   }
   const status = transactionStatusOf(original);
-  if (status === "STANDS") {
+  if (status === "APPROVED") {
     return { code: "not_settled", message: `The batch of ${id} is not settled yet: void it while that is so.` };
   }
   if (status !== "SETTLED") return statusRefusal(original, status, "refund");
@@ -103,7 +103,7 @@ function expiry({ id, createdAtMs }: OriginalState, nowMs: number, preAuthDays: 
   };
 }
 
-function statusRefusal(original: OriginalState, status: Exclude<TransactionStatus, "STANDS">, verb: Verb): Refusal {
+function statusRefusal(original: OriginalState, status: Exclude<TransactionStatus, "APPROVED">, verb: Verb): Refusal {
   const { id } = original;
   switch (status) {
     case "IN_FLIGHT":
@@ -111,7 +111,7 @@ function statusRefusal(original: OriginalState, status: Exclude<TransactionStatu
         code: "in_flight",
         message: `${id} has no outcome yet: wait for it, then ${verb} it, or reverse it now.`,
       };
-    case "HELD":
+    case "RESERVED":
       return {
         code: "in_flight",
         message: `A ${original.successor?.command} of ${id} has no outcome yet: wait for it, ${verb} only if it fails.`,

@@ -75,16 +75,16 @@ const inBatch = ["SALE", "PREAUTH_COMPLETE"] as const;
 
 /** Every case in which a Void, PreAuth-Complete, Refund or partner's Reversal is accepted. */
 export const beginnings: readonly Beginning[] = [
-  { from: "STANDS", command: "VOID", of: [...inBatch, "PREAUTH"], to: "HELD", guards: ["processed_here"] },
+  { from: "APPROVED", command: "VOID", of: [...inBatch, "PREAUTH"], to: "RESERVED", guards: ["processed_here"] },
   {
-    from: "STANDS",
+    from: "APPROVED",
     command: "PREAUTH_COMPLETE",
     of: ["PREAUTH"],
-    to: "HELD",
+    to: "RESERVED",
     guards: ["processed_here", "within_days", "within_amount"],
   },
-  { from: "STANDS", command: "REVERSAL", of: [...inBatch, "PREAUTH"], to: "HELD", guards: ["processed_here"] },
-  { from: "IN_FLIGHT", command: "REVERSAL", of: [...inBatch, "PREAUTH"], to: "HELD", guards: ["processed_here"] },
+  { from: "APPROVED", command: "REVERSAL", of: [...inBatch, "PREAUTH"], to: "RESERVED", guards: ["processed_here"] },
+  { from: "IN_FLIGHT", command: "REVERSAL", of: [...inBatch, "PREAUTH"], to: "RESERVED", guards: ["processed_here"] },
   // There may be several, so none holds it.
   { from: "SETTLED", command: "REFUND", of: inBatch, to: "SETTLED", guards: ["processed_here", "within_refundable"] },
 ];
@@ -95,22 +95,27 @@ const closing = "its batch is CLOSING";
 /** The other transitions of a transaction that others may refer to: a Sale, PreAuth or PreAuth-Complete. */
 export const statusTransitions: readonly Transition<TransactionStatus>[] = [
   { from: null, event: "INIT", to: "IN_FLIGHT" },
-  { from: "IN_FLIGHT", event: "answered 00", to: "STANDS", guard: open },
+  { from: "IN_FLIGHT", event: "answered 00", to: "APPROVED", guard: open },
   { from: "IN_FLIGHT", event: "answered 00", to: "SETTLING", guard: closing },
   { from: "IN_FLIGHT", event: "declined, or never sent", to: "FAILED" },
   { from: "IN_FLIGHT", event: "its own Reversal is queued", to: "IN_DOUBT" },
-  { from: "HELD", event: "its Void succeeds", to: "VOIDED" },
-  { from: "HELD", event: "its PreAuth-Complete succeeds", to: "COMPLETED" },
-  { from: "HELD", event: "its Void or PreAuth-Complete fails", to: "STANDS", guard: open },
-  { from: "HELD", event: "its Void or PreAuth-Complete fails", to: "SETTLING", guard: closing },
-  { from: "HELD", event: "a Reversal of its Void or PreAuth-Complete is queued", to: "IN_DOUBT" },
-  { from: "HELD", event: "its own Reversal is queued", to: "IN_DOUBT" },
-  { from: "HELD", event: "declined, or never sent", to: "FAILED", guard: "reversed by its partner while in flight" },
+  { from: "RESERVED", event: "its Void succeeds", to: "VOIDED" },
+  { from: "RESERVED", event: "its PreAuth-Complete succeeds", to: "COMPLETED" },
+  { from: "RESERVED", event: "its Void or PreAuth-Complete fails", to: "APPROVED", guard: open },
+  { from: "RESERVED", event: "its Void or PreAuth-Complete fails", to: "SETTLING", guard: closing },
+  { from: "RESERVED", event: "a Reversal of its Void or PreAuth-Complete is queued", to: "IN_DOUBT" },
+  { from: "RESERVED", event: "its own Reversal is queued", to: "IN_DOUBT" },
+  {
+    from: "RESERVED",
+    event: "declined, or never sent",
+    to: "FAILED",
+    guard: "reversed by its partner while in flight",
+  },
   { from: "IN_DOUBT", event: "its own Reversal is DONE", to: "REVERSED", guard: "it was answered 00" },
   { from: "IN_DOUBT", event: "its own Reversal is DONE", to: "FAILED", guard: "it was not answered 00" },
-  { from: "IN_DOUBT", event: "the Reversal of its Void or PreAuth-Complete is DONE", to: "STANDS", guard: open },
+  { from: "IN_DOUBT", event: "the Reversal of its Void or PreAuth-Complete is DONE", to: "APPROVED", guard: open },
   { from: "IN_DOUBT", event: "the Reversal of its Void or PreAuth-Complete is DONE", to: "SETTLING", guard: closing },
-  { from: "STANDS", event: "SETTLEMENT begins", to: "SETTLING", guard: "in that batch" },
-  { from: "SETTLING", event: "the Settlement is refused", to: "STANDS" },
+  { from: "APPROVED", event: "SETTLEMENT begins", to: "SETTLING", guard: "in that batch" },
+  { from: "SETTLING", event: "the Settlement is refused", to: "APPROVED" },
   { from: "SETTLING", event: "the Settlement is accepted", to: "SETTLED" },
 ];

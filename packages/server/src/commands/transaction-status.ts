@@ -30,8 +30,8 @@ export interface OriginalState {
 export const transactionStatuses = [
   "IN_FLIGHT",
   "FAILED",
-  "STANDS",
-  "HELD",
+  "APPROVED",
+  "RESERVED",
   "IN_DOUBT",
   "VOIDED",
   "COMPLETED",
@@ -51,7 +51,7 @@ export function transactionStatusOf(original: OriginalState): TransactionStatus 
   if (reversal === "done") return "REVERSED";
   if (successor?.state === "done") return ended[successor.command];
   if (reversing || successor?.state === "in_doubt") return "IN_DOUBT";
-  if (successor !== null) return "HELD";
+  if (successor !== null) return "RESERVED";
   return unheld(original);
 }
 
@@ -60,5 +60,5 @@ function unheld({ command, state, batch }: OriginalState): TransactionStatus {
   const inNone = command === "PREAUTH";
   if (!inNone && batch !== "open" && batch !== "closing") return "SETTLED";
   if (state === "INIT") return "IN_FLIGHT";
-  return !inNone && batch === "closing" ? "SETTLING" : "STANDS";
+  return !inNone && batch === "closing" ? "SETTLING" : "APPROVED";
 }

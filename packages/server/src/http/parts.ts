@@ -99,7 +99,7 @@ export interface HttpParts {
   readonly sessionKey: KeyObject;
   readonly settings: readonly ShownSetting[];
   /** Only in the sandbox. */
-  readonly receiverDesk?: ReceiverControl | undefined;
+  readonly receiverControl?: ReceiverControl | undefined;
   /** Serves only health and metrics: this process runs no commands. */
   readonly systemOnly?: boolean;
   /** Answers local callers only, and allows nothing that production refuses. */

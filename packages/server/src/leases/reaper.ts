@@ -31,9 +31,9 @@ interface Seen {
 export class LeaseReaper {
   readonly #parts: ReaperParts;
   #seen = new Map<LeaseId, Seen>();
-  #lookedMs: number | undefined;
+  #readAtMs: number | undefined;
   #cancel: () => void = () => undefined;
-  #looking: Promise<void> | undefined;
+  #reading: Promise<void> | undefined;
   #isStopped = false;
 
   constructor(parts: ReaperParts) {
@@ -42,14 +42,14 @@ export class LeaseReaper {
 
   start(): void {
     this.#cancel = this.#parts.timers.after(lookEveryMs, () => {
-      this.#looking = this.#look()
+      this.#reading = this.#read()
         .catch((error: unknown) => {
           // The time before a failed read is not counted.
-          this.#lookedMs = undefined;
+          this.#readAtMs = undefined;
           this.#parts.onTrouble(error);
         })
         .finally(() => {
-          this.#looking = undefined;
+          this.#reading = undefined;
           if (!this.#isStopped) this.start();
         });
     });
@@ -58,15 +58,15 @@ export class LeaseReaper {
   async stop(): Promise<void> {
     this.#isStopped = true;
     this.#cancel();
-    await this.#looking;
+    await this.#reading;
   }
 
-  async #look(): Promise<void> {
+  async #read(): Promise<void> {
     const { store, clock, onReaped } = this.#parts;
     const sentMs = clock.monotonicMs();
     const beats = await store.beats();
-    const gapMs = this.#lookedMs === undefined ? 0 : Math.min(sentMs - this.#lookedMs, gapMaxMs);
-    this.#lookedMs = clock.monotonicMs();
+    const gapMs = this.#readAtMs === undefined ? 0 : Math.min(sentMs - this.#readAtMs, gapMaxMs);
+    this.#readAtMs = clock.monotonicMs();
     const seen = new Map<LeaseId, Seen>();
     for (const { id, beat } of beats) {
       const before = this.#seen.get(id);

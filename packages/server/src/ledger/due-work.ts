@@ -18,7 +18,7 @@ export class DueWork<Item> {
   readonly #options: DueWorkOptions<Item>;
   readonly #running = new Set<Promise<void>>();
   #timer: NodeJS.Timeout | undefined;
-  #looking: Promise<void> | undefined;
+  #claiming: Promise<void> | undefined;
   #again = false;
   #stopped = true;
 
@@ -35,8 +35,8 @@ export class DueWork<Item> {
   wake(): void {
     if (this.#stopped) return;
     this.#again = true;
-    this.#looking ??= this.#claim().finally(() => {
-      this.#looking = undefined;
+    this.#claiming ??= this.#claim().finally(() => {
+      this.#claiming = undefined;
     });
   }
 
@@ -44,7 +44,7 @@ export class DueWork<Item> {
   async stop(): Promise<void> {
     this.#stopped = true;
     clearInterval(this.#timer);
-    await this.#looking;
+    await this.#claiming;
     await Promise.all(this.#running);
   }
 

@@ -72,12 +72,12 @@ export class Ledger {
   readonly #running = new Map<TransactionId, Promise<Transaction>>();
   /** Commands taken over from dead instances that have not ended yet. */
   readonly #taken = new Map<TransactionId, Transaction>();
-  readonly #places: CommandSlots;
+  readonly #slots: CommandSlots;
   #stopping = false;
 
   constructor(parts: LedgerParts) {
     this.#parts = parts;
-    this.#places = new CommandSlots(parts.commandsMax);
+    this.#slots = new CommandSlots(parts.commandsMax);
   }
 
   find(partnerId: PartnerId, id: TransactionId): Promise<Transaction | undefined> {
@@ -101,7 +101,7 @@ export class Ledger {
     await this.#requireValid(partner, request);
     if (this.#parts.acquirers.names().length === 0) throw new ServiceError("no_acquirer");
     const leaseId = this.#parts.lease.current();
-    const leavePlace = leaseId === undefined || this.#stopping ? undefined : this.#places.acquire(partner.id);
+    const leavePlace = leaseId === undefined || this.#stopping ? undefined : this.#slots.acquire(partner.id);
     if (leaseId === undefined || leavePlace === undefined) {
       throw new ServiceError("unavailable", "No more commands can be taken now.", { retryAfterS: 1 });
     }

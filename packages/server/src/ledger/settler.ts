@@ -43,7 +43,7 @@ export interface SettlementStore {
     rowsMax: number,
   ): Promise<readonly BatchEntry[]>;
   /** Transactions that are neither voided nor reversed: the settlementList. */
-  standing(partnerId: PartnerId, batchId: string): Promise<readonly { reqId: string; refNo: string }[]>;
+  counted(partnerId: PartnerId, batchId: string): Promise<readonly { reqId: string; refNo: string }[]>;
 }
 
 export interface MessageNumbers {
@@ -279,7 +279,7 @@ export class Settler {
       const uploaded = { state, facts: completed, batch };
       return (await this.#parts.completer.complete(transaction, uploaded, transaction.runBy)) !== undefined;
     }
-    const list = settled ? await this.#parts.settlements.standing(due.partnerId, batchId) : [];
+    const list = settled ? await this.#parts.settlements.counted(due.partnerId, batchId) : [];
     const frozen = freezeSettlement(facts, totals, list);
     const completed = completeSettlement(
       frozen,

@@ -79,7 +79,7 @@ export class ApiKeys {
     );
     if (added === "no such partner") throw new ServiceError("not_found");
     if (added === "too many") throw new ServiceError("too_many_api_keys", `${keysMax} API keys stand already.`);
-    await this.#tell(partnerId);
+    await this.#notify(partnerId);
     return { id, apiKey: text };
   }
 
@@ -88,7 +88,7 @@ export class ApiKeys {
     if (!(await this.#store.endApiKey(partnerId, keyId))) {
       throw new ServiceError("not_found", "There is no such API key.");
     }
-    await this.#tell(partnerId);
+    await this.#notify(partnerId);
   }
 
   /** The time is informative, to the minute: a request neither waits for it, nor fails with it. */
@@ -100,7 +100,7 @@ export class ApiKeys {
     this.#store.apiKeyUsed(partnerId, keyId).catch(() => this.#usedAtMs.delete(keyId));
   }
 
-  async #tell(partnerId: PartnerId): Promise<void> {
+  async #notify(partnerId: PartnerId): Promise<void> {
     await this.#changed(partnerId).catch(() => undefined);
   }
 }

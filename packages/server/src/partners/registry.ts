@@ -144,7 +144,7 @@ export class PartnerRegistry {
     const activeAtOnce = kind === "webhookSecret" || kind === "apiKey";
     const rotation = await this.#parts.partners.rotate(id, key.stored, overlapHours * 3_600, activeAtOnce);
     if (rotation === undefined) throw new ServiceError("not_found");
-    await this.#tell(id);
+    await this.#notify(id);
     return {
       id: key.stored.id,
       kind,
@@ -176,7 +176,7 @@ export class PartnerRegistry {
   async #replaceCallbackKey(id: PartnerId, key: CallbackKeyToStore | null): Promise<PartnerRecord> {
     const stored = await this.#parts.partners.replaceCallbackKey(id, key);
     if (stored === undefined) throw new ServiceError("not_found");
-    await this.#tell(id);
+    await this.#notify(id);
     return this.#record(stored);
   }
 
@@ -241,11 +241,11 @@ export class PartnerRegistry {
     const { partners, defaults } = this.#parts;
     const stored = await partners.change(id, (row) => next(completeSettings(row.settings, defaults)));
     if (stored === undefined) throw new ServiceError("not_found");
-    await this.#tell(id);
+    await this.#notify(id);
     return this.#record(stored);
   }
 
-  async #tell(id: PartnerId): Promise<void> {
+  async #notify(id: PartnerId): Promise<void> {
     // The change is durable; every cache sees it within five seconds anyway.
     await this.#parts.changed(id).catch(() => undefined);
   }

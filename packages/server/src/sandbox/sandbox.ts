@@ -63,7 +63,7 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
     const desk = new SandboxReceiverControl();
     let partnerId: PartnerId | undefined;
     const service = await startService({
-      receiverDesk: { receiver: desk, partnerId: () => partnerId },
+      receiverControl: { receiver: desk, partnerId: () => partnerId },
       config: { ...config, operatorTokens: [operatorToken] },
       ...embeddedUrls(postgres),
       masterKey,

@@ -5,6 +5,8 @@ import type { Behaviour } from "./behaviour.ts";
 import {
   type Booking,
   type BookingFacts,
+  type BookingState,
+  bookingState,
   describesFully,
   entersBatch,
   type FollowUpMessage,
@@ -13,8 +15,6 @@ import {
   isReversedBy,
   type MoneyMessage,
   refusalOf,
-  type Standing,
-  standing,
 } from "./booking.ts";
 import { Books } from "./books.ts";
 import { Bounded } from "./bounded.ts";
@@ -39,7 +39,7 @@ export interface BankOptions {
 
 export interface BookingView extends BookingFacts {
   readonly responseCode: string;
-  readonly standing: Standing;
+  readonly standing: BookingState;
 }
 
 export interface BatchView extends BatchTotals {
@@ -181,7 +181,7 @@ export class SimulatedBank {
     if (booking === undefined || !isReversedBy(booking, message)) return unknownRecord;
     if (!booking.approved || booking.reversed) return approved;
     // A settled or completed transaction cannot be reversed, because others depend on it.
-    if (booking.batch?.closed || standing(booking) === "completed") return invalidTransaction;
+    if (booking.batch?.closed || bookingState(booking) === "completed") return invalidTransaction;
     this.#books.undo(booking);
     return approved;
   }
@@ -205,7 +205,7 @@ function factsOf({ transactionId, command, mid, tid, traceNo, amountMinor, curre
 }
 
 function viewOf(booking: Booking): BookingView {
-  return { ...factsOf(booking), responseCode: booking.answer.responseCode, standing: standing(booking) };
+  return { ...factsOf(booking), responseCode: booking.answer.responseCode, standing: bookingState(booking) };
 }
 
 function batchView(batch: Batch | undefined, currency: string): BatchView | undefined {

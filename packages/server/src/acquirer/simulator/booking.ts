@@ -17,7 +17,7 @@ export type MoneyMessage = AuthorisationMessage | FollowUpMessage;
 export type FollowUpMessage = PreAuthCompleteMessage | RefundMessage | VoidMessage;
 
 /** The state of a message in the bank's books. Only approved ones are settled with their batch. */
-export type Standing = "declined" | "stands" | "completed" | "voided" | "reversed" | "settled";
+export type BookingState = "declined" | "stands" | "completed" | "voided" | "reversed" | "settled";
 
 /** One message as the bank holds it, whatever became of its answer. The card is not kept. */
 export interface Booking extends BookingFacts {
@@ -46,7 +46,7 @@ export interface BookingFacts {
   readonly currency: string;
 }
 
-export function standing(booking: Booking): Standing {
+export function bookingState(booking: Booking): BookingState {
   if (!booking.approved) return "declined";
   const uploadedAsVoided = booking.batch?.uploaded?.get(booking.transactionId);
   if (uploadedAsVoided !== undefined) return uploadedAsVoided ? "voided" : "settled";
@@ -101,7 +101,7 @@ export function refusalOf(message: FollowUpMessage, original: Booking | undefine
   if (original === undefined) return unknownRecord;
   if (message.command === "REFUND") return refundRefusalOf(message, original);
   const fits = message.command === "VOID" ? isVoidable(original) : original.command === "PREAUTH";
-  if (!fits || standing(original) !== "stands" || original.currency !== message.currency) return invalidTransaction;
+  if (!fits || bookingState(original) !== "stands" || original.currency !== message.currency) return invalidTransaction;
   if (message.command === "VOID") return original.amountMinor === message.amountMinor ? undefined : wrongOriginalAmount;
   return message.amountMinor > original.amountMinor ? invalidAmount : undefined;
 }
@@ -111,7 +111,7 @@ function isVoidable({ command }: Booking): boolean {
 }
 
 function refundRefusalOf(message: RefundMessage, original: Booking): string | undefined {
-  if (sideOf(original) !== "sale" || standing(original) !== "settled" || original.currency !== message.currency) {
+  if (sideOf(original) !== "sale" || bookingState(original) !== "settled" || original.currency !== message.currency) {
     return invalidTransaction;
   }
   return original.refundedMinor + message.amountMinor > original.amountMinor ? invalidAmount : undefined;

@@ -88,14 +88,14 @@ describe("a large envelope", () => {
       const partner = partnerSnapshot();
       return { partner, envelope: worker.make(settlementOf(10), partner, attempt()) };
     });
-    expect(worker.standing.jobs).toBe(4);
-    const { threadId } = worker.standing;
+    expect(worker.status.jobs).toBe(4);
+    const { threadId } = worker.status;
     for (const { partner, envelope } of asked) {
       const { body } = await envelope;
       expect(opened(partner, body).keyId).toBe(partner.keys.encryption.id);
-      expect(worker.standing.jobs).toBeLessThanOrEqual(4);
+      expect(worker.status.jobs).toBeLessThanOrEqual(4);
     }
-    expect(worker.standing).toEqual({ jobs: 0, waitingChars: 0, threadId });
+    expect(worker.status).toEqual({ jobs: 0, waitingChars: 0, threadId });
   });
 
   test("reports how long it waited for the thread, once each", async () => {
@@ -138,9 +138,9 @@ describe("a large envelope", () => {
     const failure = await bad.then(String, (error: unknown) => String(error));
     expect(failure).toContain("It cannot be sealed");
     expect(failure).not.toContain("NGUYEN");
-    const { threadId } = worker.standing;
+    const { threadId } = worker.status;
     await expect(worker.make(settlementOf(1), partner, attempt())).resolves.toHaveProperty("body");
-    expect(worker.standing.threadId).toBe(threadId);
+    expect(worker.status.threadId).toBe(threadId);
   });
 
   test("that exceeds the thread's memory ends the thread, and not the process", async () => {
@@ -148,20 +148,20 @@ describe("a large envelope", () => {
     const partner = partnerSnapshot();
     const large = worker.make(settlementOf(10 * entries), partner, attempt());
     const behind = worker.make(settlementOf(entries), partner, attempt());
-    const { threadId } = worker.standing;
+    const { threadId } = worker.status;
     await expect(large).rejects.toBeInstanceOf(SealingWorkerDied);
     await expect(behind).rejects.toThrow(/thread ended .* before it had sealed this/);
     expect(lines.join("")).toContain("the sealing thread broke");
     const { body } = await worker.make(settlementOf(entries / 5), partner, attempt());
     expect(opened(partner, body).kind).toBe("settlement");
-    expect(worker.standing.threadId).not.toBe(threadId);
+    expect(worker.status.threadId).not.toBe(threadId);
   });
 
   test("fails if the thread is silent for too long", async () => {
     // The thread has not even started by then.
     const stuck = sealingWorker({ smallCharsMax: 0, silentMs: 1 });
     await expect(stuck.make(settlementOf(1), partnerSnapshot(), attempt())).rejects.toThrow(/stuck/);
-    expect(stuck.standing).toEqual({ jobs: 0, waitingChars: 0, threadId: undefined });
+    expect(stuck.status).toEqual({ jobs: 0, waitingChars: 0, threadId: undefined });
     expect(lines.join("")).toContain("the sealing thread is stuck");
   });
 
@@ -172,15 +172,15 @@ describe("a large envelope", () => {
     for (const envelope of made) await expect(envelope).rejects.toBeInstanceOf(SealingWorkerDied);
     await expect(worker.make(settlementOf(1), partnerSnapshot(), attempt())).rejects.toThrow(/stopped/);
     await stopped;
-    expect(worker.standing).toEqual({ jobs: 0, waitingChars: 0, threadId: undefined });
+    expect(worker.status).toEqual({ jobs: 0, waitingChars: 0, threadId: undefined });
   });
 
   test("starts the thread, which ends when it was not needed for a while", async () => {
     const worker = sealingWorker({ smallCharsMax: 0, idleMs: 20 });
-    expect(worker.standing.threadId).toBeUndefined();
+    expect(worker.status.threadId).toBeUndefined();
     await worker.make(settlementOf(1), partnerSnapshot(), attempt());
-    expect(worker.standing.threadId).toBeGreaterThan(0);
-    await expect.poll(() => worker.standing.threadId, { timeout: 600_000 }).toBeUndefined();
+    expect(worker.status.threadId).toBeGreaterThan(0);
+    await expect.poll(() => worker.status.threadId, { timeout: 600_000 }).toBeUndefined();
     expect(lines).toEqual([]);
     await expect(worker.make(settlementOf(1), partnerSnapshot(), attempt())).resolves.toHaveProperty("body");
   });
@@ -190,7 +190,7 @@ test("a small envelope is made at once, without a thread", () => {
   const worker = sealingWorker();
   const made = worker.make(JSON.stringify(sale), partnerSnapshot(), attempt());
   expect(made).toHaveProperty("body", expect.any(String));
-  expect(worker.standing.threadId).toBeUndefined();
+  expect(worker.status.threadId).toBeUndefined();
 });
 
 test("small deliveries are accepted while a settlement of 50,000 entries is being sealed", async () => {
@@ -236,7 +236,7 @@ test("small deliveries are accepted while a settlement of 50,000 entries is bein
     const settlements = Array.from({ length: 2 }, () => deliver("settlement", settlement));
     for (let nth = 0; nth < 2; nth += 1) {
       await deliver("sale", JSON.stringify(sale));
-      expect(worker.standing.jobs).toBeGreaterThan(0);
+      expect(worker.status.jobs).toBeGreaterThan(0);
     }
     salesAreDue = false;
     await Promise.all([...sealing, ...settlements]);

@@ -79,7 +79,7 @@ export class SealingWorker {
   }
 
   /** Jobs in the thread; characters that wait for it; the thread's id, undefined without a thread. */
-  get standing(): { readonly jobs: number; readonly waitingChars: number; readonly threadId: number | undefined } {
+  get status(): { readonly jobs: number; readonly waitingChars: number; readonly threadId: number | undefined } {
     return { jobs: this.#taken.size, waitingChars: this.#waitingChars, threadId: this.#thread?.threadId };
   }
 

@@ -10,14 +10,14 @@ export const notesMax = 8_192;
  * fill the memory, so notes beyond the bound are left out.
  */
 export class AttemptNotes {
-  readonly #tell: (note: Note) => void;
+  readonly #send: (note: Note) => void;
   readonly #onLeftOut: (attempts: number) => void;
   #underWay = 0;
   #leftOut = 0;
 
   /** @param onLeftOut the main thread continues: this many attempts were left out */
   constructor(tell: (note: Note) => void, onLeftOut: (attempts: number) => void) {
-    this.#tell = tell;
+    this.#send = tell;
     this.#onLeftOut = onLeftOut;
   }
 
@@ -27,7 +27,7 @@ export class AttemptNotes {
       return;
     }
     this.#underWay += 1;
-    this.#tell(note);
+    this.#send(note);
   }
 
   /** The main thread has acknowledged this many. */

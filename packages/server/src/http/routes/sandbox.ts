@@ -19,8 +19,8 @@ const found = { 200: { schema: receiverSchema, description: "The receiver" } };
 export function sandboxRoutes(app: HttpApp, parts: HttpParts): void {
   const { directory, ledger } = parts;
   const desk = () => {
-    if (parts.receiverDesk === undefined) throw new ServiceError("not_found", "This is not a sandbox.");
-    return parts.receiverDesk;
+    if (parts.receiverControl === undefined) throw new ServiceError("not_found", "This is not a sandbox.");
+    return parts.receiverControl;
   };
   const sandboxPartner = async (): Promise<Partner> => {
     const id = desk().partnerId();

@@ -141,7 +141,7 @@ test("totals, uploads and list count alike what is voided, reversed, declined an
     [parked, false],
     [refunded, false],
   ]);
-  expect((await settlements.standing(partnerId, batchId)).map(({ reqId }) => reqId)).toEqual(
+  expect((await settlements.counted(partnerId, batchId)).map(({ reqId }) => reqId)).toEqual(
     [stands, completed, parked].map((id) => `r-${id}`),
   );
 });

@@ -212,7 +212,7 @@ export class PostgresSettlements implements SettlementStore {
     }));
   }
 
-  async standing(partnerId: PartnerId, batchId: string): Promise<readonly { reqId: string; refNo: string }[]> {
+  async counted(partnerId: PartnerId, batchId: string): Promise<readonly { reqId: string; refNo: string }[]> {
     const { rows } = await this.#homes.of(partnerId).engine.query<{ reqId: string; refNo: string }>({
       ...listStanding,
       values: [partnerId, batchId],
