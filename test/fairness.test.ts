@@ -59,7 +59,7 @@ async function probeNow(partner: TestPartner): Promise<void> {
 }
 
 describe("a partner whose endpoint hangs", () => {
-  test("delays no other, with 20,000 waiting for it, which stay untouched", { timeout: 60_000 }, async () => {
+  test("delays no other, with 20,000 waiting for it, which stay untouched", async () => {
     const dead = await service.register({ retry: [3_600] });
     const { body } = await dead.run(sale());
     const { id } = body["notification"] as { id: string };
@@ -69,8 +69,8 @@ describe("a partner whose endpoint hangs", () => {
 
     const living = await service.register();
     await Promise.all(Array.from({ length: 100 }, () => living.run(sale())));
-    const arrived = await living.server.until((all) => all.length >= 100);
-    expect(new Set(arrived.map(({ received }) => received?.ipn.id)).size).toBe(100);
+    // Whatever a slow machine sends twice counts once.
+    await living.server.until((all) => new Set(all.map(({ received }) => received?.ipn.id)).size >= 100);
 
     await eventually("its endpoint to be open", async () => {
       const { body: page } = await dead.call("GET", "/v1/endpoints?state=open");

@@ -225,7 +225,8 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
   };
 }
 
-const eventuallyMs = 15_000;
+/** As long as a machine with other work may take. */
+const eventuallyMs = 60_000;
 const lookEveryMs = 10;
 
 /** The result of `look`, as soon as there is one: for changes without a signal, such as a row. */
