@@ -11,7 +11,7 @@ const other = newId<"partner">();
 const url = "https://partner.example/ipn";
 const otherUrl = "https://partner.example/second";
 const origin = originQueue(url);
-const deliveryId = newId<"notification">();
+const probe = { partnerId, id: newId<"notification">() };
 const gone: Attempt = { ...failedAttempt, httpStatus: 410, reason: "gone" };
 const told: Attempt = { ...failedAttempt, httpStatus: null, reason: "internal" };
 const tripped: Circuit = { state: "open", failures: 5, probes: 0, probeInMs: probeStepMs, lastReason: "status" };
@@ -79,11 +79,12 @@ describe("a tripped circuit is probed", () => {
     expect(gate("")).toEqual(shut);
     clock.ms += 1;
     expect(gate("")).toBe("probe");
-    circuits.probeBegins(partnerId, url, deliveryId);
+    circuits.probeBegins(url, probe);
     expect([gate(""), gate(origin)]).toEqual(Array(2).fill({ untilMs: undefined, reason: "status" }));
-    circuits.probeEnded(partnerId, newId<"notification">());
+    // An attempt of the same notification that an earlier ownership began.
+    circuits.probeEnded({ ...probe });
     expect(gate("")).not.toBe("probe");
-    circuits.probeEnded(partnerId, deliveryId);
+    circuits.probeEnded(probe);
     expect(gate("")).toBe("probe");
   });
 
@@ -103,8 +104,8 @@ describe("a tripped circuit is probed", () => {
     const { circuits, clock, observe, trip, gate } = circuitsOf();
     trip();
     clock.ms += probeStepMs;
-    circuits.probeBegins(partnerId, url, deliveryId);
-    circuits.probeEnded(partnerId, deliveryId);
+    circuits.probeBegins(url, probe);
+    circuits.probeEnded(probe);
     expect(observe(told, { isProbe: true })).toEqual([]);
     expect(gate("")).toEqual({ untilMs: clock.ms + probeStepMs, reason: "status" });
     clock.ms += probeStepMs;

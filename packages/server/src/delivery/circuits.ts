@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
-import { type NotificationId, newId, type PartnerId } from "../ids.ts";
+import { newId, type PartnerId } from "../ids.ts";
 import { afterSignal, type Circuit, closedCircuit, type EndpointSignal, effectOf, probeWaitMs } from "./circuit.ts";
 import { type CircuitChange, circuitsPerPartnerMax, type EndpointKind, type LoadedCircuit } from "./circuit-store.ts";
-import type { Attempt, QueueKey } from "./store.ts";
+import type { Attempt, Delivery, QueueKey } from "./store.ts";
 
 /** Whether a queue may send: everything, one delivery as a probe, or nothing until a moment (undefined: until told). */
 export type Gate = "open" | "probe" | { readonly untilMs: number | undefined; readonly reason: Circuit["lastReason"] };
@@ -18,13 +18,18 @@ export interface Observation {
   readonly epoch: number;
 }
 
+type ProbeDelivery = Pick<Delivery, "partnerId" | "id">;
+
 interface StoredCircuit {
   circuit: Circuit;
   /** A monotonic time. `circuit.probeInMs` counts from here. */
   sinceMs: number;
   controlNo: number;
-  /** The delivery that probes it now. */
-  probe: NotificationId | undefined;
+  /**
+   * The delivery that probes it now: this reading of it, and not its id. An attempt of an earlier ownership of the same
+   * notification may still be on the wire.
+   */
+  probe: ProbeDelivery | undefined;
 }
 
 /** The queue of everything that goes to one origin. */
@@ -101,14 +106,15 @@ export class Circuits {
   }
 
   /** Marks the delivery as the one probe of a tripped circuit, until `probeEnded`. */
-  probeBegins(partnerId: PartnerId, url: string, id: NotificationId): void {
-    const kept = this.#circuits.get(partnerId)?.get(originQueue(url));
-    if (kept !== undefined) kept.probe = id;
+  probeBegins(url: string, delivery: ProbeDelivery): void {
+    const kept = this.#circuits.get(delivery.partnerId)?.get(originQueue(url));
+    if (kept !== undefined) kept.probe = delivery;
   }
 
   /** The probe got a response, or was not sent: then another may begin at once. */
-  probeEnded(partnerId: PartnerId, id: NotificationId): void {
-    for (const kept of this.#circuits.get(partnerId)?.values() ?? []) if (kept.probe === id) kept.probe = undefined;
+  probeEnded(delivery: ProbeDelivery): void {
+    for (const kept of this.#circuits.get(delivery.partnerId)?.values() ?? [])
+      if (kept.probe === delivery) kept.probe = undefined;
   }
 
   /**

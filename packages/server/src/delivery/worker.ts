@@ -374,7 +374,7 @@ export class DeliveryWorker {
       return void this.#setAside(delivery, ownUrl ?? "");
     }
     const url = callbackUrlOf(delivery, partner);
-    if (gate === "probe" && url !== null) this.#circuits.probeBegins(partnerId, url, delivery.id);
+    if (gate === "probe" && url !== null) this.#circuits.probeBegins(url, delivery);
     const deadlineMs = this.#parts.clock.monotonicMs() + this.#parts.attemptTimeoutMs;
     this.#sending.set(delivery.id, { delivery, deadlineMs });
     void this.#send({ delivery, partner, slot, epoch, leaseId, isProbe: gate === "probe" });
@@ -387,7 +387,7 @@ export class DeliveryWorker {
       outOfOrder: this.#order.isOutOfOrder(id),
       mayWrite: () => this.#parts.lease.current() === leaseId && this.ownership.epochOf(partnerId) !== undefined,
     });
-    this.#circuits.probeEnded(partnerId, id);
+    this.#circuits.probeEnded(delivery);
     if ("putOffMs" in attempted) {
       this.#scheduler.end(slot, false);
       if (isProbe) this.#queues.reconsider(partnerId);
