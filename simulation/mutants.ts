@@ -2,7 +2,6 @@ import { Circuits } from "../packages/server/src/delivery/circuits.ts";
 import { Queue } from "../packages/server/src/delivery/queue.ts";
 import { RateLimits } from "../packages/server/src/delivery/rate.ts";
 import type { OwnedShard } from "../packages/server/src/delivery/shard-store.ts";
-import { DeliveryWorker } from "../packages/server/src/delivery/worker.ts";
 import type { LeaseId } from "../packages/server/src/ids.ts";
 import type { LeaseBeat } from "../packages/server/src/leases/store.ts";
 import { carryOut } from "./database/deliveries.ts";
@@ -117,19 +116,6 @@ export const mutants: readonly Mutant[] = [
     name: "a hint that is not kept asks for nothing",
     seed: 1,
     sabotage: () => patch(Queue.prototype, "wake", () => () => undefined),
-  },
-  {
-    name: "an offer is believed however late it comes",
-    seed: 2,
-    sabotage: () =>
-      patch(
-        DeliveryWorker.prototype,
-        "offer",
-        (original) =>
-          function (this: DeliveryWorker, deliveries) {
-            return original.call(this, deliveries, Number.POSITIVE_INFINITY);
-          },
-      ),
   },
   {
     name: "what follows waits for nothing",
