@@ -76,7 +76,7 @@ function isWithin(path: string, places: readonly string[]): boolean {
 }
 
 /** Names the tiers that `vitest.config.ts` leaves out. */
-export const leftOutVariable = "PAYBELL_TEST_WITHOUT";
+export const leftOutVariable = "TEST_TIERS_LEFT_OUT";
 
 /** Globs of the test files that a run leaves out, by the value of {@link leftOutVariable}. */
 export function leftOutGlobs(value = ""): string[] {

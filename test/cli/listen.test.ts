@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import { receiver } from "@paybell/partner";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { sale } from "../support/commands.ts";
-import { callHttp, startTestService, type TestPartner, type WholeService } from "../support/service.ts";
+import { callHttp, eventually, startTestService, type TestPartner, type WholeService } from "../support/service.ts";
 import { CommandLine } from "./command-line.ts";
 
 interface Post {
@@ -102,7 +102,13 @@ function listen(...args: string[]) {
 
 describe("listen", () => {
   test("forwards what happens from now on as it was sealed, and shows it opened, verified and answered", async () => {
-    await partner.run(sale({ merchantTransId: "before" }));
+    const { body: before } = await partner.run(sale({ merchantTransId: "before" }));
+    // It is listed once every transaction that began before its own has ended, those of other databases too.
+    await eventually("it to be listed", async () => {
+      const { body: page } = await partner.call("GET", "/v1/notifications?limit=500");
+      const { id } = before["notification"] as { id: string };
+      return (page["items"] as { id: string }[]).some((item) => item.id === id) ? true : undefined;
+    });
     const listening = listen();
     await listening.said("Forwarding to");
     const { body: transaction } = await partner.run(sale({ merchantTransId: "after" }));

@@ -75,14 +75,14 @@ describe.concurrent("a connection that falls silent", { timeout: 60_000 }, () =>
 
   test("costs nobody a command's INIT: refused as unavailable, it is processed when it is repeated", async () => {
     const command = sale({ merchantTransId: "silent-init-1", tid: "T0000001" });
-    faults.push({ statement: "begin", marker: "silent-init-1" });
+    faults.push({ statement: "insert_inits", marker: "silent-init-1" });
     expect(await partner.run(command)).toMatchObject({ status: 503, body: { code: "unavailable" } });
     expect(await partner.run(command)).toMatchObject({ status: 200, body: { status: "SUCCESS" } });
   });
 
   test("costs nobody a result: the Sale is answered, late", async () => {
     // Not in one batch with the INIT that is lost.
-    const isInitLost = async () => (faults.some(({ statement }) => statement === "begin") ? undefined : true);
+    const isInitLost = async () => (faults.some(({ statement }) => statement === "insert_inits") ? undefined : true);
     await eventually("the INIT beside it to be lost", isInitLost);
     faults.push({ statement: "complete_whole", marker: "silent-result-1" });
     const answered = await partner.run(sale({ merchantTransId: "silent-result-1", tid: "T0000002" }));

@@ -747,6 +747,8 @@ export type TransactionRecord = {
   isoResponseCode: string | null;
   approveCode: string | null;
   refId: string | null;
+  settlementDate: string | null;
+  acquirer: string;
   reversal: "pending" | "done" | "parked" | null;
   createdAt: string;
   completedAt: string | null;

@@ -28,6 +28,8 @@ const transactionFields = {
   isoResponseCode: z.string().nullable(),
   approveCode: z.string().nullable(),
   refId: z.string().nullable(),
+  settlementDate: described(z.string().nullable(), "Of a settlement, where the acquirer named it"),
+  acquirer: described(z.string(), "The acquirer that it went to; empty: that of the settings"),
   reversal: described(z.enum(["pending", "done", "parked"]).nullable(), "Of its own Reversal"),
   createdAt: time,
   completedAt: time.nullable(),
