@@ -250,6 +250,7 @@ describe("a settlement that a switch reported", () => {
     await makeDue();
     const poisoned = { kind: "settlement_differs", partnerId, subjectId: id, detail: { text: "\0" } } as const;
     await expect(comparisons.end({ partnerId, id }, poisoned)).rejects.toThrow();
-    expect(await comparisons.claimDue(10, 60_000)).toEqual([{ partnerId, id }]);
+    // Its connection is closed, and PostgreSQL rolls back a moment later: until then the row is locked.
+    await expect.poll(() => comparisons.claimDue(10, 60_000)).toEqual([{ partnerId, id }]);
   });
 });
