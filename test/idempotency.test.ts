@@ -12,8 +12,9 @@ afterAll(() => service.stop());
 
 async function deliveriesOf(id: unknown): Promise<number> {
   const sentinel = await partner.run(sale());
+  // No order holds between them: they are of two chains.
   const all = await partner.server.until((some) =>
-    some.some(({ received }) => received?.ipn.id === sentinel.body["id"]),
+    [id, sentinel.body["id"]].every((wanted) => some.some(({ received }) => received?.ipn.id === wanted)),
   );
   return all.filter(({ received }) => received?.ipn.id === id).length;
 }
